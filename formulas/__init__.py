@@ -1,0 +1,1 @@
+"""What is true: equations, their units, their sources, their derivations."""

@@ -1,0 +1,1 @@
+"""Model, search, plan: what to run, and what it costs."""

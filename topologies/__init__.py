@@ -1,0 +1,1 @@
+"""What is wired: networks of accelerators as graphs, plain numbers out."""
