@@ -1,0 +1,143 @@
+"""Everything this package refuses, by what the caller can do about it.
+
+    PlannerError(ValueError)      exit status
+      InputError                  2   what was given is wrong; carries every `Mistake` at once
+        QuantityError             2   one text is not the quantity that was expected
+        CatalogueError            2   a name or a figure the catalogue does not hold
+        ModelError                2   a model description that cannot be counted
+        MissingExtra              2   an optional package is needed; says which command brings it
+      Infeasible                  1   the question has no answer; the promises fall short
+      SolverError                 3   a failure of ours
+
+The command line prints `str(error)` and exits with `error.exit_status`; there is no traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = [
+    "CatalogueError",
+    "Infeasible",
+    "InputError",
+    "MissingExtra",
+    "Mistake",
+    "ModelError",
+    "PlannerError",
+    "QuantityError",
+    "SolverError",
+    "did_you_mean",
+    "quoted",
+]
+
+
+class PlannerError(ValueError):
+    """Base of all errors raised on purpose; `exit_status` is what the command line returns."""
+
+    exit_status = 3
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One thing wrong with the input: where it stands and what was expected.
+
+    `line` and `column` count from 1 and are None where the source has no positions; `path` is
+    the dotted path inside the file, empty for the file as a whole.
+    """
+
+    file: str
+    line: int | None
+    column: int | None
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        place = self.file
+        if self.line is not None:
+            place += f":{self.line}:{1 if self.column is None else self.column}"
+        return f"{place}  {self.path}: {self.message}" if self.path else f"{place}  {self.message}"
+
+
+class InputError(PlannerError):
+    """What was given is wrong; `mistakes` lists everything found, one printed line each."""
+
+    exit_status = 2
+
+    def __init__(self, mistakes: str | Mistake | Iterable[Mistake]) -> None:
+        if isinstance(mistakes, str):
+            self.mistakes: tuple[Mistake, ...] = ()
+            super().__init__(mistakes)
+            return
+        self.mistakes = (mistakes,) if isinstance(mistakes, Mistake) else tuple(mistakes)
+        super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
+
+
+class QuantityError(InputError):
+    """A text or number is not the quantity that was expected; the message names both."""
+
+
+class CatalogueError(InputError):
+    """A name, or a figure of a named thing, that the catalogue does not hold."""
+
+    @classmethod
+    def unknown(cls, kind: str, name: str, known: Iterable[str]) -> CatalogueError:
+        """The error for an unknown `name` among the `known` names of a `kind` of entry."""
+        names = sorted(known)
+        hint = did_you_mean(name, names) or f" (known: {', '.join(names)})"
+        return cls(f"unknown {kind} {quoted(name)}{hint}")
+
+
+class ModelError(InputError):
+    """A model description that cannot be turned into layers without guessing."""
+
+
+class MissingExtra(InputError):  # noqa: N818 - it names what is missing
+    """An optional package is not installed; `extra` is the name that brings it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(
+            f"{purpose} needs the package {package}: pip install 'token-planner[{extra}]'"
+        )
+
+
+class Infeasible(PlannerError):  # noqa: N818 - an answer, raised
+    """No plan keeps every promise; the message says which fall short and by how much."""
+
+    exit_status = 1
+
+
+class SolverError(PlannerError):
+    """The solver, the disk or this program failed; the message says how to go on."""
+
+    exit_status = 3
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """`; did you mean 'tpot'?` for the nearest of the `known` words, or nothing."""
+    names = [str(name) for name in known]
+    text = str(word)[:200]
+    near = difflib.get_close_matches(text, names, n=1, cutoff=0.6)
+    if not near:
+        folded = {name.casefold(): name for name in names}
+        near = [folded[hit] for hit in difflib.get_close_matches(text.casefold(), folded, n=1)]
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def quoted(value: object, width: int = 60) -> str:
+    """The value as it would be typed, printable on one line and not longer than `width`."""
+    if isinstance(value, str):
+        clean = value.isprintable()
+        return _clipped(repr(value) if clean else ascii(value), width)
+    if isinstance(value, dict | list | tuple | set):
+        return f"a {type(value).__name__} of {len(value)} items"
+    if isinstance(value, int) and value.bit_length() > 200:
+        return "an integer of more than 60 digits"
+    return _clipped(ascii(value), width)
+
+
+def _clipped(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
