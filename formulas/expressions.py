@@ -1,0 +1,117 @@
+"""Small operations on SymPy trees that SymPy does slowly or not at all.
+
+Max and Min are built and rebuilt without evaluation: comparing their branches is what takes the
+time, and a branch that SymPy absorbs is a branch that can no longer be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import sympy as sp
+from sympy.printing.str import StrPrinter
+
+__all__ = ["addends", "branches_of", "complement_power", "maximum", "minimum", "put", "tex", "text"]
+
+
+def maximum(*branches: sp.Expr) -> sp.Expr:
+    """The largest of the branches, kept as they were written."""
+    return sp.Max(*map(sp.sympify, branches), evaluate=False)
+
+
+def minimum(*branches: sp.Expr) -> sp.Expr:
+    """The smallest of the branches, kept as they were written."""
+    return sp.Min(*map(sp.sympify, branches), evaluate=False)
+
+
+def put(expression: sp.Basic, values: Mapping[sp.Basic, sp.Basic]) -> sp.Basic:
+    """The expression with each key replaced by its value, all at once."""
+    if expression in values:
+        return values[expression]
+    if not expression.args:
+        return expression
+    parts = [put(part, values) for part in expression.args]
+    if all(new is old for new, old in zip(parts, expression.args, strict=True)):
+        return expression
+    if isinstance(expression, sp.Max | sp.Min):
+        return type(expression)(*parts, evaluate=False)
+    return expression.func(*parts)
+
+
+def branches_of(expression: sp.Expr) -> tuple[sp.Expr, ...]:
+    """The branches of a Max at the top, or of a positive product with one Max in it.
+
+    An expression without Max is its own only branch.
+
+    Raises
+    ------
+    ValueError
+        If a Max or Min sits deeper, where it has no branches of the whole.
+    """
+    if not expression.has(sp.Max, sp.Min):
+        return (expression,)
+    if isinstance(expression, sp.Max | sp.Min):
+        return tuple(expression.args)
+    if isinstance(expression, sp.Mul):
+        inner = [f for f in expression.args if f.has(sp.Max, sp.Min)]
+        outer = [f for f in expression.args if not f.has(sp.Max, sp.Min)]
+        if len(inner) == 1 and isinstance(inner[0], sp.Max | sp.Min) and sp.Mul(*outer).is_positive:
+            return tuple(sp.Mul(*outer, branch) for branch in inner[0].args)
+    raise ValueError(f"{text(expression)} has no branches of its own: a Max sits deeper in it")
+
+
+def complement_power(expression: sp.Add) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr] | None:
+    """(c, x, n, rest) when the sum is c·(1 − (1 − x)^n) + rest, else None.
+
+    Written out, it loses all digits at small x; −c·expm1(n·log1p(−x)) does not.
+    """
+    if not expression.args[0].is_Number or expression.args[0] <= 0:
+        return None
+    constant = expression.args[0]
+    for term in expression.args[1:]:
+        coefficient, power = term.as_coeff_Mul()
+        if coefficient != -constant or not isinstance(power, sp.Pow):
+            continue
+        base, exponent = power.args
+        if isinstance(base, sp.Add) and base.args[0] == 1 and not exponent.is_Number:
+            rest = sp.Add(*(t for t in expression.args[1:] if t is not term))
+            return constant, sp.Add(*(-t for t in base.args[1:])), exponent, rest
+    return None
+
+
+def addends(expression: sp.Expr) -> tuple[sp.Expr, ...]:
+    """The terms of the expression written out as a sum."""
+    return sp.Add.make_args(sp.expand(expression))
+
+
+def walk(expression: sp.Basic) -> Iterator[sp.Basic]:
+    """Every node, parents first."""
+    return sp.preorder_traversal(expression)
+
+
+def text(expression: sp.Basic) -> str:
+    """One readable line: `max(T_comp, T_mem)`."""
+    return _Printer().doprint(expression)
+
+
+def tex(expression: sp.Basic) -> str:
+    """LaTeX, with the letters of the nomenclature."""
+    from formulas.symbols import latex_names
+
+    return sp.latex(expression, symbol_names=latex_names())
+
+
+class _Printer(StrPrinter):
+    """SymPy's own text, with Max, Min and ceiling in lower case."""
+
+    def _named(self, name: str, expression: sp.Basic) -> str:
+        return f"{name}({', '.join(map(self._print, expression.args))})"
+
+    def _print_Max(self, expression: sp.Max) -> str:
+        return self._named("max", expression)
+
+    def _print_Min(self, expression: sp.Min) -> str:
+        return self._named("min", expression)
+
+    def _print_ceiling(self, expression: sp.ceiling) -> str:
+        return self._named("ceil", expression)

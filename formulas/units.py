@@ -1,0 +1,235 @@
+"""Units as exponents over nine bases, and the unit of a SymPy expression.
+
+Counts are bases of their own: a sequence is not a token and a token is not a parameter, so an
+equation that forgets how many tokens a sequence emits does not pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import sympy as sp
+
+__all__ = ["BASES", "ONE", "Unit", "UnitError", "unit", "unit_of"]
+
+BASES = ("s", "byte", "flop", "param", "token", "seq", "chip", "USD", "J")
+COUNTS = ("token", "seq", "chip", "param")
+
+_TOKEN = re.compile(r"\s*(\*\*|[A-Za-z]+|\d+|[()*/-])")
+
+
+class UnitError(ValueError):
+    """Two sides, or two terms, that are not of the same unit."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A product of powers of the bases, kept as sorted (base, exponent) pairs without zeros."""
+
+    powers: tuple[tuple[str, Fraction], ...] = ()
+
+    def __mul__(self, other: Unit) -> Unit:
+        total = dict(self.powers)
+        for base, power in other.powers:
+            total[base] = total.get(base, Fraction(0)) + power
+        return Unit(tuple(sorted((b, p) for b, p in total.items() if p)))
+
+    def __pow__(self, power: int | Fraction) -> Unit:
+        if not power:
+            return ONE
+        return Unit(tuple((b, p * power) for b, p in self.powers))
+
+    def __truediv__(self, other: Unit) -> Unit:
+        return self * other**-1
+
+    @property
+    def is_count(self) -> bool:
+        """Whether only token, seq, chip and param occur."""
+        return all(base in COUNTS for base, _ in self.powers)
+
+    def __str__(self) -> str:
+        over = [_power(b, p) for b, p in self.powers if p > 0]
+        under = [_power(b, -p) for b, p in self.powers if p < 0]
+        top = "*".join(over) or "1"
+        if not under:
+            return top
+        return f"{top}/{under[0]}" if len(under) == 1 else f"{top}/({'*'.join(under)})"
+
+
+ONE = Unit()
+
+
+def unit(text: str) -> Unit:
+    """The unit written as `flop/(param*token)`: names of bases, `*`, `/`, `**` and brackets.
+
+    >>> str(unit("byte*s/flop") * unit("flop/s"))
+    'byte'
+    """
+    tokens = _tokens(text)
+    result = _product(tokens, text)
+    if tokens:
+        raise UnitError(f"cannot read the unit {text!r} from {tokens[0]!r} on")
+    return result
+
+
+def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], Unit]) -> Unit | None:
+    """The unit of an expression, given the unit of each symbol; None where any unit fits (0, ∞).
+
+    Raises
+    ------
+    UnitError
+        If terms of a sum, branches of a Max or sides of a relation differ, if an exponent or the
+        argument of a logarithm carries a unit, or if the expression holds an unknown kind of node.
+    """
+    if expression.is_Symbol:
+        return lookup(expression)
+    if expression.is_number and not expression.free_symbols:
+        return None if expression == 0 or expression.is_infinite else ONE
+    for kind, rule in _RULES:
+        if isinstance(expression, kind):
+            return rule(expression, lookup)
+    raise UnitError(f"no rule for the unit of {type(expression).__name__} in {expression}")
+
+
+def _common(expression: sp.Basic, parts: tuple[sp.Basic, ...], lookup: Callable) -> Unit | None:
+    """The one unit that all parts share."""
+    first, found = None, None
+    for part in parts:
+        here = unit_of(part, lookup)
+        if here is None:
+            continue
+        if found is None:
+            first, found = part, here
+        elif here != found:
+            raise UnitError(
+                f"{first} is [{found}] but {part} is [{here}]; they meet in\n    {expression}"
+            )
+    return found
+
+
+def _product_rule(expression: sp.Mul, lookup: Callable) -> Unit | None:
+    total = ONE
+    for factor in expression.args:
+        here = unit_of(factor, lookup)
+        if here is None:
+            return None
+        total = total * here
+    return total
+
+
+def _power_rule(expression: sp.Pow, lookup: Callable) -> Unit | None:
+    base, exponent = expression.as_base_exp() if expression.is_Pow else expression.args
+    below = unit_of(base, lookup)
+    if below is None:
+        return None
+    if exponent.is_Rational:
+        return below ** Fraction(int(exponent.p), int(exponent.q))
+    above = unit_of(exponent, lookup)
+    if above is not None and not above.is_count:
+        raise UnitError(f"the exponent {exponent} is [{above}], not a number or a count")
+    if below != ONE:
+        raise UnitError(f"{base} is [{below}] and cannot be raised to {exponent}")
+    return ONE
+
+
+def _number_rule(expression: sp.Function, lookup: Callable) -> Unit:
+    (argument,) = expression.args
+    here = unit_of(argument, lookup)
+    if here not in (None, ONE):
+        raise UnitError(f"{type(expression).__name__} of {argument}, which is [{here}]")
+    return ONE
+
+
+def _same_rule(expression: sp.Basic, lookup: Callable) -> Unit | None:
+    return _common(expression, expression.args, lookup)
+
+
+def _piecewise_rule(expression: sp.Piecewise, lookup: Callable) -> Unit | None:
+    for _, condition in expression.args:
+        unit_of(condition, lookup)
+    return _common(expression, tuple(value for value, _ in expression.args), lookup)
+
+
+def _relation_rule(expression: sp.Basic, lookup: Callable) -> Unit:
+    _common(expression, expression.args, lookup)
+    return ONE
+
+
+def _truth_rule(expression: sp.Basic, lookup: Callable) -> Unit:
+    for part in expression.args:
+        unit_of(part, lookup)
+    return ONE
+
+
+_RULES: tuple[tuple[type | tuple[type, ...], Callable], ...] = (
+    (sp.Mul, _product_rule),
+    ((sp.Add, sp.Max, sp.Min, sp.ceiling, sp.floor, sp.Abs), _same_rule),
+    ((sp.exp, sp.log), _number_rule),
+    (sp.Pow, _power_rule),
+    (sp.Piecewise, _piecewise_rule),
+    (sp.core.relational.Relational, _relation_rule),
+    ((sp.logic.boolalg.BooleanFunction, sp.logic.boolalg.BooleanAtom), _truth_rule),
+)
+
+
+def _power(base: str, power: Fraction) -> str:
+    if power == 1:
+        return base
+    return f"{base}**{power}" if power.denominator == 1 else f"{base}**({power})"
+
+
+def _tokens(text: str) -> list[str]:
+    tokens, position = [], 0
+    stripped = text.rstrip()
+    while position < len(stripped):
+        match = _TOKEN.match(stripped, position)
+        if match is None:
+            raise UnitError(f"cannot read the unit {text!r} from {stripped[position:]!r} on")
+        tokens.append(match.group(1))
+        position = match.end()
+    return tokens
+
+
+def _product(tokens: list[str], text: str) -> Unit:
+    total = _factor(tokens, text)
+    while tokens and tokens[0] in "*/":
+        sign = 1 if tokens.pop(0) == "*" else -1
+        total = total * _factor(tokens, text) ** sign
+    return total
+
+
+def _factor(tokens: list[str], text: str) -> Unit:
+    if not tokens:
+        raise UnitError(f"the unit {text!r} stops in the middle")
+    head = tokens.pop(0)
+    if head == "(":
+        result = _product(tokens, text)
+        if not tokens or tokens.pop(0) != ")":
+            raise UnitError(f"the unit {text!r} lacks a closing bracket")
+    elif head in BASES:
+        result = Unit(((head, Fraction(1)),))
+    elif head == "1":
+        result = ONE
+    else:
+        raise UnitError(f"{head!r} in {text!r} is not one of the bases {', '.join(BASES)}")
+    if tokens and tokens[0] == "**":
+        tokens.pop(0)
+        result = result ** _exponent(tokens, text)
+    return result
+
+
+def _exponent(tokens: list[str], text: str) -> Fraction:
+    """`2`, `-2` or `(1/2)` after `**`."""
+    written = ""
+    bracket = bool(tokens) and tokens[0] == "("
+    while tokens and (bracket or not written.lstrip("-")):
+        written += tokens.pop(0)
+        if written.endswith(")"):
+            break
+    try:
+        return Fraction(written.strip("()"))
+    except (ValueError, ZeroDivisionError):
+        raise UnitError(f"cannot read the exponent {written!r} in the unit {text!r}") from None
