@@ -1,0 +1,115 @@
+"""Chips: dense peaks per dtype, memory, bandwidth, on-chip memory, power, each with its source.
+
+Peaks count 2 FLOP per multiply-add, without sparsity. `memory` is what the vendor lists, which
+drivers report a little larger (`memory_reported`, where known).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from planner.catalogue.figures import Figure, figure, table
+from planner.errors import CatalogueError
+
+__all__ = ["MATH", "Chip", "chip", "chip_names", "chips"]
+
+FILES = ("chips_nvidia.toml", "chips_others.toml")
+DIMENSION = {
+    "memory": "size",
+    "memory_reported": "size",
+    "memory_bandwidth": "bandwidth",
+    "sram": "size",
+    "power": "power",
+}
+PEAKS = ("bf16", "fp8", "int8", "fp4")
+# the arithmetic unit a dtype is multiplied on
+MATH = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "int8": "int8"} | dict.fromkeys(
+    ("fp4", "nvfp4", "mxfp4"), "fp4"
+)
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One accelerator package in base units.
+
+    `flops` dense peak by arithmetic unit [flop/s]; `memory` listed capacity [byte];
+    `memory_reported` what the driver reports [byte] or None; `memory_bandwidth` [byte/s]; `sram`
+    last on-chip level [byte] or None; `power` [W] or None. `figures` holds every number with its
+    source, under the same names (peaks under their dtype).
+    """
+
+    name: str
+    title: str
+    flops: Mapping[str, float] = field(hash=False)
+    memory: float
+    memory_bandwidth: float
+    memory_reported: float | None = None
+    sram: float | None = None
+    power: float | None = None
+    note: str = ""
+    figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
+
+    def peak(self, dtype: str) -> float:
+        """Dense FLOP/s of a matrix product in `dtype` [flop/s].
+
+        fp16 runs at the bf16 rate, nvfp4 and mxfp4 at the fp4 rate. Raises CatalogueError when
+        the chip has no such arithmetic (int4 weights are multiplied in another dtype).
+        """
+        unit = MATH.get(dtype)
+        if unit is None or unit not in self.flops:
+            raise CatalogueError(
+                f"the chip {self.name} has no {dtype} arithmetic (it has {', '.join(self.flops)})"
+            )
+        return self.flops[unit]
+
+    def computes(self, dtype: str) -> bool:
+        """Whether the chip multiplies matrices in this dtype."""
+        return MATH.get(dtype) in self.flops
+
+
+def chips() -> dict[str, Chip]:
+    """Every chip of the catalogue by name."""
+    return dict(_all())
+
+
+def chip_names() -> tuple[str, ...]:
+    """The names of all chips, in catalogue order."""
+    return tuple(_all())
+
+
+def chip(name: str) -> Chip:
+    """The chip of this name; raises CatalogueError with the nearest name."""
+    known = _all()
+    if name not in known:
+        raise CatalogueError.unknown("chip", name, known)
+    return known[name]
+
+
+@cache
+def _all() -> Mapping[str, Chip]:
+    return MappingProxyType({name: _chip(name, row) for name, row in table(*FILES).items()})
+
+
+def _chip(name: str, row: Mapping[str, Any]) -> Chip:
+    figures = {
+        key: figure(row[key], row, DIMENSION.get(key, "compute"))
+        for key in (*PEAKS, *DIMENSION)
+        if key in row
+    }
+    base = {key: item.base for key, item in figures.items()}
+    return Chip(
+        name=name,
+        title=row["title"],
+        flops=MappingProxyType({key: base[key] for key in PEAKS if key in base}),
+        memory=base["memory"],
+        memory_bandwidth=base["memory_bandwidth"],
+        memory_reported=base.get("memory_reported"),
+        sram=base.get("sram"),
+        power=base.get("power"),
+        note=row.get("note", ""),
+        figures=MappingProxyType(figures),
+    )

@@ -1,0 +1,107 @@
+"""Listed rental prices, and the default price they give: the median of a chip's on-demand rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from statistics import median
+
+from planner.catalogue.figures import Figure, figure, table
+from planner.errors import CatalogueError
+from planner.quantities import parse, show
+
+__all__ = ["Price", "Rental", "default_price", "electricity", "given_price", "rentals"]
+
+FILE = "prices.toml"
+COUNTED = "on-demand"
+
+
+@dataclass(frozen=True)
+class Rental:
+    """One listed price [USD/(chip*s)]; `tier` is on-demand, spot or index."""
+
+    chip: str
+    provider: str
+    tier: str
+    value: float
+    as_of: str
+    verified: str
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a chip costs [USD/(chip*s)], the range of the listed prices, and their newest date.
+
+    `count` is the number of rows behind the median; 0 when the user gave the price, in which
+    case `as_of` is empty.
+    """
+
+    value: float
+    low: float
+    high: float
+    count: int
+    as_of: str
+    source: str
+
+    def warning(self, today: date) -> str | None:
+        """A sentence when the newest row is older than a year on `today`, else None."""
+        if not self.as_of:
+            return None
+        age = (today - date.fromisoformat(self.as_of)).days
+        if age <= 365:
+            return None
+        return (
+            f"the price {show(self.value, 'price')} per chip was read on {self.as_of}, "
+            f"{age} days ago; give price: in the scenario"
+        )
+
+
+def rentals(chip: str | None = None) -> tuple[Rental, ...]:
+    """The listed rows, of one chip or of all."""
+    return tuple(row for row in _rows() if chip in (None, row.chip))
+
+
+def default_price(chip: str) -> Price:
+    """Median of the chip's listed on-demand rentals, with range and newest date.
+
+    Spot, index and unverified rows do not count. Raises CatalogueError when nothing is left.
+    """
+    rows = [row for row in rentals(chip) if row.tier == COUNTED and row.verified != "no"]
+    if not rows:
+        raise CatalogueError(
+            f'no verified on-demand price is known for the chip {chip}; give price: "$3.50/hour"'
+        )
+    values = [row.value for row in rows]
+    providers = ", ".join(sorted({row.provider for row in rows}))
+    return Price(
+        value=median(values),
+        low=min(values),
+        high=max(values),
+        count=len(rows),
+        as_of=max(row.as_of for row in rows),
+        source=f"median of {len(rows)} listed on-demand rentals ({providers})",
+    )
+
+
+def given_price(value: float) -> Price:
+    """The user's own price [USD/(chip*s)] in the same shape."""
+    return Price(value, value, value, 0, "", "given")
+
+
+def electricity() -> Figure:
+    """Price of electrical energy [USD/J], US industrial average."""
+    row = table(FILE)["electricity"]
+    return figure(row, row, "energy_price")
+
+
+@cache
+def _rows() -> tuple[Rental, ...]:
+    data = table(FILE)
+    unit = data["unit"]
+    return tuple(
+        Rental(**row | {"value": parse(f"{row['value']} {unit}", "price")})
+        for row in data["rental"]
+    )

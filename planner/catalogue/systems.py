@@ -1,0 +1,134 @@
+"""Systems: a chip, the machine that joins such chips, and what a user varies of one in place.
+
+Links are per chip and one way [byte/s]. The networks themselves are in the package topologies,
+under the same names; this module only says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from planner.catalogue.chips import MATH, Chip, chip
+from planner.catalogue.figures import Figure, figure, table
+from planner.errors import CatalogueError, did_you_mean
+
+__all__ = ["System", "system", "system_from", "system_names", "systems"]
+
+DIMENSION = {"chips_per_domain": "number", "scale_up": "bandwidth", "scale_out": "bandwidth"}
+CHIP_KEYS = ("memory", "memory_bandwidth", "sram", "power")
+OWN_KEYS = ("chips_per_domain", "scale_up", "scale_out")
+REQUIRED = ("memory", "memory_bandwidth", "flops")
+
+
+@dataclass(frozen=True)
+class System:
+    """A kind of machine in base units.
+
+    `topology` is the machine's name in the package topologies, None for an inline system;
+    `chips_per_domain` the chips one fast network joins, None when all of them are; `scale_up` and
+    `scale_out` bandwidth per chip, one way [byte/s] or None. `varied` lists what differs from the
+    catalogue (`memory_bandwidth`, `flops.fp8`, ...); `price` is set only by the user
+    [USD/(chip*s)]. `figures` holds the system's own numbers with their sources.
+    """
+
+    name: str
+    chip: Chip
+    topology: str | None = None
+    chips_per_domain: int | None = None
+    scale_up: float | None = None
+    scale_out: float | None = None
+    price: float | None = None
+    varied: tuple[str, ...] = ()
+    figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
+
+
+def systems() -> dict[str, System]:
+    """Every system of the catalogue by name."""
+    return dict(_all())
+
+
+def system_names() -> tuple[str, ...]:
+    """The names of all systems, in catalogue order."""
+    return tuple(_all())
+
+
+def system(name: str) -> System:
+    """The system of this name; raises CatalogueError with the nearest name."""
+    known = _all()
+    if name not in known:
+        raise CatalogueError.unknown("system", name, known)
+    return known[name]
+
+
+def system_from(description: Mapping[str, Any]) -> System:
+    """A system varied in place, or described in full.
+
+    Keys, all in base units: `like` (a catalogue name), `memory`, `memory_bandwidth`, `sram`,
+    `power`, `flops` (by dtype), `scale_up`, `scale_out`, `chips_per_domain`, `price`. Absent and
+    None mean unchanged. Without `like`, memory, memory_bandwidth and flops must be there. Raises
+    CatalogueError.
+    """
+    given = {key: value for key, value in description.items() if value is not None}
+    known = ("like", "price", "flops", *CHIP_KEYS, *OWN_KEYS)
+    for key in given:
+        if key not in known:
+            raise CatalogueError(f"unknown key {key!r}{did_you_mean(key, known)}")
+    flops = {_unit(dtype): float(peak) for dtype, peak in given.get("flops", {}).items()}
+    changes = {key: given[key] for key in CHIP_KEYS if key in given}
+    own = {key: given[key] for key in OWN_KEYS if key in given}
+    if "like" not in given:
+        missing = [key for key in REQUIRED if not given.get(key)]
+        if missing:
+            raise CatalogueError(f"an inline system needs {', '.join(missing)}, or like: NAME")
+        inline = Chip(
+            "inline", "described in the scenario", flops=MappingProxyType(flops), **changes
+        )
+        return System("inline", inline, price=given.get("price"), **own)
+    base = system(given["like"])
+    if "memory" in changes:
+        changes["memory_reported"] = None  # it was reported for another capacity
+    varied_chip = replace(
+        base.chip, flops=MappingProxyType({**base.chip.flops, **flops}), **changes
+    )
+    varied = tuple(
+        [key for key in (*CHIP_KEYS, *OWN_KEYS) if key in given]
+        + [f"flops.{dtype}" for dtype in flops]
+    )
+    return replace(base, chip=varied_chip, price=given.get("price"), varied=varied, **own)
+
+
+def _unit(dtype: str) -> str:
+    if dtype not in MATH:
+        raise CatalogueError(f"no arithmetic is known for {dtype!r}{did_you_mean(dtype, MATH)}")
+    return MATH[dtype]
+
+
+@cache
+def _all() -> Mapping[str, System]:
+    return MappingProxyType(
+        {name: _system(name, row) for name, row in table("systems.toml").items()}
+    )
+
+
+def _system(name: str, row: Mapping[str, Any]) -> System:
+    figures = {
+        key: figure(row[key] | {"unit": ""}, row, dimension)
+        if dimension == "number"
+        else figure(row[key], row, dimension)
+        for key, dimension in DIMENSION.items()
+        if key in row
+    }
+    out = figures.get("scale_out")
+    return System(
+        name=name,
+        chip=chip(row["chip"]),
+        topology=row["topology"],
+        chips_per_domain=int(figures["chips_per_domain"].base),
+        scale_up=figures["scale_up"].base,
+        scale_out=out.base if out else None,
+        figures=MappingProxyType(figures),
+    )

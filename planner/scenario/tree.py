@@ -1,0 +1,58 @@
+"""A scenario as plain values, with the place of every value and key in its file."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from planner.errors import Mistake
+
+__all__ = ["Path", "Place", "Tree", "dotted"]
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """File, line and column (from 1); line None where the source has no positions."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Values and their places: `values` where a value begins, `keys` where its key does."""
+
+    file: str
+    data: Any
+    values: Mapping[Path, Place] = field(default_factory=dict)
+    keys: Mapping[Path, Place] = field(default_factory=dict)
+
+    def mistake(self, path: Path, message: str, *, at_key: bool = False) -> Mistake:
+        """A mistake at the value (or key) of `path`, or at the nearest parent that has a place."""
+        place = self.keys.get(path) if at_key else None
+        place = place or self.values.get(path)
+        parent = path
+        while place is None and parent:
+            parent = parent[:-1]
+            place = self.keys.get(parent) or self.values.get(parent)
+        place = place or Place(self.file)
+        return Mistake(place.file, place.line, place.column, dotted(path), message)
+
+    def copied(self) -> Tree:
+        """A tree whose data and places can be changed without changing this one."""
+        return Tree(self.file, copy.deepcopy(self.data), dict(self.values), dict(self.keys))
+
+
+def dotted(path: Path) -> str:
+    """`workload.input_tokens`, `chips.0`; keys of other kinds as they print."""
+    return ".".join(_part(part) for part in path)
+
+
+def _part(part: object) -> str:
+    text = str(part)[:60]
+    return text if text.isprintable() else ascii(text)
