@@ -1,1 +1,74 @@
-"""What is wired: networks of accelerators as graphs, plain numbers out."""
+"""What is wired: networks of accelerators as graphs, plain numbers out.
+
+A fabric is a `networkx.DiGraph` in the vocabulary of `topologies.fabric`; a `Machine` is the
+same thing as a handful of figures, known by name. Bandwidths are in byte/s one way, latencies
+in s. Names are fetched when they are first used, so that asking for a machine loads no graph
+library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from topologies.builders.hierarchy import hierarchy
+    from topologies.builders.mesh import mesh
+    from topologies.builders.switches import switch
+    from topologies.builders.torus import torus
+    from topologies.errors import TopologyError
+    from topologies.faults import check, suspicions
+    from topologies.groups import GroupRate, RateTable, group_rate, rate_table
+    from topologies.hardware import Machine
+    from topologies.machines import graph, machine, names
+    from topologies.measure import domain, domain_size, hops, latency, path_rate, slowdown
+
+__all__ = [
+    "GroupRate",
+    "Machine",
+    "RateTable",
+    "TopologyError",
+    "check",
+    "domain",
+    "domain_size",
+    "graph",
+    "group_rate",
+    "hierarchy",
+    "hops",
+    "latency",
+    "machine",
+    "mesh",
+    "names",
+    "path_rate",
+    "rate_table",
+    "slowdown",
+    "suspicions",
+    "switch",
+    "torus",
+]
+
+_HOME = {
+    "topologies.builders.hierarchy": ("hierarchy",),
+    "topologies.builders.mesh": ("mesh",),
+    "topologies.builders.switches": ("switch",),
+    "topologies.builders.torus": ("torus",),
+    "topologies.errors": ("TopologyError",),
+    "topologies.faults": ("check", "suspicions"),
+    "topologies.groups": ("GroupRate", "RateTable", "group_rate", "rate_table"),
+    "topologies.hardware": ("Machine",),
+    "topologies.machines": ("graph", "machine", "names"),
+    "topologies.measure": ("domain", "domain_size", "hops", "latency", "path_rate", "slowdown"),
+}
+_MODULE = {name: module for module, names_ in _HOME.items() for name in names_}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
