@@ -91,14 +91,14 @@ def walk(expression: sp.Basic) -> Iterator[sp.Basic]:
 
 def text(expression: sp.Basic) -> str:
     """One readable line: `max(T_comp, T_mem)`."""
-    return _Printer().doprint(expression)
+    return _Printer({"order": "none"}).doprint(expression)
 
 
 def tex(expression: sp.Basic) -> str:
     """LaTeX, with the letters of the nomenclature."""
     from formulas.symbols import latex_names
 
-    return sp.latex(expression, symbol_names=latex_names())
+    return sp.latex(expression, symbol_names=latex_names(), order="none")
 
 
 class _Printer(StrPrinter):

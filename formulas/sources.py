@@ -135,4 +135,4 @@ sardana_2024 = Source(
 SOURCES: dict[str, Source] = {s.key: s for s in list(globals().values()) if isinstance(s, Source)}
 
 __all__ = ["SOURCES", "Citation", "Source", "definition", "derived"]
-__all__ += sorted(name for name, value in globals().items() if isinstance(value, Source))
+__all__ += [name for name, value in globals().items() if isinstance(value, Source)]

@@ -126,6 +126,7 @@ coverage   = symbol("coverage",   "1",                  "share of the routed exp
 sigma      = symbol("sigma",      "1",                  "total over active parameters", r"\sigma")
 N_dense    = symbol("N_dense",    "param",              "parameters every token passes through")
 N_routed   = symbol("N_routed",   "param",              "parameters of all routed experts")
+k_least    = symbol("k_least",    "1",                  "least share of the routed experts that a step can read")
 N_touched  = symbol("N_touched",  "param",              "parameters read from memory in one step")
 
 # A machine
@@ -156,16 +157,34 @@ e_net      = symbol("e_net",      "1",                  "attained share of netwo
 
 # Batches and contexts at which something changes
 B_crit     = symbol("B_crit",     "seq",                "batch at which arithmetic and memory take equal time")
-B_0        = symbol("B_0",        "seq",                "critical batch at short context")
-L_star     = symbol("L_star",     "token/seq",          "context at which one cache takes as long as one token's arithmetic", r"L_{*}")
+B_0        = symbol("B_0",        "token",              "positions per step at which arithmetic equals reading the weights")
+L_star     = symbol("L_star",     "1",                  "cached tokens whose reading takes as long as the arithmetic of one position", r"L_{*}")
 L_a        = symbol("L_a",        "token/seq",          "context at which attention equals the arithmetic of the weights")
 L_kink     = symbol("L_kink",     "token/seq",          "context at which a step turns from arithmetic to memory")
+L_never    = symbol("L_never",    "token/seq",          "context beyond which no batch makes a step arithmetic-bound")
+x_batch    = symbol("x_batch",    "1",                  "cost of a sequence over its arithmetic floor")
 T_seq      = symbol("T_seq",      "s/seq",              "time of a step divided by its sequences")
+
+T_pos      = symbol("T_pos",      "s/token",            "time of a pass divided by its positions")
+L_cross    = symbol("L_cross",    "token/seq",          "tokens per pass at which a pass turns to arithmetic")
+
+# Fast and slow modes, relative to the normal one
+w_fix      = symbol("w_fix",      "1",                  "share of the normal step that does not depend on the batch", "w")
+s_fast     = symbol("s_fast",     "1",                  "speed over the normal speed", "s")
+s_most     = symbol("s_most",     "1",                  "largest speed over the normal speed")
+beta_B     = symbol("beta_B",     "1",                  "batch over the normal batch", r"\beta_{B}")
+x_price    = symbol("x_price",    "1",                  "price over the normal price")
+
+# Memory
+L_max      = symbol("L_max",      "token/seq",          "longest context that fits every sequence of the batch")
+B_max      = symbol("B_max",      "seq",                "largest batch that fits")
+n_domain   = symbol("n_domain",   "chip",               "chips of one scale-up domain, one pipeline stage")
 
 # Money
 C_tok      = symbol("C_tok",      "USD/token",          "cost of one generated token")
 C_in       = symbol("C_in",       "USD/token",          "cost of one prompt token")
 C_out      = symbol("C_out",      "USD/token",          "cost of one generated token, as sold")
+D_step     = symbol("D_step",     "USD/s",              "price of the domain for one second")
 rho_price  = symbol("rho_price",  "1",                  "price of an output token over that of an input token", r"\rho")
 # fmt: on
 
@@ -179,4 +198,4 @@ __all__ = [
     "symbol",
     "unit_of_symbol",
 ]
-__all__ += sorted(SYMBOLS)
+__all__ += list(SYMBOLS)

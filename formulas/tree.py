@@ -106,10 +106,12 @@ def _complement(found: tuple[sp.Expr, ...], values: Mapping[sp.Symbol, float]) -
 
 def _power(base: float, exponent: sp.Expr, values: Mapping[sp.Symbol, float]) -> float:
     if exponent == sp.Rational(1, 2):
-        return math.sqrt(base)
+        return math.sqrt(base) if base >= 0 else math.nan
     power = _float(exponent, values)
     if base == 0 and power < 0:
         return math.inf
+    if base < 0 and not power.is_integer():
+        raise ValueError(f"a negative number raised to {power}")
     try:
         return float(base**power)
     except OverflowError:

@@ -1,0 +1,302 @@
+"""Derivation: an equation carried from one form to the next by steps that check themselves.
+
+Exact steps are compared at rational points when they are made and proven symbolically, where SymPy
+can, by `check`. Approximate steps (`drop`, `limit`) remember what they neglect, so that `strain`
+can say how large it is in a given case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Rational
+
+import sympy as sp
+
+from formulas.equation import Equation, Function, Given, check_units
+from formulas.evaluate import collect, ordered, scalar
+from formulas.expressions import put, tex, text
+from formulas.identity import Identity, limit_differs, shown
+from formulas.sources import Citation, derived
+from formulas.steps import DerivationError, Step
+
+__all__ = ["Derivation", "DerivationError", "Step"]
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A chain of steps; every verb returns a longer derivation and leaves this one as it was.
+
+    Raises
+    ------
+    DerivationError
+        By each verb, if the step does not follow from the one before.
+    UnitError
+        By each verb, if the two sides are not of one unit.
+    """
+
+    name: str
+    source: Citation = derived
+    tags: tuple[str, ...] = ()
+    assumes: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    where: tuple[Equation, ...] = ()
+    numeric: bool = False
+
+    # -- verbs ----------------------------------------------------------------------------------
+
+    def begin(
+        self, lhs: sp.Expr | Equation, rhs: sp.Expr | None = None, why: str = ""
+    ) -> Derivation:
+        """Start from an equation, or from two sides that are claimed equal."""
+        if self.steps:
+            raise DerivationError(f"{self.name}: it has begun already")
+        if isinstance(lhs, Equation):
+            return self._then(Step("begin", lhs.symbol, lhs.rhs, why or lhs.name))
+        if rhs is None:
+            raise DerivationError(f"{self.name}: begin needs two sides, or an Equation")
+        return self._then(Step("begin", sp.sympify(lhs), sp.sympify(rhs), why))
+
+    def substitute(self, equation: Equation | Derivation, why: str = "") -> Derivation:
+        """Put in the right side of an equation for its symbol, wherever that occurs."""
+        last = self._last
+        new = {equation.symbol: equation.rhs}
+        lhs = last.lhs if last.lhs == equation.symbol else put(last.lhs, new)
+        rhs = put(last.rhs, new)
+        if (lhs, rhs) == (last.lhs, last.rhs):
+            self._refuse(f"{equation.symbol.name} does not occur in\n    {last}")
+        return self._then(Step("substitute", lhs, rhs, why or equation.name))
+
+    def rewrite(
+        self,
+        claim: sp.Expr,
+        why: str = "",
+        *,
+        where: tuple[Equation | Derivation, ...] = (),
+        given: tuple[sp.Basic, ...] = (),
+    ) -> Derivation:
+        """Write the right side differently.
+
+        Parameters
+        ----------
+        where
+            Definitions of symbols that the new form introduces.
+        given
+            Relations under which the two forms are equal.
+        """
+        claim = sp.sympify(claim)
+        named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
+        identity = Identity(
+            _unfolded(self._last.rhs, named),
+            _unfolded(claim, named),
+            tuple(_unfolded(relation, named) for relation in given),
+        )
+        step = Step("rewrite", self._last.lhs, claim, why, identity)
+        self._compare(identity, f"{text(claim)} is not equal to\n    {text(self._last.rhs)}")
+        assumes = (*self.assumes, *(text(relation) for relation in given))
+        whole = replace(self, assumes=assumes, where=tuple(dict.fromkeys((*self.where, *named))))
+        return whole._then(step)
+
+    def solve(
+        self, x: sp.Symbol, claim: sp.Expr, why: str = "", *, named: sp.Symbol | None = None
+    ) -> Derivation:
+        """Solve for a symbol; the claimed solution is put back into the equation.
+
+        `named` is what the value is called from here on, as B_crit is a value of B.
+        """
+        last, claim = self._last, sp.sympify(claim)
+        if claim.has(x):
+            self._refuse(f"the claim for {x.name} still contains {x.name}")
+        back = {x: claim}
+        identity = Identity(put(last.lhs, back), put(last.rhs, back))
+        self._compare(identity, f"{x.name} = {text(claim)} does not satisfy\n    {last}")
+        why = why or f"solve for {x.name}"
+        return self._then(Step("solve", named or x, claim, why, identity, solved=x))
+
+    def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:
+        """Neglect an addend of either side beside another addend of the same side."""
+        last, term, beside = self._last, sp.expand(term), sp.expand(beside)
+        for side in ("rhs", "lhs"):
+            parts = list(sp.Add.make_args(sp.expand(getattr(last, side))))
+            if term in parts and beside in parts and term != beside:
+                parts.remove(term)
+                step = replace(
+                    last, verb="drop", why=why, identity=None, approach=None,
+                    size=term / beside, neglected=f"drop {text(term)}",
+                    **{side: sp.factor_terms(sp.Add(*parts))},
+                )  # fmt: skip
+                return self._then(step)
+        return self._refuse(f"{text(term)} is not an addend beside {text(beside)} in\n    {last}")
+
+    def limit(self, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str = "") -> Derivation:
+        """Let a symbol tend to a value; the right side tends to the claim."""
+        last, to, claim = self._last, sp.sympify(to), sp.sympify(claim)
+        if last.lhs.has(x) or claim.has(x):
+            self._refuse(f"{x.name} still stands on the left or in the claim")
+        against = limit_differs(last.rhs, claim, x, to)
+        if against:
+            self._refuse(f"{text(last.rhs)} does not tend to {text(claim)}\n  {against}")
+        step = Step(
+            "limit", last.lhs, claim, why, size=last.rhs / claim - 1,
+            neglected=f"limit {x.name} -> {to}", approach=(x, to),
+        )  # fmt: skip
+        return self._then(step)
+
+    def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
+        """Put in exact numbers, or expressions, for symbols."""
+        exact = {x: sp.sympify(value) for x, value in values.items()}
+        for x, value in exact.items():
+            if value.atoms(sp.Float):
+                self._refuse(f"{x.name} = {value} is not exact; write a fraction")
+        lhs, rhs = put(self._last.lhs, exact), put(self._last.rhs, exact)
+        shown_values = ", ".join(f"{x.name} = {text(value)}" for x, value in exact.items())
+        step = Step("at", lhs, sp.cancel(rhs) if not rhs.has(sp.Max) else rhs.doit(),
+                    why or shown_values)  # fmt: skip
+        return replace(self, numeric=True)._then(step)
+
+    # -- what came out --------------------------------------------------------------------------
+
+    @property
+    def lhs(self) -> sp.Expr:
+        """Left side of the last step."""
+        return self._last.lhs
+
+    @property
+    def rhs(self) -> sp.Expr:
+        """Right side of the last step."""
+        return self._last.rhs
+
+    @property
+    def result(self) -> sp.Expr:
+        """Right side of the last step."""
+        return self._last.rhs
+
+    @property
+    def symbol(self) -> sp.Symbol:
+        """Left side of the last step, which must be a symbol."""
+        if not self._last.lhs.is_Symbol:
+            self._refuse(f"the left side is not one symbol: {text(self._last.lhs)}")
+        return self._last.lhs
+
+    @property
+    def exact(self) -> bool:
+        """Whether no step neglects anything."""
+        return all(step.exact for step in self.steps)
+
+    def equation(self) -> Equation:
+        """The last step as an Equation; what was neglected becomes an assumption."""
+        if self.numeric:
+            self._refuse("numbers have been put in; take the equation before `at`")
+        left_out = tuple(f"{s.neglected}: {s.why}" for s in self.steps if not s.exact)
+        return Equation(
+            self.name, self.symbol, self.rhs, (*self.assumes, *left_out), self.source, self.tags,
+            self.where,
+        )  # fmt: skip
+
+    def numpy(self, *axes: sp.Symbol | str) -> Function:
+        """The result as a function of floats or arrays; see `Equation.numpy`."""
+        return self.equation().numpy(*axes)
+
+    def strain(self, case: Mapping[str | sp.Symbol, float]) -> dict[str, float]:
+        """Size of what each approximate step neglects, over what it keeps, in a given case.
+
+        A solved symbol that the case leaves out takes the value of the result.
+
+        Raises
+        ------
+        SymbolError
+            If the case lacks a symbol.
+        """
+        values = {x if isinstance(x, str) else x.name: float(v) for x, v in case.items()}
+        sizes = {s.neglected: abs(s.size) for s in self.steps if s.size is not None}
+        own: list = list(self.where)
+        if self.lhs.is_Symbol and not self.numeric:
+            roots = {s.solved for s in self.steps if s.solved} | {self.lhs}
+            own += [Given(x, self.rhs) for x in roots if not self.rhs.has(x)]
+        return scalar(own, sizes, values) if sizes else {}
+
+    @cached_property
+    def proofs(self) -> tuple[str, ...]:
+        """How each step was shown to follow.
+
+        Raises
+        ------
+        DerivationError
+            If one does not, at twelve points or symbolically.
+        """
+        before = (None, *self.steps)
+        proofs = []
+        for number, (step, last) in enumerate(zip(self.steps, before, strict=False), 1):
+            try:
+                proofs.append(step.proof(last))
+            except DerivationError as error:
+                self._refuse(str(error), number)
+        return tuple(proofs)
+
+    def check(self) -> bool:
+        """True when every step follows and its units agree; raises otherwise."""
+        numeric = False
+        for step in self.steps:
+            numeric = numeric or step.verb == "at"
+            if not numeric:
+                check_units(self.name, step.lhs, step.rhs)
+        return len(self.proofs) == len(self.steps)
+
+    # -- how it reads ---------------------------------------------------------------------------
+
+    def latex(self) -> str:
+        """All steps, aligned."""
+        signs = {"=": "=", "≈": r"\approx"}
+        lines = [f"{tex(s.lhs)} &{signs[s.relation]} {tex(s.rhs)}" for s in self.steps]
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex()}$"
+
+    def text(self) -> str:
+        """All steps with their reasons and proofs, one after the other."""
+        lines = [self.name]
+        for number, (step, proof) in enumerate(zip(self.steps, self.proofs, strict=True), 1):
+            lines.append(f"  {number}. {step.verb}" + (f": {step.why}" if step.why else ""))
+            lines.append(f"       {step}")
+            lines.append(f"       [{proof}]")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        relation = "=" if self.exact else "≈"
+        return f"{text(self.lhs)} {relation} {text(self.rhs)}"
+
+    def __repr__(self) -> str:
+        return f"<Derivation {self.name}: {self}>"
+
+    # -- checks ---------------------------------------------------------------------------------
+
+    @property
+    def _last(self) -> Step:
+        if not self.steps:
+            raise DerivationError(f"{self.name}: it has not begun")
+        return self.steps[-1]
+
+    def _then(self, step: Step) -> Derivation:
+        if not self.numeric:
+            check_units(f"{self.name}, step {len(self.steps) + 1}", step.lhs, step.rhs)
+        return replace(self, steps=(*self.steps, step))
+
+    def _refuse(self, reason: str, number: int | None = None) -> Derivation:
+        number = len(self.steps) + 1 if number is None else number
+        raise DerivationError(f"{self.name}, step {number}: {reason}")
+
+    def _compare(self, identity: Identity, complaint: str) -> None:
+        found = identity.difference()
+        if found:
+            point, gap = found
+            self._refuse(f"{complaint}\n  at {shown(point)} the two sides differ by {gap}")
+
+
+def _unfolded(expression: sp.Basic, equations: tuple[Equation, ...]) -> sp.Basic:
+    """The expression with definitions put in, innermost first."""
+    inner: dict[sp.Basic, sp.Basic] = {}
+    for x, rhs in ordered(collect(equations), [expression]).items():
+        inner[x] = put(rhs, inner)
+    return put(expression, inner)

@@ -1,0 +1,126 @@
+"""Mixture of experts: which share of the weights a step reads, and how few it can read."""
+
+from __future__ import annotations
+
+from sympy import oo
+
+from formulas.derivation import Derivation
+from formulas.equation import Equation
+from formulas.sources import definition, derived, lecture_notes, lecture_player, shazeer_2017
+from formulas.symbols import (
+    B,
+    N_active,
+    N_dense,
+    N_routed,
+    N_total,
+    N_touched,
+    T_floor,
+    W,
+    b_w,
+    coverage,
+    k_experts,
+    k_least,
+    m_pos,
+    n_experts,
+    sigma,
+)
+
+__all__ = [
+    "active_parameters",
+    "expert_coverage",
+    "full_coverage",
+    "least_coverage",
+    "sparse_latency_floor",
+    "sparsity",
+    "total_parameters",
+    "touched_parameters",
+]
+
+UNIFORM = "each position picks its experts independently and uniformly"
+
+sparsity = Equation(
+    "total over active parameters",
+    sigma,
+    N_total / N_active,
+    source=lecture_notes.at("section 1, the optimal batch size"),
+    tags=("C10", "C11"),
+)
+
+total_parameters = Equation(
+    "parameters of a model with routed experts",
+    N_total,
+    N_dense + N_routed,
+    source=definition,
+)
+
+active_parameters = Equation(
+    "parameters one token passes through",
+    N_active,
+    N_dense + N_routed * k_experts / n_experts,
+    assumes=("experts of equal size",),
+    source=shazeer_2017.at("section 2"),
+)
+
+expert_coverage = Equation(
+    "expected share of the experts read in a step",
+    coverage,
+    1 - (1 - k_experts / n_experts) ** (B * m_pos),
+    assumes=(
+        UNIFORM,
+        "among all routings with k experts per position this is the largest share",
+    ),
+    source=derived,
+    tags=("C3", "result 9"),
+)
+
+least_coverage = Equation(
+    "least share of the experts that a step can read",
+    k_least,
+    k_experts / n_experts,
+    assumes=("all positions of the step pick the same experts",),
+    source=derived,
+    tags=("result 9",),
+)
+
+touched_parameters = Equation(
+    "parameters read in one step",
+    N_touched,
+    N_dense + N_routed * coverage,
+    assumes=("an expert that no position picked is not read",),
+    source=derived,
+    tags=("C3", "result 9"),
+    where=(expert_coverage,),
+)
+
+full_coverage = (
+    Derivation("parameters read in one step at large batch", tags=("C3", "result 9"))
+    .begin(touched_parameters)
+    .substitute(expert_coverage)
+    .limit(
+        B,
+        oo,
+        N_dense + N_routed,
+        why="every expert is picked by some position",
+    )
+)
+
+sparse_latency_floor = (
+    Derivation(
+        "least time of one step of a sparse model",
+        source=lecture_player.at("latency floor from weight reads"),
+        tags=("C4", "result 9"),
+        assumes=("one position: only the experts it picks are read",),
+    )
+    .begin(T_floor, N_touched * b_w / W, why="every touched weight is read once")
+    .substitute(touched_parameters)
+    .rewrite(
+        (N_dense + N_routed * k_least) * b_w / W,
+        why="the coverage of a single position is the least there is",
+        where=(Equation("coverage of one position", coverage, k_least, source=definition),),
+    )
+    .rewrite(
+        N_active * b_w / W,
+        why="dense weights and the picked experts are the active parameters",
+        where=(least_coverage, active_parameters),
+    )
+)
