@@ -38,8 +38,10 @@ Fabric: TypeAlias = "nx.DiGraph[Any]"
 
 SCHEMA_VERSION = 1
 
-ACCELERATOR, SWITCH, NIC, HOST = KINDS = ("accelerator", "switch", "nic", "host")
-SCALE_UP, SCALE_OUT, _HOST_TIER = TIERS = ("scale_up", "scale_out", "host")
+ACCELERATOR, SWITCH, NIC, HOST = "accelerator", "switch", "nic", "host"
+KINDS = (ACCELERATOR, SWITCH, NIC, HOST)
+SCALE_UP, SCALE_OUT = "scale_up", "scale_out"
+TIERS = (SCALE_UP, SCALE_OUT, HOST)
 
 NODE_ATTRIBUTES = {
     "kind": "accelerator, switch, nic or host",

@@ -97,7 +97,8 @@ def joined(
     A rail joins the chips of equal place, so what goes to another place crosses the domain
     first: every pair inside carries n/g times its own traffic. With a switch of rate B inside
     this is B/((g - 1)(1 + (n - g)/g)). All-gather is bounded by what enters one chip,
-    (B + b)/(n - 1), and by what enters the smallest part, g b/(n - g).
+    (B + b)/(n - 1), and by what enters the smallest part, g b/(n - g). With cards faster than
+    the scale-up links the cut around a rail, not looked at here, is narrower.
     """
     theta = out / (members - least)
     if most > 1:
