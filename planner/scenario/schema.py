@@ -14,14 +14,9 @@ from planner.catalogue.prices import Price, default_price, given_price
 from planner.catalogue.systems import System
 from planner.quantities import show
 from planner.scenario.fields import Kind, Numbers, Path, Quantity, Record, Refusals, Word
-from planner.scenario.references import (
-    File,
-
-    ModelField,
-    SystemDescription,
-    SystemField,
-    resolved_system,
-)
+from planner.scenario.machines import SystemDescription, SystemField, resolved_system
+from planner.scenario.models import ModelField
+from planner.scenario.references import File
 from planner.scenario.workload import Choose, Current, Promises, Speculation, Workload
 
 __all__ = ["PROBLEMS", "Document", "Scenario"]
@@ -170,7 +165,10 @@ def _arithmetic(choose: Choose, system: System) -> list[tuple[Path, str | ValueE
     for dtype in choose.activations or ():
         if not chip.computes(dtype):
             found.append(
-                (("activations",), f"the chip {chip.name} has no {dtype} arithmetic (it has {units})")
+                (
+                    ("activations",),
+                    f"the chip {chip.name} has no {dtype} arithmetic (it has {units})",
+                )
             )
     stored_only = bool(choose.activations)
     for dtype in choose.weights or ():

@@ -25,12 +25,18 @@ class Place:
 
 @dataclass(frozen=True)
 class Tree:
-    """Values and their places: `values` where a value begins, `keys` where its key does."""
+    """Values and their places: `values` where a value begins, `keys` where its key does.
+
+    `mistakes` are those of the text itself that leave a tree to check, such as duplicate keys;
+    what is wrong below the `unread` paths follows from them.
+    """
 
     file: str
     data: Any
     values: Mapping[Path, Place] = field(default_factory=dict)
     keys: Mapping[Path, Place] = field(default_factory=dict)
+    mistakes: tuple[Mistake, ...] = ()
+    unread: tuple[Path, ...] = ()
 
     def mistake(self, path: Path, message: str, *, at_key: bool = False) -> Mistake:
         """A mistake at the value (or key) of `path`, or at the nearest parent that has a place."""
@@ -45,7 +51,8 @@ class Tree:
 
     def copied(self) -> Tree:
         """A tree whose data and places can be changed without changing this one."""
-        return Tree(self.file, copy.deepcopy(self.data), dict(self.values), dict(self.keys))
+        data = copy.deepcopy(self.data)
+        return Tree(self.file, data, dict(self.values), dict(self.keys), self.mistakes, self.unread)
 
 
 def dotted(path: Path) -> str:

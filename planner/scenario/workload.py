@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Annotated, Any
@@ -46,7 +46,7 @@ class Distribution:
 
     mean: float
     cv: float = 0.0
-    quantiles: tuple[tuple[float, float], ...] = ()
+    quantiles: tuple[tuple[float, float], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

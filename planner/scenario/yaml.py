@@ -6,6 +6,7 @@ count and depth are limited before anything is built, aliases counted at what th
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,11 +16,12 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import (
     AliasEvent,
+    CollectionStartEvent,
     DocumentStartEvent,
     Event,
     MappingStartEvent,
+    NodeEvent,
     ScalarEvent,
-    SequenceStartEvent,
     StreamEndEvent,
     StreamStartEvent,
 )
@@ -42,13 +44,16 @@ WORDS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-SHAPES = {CORE + "map", CORE + "seq", "!", None}
+SHAPES = {CORE + "map", CORE + "seq", "!"}
 TEXTS = {CORE + "str", "!"}
 PLAIN = {None, CORE + "int", CORE + "float", CORE + "bool", CORE + "null", CORE + "timestamp"}
 
 
 def yaml_tree(text: str, file: str) -> Tree:
-    """The one document of a YAML text; raises InputError with every mistake of its form."""
+    """The one document of a YAML text, with duplicate keys and foreign tags as its mistakes.
+
+    Raises InputError when the text is not YAML, or too large or deep.
+    """
     builder = _Builder(file)
     try:
         events = YAML(typ="rt", pure=True).parse(text)
@@ -64,13 +69,13 @@ def yaml_tree(text: str, file: str) -> Tree:
         ) from None
     except (YAMLError, ValueError, IndexError, RecursionError) as error:
         problem = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError([*builder.mistakes, Mistake(file, 1, 1, "", f"not YAML: {problem}")]) from None
-    if builder.mistakes:
-        raise InputError(builder.mistakes)
+        raise InputError(
+            [*builder.mistakes, Mistake(file, 1, 1, "", f"not YAML: {problem}")]
+        ) from None
     return builder.tree
 
 
-class _TooMuch(Exception):
+class _TooMuch(Exception):  # noqa: N818 - ends the reading, never seen outside
     def __init__(self, mistake: Mistake) -> None:
         self.mistake = mistake
         super().__init__(mistake.message)
@@ -82,13 +87,17 @@ class _Builder:
     values: dict[Path, Place] = field(default_factory=dict)
     keys: dict[Path, Place] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
+    unread: list[Path] = field(default_factory=list)
     data: Any = None
     nodes: int = 0
-    anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    deepest: int = 0  # of the values read since the innermost open one began
+    anchors: dict[str, tuple[Any, int, int]] = field(default_factory=dict)
 
     @property
     def tree(self) -> Tree:
-        return Tree(self.file, self.data, self.values, self.keys)
+        return Tree(
+            self.file, self.data, self.values, self.keys, tuple(self.mistakes), tuple(self.unread)
+        )
 
     def read(self, events: Iterator[Event]) -> None:
         documents = 0
@@ -109,18 +118,21 @@ class _Builder:
         self.values[path] = place = self._place(event)
         if isinstance(event, AliasEvent):
             return self._alias(event, path)
-        before = self.nodes
+        before, outside = self.nodes, self.deepest
         self._count(1, place, path)
-        if len(path) > DEEPEST:
-            raise _TooMuch(self._at(place, path[:3], f"more than {DEEPEST} levels deep"))
+        self._descend(len(path), place, path)
+        self.deepest = len(path)
+        value: Any
         if isinstance(event, ScalarEvent):
             value = self._scalar(event, path)
         elif isinstance(event, MappingStartEvent):
             value = self._mapping(event, events, path)
         else:
             value = self._sequence(event, events, path)
-        if event.anchor is not None:
-            self.anchors[str(event.anchor)] = (value, self.nodes - before)
+        if isinstance(event, NodeEvent) and event.anchor is not None:
+            depth = self.deepest - len(path)
+            self.anchors[str(event.anchor)] = (value, self.nodes - before, depth)
+        self.deepest = max(self.deepest, outside)
         return value
 
     def _alias(self, event: AliasEvent, path: Path) -> Any:
@@ -128,9 +140,10 @@ class _Builder:
         if name not in self.anchors:
             self._mistake(event, path, f"unknown alias *{name[:40]}, or one inside what it names")
             return None
-        value, size = self.anchors[name]
+        value, size, depth = self.anchors[name]
         self._count(size, self.values[path], path)
-        return value
+        self._descend(len(path) + depth, self.values[path], path)
+        return copy.deepcopy(value)  # a later change to one of the two leaves the other
 
     def _mapping(
         self, event: MappingStartEvent, events: Iterator[Event], path: Path
@@ -143,6 +156,9 @@ class _Builder:
             place = self._place(key_event)
             key = self._key(key_event, events, path)
             below = (*path, key)
+            if key is None:
+                self._node(next(events), events, below)
+                continue
             first = self.keys.get(below)
             if first is not None and key in mapping:
                 where = f"line {first.line}, column {first.column}"
@@ -166,9 +182,9 @@ class _Builder:
             return str(event.value)  # 0.5, true, null: a key is its text
         self._mistake(event, path, "expected a word as a key, got a list, a mapping or an alias")
         self._node(event, events, (*path, "?"))
-        return "?"
+        return None
 
-    def _sequence(self, event: Event, events: Iterator[Event], path: Path) -> list[Any]:
+    def _sequence(self, event: Any, events: Iterator[Event], path: Path) -> list[Any]:
         self._shape(event, path)
         items: list[Any] = []
         for item in events:
@@ -183,16 +199,19 @@ class _Builder:
         if tag in TEXTS:
             return text
         if tag not in PLAIN:
-            self._mistake(event, path, f"tags such as {quoted(tag)} are not read")
+            self._foreign(event, path)
             return None
         if tag is None and event.style in ('"', "'", "|", ">"):
             return text
         return core_value(text)
 
-    def _shape(self, event: Event, path: Path) -> None:
-        tag = None if getattr(event, "tag", None) is None else str(event.tag)
-        if tag not in SHAPES and not (event.implicit and tag is None):
-            self._mistake(event, path, f"tags such as {quoted(tag)} are not read")
+    def _shape(self, event: CollectionStartEvent, path: Path) -> None:
+        if event.tag is not None and str(event.tag) not in SHAPES:
+            self._foreign(event, path)
+
+    def _foreign(self, event: ScalarEvent | CollectionStartEvent, path: Path) -> None:
+        self._mistake(event, path, f"tags such as {quoted(str(event.tag))} are not read")
+        self.unread.append(path)
 
     def _count(self, nodes: int, place: Place, path: Path) -> None:
         self.nodes += nodes
@@ -200,6 +219,11 @@ class _Builder:
             raise _TooMuch(
                 self._at(place, path[:3], f"more than {MOST_NODES} values, aliases written out")
             )
+
+    def _descend(self, depth: int, place: Place, path: Path) -> None:
+        self.deepest = max(self.deepest, depth)
+        if depth > DEEPEST:
+            raise _TooMuch(self._at(place, path[:3], f"more than {DEEPEST} levels deep"))
 
     def _place(self, event: Event) -> Place:
         mark = event.start_mark

@@ -1,0 +1,56 @@
+"""The scenario file: text with positions, checked into a frozen `Scenario` in base units.
+
+tree.py        plain values with a place each
+yaml.py        YAML 1.2 events to a tree, with limits
+fields.py      the kinds of value a field may hold
+workload.py    lengths, demand, promises, choices
+references.py  model and system: a name, a file, or a description
+schema.py      Scenario, and what its values must agree on
+mistakes.py    what is wrong, each with its place
+changes.py     PATH=VALUE from the command line
+loading.py     file, standard input or mapping to Scenario
+output.py      Scenario to plain data, and its JSON Schema
+"""
+
+from planner.scenario.changes import ALIASES, changed
+from planner.scenario.loading import checked, load, read
+from planner.scenario.machines import SystemDescription
+from planner.scenario.models import ModelDescription
+from planner.scenario.output import json_schema, resolved
+from planner.scenario.references import File
+from planner.scenario.schema import PROBLEMS, Document, Scenario
+from planner.scenario.tree import Place, Tree
+from planner.scenario.workload import (
+    Choose,
+    Current,
+    Demand,
+    Distribution,
+    Promises,
+    Speculation,
+    Workload,
+)
+
+__all__ = [
+    "ALIASES",
+    "PROBLEMS",
+    "Choose",
+    "Current",
+    "Demand",
+    "Distribution",
+    "Document",
+    "File",
+    "ModelDescription",
+    "Place",
+    "Promises",
+    "Scenario",
+    "Speculation",
+    "SystemDescription",
+    "Tree",
+    "Workload",
+    "changed",
+    "checked",
+    "json_schema",
+    "load",
+    "read",
+    "resolved",
+]

@@ -1,0 +1,172 @@
+"""A scenario from a file, standard input or a mapping: text to tree to a checked `Scenario`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import ValidationError
+
+from planner.errors import InputError, Mistake, quoted
+from planner.scenario.changes import changed
+from planner.scenario.mistakes import mistakes_of
+from planner.scenario.output import resolved
+from planner.scenario.schema import PROBLEMS, Document, Scenario
+from planner.scenario.tree import Tree, dotted
+from planner.scenario.yaml import DEEPEST, yaml_tree
+
+__all__ = ["checked", "load", "read"]
+
+LARGEST = 1_000_000  # bytes of a scenario file
+INSIDE = "scenario"  # the file name of a scenario that came as a mapping
+
+Source = str | FilePath | Mapping[str, Any] | Scenario | Document
+
+
+def load(source: Source, sets: Sequence[str] = ()) -> Scenario | Document:
+    """The scenario of a file path, `-` (standard input), a mapping, or a Scenario itself.
+
+    `sets` are changes `PATH=VALUE`, read like the file. Raises InputError with every mistake,
+    each with file, line and column. Problems other than serving come back as a Document.
+    """
+    if isinstance(source, Scenario | Document) and not sets:
+        return source
+    tree = read(source)
+    folder = FilePath() if tree.file in (INSIDE, "-") else FilePath(tree.file).parent
+    return checked(changed(tree, sets), folder)
+
+
+def read(source: Source) -> Tree:
+    """The tree of a source, unchecked; raises InputError when it is not text of a known form."""
+    if isinstance(source, Scenario):
+        return Tree(INSIDE, resolved(source, full_paths=True))
+    if isinstance(source, Document):
+        return Tree(source.file, dict(source.given))
+    if isinstance(source, Mapping):
+        return Tree(INSIDE, _plain(source, 0))
+    if not isinstance(source, str | FilePath):
+        raise InputError(Mistake(INSIDE, None, None, "", f"expected a file, got {quoted(source)}"))
+    file = str(source)
+    text = _text(file)
+    suffix = FilePath(file).suffix.lower()
+    if suffix == ".toml":
+        return _toml(text, file)
+    return _json(text, file) if suffix == ".json" else yaml_tree(text, file)
+
+
+def checked(tree: Tree, folder: FilePath) -> Scenario | Document:
+    """The tree as a Scenario; paths in it are relative to `folder`."""
+    data = tree.data
+    if not isinstance(data, dict):
+        got = "the file is empty" if data is None else f"got {quoted(data)}"
+        told = tree.mistake((), f"expected keys such as problem, model, system; {got}")
+        raise InputError([*tree.mistakes, told])
+    problem = data.get("problem")
+    if isinstance(problem, str) and problem in PROBLEMS and problem != "serving":
+        if tree.mistakes:
+            raise InputError(tree.mistakes)
+        return Document(problem, tree.file, data)
+    try:
+        scenario = Scenario.model_validate(data, context={"folder": folder})
+    except ValidationError as error:
+        raise InputError(_ordered(tree, mistakes_of(error, tree))) from None
+    if tree.mistakes:
+        raise InputError(tree.mistakes)
+    return scenario
+
+
+def _ordered(tree: Tree, found: Sequence[Mistake]) -> list[Mistake]:
+    """All mistakes by place; what follows from a value that was not read is left out."""
+    unread = [dotted(path) for path in tree.unread]
+    kept = [
+        mistake
+        for mistake in found
+        if not any(f"{mistake.path}.".startswith(f"{path}.") for path in unread)
+    ]
+    return sorted(
+        [*tree.mistakes, *kept], key=lambda mistake: (mistake.line or 0, mistake.column or 0)
+    )
+
+
+def _text(file: str) -> str:
+    def refused(message: str) -> InputError:
+        shown = file if file.isprintable() else ascii(file)
+        return InputError(Mistake(shown[:300], None, None, "", message))
+
+    try:
+        if file == "-":
+            raw = sys.stdin.buffer.read(LARGEST + 1)
+        else:
+            path = FilePath(file)
+            if path.is_dir():
+                raise refused("is a directory, expected a scenario file")
+            if path.exists() and not path.is_file():
+                raise refused("is not a regular file")
+            with path.open("rb") as stream:
+                raw = stream.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise refused("no such file") from None
+    except OSError as error:
+        raise refused(f"cannot be read: {error.strerror or type(error).__name__}") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise refused("is not a file name") from None
+    if len(raw) > LARGEST:
+        raise refused(f"is larger than {LARGEST // 1_000_000} MB, expected a scenario")
+    if b"\0" in raw:
+        raise refused("is not text (it holds NUL bytes)")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
+        bad = f"is not UTF-8 text (byte 0x{raw[error.start]:02x})"
+        raise InputError(Mistake(file, line, column, "", bad)) from None
+
+
+def _toml(text: str, file: str) -> Tree:
+    try:
+        return Tree(file, _plain(tomllib.loads(text), 0))
+    except tomllib.TOMLDecodeError as error:
+        line, column, message = _toml_place(str(error), text)
+        raise InputError(Mistake(file, line, column, "", f"not TOML: {message}")) from None
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(Mistake(file, 1, 1, "", "not TOML that can be read")) from None
+
+
+def _toml_place(message: str, text: str) -> tuple[int, int, str]:
+    body, _, place = message.rpartition(" (at ")
+    words = place.rstrip(")").replace(",", "").split()
+    if len(words) == 4 and words[1].isdigit() and words[3].isdigit():
+        return int(words[1]), int(words[3]), body
+    return text.count("\n") + 1, 1, body or message
+
+
+def _json(text: str, file: str) -> Tree:
+    try:
+        json.loads(text, parse_int=str)
+    except json.JSONDecodeError as error:
+        where = Mistake(file, error.lineno, error.colno, "", f"not JSON: {error.msg}")
+        raise InputError(where) from None
+    except (ValueError, RecursionError):
+        raise InputError(Mistake(file, 1, 1, "", "not JSON that can be read")) from None
+    # JSON is YAML but for tabs between its tokens, which strings cannot hold unescaped
+    return yaml_tree(text.replace("\t", " "), file)
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """Mappings and sequences as dict and list; dates and other things stay as they are."""
+    if depth > DEEPEST:
+        raise InputError(Mistake(INSIDE, None, None, "", f"more than {DEEPEST} levels deep"))
+    if isinstance(value, Mapping):
+        return {key: _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, depth + 1) for item in value]
+    return value

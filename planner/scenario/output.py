@@ -1,0 +1,53 @@
+"""A scenario as plain data in base units, and its JSON Schema for editors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from planner.scenario.machines import SystemDescription
+from planner.scenario.models import ModelDescription
+from planner.scenario.references import File
+from planner.scenario.schema import Document, Scenario
+from planner.scenario.workload import Demand, Distribution
+
+__all__ = ["json_schema", "resolved"]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def resolved(scenario: Scenario | Document, *, full_paths: bool = False) -> dict[str, Any]:
+    """Every key with its value in base units, defaults filled in; only JSON types.
+
+    It loads again to an equal scenario. Files are named as given, or by their `full_paths`.
+    """
+    if isinstance(scenario, Document):
+        return dict(_plain(dict(scenario.given), full_paths))
+    return {name: _plain(getattr(scenario, name), full_paths) for name in Scenario.model_fields}
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a scenario file; quantities are strings with a unit, or numbers."""
+    schema = Scenario.model_json_schema(mode="validation")
+    return {"$schema": DIALECT, **schema, "title": "token-planner scenario"}
+
+
+def _plain(value: Any, full: bool) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item, full) for key, item in value.items()}
+    if isinstance(value, range):
+        return {"from": value.start, "to": value.stop - 1}
+    if isinstance(value, list | tuple):
+        return [_plain(item, full) for item in value]
+    if isinstance(value, File):
+        return str(value.path.resolve()) if full else value.given
+    if isinstance(value, Demand):
+        return value.value if value.per == "request" else f"{value.value!r} tokens/s"
+    if isinstance(value, Distribution):
+        return {"mean": value.mean, "cv": value.cv} if value.cv else value.mean
+    if isinstance(value, BaseModel):
+        items = {name: _plain(getattr(value, name), full) for name in type(value).model_fields}
+        described = isinstance(value, ModelDescription | SystemDescription)
+        return {name: item for name, item in items.items() if item is not None or not described}
+    return value if isinstance(value, str | int | float | None) else str(value)
