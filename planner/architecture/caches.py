@@ -1,0 +1,89 @@
+"""What a model keeps per sequence and reads per step, by kind of cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from planner.architecture.dtypes import Precision
+from planner.architecture.layers import Cache, Layer
+
+__all__ = ["CacheKind", "cache_kinds"]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKind:
+    """One kind of cache, summed over the layers that have it.
+
+    `kind` is full, latent, window, chunked, sparse, compressed, compressed_sparse or index.
+    `elements_per_token` and `bytes_per_token` [byte/token] are sums over its `layers`, with
+    compression counted in; `limit` bounds the tokens one query attends to (None: all of them);
+    `grows` says whether what lies beyond the limit stays in memory. The FLOP are those of one
+    query and one cached token that is within the limit: `flop_per_cached_token` in decode,
+    `flop_per_pair_prefill` in prefill [flop]. `heads` is over how many heads it can be sharded.
+    """
+
+    kind: str
+    layers: int
+    elements_per_token: float
+    bytes_per_token: float
+    limit: int | None
+    grows: bool
+    flop_per_cached_token: float
+    flop_per_pair_prefill: float
+    heads: int
+
+    def reach(self, context: float) -> float:
+        """How many of `context` tokens one query attends to [token]."""
+        return context if self.limit is None else min(context, self.limit)
+
+    def stored_bytes(self, context: float) -> float:
+        """Memory one sequence of `context` tokens takes [byte]."""
+        kept = context if self.grows else self.reach(context)
+        return self.bytes_per_token * kept
+
+    def read_bytes(self, context: float) -> float:
+        """Bytes one decode step reads for one sequence of `context` tokens [byte]."""
+        return self.bytes_per_token * self.reach(context)
+
+    def decode_flop(self, context: float) -> float:
+        """Attention arithmetic of one decoded token at `context` cached tokens [flop]."""
+        return self.flop_per_cached_token * self.reach(context)
+
+    def pairs(self, tokens: float) -> float:
+        """(query, key) pairs when a prompt of `tokens` is computed causally from nothing."""
+        reach = self.reach(tokens)
+        return reach * (reach + 1) / 2 + (tokens - reach) * reach
+
+    def prefill_flop(self, tokens: float) -> float:
+        """Attention arithmetic of a prompt of `tokens`, nothing cached before [flop]."""
+        return self.flop_per_pair_prefill * self.pairs(tokens)
+
+
+def cache_kinds(layers: Iterable[Layer], precision: Precision) -> tuple[CacheKind, ...]:
+    """The caches of these layers, equal ones taken together, stored as `precision`."""
+    counted: dict[Cache, int] = {}
+    for layer in layers:
+        for cache in layer.mixer.caches if layer.mixer is not None else ():
+            counted[cache] = counted.get(cache, 0) + 1
+    return tuple(_kind(cache, count, precision) for cache, count in counted.items())
+
+
+def _kind(cache: Cache, count: int, precision: Precision) -> CacheKind:
+    elements = Fraction(count * cache.elements, cache.ratio)
+    return CacheKind(
+        kind=cache.kind,
+        layers=count,
+        elements_per_token=_number(elements),
+        bytes_per_token=float(elements * precision.bytes),
+        limit=cache.limit,
+        grows=cache.stored,
+        flop_per_cached_token=_number(Fraction(count * cache.flop, cache.ratio)),
+        flop_per_pair_prefill=_number(Fraction(count * cache.flop_prefill, cache.ratio)),
+        heads=cache.heads,
+    )
+
+
+def _number(value: Fraction) -> float:
+    return value.numerator if value.denominator == 1 else float(value)

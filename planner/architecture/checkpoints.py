@@ -1,0 +1,246 @@
+"""Reading how a published checkpoint is quantised: `quantization_config`, `hf_quant_config.json`.
+
+Recognised: fine-grained and per-tensor FP8, MXFP4, compressed-tensors, NVIDIA ModelOpt, GPTQ, AWQ.
+A method, an algorithm or a bit width not known here is refused by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from planner.architecture.dtypes import DTYPES, Precision, with_scales
+from planner.architecture.quantization import Patterns, Quantization
+from planner.errors import ModelError, quoted
+
+__all__ = ["read_quantization"]
+
+_MAX_NAMES = 200_000
+_MAX_EXPRESSION = 300
+# A repeated group with a repetition inside takes exponential time on the wrong text.
+_RUNAWAY = re.compile(r"\([^()]*[*+}][^()]*\)[*+{]")
+
+_FP8, _NVFP4, _MXFP4 = DTYPES["fp8"], DTYPES["nvfp4"], DTYPES["mxfp4"]
+_INT4 = with_scales("int4", 128, Fraction(5, 2))
+_MXFP8 = with_scales("fp8", 32, Fraction(1))
+# ModelOpt's algorithm names: format of the weights, and of the activations they multiply with
+# (None: the checkpoint's own).
+_ALGORITHMS: dict[str, tuple[Precision, Precision | None]] = {
+    "FP8": (_FP8, _FP8),
+    "FP8_PER_CHANNEL_PER_TOKEN": (_FP8, _FP8),
+    "FP8_PB_REAL": (with_scales("fp8", 128 * 128, Fraction(4)), _FP8),
+    "FP8_PB_WO": (with_scales("fp8", 128 * 128, Fraction(4)), _FP8),
+    "NVFP4": (_NVFP4, _NVFP4),
+    "NVFP4_AWQ": (_NVFP4, _NVFP4),
+    "W4A16_NVFP4": (_NVFP4, None),
+    "W4A8_NVFP4_FP8": (_NVFP4, _FP8),
+    "MXFP4": (_MXFP4, _MXFP4),
+    "W4A8_MXFP4_FP8": (_MXFP4, _FP8),
+    "MXFP8": (_MXFP8, _FP8),
+    "W4A16_AWQ": (_INT4, None),
+    "W4A8_AWQ": (_INT4, _FP8),
+    "INT8_SQ": (DTYPES["int8"], DTYPES["int8"]),
+    "W8A8_SQ_PER_CHANNEL": (DTYPES["int8"], DTYPES["int8"]),
+    "W8A16": (DTYPES["int8"], None),
+}
+
+
+def read_quantization(
+    given: object, beside: object, expert_dtype: object, where: str
+) -> Quantization:
+    """The quantisation that `quantization_config` (`given`) and the file beside it describe.
+
+    `expert_dtype` is DeepSeek-V4's format of the routed experts. Raises ModelError for a method,
+    algorithm or format that is not known.
+    """
+    own = _mapping(given, f"{where}  quantization_config")
+    outer = _mapping(beside, f"{where}  hf_quant_config.json")
+    sidecar = _mapping(outer.get("quantization", outer), f"{where}  hf_quant_config.json")
+    values = own or sidecar
+    place = f"{where}  {'quantization_config' if own else 'hf_quant_config.json'}"
+    found = _read(values, place) if values else Quantization()
+    cache = _cache(own, place) or _cache(sidecar, place) or found.cache
+    experts = found.experts
+    if expert_dtype is not None:
+        if expert_dtype not in ("fp4", "fp8", "bf16"):
+            raise ModelError(
+                f"{where}  expert_dtype: is {quoted(expert_dtype)}, expected fp4, fp8 or bf16"
+            )
+        # DeepSeek-V4 stores its FP4 experts in MXFP4 blocks (arXiv 2606.19348).
+        experts = {"fp4": _MXFP4, "fp8": found.default, "bf16": None}[expert_dtype]
+    return Quantization(
+        found.method,
+        found.default,
+        experts,
+        found.kept,
+        found.chosen,
+        found.head,
+        cache,
+        found.activation,
+    )
+
+
+def _read(values: Mapping[str, Any], place: str) -> Quantization:
+    method = values.get("quant_method")
+    if method is None and "quant_algo" in values:
+        method = "modelopt"
+    if method in ("fp8", "fbgemm_fp8"):
+        return _fp8(values, place)
+    if method == "mxfp4":
+        kept = _patterns(values, ("modules_to_not_convert",), place)
+        return Quantization("mxfp4", experts=_MXFP4, kept=kept)
+    if method == "compressed-tensors":
+        return _compressed_tensors(values, place)
+    if isinstance(method, str) and method.startswith("modelopt"):
+        return _modelopt(values, place)
+    if method in ("gptq", "awq"):
+        return _grouped_integers(values, method, place)
+    known = "fp8, mxfp4, compressed-tensors, modelopt, gptq or awq"
+    raise ModelError(f"{place}.quant_method: is {quoted(method)}, expected {known}")
+
+
+def _fp8(values: Mapping[str, Any], place: str) -> Quantization:
+    block = values.get("weight_block_size")
+    precision = _FP8
+    if block is not None:
+        if (
+            not isinstance(block, list)
+            or len(block) != 2
+            or not all(type(side) is int and 0 < side <= 65536 for side in block)
+        ):
+            raise ModelError(f"{place}.weight_block_size: expected two whole numbers")
+        precision = with_scales("fp8", block[0] * block[1], Fraction(4))
+    kept = _patterns(values, ("modules_to_not_convert", "ignored_layers"), place)
+    chosen = _layer_by_layer(values, place)[0]
+    return Quantization("fp8", precision, kept=kept, chosen=chosen, activation=_FP8)
+
+
+def _compressed_tensors(values: Mapping[str, Any], place: str) -> Quantization:
+    groups = _mapping(values.get("config_groups"), f"{place}.config_groups")
+    default, activation, chosen = None, None, []
+    for key in sorted(groups):
+        here = f"{place}.config_groups.{key}"
+        group = _mapping(groups[key], here)
+        weights = _mapping(group.get("weights"), f"{here}.weights")
+        precision = _scheme(weights, str(group.get("format") or values.get("format")), here)
+        inputs = group.get("input_activations")
+        if isinstance(inputs, Mapping):
+            activation = _scheme(inputs, "", here)
+        targets = group.get("targets", ["Linear"])
+        if targets == ["Linear"]:
+            default = precision
+        else:
+            chosen.append((_patterns(group, ("targets",), here), precision))
+    kept = _patterns(values, ("ignore",), place)
+    return Quantization(
+        "compressed-tensors",
+        default,
+        kept=kept,
+        chosen=tuple(chosen),
+        head=True,
+        activation=activation,
+    )
+
+
+def _modelopt(values: Mapping[str, Any], place: str) -> Quantization:
+    kept = _patterns(values, ("exclude_modules", "ignore"), place)
+    algorithm = values.get("quant_algo")
+    if algorithm is None:
+        return Quantization("modelopt", kept=kept)
+    if algorithm == "MIXED_PRECISION":
+        chosen, activation = _layer_by_layer(values, place)
+        return Quantization("modelopt", kept=kept, chosen=chosen, activation=activation)
+    precision, activation = _algorithm(algorithm, place)
+    return Quantization("modelopt", precision, kept=kept, activation=activation)
+
+
+def _layer_by_layer(
+    values: Mapping[str, Any], place: str
+) -> tuple[tuple[tuple[Patterns, Precision], ...], Precision | None]:
+    """Formats given module by module; activations keep their own format where any group does."""
+    layers = _mapping(values.get("quantized_layers"), f"{place}.quantized_layers")
+    names: dict[Precision, list[str]] = {}
+    inputs: set[Precision | None] = set()
+    for module, entry in layers.items():
+        one = _mapping(entry, f"{place}.quantized_layers")
+        precision, activation = _algorithm(one.get("quant_algo"), place)
+        names.setdefault(precision, []).append(str(module))
+        inputs.add(activation)
+    chosen = tuple((Patterns(tuple(modules)), precision) for precision, modules in names.items())
+    return chosen, inputs.pop() if len(inputs) == 1 else None
+
+
+def _grouped_integers(values: Mapping[str, Any], method: str, place: str) -> Quantization:
+    bits = values.get("bits", values.get("w_bit"))
+    group = values.get("group_size", values.get("q_group_size", 128))
+    if bits not in (4, 8) or type(group) is not int or not (group == -1 or 0 < group <= 65536):
+        raise ModelError(f"{place}.bits: is {quoted(bits)}, expected 4 or 8 bits in groups")
+    # One 16-bit scale and one zero point of `bits` per group.
+    overhead = Fraction(2) + Fraction(bits, 8)
+    name = f"int{bits}"
+    precision = DTYPES[name] if group == -1 else with_scales(name, group, overhead)
+    kept = _patterns(values, ("modules_to_not_convert",), place)
+    return Quantization(method, precision, kept=kept, head=values.get("lm_head") is True)
+
+
+def _scheme(values: Mapping[str, Any], form: str, place: str) -> Precision:
+    bits, kind, group = values.get("num_bits"), values.get("type"), values.get("group_size")
+    if form.startswith("nvfp4") or (bits == 4 and kind == "float" and group == 16):
+        return _NVFP4
+    if form.startswith("mxfp4") or (bits == 4 and kind == "float" and group == 32):
+        return _MXFP4
+    if bits == 8 and kind in ("float", "int"):
+        return DTYPES["fp8" if kind == "float" else "int8"]
+    if bits == 4 and kind == "int":
+        if type(group) is int and 0 < group <= 65536:
+            return with_scales("int4", group, Fraction(2))
+        return DTYPES["int4"]
+    raise ModelError(
+        f"{place}: {quoted(bits)} bits of type {quoted(kind)}, expected 4 or 8 bits, float or int"
+    )
+
+
+def _algorithm(name: object, place: str) -> tuple[Precision, Precision | None]:
+    if isinstance(name, str) and name in _ALGORITHMS:
+        return _ALGORITHMS[name]
+    known = ", ".join(_ALGORITHMS)
+    raise ModelError(f"{place}.quant_algo: is {quoted(name)}, expected one of {known}")
+
+
+def _cache(values: Mapping[str, Any], place: str) -> Precision | None:
+    named = values.get("kv_cache_quant_algo", values.get("kv_cache_scheme"))
+    if named is None:
+        return None
+    if isinstance(named, Mapping):
+        return _scheme(named, "", f"{place}.kv_cache_scheme")
+    if isinstance(named, str) and named.lower() in ("fp8", "int8", "nvfp4"):
+        return DTYPES[named.lower()]
+    raise ModelError(f"{place}.kv_cache_quant_algo: is {quoted(named)}, expected FP8 or NVFP4")
+
+
+def _patterns(values: Mapping[str, Any], keys: tuple[str, ...], place: str) -> Patterns:
+    names: list[str] = []
+    for key in keys:
+        listed = values.get(key) or []
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+            raise ModelError(f"{place}.{key}: expected a list of module names")
+        names += listed
+    if len(names) > _MAX_NAMES:
+        raise ModelError(f"{place}.{keys[0]}: has {len(names)} entries, expected {_MAX_NAMES}")
+    for name in names:
+        if name.startswith("re:") and (len(name) > _MAX_EXPRESSION or _RUNAWAY.search(name)):
+            raise ModelError(f"{place}.{keys[0]}: the expression {quoted(name)} is too complex")
+    try:
+        return Patterns(tuple(names))
+    except re.error as error:
+        raise ModelError(f"{place}.{keys[0]}: {error} in an expression") from error
+
+
+def _mapping(value: object, place: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ModelError(f"{place}: is {quoted(value)}, expected a mapping")
+    return value

@@ -1,0 +1,250 @@
+"""The sizes a plan needs, counted from a model's layers: parameters, bytes, caches, arithmetic.
+
+Three conventions of "active parameters" are published, and all are given: everything, without the
+input embedding (a look-up multiplies nothing; the one for FLOP), without embedding and head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from planner.architecture.caches import CacheKind, cache_kinds
+from planner.architecture.dtypes import DTYPES, Precision, dtype
+from planner.architecture.layers import GROUPS, Model
+
+__all__ = ["Sizes", "sizes"]
+
+_CONVERTED = frozenset({"attention", "dense_ffn", "shared", "routed"})
+_WEIGHT_ONLY = frozenset({"int8", "int4"})
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Everything downstream needs of a model.
+
+    Dictionaries are keyed by weight class: attention, dense_ffn, shared, routed, embedding, head,
+    router, other. `params` are stored, `active` are multiplied with by one token (the input
+    embedding not, the head once even where it is tied); `weight_bytes` are stored [byte] and
+    `streamed_bytes` are read by a step that visits every expert [byte]: the same without the
+    input embedding and with a tied head.
+
+    `kv_bytes_per_token` [byte/token] is what memory grows by per token, indexer keys included, of
+    which `index_bytes_per_token`; windows and states are constants per sequence [byte].
+    `attention_flop_per_cached_token` [flop] counts the caches every query reads in full, so it is
+    the slope of decode arithmetic in long contexts.
+    """
+
+    name: str
+    family: str
+    source: str
+    n_layers: int
+    n_moe_layers: int
+    n_dense_ffn_layers: int
+    n_attention_layers: int
+    hidden: int
+    vocab: int
+    tied: bool
+    n_q_heads: int
+    n_kv_heads: int
+    n_experts: int
+    n_experts_active: int
+    n_shared_experts: int
+    expert_width: int
+    max_context: int | None
+    n_total: int
+    n_active: dict[str, int]
+    params: dict[str, int]
+    active: dict[str, int]
+    weight_bytes: dict[str, float]
+    streamed_bytes: dict[str, float]
+    weight_dtype: dict[str, str]
+    weight_mix: dict[str, dict[str, int]]
+    activation_dtype: str
+    kv_dtype: str
+    caches: tuple[CacheKind, ...]
+    kv_elements_per_token: float
+    index_elements_per_token: float
+    window_elements_per_sequence: int
+    kv_bytes_per_token: float
+    index_bytes_per_token: float
+    window_bytes_per_sequence: float
+    state_bytes_per_sequence: float
+    attention_flop_per_cached_token: float
+    state_flop_per_token: int
+    mtp_blocks: int
+    mtp_params: int | None
+    excluded: tuple[str, ...]
+
+    @property
+    def total_weight_bytes(self) -> float:
+        """Bytes of all stored weights [byte]."""
+        return sum(self.weight_bytes.values())
+
+    def stored_bytes(self, context: float) -> float:
+        """Memory one sequence of `context` tokens takes: caches and states [byte]."""
+        caches = sum(cache.stored_bytes(context) for cache in self.caches)
+        return caches + self.state_bytes_per_sequence
+
+    def read_bytes(self, context: float) -> float:
+        """Cache and state bytes a decode step reads for one sequence at `context` [byte]."""
+        caches = sum(cache.read_bytes(context) for cache in self.caches)
+        return caches + self.state_bytes_per_sequence
+
+
+def sizes(
+    model: Model,
+    weights: str | None = None,
+    kv: str | None = None,
+    activations: str | None = None,
+) -> Sizes:
+    """Count a model, as published or with weights, caches or activations in another format.
+
+    `weights` converts the matrices the checkpoint quantises, or, where it quantises none, those
+    of attention, dense, shared and routed parts. Activations follow the weights except under
+    int8 and int4, which are weight-only unless `activations` says otherwise. Raises ModelError
+    for an unknown format.
+    """
+    chosen = dtype(weights) if weights is not None else None
+    cache = dtype(kv) if kv is not None else model.quantization.cache or model.precision
+    return Sizes(
+        name=model.name,
+        family=model.family,
+        source=model.source,
+        max_context=model.max_context,
+        activation_dtype=_activation(model, weights, activations),
+        kv_dtype=cache.name,
+        mtp_blocks=model.prediction.blocks if model.prediction else 0,
+        mtp_params=model.prediction.parameters if model.prediction else None,
+        excluded=model.excluded,
+        **_shape(model),
+        **_weights(model, chosen),
+        **_caches(model, cache),
+    )
+
+
+def _shape(model: Model) -> dict[str, Any]:
+    """Layers by kind, widths, heads and experts."""
+    parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
+    mixers = [layer.mixer for layer in model.layers if layer.mixer is not None]
+    experts = next((part.experts for part in parts if part.experts is not None), None)
+    return {
+        "n_layers": len(model.layers),
+        "n_moe_layers": sum(part.kind == "moe" for part in parts),
+        "n_dense_ffn_layers": sum(part.kind == "dense" for part in parts),
+        "n_attention_layers": sum(bool(mixer.caches) for mixer in mixers),
+        "hidden": model.hidden,
+        "vocab": model.vocab,
+        "tied": model.tied,
+        "n_q_heads": model.q_heads,
+        "n_experts": experts.routed if experts else 0,
+        "n_experts_active": experts.active if experts else 0,
+        "n_shared_experts": experts.shared if experts else 0,
+        "expert_width": experts.width if experts else model.hidden,
+    }
+
+
+def _weights(model: Model, chosen: Precision | None) -> dict[str, Any]:
+    """Parameters, active parameters, bytes and formats by class."""
+    mix, active = _tally(model, chosen)
+    params = {group: sum(mix[group].values()) for group in GROUPS}
+    stored = {group: _bytes(mix[group]) for group in GROUPS}
+    head = stored["embedding"] if model.tied else stored["head"]
+    used = sum(active.values())
+    return {
+        "n_total": sum(params.values()),
+        "n_active": {
+            "all": used if model.tied else used + params["embedding"],
+            "no_input_embedding": used,
+            "no_embedding_no_head": used - active["head"],
+        },
+        "params": params,
+        "active": active,
+        "weight_bytes": stored,
+        "streamed_bytes": {**stored, "embedding": 0.0, "head": head},
+        "weight_dtype": {group: _dominant(mix[group], model.precision) for group in GROUPS},
+        "weight_mix": {group: _by_name(mix[group]) for group in GROUPS},
+    }
+
+
+def _caches(model: Model, precision: Precision) -> dict[str, Any]:
+    """What grows with the context, what stops at a window, what is constant."""
+    kinds = cache_kinds(model.layers, precision)
+    growing = [one for one in kinds if one.grows]
+    index = [one for one in growing if one.kind == "index"]
+    windows = [one for one in kinds if not one.grows]
+    states = [
+        layer.mixer.state
+        for layer in model.layers
+        if layer.mixer is not None and layer.mixer.state is not None
+    ]
+    return {
+        "caches": kinds,
+        "n_kv_heads": min((one.heads for one in kinds), default=1),
+        "kv_elements_per_token": sum(
+            one.elements_per_token for one in growing if one.kind != "index"
+        ),
+        "index_elements_per_token": sum(one.elements_per_token for one in index),
+        "window_elements_per_sequence": sum(
+            int(one.elements_per_token) * (one.limit or 0) for one in windows
+        ),
+        "kv_bytes_per_token": sum(one.bytes_per_token for one in growing),
+        "index_bytes_per_token": sum(one.bytes_per_token for one in index),
+        "window_bytes_per_sequence": sum(one.bytes_per_token * (one.limit or 0) for one in windows),
+        "state_bytes_per_sequence": float(
+            sum(
+                state.recurrent * state.precision.bytes + state.tail * DTYPES["bf16"].bytes
+                for state in states
+            )
+        ),
+        "attention_flop_per_cached_token": sum(
+            one.flop_per_cached_token for one in growing if one.limit is None
+        ),
+        "state_flop_per_token": sum(state.flop for state in states),
+    }
+
+
+def _tally(
+    model: Model, chosen: Precision | None
+) -> tuple[dict[str, dict[Precision, int]], dict[str, int]]:
+    """Stored parameters by class and format, and active parameters by class."""
+    mix: dict[str, dict[Precision, int]] = {group: {} for group in GROUPS}
+    active = dict.fromkeys(GROUPS, 0)
+    quantised = model.quantization.active
+    for path, weight in model.all_weights():
+        own = model.quantization.precision(path, weight.group, weight.linear)
+        precision = own or model.precision
+        converts = own is not None if quantised else weight.linear and weight.group in _CONVERTED
+        if chosen is not None and converts:
+            precision = chosen
+        bucket = mix[weight.group]
+        bucket[precision] = bucket.get(precision, 0) + weight.count
+        active[weight.group] += weight.used
+    return mix, active
+
+
+def _activation(model: Model, weights: str | None, activations: str | None) -> str:
+    if activations is not None:
+        return dtype(activations).name
+    if weights is None:
+        return (model.quantization.activation or model.precision).name
+    if weights.lower() in _WEIGHT_ONLY:
+        return model.precision.name
+    return dtype(weights).name
+
+
+def _bytes(mix: dict[Precision, int]) -> float:
+    return float(sum((count * one.bytes for one, count in mix.items()), Fraction(0)))
+
+
+def _dominant(mix: dict[Precision, int], default: Precision) -> str:
+    return max(mix, key=lambda one: mix[one]).name if any(mix.values()) else default.name
+
+
+def _by_name(mix: dict[Precision, int]) -> dict[str, int]:
+    named: dict[str, int] = {}
+    for precision, count in mix.items():
+        if count:
+            named[precision.name] = named.get(precision.name, 0) + count
+    return named

@@ -1,0 +1,166 @@
+"""What every family shares: the outer shape, grouped-query attention's keys, lists per layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.architecture.layers import Layer, Model, Prediction, Weight, matrix, vector
+from planner.architecture.reading import MAX_LAYERS, Reader
+
+__all__ = [
+    "EXPERTS",
+    "MTP",
+    "PER_TOKEN",
+    "SHARED",
+    "Shape",
+    "assemble",
+    "attention_kinds",
+    "check_experts",
+    "predict",
+    "shape",
+    "sparse_layers",
+]
+
+# One thing, many names: published configurations disagree on how to spell these.
+EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts")
+PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts")
+SHARED = ("n_shared_experts", "num_shared_experts")
+MTP = ("num_nextn_predict_layers", "num_mtp_layers")
+
+_FULL, _WINDOW = "full_attention", "sliding_attention"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The outer measures of a transformer: widths, heads, layers, vocabulary."""
+
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    width: int
+    vocab: int
+    tied: bool
+    max_context: int | None
+
+
+def shape(
+    reader: Reader,
+    *,
+    layers: int | None = None,
+    width: int | None = None,
+    heads: int | None = None,
+    kv_heads: int | None = None,
+    vocab: int | None = None,
+    tied: bool = False,
+    head_dim: tuple[str, ...] = ("head_dim",),
+) -> Shape:
+    """Read the outer shape; the keywords are the family's defaults for absent keys.
+
+    The head width is `head_dim` where given, else the family's `width`, else hidden / heads,
+    which must divide. Absent `num_key_value_heads` means multi-head attention unless the family
+    says otherwise.
+    """
+    hidden = reader.whole("hidden_size")
+    count = reader.whole("num_attention_heads", heads)
+    cached = reader.optional("num_key_value_heads")
+    if cached is None:
+        given = reader.given("num_key_value_heads")
+        cached = count if given or kv_heads is None else kv_heads
+    if count % cached:
+        raise reader.fail(
+            "num_attention_heads", f"is {count}, not a multiple of {cached} key-value heads"
+        )
+    each = reader.optional(head_dim)
+    if each is None:
+        each = width
+    if each is None:
+        if hidden % count:
+            raise reader.fail("head_dim", f"is missing, and {hidden} is not divisible by {count}")
+        each = hidden // count
+    return Shape(
+        hidden,
+        layers if layers is not None else reader.whole("num_hidden_layers", most=MAX_LAYERS),
+        count,
+        cached,
+        each,
+        reader.whole("vocab_size", vocab),
+        reader.flag("tie_word_embeddings", tied),
+        reader.optional(("max_position_embeddings", "model_max_length")),
+    )
+
+
+def assemble(
+    name: str,
+    family: str,
+    measures: Shape,
+    layers: Sequence[Layer],
+    *,
+    extra: tuple[Weight, ...] = (),
+    prediction: Prediction | None = None,
+    final_norm: int | None = None,
+) -> Model:
+    """The model of these layers, with embedding, final norm and head around them."""
+    hidden, vocab = measures.hidden, measures.vocab
+    weights = [
+        Weight("embed_tokens", "embedding", vocab * hidden, 0, True),
+        vector("norm", "other", hidden if final_norm is None else final_norm),
+        *extra,
+    ]
+    if measures.tied:
+        # The embedding matrix is the head: stored once, multiplied with once per token.
+        weights.append(Weight("lm_head", "head", 0, vocab * hidden, True))
+    else:
+        weights.append(matrix("lm_head", "head", hidden, vocab))
+    return Model(
+        name=name,
+        family=family,
+        hidden=hidden,
+        vocab=vocab,
+        q_heads=measures.heads,
+        layers=tuple(layers),
+        weights=tuple(weights),
+        tied=measures.tied,
+        max_context=measures.max_context,
+        prediction=prediction,
+    )
+
+
+def attention_kinds(reader: Reader, count: int, default: Sequence[bool]) -> list[bool]:
+    """Per layer whether it is windowed: `layer_types` where given, else the family's default."""
+    named = reader.words("layer_types", count, (_FULL, _WINDOW))
+    return list(default) if named is None else [word == _WINDOW for word in named]
+
+
+def sparse_layers(reader: Reader, count: int, first_dense: int = 0) -> list[bool]:
+    """Per layer whether its feed-forward part is a mixture, for DeepSeek-like configurations."""
+    named = reader.words("mlp_layer_types", count, ("dense", "sparse"))
+    first = reader.whole("first_k_dense_replace", first_dense, least=0, most=MAX_LAYERS)
+    frequency = reader.value("moe_layer_freq")
+    if named is not None:
+        return [word == "sparse" for word in named]
+    if isinstance(frequency, list):
+        listed = reader.wholes("moe_layer_freq", most=1) or []
+        if len(listed) != count:
+            raise reader.fail("moe_layer_freq", f"has {len(listed)} entries for {count} layers")
+        return [bool(item) for item in listed]
+    every = reader.whole("moe_layer_freq", 1, most=MAX_LAYERS)
+    return [index >= first and index % every == 0 for index in range(count)]
+
+
+def check_experts(reader: Reader, experts: int, active: int) -> None:
+    """Refuse a token that would visit more experts than there are."""
+    if active > experts:
+        raise reader.fail(PER_TOKEN[0], f"is {active}, more than the {experts} routed experts")
+
+
+def predict(
+    reader: Reader, keys: str | tuple[str, ...], layer: Layer, hidden: int
+) -> Prediction | None:
+    """The prediction blocks of DeepSeek-V3's kind: a layer, a projection of 2h, three norms."""
+    blocks = reader.whole(keys, 0, least=0, most=MAX_LAYERS)
+    if not blocks:
+        return None
+    each = sum(weight.count for weight in layer.all_weights()) + 2 * hidden * hidden + 3 * hidden
+    return Prediction(blocks, blocks * each)

@@ -1,0 +1,150 @@
+"""Nemotron-H and Nemotron 3: each layer one block, of Mamba-2, attention, MLP or experts."""
+
+from __future__ import annotations
+
+from planner.architecture.attention import grouped_attention
+from planner.architecture.families.common import (
+    EXPERTS,
+    MTP,
+    PER_TOKEN,
+    SHARED,
+    Shape,
+    assemble,
+    check_experts,
+    shape,
+)
+from planner.architecture.feedforward import dense, mixture
+from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Prediction, vector
+from planner.architecture.reading import MAX_LAYERS, Reader
+from planner.architecture.recurrent import mamba2
+
+__all__ = ["nemotron_h"]
+
+_LETTERS = {"M": "mamba", "E": "moe", "-": "mlp", "*": "attention"}
+_WORDS = {
+    "mamba": "mamba",
+    "linear_attention": "mamba",
+    "attention": "attention",
+    "full_attention": "attention",
+    "mlp": "mlp",
+    "moe": "moe",
+}
+
+
+def nemotron_h(reader: Reader, name: str) -> Model:
+    """The hybrid family; squared-ReLU blocks have no gate, experts may work at a latent width."""
+    blocks = _blocks(reader, ("layers_block_type", "layer_types"), "hybrid_override_pattern")
+    if blocks is None:
+        raise reader.fail("layers_block_type", "is missing, and so is hybrid_override_pattern")
+    count = reader.optional("num_hidden_layers", most=MAX_LAYERS)
+    if count is not None and count != len(blocks):
+        raise reader.fail("num_hidden_layers", f"is {count}, the pattern has {len(blocks)} layers")
+    form = shape(
+        reader,
+        layers=len(blocks),
+        width=128,
+        kv_heads=8,
+        head_dim=("head_dim", "attention_head_dim"),
+    )
+    ahead = _blocks(reader, ("mtp_layers_block_type",), "mtp_hybrid_override_pattern")
+    depth = reader.whole(MTP, 0, least=0, most=MAX_LAYERS)
+    if ahead is None:
+        ahead = ["attention", "moe"]
+    reader.ignore("sliding_window", "expand", "mamba_hidden_act", "time_step_rank")
+    norms = (vector("norm", "other", form.hidden),)
+    needed = set(blocks) | (set(ahead) if depth else set())
+    kinds = {kind: Layer(*_block(reader, form, kind), norms) for kind in sorted(needed)}
+    _ignore_absent(reader, needed)
+    prediction = None
+    if depth:
+        each = sum(w.count for kind in ahead for w in kinds[kind].all_weights())
+        each += 2 * form.hidden * form.hidden + 3 * form.hidden
+        prediction = Prediction(depth, depth * each)
+    layers = [kinds[kind] for kind in blocks]
+    return assemble(name, "nemotron_h", form, layers, prediction=prediction)
+
+
+def _blocks(reader: Reader, keys: tuple[str, ...], pattern: str) -> list[str] | None:
+    listed, drawn = reader.value(keys), reader.text(pattern)
+    if listed is not None:
+        if not isinstance(listed, list) or not 0 < len(listed) <= MAX_LAYERS:
+            raise reader.fail(keys[0], f"expected a list of 1 to {MAX_LAYERS} block names")
+        for word in listed:
+            if not isinstance(word, str) or word not in _WORDS:
+                raise reader.fail(
+                    keys[0], f"names {word!r:.40}, expected one of {', '.join(_WORDS)}"
+                )
+        return [_WORDS[word] for word in listed]
+    letters = drawn.replace("|", "")
+    if not letters:
+        return None
+    if len(letters) > MAX_LAYERS or set(letters) - set(_LETTERS):
+        raise reader.fail(pattern, f"expected at most {MAX_LAYERS} of the letters M E - *")
+    return [_LETTERS[letter] for letter in letters]
+
+
+def _block(reader: Reader, form: Shape, kind: str) -> tuple[Mixer | None, FeedForward | None]:
+    if kind == "mamba":
+        return _mamba(reader, form), None
+    if kind == "attention":
+        bias = reader.flag("attention_bias", False)
+        mixer = grouped_attention(
+            form.hidden,
+            form.heads,
+            form.kv_heads,
+            form.width,
+            bias=bias,
+            output_bias=bias,
+            path="mixer",
+        )
+        return mixer, None
+    bias = reader.flag("mlp_bias", False)
+    if kind == "mlp":
+        inner = reader.whole("intermediate_size")
+        return None, dense(form.hidden, inner, gated=False, bias=bias, path="mixer")
+    if bias:
+        raise reader.fail("mlp_bias", "is true; no published mixture of this family has it")
+    experts, active = reader.whole(EXPERTS), reader.whole(PER_TOKEN)
+    check_experts(reader, experts, active)
+    part = mixture(
+        form.hidden,
+        reader.whole("moe_intermediate_size"),
+        experts,
+        active,
+        shared=reader.whole(SHARED, 1, least=0),
+        shared_inner=reader.whole("moe_shared_expert_intermediate_size"),
+        gated=False,
+        latent=reader.optional("moe_latent_size"),
+        router_bias=True,
+        path="mixer",
+    )
+    return None, part
+
+
+def _mamba(reader: Reader, form: Shape) -> Mixer:
+    if reader.flag("mamba_proj_bias", False) != reader.flag("use_bias", False):
+        raise reader.fail("mamba_proj_bias", "and use_bias disagree")
+    return mamba2(
+        form.hidden,
+        reader.whole("mamba_num_heads", 128),
+        reader.whole("mamba_head_dim", 64),
+        groups=reader.whole(("n_groups", "mamba_n_groups"), 8),
+        state_size=reader.whole("ssm_state_size", 128),
+        kernel=reader.whole(("conv_kernel", "mamba_d_conv"), 4),
+        bias=reader.flag("use_bias", False),
+        conv_bias=reader.flag("use_conv_bias", True),
+        precision=reader.precision("mamba_ssm_cache_dtype", "float32"),
+    )
+
+
+def _ignore_absent(reader: Reader, kinds: set[str]) -> None:
+    """Keys of a kind of block that no layer has describe nothing."""
+    if "mlp" not in kinds:
+        reader.ignore("intermediate_size", "mlp_bias")
+    if "moe" not in kinds:
+        reader.ignore(*EXPERTS, *PER_TOKEN, *SHARED)
+        reader.ignore("moe_intermediate_size", "moe_shared_expert_intermediate_size")
+        reader.ignore("moe_latent_size", "mlp_bias")
+    if "mamba" not in kinds:
+        reader.ignore("mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size")
+        reader.ignore("conv_kernel", "use_bias", "use_conv_bias", "mamba_proj_bias")

@@ -1,0 +1,78 @@
+"""Feed-forward parts: dense, and mixtures of routed and shared experts."""
+
+from __future__ import annotations
+
+from planner.architecture.layers import Experts, FeedForward, Weight, matrix, vector
+
+__all__ = ["dense", "mixture"]
+
+
+def dense(
+    hidden: int,
+    inner: int,
+    *,
+    gated: bool = True,
+    bias: bool = False,
+    path: str = "mlp",
+) -> FeedForward:
+    """A dense feed-forward part of width `inner`, with a gate (three matrices) or without (two)."""
+    return FeedForward("dense", _matrices(path, "dense_ffn", hidden, inner, gated=gated, bias=bias))
+
+
+def mixture(
+    hidden: int,
+    inner: int,
+    experts: int,
+    active: int,
+    *,
+    shared: int = 0,
+    shared_inner: int | None = None,
+    shared_gate: bool = False,
+    gated: bool = True,
+    latent: int | None = None,
+    latent_norm: bool = False,
+    router_bias: bool = False,
+    expert_bias: bool = False,
+    path: str = "mlp",
+    router: str = "gate",
+    shared_path: str = "shared_experts",
+) -> FeedForward:
+    """`active` of `experts` routed experts of width `inner` per token, beside shared ones.
+
+    The shared experts are one matrix set of width `shared_inner` (default shared·inner);
+    `shared_gate` adds their scalar gate. With `latent` the routed experts work at that width, with
+    a projection down and up around them. `router_bias` is the selection bias per expert.
+    """
+    width = hidden if latent is None else latent
+    weights = [matrix(f"{path}.{router}", "router", hidden, experts)]
+    if router_bias:
+        weights.append(vector(f"{path}.{router}.bias", "router", experts))
+    for one in _matrices(
+        f"{path}.experts.0", "routed", width, inner, gated=gated, bias=expert_bias
+    ):
+        weights.append(
+            Weight(one.module, one.group, one.count * experts, one.count * active, one.linear)
+        )
+    if latent is not None:
+        weights.append(matrix(f"{path}.fc1_latent_proj", "shared", hidden, latent))
+        weights.append(matrix(f"{path}.fc2_latent_proj", "shared", latent, hidden))
+        if latent_norm:
+            weights.append(vector(f"{path}.latent_norm", "shared", latent))
+    if shared:
+        wide = shared * inner if shared_inner is None else shared_inner
+        weights += _matrices(
+            f"{path}.{shared_path}", "shared", hidden, wide, gated=gated, bias=False
+        )
+        if shared_gate:
+            weights.append(matrix(f"{path}.shared_expert_gate", "shared", hidden, 1))
+    return FeedForward("moe", tuple(weights), Experts(experts, active, shared, width))
+
+
+def _matrices(
+    path: str, group: str, hidden: int, inner: int, *, gated: bool, bias: bool
+) -> tuple[Weight, ...]:
+    names = ("gate_proj", "up_proj", "down_proj") if gated else ("up_proj", "down_proj")
+    weights = [matrix(f"{path}.{name}", group, hidden, inner) for name in names]
+    if bias:
+        weights.append(vector(f"{path}.bias", group, (len(names) - 1) * inner + hidden))
+    return tuple(weights)

@@ -1,0 +1,181 @@
+"""From a Hugging Face `config.json` to a model's layers.
+
+An unknown `model_type`, or a structural key that nobody read, is refused by name: a model is never
+guessed. Vision and audio towers, and blocks for multi-token prediction, are left out and named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from planner.architecture.checkpoints import read_quantization
+from planner.architecture.dtypes import DTYPES, Precision, torch_dtype
+from planner.architecture.families import FAMILIES, WRAPPERS
+from planner.architecture.layers import Model
+from planner.architecture.reading import Reader
+from planner.errors import ModelError, did_you_mean, quoted
+
+__all__ = ["from_config", "read_config"]
+
+_MAX_BYTES = 16 * 2**20
+_INHERITED = ("tie_word_embeddings", "torch_dtype", "dtype", "quantization_config")
+_TOWERS = {
+    "vision_config": "vision tower",
+    "audio_config": "audio tower",
+    "vision_tower_config": "vision tower",
+    "speech_config": "audio tower",
+}
+_ELSEWHERE = ("add_cross_attention", "is_encoder_decoder")
+
+
+def read_config(path: str | Path) -> Model:
+    """The model that the configuration file at `path` describes.
+
+    A quantisation file beside it is read too: `X_hf_quant_config.json` beside `X_config.json`, or
+    `hf_quant_config.json` in the same folder. Raises ModelError, with the file and the key, for
+    anything that cannot be turned into layers without guessing.
+    """
+    file = Path(path)
+    config = _load(file)
+    beside = _beside(file)
+    stem = file.stem.removesuffix("_config")
+    name = file.resolve().parent.name if file.name == "config.json" else stem
+    return from_config(
+        config,
+        name or stem,
+        quant=_load(beside) if beside is not None else None,
+        where=str(path),
+        source=str(path),
+    )
+
+
+def from_config(
+    config: Mapping[str, Any],
+    name: str,
+    quant: Mapping[str, Any] | None = None,
+    *,
+    where: str | None = None,
+    source: str = "",
+) -> Model:
+    """The model that a configuration's keys describe; `quant` is the file beside it, if any.
+
+    `where` names the configuration in errors, `source` says where it was published.
+    """
+    where = where if where is not None else name
+    if not isinstance(config, Mapping):
+        raise ModelError(f"{where}  is {quoted(config)}, expected a mapping of keys")
+    values, kind, excluded = _language_part(config, where)
+    reader = Reader(values, where)
+    reader.value("model_type")
+    for key in _ELSEWHERE:
+        if reader.flag(key, False):
+            raise reader.fail(key, "is true; only decoder-only language models are counted")
+    precision = _precision(reader)
+    expert = reader.value("expert_dtype")
+    given = reader.value("quantization_config")
+    model = FAMILIES[kind](reader, name)
+    reader.finish()
+    if model.prediction is not None:
+        excluded.append(f"multi-token prediction ({model.prediction.blocks} blocks)")
+    return replace(
+        model,
+        precision=precision,
+        quantization=read_quantization(given, quant, expert, where),
+        excluded=tuple(excluded),
+        source=source,
+    )
+
+
+def _language_part(config: Mapping[str, Any], where: str) -> tuple[dict[str, Any], str, list[str]]:
+    """The keys of the language model, its type, and what of the checkpoint is left out."""
+    outer = Reader(config, where)
+    kind = outer.text("model_type")
+    known = (*FAMILIES, *WRAPPERS)
+    if kind not in known:
+        if not kind:
+            raise outer.fail("model_type", f"is missing; expected one of {', '.join(known)}")
+        hint = did_you_mean(kind, known) or f" (known: {', '.join(sorted(known))})"
+        raise outer.fail("model_type", f"{quoted(kind)} is not a known family{hint}")
+    excluded = [
+        f"{tower} ({key})" for key, tower in _TOWERS.items() if isinstance(config.get(key), Mapping)
+    ]
+    nested = outer.section("text_config")
+    if nested is None:
+        if kind in WRAPPERS:
+            kind = WRAPPERS[kind] or kind
+        return {**config, "model_type": kind}, kind, excluded
+    inner = dict(config["text_config"])
+    for key in _INHERITED:
+        if inner.get(key) is None and outer.has(key):
+            inner[key] = config[key]
+    outer.ignore(*_INHERITED, *_TOWERS)
+    outer.finish()
+    named = nested.text("model_type") or WRAPPERS.get(kind) or kind
+    if named not in FAMILIES:
+        hint = did_you_mean(named, FAMILIES) or f" (known: {', '.join(sorted(FAMILIES))})"
+        raise nested.fail("model_type", f"{quoted(named)} is not a known family{hint}")
+    return {**inner, "model_type": named}, named, excluded
+
+
+def _precision(reader: Reader) -> Precision:
+    name = reader.text(("dtype", "torch_dtype"), "bfloat16")
+    found = torch_dtype(name)
+    if found is None:
+        known = ", ".join(DTYPES)
+        raise reader.fail("torch_dtype", f"is {quoted(name)}, expected a format such as {known}")
+    return found
+
+
+def _beside(file: Path) -> Path | None:
+    names = [f"{file.name.removesuffix('_config.json')}_hf_quant_config.json"]
+    if not file.name.endswith("_config.json"):
+        names = ["hf_quant_config.json"]
+    for name in (*names, "hf_quant_config.json"):
+        candidate = file.with_name(name)
+        if candidate != file and candidate.is_file():
+            return candidate
+    return None
+
+
+def _load(file: Path) -> dict[str, Any]:
+    """One JSON mapping, refused rather than half read."""
+    try:
+        if file.is_dir():
+            raise ModelError(f"{file}  is a directory, expected a config.json")
+        if file.stat().st_size > _MAX_BYTES:
+            raise ModelError(f"{file}  is larger than 16 MiB, expected a config.json")
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ModelError(f"{file}  cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"{file}  is not text in UTF-8, expected JSON") from error
+    try:
+        value = json.loads(text, object_pairs_hook=_once)
+    except RecursionError as error:
+        raise ModelError(f"{file}  is nested too deeply, expected a config.json") from error
+    except json.JSONDecodeError as error:
+        raise ModelError(
+            f"{file}:{error.lineno}:{error.colno}  is not JSON: {error.msg}"
+        ) from error
+    except ValueError as error:
+        raise ModelError(f"{file}  {error}") from error
+    if not isinstance(value, dict):
+        raise ModelError(f"{file}  holds {quoted(value)}, expected a mapping of keys")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"key {quoted(key)} is given twice")
+            seen.add(key)
+    return values

@@ -1,0 +1,184 @@
+"""A model as a list of layers, each a mixer and a feed-forward part made of named weights.
+
+Every weight keeps the path it has in the published checkpoint, because quantised checkpoints say
+by path which matrices they leave alone. What a token carries from step to step is a `Cache`
+(grows with the context, or stops at a window) or a `State` (constant per sequence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from planner.architecture.dtypes import DTYPES, Precision
+from planner.architecture.quantization import Quantization
+
+__all__ = [
+    "GROUPS",
+    "Cache",
+    "Experts",
+    "FeedForward",
+    "Layer",
+    "Mixer",
+    "Model",
+    "Prediction",
+    "State",
+    "Weight",
+    "matrix",
+    "vector",
+]
+
+GROUPS = ("attention", "dense_ffn", "shared", "routed", "embedding", "head", "router", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """One parameter tensor (or one per expert, taken together).
+
+    `module` is the checkpoint path below the layer, with expert 0 standing for all of them;
+    `count` the parameters stored, `used` those one token passes through; `linear` marks a matrix
+    that a quantiser of linear layers converts.
+    """
+
+    module: str
+    group: str
+    count: int
+    used: int
+    linear: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """What one layer keeps per token of context.
+
+    `elements` per entry, one entry per `ratio` tokens; a token attends to at most `limit` tokens'
+    worth of entries (None: all); `stored` says whether entries beyond the limit stay in memory.
+    `flop` and `flop_prefill` are FLOP per (query, entry) pair in decode and in prefill; `heads`
+    is over how many heads the entries can be sharded.
+    """
+
+    kind: str
+    elements: int
+    heads: int
+    flop: int
+    flop_prefill: int
+    limit: int | None = None
+    stored: bool = True
+    ratio: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What one layer keeps per sequence whatever its length: recurrent elements, convolution tail.
+
+    `flop` is the arithmetic of one token's update of, and read from, the recurrent state.
+    """
+
+    recurrent: int
+    tail: int
+    flop: int
+    precision: Precision = DTYPES["fp32"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mixer:
+    """The part of a layer that mixes tokens: its kind, weights, caches and state."""
+
+    kind: str
+    weights: tuple[Weight, ...]
+    caches: tuple[Cache, ...] = ()
+    state: State | None = None
+    window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Routing of a sparse feed-forward part: how many experts, how many chosen, how many shared.
+
+    `width` is the hidden width that travels to the experts and back.
+    """
+
+    routed: int
+    active: int
+    shared: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedForward:
+    """The part of a layer that treats each token alone; `experts` is None for a dense one."""
+
+    kind: str
+    weights: tuple[Weight, ...]
+    experts: Experts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A mixer, a feed-forward part (either may be missing in hybrids) and the norms around them."""
+
+    mixer: Mixer | None
+    feed_forward: FeedForward | None
+    weights: tuple[Weight, ...] = ()
+
+    def all_weights(self) -> Iterator[Weight]:
+        """Every weight of the layer."""
+        if self.mixer is not None:
+            yield from self.mixer.weights
+        if self.feed_forward is not None:
+            yield from self.feed_forward.weights
+        yield from self.weights
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Blocks for multi-token prediction, left out of every total.
+
+    `parameters` counts all of them without a copy of the embedding or the head; None where the
+    block's make-up is not published precisely enough to count.
+    """
+
+    blocks: int
+    parameters: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A language model: its layers, what stands outside them, and how its weights are stored.
+
+    `weights` are the tensors outside the layers (embedding, head, final norm). `excluded` names
+    the parts of the checkpoint that are not counted (vision towers, prediction blocks).
+    """
+
+    name: str
+    family: str
+    hidden: int
+    vocab: int
+    q_heads: int
+    layers: tuple[Layer, ...]
+    weights: tuple[Weight, ...]
+    tied: bool
+    max_context: int | None
+    precision: Precision = DTYPES["bf16"]
+    quantization: Quantization = field(default_factory=Quantization)
+    prediction: Prediction | None = None
+    excluded: tuple[str, ...] = ()
+    source: str = ""
+
+    def all_weights(self) -> Iterator[tuple[str, Weight]]:
+        """Every weight with its full path in the checkpoint."""
+        for weight in self.weights:
+            yield weight.module, weight
+        for index, layer in enumerate(self.layers):
+            for weight in layer.all_weights():
+                yield f"layers.{index}.{weight.module}", weight
+
+
+def matrix(module: str, group: str, rows: int, columns: int) -> Weight:
+    """A linear layer's matrix that every token multiplies with."""
+    return Weight(module, group, rows * columns, rows * columns, True)
+
+
+def vector(module: str, group: str, count: int) -> Weight:
+    """A tensor no quantiser touches: a norm, a bias, a convolution, a decay."""
+    return Weight(module, group, count, count, False)

@@ -1,0 +1,132 @@
+"""Which weights of a checkpoint are stored in which number format.
+
+Three sources say so: `quantization_config` inside the configuration, `hf_quant_config.json`
+beside it (NVIDIA ModelOpt), and DeepSeek-V4's `expert_dtype`. Each gives a default format for the
+matrices of linear layers and a list of modules left alone. Embeddings, routers, norms and biases
+keep the checkpoint's own format in all of them; the head does unless it is named.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from fnmatch import translate
+
+from planner.architecture.dtypes import Precision
+
+__all__ = ["Patterns", "Quantization"]
+
+_NEVER = frozenset({"embedding", "router"})
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """Module names as quantisers write them: plain, with wildcards, or `re:` expressions.
+
+    A plain name matches a module, everything below it, and any run of whole path components
+    (`gate` matches `mlp.gate`, not `gate_proj`). Prefixes before `layers.` are not compared.
+    """
+
+    names: tuple[str, ...] = ()
+    _plain: frozenset[str] = field(init=False, repr=False, compare=False)
+    _globs: dict[str, re.Pattern[str]] = field(init=False, repr=False, compare=False)
+    _expressions: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        plain, expressions = set(), []
+        globs: dict[str, list[str]] = {}
+        for name in self.names:
+            if name.startswith("re:"):
+                expressions.append(re.compile(name[3:]))
+                continue
+            trimmed = _below_prefix(name)
+            if any(mark in trimmed for mark in "*?["):
+                globs.setdefault(_layer(trimmed), []).append(trimmed)
+            else:
+                plain.add(trimmed)
+        unions = {
+            layer: re.compile(
+                "|".join(translate(each) for name in group for each in (name, f"{name}.*"))
+            )
+            for layer, group in globs.items()
+        }
+        object.__setattr__(self, "_plain", frozenset(plain))
+        object.__setattr__(self, "_globs", unions)
+        object.__setattr__(self, "_expressions", tuple(expressions))
+
+    def match(self, path: str) -> bool:
+        """Whether the module at `path` (such as `layers.3.mlp.gate`) is named."""
+        if self._plain and any(run in self._plain for run in _runs(path)):
+            return True
+        for layer in {"", _layer(path)}:
+            union = self._globs.get(layer)
+            if union is not None and union.match(path):
+                return True
+        return any(
+            expression.match(path) or expression.match(f"model.{path}")
+            for expression in self._expressions
+        )
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """How a checkpoint's matrices are stored.
+
+    `default` is the format of linear layers (None: not quantised), `experts` that of routed
+    experts where it differs, `kept` the modules left in the checkpoint's own format, `chosen`
+    formats of modules named one by one; `head` says whether the head may be converted; `cache`
+    is the key-value cache's format where the checkpoint fixes one, and `activation` that of the
+    matrices' inputs (None: the checkpoint's own, as in weight-only quantisation).
+    """
+
+    method: str = ""
+    default: Precision | None = None
+    experts: Precision | None = None
+    kept: Patterns = Patterns()
+    chosen: tuple[tuple[Patterns, Precision], ...] = ()
+    head: bool = False
+    cache: Precision | None = None
+    activation: Precision | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether any weight is quantised."""
+        return self.default is not None or self.experts is not None or bool(self.chosen)
+
+    def precision(self, path: str, group: str, linear: bool) -> Precision | None:
+        """The quantised format of the matrix at `path`, or None where it is left alone."""
+        if not linear or group in _NEVER or not self.active:
+            return None
+        for patterns, precision in self.chosen:
+            if patterns.match(path):
+                return precision
+        if (group == "head" and not self.head) or self.kept.match(path):
+            return None
+        if group == "routed" and self.experts is not None:
+            return self.experts
+        return self.default
+
+
+def _below_prefix(name: str) -> str:
+    """The name without what stands before `layers.`, or before the last part of a loose name."""
+    found = re.search(r"(?:^|\.)(layers\..*)$", name)
+    if found:
+        return found.group(1)
+    for prefix in ("language_model.model.", "model.language_model.", "language_model.", "model."):
+        name = name.removeprefix(prefix)
+    return name
+
+
+def _layer(path: str) -> str:
+    """`layers.12` of a path or pattern that fixes its layer, else the empty string."""
+    found = re.match(r"layers\.\d+(?=\.)", path)
+    return found.group() if found else ""
+
+
+def _runs(path: str) -> list[str]:
+    parts = path.split(".")
+    return [
+        ".".join(parts[first:last])
+        for first in range(len(parts))
+        for last in range(first + 1, len(parts) + 1)
+    ]
