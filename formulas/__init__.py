@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from formulas.batching import critical_batch
-    from formulas.catalogue import all_derivations, all_equations, catalogue, find
+    from formulas.catalogue import all_derivations, all_equations, find
     from formulas.derivation import Derivation
     from formulas.equation import Equation
     from formulas.evaluate import kernel, scalar
-    from formulas.export import export
     from formulas.prices import token_cost
     from formulas.roofline import step_time
+    from formulas.symbols import SYMBOLS
+    from formulas.units import UnitError
 
 __all__ = [
+    "SYMBOLS",
     "Derivation",
     "Equation",
+    "UnitError",
     "all_derivations",
     "all_equations",
-    "catalogue",
     "critical_batch",
-    "export",
     "find",
     "kernel",
     "scalar",
@@ -31,13 +32,13 @@ __all__ = [
 ]
 
 _HOMES = {
+    "SYMBOLS": "symbols",
+    "UnitError": "units",
     "Derivation": "derivation",
     "Equation": "equation",
     "all_derivations": "catalogue",
     "all_equations": "catalogue",
-    "catalogue": "catalogue",
     "critical_batch": "batching",
-    "export": "export",
     "find": "catalogue",
     "kernel": "evaluate",
     "scalar": "evaluate",

@@ -12,7 +12,7 @@ from formulas.derivation import Derivation
 from formulas.equation import Equation, slug
 from formulas.symbols import SymbolError, did_you_mean
 
-__all__ = ["MODULES", "all_derivations", "all_equations", "catalogue", "find", "subject"]
+__all__ = ["MODULES", "all_derivations", "all_equations", "by_name", "find", "subject"]
 
 MODULES = (
     "roofline",
@@ -21,6 +21,10 @@ MODULES = (
     "kvcache",
     "memory",
     "prices",
+    "collectives",
+    "decode",
+    "prefill",
+    "serving",
 )
 
 
@@ -39,19 +43,19 @@ def _by_module() -> dict[str, tuple[str, Equation | Derivation]]:
     return found
 
 
-def catalogue() -> dict[str, Equation | Derivation]:
+def by_name() -> dict[str, Equation | Derivation]:
     """{name in Python: equation or derivation}, in the order of the modules."""
     return {name: value for name, (_, value) in _by_module().items()}
 
 
 def all_equations() -> tuple[Equation, ...]:
     """Every equation."""
-    return tuple(value for value in catalogue().values() if isinstance(value, Equation))
+    return tuple(value for value in by_name().values() if isinstance(value, Equation))
 
 
 def all_derivations() -> tuple[Derivation, ...]:
     """Every derivation."""
-    return tuple(value for value in catalogue().values() if isinstance(value, Derivation))
+    return tuple(value for value in by_name().values() if isinstance(value, Derivation))
 
 
 def subject(name: str) -> str:
@@ -67,7 +71,7 @@ def find(name: str) -> Equation | Derivation:
     SymbolError
         If nothing is called so (with the nearest name), or a symbol has several equations.
     """
-    known = catalogue()
+    known = by_name()
     wanted = slug(name)
     for python, value in known.items():
         if wanted in (slug(python), slug(value.name)):

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Rational
+from typing import NoReturn
 
 import sympy as sp
 
 from formulas.equation import Equation, Function, Given, check_units
-from formulas.evaluate import collect, ordered, scalar
+from formulas.evaluate import scalar, unfolded
 from formulas.expressions import put, tex, text
 from formulas.identity import Identity, limit_differs, shown
 from formulas.sources import Citation, derived
@@ -88,9 +89,9 @@ class Derivation:
         claim = sp.sympify(claim)
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
         identity = Identity(
-            _unfolded(self._last.rhs, named),
-            _unfolded(claim, named),
-            tuple(_unfolded(relation, named) for relation in given),
+            unfolded(self._last.rhs, named),
+            unfolded(claim, named),
+            tuple(unfolded(relation, named) for relation in given),
         )
         step = Step("rewrite", self._last.lhs, claim, why, identity)
         self._compare(identity, f"{text(claim)} is not equal to\n    {text(self._last.rhs)}")
@@ -127,7 +128,7 @@ class Derivation:
                     **{side: sp.factor_terms(sp.Add(*parts))},
                 )  # fmt: skip
                 return self._then(step)
-        return self._refuse(f"{text(term)} is not an addend beside {text(beside)} in\n    {last}")
+        self._refuse(f"{text(term)} is not an addend beside {text(beside)} in\n    {last}")
 
     def limit(self, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str = "") -> Derivation:
         """Let a symbol tend to a value; the right side tends to the claim."""
@@ -256,12 +257,9 @@ class Derivation:
 
     def text(self) -> str:
         """All steps with their reasons and proofs, one after the other."""
-        lines = [self.name]
-        for number, (step, proof) in enumerate(zip(self.steps, self.proofs, strict=True), 1):
-            lines.append(f"  {number}. {step.verb}" + (f": {step.why}" if step.why else ""))
-            lines.append(f"       {step}")
-            lines.append(f"       [{proof}]")
-        return "\n".join(lines)
+        numbered = enumerate(zip(self.steps, self.proofs, strict=True), 1)
+        steps = [step.text(number, proof) for number, (step, proof) in numbered]
+        return "\n".join([self.name, *steps])
 
     def __str__(self) -> str:
         relation = "=" if self.exact else "≈"
@@ -283,7 +281,7 @@ class Derivation:
             check_units(f"{self.name}, step {len(self.steps) + 1}", step.lhs, step.rhs)
         return replace(self, steps=(*self.steps, step))
 
-    def _refuse(self, reason: str, number: int | None = None) -> Derivation:
+    def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
         number = len(self.steps) + 1 if number is None else number
         raise DerivationError(f"{self.name}, step {number}: {reason}")
 
@@ -292,11 +290,3 @@ class Derivation:
         if found:
             point, gap = found
             self._refuse(f"{complaint}\n  at {shown(point)} the two sides differ by {gap}")
-
-
-def _unfolded(expression: sp.Basic, equations: tuple[Equation, ...]) -> sp.Basic:
-    """The expression with definitions put in, innermost first."""
-    inner: dict[sp.Basic, sp.Basic] = {}
-    for x, rhs in ordered(collect(equations), [expression]).items():
-        inner[x] = put(rhs, inner)
-    return put(expression, inner)

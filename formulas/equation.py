@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import sympy as sp
 
-from formulas.evaluate import Kernel, collect, kernel, ordered
-from formulas.expressions import branches_of, put, tex, text
+from formulas.evaluate import Kernel, collect, kernel, ordered, unfolded
+from formulas.expressions import branches_of, tex, text
 from formulas.sources import Citation, derived
 from formulas.symbols import SymbolError, describe, did_you_mean, unit_of_symbol
 from formulas.units import UnitError, unit_of
@@ -108,15 +108,12 @@ class Equation:
 
     def substitute(self, *equations: Equation) -> Equation:
         """This equation with the symbols of others replaced by their right sides."""
-        definitions = ordered(collect(equations), [self.rhs])
-        inner: dict[sp.Symbol, sp.Expr] = {}
-        for x, expression in definitions.items():
-            inner[x] = put(expression, inner)
-        branches = {n: put(e, inner) for n, e in (self.branches or {}).items()}
-        rest = tuple(e for e in self.where if e.symbol not in inner)
+        used = set(ordered(collect(equations), [self.rhs]))
+        branches = {n: unfolded(e, equations) for n, e in (self.branches or {}).items()}
+        rest = tuple(e for e in self.where if e.symbol not in used)
         assumes = dict.fromkeys(a for e in (self, *equations) for a in e.assumes)
         return Equation(
-            self.name, self.symbol, put(self.rhs, inner), tuple(assumes),
+            self.name, self.symbol, unfolded(self.rhs, equations), tuple(assumes),
             self.source, self.tags, rest, branches or None,
         )  # fmt: skip
 

@@ -12,12 +12,13 @@ from typing import Protocol
 import numpy as np
 import sympy as sp
 
+from formulas.expressions import put
 from formulas.lowering import Tape, record
 from formulas.programme import BLOCK, Programme
 from formulas.symbols import SymbolError, describe, did_you_mean
 from formulas.tree import value_of
 
-__all__ = ["Definition", "Kernel", "kernel", "ordered", "scalar"]
+__all__ = ["Definition", "Kernel", "collect", "kernel", "ordered", "scalar", "unfolded"]
 
 _REMEMBERED = 32  # programmes kept per kernel, one for each tuple of argument shapes
 
@@ -221,6 +222,14 @@ def ordered(
         for x in sorted(expression.free_symbols, key=lambda y: y.name):
             visit(x)
     return done
+
+
+def unfolded(expression: sp.Basic, equations: Iterable[Definition]) -> sp.Basic:
+    """The expression with definitions put in, innermost first."""
+    inner: dict[sp.Basic, sp.Basic] = {}
+    for x, rhs in ordered(collect(equations), [expression]).items():
+        inner[x] = put(rhs, inner)
+    return put(expression, inner)
 
 
 def refuse_missing(values: Mapping[str, object], names: Iterable[str]) -> None:

@@ -43,6 +43,12 @@ class Step:
     def __str__(self) -> str:
         return f"{text(self.lhs)} {self.relation} {text(self.rhs)}"
 
+    def text(self, number: int, proof: str) -> str:
+        """Three lines: what is done and why, the new form, how it was shown."""
+        why = f": {self.why}" if self.why else ""
+        size = "" if self.size is None else f"; neglected over kept: {text(self.size)}"
+        return f"  {number}. {self.verb}{why}\n       {self}\n       [{proof}{size}]"
+
     def proof(self, before: Step | None) -> str:
         """How this step was shown to follow from the one before.
 

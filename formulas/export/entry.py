@@ -1,4 +1,4 @@
-"""What every format says about an equation or derivation, before it is put into a format's words."""
+"""What every format says about an equation or derivation, before it is put into its words."""
 
 from __future__ import annotations
 

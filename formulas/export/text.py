@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from formulas import expressions
 from formulas.derivation import Derivation
 from formulas.equation import Equation
 from formulas.export.entry import Entry, Row, entries, symbol_table
-from formulas.steps import Step
 
 __all__ = ["text"]
 
@@ -23,10 +21,7 @@ def _entry(entry: Entry) -> str:
     tags = f"  [{', '.join(entry.tags)}]" if entry.tags else ""
     lines = [entry.name + tags]
     if entry.derived:
-        for number, (step, proof) in enumerate(entry.steps, 1):
-            lines.append(f"  {number}. {step.verb}" + (f": {step.why}" if step.why else ""))
-            lines.append(f"       {step}")
-            lines.append(f"       [{proof}{_neglected(step)}]")
+        lines += [step.text(n, proof) for n, (step, proof) in enumerate(entry.steps, 1)]
     else:
         lines.append(f"  {entry.steps[0][0]}")
     lines += [f"  where  {equation}" for equation in entry.where]
@@ -34,10 +29,6 @@ def _entry(entry: Entry) -> str:
     link = f", {entry.source.link}" if entry.source.link else ""
     lines.append(f"  source  {entry.source}{link}")
     return "\n".join(lines)
-
-
-def _neglected(step: Step) -> str:
-    return "" if step.size is None else f"; neglected over kept: {expressions.text(step.size)}"
 
 
 def _table(rows: tuple[Row, ...]) -> str:
