@@ -40,7 +40,7 @@ BINARY = {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", s
 SMALL = {"": 1.0, "m": 1e-3, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "n": 1e-9}
 LARGE = {**DECIMAL, "Z": 1e21, "Y": 1e24}
 COUNT = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
-WATT = {"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
+WATT = {"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 NONE = {"": 1.0}
 MAGNITUDES = {
     **{letter: scale for letter, scale in COUNT.items() if letter},
