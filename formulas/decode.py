@@ -1,0 +1,337 @@
+"""One decode step of one replica: what is read, what is multiplied, what is sent.
+
+A replica is `pp` stages of `tp * dp` chips. Attention is sharded `tp` ways and copied `dp` ways,
+each copy for its own share of the sequences; the experts of a stage are spread over the same chips,
+`ep` ways, each expert sharded `xtp` ways. The step is followed through all stages, so a term is the
+time one microbatch of `B/pp` sequences spends in it from the first layer to the last; with `pp`
+microbatches in flight that is also the time in which the whole batch advances by one step.
+"""
+
+from sympy import Max, ceiling, sqrt
+
+from formulas.equation import Equation
+from formulas.sources import deepseek_v3, definition, lecture_equations, pope_2022
+from formulas.symbols import (
+    B,
+    L_ctx,
+    a_kv,
+    b_kv,
+    c_fwd,
+    coverage,
+    e_c,
+    e_kv,
+    e_w,
+    k_experts,
+    m_pos,
+    n_experts,
+)
+from formulas.symbols_serving import (
+    A_bnd,
+    F_attn,
+    F_ffn,
+    F_head,
+    F_routed,
+    F_sdpa,
+    M_sram,
+    N_attn,
+    N_exp,
+    N_ffn,
+    N_head,
+    R_bnd,
+    R_state,
+    S_fixed,
+    S_routed,
+    T_a2a,
+    T_ar,
+    T_dec,
+    T_dec_bound,
+    T_dense,
+    T_experts,
+    T_hop,
+    T_kv_dec,
+    T_math,
+    T_math_bound,
+    T_mem_bound,
+    T_net_bound,
+    T_over,
+    T_sdpa,
+    T_w_dec,
+    V_ar,
+    V_kv_dec,
+    V_w,
+    V_w_bound,
+    W_chip,
+    b_act,
+    b_comb,
+    b_disp,
+    b_rank,
+    b_stage,
+    c_imb,
+    dp,
+    e_a2a,
+    e_ar,
+    ep,
+    f_heads,
+    h_act,
+    h_exp,
+    k_copies,
+    n_a2a,
+    n_ar,
+    n_blocks,
+    n_hop,
+    n_moe,
+    pp,
+    q_a2a,
+    q_ar,
+    r_a2a,
+    r_ar,
+    r_hop,
+    t_a2a,
+    t_ar,
+    t_hop,
+    t_layer,
+    t_moe,
+    t_seq,
+    t_step,
+    tp,
+    u_ep,
+    xtp,
+)
+
+__all__ = [
+    "DECODE",
+    "DECODE_BOUND",
+    "decode_bound",
+    "decode_time",
+]
+
+rank_sequences = Equation(
+    "sequences one attention rank decodes in one microbatch",
+    b_rank,
+    ceiling(B / (pp * dp)),
+    assumes=("every rank waits for the fullest one", "pp microbatches in flight"),
+    source=definition,
+)
+
+stage_sequences = Equation(
+    "sequences one stage decodes in one microbatch",
+    b_stage,
+    ceiling(B / pp),
+    assumes=("pp microbatches in flight",),
+    source=definition,
+)
+
+stage_coverage = Equation(
+    "expected share of the experts that one microbatch reads",
+    coverage,
+    1 - (1 - k_experts / n_experts) ** (b_stage * m_pos),
+    assumes=("independent uniform routing, the largest share of all routings",),
+    source=definition,
+    tags=("result 9",),
+)
+
+weights_read = Equation(
+    "weight bytes one chip reads in one step",
+    V_w,
+    S_fixed / tp + S_routed * coverage * u_ep / (ep * xtp),
+    assumes=(
+        "attention, dense and shared weights are sharded over tp and copied over dp",
+        "the fullest expert rank sets the pace",
+    ),
+    source=pope_2022.at("section 3.2"),
+    tags=("C3", "C26"),
+)
+
+cache_read = Equation(
+    "cache bytes one chip reads in one step",
+    V_kv_dec,
+    b_rank * ((b_kv * L_ctx + R_bnd) * f_heads + 2 * R_state / tp),
+    assumes=(
+        "each sequence reads its whole cache, and reads and writes its recurrent state",
+        "a KV head is not split: tp beyond the number of KV heads copies the cache",
+    ),
+    source=pope_2022.at("section 3.3"),
+    tags=("C3",),
+)
+
+weight_read_time = Equation(
+    "reading weights",
+    T_w_dec,
+    V_w / (W_chip * e_w),
+    assumes=("weights are read once per microbatch",),
+    source=lecture_equations.at("equation 3"),
+)
+
+cache_read_time = Equation(
+    "reading the KV cache",
+    T_kv_dec,
+    V_kv_dec / (W_chip * e_kv),
+    assumes=("attention reads at its own efficiency",),
+    source=lecture_equations.at("equation 3"),
+)
+
+dense_time = Equation(
+    "multiplying with the weights every token passes",
+    T_dense,
+    c_fwd * b_rank * m_pos * (N_attn / F_attn + N_ffn / F_ffn + N_head / F_head) / tp,
+    assumes=("each operator class runs at the peak of its own dtype",),
+    source=lecture_equations.at("equation 2"),
+    tags=("C2",),
+)
+
+expert_time = Equation(
+    "multiplying with the routed experts",
+    T_experts,
+    c_fwd * b_stage * m_pos * N_exp * (1 + c_imb / sqrt(b_stage)) / (F_routed * ep * xtp),
+    assumes=(
+        "the fullest of ep ranks is about 1 + sqrt(2 ln ep / (tokens per rank)) times the mean",
+    ),
+    source=definition,
+)
+
+attention_time = Equation(
+    "multiplying with the cache",
+    T_sdpa,
+    b_rank * m_pos * (a_kv * L_ctx + A_bnd) / (F_sdpa * tp),
+    assumes=("query heads are sharded over tp",),
+    source=pope_2022.at("section 2.1"),
+    tags=("C2",),
+)
+
+math_time = Equation(
+    "arithmetic of one step",
+    T_math,
+    (T_dense + T_experts + T_sdpa) / e_c,
+    assumes=("one efficiency for all operators of the decode step",),
+    source=definition,
+)
+
+all_reduce_bytes = Equation(
+    "activation bytes one rank all-reduces",
+    V_ar,
+    b_rank * m_pos * h_act * b_act,
+    assumes=("one hidden vector per position",),
+    source=pope_2022.at("section 3.2"),
+)
+
+all_reduce_time = Equation(
+    "all-reduces of tensor parallelism",
+    T_ar,
+    n_ar * (t_ar + q_ar * V_ar / (r_ar * e_ar)),
+    assumes=("one after attention, one after a feed-forward part that tp shards",),
+    source=pope_2022.at("section 3.2"),
+)
+
+all_to_all_time = Equation(
+    "dispatch and combine of expert parallelism",
+    T_a2a,
+    n_a2a
+    * (
+        t_a2a
+        + b_stage * m_pos * k_copies * h_exp * (b_disp + b_comb) * q_a2a / (tp * dp * r_a2a * e_a2a)
+    ),
+    assumes=("one copy of a token per expert group it needs", "tokens are spread evenly"),
+    source=deepseek_v3.at("section 3.4"),
+    tags=("C20",),
+)
+
+hop_time = Equation(
+    "hops between pipeline stages",
+    T_hop,
+    n_hop * (t_hop + b_rank * m_pos * h_act * b_act / r_hop),
+    assumes=("one hop between neighbouring stages, the token's way back not counted",),
+    source=lecture_equations.at("pipeline parallelism"),
+    tags=("C27",),
+)
+
+overhead_time = Equation(
+    "time that no roof explains",
+    T_over,
+    n_blocks * t_layer + n_moe * t_moe + b_rank * t_seq + t_step,
+    assumes=("launches and normalisations per layer, sampling per sequence, the rest per step",),
+    source=definition,
+)
+
+decode_time = Equation(
+    "decode step of one replica, estimate",
+    T_dec,
+    T_w_dec + T_kv_dec + T_math + T_ar + T_a2a + T_hop + T_over,
+    assumes=("terms follow one another: on measured steps the sum fits better than the maximum",),
+    source=definition,
+)
+
+least_weights_read = Equation(
+    "weight bytes that no routing avoids",
+    V_w_bound,
+    S_fixed / tp + S_routed * (k_experts / n_experts) / (ep * xtp),
+    assumes=("all tokens may choose the same k experts",),
+    source=definition,
+    tags=("result 9", "C4"),
+)
+
+memory_bound = Equation(
+    "memory roof of one step",
+    T_mem_bound,
+    Max(0, V_w_bound + V_kv_dec - pp * M_sram) / W_chip,
+    assumes=("what on-chip memory can hold need not be read again",),
+    source=lecture_equations.at("equation 3"),
+)
+
+math_bound = Equation(
+    "arithmetic roof of one step",
+    T_math_bound,
+    T_dense + c_fwd * b_stage * m_pos * N_exp / (F_routed * ep * xtp) + T_sdpa,
+    assumes=("perfect balance, datasheet peak",),
+    source=lecture_equations.at("equation 2"),
+)
+
+network_bound = Equation(
+    "network roof of one step",
+    T_net_bound,
+    n_ar * q_ar * V_ar / (2 * r_ar) + n_hop * b_rank * m_pos * h_act * b_act / r_hop,
+    assumes=(
+        "a switch that reduces halves the traffic of an all-reduce",
+        "a token may find all its experts on its own chip",
+    ),
+    source=definition,
+)
+
+decode_bound = Equation(
+    "decode step of one replica, bound",
+    T_dec_bound,
+    Max(T_mem_bound, T_math_bound, T_net_bound, evaluate=False),
+    assumes=("memory, arithmetic and network overlap perfectly, no overhead",),
+    source=lecture_equations.at("equation 1"),
+    tags=("C1",),
+)
+
+COMMON = (
+    rank_sequences,
+    stage_sequences,
+    cache_read,
+    dense_time,
+    attention_time,
+    all_reduce_bytes,
+)
+DECODE = (
+    *COMMON,
+    stage_coverage,
+    weights_read,
+    weight_read_time,
+    cache_read_time,
+    expert_time,
+    math_time,
+    all_reduce_time,
+    all_to_all_time,
+    hop_time,
+    overhead_time,
+    decode_time,
+)
+DECODE_BOUND = (
+    *COMMON,
+    least_weights_read,
+    memory_bound,
+    math_bound,
+    network_bound,
+    decode_bound,
+)

@@ -1,0 +1,239 @@
+"""Reading a prompt: arithmetic of the new tokens, weights once per chunk, pipelined over stages.
+
+All `dp` ranks of a stage prefill their own prompts side by side, so the experts, spread over the
+whole stage, see `dp` prompts at once: per prompt every operator costs what it costs on `tp` chips.
+"""
+
+from sympy import Max, ceiling
+
+from formulas.equation import Equation
+from formulas.sources import definition, lecture_equations, pope_2022
+from formulas.symbols import (
+    L_in,
+    c_fwd,
+    e_w,
+    k_experts,
+    n_experts,
+)
+from formulas.symbols_serving import (
+    A_bnd_pf,
+    F_attn,
+    F_ffn,
+    F_head,
+    F_routed,
+    F_sdpa,
+    L_hit,
+    L_new,
+    N_attn,
+    N_exp,
+    N_ffn,
+    N_head,
+    P_pairs,
+    S_fixed,
+    S_routed,
+    T_dec,
+    T_pf,
+    T_pf_busy,
+    T_pf_busy_bound,
+    T_pf_math,
+    T_pf_math_bound,
+    T_pf_net,
+    T_pf_over,
+    T_pf_w,
+    T_ttft,
+    T_ttft_bound,
+    W_chip,
+    a_pf,
+    b_act,
+    b_comb,
+    b_disp,
+    c_chunk,
+    dp,
+    e_a2a,
+    e_ar,
+    e_pf,
+    ep,
+    h_act,
+    h_exp,
+    k_copies,
+    n_a2a,
+    n_ar,
+    n_blocks,
+    n_chunks,
+    n_hop,
+    n_moe,
+    one_seq,
+    one_token,
+    pp,
+    q_a2a,
+    q_ar,
+    r_a2a,
+    r_ar,
+    r_hop,
+    s_mixed,
+    t_a2a,
+    t_ar,
+    t_hop,
+    t_layer,
+    t_moe,
+    t_pf_chunk,
+    t_request,
+    tp,
+    u_ep,
+    x_hit,
+    xtp,
+)
+
+__all__ = ["PREFILL", "PREFILL_BOUND", "prefill_time", "time_to_first_token"]
+
+new_tokens = Equation(
+    "prompt tokens that must be computed",
+    L_new,
+    L_in * (1 - x_hit),
+    assumes=("the prefix cache serves the front of the prompt",),
+    source=definition,
+)
+
+cached_tokens = Equation(
+    "prompt tokens that the prefix cache serves",
+    L_hit,
+    L_in * x_hit,
+    assumes=("the prefix cache serves the front of the prompt",),
+    source=definition,
+)
+
+attention_pairs = Equation(
+    "query-key pairs of a causal prompt",
+    P_pairs,
+    L_new * L_hit + L_new**2 / 2,
+    assumes=("causal mask: on average a new token sees half of the new ones",),
+    source=pope_2022.at("section 2.1"),
+)
+
+chunk_count = Equation(
+    "chunks of one prompt",
+    n_chunks,
+    ceiling(L_new / c_chunk),
+    assumes=("chunked prefill",),
+    source=definition,
+)
+
+prefill_math = Equation(
+    "arithmetic of one prompt on tp chips",
+    T_pf_math,
+    (
+        c_fwd * L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp / F_routed)
+        + c_fwd * (N_head / F_head) * one_token / one_seq
+        + (a_pf * P_pairs + A_bnd_pf * L_new) / F_sdpa
+    )
+    * one_seq
+    / (tp * e_pf),
+    assumes=("only the last position needs the head", "experts see dp prompts at once"),
+    source=lecture_equations.at("equation 2"),
+    tags=("C23", "C30"),
+)
+
+prefill_weights = Equation(
+    "reading weights, once per chunk",
+    T_pf_w,
+    n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / (W_chip * e_w),
+    assumes=("a chunk touches every expert",),
+    source=lecture_equations.at("equation 3"),
+)
+
+prefill_network = Equation(
+    "collectives of one prompt",
+    T_pf_net,
+    n_ar * (n_chunks * t_ar + q_ar * L_new * one_seq * h_act * b_act / (r_ar * e_ar))
+    + n_a2a
+    * (
+        n_chunks * t_a2a
+        + L_new * one_seq * k_copies * h_exp * (b_disp + b_comb) * q_a2a / (tp * r_a2a * e_a2a)
+    )
+    + n_hop * (t_hop + L_new * one_seq * h_act * b_act / r_hop),
+    assumes=("the same collectives as in a decode step, over the tokens of the prompt",),
+    source=pope_2022.at("section 3.2"),
+)
+
+prefill_overhead = Equation(
+    "time of one prompt that no roof explains",
+    T_pf_over,
+    n_chunks * (n_blocks * t_layer + n_moe * t_moe + t_pf_chunk) + t_request,
+    assumes=("launches per layer and chunk, scheduling per request",),
+    source=definition,
+)
+
+prefill_time = Equation(
+    "one prompt through all layers on tp chips, estimate",
+    T_pf,
+    T_pf_math + T_pf_w + T_pf_net + T_pf_over,
+    assumes=("terms follow one another",),
+    source=definition,
+)
+
+time_to_first_token = Equation(
+    "time to first token without queueing",
+    T_ttft,
+    T_pf * ((1 - 1 / n_chunks) / pp + 1 / n_chunks) + s_mixed * n_chunks * T_dec,
+    assumes=(
+        "chunks follow one another through the stages",
+        "each chunk shares its step with the decoding sequences (s_mixed = 1 in one pool, else 0)",
+    ),
+    source=definition,
+)
+
+prefill_busy = Equation(
+    "time a replica spends per prompt",
+    T_pf_busy,
+    T_pf / (pp * dp),
+    assumes=("stages and ranks all work on prompts of their own",),
+    source=definition,
+)
+
+prefill_math_bound = Equation(
+    "arithmetic roof of one prompt on one replica",
+    T_pf_math_bound,
+    (
+        c_fwd * L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp / F_routed)
+        + c_fwd * (N_head / F_head) * one_token / one_seq
+        + (a_pf * P_pairs + A_bnd_pf * L_new) / F_sdpa
+    )
+    * one_seq
+    / (tp * dp * pp),
+    assumes=("every chip of the replica works on the prompt",),
+    source=lecture_equations.at("equation 2"),
+)
+
+first_token_bound = Equation(
+    "time to first token, bound",
+    T_ttft_bound,
+    Max(
+        T_pf_math_bound,
+        (S_fixed / (tp * dp) + S_routed * (k_experts / n_experts) / (ep * xtp)) / (W_chip * pp),
+        evaluate=False,
+    ),
+    assumes=("perfect overlap, all stages and ranks on one prompt, k experts read",),
+    source=lecture_equations.at("equation 1"),
+)
+
+prefill_busy_bound = Equation(
+    "time a replica spends per prompt, bound",
+    T_pf_busy_bound,
+    T_pf_math_bound,
+    assumes=("weights are read anyway by the decode steps that carry the chunks",),
+    source=lecture_equations.at("equation 1"),
+)
+
+COMMON = (new_tokens, cached_tokens, attention_pairs)
+PREFILL = (
+    *COMMON,
+    chunk_count,
+    prefill_math,
+    prefill_weights,
+    prefill_network,
+    prefill_overhead,
+    prefill_time,
+    time_to_first_token,
+    prefill_busy,
+)
+PREFILL_BOUND = (*COMMON, prefill_math_bound, first_token_bound, prefill_busy_bound)

@@ -1,0 +1,226 @@
+"""Where the maths meets the machine: this number is that symbol.
+
+Every number that a serving equation needs enters here, once. `shared_values` binds what all
+layouts have in common (model, chip, workload, profile), `layout_values` what a layout changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.architecture.counts import Sizes
+
+if TYPE_CHECKING:
+    from planner.serving.layouts import Layouts
+    from planner.serving.network import Network
+    from planner.serving.task import Task
+
+__all__ = ["layout_values", "peaks", "shared_values"]
+
+ACTIVATION_BYTES = 2.0  # bf16 between layers
+LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
+LOGIT_BYTES = 4.0  # fp32 before sampling
+COMBINE_BYTES = 2.0  # experts answer in bf16 (DeepSeek-V3 report, section 3.3)
+FP8_SCALE_BYTES = 4.0 / 128.0  # one fp32 scale per 128 elements (DeepSeek-V3 report, section 3.3)
+
+# What a quantised weight is multiplied as when activations stay in bf16: it is widened first.
+WEIGHT_ONLY = frozenset({"int8", "int4"})
+NARROWEST_FIRST = ("nvfp4", "mxfp4", "fp4", "fp8", "int8", "bf16", "fp16")
+
+
+def shared_values(task: Task) -> dict[str, float]:
+    """Values of every symbol that does not depend on layout or batch, by symbol name."""
+    return {
+        **(_lecture_model(task) if task.lecture else _model(task)),
+        **_chip(task),
+        **_workload(task),
+        **{name: value for name, value in task.profile.values.items() if name not in _PER_LAYOUT},
+        "one_seq": 1.0,
+        "one_token": 1.0,
+        "p_chip": task.price,
+        "c_fwd": 1.0 if task.lecture else 2.0,
+    }
+
+
+def layout_values(task: Task, layouts: Layouts, rates: Network) -> dict[str, np.ndarray]:
+    """Values of the symbols that a layout fixes, each of shape (n_layouts,)."""
+    sizes = task.sizes
+    tp, dp, pp = layouts.tp, layouts.dp_attention, layouts.pp
+    ep, xtp, stage = layouts.ep, layouts.tp_expert, layouts.stage
+    group = rates.rows(stage)
+    hop = rates.rows(layouts.replica_chips)
+    shards = rates.rows(tp)
+    return {
+        "tp": tp * 1.0,
+        "dp": dp * 1.0,
+        "pp": pp * 1.0,
+        "ep": ep * 1.0,
+        "xtp": xtp * 1.0,
+        "n_rep": layouts.replicas * 1.0,
+        "n_chips": layouts.chips * 1.0,
+        **(_ideal_sharding(layouts) if task.lecture else _real_sharding(sizes, layouts)),
+        "k_copies": _copies(sizes, ep) * xtp,
+        "c_imb": _imbalance(task, ep),
+        "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0.0),
+        "n_a2a": np.where(dp > 1, sizes.n_moe_layers, 0) * 1.0,
+        "n_hop": pp - 1.0,
+        "q_ar": 2.0 * (tp - 1) / tp,
+        "q_a2a": (stage - 1.0) / stage,
+        "r_ar": shards.all_gather,
+        "r_a2a": group.all_to_all,
+        "r_hop": hop.send,
+        "t_ar": np.where(tp > 1, task.profile.values["t_ar"] + 2 * shards.extra_latency, 0.0),
+        "t_a2a": np.where(dp > 1, task.profile.values["t_a2a"] + 2 * group.extra_latency, 0.0),
+        "t_hop": task.profile.values["t_hop"] + hop.latency,
+    }
+
+
+def peaks(task: Task, *, bound: bool) -> dict[str, float]:
+    """Arithmetic peak per operator class [flop/s], by symbol name.
+
+    The estimate multiplies at the wider of weight and activation dtype; the bound lets every class
+    run at the fastest rate that its narrowest operand has on this chip.
+    """
+    dtype = task.sizes.weight_dtype
+    classes = {
+        "F_attn": dtype["attention"],
+        "F_ffn": dtype["shared"] if task.sizes.n_shared_experts else dtype["dense_ffn"],
+        "F_routed": dtype["routed"],
+        "F_head": dtype["head"],
+    }
+    found = {name: task.peak(weights, bound=bound) for name, weights in classes.items()}
+    return found | {"F_sdpa": task.attention_peak(bound=bound)}
+
+
+def _model(task: Task) -> dict[str, float]:
+    sizes, context, prompt = task.sizes, task.context, task.input_tokens
+    active, weights = sizes.active, sizes.weight_bytes
+    streamed = sum(sizes.streamed_bytes.values()) - sizes.streamed_bytes["routed"]
+    resident = sum(weights.values()) - weights["routed"]
+    plain = [c for c in sizes.caches if c.limit is None]
+    bounded = [c for c in sizes.caches if c.limit is not None]
+    growing = [c for c in sizes.caches if c.grows]
+    return {
+        "N_attn": float(active["attention"] + active["router"] + active["other"]),
+        "N_ffn": float(active["dense_ffn"] + active["shared"]),
+        "N_exp": float(active["routed"]),
+        "N_head": float(active["head"]),
+        "S_fixed": streamed,
+        "S_routed": sizes.streamed_bytes["routed"],
+        "M_fixed": resident,
+        "M_routed": weights["routed"],
+        "b_kv": sum(c.bytes_per_token for c in plain),
+        "R_bnd": sum(c.read_bytes(context) for c in bounded),
+        "b_store": sum(c.bytes_per_token for c in growing),
+        "R_bnd_mem": sum(c.stored_bytes(context) for c in sizes.caches if not c.grows),
+        "R_state": sizes.state_bytes_per_sequence,
+        "a_kv": sum(c.flop_per_cached_token for c in plain),
+        "A_bnd": sizes.state_flop_per_token
+        + sum(c.flop_per_cached_token * min(context, c.limit) for c in bounded),
+        "a_pf": sum(c.flop_per_pair_prefill for c in plain),
+        "A_bnd_pf": sizes.state_flop_per_token
+        + sum(c.flop_per_pair_prefill * _seen(prompt, c.limit) for c in bounded),
+        # Without experts the coverage multiplies nothing; any k < E keeps it finite.
+        "n_experts": float(sizes.n_experts or 2),
+        "k_experts": float(sizes.n_experts_active or 1),
+        "h_act": float(sizes.hidden),
+        "h_exp": float(sizes.expert_width),
+        "h_wide": float(LIVE_VECTORS * sizes.hidden),
+        "vocab": float(sizes.vocab),
+        "n_blocks": float(sizes.n_layers),
+        "n_moe": float(sizes.n_moe_layers),
+        "b_act": ACTIVATION_BYTES,
+        "b_logit": LOGIT_BYTES,
+        "b_comb": COMBINE_BYTES,
+        "b_disp": _dispatch_bytes(sizes),
+    }
+
+
+def _lecture_model(task: Task) -> dict[str, float]:
+    """The lecture's reading: all weights are read, attention costs no arithmetic, nothing is sent."""
+    absent = ("R_bnd", "A_bnd", "A_bnd_pf", "a_kv", "a_pf", "h_act", "h_exp", "h_wide", "vocab")
+    return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
+
+
+def _real_sharding(sizes: Sizes, layouts: Layouts) -> dict[str, np.ndarray]:
+    experts, pp, tp, ep = max(sizes.n_experts, 1), layouts.pp, layouts.tp, layouts.ep
+    return {
+        "f_stage": np.ceil(sizes.n_layers / pp) * pp / sizes.n_layers,
+        "f_heads": np.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads,
+        "u_ep": np.ceil(experts / ep) * ep / experts,
+    }
+
+
+def _ideal_sharding(layouts: Layouts) -> dict[str, np.ndarray]:
+    whole = np.ones(len(layouts))
+    return {"f_stage": whole, "f_heads": 1.0 / layouts.tp, "u_ep": whole}
+
+
+def _chip(task: Task) -> dict[str, float]:
+    chip = task.chip
+    return {
+        "W_chip": chip.memory_bandwidth,
+        "M_cap": chip.memory,
+        "M_sram": 0.0 if task.lecture else chip.sram or 0.0,
+        "M_reserve": task.reserve * chip.memory,
+    }
+
+
+def _workload(task: Task) -> dict[str, float]:
+    decodes_only = task.mode == "decode"
+    return {
+        "L_in": task.input_tokens,
+        "L_out": task.output_tokens,
+        "L_ctx": task.context,
+        "L_dec": task.output_tokens - (0.0 if decodes_only else 1.0),
+        "x_hit": task.cached_input,
+        "x_pf": 0.0 if decodes_only else 1.0,
+        "s_mixed": 1.0 if task.mode == "aggregated" else 0.0,
+        "kappa": task.kappa,
+        "c_chunk": min(task.chunk, task.input_tokens * (1 - task.cached_input)),
+        "g": task.tokens_per_step,
+        "m_pos": task.positions_per_step,
+    }
+
+
+def _seen(prompt: float, limit: float) -> float:
+    """Mean number of keys that a prompt's token attends to under a window or top-k."""
+    reach = min(prompt, limit)
+    return reach - reach * reach / (2 * prompt)
+
+
+def _dispatch_bytes(sizes: Sizes) -> float:
+    narrow = sizes.weight_dtype["routed"] in ("fp8", "fp4", "nvfp4", "mxfp4")
+    return 1.0 + FP8_SCALE_BYTES if narrow else ACTIVATION_BYTES
+
+
+def _copies(sizes: Sizes, ep: np.ndarray) -> np.ndarray:
+    """Expected number of expert groups that hold at least one of a token's k experts."""
+    experts, group = sizes.n_experts, sizes.n_experts / ep
+    miss = np.ones(ep.shape)
+    for i in range(sizes.n_experts_active):
+        miss *= np.maximum(experts - group - i, 0.0) / (experts - i)
+    return ep * (1 - miss) if experts else np.zeros(ep.shape)
+
+
+def _imbalance(task: Task, ep: np.ndarray) -> np.ndarray:
+    """The fullest of ep ranks: 1 + c/sqrt(B), c = sqrt(2 ln(ep) ep / (k m))."""
+    k = max(task.sizes.n_experts_active, 1)
+    return np.sqrt(2 * np.log(ep) * ep / (k * task.positions_per_step))
+
+
+def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
+    feed_forward = sizes.n_dense_ffn_layers + sizes.n_moe_layers
+    # Blocks of hybrid models are either a mixer or a feed-forward part, others hold both.
+    mixers = (
+        sizes.n_layers
+        if feed_forward <= sizes.n_layers == feed_forward
+        else (sizes.n_layers - feed_forward)
+    )
+    with_ranks = mixers + sizes.n_dense_ffn_layers
+    return np.where(dp > 1, with_ranks, mixers + feed_forward) * 1.0
+
+
+_PER_LAYOUT = frozenset({"t_ar", "t_a2a", "t_hop"})

@@ -1,0 +1,1 @@
+"""Measurements in, a named and dated profile out."""

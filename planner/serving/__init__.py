@@ -1,0 +1,1 @@
+"""The serving problem: layouts, one step, the search, its certificate."""

@@ -1,0 +1,236 @@
+"""From a scenario to tasks: names looked up, lists unfolded, what is not answered refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import product
+from typing import TYPE_CHECKING
+
+from planner.architecture.abstract import abstract_sizes
+from planner.architecture.counts import Sizes, sizes
+from planner.architecture.huggingface import read_config
+from planner.calibration.profile import Profile, choose_profile
+from planner.catalogue import models
+from planner.catalogue.systems import System
+from planner.errors import InputError
+from planner.scenario import File, ModelDescription, Scenario
+from planner.serving.lecture import LECTURE
+from planner.serving.task import Task
+from topologies import Machine, machine
+
+if TYPE_CHECKING:
+    from planner.architecture.layers import Model
+
+__all__ = ["CHUNK", "RESERVE", "Asked", "ask"]
+
+CHUNK = 8192  # tokens of prompt per step: vLLM's default max_num_batched_tokens for servers
+RESERVE = 0.10  # share of memory left to the runtime: vLLM's default gpu_memory_utilization is 0.90
+LAYOUT_KEYS = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The tasks of one scenario, what was looked up for them, and what the user should know."""
+
+    tasks: tuple[Task, ...]
+    data: tuple[dict[str, str], ...]
+    warnings: tuple[str, ...]
+
+
+def ask(scenario: Scenario, today: date | None = None) -> Asked:
+    """Everything a serving scenario asks, looked up.
+
+    Raises
+    ------
+    InputError
+        For what cannot be looked up, contradicts itself, or is not answered by this version.
+    """
+    _refuse_unanswered(scenario)
+    data: list[dict[str, str]] = []
+    warnings: list[str] = []
+    model = _model(scenario, data)
+    tasks: list[Task] = []
+    for system in scenario.systems():
+        if isinstance(system, File):
+            raise InputError(
+                f"system: {system.given}: topology files are not read by this version; "
+                "describe the system inline or give a catalogue name"
+            )
+        tasks += _tasks(scenario, model, system, today or date.today(), data, warnings)
+    return Asked(tuple(tasks), tuple(data), tuple(dict.fromkeys(warnings)))
+
+
+def _refuse_unanswered(scenario: Scenario) -> None:
+    if scenario.workload.demand is not None:
+        raise InputError(
+            "workload.demand: fleets for a given demand are not planned by this version; "
+            "leave demand out for the price of one unit, or give concurrency"
+        )
+    if "disaggregated" in (scenario.choose.mode or ()):
+        raise InputError(
+            "choose.mode: disaggregated pools are not planned by this version; "
+            "plan the two phases apart with mode: prefill and mode: decode"
+        )
+    if any(n != 1 for n in scenario.choose.cp or (1,)):
+        raise InputError("choose.cp: context parallelism is not planned by this version; leave it 1")
+
+
+def _tasks(
+    scenario: Scenario,
+    model: Model | ModelDescription,
+    system: System,
+    today: date,
+    data: list[dict[str, str]],
+    warnings: list[str],
+) -> Iterator[Task]:
+    choose, lengths = scenario.choose, scenario.workload
+    price = scenario.price_of(system)
+    profile, borrowed = _profile(scenario, system)
+    warnings += [text for text in (price.warning(today), borrowed) if text]
+    if lengths.input_tokens.cv:
+        warnings.append("the spread of input_tokens is not modelled: the mean is used")
+    data += _sources(system, price.source, price.as_of, profile)
+    hardware = _machine(system)
+    like = scenario.model if isinstance(scenario.model, ModelDescription) else None
+    options = product(
+        choose.mode or ("aggregated",),
+        choose.weights or (like and like.weights,),
+        choose.kv or (like and like.kv,),
+        choose.activations or (like and like.activations,),
+        choose.chunk or (CHUNK,),
+    )
+    promises = {
+        "ttft": scenario.promises.ttft,
+        "tpot": scenario.promises.slowest_tpot,
+        "e2e": scenario.promises.e2e,
+    }
+    for mode, weights, kv, activations, chunk in options:
+        yield Task(
+            sizes=_sizes(model, weights, kv, activations),
+            chip=system.chip,
+            machine=hardware,
+            price=price.value,
+            profile=profile,
+            chips=tuple(scenario.chips),
+            limits_of={k: tuple(v) for k in LAYOUT_KEYS if (v := getattr(choose, k)) is not None},
+            input_tokens=lengths.input_tokens.mean,
+            output_tokens=_outputs(mode, lengths.output_tokens.mean),
+            context=_context(lengths),
+            cached_input=lengths.cached_input,
+            chunk=float(chunk),
+            mode=mode,
+            batches=_batches(scenario),
+            kappa=1.0 if lengths.concurrency is None else 0.5,
+            promises=_promises(mode, promises),
+            objective=scenario.objective,
+            estimate=scenario.estimate,
+            lecture=scenario.assumptions == "lecture",
+            reserve=0.0 if scenario.assumptions == "lecture" else RESERVE,
+            power=system.chip.power and system.chip.power * (scenario.pue or 1.0),
+            **_speculation(scenario),
+        )
+
+
+def _model(scenario: Scenario, data: list[dict[str, str]]) -> Model | ModelDescription:
+    asked = scenario.model
+    if isinstance(asked, ModelDescription) and asked.like is None:
+        data.append({"what": "model", "source": "described in the scenario", "as_of": ""})
+        return asked
+    name = asked.like if isinstance(asked, ModelDescription) else asked
+    if isinstance(name, File):
+        data.append({"what": f"model {name.given}", "source": name.given, "as_of": ""})
+        return read_config(name.path)
+
+    record = models.record(name)
+    data.append({"what": f"model {name}", "source": record.source, "as_of": record.as_of})
+    return models.load(name)
+
+
+def _sizes(
+    model: Model | ModelDescription, weights: str | None, kv: str | None, activations: str | None
+) -> Sizes:
+    if isinstance(model, ModelDescription):
+        return abstract_sizes(model, weights, kv, activations)
+    return sizes(model, weights, kv, activations)
+
+
+def _machine(system: System) -> Machine:
+    """The network of a system; what the user varied in the system is varied in it."""
+    if system.topology is None:
+        domain = system.chips_per_domain or 1
+        return Machine.from_figures(
+            system.name, domain, system.scale_up or 1e15, system.scale_out
+        )
+    varied = {
+        key: getattr(system, key)
+        for key in ("scale_up", "scale_out", "chips_per_domain")
+        if key in system.varied
+    }
+    return replace(machine(system.topology), **varied)
+
+
+def _profile(scenario: Scenario, system: System) -> tuple[Profile, str | None]:
+    if scenario.assumptions == "lecture":
+        return LECTURE, None
+    return choose_profile(scenario.profile, system.chip.name)
+
+
+def _sources(system: System, price: str, price_date: str, profile: Profile) -> list[dict[str, str]]:
+    chip = system.chip
+    figure = chip.figures.get("memory_bandwidth")
+    return [
+        {
+            "what": f"chip {chip.name}",
+            "source": figure.source if figure else chip.title,
+            "as_of": figure.as_of if figure else "",
+        },
+        {"what": f"price of {chip.name}", "source": price, "as_of": price_date},
+        {"what": f"profile {profile.name}", "source": profile.source, "as_of": profile.as_of},
+    ]
+
+
+def _batches(scenario: Scenario) -> tuple[int, ...] | None:
+    wanted, loop = scenario.choose.batch, scenario.workload.concurrency
+    if loop is None:
+        return None if wanted is None else tuple(wanted)
+    if wanted is not None and tuple(wanted) != (loop,):
+        raise InputError(
+            f"choose.batch: workload.concurrency keeps {loop} requests in flight, so the batch "
+            "is not free; leave one of the two out"
+        )
+    return (loop,)
+
+
+def _outputs(mode: str, tokens: float) -> float:
+    if mode == "aggregated" and tokens <= 1:
+        raise InputError(
+            "workload.output_tokens: one output token comes from the prompt, which leaves nothing "
+            "to decode; choose mode: prefill"
+        )
+    return tokens
+
+
+def _context(lengths: object) -> float:
+    """Mean context over the decode steps: I + E[O^2]/(2 E[O])."""
+    output = lengths.output_tokens  # type: ignore[attr-defined]
+    return float(lengths.input_tokens.mean + output.mean * (1 + output.cv**2) / 2)  # type: ignore[attr-defined]
+
+
+def _promises(mode: str, made: dict[str, float | None]) -> dict[str, float]:
+    """Promises that the mode can keep or break: a phase alone knows nothing of the other."""
+    absent = {"decode": {"ttft", "e2e"}, "prefill": {"tpot", "e2e"}}.get(mode, set())
+    return {name: limit for name, limit in made.items() if limit is not None and name not in absent}
+
+
+def _speculation(scenario: Scenario) -> dict[str, float]:
+    """Positions computed and tokens emitted per step: m = 1 + drafts, g = (1 - a^m)/(1 - a)."""
+    asked = scenario.speculation
+    if asked is None:
+        return {}
+    m, a = 1 + asked.drafts, asked.acceptance
+    emitted = float(m) if a == 1 else (1 - a**m) / (1 - a)
+    return {"positions_per_step": float(m), "tokens_per_step": emitted}
+
+

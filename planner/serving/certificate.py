@@ -1,0 +1,288 @@
+"""How good a plan can be at most: a bound over all layouts by geometric programs, and elasticities.
+
+Layouts are grouped by tensor-parallel degree and by whether attention is copied; within a group
+the network's rates take their best values, ranks, stages and batch are real numbers. Intervals of
+the batch are split where the bound is weakest (branch and bound), since a chord of the coverage is
+the tighter the shorter its interval.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from formulas.symbols import SYMBOLS
+from planner.errors import SolverError
+from planner.problem import Shortage, Solution
+from planner.serving.programs import CHORDS, LIMITS, continuous, relaxed
+from planner.serving.search import LARGEST_BATCH, Found
+from planner.serving.step import Step
+from planner.serving.task import PROMISES
+
+__all__ = ["Relaxation", "elastic", "relaxation"]
+
+SOLVES = 40  # programs solved at most; the bound holds however early it stops
+CLOSE = 1e-3  # gap below which splitting further is not worth a solve
+SETTLED = 1e-9
+ROOM = 1 + 1e-5  # the programs want room between their bounds; a wider box is a safe one
+
+# What takes its least value over the layouts of a group, and what its largest.
+LEAST = ("n_ar", "q_ar", "n_a2a", "k_copies", "q_a2a", "t_ar", "t_a2a", "t_hop", "f_heads")
+LARGEST = ("r_ar", "r_a2a", "r_hop")
+IDEAL = {"f_stage": 1.0, "u_ep": 1.0, "c_imb": 0.0, "n_hop": 0.0, "r_fill": 1.0}
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """A lower bound on the objective over every layout and batch, and how it was found."""
+
+    value: float
+    solves: int
+
+
+@dataclass(order=True)
+class _Box:
+    """Some layouts on an interval of sequences per stage, with the bound they share."""
+
+    bound: float
+    order: int
+    rows: np.ndarray = field(compare=False)
+    low: float = field(compare=False)
+    high: float = field(compare=False)
+    tried: bool = field(default=False, compare=False)
+
+
+def relaxation(step: Step, found: Found) -> Relaxation:
+    """A bound that no layout of `step` beats at any batch, in the unit of the objective.
+
+    Layouts that keep no promise at any batch were decided exactly and are left out.
+    """
+    incumbent = float(found.score[0])
+    order, heap, solves = itertools.count(), [], 0
+    for rows in _groups(step, np.flatnonzero(found.largest >= 1)):
+        heap.append(_Box(0.0, next(order), rows, 1.0, _most_sequences(step, found, rows)))
+    while heap[0].bound < incumbent * (1 - CLOSE) and solves < SOLVES:
+        weakest = heapq.heappop(heap)
+        for part in _halves(step, weakest) if weakest.tried else [weakest]:
+            if not part.rows.size:
+                continue
+            high = max(min(part.high, _most_sequences(step, found, part.rows)), part.low * ROOM)
+            bound = _solve(step, part.rows, part.low, high, weakest.bound)
+            solves += 1
+            if bound is not None:
+                kept = max(bound, weakest.bound)
+                heapq.heappush(
+                    heap, _Box(kept, next(order), part.rows, part.low, high, tried=True)
+                )
+        if not heap:
+            return Relaxation(incumbent, solves)
+    return Relaxation(min(heap[0].bound, incumbent), solves)
+
+
+def _halves(step: Step, box: _Box) -> list[_Box]:
+    """The box cut where it is widest: by ranks, by stages, or by the batch."""
+    layouts = step.layouts
+    dp, pp = layouts.dp_attention[box.rows], layouts.pp[box.rows]
+    widths = [np.log(dp.max() / dp.min()), np.log(pp.max() / pp.min()), np.log(box.high / box.low)]
+    widest = int(np.argmax(widths))
+    if widest == 2:
+        middle = float(np.sqrt(box.low * box.high))
+        return [replace(box, high=middle), replace(box, low=middle)]
+    axis = (dp, pp)[widest]
+    upper = axis > np.sqrt(float(axis.min()) * float(axis.max()))
+    return [replace(box, rows=box.rows[~upper]), replace(box, rows=box.rows[upper])]
+
+
+def elastic(step: Step, batch: float) -> Solution:
+    """The plan's layout with a real batch near `batch`, solved; its multipliers are elasticities.
+
+    `step` holds one layout. Tangents of what is no posynomial are renewed until the batch settles.
+    """
+    task = step.task
+    row = {name: float(np.ravel(v)[0]) for name, v in step.values(np.array([batch])).items()}
+    fixed = task.batches is not None or task.mode == "prefill"
+    span = (batch * (1 - 1e-7), batch * (1 + 1e-7)) if fixed else (1.0, float(LARGEST_BATCH))
+    program = continuous(
+        bound=step.bound,
+        objective=_objective(task.objective),
+        promises=_promised(step),
+        mode=task.mode,
+    )
+    row["n_chunks"] = float(np.ceil(task.input_tokens * (1 - task.cached_input) / row["c_chunk"]))
+    at = max(batch, 1.0 + 1e-6)
+    for _ in range(8):
+        given = {
+            **row,
+            **_limits(step),
+            **_tangents(row, at),
+            "lo": span[0],
+            "hi": span[1],
+            "unsaved": _unsaved(step, at),
+        }
+        solution = program.solve(_named(program, given))
+        settled = solution.choices[SYMBOLS["B"]]
+        if abs(settled / at - 1) < SETTLED:
+            break
+        at = max(settled, 1.0 + 1e-6)
+    return solution
+
+
+def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Rows by tensor-parallel degree and by absence or presence of ranks."""
+    layouts = step.layouts
+    for tp in np.unique(layouts.tp[rows]):
+        same = rows[layouts.tp[rows] == tp]
+        ranked = layouts.dp_attention[same] > 1
+        yield from (part for part in (same[~ranked], same[ranked]) if part.size)
+
+
+def _shared(step: Step, rows: np.ndarray) -> dict[str, float]:
+    """One set of values that favours the objective over all these layouts."""
+    layouts, values = step.layouts, step.values(np.ones(1))
+    group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
+    group |= {k: float(values[k][rows].min()) for k in LEAST}
+    group |= {k: float(values[k][rows].max()) for k in LARGEST}
+    return group | IDEAL | {
+        "tp": float(layouts.tp[rows[0]]),
+        "least_dp": float(layouts.dp_attention[rows].min()),
+        "most_dp": float(layouts.dp_attention[rows].max()),
+        "least_pp": float(layouts.pp[rows].min()),
+        "most_pp": float(layouts.pp[rows].max()),
+        "most_chips": float(layouts.replica_chips[rows].max()),
+    }
+
+
+def _solve(
+    step: Step, rows: np.ndarray, low: float, high: float, known: float
+) -> float | None:
+    """The bound of some layouts on one interval, None if nothing there keeps the promises.
+
+    Where the solver does not reach its accuracy, what is `known` of the whole stays the bound of
+    the part, which is then cut further.
+    """
+    task = step.task
+    values = _shared(step, rows)
+    program = relaxed(
+        bound=step.bound,
+        objective=_objective(task.objective),
+        promises=_promised(step),
+        given_batch=task.batches is not None,
+    )
+    new = task.input_tokens * (1 - task.cached_input)
+    given = {
+        **values,
+        **_limits(step),
+        **_chords(values, low, high),
+        "n_chunks": float(np.ceil(new / values["c_chunk"])),
+        "lo": low,
+        "hi": high,
+        "unsaved": _least_unsaved(values),
+        "batch": float(min(task.batches or (1,))),
+        "paid": float(step.layouts.chips.max()),
+        "factor": _factor(step),
+        "most_dp": values["most_dp"] * ROOM,
+        "most_pp": values["most_pp"] * ROOM,
+    }
+    try:
+        return program.solve(_named(program, given)).lower_bound
+    except Shortage:
+        return None
+    except SolverError:
+        return known
+
+
+def _factor(step: Step) -> float:
+    """What turns chip seconds per request, or seconds, into the unit of the objective."""
+    task = step.task
+    per_request = 1.0
+    if task.batches is not None:
+        per_request = float(step.layouts.chips.min()) / min(task.batches)
+        per_request = min(
+            float(paid) / min(task.batches) for paid in np.unique(step.layouts.chips)
+        )
+    if task.objective == "throughput":
+        return per_request / float(step.layouts.chips.max())
+    if task.objective == "energy":
+        return per_request * (task.power or 0.0)
+    return per_request * task.price
+
+
+def _most_sequences(step: Step, found: Found, rows: np.ndarray) -> float:
+    """Most sequences of one stage in these layouts, by the exact search."""
+    return float(np.ceil(found.largest[rows] / step.layouts.pp[rows]).max()) * ROOM
+
+
+def _chords(values: dict[str, float], low: float, high: float) -> dict[str, float]:
+    """Under-estimates on [low, high]: coverage, and sequences other than one's own."""
+    ends = np.array([low, high])
+    covered = _coverage(values, ends)
+    others = np.maximum(ends - 1.0, 0.0)
+    c_cov, s_cov = _line(ends, covered)
+    c_others, s_others = _line(ends, others) if others[0] > 0 else (0.0, 1.0)
+    return {"c_cov": c_cov, "s_cov": s_cov, "c_others": c_others, "s_others": s_others}
+
+
+def _tangents(values: dict[str, float], batch: float) -> dict[str, float]:
+    """Monomials in B that touch coverage and B - 1 at this batch."""
+    near = batch * np.array([1 - 1e-6, 1 + 1e-6])
+    c_cov, s_cov = _line(near, _coverage(values, near / values["pp"]))
+    s_others = batch / (batch - 1)
+    return {
+        "c_cov": c_cov,
+        "s_cov": s_cov,
+        "c_others": (batch - 1) / batch**s_others,
+        "s_others": s_others,
+    }
+
+
+def _coverage(values: dict[str, float], sequences: np.ndarray) -> np.ndarray:
+    if values["k_experts"] >= values["n_experts"]:
+        return np.ones_like(sequences)
+    miss = np.log1p(-values["k_experts"] / values["n_experts"])
+    return -np.expm1(sequences * values["m_pos"] * miss)
+
+
+def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Coefficient and exponent of the monomial through two points."""
+    slope = float(np.log(y[1] / y[0]) / np.log(x[1] / x[0]))
+    return float(y[0] / x[0] ** slope), slope
+
+
+def _least_unsaved(values: dict[str, float]) -> float:
+    """Least share of a step's traffic that on-chip memory cannot hold, over a group."""
+    least = (values["S_fixed"] / values["tp"]) + values["S_routed"] * values["k_experts"] / (
+        values["n_experts"] * values["tp"] * values["most_dp"]
+    )
+    return max(1e-9, 1.0 - values["most_pp"] * values["M_sram"] / least)
+
+
+def _unsaved(step: Step, batch: float) -> float:
+    """Share of this step's traffic that on-chip memory cannot hold; 1 in the estimate."""
+    if not step.bound:
+        return 1.0
+    values = step(np.array([batch]))
+    moved = float(np.ravel(values["roof.memory"])[0]) * step.task.chip.memory_bandwidth
+    saved = float(step.layouts.pp[0]) * (step.task.chip.sram or 0.0)
+    return max(1e-9, moved / (moved + saved)) if moved > 0 else 1e-9
+
+
+def _limits(step: Step) -> dict[str, float]:
+    return {name: limit for name, limit in step.task.limits.items() if name in PROMISES}
+
+
+def _promised(step: Step) -> frozenset[str]:
+    return frozenset(step.task.limits) - {"need", "mixed"}
+
+
+def _objective(name: str) -> str:
+    return name if name == "latency" else "cost"
+
+
+def _named(program: object, given: dict[str, float]) -> dict[object, float]:
+    """Values for exactly the symbols that a program asks for."""
+    names = {symbol: name for name, symbol in {**CHORDS, **LIMITS}.items()}
+    return {s: given[names.get(s, s.name)] for s in program.givens}  # type: ignore[attr-defined]

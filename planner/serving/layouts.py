@@ -1,0 +1,135 @@
+"""Which layouts are tried: every divisor tuple that the model and the machine admit.
+
+A stage of `tp * dp` chips sits inside one scale-up domain or fills whole ones, so that no group
+straddles a boundary by accident; the experts of a stage are re-partitioned over the same chips as
+`ep * tp_expert`. Counts stay small because fleets are counts of replicas, never more layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+__all__ = ["AXES", "Layouts", "enumerate_layouts"]
+
+AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
+
+# A replica of more chips than this has no published use in decoding; larger fleets are replicas.
+LARGEST_REPLICA = 1024
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """Layouts as columns: every field is an integer array of shape (n_layouts,)."""
+
+    tp: np.ndarray
+    pp: np.ndarray
+    cp: np.ndarray
+    dp_attention: np.ndarray
+    ep: np.ndarray
+    tp_expert: np.ndarray
+    replicas: np.ndarray
+    chips: np.ndarray  # paid, idle ones included
+
+    def __len__(self) -> int:
+        return int(self.tp.size)
+
+    @property
+    def stage(self) -> np.ndarray:
+        """Chips of one pipeline stage."""
+        return self.tp * self.dp_attention * self.cp
+
+    @property
+    def replica_chips(self) -> np.ndarray:
+        """Chips of one replica."""
+        return self.stage * self.pp
+
+    def take(self, rows: np.ndarray) -> Layouts:
+        """The layouts of the given rows (an index or a mask)."""
+        return Layouts(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+    def row(self, i: int) -> dict[str, int]:
+        """One layout as plain numbers, in the words of the answer."""
+        return {name: int(getattr(self, name)[i]) for name in (*AXES, "replicas")}
+
+
+def enumerate_layouts(
+    *,
+    heads: int,
+    layers: int,
+    experts: int,
+    domain: int,
+    chips: Sequence[int],
+    joined: bool = True,
+    limits: Mapping[str, Sequence[int]] | None = None,
+) -> Layouts:
+    """Every layout of a model with these heads, layers and experts on each number of chips.
+
+    Parameters
+    ----------
+    heads : query heads; tensor parallelism divides them.
+    layers : layers; no more stages than these.
+    experts : routed experts of a layer, 0 for a dense model.
+    domain : chips of one scale-up domain.
+    chips : numbers of chips that may be paid for.
+    joined : whether a network joins the domains; without one a replica stays inside one.
+    limits : allowed values per axis (and `replicas`), absent axes are free.
+
+    Returns
+    -------
+    Layouts of shape (n,), possibly empty.
+    """
+    free = limits or {}
+    paid = np.unique(np.asarray(chips, dtype=np.int64))
+    largest = int(min(paid.max(), max(LARGEST_REPLICA, domain) if joined else domain))
+
+    tp = _allowed(_divisors(heads), free.get("tp"))
+    dp = _allowed(np.arange(1, largest + 1 if experts else 2), free.get("dp_attention"))
+    table = _cross(tp[tp <= largest, None], dp)
+    stage = table[:, 0] * table[:, 1]
+    table = table[(stage <= largest) & _aligned(stage, domain)]
+
+    table = _cross(table, _allowed(np.arange(1, min(layers, largest) + 1), free.get("pp")))
+    table = table[table.prod(axis=1) <= largest]
+
+    # A dense model has nothing to spread: ep = tp_expert = 1.
+    groups = np.arange(1, min(experts, largest) + 1) if experts else np.ones(1, dtype=np.int64)
+    table = _cross(table, _allowed(groups, free.get("ep")))
+    stage = table[:, 0] * table[:, 1]
+    table = table[stage % table[:, 3] == 0]
+    xtp = table[:, 0] * table[:, 1] // table[:, 3] if experts else np.ones(len(table), np.int64)
+    table = np.column_stack([table, xtp])
+    table = table[np.isin(xtp, _allowed(xtp, free.get("tp_expert")))]
+
+    table = _cross(table, paid)
+    most = table[:, 5] // table[:, :3].prod(axis=1)
+    if free.get("replicas") is None:
+        table = np.column_stack([table, most])[most >= 1]
+    else:
+        table = _cross(table, np.asarray(free["replicas"], dtype=np.int64))
+        most = table[:, 5] // table[:, :3].prod(axis=1)
+        table = table[(table[:, 6] >= 1) & (table[:, 6] <= most)]
+    tp, dp, pp, ep, xtp, bought, replicas = table.T
+    return Layouts(tp, pp, np.ones_like(tp), dp, ep, xtp, replicas, bought)
+
+
+def _cross(table: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Every row of the table with every value appended, shape (rows * values, columns + 1)."""
+    left = np.repeat(table, len(values), axis=0)
+    return np.column_stack([left, np.tile(values, len(table))])
+
+
+def _aligned(stage: np.ndarray, domain: int) -> np.ndarray:
+    inside = (stage <= domain) & (domain % np.minimum(stage, domain) == 0)
+    return inside | (stage % domain == 0)
+
+
+def _allowed(values: np.ndarray, wanted: Sequence[int] | None) -> np.ndarray:
+    return values if wanted is None else values[np.isin(values, np.asarray(wanted))]
+
+
+def _divisors(n: int) -> np.ndarray:
+    numbers = np.arange(1, n + 1)
+    return numbers[n % numbers == 0]

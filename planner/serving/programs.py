@@ -1,0 +1,170 @@
+"""The serving model as geometric programs: relaxed over layouts, or exact at one layout.
+
+Both are declared from the very equations the search evaluates. `relaxed` lets ranks, stages and
+batch be any positive numbers and puts an under-estimate where an equation is no posynomial, so its
+optimum lies below every plan of a group of layouts. `continuous` fixes the layout, leaves the batch
+real, and puts tangents at the plan's batch, so its multipliers are the plan's elasticities.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import sympy as sp
+
+from formulas.decode import DECODE, DECODE_BOUND
+from formulas.equation import Equation
+from formulas.prefill import PREFILL, PREFILL_BOUND
+from formulas.serving import AGGREGATED, AGGREGATED_BOUND, MEMORY
+from formulas.symbols import B, L_in, L_out, coverage, n_chips, p_chip
+from formulas.symbols_serving import (
+    L_dec,
+    M_cap,
+    M_need,
+    T_e2e,
+    T_mem_bound,
+    T_slot,
+    T_slot_bound,
+    T_tpot,
+    T_tpot_bound,
+    T_ttft,
+    T_ttft_bound,
+    V_kv_dec,
+    V_w_bound,
+    W_chip,
+    b_mem,
+    b_rank,
+    b_stage,
+    dp,
+    ep,
+    n_chunks,
+    n_rep,
+    one_seq,
+    phi_mixed,
+    pp,
+    r_fill,
+    tp,
+    xtp,
+)
+from planner.problem import Problem, Program
+
+__all__ = ["CHORDS", "LIMITS", "continuous", "relaxed"]
+
+
+def _parameter(name: str) -> sp.Symbol:
+    return sp.Symbol(f"{name}_", positive=True)
+
+
+# Coefficient and exponent of the monomials that stand in for coverage and for B - 1.
+CHORDS = {name: _parameter(name) for name in ("c_cov", "s_cov", "c_others", "s_others")}
+# Interval of the batch, largest numbers of ranks, stages and chips, promised limits, and the share
+# of memory traffic that on-chip memory cannot save.
+LIMITS = {
+    name: _parameter(name)
+    for name in (
+        "lo", "hi", "least_dp", "most_dp", "least_pp", "most_pp", "most_chips", "ttft", "tpot", "latency",
+        "unsaved", "batch", "paid", "factor",
+    )  # fmt: skip
+}
+CEILED = {b_rank, b_stage, b_mem}
+
+
+@cache
+def relaxed(*, bound: bool, objective: str, promises: frozenset[str], given_batch: bool) -> Program:
+    """The program whose optimum no layout of a group beats, at any batch of an interval.
+
+    Choices are the ranks dp, the stages pp and the sequences of a stage; tp is given. A given
+    batch is spread over as many replicas as the chips allow.
+    """
+    P = Problem("relaxed serving plan")
+    lo, hi = LIMITS["lo"], LIMITS["hi"]
+    P.choose(dp, within=(LIMITS["least_dp"], LIMITS["most_dp"]))
+    P.choose(pp, within=(LIMITS["least_pp"], LIMITS["most_pp"]))
+    P.choose(b_stage, within=(lo, hi))
+    P.choose(b_rank, within=(1, hi))
+    P.choose(b_mem, within=(1, hi * LIMITS["most_pp"]))
+    P.choose(B, within=(1, hi * LIMITS["most_pp"]))
+    P.roof(b_rank, share=b_stage / dp)
+    others = CHORDS["c_others"] * b_stage ** CHORDS["s_others"]
+    P.roof(b_mem, share=b_stage / dp, flight=pp * others / dp)
+    P.subject("replica fits the chips", sp.Le(tp * dp * pp, LIMITS["most_chips"]))
+    if given_batch:
+        each = LIMITS["batch"] * tp * dp * pp / LIMITS["paid"]
+        P.subject("stages share the batch", sp.Ge(b_stage, B / pp))
+        P.subject("replicas share the batch", sp.Ge(B, each))
+    else:
+        P.subject("stages share the batch", sp.Le(B, pp * b_stage))
+    P.define(sp.Eq(ep, tp * dp), sp.Eq(xtp, sp.Integer(1)))
+    P.define(
+        *_equations(bound),
+        relax={B - one_seq: one_seq * pp * others},
+    )
+    if not bound:
+        P.define(sp.Eq(coverage, CHORDS["c_cov"] * b_stage ** CHORDS["s_cov"]))
+    slot = T_slot_bound if bound else T_slot
+    if objective == "latency":
+        P.minimise(_latency(bound))
+    elif given_batch:
+        P.minimise(LIMITS["factor"] * slot * B)
+    else:
+        P.minimise(LIMITS["factor"] * slot * tp * dp * pp)
+    _promise(P, bound, promises)
+    return P.compile()
+
+
+@cache
+def continuous(*, bound: bool, objective: str, promises: frozenset[str], mode: str) -> Program:
+    """The program of one layout with a real batch; its multipliers are elasticities."""
+    P = Problem("serving plan")
+    P.choose(B, within=(LIMITS["lo"], LIMITS["hi"]))
+    P.define(
+        sp.Eq(b_rank, B / (pp * dp)),
+        sp.Eq(b_stage, B / pp),
+        sp.Eq(b_mem, B / dp),
+        *_equations(bound),
+        relax={B - one_seq: CHORDS["c_others"] * B ** CHORDS["s_others"]},
+    )
+    if not bound:
+        P.define(sp.Eq(coverage, CHORDS["c_cov"] * B ** CHORDS["s_cov"]))
+    slot = T_slot_bound if bound else T_slot
+    if objective == "latency":
+        P.minimise(_latency(bound))
+    else:
+        tokens = {"decode": L_out, "prefill": L_in}.get(mode, L_in + L_out)
+        P.minimise(p_chip * n_chips * slot / (n_rep * r_fill * tokens * one_seq))
+    _promise(P, bound, promises)
+    return P.compile()
+
+
+def _equations(bound: bool) -> list[Equation | sp.Eq]:
+    """The equations of the model, less those that a program replaces."""
+    whole = (
+        (*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)
+        if bound
+        else (*DECODE, *PREFILL, *MEMORY, *AGGREGATED)
+    )
+    replaced = CEILED | {n_chunks, coverage, T_mem_bound}
+    found: list[Equation | sp.Eq] = [e for e in dict.fromkeys(whole) if e.symbol not in replaced]
+    if bound:
+        roof = LIMITS["unsaved"] * (V_w_bound + V_kv_dec) / W_chip
+        found.append(sp.Eq(T_mem_bound, roof))
+    return found
+
+
+def _latency(bound: bool) -> sp.Expr:
+    return T_ttft_bound + L_dec * one_seq * T_tpot_bound if bound else T_e2e
+
+
+def _promise(P: Problem, bound: bool, promises: frozenset[str]) -> None:
+    P.subject("memory", sp.Le(M_need, M_cap), promise=True)
+    quantities = {
+        "ttft": T_ttft_bound if bound else T_ttft,
+        "tpot": T_tpot_bound if bound else T_tpot,
+        "latency": _latency(bound),
+    }
+    for name in sorted(promises):
+        P.subject(name, sp.Le(quantities[name], LIMITS[name]), promise=True)
+    if not bound:
+        P.subject("prefill keeps up", sp.Le(phi_mixed, 1))
+
+

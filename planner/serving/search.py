@@ -1,0 +1,166 @@
+"""The best layout and batch, exactly: every layout, every whole batch, no loop over either.
+
+For one layout the largest batch that keeps every promise is the cheapest per token, because
+T(B)/B never rises and T(B) never falls; both survive sums, maxima, coverage, square roots and a
+prefill share. Ceilings break the first: with ranks of ceil(B/G) sequences, G = pp dp, the price
+falls within a group and jumps after it, so the last full group is tried as well. The smallest
+batch is the fastest. So two bisections over all layouts at once decide all (layout, batch) pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.serving.step import Step
+
+if TYPE_CHECKING:
+    from planner.serving.layouts import Layouts
+    from planner.serving.task import Task
+
+__all__ = ["LARGEST_BATCH", "Found", "feasible", "search", "shortfalls"]
+
+LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
+SAME_PRICE = 1e-9  # prices closer than this are one price: the faster plan is taken
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search decided: candidates, best first, and over how many points.
+
+    `largest` is the largest feasible batch per replica of every layout, shape (n_layouts,), 0
+    where none is. `rows` index the layouts, `batch` holds sequences per replica, `fill` the share of slots in
+    use, `score` the objective; all of shape (n_candidates,).
+    """
+
+    largest: np.ndarray
+    rows: np.ndarray
+    batch: np.ndarray
+    fill: np.ndarray
+    score: np.ndarray
+    layouts_considered: int
+    points_considered: int
+    points_evaluated: int
+
+
+def search(step: Step) -> Found:
+    """Every feasible layout at its best batch, best first; empty if nothing keeps the promises."""
+    task, layouts = step.task, step.layouts
+    if task.batches is None and task.mode != "prefill":
+        largest, looked = _largest_feasible(step)
+        rows, batch, fill = _chosen(step, largest)
+        points = int(np.minimum(largest + 1, LARGEST_BATCH).sum())
+    else:
+        rows, batch, fill = _given(task, layouts)
+        largest, looked, points = np.zeros(len(layouts)), 0, rows.size
+    values = step.take(rows)(batch, fill)
+    keep = feasible(task, values)
+    if task.batches is not None or task.mode == "prefill":
+        np.maximum.at(largest, rows[keep], batch[keep])
+    values = {name: np.broadcast_to(v, keep.shape)[keep] for name, v in values.items()}
+    kept = rows[keep]
+    order = _ranked(task, layouts.take(kept), values)
+    return Found(
+        largest=largest,
+        rows=kept[order],
+        batch=batch[keep][order],
+        fill=fill[keep][order],
+        score=np.broadcast_to(task.score(values), kept.shape)[order],
+        layouts_considered=len(layouts),
+        points_considered=points,
+        points_evaluated=looked + rows.size,
+    )
+
+
+def feasible(task: Task, values: dict[str, np.ndarray]) -> np.ndarray:
+    """Which points keep memory, flow of prompts and every promise, shape of the points."""
+    kept = np.ones(np.shape(values["need"]), dtype=bool)
+    for name, limit in task.limits.items():
+        kept = kept & (values[name] <= limit)
+    return kept
+
+
+def shortfalls(step: Step) -> list[tuple[str, float]]:
+    """How far the nearest plan is from each promise: (promise, factor), worst promise first.
+
+    The nearest plan is the one whose promises need the smallest common stretch, over all layouts
+    at one sequence per replica or at the given batches; nothing can be nearer, since every
+    promised quantity falls with the batch.
+    """
+    task, layouts = step.task, step.layouts
+    rows = np.arange(len(layouts))
+    batch, fill = np.ones(len(layouts)), np.ones(len(layouts))
+    if task.batches is not None:
+        rows, batch, fill = _given(task, layouts)
+    values = step.take(rows)(batch, fill)
+    stretch = {
+        name: np.broadcast_to(values[name] / limit, rows.shape)
+        for name, limit in task.limits.items()
+    }
+    nearest = int(np.argmin(np.max(np.stack(list(stretch.values())), axis=0)))
+    missed = [(name, float(factor[nearest])) for name, factor in stretch.items()]
+    return sorted(((n, f) for n, f in missed if f > 1), key=lambda pair: -pair[1])
+
+
+def _largest_feasible(step: Step) -> tuple[np.ndarray, int]:
+    """Largest whole batch of each layout that keeps every promise (0 if none), by bisection."""
+    low = np.zeros(len(step.layouts))
+    high = np.full(len(step.layouts), float(LARGEST_BATCH + 1))
+    looked = 0
+    while True:
+        open_rows = np.flatnonzero(high - low > 1)
+        if not open_rows.size:
+            return low, looked
+        middle = np.floor((low[open_rows] + high[open_rows]) / 2)
+        kept = feasible(step.task, step.take(open_rows)(middle))
+        low[open_rows[kept]] = middle[kept]
+        high[open_rows[~kept]] = middle[~kept]
+        looked += open_rows.size
+
+
+def _chosen(step: Step, largest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The batches worth pricing: the largest, the last full group, or for latency the smallest."""
+    rows = np.flatnonzero(largest >= 1)
+    if step.task.objective == "latency":
+        return rows, np.ones(rows.size), np.ones(rows.size)
+    group = (step.layouts.pp * step.layouts.dp_attention)[rows]
+    full = np.floor(largest[rows] / group) * group
+    if step.bound:
+        full = np.maximum(full, 1)
+    batch = np.concatenate([largest[rows], np.maximum(full, 1)])
+    return np.concatenate([rows, rows]), batch, np.ones(batch.size)
+
+
+def _given(task: Task, layouts: Layouts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The batches the question fixes, spread over the replicas: the fullest one sets the pace."""
+    if task.mode == "prefill":
+        # One prompt per rank and stage keeps every chip busy; more only wait.
+        ranks = (layouts.pp * layouts.dp_attention) * 1.0
+        return np.arange(len(layouts)), ranks, np.ones(len(layouts))
+    rows, batch, fill = [], [], []
+    for total in task.batches or ():
+        each = np.ceil(total / layouts.replicas)
+        rows.append(np.arange(len(layouts)))
+        batch.append(each)
+        fill.append(total / (each * layouts.replicas))
+    return np.concatenate(rows), np.concatenate(batch), np.concatenate(fill)
+
+
+def _ranked(task: Task, layouts: Layouts, values: dict[str, np.ndarray]) -> np.ndarray:
+    """Order of candidates: score, then speed, then fewer chips per replica and plainer layouts."""
+    score = task.score(values)
+    best = score.min() if score.size else 1.0
+    coarse = np.floor(np.log(score / best) / SAME_PRICE) if score.size else score
+    return np.lexsort(
+        (
+            layouts.tp_expert,
+            layouts.dp_attention,
+            layouts.pp,
+            layouts.replica_chips,
+            np.round(values["latency"], 12),
+            coarse,
+        )
+    )
+

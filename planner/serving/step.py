@@ -1,0 +1,159 @@
+"""One point or a million of the serving model: layouts and batches in, times, memory, price out.
+
+The equations of `formulas` are lowered once per process; here they are only fed. The estimate and
+the bound answer in the same words, so the search does not know which of the two it optimises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulas.decode import DECODE, DECODE_BOUND
+from formulas.evaluate import Kernel, kernel
+from formulas.prefill import PREFILL, PREFILL_BOUND
+from formulas.serving import AGGREGATED, AGGREGATED_BOUND, MEMORY
+from planner.bind import layout_values, peaks, shared_values
+from planner.serving.network import network
+
+if TYPE_CHECKING:
+    from planner.serving.layouts import Layouts
+    from planner.serving.task import Task
+
+__all__ = ["BOUND", "ESTIMATE", "PARTS", "Step", "bound_kernel", "estimate_kernel"]
+
+# What the answer calls each part of a step, and the symbols that add up to it.
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "weights": ("T_w_dec",),
+    "kv": ("T_kv_dec",),
+    "compute": ("T_math",),
+    "collectives": ("T_ar", "T_a2a", "T_hop"),
+    "overhead": ("T_over",),
+    "prefill": ("T_share",),
+}
+ESTIMATE = tuple(dict.fromkeys((*DECODE, *PREFILL, *MEMORY, *AGGREGATED)))
+BOUND = tuple(dict.fromkeys((*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)))
+
+_ESTIMATED = (
+    "T_ttft", "T_tpot", "T_slot", "T_pf_busy", "T_out", "T_e2e", "phi_mixed",
+    "M_need", "M_weights", "M_kv", "M_act", "T_dec",
+    *(name for names in PARTS.values() for name in names),
+)  # fmt: skip
+_BOUNDED = (
+    "T_ttft_bound", "T_tpot_bound", "T_slot_bound", "T_pf_busy_bound", "M_need", "M_weights",
+    "M_kv", "M_act", "T_mem_bound", "T_math_bound", "T_net_bound",
+)  # fmt: skip
+
+
+@cache
+def estimate_kernel() -> Kernel:
+    """The calibrated estimate, lowered to NumPy."""
+    return kernel(ESTIMATE, _ESTIMATED)
+
+
+@cache
+def bound_kernel() -> Kernel:
+    """The pure roofline, lowered to NumPy."""
+    return kernel(BOUND, _BOUNDED)
+
+
+class Step:
+    """The serving model of one task, ready to be evaluated on layouts and batches.
+
+    Values that do not change between evaluations are bound once.
+    """
+
+    def __init__(self, task: Task, layouts: Layouts, *, bound: bool) -> None:
+        self.task = task
+        self.layouts = layouts
+        self.bound = bound
+        rates = network(
+            task.machine, np.concatenate([layouts.tp, layouts.stage, layouts.replica_chips])
+        )
+        self._values: dict[str, float | np.ndarray] = {
+            **shared_values(task),
+            **peaks(task, bound=bound),
+            **layout_values(task, layouts, rates),
+        }
+        self._kernel = bound_kernel() if bound else estimate_kernel()
+
+    def take(self, rows: np.ndarray) -> Step:
+        """The same model on some of the layouts only."""
+        part = object.__new__(Step)
+        part.task, part.layouts, part.bound = self.task, self.layouts.take(rows), self.bound
+        part._kernel = self._kernel
+        part._values = {
+            name: value[rows] if isinstance(value, np.ndarray) else value
+            for name, value in self._values.items()
+        }
+        return part
+
+    def values(self, batch: np.ndarray, fill: np.ndarray | float = 1.0) -> dict[str, np.ndarray]:
+        """Every bound symbol's value, by name, batch included."""
+        return {**self._values, "B": batch, "r_fill": fill}
+
+    def __call__(self, batch: np.ndarray, fill: np.ndarray | float = 1.0) -> dict[str, np.ndarray]:
+        """Times [s], memory [byte] and the price of a request [USD], each of shape (n_layouts,).
+
+        Parameters
+        ----------
+        batch : sequences in flight per replica, shape (n_layouts,).
+        fill : share of the slots that are filled, same shape.
+        """
+        given = self.values(batch, fill)
+        found = self._kernel(**{name: given[name] for name in self._kernel.names})
+        return self._bounded(found, given) if self.bound else self._estimated(found, given)
+
+    def _estimated(self, found: dict, given: dict) -> dict[str, np.ndarray]:
+        parts = {part: sum(found[name] for name in names) for part, names in PARTS.items()}
+        return self._priced(
+            {
+                "ttft": found["T_ttft"],
+                "tpot": found["T_tpot"],
+                "slot": found["T_slot"],
+                "busy": given["x_pf"] * found["T_pf_busy"],
+                "latency": found["T_e2e"],
+                "mixed": found["phi_mixed"],
+                "step": found["T_dec"],
+                **{f"part.{part}": value for part, value in parts.items()},
+            },
+            found,
+            given,
+        )
+
+    def _bounded(self, found: dict, given: dict) -> dict[str, np.ndarray]:
+        tpot, ttft = found["T_tpot_bound"], found["T_ttft_bound"]
+        return self._priced(
+            {
+                "ttft": ttft,
+                "tpot": tpot,
+                "slot": found["T_slot_bound"],
+                "busy": given["x_pf"] * found["T_pf_busy_bound"],
+                "latency": ttft + given["L_dec"] * tpot,
+                "mixed": np.zeros_like(tpot),
+                "roof.memory": found["T_mem_bound"],
+                "roof.compute": found["T_math_bound"],
+                "roof.network": found["T_net_bound"],
+            },
+            found,
+            given,
+        )
+
+    def _priced(self, times: dict, found: dict, given: dict) -> dict[str, np.ndarray]:
+        """Add memory, request rate [1/s] and money; one identity prices estimate and bound."""
+        served = given["n_rep"] * given["r_fill"]
+        hourly = given["p_chip"] * given["n_chips"]
+        slot = times["slot"] if self.task.mode != "prefill" else times["busy"]
+        return {
+            **times,
+            "need": found["M_need"],
+            "memory.weights": found["M_weights"],
+            "memory.kv": found["M_kv"],
+            "memory.activations": found["M_act"],
+            "requests": served / slot,
+            "usd_per_request": hourly * slot / served,
+            "usd_prefill": hourly * times["busy"] / served,
+        }

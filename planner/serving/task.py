@@ -1,0 +1,150 @@
+"""One serving question with everything looked up: a model, a chip, a network, prices, promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.errors import CatalogueError, InputError
+
+if TYPE_CHECKING:
+    from planner.architecture.counts import Sizes
+    from planner.calibration.profile import Profile
+    from planner.catalogue.chips import Chip
+    from topologies.machines import Machine
+
+__all__ = ["PROMISES", "Task"]
+
+BITS = MappingProxyType(
+    {
+        "fp32": 32,
+        "bf16": 16,
+        "fp16": 16,
+        "fp8": 8,
+        "int8": 8,
+        "fp4": 4,
+        "nvfp4": 4,
+        "mxfp4": 4,
+        "int4": 4,
+    }
+)
+WIDER = MappingProxyType(
+    {"fp4": "fp8", "nvfp4": "fp8", "mxfp4": "fp8", "fp8": "bf16", "int8": "bf16"}
+)
+
+# The step's name for a promised quantity, and the promise's own.
+PROMISES = MappingProxyType(
+    {
+        "need": "memory",
+        "ttft": "ttft",
+        "tpot": "tpot",
+        "latency": "e2e",
+        "mixed": "prefill keeps up",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One model on one kind of chip, ready to be bound; lists in the question become many tasks.
+
+    Lengths in token, times in s, `price` in USD/(chip*s), `power` in W per chip, PUE included.
+    `batches` are totals over all replicas; None leaves the batch to the search. `promises` holds
+    ttft [s], tpot [s/token] and e2e [s], those that were made.
+    """
+
+    sizes: Sizes
+    chip: Chip
+    machine: Machine
+    price: float
+    profile: Profile
+    chips: tuple[int, ...]
+    limits_of: Mapping[str, tuple[int, ...]]
+    input_tokens: float
+    output_tokens: float
+    context: float
+    cached_input: float
+    chunk: float
+    mode: str
+    batches: tuple[int, ...] | None
+    kappa: float
+    promises: Mapping[str, float]
+    objective: str
+    estimate: str
+    lecture: bool
+    reserve: float
+    tokens_per_step: float = 1.0
+    positions_per_step: float = 1.0
+    power: float | None = None
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Upper limits by the step's own names: memory, flow of prompts, promises."""
+        limits = {"need": self.chip.memory, "mixed": 1.0}
+        names = {promise: name for name, promise in PROMISES.items()}
+        return limits | {names[promise]: limit for promise, limit in self.promises.items()}
+
+    @property
+    def uses_bound(self) -> bool:
+        """Whether the plan is chosen on the pure roofline."""
+        return self.lecture or self.estimate == "bound"
+
+    def score(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """What is minimised, at every point: USD, s/request, s, or J per request."""
+        if self.objective == "latency":
+            return values["latency"]
+        if self.objective == "throughput":
+            return 1 / values["requests"]
+        if self.objective == "energy":
+            if self.power is None:
+                raise CatalogueError(
+                    f"objective energy: the catalogue has no power figure for {self.chip.name}; "
+                    "give power: in the system"
+                )
+            return values["usd_per_request"] / self.price * self.power
+        return values["usd_per_request"]
+
+    def peak(self, weights: str, *, bound: bool) -> float:
+        """Arithmetic peak for weights of a dtype [flop/s].
+
+        Raises
+        ------
+        InputError
+            If the chip cannot multiply in the dtype that the estimate needs.
+        """
+        scale = 0.5 if self.lecture else 1.0
+        if bound:
+            return scale * self._fastest(weights)
+        math = self._math(weights)
+        if not self.chip.computes(math):
+            raise InputError(
+                f"chip {self.chip.name} has no {math} arithmetic, which {weights} weights of "
+                f"{self.sizes.name} need; choose activations: bf16, or other weights, or a chip "
+                f"with {math} (this one has {', '.join(self.chip.flops)})"
+            )
+        return scale * self.chip.peak(math)
+
+    def attention_peak(self, *, bound: bool) -> float:
+        """Arithmetic peak of attention over the cache [flop/s]; the estimate takes bf16."""
+        scale = 0.5 if self.lecture else 1.0
+        return scale * (self._fastest(self.sizes.kv_dtype) if bound else self.chip.peak("bf16"))
+
+    def with_layout(self, **changes: object) -> Task:
+        """The same question with other limits or batches, for a layout of the user's own."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def _math(self, weights: str) -> str:
+        widest = max(weights, self.sizes.activation_dtype, key=BITS.__getitem__)
+        return "bf16" if BITS[widest] >= BITS["bf16"] else widest
+
+    def _fastest(self, dtype: str) -> float:
+        """The peak of the narrowest dtype, no narrower than this one, that the chip multiplies."""
+        if dtype in WEIGHT_ONLY and BITS[self.sizes.activation_dtype] >= BITS["bf16"]:
+            dtype = "bf16"
+        while not self.chip.computes(dtype) and dtype in WIDER:
+            dtype = WIDER[dtype]
+        return self.chip.peak(dtype if self.chip.computes(dtype) else "bf16")
