@@ -1,0 +1,93 @@
+"""Models by published name: shapes kept as trimmed configurations, each with source and date.
+
+One file per name in the folder `models`. An entry either holds the structural keys of a published
+configuration or is `like` another one with some keys changed. Published totals are kept beside
+them for comparison; what is counted never depends on them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from planner.architecture import Model, from_config
+from planner.errors import CatalogueError
+
+__all__ = ["ModelRecord", "load", "names", "record"]
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """What is known of a model besides its layers.
+
+    `published_total` and `published_active` are the vendor's figures [param], the latter in the
+    `convention` that matches our count (all, no_input_embedding, no_embedding_no_head);
+    `verified` is `secondary` (read in a transcription) or `no` (unread), empty without a figure.
+    """
+
+    name: str
+    source: str
+    as_of: str
+    config: Mapping[str, Any]
+    note: str = ""
+    like: str = ""
+    published_total: float | None = None
+    published_active: float | None = None
+    convention: str = ""
+    published_source: str = ""
+    verified: str = ""
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Every model name, sorted."""
+    folder = resources.files("planner.catalogue").joinpath("models")
+    found = (entry.name for entry in folder.iterdir())
+    return tuple(sorted(name.removesuffix(".json") for name in found if name.endswith(".json")))
+
+
+@cache
+def record(name: str) -> ModelRecord:
+    """The entry called `name`; raises CatalogueError with the nearest known name."""
+    if name not in names():
+        raise CatalogueError.unknown("model", name, names())
+    entry = _entry(name)
+    config = entry.get("config", {})
+    if "like" in entry:
+        config = {**record(entry["like"]).config, **config}
+    published = entry.get("published", {})
+    return ModelRecord(
+        name=name,
+        source=entry["source"],
+        as_of=entry["as_of"],
+        config=config,
+        note=entry.get("note", ""),
+        like=entry.get("like", ""),
+        published_total=published.get("total"),
+        published_active=published.get("active"),
+        convention=published.get("convention", ""),
+        published_source=published.get("source", ""),
+        verified=published.get("verified", ""),
+    )
+
+
+@cache
+def load(name: str) -> Model:
+    """The layers of the model called `name`; raises CatalogueError with the nearest known name."""
+    entry = record(name)
+    return from_config(
+        entry.config,
+        name,
+        where=f"catalogue model {name}",
+        source=f"{entry.source} ({entry.as_of})",
+    )
+
+
+def _entry(name: str) -> dict[str, Any]:
+    file = resources.files("planner.catalogue").joinpath("models", f"{name}.json")
+    value: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return value
