@@ -109,11 +109,13 @@ class Equation:
     def substitute(self, *equations: Equation) -> Equation:
         """This equation with the symbols of others replaced by their right sides."""
         used = set(ordered(collect(equations), [self.rhs]))
+        rhs = unfolded(self.rhs, equations)
         branches = {n: unfolded(e, equations) for n, e in (self.branches or {}).items()}
+        branches = branches or _inherited(rhs, equations)
         rest = tuple(e for e in self.where if e.symbol not in used)
         assumes = dict.fromkeys(a for e in (self, *equations) for a in e.assumes)
         return Equation(
-            self.name, self.symbol, unfolded(self.rhs, equations), tuple(assumes),
+            self.name, self.symbol, rhs, tuple(assumes),
             self.source, self.tags, rest, branches or None,
         )  # fmt: skip
 
@@ -186,10 +188,11 @@ class Equation:
         ValueError
             If the equation has no Max at the top.
         """
-        if not self.branches:
+        branches = self.branches or self.expanded.branches
+        if not branches:
             raise ValueError(f"{self.name} has no branches")
-        found = self._kernel(dict(self.branches), [])(**values)
-        return np.argmax(np.stack(list(found.values())), axis=0), tuple(self.branches)
+        found = self._kernel(dict(branches), [])(**values)
+        return np.argmax(np.stack(list(found.values())), axis=0), tuple(branches)
 
     def _kernel(self, outputs: dict[str, sp.Expr], given: list[str]) -> Kernel:
         """The outputs with the `where` equations, save those whose symbol is given."""
@@ -225,7 +228,7 @@ class Equation:
 
     def _tops(self) -> tuple[sp.Symbol, ...]:
         """Symbols that are a whole branch of the Max."""
-        extreme = next(iter(self.rhs.atoms(sp.Max, sp.Min)))
+        extreme = next(iter(_extremes(self.rhs)))
         return tuple(part for part in extreme.args if part.is_Symbol)
 
 
@@ -272,6 +275,25 @@ def check_units(where: str, left: sp.Expr, right: sp.Expr) -> None:
 def slug(name: str) -> str:
     """`bytes read in one step` as `bytes-read-in-one-step`."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _inherited(rhs: sp.Expr, equations: tuple[Equation, ...]) -> dict[str, sp.Expr]:
+    """Branches of a product with a Max that an equation put in, under the names it gave them."""
+    names: dict[sp.Expr, str] = {}
+    pending = list(equations)
+    for equation in pending:
+        pending += equation.where
+        inner = (*equations, *equation.where)
+        names |= {unfolded(e, inner): n for n, e in (equation.branches or {}).items()}
+    extremes = [x for x in sp.Mul.make_args(rhs) if x in _extremes(rhs)]
+    if len(extremes) != 1 or not set(extremes[0].args) <= set(names):
+        return {}
+    outer = rhs / extremes[0]
+    return {names[part]: outer * part for part in extremes[0].args}
+
+
+def _extremes(expression: sp.Expr) -> set[sp.Expr]:
+    return expression.atoms(sp.Max, sp.Min)
 
 
 def _elasticity(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:

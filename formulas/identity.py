@@ -15,6 +15,7 @@ from formulas.tree import InexactError, exact_value, holds, value_of
 __all__ = ["Identity", "limit_differs"]
 
 QUICK, THOROUGH = 3, 12  # points when a step is made, and when a derivation is checked
+PER_BRANCHES = 4  # times as many where a Max or a ceiling has branches to be met
 TRIES = 4000
 DIGITS = 1e-9
 
@@ -29,15 +30,15 @@ class Identity:
     right: sp.Expr
     given: tuple[sp.Basic, ...] = ()
 
-    def difference(self, count: int = QUICK) -> tuple[Point, str] | None:
-        """A point where the sides differ, with the difference; None if `count` points agree.
+    def difference(self, thorough: bool = False) -> tuple[Point, str] | None:
+        """A point where the sides differ, with the difference; None if all points agree.
 
         Raises
         ------
         ValueError
             If no point satisfies the relations and lets both sides exist.
         """
-        checked = 0
+        checked, count = 0, self._count(thorough)
         for point in _points(self._symbols()):
             try:
                 if not all(holds(condition, point) for condition in self.given):
@@ -59,7 +60,11 @@ class Identity:
         exact = self._rational()
         where = f" with {', '.join(map(text, self.given))}" if self.given else ""
         kind = "exact rational points" if exact else "points, to nine digits"
-        return f"at {THOROUGH} {kind}{where}"
+        return f"at {self._count(True)} {kind}{where}"
+
+    def _count(self, thorough: bool) -> int:
+        count = THOROUGH if thorough else QUICK
+        return count * PER_BRANCHES if _branched(self.left) or _branched(self.right) else count
 
     def _rational(self) -> bool:
         for point in _points(self._symbols()):
@@ -101,9 +106,13 @@ def shown(point: Point) -> str:
     return "{" + ", ".join(f"{x.name}: {value}" for x, value in point.items()) + "}"
 
 
+def _branched(expression: sp.Basic) -> bool:
+    return bool(expression.has(sp.Max, sp.Min, sp.ceiling, sp.floor, sp.Piecewise))
+
+
 def _cancels(gap: sp.Expr) -> bool:
     """Whether SymPy can show that an expression is zero."""
-    if gap.has(sp.Max, sp.Min, sp.ceiling, sp.floor):
+    if _branched(gap):
         return False
     return bool(gap == 0 or sp.cancel(sp.together(gap)) == 0 or sp.simplify(gap) == 0)
 

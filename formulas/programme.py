@@ -6,6 +6,7 @@ expanded; what does not vary along the blocked axes is computed once, before the
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, product
 from math import prod
@@ -47,7 +48,7 @@ class Programme:
         """Values of the outputs; one that does not vary along an axis comes as a read-only view."""
         values = list(self._values)
         for name, slot in self._arguments.items():
-            values[slot] = arguments[name]
+            values[slot] = arguments[name][()]  # a number, where there is only one
         for function, target, sources in self._before:
             values[target] = function(*[values[s] for s in sources])
         results = {
@@ -150,7 +151,8 @@ class Programme:
         if found is None:
             shape = np.broadcast_shapes(*(self._shapes[s] for s in sources))
             found = self._place(None, shape)
-            self._instructions.append((function, found, sources))
+            quick = function if shape else _OF_NUMBERS.get(function, function)
+            self._instructions.append((quick, found, sources))
             self._pairs[key] = found
         return found
 
@@ -205,6 +207,12 @@ def _inside(where: tuple[slice, ...], shape: Shape) -> tuple[slice, ...]:
     return tuple(cut if size > 1 else slice(None) for cut, size in zip(cuts, shape, strict=True))
 
 
+_OF_NUMBERS: dict[Callable, Callable] = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.divide: operator.truediv,
+}  # on single numbers a tenth of the time
 _CHAINS = frozenset({"maximum", "minimum", "logical_and", "logical_or"})
 _TRUTHS: dict[str, np.ufunc] = {
     "less": np.less,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from formulas.expressions import text
-from formulas.identity import THOROUGH, Identity, limit_differs, shown
+from formulas.identity import Identity, limit_differs, shown
 
 __all__ = ["DerivationError", "Step"]
 
@@ -58,7 +58,7 @@ class Step:
             If it does not.
         """
         if self.identity is not None:
-            found = self.identity.difference(THOROUGH)
+            found = self.identity.difference(thorough=True)
             if found:
                 raise DerivationError(f"the two sides differ by {found[1]} at {shown(found[0])}")
             shown_so = self.identity.proof()

@@ -38,6 +38,9 @@ _SPECIAL = {
     ">": r"\ensuremath{>}",
     "≈": r"\ensuremath{\approx}",
     "→": r"\ensuremath{\to}",
+    "≤": r"\ensuremath{\le}",
+    "≥": r"\ensuremath{\ge}",
+    "√": r"\ensuremath{\surd}",
     "∞": r"\ensuremath{\infty}",
 }
 

@@ -1,0 +1,90 @@
+"""What holds for every equation and derivation of the package."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sympy as sp
+
+import formulas
+from formulas.catalogue import MODULES, all_derivations, all_equations, by_name, find, subject
+from formulas.equation import Equation
+from formulas.symbols import SYMBOLS, SymbolError
+
+
+@pytest.mark.parametrize("name", list(by_name()))
+def test_every_entry_checks(name):
+    """Units of both sides, and every step of a derivation."""
+    assert by_name()[name].check()
+
+
+def test_equations_hold_no_measured_number():
+    """Numbers that someone measured live in a catalogue, with a source and a date."""
+    for equation in all_equations():
+        assert not equation.rhs.atoms(sp.Float), equation
+    for derivation in all_derivations():
+        for step in derivation.steps:
+            assert not (step.lhs.atoms(sp.Float) | step.rhs.atoms(sp.Float)), derivation
+
+
+def test_every_entry_has_a_source():
+    """A work and a place in it, a definition, or a derivation of ours."""
+    for value in by_name().values():
+        assert str(value.source), value
+
+
+def test_every_symbol_in_use_is_registered():
+    """Nothing is made outside the table."""
+    for value in by_name().values():
+        for x in value.rhs.free_symbols | value.lhs.free_symbols:
+            assert SYMBOLS[x.name] == x
+
+
+def test_only_the_table_makes_symbols():
+    """`Symbol` is called in symbols.py and its continuations alone."""
+    root = Path(formulas.__file__).parent
+    for file in root.rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        if not file.name.startswith("symbols"):
+            assert "Symbol(" not in text, file
+            assert "sp.symbols(" not in text, file
+
+
+def test_an_entry_is_found_by_name_title_or_symbol():
+    """And a wrong name is met with the nearest."""
+    assert find("critical_batch") is formulas.critical_batch
+    assert find("critical-batch") is formulas.critical_batch
+    assert find("batch at which the two roofs meet") is formulas.critical_batch
+    assert find("T_drain").symbol.name == "T_drain"
+    assert subject("critical_batch") == "batching"
+    with pytest.raises(SymbolError, match="T_step is given by step_time"):
+        find("T_step")
+    with pytest.raises(SymbolError, match="no equation 'critcal_batch'; did you mean 'critical_b"):
+        find("critcal_batch")
+
+
+def test_every_public_equation_of_a_module_is_exported():
+    """`__all__` of a subject lists what the module makes and names in lower case."""
+    for module in MODULES:
+        loaded = importlib.import_module(f"formulas.{module}")
+        for name in loaded.__all__:
+            assert hasattr(loaded, name), f"{module}.{name}"
+
+
+def test_the_public_names_are_importable():
+    """`__all__` equals what the package gives, and little more than that."""
+    assert len(formulas.__all__) <= 14
+    for name in formulas.__all__:
+        assert getattr(formulas, name) is not None
+    assert set(dir(formulas)) == set(formulas.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        formulas.nothing  # noqa: B018
+
+
+def test_importing_the_package_loads_no_sympy():
+    """So that a command that needs no formula stays quick."""
+    code = "import formulas, sys; sys.exit('sympy' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert isinstance(formulas.step_time, Equation)

@@ -1,0 +1,71 @@
+"""Symbols: registered once, positive, described."""
+
+import pytest
+import sympy as sp
+
+from formulas import symbols
+from formulas.symbols import (
+    SYMBOLS,
+    SymbolError,
+    describe,
+    did_you_mean,
+    latex_names,
+    meaning,
+    symbol,
+    unit_of_symbol,
+)
+from formulas.units import UnitError
+
+
+def test_every_symbol_is_positive_and_explained():
+    """What makes roots and logarithms safe, and messages readable."""
+    for name, x in SYMBOLS.items():
+        assert x.name == name
+        assert x.is_positive
+        assert meaning(x)
+        assert str(unit_of_symbol(x))
+        assert latex_names()[x]
+
+
+def test_a_name_is_registered_once():
+    """A second registration is refused, with the first one's meaning."""
+    with pytest.raises(SymbolError, match="sequences decoded together"):
+        symbol("B", "seq", "something else")
+
+
+@pytest.mark.parametrize("name", ["E", "I", "N", "O", "Q", "S", "C"])
+def test_names_that_sympy_owns_are_refused(name):
+    """They mean constants and functions when text is read."""
+    with pytest.raises(SymbolError):
+        symbol(name, "1", "a trap")
+    assert name not in SYMBOLS
+
+
+def test_an_unreadable_unit_registers_nothing():
+    """The name stays free."""
+    with pytest.raises(UnitError):
+        symbol("x_never", "gram", "a mass")
+    assert "x_never" not in SYMBOLS
+
+
+def test_the_nearest_name_is_offered():
+    """With its meaning and unit."""
+    hint = did_you_mean("Lctx", SYMBOLS)
+    expected = "'L_ctx' (tokens of context held per sequence) [token/seq]"
+    assert hint == f"; did you mean {expected}?"
+    assert did_you_mean("zzzzzz", SYMBOLS) == ""
+    assert describe("L_ctx") == expected
+
+
+def test_a_plain_symbol_of_the_same_name_is_not_ours():
+    """SymPy holds it unequal; to look it up would hide a substitution that does nothing."""
+    with pytest.raises(SymbolError):
+        meaning(sp.Symbol("B"))
+
+
+def test_the_module_exports_what_it_registers():
+    """`__all__` is the table."""
+    for name in SYMBOLS:
+        if hasattr(symbols, name):
+            assert getattr(symbols, name) == SYMBOLS[name]
+    assert {"B", "L_ctx", "T_step"} <= set(symbols.__all__)
