@@ -7,13 +7,15 @@ log-log paper.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import sympy as sp
 
-from planner.problem.coefficients import slope
-from planner.problem.posynomial import ProblemError
+from planner.problem.coefficients import compiled, slope
+from planner.problem.posynomial import ProblemError, short
 
 __all__ = ["Monomial", "chord", "tangent"]
 
@@ -28,44 +30,78 @@ class Monomial(NamedTuple):
     exponent: float
 
 
-def tangent(expression: sp.Expr, variable: sp.Symbol, at: float) -> Monomial:
+def tangent(
+    expression: sp.Expr,
+    variable: sp.Symbol,
+    at: float,
+    *,
+    given: Mapping[sp.Symbol, float] | None = None,
+) -> Monomial:
     """The monomial with the value and the slope of `expression` at `at`.
 
-    Raises ProblemError where the value is not positive.
+    `given` holds the figures of the other symbols. Raises ProblemError where one is missing or the
+    value is not positive.
     """
-    value = _value(expression, variable, at)
-    exponent = float(slope(expression, variable).xreplace({variable: sp.Float(at)})) * at / value
+    value, rate = _function(expression, variable, given)(at)
+    exponent = rate * at / value
     return Monomial(value * at**-exponent, exponent)
 
 
-def chord(expression: sp.Expr, variable: sp.Symbol, lo: float, hi: float) -> Monomial:
+def chord(
+    expression: sp.Expr,
+    variable: sp.Symbol,
+    lo: float,
+    hi: float,
+    *,
+    given: Mapping[sp.Symbol, float] | None = None,
+) -> Monomial:
     """The monomial through `expression` at `lo` and `hi`, below it in between.
 
-    Raises ProblemError where the expression is not concave in logarithms on [lo, hi], judged at 65
-    points, since the chord would not lie below it.
+    Raises ProblemError as `tangent`, and where the expression is not concave in logarithms on
+    [lo, hi], judged at 65 points, since the chord would not lie below it.
     """
     if not 0 < lo < hi:
-        raise ProblemError(f"chord of {expression}: 0 < {lo} < {hi} does not hold")
+        raise ProblemError(f"chord of {short(expression)}: 0 < {lo} < {hi} does not hold")
+    function = _function(expression, variable, given)
     points = np.geomspace(lo, hi, SAMPLES)
-    heights = np.log([_value(expression, variable, point) for point in points])
-    middle = (heights[:-2] + heights[2:]) / 2
-    room = TOLERANCE * (1 + np.abs(heights).max())
-    if (middle > heights[1:-1] + room).any():
-        where = points[1 + int(np.argmax(middle - heights[1:-1]))]
+    heights = np.log([function(point)[0] for point in points.tolist()])
+    bend = (heights[:-2] + heights[2:]) / 2 - heights[1:-1]
+    if (bend > TOLERANCE * (1 + np.abs(heights).max())).any():
+        where = points[1 + int(np.argmax(bend))]
         raise ProblemError(
-            f"chord of {expression} on {variable} in [{lo:g}, {hi:g}]: it bends upward in "
-            f"logarithms near {variable} = {where:.4g}, so its chord is no under-estimate; use a "
-            "narrower interval or the larger of two tangents"
+            f"chord of {short(expression)} over {variable} in [{lo:g}, {hi:g}]: it bends upward "
+            f"in logarithms near {variable} = {where:.4g}, so its chord is no under-estimate; use "
+            "a narrower interval or the larger of two tangents"
         )
     exponent = float((heights[-1] - heights[0]) / np.log(hi / lo))
     return Monomial(float(np.exp(heights[0])) * lo**-exponent, exponent)
 
 
-def _value(expression: sp.Expr, variable: sp.Symbol, at: float) -> float:
-    value = expression.xreplace({variable: sp.Float(at)})
-    if value.free_symbols:
-        raise ProblemError(f"{expression}: no number for {sorted(map(str, value.free_symbols))}")
-    found = value.evalf()
-    if not (found.is_real and found.is_finite and found > 0):
-        raise ProblemError(f"{expression} is {found} at {variable} = {at:g}, not positive")
-    return float(found)
+def _function(
+    expression: sp.Expr, variable: sp.Symbol, given: Mapping[sp.Symbol, float] | None
+) -> Callable[[float], tuple[float, float]]:
+    """Value and derivative as a function of the variable alone."""
+    others = tuple(sorted(expression.free_symbols - {variable}, key=str))
+    figures = given or {}
+    if missing := [symbol for symbol in others if symbol not in figures]:
+        raise ProblemError(f"{short(expression)}: no value for {', '.join(map(str, missing))}")
+    function = _both((variable, *others), expression)
+    rest = [float(figures[symbol]) for symbol in others]
+
+    def evaluated(at: float) -> tuple[float, float]:
+        try:
+            value, rate = function(float(at), *rest)
+        except (ArithmeticError, ValueError) as error:
+            raise ProblemError(
+                f"{short(expression)} has no value at {variable} = {at:g} ({error})"
+            ) from error
+        if not 0 < value < np.inf:
+            raise ProblemError(f"{short(expression)} is {value} at {variable} = {at:g}")
+        return value, rate
+
+    return evaluated
+
+
+@lru_cache(maxsize=256)
+def _both(arguments: tuple[sp.Symbol, ...], expression: sp.Expr) -> Callable[..., list[float]]:
+    return compiled(arguments, [expression, slope(expression, arguments[0])])

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import sympy as sp
 
-__all__ = ["Coefficients", "slope"]
+__all__ = ["Coefficients", "compiled", "slope"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -52,7 +52,7 @@ class Coefficients:
 
     @cached_property
     def _function(self) -> Callable[..., list[float]]:
-        return _compiled(self.givens, self.expressions)
+        return compiled(self.givens, self.expressions)
 
     @cached_property
     def _slopes(
@@ -67,7 +67,7 @@ class Coefficients:
         pairs = [pair for pair in pairs if not pair[2].is_zero]
         places = np.array([i for i, _, _ in pairs], dtype=np.intp)
         givens = np.array([j for _, j, _ in pairs], dtype=np.intp)
-        return places, givens, _compiled(self.givens, [each for _, _, each in pairs])
+        return places, givens, compiled(self.givens, [each for _, _, each in pairs])
 
 
 def slope(expression: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
@@ -92,14 +92,7 @@ def slope(expression: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
     return sp.Add(sp.diff(smooth, symbol).xreplace(back), *chain)
 
 
-def _chosen(corner: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
-    compare = sp.Ge if isinstance(corner, sp.Max) else sp.Le
-    *first, last = corner.args
-    cases = [(slope(branch, symbol), compare(branch, corner)) for branch in first]
-    return sp.Piecewise(*cases, (slope(last, symbol), True))
-
-
-def _compiled(
+def compiled(
     givens: Sequence[sp.Symbol], expressions: Iterable[sp.Expr]
 ) -> Callable[..., list[float]]:
     """A function of the givens that returns the list of values."""
@@ -109,3 +102,10 @@ def _compiled(
     body = [expression.xreplace(renamed) for expression in expressions]
     function: Callable[..., list[float]] = sp.lambdify(names, body, modules="math", cse=True)
     return function
+
+
+def _chosen(corner: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
+    compare = sp.Ge if isinstance(corner, sp.Max) else sp.Le
+    *first, last = corner.args
+    cases = [(slope(branch, symbol), compare(branch, corner)) for branch in first]
+    return sp.Piecewise(*cases, (slope(last, symbol), True))

@@ -26,7 +26,7 @@ __all__ = ["Array", "LogProgram", "Point", "Table"]
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-TOLERANCE = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
+TOLERANCE = {"tol_gap_abs": 1e-8, "tol_gap_rel": 1e-8, "tol_feas": 1e-8}
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ RECIPROCAL_RANGE = 60.0
 class Structure:
     """What does not change between solves.
 
-    `variables` are the choices, then the auxiliaries, then the objective's logarithm. `numerator`
-    has one place of `coefficients` for every term, `divisor` one for every row, `exponent` one for
-    every entry of `table.places`.
+    `variables` are the choices, then the auxiliaries, then the objective, whose row is the last.
+    `numerator` has one place of `coefficients` for every term, `divisor` one for every row,
+    `exponent` one for every entry of `table.places`.
     """
 
     title: str
@@ -133,6 +133,8 @@ def instance(problem: Structure, given: Mapping[sp.Symbol, float]) -> Instance:
     _check_signs(problem, top, bottom)
     matrix = problem.table.exponents(exponents)
     zero = top == 0
+    if zero[problem.table.rows == len(problem.rows) - 1].all():
+        raise ProblemError(f"{problem.title}: the objective is zero at these givens")
     logs = np.log(np.where(zero, 1.0, top)) - np.log(bottom)[problem.table.rows]
     low, high, centre = _box(problem, matrix, logs, zero)
     reach = np.maximum(matrix[zero] * low, matrix[zero] * high).sum(axis=1)
@@ -185,11 +187,11 @@ def _check_signs(problem: Structure, top: Array, bottom: Array) -> None:
             f"{problem.coefficients.expressions[problem.numerator[term]]} is {top[term]:.6g}, "
             f"and a geometric program takes no negative one, in\n    {row.text}"
         )
-    for i in np.flatnonzero(bottom <= 0).tolist():
-        row = problem.rows[i]
+    for place in np.flatnonzero(bottom <= 0).tolist():
+        row = problem.rows[place]
         raise ProblemError(
-            f"{problem.title}: {row.name}: {row.divisor} is {bottom[i]:.6g}: nothing positive is "
-            f"at most that, in\n    {row.text}"
+            f"{problem.title}: {row.name}: {row.divisor} is {bottom[place]:.6g}: nothing positive "
+            f"is at most that, in\n    {row.text}"
         )
 
 
@@ -206,11 +208,11 @@ def _box(problem: Structure, matrix: Array, logs: Array, zero: Mask) -> tuple[Ar
             (term,) = np.flatnonzero(rows == i)
             if zero[term]:
                 raise ProblemError(f"{problem.title}: {row.name}: a bound must be positive")
-            (column,) = np.flatnonzero(matrix[term])
-            if matrix[term, column] < 0:
-                low[column] = logs[term]
+            (bounded,) = np.flatnonzero(matrix[term])
+            if matrix[term, bounded] < 0:
+                low[bounded] = logs[term]
             else:
-                high[column] = -logs[term]
+                high[bounded] = -logs[term]
     centre[: problem.choices] = (low + high)[: problem.choices] / 2
     for column in range(problem.choices, size):
         terms = [

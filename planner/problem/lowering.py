@@ -34,6 +34,7 @@ ROOF, PROMISE, LIMIT = "roof", "promise", "limit"
 BOUND, AUXILIARY, OBJECTIVE = "bound", "auxiliary", "objective"
 
 WAY_OUT = "give an under-estimate of it: define(..., relax={expression: under-estimate})"
+LARGEST_PRODUCT = 100
 ROUNDING = (sp.ceiling, sp.floor)
 
 
@@ -135,9 +136,9 @@ class Lowering:
                 if source is None or symbol is owner or exponent.is_nonnegative:
                     continue
                 raise ProblemError(
-                    f"{self.title}: {self._where}: no geometric program: {short(source)} stands where "
-                    "a larger value would help, but it can only be held from below; "
-                    f"{WAY_OUT}"
+                    f"{self.title}: {self._where}: no geometric program: {short(source)} stands "
+                    "where a larger value would help, but it can only be held from below\n"
+                    f"  {WAY_OUT}"
                 )
 
     def _not_one_monomial(self, right: Signomial, text: str) -> str:
@@ -183,8 +184,15 @@ class Lowering:
         fixed = sp.Mul(*(each for each in expression.args if each not in varying))
         result = constant(fixed.xreplace(self._given))
         for each in varying:
-            result = product(result, self._signomial(each))
+            factor = self._signomial(each)
+            if len(factor) > 1 and len(result) * len(factor) > LARGEST_PRODUCT:
+                factor = self._whole(each, factor)
+            result = product(result, factor)
         return result
+
+    def _whole(self, source: sp.Expr, lowered: Signomial) -> Signomial:
+        """A sum as one variable, if it has no negative terms."""
+        return lowered if parts(lowered)[1] else self._above(source, (source,))
 
     def _power(self, expression: sp.Expr, base: sp.Expr, exponent: sp.Expr) -> Signomial:
         if exponent.free_symbols & self._varying:

@@ -2,43 +2,48 @@
 
 An interior-point solution keeps an error of about 1e-7 in its multipliers, which a dual bound over
 wide ranges of the choices multiplies by the logarithm of the range. A few steps on the rows that
-bind, in the sense of least squares where these are not independent, remove it. A step that does not
-make the conditions hold better is not taken.
+bind, in the sense of least squares where these are not independent, remove it. Rows whose
+multiplier would turn negative are let go, rows that would be broken are taken up; what is returned
+is the point at which the conditions hold best, the solver's own if no step helped.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.problem.cone import Array, Indices, Point
 from planner.problem.instance import Instance, Structure
 
 __all__ = ["polished"]
 
-STEPS = 3
-TIGHT = 1e-5
-PRESSED = 1e-7
+STEPS = 12
+LONGEST = 1.0
 ENOUGH = 1e-13
+BROKEN = 1e-12
 
 
 def polished(problem: Structure, at: Instance, point: Point) -> Point:
-    """The point after at most three accepted steps."""
-    rows = problem.table.rows
-    first = _Conditions(at, rows, point.logs, point.multipliers, np.empty(0, dtype=np.intp))
-    active = np.flatnonzero((first.heights > -TIGHT) & (point.multipliers > PRESSED))
-    pressed = np.zeros_like(point.multipliers)
-    pressed[active] = point.multipliers[active]
-    best = _Conditions(at, rows, point.logs, pressed, active)
+    """The point after as many steps as help."""
+    rows, none = problem.table.rows, np.zeros(len(problem.rows), dtype=bool)
+    best = _Conditions(at, rows, point.logs, point.multipliers, none)
+    active = point.multipliers > -best.heights
+    here = best = _Conditions(at, rows, point.logs, point.multipliers, active)
     for _ in range(STEPS):
-        if best.error < ENOUGH:
+        there = here.stepped()
+        negative = there.multipliers < 0
+        broken = ~here.active & (there.heights > BROKEN)
+        if negative.any() or broken.any():
+            here = replace(here, active=(here.active & ~negative) | broken)
+            continue
+        if there.error < best.error:
+            best = there
+        if best.error < ENOUGH or not there.error < here.error:
             break
-        next_one = best.stepped()
-        if not next_one.error < best.error or next_one.multipliers.min() < 0:
-            break
-        best = next_one
+        here = there
     return Point(point.status, best.logs, best.multipliers)
 
 
@@ -50,7 +55,7 @@ class _Conditions:
     rows: Indices
     logs: Array
     multipliers: Array
-    active: Indices
+    active: npt.NDArray[np.bool_]
 
     @cached_property
     def _summed(self) -> tuple[Array, Array]:
@@ -83,24 +88,27 @@ class _Conditions:
 
     @cached_property
     def error(self) -> float:
-        """The largest violation of stationarity, of an active row, of any row."""
-        tight = np.abs(self.heights[self.active]).max(initial=0.0)
-        return float(max(np.abs(self.stationary).max(), self.heights.max(), tight))
+        """The largest violation of stationarity, of a row, and of multiplier times slack."""
+        slack = np.abs(self.multipliers * self.heights).max()
+        return float(max(np.abs(self.stationary).max(), self.heights.max(), slack))
 
     def stepped(self) -> _Conditions:
-        """One Newton step further."""
+        """One Newton step further, with the multipliers of rows that are not active gone."""
         matrix, gradients = self.at.matrix, self.gradients
-        each = self.multipliers[self.rows] * self._summed[1]
+        multipliers = np.where(self.active, self.multipliers, 0.0)
+        each = multipliers[self.rows] * self._summed[1]
         curvature = matrix.T @ (each[:, None] * matrix)
-        curvature -= gradients.T @ (self.multipliers[:, None] * gradients)
+        curvature -= gradients.T @ (multipliers[:, None] * gradients)
         held = gradients[self.active]
-        size, tight = matrix.shape[1], len(self.active)
+        size, tight = matrix.shape[1], len(held)
         system = np.zeros((size + tight, size + tight))
         system[:size, :size] = curvature
         system[:size, size:] = held.T
         system[size:, :size] = held
-        target = -np.concatenate([self.stationary, self.heights[self.active]])
+        stationary = gradients.T @ multipliers
+        stationary[-1] += 1.0
+        target = -np.concatenate([stationary, self.heights[self.active]])
         found = np.linalg.lstsq(system, target, rcond=1e-11)[0]
-        multipliers = self.multipliers.copy()
         multipliers[self.active] += found[size:]
-        return _Conditions(self.at, self.rows, self.logs + found[:size], multipliers, self.active)
+        shorter = min(1.0, LONGEST / max(np.abs(found[:size]).max(), LONGEST))
+        return replace(self, logs=self.logs + shorter * found[:size], multipliers=multipliers)

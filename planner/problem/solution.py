@@ -17,6 +17,7 @@ __all__ = ["Solution", "read"]
 
 BINDING = 1e-6
 FALLBACK = 1e-6
+ROUNDING = 1e-12
 HIDDEN = (AUXILIARY, OBJECTIVE)
 
 
@@ -91,7 +92,9 @@ def read(solved: Envelope, bound: float) -> Solution:
         if multiplier > BINDING and row.kind not in HIDDEN
     ]
     value = float(np.exp(logs[-1]))
-    proven = min(value, float(np.exp(bound))) if np.isfinite(bound) else value * (1 - FALLBACK)
+    proven = value * (1 - FALLBACK)
+    if np.isfinite(bound):
+        proven = min(value, float(np.exp(bound))) * (1 - ROUNDING)
     filled = np.bincount(problem.table.rows, solved.sizes)
     shares: dict[sp.Symbol, dict[str, float]] = {}
     for row, share in zip(problem.rows, filled.tolist(), strict=True):
