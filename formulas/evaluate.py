@@ -39,6 +39,8 @@ class Kernel:
     ----------
     names : tuple of str
         Symbols that a call must give.
+    tape : Tape
+        The compiled definitions.
     outputs : tuple of str
         Names of the values that a call returns.
     """
@@ -47,7 +49,7 @@ class Kernel:
         self.names = tuple(names)
         self.outputs = tuple(tape.outputs)
         self.block = block
-        self._tape = tape
+        self.tape = tape
         self._programmes: dict[tuple, Programme] = {}
 
     def __call__(self, **values: object) -> dict[str, float | np.ndarray]:
@@ -69,7 +71,7 @@ class Kernel:
             if len(self._programmes) >= _REMEMBERED:
                 self._programmes.pop(next(iter(self._programmes)))
             given = dict(zip(arrays, shapes, strict=True))
-            programme = self._programmes[shapes] = Programme(self._tape, given, self.block)
+            programme = self._programmes[shapes] = Programme(self.tape, given, self.block)
         with np.errstate(all="ignore"):
             results = programme.run(arrays)
         for name, result in results.items():
@@ -80,7 +82,7 @@ class Kernel:
         return dict(results)
 
     def __getstate__(self) -> dict:
-        return {"tape": self._tape, "names": self.names, "block": self.block}
+        return {"tape": self.tape, "names": self.names, "block": self.block}
 
     def __setstate__(self, state: dict) -> None:
         self.__init__(state["tape"], state["names"], state["block"])  # type: ignore[misc]

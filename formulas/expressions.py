@@ -6,12 +6,14 @@ time, and a branch that SymPy absorbs is a branch that can no longer be named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import sympy as sp
 from sympy.printing.str import StrPrinter
 
-__all__ = ["addends", "branches_of", "complement_power", "maximum", "minimum", "put", "tex", "text"]
+from formulas.symbols import latex_names
+
+__all__ = ["branches_of", "complement_power", "maximum", "minimum", "put", "tex", "text"]
 
 
 def maximum(*branches: sp.Expr) -> sp.Expr:
@@ -79,16 +81,6 @@ def complement_power(expression: sp.Add) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.
     return None
 
 
-def addends(expression: sp.Expr) -> tuple[sp.Expr, ...]:
-    """The terms of the expression written out as a sum."""
-    return sp.Add.make_args(sp.expand(expression))
-
-
-def walk(expression: sp.Basic) -> Iterator[sp.Basic]:
-    """Every node, parents first."""
-    return sp.preorder_traversal(expression)
-
-
 def text(expression: sp.Basic) -> str:
     """One readable line: `max(T_comp, T_mem)`."""
     return _Printer({"order": "none"}).doprint(expression)
@@ -96,8 +88,6 @@ def text(expression: sp.Basic) -> str:
 
 def tex(expression: sp.Basic) -> str:
     """LaTeX, with the letters of the nomenclature."""
-    from formulas.symbols import latex_names
-
     return sp.latex(expression, symbol_names=latex_names(), order="none")
 
 
