@@ -57,7 +57,8 @@ class Mistake:
         place = self.file
         if self.line is not None:
             place += f":{self.line}:{1 if self.column is None else self.column}"
-        return f"{place}  {self.path}: {self.message}" if self.path else f"{place}  {self.message}"
+        line = f"{place}  {self.path}: {self.message}" if self.path else f"{place}  {self.message}"
+        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
 
 
 class InputError(PlannerError):

@@ -6,7 +6,7 @@ import math
 
 import pint
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.quantities import DIMENSIONS, QuantityError, parse, show
@@ -190,6 +190,7 @@ def test_shown_as_a_person_would_write_it(value, dimension, text):
     assert show(value, dimension) == text
 
 
+@settings(deadline=None)
 @given(st.sampled_from(sorted(DIMENSIONS)), st.floats(1e-6, 1e17))
 def test_what_is_shown_is_read_again(dimension, value):
     """`parse(show(x))` is x within the digits shown."""
@@ -198,6 +199,7 @@ def test_what_is_shown_is_read_again(dimension, value):
     assert again == pytest.approx(value, rel=0.006, abs=0.006 if dimension == "money" else 0)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=90), st.sampled_from(sorted(DIMENSIONS)))
 def test_any_text_is_read_or_refused(text, dimension):
     """No text raises anything but QuantityError, and what is read is finite and not negative."""

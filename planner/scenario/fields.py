@@ -131,7 +131,8 @@ class Whole(Kind):
 class Choices(Kind):
     """Whole numbers to choose from: 8, [1, 2, 4, 8] or {from: 8, to: 64}; `in` works on both.
 
-    Read as a sorted tuple without repetitions, or a `range`.
+    Read as a sorted tuple without repetitions, or a `range`: the first is the least, the last the
+    most, whatever the number of them.
     """
 
     def read(self, value: object) -> tuple[int, ...] | range:

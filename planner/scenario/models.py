@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib import resources
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from planner.catalogue.models import names
 from planner.quantities import show
 from planner.scenario.fields import DTYPES, Count, Quantity, Record, Word
 from planner.scenario.references import File, Found, Reference, name_or_file, nested
@@ -98,10 +97,4 @@ ModelField = Annotated[str | File | ModelDescription, _ModelReference()]
 
 
 def _named_model(value: object, info: ValidationInfo) -> str | File:
-    return name_or_file(value, "model", "deepseek-v3", _model_names(), info)
-
-
-@cache
-def _model_names() -> tuple[str, ...]:
-    folder = resources.files("planner.catalogue").joinpath("models")
-    return tuple(sorted(entry.name.rsplit(".", 1)[0] for entry in folder.iterdir()))
+    return name_or_file(value, "model", "deepseek-v3", names(), info)

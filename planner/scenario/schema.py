@@ -114,13 +114,13 @@ class Scenario(Record):
         found: list[tuple[Path, str | ValueError]] = []
         chips = info.data.get("chips")
         if chips is not None:
-            fewest = {key: min(getattr(value, key) or (1,)) for key in LAYOUT}
+            fewest = {key: (getattr(value, key) or (1,))[0] for key in LAYOUT}
             needed = reduce(mul, fewest.values())
-            if needed > max(chips):
+            if needed > chips[-1]:
                 given = [key for key in LAYOUT if fewest[key] > 1]
                 product = " * ".join(f"{key} {fewest[key]}" for key in given)
                 key = max(given, key=lambda name: fewest[name])
-                found.append(((key,), f"{product} needs {needed} chips, but chips is {max(chips)}"))
+                found.append(((key,), f"{product} needs {needed} chips, but chips is {chips[-1]}"))
         for item in _systems_of(info.data.get("system")):
             found += _arithmetic(value, item)
         if found:
@@ -133,8 +133,8 @@ class Scenario(Record):
         chips = info.data.get("chips")
         if value is not None and chips is not None:
             needed = value.tp * value.dp_attention * value.cp * value.pp * (value.replicas or 1)
-            if needed > max(chips):
-                raise ValueError(f"this layout needs {needed} chips, but chips is {max(chips)}")
+            if needed > chips[-1]:
+                raise ValueError(f"this layout needs {needed} chips, but chips is {chips[-1]}")
         return value
 
     def systems(self) -> tuple[System | File, ...]:

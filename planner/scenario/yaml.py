@@ -139,6 +139,7 @@ class _Builder:
         name = str(event.anchor)
         if name not in self.anchors:
             self._mistake(event, path, f"unknown alias *{name[:40]}, or one inside what it names")
+            self.unread.append(path)
             return None
         value, size, depth = self.anchors[name]
         self._count(size, self.values[path], path)
