@@ -24,17 +24,17 @@ STEPS = 12
 LONGEST = 1.0
 ENOUGH = 1e-13
 BROKEN = 1e-12
+NEGATIVE = -1e-6
 
 
 def polished(problem: Structure, at: Instance, point: Point) -> Point:
     """The point after as many steps as help."""
-    rows, none = problem.table.rows, np.zeros(len(problem.rows), dtype=bool)
-    best = _Conditions(at, rows, point.logs, point.multipliers, none)
-    active = point.multipliers > -best.heights
-    here = best = _Conditions(at, rows, point.logs, point.multipliers, active)
+    nothing = np.zeros(len(problem.rows), dtype=bool)
+    start = _Conditions(at, problem.table.rows, point.logs, point.multipliers, nothing)
+    here = best = replace(start, active=point.multipliers > -start.heights)
     for _ in range(STEPS):
         there = here.stepped()
-        negative = there.multipliers < 0
+        negative = there.multipliers < NEGATIVE
         broken = ~here.active & (there.heights > BROKEN)
         if negative.any() or broken.any():
             here = replace(here, active=(here.active & ~negative) | broken)
@@ -44,7 +44,7 @@ def polished(problem: Structure, at: Instance, point: Point) -> Point:
         if best.error < ENOUGH or not there.error < here.error:
             break
         here = there
-    return Point(point.status, best.logs, best.multipliers)
+    return Point(point.status, best.logs, np.maximum(best.multipliers, 0.0))
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,10 @@ class _Conditions:
 
     @cached_property
     def error(self) -> float:
-        """The largest violation of stationarity, of a row, and of multiplier times slack."""
+        """The largest violation of stationarity, of a row, of a sign, of multiplier times slack."""
         slack = np.abs(self.multipliers * self.heights).max()
-        return float(max(np.abs(self.stationary).max(), self.heights.max(), slack))
+        broken = max(self.heights.max(), -self.multipliers.min())
+        return float(max(np.abs(self.stationary).max(), broken, slack))
 
     def stepped(self) -> _Conditions:
         """One Newton step further, with the multipliers of rows that are not active gone."""
