@@ -16,6 +16,7 @@ a, b, c, s, k = sp.symbols("a b c s k", positive=True)
 
 SHAPES = {
     "maximum in a sum": sp.Max(x, 2 / x) + x / 4,
+    "maximum with zero": sp.Max(0, x - sp.Rational(1, 4) * x) + 1 / x,
     "maximum of sums": sp.Max(x + 1, 3 / x) ** 2,
     "root of a sum": sp.sqrt(x + 1) + 2 / x,
     "square of a sum": (x + 1 / x + 1) ** 2,

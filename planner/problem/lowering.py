@@ -214,6 +214,8 @@ class Lowering:
         lowered = [self._signomial(branch) for branch in branches]
         variable = self._auxiliary(source)
         for branch, signomial in zip(branches, lowered, strict=True):
+            if not signomial:
+                continue  # The variable is above zero as it is.
             text = f"{short(source)} >= {short(branch)}"
             name = f"{self._where}: {text}"
             self._row(name, AUXILIARY, signomial, monomial(variable), text, owner=variable)
