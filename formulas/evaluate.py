@@ -20,7 +20,7 @@ from formulas.tree import value_of
 
 __all__ = ["Definition", "Kernel", "collect", "kernel", "ordered", "scalar", "unfolded"]
 
-_REMEMBERED = 32  # programmes kept per kernel, one for each tuple of argument shapes
+_REMEMBERED = 32  # programmes kept per kernel, one for each pattern of argument shapes
 
 
 class Definition(Protocol):
@@ -65,19 +65,21 @@ class Kernel:
             (0/0, ∞ − ∞) at some point.
         """
         arrays = self._checked(values)
-        shapes = tuple(array.shape for array in arrays.values())
-        programme = self._programmes.get(shapes)
+        pattern = tuple(
+            tuple(1 if size == 1 else 2 for size in array.shape) for array in arrays.values()
+        )
+        programme = self._programmes.get(pattern)
         if programme is None:
             if len(self._programmes) >= _REMEMBERED:
                 self._programmes.pop(next(iter(self._programmes)))
-            given = dict(zip(arrays, shapes, strict=True))
-            programme = self._programmes[shapes] = Programme(self.tape, given, self.block)
+            programme = Programme(self.tape, dict(zip(arrays, pattern, strict=True)), self.block)
+            self._programmes[pattern] = programme
         with np.errstate(all="ignore"):
             results = programme.run(arrays)
         for name, result in results.items():
             if np.isnan(result).any():
                 raise SymbolError(f"{describe(name)} is undefined (0/0 or ∞ − ∞) at a given point")
-        if programme.shape == ():
+        if not any(pattern):
             return {name: float(result) for name, result in results.items()}
         return dict(results)
 

@@ -175,6 +175,26 @@ def test_blocks_change_nothing(shape, block):
         assert np.array_equal(value, cut(**values)[name])
 
 
+def test_one_kernel_serves_arrays_of_any_length():
+    """Lengths may change from call to call, down to one and to none."""
+    run = kernel([token_cost], [C_tok], block=100)
+    rng = np.random.default_rng(5)
+    case = {name: CASE[name] for name in run.names}
+    for length in (3, 250, 1, 0, 101, 7, 1000):
+        batch, rate = rng.uniform(1, 1e4, length), rng.uniform(1e12, 1e13, length)
+        found = run(**case | {"B": batch, "W": rate})["C_tok"]
+        alone = [run(**case | {"B": b, "W": w})["C_tok"] for b, w in zip(batch, rate, strict=True)]
+        assert found.shape == (length,)
+        assert found == pytest.approx(np.array(alone), rel=1e-14)
+
+
+def test_shapes_that_do_not_fit_are_shown():
+    """With the symbols that have them."""
+    run = kernel([], {"x": B * e_c})
+    with pytest.raises(ValueError, match=r"B \(3,\), e_c \(4,\)"):
+        run(B=np.ones(3), e_c=np.ones(4))
+
+
 def test_an_empty_axis_gives_empty_arrays():
     """No points, no error."""
     run = kernel([memory_time], [T_mem])
