@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import topologies.machines
 from planner.catalogue import (
     chip,
     chip_names,
@@ -247,3 +248,12 @@ def test_every_system_names_a_known_chip_and_domain():
         assert entry.chip.name in chip_names()
         assert entry.chips_per_domain >= 1
         assert entry.scale_up > 0
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_links_agree_with_the_network_of_the_same_name(name):
+    """The one-way links held here are those of the machine in the package topologies."""
+    machine = topologies.machines.machine(system(name).topology)
+    entry = system(name)
+    assert (entry.scale_up, entry.scale_out) == (machine.scale_up, machine.scale_out)
+    assert entry.chips_per_domain == machine.chips_per_domain

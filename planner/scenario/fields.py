@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic_core import CoreSchema, core_schema
 
 from planner.errors import did_you_mean, quoted
-from planner.quantities import DIMENSIONS, parse
+from planner.quantities import DIMENSIONS, parse, show
 
 __all__ = [
     "DTYPES",
@@ -30,6 +30,7 @@ __all__ = [
     "Quantity",
     "Record",
     "Refusals",
+    "Rent",
     "Whole",
     "Word",
     "Words",
@@ -39,6 +40,8 @@ DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4", "nvfp4", "mxfp4"
 MODES = ("aggregated", "disaggregated", "decode", "prefill")
 LARGEST_COUNT = 10**9
 LONGEST_LIST = 10_000
+WIDEST_SPAN = 1_000_000
+DEAREST = 0.1  # USD/(chip*s): $360 per hour, far above any listed rent
 
 Path = tuple[str | int, ...]
 
@@ -163,6 +166,8 @@ class Choices(Kind):
                 found.append(((key,), error))
         if len(ends) == 2 and ends["from"] > ends["to"]:
             found.append((("to",), f"expected at least {ends['from']} (from), got {ends['to']}"))
+        elif len(ends) == 2 and ends["to"] - ends["from"] >= WIDEST_SPAN:
+            found.append((("to",), f"expected a span of at most {WIDEST_SPAN:,} numbers"))
         if found:
             raise Refusals(found)
         return range(ends["from"], ends["to"] + 1)
@@ -214,7 +219,18 @@ class Words(Kind):
         return {"oneOf": [one, {"type": "array", "items": one, "minItems": 1}]}
 
 
+def plausible_rent(value: float) -> float:
+    """The price per chip [USD/(chip*s)] unless it looks like dollars per hour without a unit."""
+    if value > DEAREST:
+        raise ValueError(
+            f'expected a price per chip and time such as "$3.50/hour", got '
+            f"{show(value, 'price')} per chip (a bare number is USD per second)"
+        )
+    return value
+
+
 Count = Annotated[int, Whole()]
+Rent = Annotated[float, Quantity("price"), AfterValidator(plausible_rent)]
 Numbers = Annotated[tuple[int, ...] | range, Choices()]
 Dtypes = Annotated[tuple[str, ...], Words(DTYPES)]
 MathDtypes = Annotated[tuple[str, ...], Words(DTYPES)]

@@ -11,7 +11,7 @@ from planner.catalogue.chips import MATH
 from planner.catalogue.systems import REQUIRED, System, system, system_from, system_names
 from planner.errors import did_you_mean, quoted
 from planner.quantities import show
-from planner.scenario.fields import Count, Kind, Quantity, Record, Refusals
+from planner.scenario.fields import Count, Kind, Quantity, Record, Refusals, Rent
 from planner.scenario.references import File, Found, Reference, name_or_file, nested
 
 __all__ = ["SystemDescription", "SystemField", "resolved_system"]
@@ -74,9 +74,7 @@ class SystemDescription(Record):
         None, description="on-chip memory [byte]"
     )
     power: Annotated[float, Quantity("power")] | None = Field(None, description="per chip [J/s]")
-    price: Annotated[float, Quantity("price")] | None = Field(
-        None, description="per chip [USD/(chip*s)]"
-    )
+    price: Rent | None = Field(None, description="per chip [USD/(chip*s)]")
 
     @field_validator("like")
     @classmethod

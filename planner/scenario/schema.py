@@ -12,8 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from planner.catalogue.prices import Price, default_price, given_price
 from planner.catalogue.systems import System
-from planner.quantities import show
-from planner.scenario.fields import Kind, Numbers, Path, Quantity, Record, Refusals, Word
+from planner.scenario.fields import Kind, Numbers, Path, Quantity, Record, Refusals, Rent, Word
 from planner.scenario.machines import SystemDescription, SystemField, resolved_system
 from planner.scenario.models import ModelField
 from planner.scenario.references import File
@@ -26,7 +25,6 @@ OBJECTIVES = ("cost", "throughput", "latency", "energy")
 ESTIMATES = ("bound", "calibrated")
 ASSUMPTIONS = ("physical", "lecture")
 LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
-DEAREST = 0.1  # USD/(chip*s): $360 per hour, far above any listed rent
 WEIGHT_ONLY = ("int8", "int4")
 
 
@@ -67,7 +65,7 @@ class Scenario(Record):
         description="a catalogue name, a topology file, or a description; or a list of them"
     )
     chips: Numbers = Field(description="chips paid: a number, a list, or {from, to}")
-    price: Annotated[float, Quantity("price")] | None = Field(
+    price: Rent | None = Field(
         None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
     )
     workload: Workload = Field(description="what the requests are like")
@@ -97,12 +95,7 @@ class Scenario(Record):
 
     @field_validator("price")
     @classmethod
-    def _rent(cls, value: float | None, info: ValidationInfo) -> float | None:
-        if value is not None and value > DEAREST:
-            raise ValueError(
-                f'expected a price per chip and time such as "$3.50/hour", got '
-                f"{show(value, 'price')} per chip (a bare number is USD per second)"
-            )
+    def _one_price(cls, value: float | None, info: ValidationInfo) -> float | None:
         system = info.data.get("system")
         if value is not None and isinstance(system, SystemDescription) and system.price:
             raise ValueError("give price here or in system, not both")
