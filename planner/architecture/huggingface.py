@@ -22,7 +22,9 @@ from planner.errors import ModelError, did_you_mean, quoted
 __all__ = ["from_config", "read_config"]
 
 _MAX_BYTES = 16 * 2**20
-_INHERITED = ("tie_word_embeddings", "torch_dtype", "dtype", "quantization_config")
+# What a nested language model takes from the outer level where it does not say it itself, under
+# either of two names.
+_INHERITED = (("tie_word_embeddings",), ("torch_dtype", "dtype"), ("quantization_config",))
 _TOWERS = {
     "vision_config": "vision tower",
     "audio_config": "audio tower",
@@ -106,13 +108,14 @@ def _language_part(config: Mapping[str, Any], where: str) -> tuple[dict[str, Any
     nested = outer.section("text_config")
     if nested is None:
         if kind in WRAPPERS:
-            kind = WRAPPERS[kind] or kind
+            kind = WRAPPERS[kind]
         return {**config, "model_type": kind}, kind, excluded
     inner = dict(config["text_config"])
-    for key in _INHERITED:
-        if inner.get(key) is None and outer.has(key):
-            inner[key] = config[key]
-    outer.ignore(*_INHERITED, *_TOWERS)
+    for names in _INHERITED:
+        if all(inner.get(key) is None for key in names):
+            inner.update({key: config[key] for key in names if outer.has(key)})
+        outer.ignore(*names)
+    outer.ignore(*_TOWERS)
     outer.finish()
     named = nested.text("model_type") or WRAPPERS.get(kind) or kind
     if named not in FAMILIES:
@@ -146,6 +149,8 @@ def _load(file: Path) -> dict[str, Any]:
     try:
         if file.is_dir():
             raise ModelError(f"{file}  is a directory, expected a config.json")
+        if file.exists() and not file.is_file():
+            raise ModelError(f"{file}  is not a regular file, expected a config.json")
         if file.stat().st_size > _MAX_BYTES:
             raise ModelError(f"{file}  is larger than 16 MiB, expected a config.json")
         text = file.read_text(encoding="utf-8-sig")

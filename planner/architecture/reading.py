@@ -31,7 +31,7 @@ _STRUCTURAL = re.compile(
 )
 _HARMLESS = re.compile(
     r"token|dropout|drop$|_eps$|epsilon|rope|rotary|init|dtype$|cache|logit|_act$|projector"
-    r"|vision|image|img_|video|audio|multimodal|reward"
+    r"|vision|image|img_|video|audio|multimodal|reward|spatial|patch|summary"
     r"|^(ep_size|problem_type|model_type|tokenizer|position_embedding_type|hidden_activation"
     r"|qk_norm_type|scoring_func|topk_|norm_|scale_|router_|routed_scaling|output_hidden|return_"
     r"|use_mamba_kernels|n_group|num_expert_group|num_beams|num_beam_groups|num_return_sequences"

@@ -71,7 +71,7 @@ FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
 
 # Types whose configuration nests the language model under `text_config`, and the type of that
 # nested part where it does not name one itself.
-WRAPPERS: dict[str, str | None] = {
+WRAPPERS: dict[str, str] = {
     "gemma3": "gemma3_text",
     "kimi_k25": "deepseek_v3",
     "kimi_k3": "kimi_linear",

@@ -39,7 +39,7 @@ _NAMED_RATIOS = {
 
 def deepseek_v2(reader: Reader, name: str) -> Model:
     """DeepSeek V2 and V2-Lite: no selection bias on the router."""
-    return _latent_model(reader, name, "deepseek_v2", router_bias=False)
+    return _latent_model(reader, name, "deepseek_v2", router_bias=False, shared=2)
 
 
 def deepseek_v3(reader: Reader, name: str) -> Model:
@@ -55,19 +55,30 @@ def deepseek_v32(reader: Reader, name: str) -> Model:
 
 def glm_moe_dsa(reader: Reader, name: str) -> Model:
     """GLM-5: V3.2's shape; from 5.2 on most layers reuse the indexer of an earlier one."""
-    return _latent_model(reader, name, "glm_moe_dsa", router_bias=True, indexed=True)
+    return _latent_model(
+        reader, name, "glm_moe_dsa", router_bias=True, indexed=True, query_rank=2048
+    )
 
 
 def _latent_model(
-    reader: Reader, name: str, family: str, *, router_bias: bool, indexed: bool = False
+    reader: Reader,
+    name: str,
+    family: str,
+    *,
+    router_bias: bool,
+    indexed: bool = False,
+    shared: int = 1,
+    query_rank: int = 1536,
 ) -> Model:
     # Published head_dim and num_key_value_heads do not describe what latent attention caches.
     reader.ignore("head_dim", "num_key_value_heads", "qk_head_dim")
     form = _shape(reader)
     if reader.flag("mlp_bias", False):
         raise reader.fail("mlp_bias", "is true; no published checkpoint of this family has it")
+    # Null means full-rank queries (V2-Lite); absent means the family's rank.
+    rank = reader.optional("q_lora_rank")
     latent = Latent(
-        reader.optional("q_lora_rank"),
+        rank if reader.given("q_lora_rank") else query_rank,
         reader.whole("kv_lora_rank"),
         reader.whole("qk_nope_head_dim"),
         reader.whole("qk_rope_head_dim"),
@@ -86,7 +97,7 @@ def _latent_model(
         for key in {*own, True}
     }
     sparse = sparse_layers(reader, form.layers, 0 if family == "deepseek_v2" else 3)
-    parts = _parts(reader, form, sparse, router_bias)
+    parts = _parts(reader, form, sparse, router_bias=router_bias, shared=shared)
     norms = (vector("norms", "other", 2 * form.hidden),)
     layers = [
         Layer(mixers[own[index] if indexed else True], parts[is_sparse], norms)
@@ -111,7 +122,7 @@ def _shape(reader: Reader) -> Shape:
 
 
 def _parts(
-    reader: Reader, form: Shape, sparse: list[bool], router_bias: bool
+    reader: Reader, form: Shape, sparse: list[bool], *, router_bias: bool, shared: int
 ) -> dict[bool, FeedForward]:
     parts = {}
     if False in sparse:
@@ -126,7 +137,7 @@ def _parts(
             reader.whole("moe_intermediate_size"),
             experts,
             active,
-            shared=reader.whole(SHARED, 1, least=0),
+            shared=reader.whole(SHARED, shared, least=0),
             router_bias=router_bias,
         )
     else:

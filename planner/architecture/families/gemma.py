@@ -31,7 +31,7 @@ def gemma3(reader: Reader, name: str) -> Model:
 def _model(
     reader: Reader, name: str, family: str, form: Shape, default: list[bool], *, norm: int
 ) -> Model:
-    window = reader.whole("sliding_window", 4096)
+    window = reader.whole(("sliding_window", "sliding_window_size"), 4096)
     bias = reader.flag("attention_bias", False)
     part = dense(form.hidden, reader.whole("intermediate_size"))
     layers = []

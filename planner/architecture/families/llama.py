@@ -68,7 +68,6 @@ def phi3(reader: Reader, name: str) -> Model:
         form.heads,
         form.kv_heads,
         form.width,
-        bias=reader.flag("attention_bias", False),
         window=window,
         kind="full" if window is None else "window",
     )

@@ -58,6 +58,8 @@ def _mixture(reader: Reader, form: Shape, *, router_bias: bool) -> FeedForward:
         raise reader.fail(
             "shared_intermediate_size", "is not 0; no published checkpoint has a shared expert"
         )
+    # Published beside the keys that are used; neither changes a layer without shared experts.
+    reader.ignore("shared_moe_mode", "mlp_intermediate_size", "block_size")
     experts, active = reader.whole(EXPERTS), reader.whole(PER_TOKEN)
     check_experts(reader, experts, active)
     return mixture(

@@ -122,8 +122,7 @@ def _block(reader: Reader, form: Shape, kind: str) -> tuple[Mixer | None, FeedFo
 
 
 def _mamba(reader: Reader, form: Shape) -> Mixer:
-    if reader.flag("mamba_proj_bias", False) != reader.flag("use_bias", False):
-        raise reader.fail("mamba_proj_bias", "and use_bias disagree")
+    reader.ignore("mamba_proj_bias")
     return mamba2(
         form.hidden,
         reader.whole("mamba_num_heads", 128),

@@ -56,8 +56,8 @@ def qwen3_moe(reader: Reader, name: str) -> Model:
 
 def qwen3_hybrid(reader: Reader, name: str) -> Model:
     """Qwen 3-Next and 3.5: three gated-delta layers to one full, output-gated one."""
-    form = shape(reader, width=256, kv_heads=2)
     family = reader.text("model_type").removesuffix("_text")
+    form = shape(reader, width=256, kv_heads=4 if family == "qwen3_5" else 2)
     bias = reader.flag("attention_bias", False)
     full = grouped_attention(
         form.hidden,
