@@ -1,1 +1,52 @@
-"""Model, search, plan: what to run, and what it costs."""
+"""What should it cost, and what should I run? Scenario in, certified plan out.
+
+>>> import planner
+>>> plan = planner.solve("examples/serve-deepseek-v3-h200.yaml")   # doctest: +SKIP
+>>> plan.cost, plan.layout, plan.why()                             # doctest: +SKIP
+
+Names are loaded when they are first used, so that `planner --help` imports no solver.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planner.answer import solve
+    from planner.errors import Infeasible, InputError, PlannerError, SolverError
+    from planner.plan import Plan
+    from planner.scenario import Scenario, load
+    from planner.sensitivity import sensitivity
+
+__all__ = [
+    "Infeasible",
+    "InputError",
+    "Plan",
+    "PlannerError",
+    "Scenario",
+    "SolverError",
+    "load",
+    "sensitivity",
+    "solve",
+]
+
+_HOMES = {
+    "Infeasible": "planner.errors",
+    "InputError": "planner.errors",
+    "Plan": "planner.plan",
+    "PlannerError": "planner.errors",
+    "Scenario": "planner.scenario",
+    "SolverError": "planner.errors",
+    "load": "planner.scenario",
+    "sensitivity": "planner.sensitivity",
+    "solve": "planner.answer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'planner' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

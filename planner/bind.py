@@ -139,7 +139,7 @@ def _model(task: Task) -> dict[str, float]:
 
 
 def _lecture_model(task: Task) -> dict[str, float]:
-    """The lecture's reading: all weights are read, attention costs no arithmetic, nothing is sent."""
+    """The lecture's reading: all weights are read, attention and network cost nothing."""
     absent = ("R_bnd", "A_bnd", "A_bnd_pf", "a_kv", "a_pf", "h_act", "h_exp", "h_wide", "vocab")
     return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
 

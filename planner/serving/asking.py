@@ -1,4 +1,4 @@
-"""From a scenario to tasks: names looked up, lists unfolded, what is not answered refused by name."""
+"""From a scenario to tasks: names looked up, lists unfolded, the unanswered refused by name."""
 
 from __future__ import annotations
 
@@ -39,6 +39,15 @@ class Asked:
     warnings: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Notes:
+    """What is gathered on the way."""
+
+    today: date
+    data: list[dict[str, str]]
+    warnings: list[str]
+
+
 def ask(scenario: Scenario, today: date | None = None) -> Asked:
     """Everything a serving scenario asks, looked up.
 
@@ -48,9 +57,8 @@ def ask(scenario: Scenario, today: date | None = None) -> Asked:
         For what cannot be looked up, contradicts itself, or is not answered by this version.
     """
     _refuse_unanswered(scenario)
-    data: list[dict[str, str]] = []
-    warnings: list[str] = []
-    model = _model(scenario, data)
+    notes = _Notes(today or date.today(), [], [])
+    model = _model(scenario, notes)
     tasks: list[Task] = []
     for system in scenario.systems():
         if isinstance(system, File):
@@ -58,8 +66,8 @@ def ask(scenario: Scenario, today: date | None = None) -> Asked:
                 f"system: {system.given}: topology files are not read by this version; "
                 "describe the system inline or give a catalogue name"
             )
-        tasks += _tasks(scenario, model, system, today or date.today(), data, warnings)
-    return Asked(tuple(tasks), tuple(data), tuple(dict.fromkeys(warnings)))
+        tasks += _tasks(scenario, model, system, notes)
+    return Asked(tuple(tasks), tuple(notes.data), tuple(dict.fromkeys(notes.warnings)))
 
 
 def _refuse_unanswered(scenario: Scenario) -> None:
@@ -74,24 +82,21 @@ def _refuse_unanswered(scenario: Scenario) -> None:
             "plan the two phases apart with mode: prefill and mode: decode"
         )
     if any(n != 1 for n in scenario.choose.cp or (1,)):
-        raise InputError("choose.cp: context parallelism is not planned by this version; leave it 1")
+        raise InputError(
+            "choose.cp: context parallelism is not planned by this version; leave it 1"
+        )
 
 
 def _tasks(
-    scenario: Scenario,
-    model: Model | ModelDescription,
-    system: System,
-    today: date,
-    data: list[dict[str, str]],
-    warnings: list[str],
+    scenario: Scenario, model: Model | ModelDescription, system: System, notes: _Notes
 ) -> Iterator[Task]:
     choose, lengths = scenario.choose, scenario.workload
     price = scenario.price_of(system)
     profile, borrowed = _profile(scenario, system)
-    warnings += [text for text in (price.warning(today), borrowed) if text]
+    notes.warnings += [text for text in (price.warning(notes.today), borrowed) if text]
     if lengths.input_tokens.cv:
-        warnings.append("the spread of input_tokens is not modelled: the mean is used")
-    data += _sources(system, price.source, price.as_of, profile)
+        notes.warnings.append("the spread of input_tokens is not modelled: the mean is used")
+    notes.data += _sources(system, price.source, price.as_of, profile)
     hardware = _machine(system)
     like = scenario.model if isinstance(scenario.model, ModelDescription) else None
     options = product(
@@ -133,18 +138,18 @@ def _tasks(
         )
 
 
-def _model(scenario: Scenario, data: list[dict[str, str]]) -> Model | ModelDescription:
+def _model(scenario: Scenario, notes: _Notes) -> Model | ModelDescription:
     asked = scenario.model
     if isinstance(asked, ModelDescription) and asked.like is None:
-        data.append({"what": "model", "source": "described in the scenario", "as_of": ""})
+        notes.data.append({"what": "model", "source": "described in the scenario", "as_of": ""})
         return asked
     name = asked.like if isinstance(asked, ModelDescription) else asked
     if isinstance(name, File):
-        data.append({"what": f"model {name.given}", "source": name.given, "as_of": ""})
+        notes.data.append({"what": f"model {name.given}", "source": name.given, "as_of": ""})
         return read_config(name.path)
 
     record = models.record(name)
-    data.append({"what": f"model {name}", "source": record.source, "as_of": record.as_of})
+    notes.data.append({"what": f"model {name}", "source": record.source, "as_of": record.as_of})
     return models.load(name)
 
 
@@ -160,9 +165,7 @@ def _machine(system: System) -> Machine:
     """The network of a system; what the user varied in the system is varied in it."""
     if system.topology is None:
         domain = system.chips_per_domain or 1
-        return Machine.from_figures(
-            system.name, domain, system.scale_up or 1e15, system.scale_out
-        )
+        return Machine.from_figures(system.name, domain, system.scale_up or 1e15, system.scale_out)
     varied = {
         key: getattr(system, key)
         for key in ("scale_up", "scale_out", "chips_per_domain")
@@ -232,5 +235,3 @@ def _speculation(scenario: Scenario) -> dict[str, float]:
     m, a = 1 + asked.drafts, asked.acceptance
     emitted = float(m) if a == 1 else (1 - a**m) / (1 - a)
     return {"positions_per_step": float(m), "tokens_per_step": emitted}
-
-

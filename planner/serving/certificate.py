@@ -56,15 +56,17 @@ class _Box:
     tried: bool = field(default=False, compare=False)
 
 
-def relaxation(step: Step, found: Found) -> Relaxation:
+def relaxation(step: Step, found: Found, incumbent: float) -> Relaxation:
     """A bound that no layout of `step` beats at any batch, in the unit of the objective.
 
-    Layouts that keep no promise at any batch were decided exactly and are left out.
+    Layouts that keep no promise at any batch were decided exactly and are left out. The bound is
+    sought up to `incumbent`, the best objective known.
     """
-    incumbent = float(found.score[0])
     order, heap, solves = itertools.count(), [], 0
     for rows in _groups(step, np.flatnonzero(found.largest >= 1)):
         heap.append(_Box(0.0, next(order), rows, 1.0, _most_sequences(step, found, rows)))
+    if not heap:
+        return Relaxation(incumbent, 0)
     while heap[0].bound < incumbent * (1 - CLOSE) and solves < SOLVES:
         weakest = heapq.heappop(heap)
         for part in _halves(step, weakest) if weakest.tried else [weakest]:
@@ -75,9 +77,7 @@ def relaxation(step: Step, found: Found) -> Relaxation:
             solves += 1
             if bound is not None:
                 kept = max(bound, weakest.bound)
-                heapq.heappush(
-                    heap, _Box(kept, next(order), part.rows, part.low, high, tried=True)
-                )
+                heapq.heappush(heap, _Box(kept, next(order), part.rows, part.low, high, tried=True))
         if not heap:
             return Relaxation(incumbent, solves)
     return Relaxation(min(heap[0].bound, incumbent), solves)
@@ -146,19 +146,21 @@ def _shared(step: Step, rows: np.ndarray) -> dict[str, float]:
     group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
     group |= {k: float(values[k][rows].min()) for k in LEAST}
     group |= {k: float(values[k][rows].max()) for k in LARGEST}
-    return group | IDEAL | {
-        "tp": float(layouts.tp[rows[0]]),
-        "least_dp": float(layouts.dp_attention[rows].min()),
-        "most_dp": float(layouts.dp_attention[rows].max()),
-        "least_pp": float(layouts.pp[rows].min()),
-        "most_pp": float(layouts.pp[rows].max()),
-        "most_chips": float(layouts.replica_chips[rows].max()),
-    }
+    return (
+        group
+        | IDEAL
+        | {
+            "tp": float(layouts.tp[rows[0]]),
+            "least_dp": float(layouts.dp_attention[rows].min()),
+            "most_dp": float(layouts.dp_attention[rows].max()),
+            "least_pp": float(layouts.pp[rows].min()),
+            "most_pp": float(layouts.pp[rows].max()),
+            "most_chips": float(layouts.replica_chips[rows].max()),
+        }
+    )
 
 
-def _solve(
-    step: Step, rows: np.ndarray, low: float, high: float, known: float
-) -> float | None:
+def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) -> float | None:
     """The bound of some layouts on one interval, None if nothing there keeps the promises.
 
     Where the solver does not reach its accuracy, what is `known` of the whole stays the bound of
@@ -201,9 +203,7 @@ def _factor(step: Step) -> float:
     per_request = 1.0
     if task.batches is not None:
         per_request = float(step.layouts.chips.min()) / min(task.batches)
-        per_request = min(
-            float(paid) / min(task.batches) for paid in np.unique(step.layouts.chips)
-        )
+        per_request = min(float(paid) / min(task.batches) for paid in np.unique(step.layouts.chips))
     if task.objective == "throughput":
         return per_request / float(step.layouts.chips.max())
     if task.objective == "energy":

@@ -1,4 +1,4 @@
-"""Rates of every group size a layout may ask for, looked up once, so that no search waits for one."""
+"""Rates of every group size a layout may ask for, looked up once before the search."""
 
 from __future__ import annotations
 

@@ -62,9 +62,21 @@ CHORDS = {name: _parameter(name) for name in ("c_cov", "s_cov", "c_others", "s_o
 LIMITS = {
     name: _parameter(name)
     for name in (
-        "lo", "hi", "least_dp", "most_dp", "least_pp", "most_pp", "most_chips", "ttft", "tpot", "latency",
-        "unsaved", "batch", "paid", "factor",
-    )  # fmt: skip
+        "lo",
+        "hi",
+        "least_dp",
+        "most_dp",
+        "least_pp",
+        "most_pp",
+        "most_chips",
+        "ttft",
+        "tpot",
+        "latency",
+        "unsaved",
+        "batch",
+        "paid",
+        "factor",
+    )
 }
 CEILED = {b_rank, b_stage, b_mem}
 
@@ -166,5 +178,3 @@ def _promise(P: Problem, bound: bool, promises: frozenset[str]) -> None:
         P.subject(name, sp.Le(quantities[name], LIMITS[name]), promise=True)
     if not bound:
         P.subject("prefill keeps up", sp.Le(phi_mixed, 1))
-
-

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.serving.step import Step
+from planner.serving.task import PROMISES
 
 if TYPE_CHECKING:
     from planner.serving.layouts import Layouts
     from planner.serving.task import Task
 
-__all__ = ["LARGEST_BATCH", "Found", "feasible", "search", "shortfalls"]
+__all__ = ["LARGEST_BATCH", "Found", "feasible", "search", "shortfalls", "shortfalls_at"]
 
 LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
 SAME_PRICE = 1e-9  # prices closer than this are one price: the faster plan is taken
@@ -31,8 +32,8 @@ class Found:
     """What a search decided: candidates, best first, and over how many points.
 
     `largest` is the largest feasible batch per replica of every layout, shape (n_layouts,), 0
-    where none is. `rows` index the layouts, `batch` holds sequences per replica, `fill` the share of slots in
-    use, `score` the objective; all of shape (n_candidates,).
+    where none is. `rows` index the layouts, `batch` holds sequences per replica, `fill` the share
+    of slots in use, `score` the objective; all of shape (n_candidates,).
     """
 
     largest: np.ndarray
@@ -104,6 +105,15 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
     return sorted(((n, f) for n, f in missed if f > 1), key=lambda pair: -pair[1])
 
 
+def shortfalls_at(task: Task, values: dict[str, float]) -> list[dict[str, object]]:
+    """The promises that one evaluated plan breaks, each with its factor."""
+    return [
+        {"promise": PROMISES[name], "short_by": values[name] / limit}
+        for name, limit in task.limits.items()
+        if values[name] > limit
+    ]
+
+
 def _largest_feasible(step: Step) -> tuple[np.ndarray, int]:
     """Largest whole batch of each layout that keeps every promise (0 if none), by bisection."""
     low = np.zeros(len(step.layouts))
@@ -163,4 +173,3 @@ def _ranked(task: Task, layouts: Layouts, values: dict[str, np.ndarray]) -> np.n
             coarse,
         )
     )
-

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PROMISES", "Task"]
 
+WEIGHT_ONLY = frozenset({"int8", "int4"})
 BITS = MappingProxyType(
     {
         "fp32": 32,

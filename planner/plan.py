@@ -1,0 +1,101 @@
+"""A plan: what to run, what it costs, why, and how good it is at most.
+
+`Plan` is the answer in the words of the interface; it holds the document that `--json` prints and
+gives the parts names. It decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The answer to one scenario; frozen.
+
+    `document` is the whole answer in base units (s, byte, USD, token), exactly what `--json`
+    prints; `elasticities` maps given quantities to d ln objective / d ln quantity at the chosen
+    layout with a real batch.
+    """
+
+    document: Mapping[str, Any]
+    elasticities: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def problem(self) -> str:
+        """Which question was asked."""
+        return str(self.document["problem"])
+
+    @property
+    def status(self) -> str:
+        """`optimal`, or `infeasible` when nothing keeps the promises."""
+        return str(self.document["status"])
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        """The chosen plan; empty when there is none."""
+        return MappingProxyType(self.document["plan"] or {})
+
+    @property
+    def cost(self) -> float | None:
+        """USD per million tokens, input and output together."""
+        return self.chosen.get("usd_per_mtok")
+
+    @property
+    def layout(self) -> Mapping[str, int]:
+        """tp, pp, cp, dp_attention, ep, tp_expert and replicas."""
+        return MappingProxyType(self.chosen.get("layout", {}))
+
+    @property
+    def batch(self) -> int | None:
+        """Sequences in flight over all replicas."""
+        return self.chosen.get("batch")
+
+    @property
+    def bound(self) -> Mapping[str, Any]:
+        """The pure roofline of the same plan, which no implementation beats."""
+        return MappingProxyType(self.document["bound"] or {})
+
+    @property
+    def certificate(self) -> Mapping[str, Any]:
+        """How many layouts and points were considered, and the gap to the relaxation."""
+        return MappingProxyType(self.document["certificate"])
+
+    @property
+    def binding(self) -> tuple[Mapping[str, Any], ...]:
+        """Promises and limits that bind, with their elasticities."""
+        return tuple(self.document["binding"])
+
+    @property
+    def infeasible(self) -> tuple[Mapping[str, Any], ...]:
+        """Promises that fall short and by which factor; empty when the plan is optimal."""
+        return tuple(self.document["infeasible"] or ())
+
+    def why(self) -> str:
+        """What binds, what each quantity is worth, and the closed form, as text."""
+        from planner.report.text import why
+
+        return why(self)
+
+    def __str__(self) -> str:
+        from planner.report.text import answer
+
+        return answer(self)
+
+    def __repr__(self) -> str:
+        if not self.chosen:
+            short = ", ".join(f"{s['promise']} {s['short_by']:.3g}x" for s in self.infeasible)
+            return f"<Plan {self.problem}: infeasible, short by {short}>"
+        sizes = " ".join(f"{k}={v}" for k, v in self.layout.items() if v != 1)
+        return f"<Plan {self.problem}: {sizes} batch={self.batch}, ${self.cost:.4g}/Mtok>"
+
+    def _repr_html_(self) -> str:
+        from planner.report.html import answer
+
+        return answer(self)

@@ -1,0 +1,70 @@
+"""The user's own layout, evaluated beside the chosen one, promises broken or not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planner.errors import InputError
+from planner.scenario import Current, Scenario
+from planner.serving.candidate import evaluate
+from planner.serving.layouts import Layouts
+from planner.serving.search import shortfalls_at
+from planner.serving.task import Task
+
+__all__ = ["current"]
+
+
+def current(scenario: Scenario, tasks: Sequence[Task]) -> dict[str, Any] | None:
+    """The plan document of `current:`, with the promises it breaks; None if none was given.
+
+    Raises
+    ------
+    InputError
+        If the layout cannot be that of this model on these chips.
+    """
+    mine = scenario.current
+    if mine is None:
+        return None
+    task = tasks[0]
+    layouts = _layouts(mine, task)
+    replicas = int(layouts.replicas[0])
+    total = mine.batch or (scenario.workload.concurrency or 0)
+    if not total:
+        raise InputError("current.batch: say how many sequences are in flight over all replicas")
+    batch = math.ceil(total / replicas)
+    candidate = evaluate(task, layouts, batch, total / (batch * replicas))
+    broken = shortfalls_at(task, candidate.chosen_by)
+    return {**candidate.plan(), "bound": candidate.floor(), "breaks": broken}
+
+
+def _layouts(mine: Current, task: Task) -> Layouts:
+    sizes, stage = task.sizes, mine.tp * mine.dp_attention * mine.cp
+    if sizes.n_q_heads % mine.tp:
+        raise InputError(
+            f"current.tp: {mine.tp} does not divide the {sizes.n_q_heads} attention heads of "
+            f"{sizes.name}"
+        )
+    if not sizes.n_experts and (mine.ep or 1) * mine.dp_attention > 1:
+        raise InputError(
+            f"current: {sizes.name} has no experts, so ep and dp_attention are 1; "
+            "copies of a dense model are replicas"
+        )
+    if mine.pp > sizes.n_layers:
+        raise InputError(f"current.pp: {sizes.name} has {sizes.n_layers} layers only")
+    ep, xtp = _experts(mine, stage) if sizes.n_experts else (1, 1)
+    chips = max(task.chips)
+    most = chips // (stage * mine.pp)
+    row = (mine.tp, mine.pp, mine.cp, mine.dp_attention, ep, xtp, mine.replicas or most, chips)
+    return Layouts(*(np.array([value]) for value in row))
+
+
+def _experts(mine: Current, stage: int) -> tuple[int, int]:
+    """How experts are spread where one of the two numbers, or none, was given."""
+    ep = mine.ep or (stage // mine.tp_expert if mine.tp_expert else mine.dp_attention)
+    if stage % ep:
+        raise InputError(f"current.ep: {ep} does not divide tp * dp_attention = {stage}")
+    return ep, stage // ep

@@ -1,0 +1,76 @@
+"""Why a plan is what it is, in the words of the scenario: what binds, what a percent is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from planner.problem import Solution
+from planner.serving.programs import LIMITS
+
+__all__ = ["EXPRESSIONS", "NAMES", "binding", "worth"]
+
+# Constraints of the programs as a person would say them.
+NAMES = MappingProxyType(
+    {
+        "memory": "kv and weights fit",
+        "ttft": "ttft is kept",
+        "tpot": "tpot is kept",
+        "latency": "e2e is kept",
+        "prefill keeps up": "prefill keeps up with decode",
+    }
+)
+EXPRESSIONS = MappingProxyType(
+    {
+        "memory": "M_weights + M_kv + M_act + M_reserve <= M_cap",
+        "ttft": "T_ttft <= ttft",
+        "tpot": "(T_dec + T_share)/g <= tpot",
+        "e2e": "T_ttft + L_dec*T_tpot <= e2e",
+        "prefill keeps up": "phi_mixed <= 1",
+    }
+)
+# One quantity of the scenario is several symbols: all move together by the same percent.
+QUANTITIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "price": ("p_chip",),
+        "system.memory_bandwidth": ("W_chip",),
+        "system.memory": ("M_cap",),
+        "system.flops": ("F_attn", "F_ffn", "F_routed", "F_head", "F_sdpa"),
+        "system.network": ("r_ar", "r_a2a", "r_hop"),
+        "model.weight_bytes": ("S_fixed", "S_routed", "M_fixed", "M_routed"),
+        "model.active_params": ("N_attn", "N_ffn", "N_exp", "N_head"),
+        "model.kv_bytes_per_token": ("b_kv", "b_store", "R_bnd", "R_bnd_mem", "R_state"),
+        "engine.efficiency": ("e_w", "e_kv", "e_c", "e_pf", "e_ar", "e_a2a"),
+        "engine.overhead": (
+            "t_layer", "t_moe", "t_ar", "t_a2a", "t_hop", "t_seq", "t_step", "t_pf_chunk",
+            "t_request",
+        ),
+    }
+)  # fmt: skip
+PROMISED = MappingProxyType({"ttft": "ttft", "tpot": "tpot", "latency": "e2e"})
+
+
+def binding(solution: Solution) -> list[dict[str, Any]]:
+    """Promises and limits that bind, most costly first.
+
+    `elasticity` is d ln objective / d ln limit: -0.13 means that one percent more of it saves
+    0.13 percent.
+    """
+    return [
+        {"name": NAMES.get(name, name), "elasticity": -multiplier}
+        for name, multiplier in solution.binding
+        if name in NAMES
+    ]
+
+
+def worth(solution: Solution) -> dict[str, float]:
+    """d ln objective / d ln quantity of what a scenario gives, by its path; zeros left out."""
+    slopes = {symbol.name: slope for symbol, slope in solution.elasticities().items()}
+    found = {
+        quantity: sum(slopes.get(name, 0.0) for name in names)
+        for quantity, names in QUANTITIES.items()
+    }
+    for name, promise in PROMISED.items():
+        found[f"promises.{promise}"] = slopes.get(LIMITS[name].name, 0.0)
+    return {name: value for name, value in found.items() if abs(value) > 5e-7}
