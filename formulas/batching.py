@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import oo
+from sympy import Piecewise, oo
 
 from formulas.derivation import Derivation
 from formulas.equation import Equation
@@ -43,6 +43,7 @@ __all__ = [
     "cliff_readings",
     "cost_floor",
     "critical_batch",
+    "critical_batch_anywhere",
     "critical_batch_attention",
     "critical_batch_with_kv",
     "never_context",
@@ -130,6 +131,18 @@ critical_batch_attention = (
         why="in terms of the critical batch and the two contexts",
         where=(short_context_batch, balance_context, attention_context),
     )
+)
+
+critical_batch_anywhere = Equation(
+    "batch at which the two roofs meet, or infinity where none does",
+    B_crit,
+    Piecewise(
+        (critical_batch_attention.rhs, 1 + L_ctx / L_a > L_ctx / (m_pos * L_star)),
+        (oo, True),
+    ),
+    source=derived,
+    tags=("C13", "result 1"),
+    where=(short_context_batch, balance_context, attention_context),
 )
 
 never_context = (

@@ -112,7 +112,7 @@ class Derivation:
         back = {x: claim}
         identity = Identity(put(last.lhs, back), put(last.rhs, back))
         self._compare(identity, f"{x.name} = {text(claim)} does not satisfy\n    {last}")
-        why = why or f"solve for {x.name}"
+        why = why or f"for {x.name}"
         return self._then(Step("solve", named or x, claim, why, identity, solved=x))
 
     def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:

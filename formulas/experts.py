@@ -107,7 +107,7 @@ full_coverage = (
 sparse_latency_floor = (
     Derivation(
         "least time of one step of a sparse model",
-        source=lecture_player.at("latency floor from weight reads"),
+        source=lecture_player.at("ideas, latency floor"),
         tags=("C4", "result 9"),
         assumes=("one position: only the experts it picks are read",),
     )

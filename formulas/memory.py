@@ -88,7 +88,7 @@ pipeline_memory = (
 longest_context = (
     Derivation(
         "longest context that fits",
-        source=lecture_equations.at("section on the context length"),
+        source=lecture_equations.at("section on the KV cache"),
         tags=("C47",),
     )
     .begin(M, memory_used.rhs, why="weights and caches fill the memory")

@@ -62,7 +62,7 @@ compute_time_attention = Equation(
     "arithmetic of one step, with attention",
     T_comp,
     B * m_pos * (N_active * c_fwd + L_ctx * a_kv) / F,
-    source=pope_2022.at("section 2, compute costs"),
+    source=pope_2022.at("section 2"),
     tags=("C2",),
 )
 
@@ -136,7 +136,7 @@ latency_floor = Equation(
     T_floor,
     N_total * b_w / W,
     assumes=("every weight is read, as a dense model must and a sparse one at large batch does",),
-    source=lecture_player.at("latency floor from weight reads"),
+    source=lecture_player.at("ideas, latency floor"),
     tags=("C4",),
 )
 

@@ -128,7 +128,7 @@ besiroglu_2024 = Source(
 )  # fmt: skip
 sardana_2024 = Source(
     "sardana_2024", "Sardana et al.",
-    "Beyond Chinchilla-Optimal: Accounting for Inference in Language Model Scaling Laws", 2023,
+    "Beyond Chinchilla-Optimal: Accounting for Inference in Language Model Scaling Laws", 2024,
     "https://arxiv.org/abs/2401.00448",
 )  # fmt: skip
 

@@ -4,24 +4,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import sympy as sp
 
 from formulas.batching import (
     batch_penalty,
     cliff_context,
     cliff_readings,
     critical_batch,
+    critical_batch_anywhere,
     critical_batch_attention,
     critical_batch_with_kv,
     never_context,
-)
-from formulas.evaluate import kernel, unfolded
-from formulas.experts import (
-    active_parameters,
-    expert_coverage,
-    least_coverage,
-    sparse_latency_floor,
-    touched_parameters,
 )
 from formulas.kvcache import (
     cache_bytes_from_cliff,
@@ -52,7 +44,6 @@ from formulas.roofline import (
     time_per_sequence,
     weight_time,
 )
-from formulas.symbols import B, coverage
 
 # The lecture's machine: 300 multiply-accumulates (600 FLOP) per byte, one byte per weight, 20 ms.
 BOARD = {"F": 600 * 1e12, "W": 1e12, "b_w": 1, "c_fwd": 2, "m_pos": 1}
@@ -118,6 +109,14 @@ def test_attention_arithmetic_can_make_every_context_arithmetic_bound():
     assert of(critical_batch_attention, light, L_ctx=edge * 0.999) > 1e6
     assert of(never_context, heavy) < 0
     assert 0 < of(critical_batch_attention, heavy, L_ctx=1e7) < 2400
+
+
+def test_without_a_critical_batch_it_is_infinite():
+    """Result 1: the number a planner compares with, on both sides of the edge."""
+    case = SPARSE | {"b_kv": 35136, "a_kv": 0}
+    edge = of(cliff_by_arithmetic, case)
+    found = of(critical_batch_anywhere, case, L_ctx=np.array([0, 0.5, 1.001, 50]) * edge)
+    assert found == pytest.approx([2400, 4800, np.inf, np.inf])
 
 
 def test_several_positions_per_sequence_divide_the_critical_batch():
@@ -255,42 +254,3 @@ def test_cost_per_token():
     per_million = f(20e-3, n_chips=8, p_chip=2 / 3600, B=64, g=1) * 1e6
     assert per_million == pytest.approx(1.389, abs=1e-3)
     assert f(20e-3, n_chips=8, p_chip=2 / 3600, B=64, g=2) * 2e6 == pytest.approx(per_million)
-
-
-def test_coverage_against_drawing_experts():
-    """Result 9: 8 of 64 experts for 12 positions, drawn 4000 times."""
-    rng = np.random.default_rng(3)
-    draws = rng.random((4000, 12, 64)).argsort(axis=2)[:, :, :8]
-    touched = np.zeros((4000, 64), dtype=bool)
-    np.put_along_axis(touched, draws.reshape(4000, -1), True, axis=1)
-    found = of(expert_coverage, {"k_experts": 8, "n_experts": 64, "B": 12, "m_pos": 1})
-    assert found == pytest.approx(touched.mean(), abs=5e-3)
-
-
-def test_uniform_routing_reads_the_most():
-    """Result 9: any skewed choice of single experts reads fewer, and never less than k/E."""
-    rng = np.random.default_rng(4)
-    uniform = of(expert_coverage, {"k_experts": 1, "n_experts": 32, "B": 40, "m_pos": 1})
-    for sharpness in (0.5, 1.0, 2.0):
-        shares = rng.dirichlet(np.full(32, 1 / sharpness))
-        skewed = np.mean(1 - (1 - shares) ** 40)
-        assert skewed < uniform
-        assert skewed >= of(least_coverage, {"k_experts": 1, "n_experts": 32})
-
-
-def test_one_position_reads_the_active_parameters():
-    """C4 at batch one of a sparse model: k of E experts and the dense part."""
-    case = {"N_dense": 20e9, "N_routed": 650e9, "k_experts": 8, "n_experts": 256}
-    one = of(touched_parameters, case, B=1, m_pos=1)
-    assert one == pytest.approx(of(active_parameters, case))
-    assert of(sparse_latency_floor, case, b_w=1, W=1e12) == pytest.approx(one / 1e12)
-    assert of(touched_parameters, case, B=1e6, m_pos=1) == pytest.approx(670e9)
-
-
-def test_with_coverage_the_weight_term_depends_on_the_batch():
-    """Result 3, where it changes: below full coverage the fixed part is not fixed."""
-    whole = unfolded(touched_parameters.rhs, (expert_coverage,))
-    assert sp.diff(whole, B) != 0
-    run = kernel([touched_parameters], [coverage])
-    shares = run(B=np.array([1, 10, 100]), m_pos=1, k_experts=8, n_experts=256)["coverage"]
-    assert (np.diff(shares) > 0).all()

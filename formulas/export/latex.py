@@ -90,7 +90,7 @@ def _table(rows: tuple[Row, ...]) -> str:
     return "\n".join(
         [
             r"\section*{Symbols}",
-            r"\begin{longtable}{lll}",
+            r"\begin{longtable}{llp{90mm}}",
             r"symbol & unit & meaning \\ \hline",
             *lines,
             r"\end{longtable}",
