@@ -17,7 +17,7 @@ from planner.errors import CatalogueError
 
 __all__ = ["MATH", "Chip", "chip", "chip_names", "chips"]
 
-FILES = ("chips_nvidia.toml", "chips_others.toml")
+FILES = ("chips_nvidia.toml", "chips_workstation.toml", "chips_others.toml")
 DIMENSION = {
     "memory": "size",
     "memory_reported": "size",
