@@ -60,7 +60,11 @@ def layout_values(task: Task, layouts: Layouts, rates: Network) -> dict[str, np.
         "xtp": xtp * 1.0,
         "n_rep": layouts.replicas * 1.0,
         "n_chips": layouts.chips * 1.0,
-        **(_ideal_sharding(layouts) if task.lecture else _real_sharding(sizes, layouts)),
+        **(
+            _ideal_sharding(layouts)
+            if task.lecture or task.ideal
+            else _real_sharding(sizes, layouts)
+        ),
         "k_copies": _copies(sizes, ep) * xtp,
         "c_imb": _imbalance(task, ep),
         "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0.0),

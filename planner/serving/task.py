@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -55,7 +55,8 @@ class Task:
 
     Lengths in token, times in s, `price` in USD/(chip*s), `power` in W per chip, PUE included.
     `batches` are totals over all replicas; None leaves the batch to the search. `promises` holds
-    ttft [s], tpot [s/token] and e2e [s], those that were made.
+    ttft [s], tpot [s/token] and e2e [s], those that were made. `ideal` splits KV heads and experts
+    evenly over any number of chips, as no engine does, for bounds of rows whose layout is unknown.
     """
 
     sizes: Sizes
@@ -63,7 +64,7 @@ class Task:
     machine: Machine
     price: float
     profile: Profile
-    chips: tuple[int, ...]
+    chips: Sequence[int]
     limits_of: Mapping[str, tuple[int, ...]]
     input_tokens: float
     output_tokens: float
@@ -81,6 +82,7 @@ class Task:
     tokens_per_step: float = 1.0
     positions_per_step: float = 1.0
     power: float | None = None
+    ideal: bool = False
 
     @property
     def limits(self) -> dict[str, float]:
