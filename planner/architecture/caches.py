@@ -20,7 +20,8 @@ class CacheKind:
     `elements_per_token` and `bytes_per_token` [byte/token] are sums over its `layers`, with
     compression counted in; `limit` bounds the tokens one query attends to (None: all of them);
     `grows` says whether what lies beyond the limit stays in memory. The FLOP are those of one
-    query and one cached token that is within the limit: `flop_per_cached_token` in decode,
+    query and one cached token that is within the limit (a chunked layer is counted at its full
+    chunk, the most it reads): `flop_per_cached_token` in decode,
     `flop_per_pair_prefill` in prefill [flop]. `heads` is over how many heads it can be sharded.
     """
 

@@ -1,8 +1,8 @@
 """Models by published name: shapes kept as trimmed configurations, each with source and date.
 
 One file per name in the folder `models`. An entry either holds the structural keys of a published
-configuration or is `like` another one with some keys changed. Published totals are kept beside
-them for comparison; what is counted never depends on them.
+configuration (the language model's, laid flat) or is `like` another one with some keys changed.
+Published totals are kept beside them for comparison; what is counted never depends on them.
 """
 
 from __future__ import annotations
