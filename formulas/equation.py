@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import sympy as sp
 
+from formulas.branches import branches_of, inherited_branches, named_branches, top_extreme
 from formulas.evaluate import Kernel, collect, kernel, ordered, unfolded
-from formulas.expressions import branches_of, tex, text
+from formulas.expressions import tex, text
 from formulas.sources import Citation, derived
 from formulas.symbols import SymbolError, describe, did_you_mean, unit_of_symbol
 from formulas.units import UnitError, unit_of
@@ -58,7 +59,7 @@ class Equation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rhs", sp.sympify(self.rhs))
-        object.__setattr__(self, "branches", self._named_branches())
+        object.__setattr__(self, "branches", self._checked_branches())
         self.check()
 
     # -- what it says ---------------------------------------------------------------------------
@@ -174,25 +175,26 @@ class Equation:
         return Function(self._kernel({self.symbol.name: self.rhs}, names), tuple(names))
 
     def bottleneck(self, **values: float) -> str:
-        """Name of the largest branch of the Max at the top, at one point."""
+        """Name of the branch of the Max (or Min) at the top that decides, at one point."""
         which, names = self.bottlenecks(**values)
         if which.ndim:
             raise ValueError("one point has one bottleneck; for arrays use bottlenecks()")
         return names[int(which)]
 
     def bottlenecks(self, **values: object) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Index of the largest branch at every point, and the names that the indices mean.
+        """Index of the branch that decides at every point, and the names that the indices mean.
 
         Raises
         ------
         ValueError
             If the equation has no Max at the top.
         """
-        branches = self.branches or self.expanded.branches
-        if not branches:
+        whole = self if self.branches else self.expanded
+        if not whole.branches:
             raise ValueError(f"{self.name} has no branches")
-        found = self._kernel(dict(branches), [])(**values)
-        return np.argmax(np.stack(list(found.values())), axis=0), tuple(branches)
+        found = np.stack(list(whole._kernel(dict(whole.branches), [])(**values).values()))
+        pick = np.argmin if isinstance(top_extreme(whole.rhs), sp.Min) else np.argmax
+        return pick(found, axis=0), tuple(whole.branches)
 
     def _kernel(self, outputs: dict[str, sp.Expr], given: list[str]) -> Kernel:
         """The outputs with the `where` equations, save those whose symbol is given."""
@@ -208,28 +210,12 @@ class Equation:
             raise SymbolError(f"{describe(name)} does not occur in {self.name}{hint}")
         return known[name]
 
-    def _named_branches(self) -> Mapping[str, sp.Expr] | None:
-        try:
-            parts = branches_of(self.rhs)
-        except ValueError:
-            parts = ()
-        if self.branches is not None:
-            if set(self.branches.values()) != set(parts):
-                raise ValueError(f"{self.name}: the named branches are not those of {self.rhs}")
-            return dict(self.branches)
-        if len(parts) < 2:
-            return None
-        tops = set(self._tops())
-        named = {}
-        for part in parts:
-            alone = [x for x in sp.Mul.make_args(part) if x in tops]
-            named[alone[0].name if len(alone) == 1 else text(part)] = part
-        return named
-
-    def _tops(self) -> tuple[sp.Symbol, ...]:
-        """Symbols that are a whole branch of the Max."""
-        extreme = next(iter(_extremes(self.rhs)))
-        return tuple(part for part in extreme.args if part.is_Symbol)
+    def _checked_branches(self) -> Mapping[str, sp.Expr] | None:
+        if self.branches is None:
+            return named_branches(self.rhs) or None
+        if set(self.branches.values()) != set(branches_of(self.rhs)):
+            raise ValueError(f"{self.name}: the named branches are not those of {self.rhs}")
+        return dict(self.branches)
 
 
 @dataclass(frozen=True)
@@ -285,15 +271,7 @@ def _inherited(rhs: sp.Expr, equations: tuple[Equation, ...]) -> dict[str, sp.Ex
         pending += equation.where
         inner = (*equations, *equation.where)
         names |= {unfolded(e, inner): n for n, e in (equation.branches or {}).items()}
-    extremes = [x for x in sp.Mul.make_args(rhs) if x in _extremes(rhs)]
-    if len(extremes) != 1 or not set(extremes[0].args) <= set(names):
-        return {}
-    outer = rhs / extremes[0]
-    return {names[part]: outer * part for part in extremes[0].args}
-
-
-def _extremes(expression: sp.Expr) -> set[sp.Expr]:
-    return expression.atoms(sp.Max, sp.Min)
+    return inherited_branches(rhs, names)
 
 
 def _elasticity(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:

@@ -13,7 +13,7 @@ from sympy.printing.str import StrPrinter
 
 from formulas.symbols import latex_names
 
-__all__ = ["branches_of", "complement_power", "maximum", "minimum", "put", "tex", "text"]
+__all__ = ["complement_power", "maximum", "minimum", "put", "tex", "text"]
 
 
 def maximum(*branches: sp.Expr) -> sp.Expr:
@@ -38,28 +38,6 @@ def put(expression: sp.Basic, values: Mapping[sp.Basic, sp.Basic]) -> sp.Basic:
     if isinstance(expression, sp.Max | sp.Min):
         return type(expression)(*parts, evaluate=False)
     return expression.func(*parts)
-
-
-def branches_of(expression: sp.Expr) -> tuple[sp.Expr, ...]:
-    """The branches of a Max at the top, or of a positive product with one Max in it.
-
-    An expression without Max is its own only branch.
-
-    Raises
-    ------
-    ValueError
-        If a Max or Min sits deeper, where it has no branches of the whole.
-    """
-    if not expression.has(sp.Max, sp.Min):
-        return (expression,)
-    if isinstance(expression, sp.Max | sp.Min):
-        return tuple(expression.args)
-    if isinstance(expression, sp.Mul):
-        inner = [f for f in expression.args if f.has(sp.Max, sp.Min)]
-        outer = [f for f in expression.args if not f.has(sp.Max, sp.Min)]
-        if len(inner) == 1 and isinstance(inner[0], sp.Max | sp.Min) and sp.Mul(*outer).is_positive:
-            return tuple(sp.Mul(*outer, branch) for branch in inner[0].args)
-    raise ValueError(f"{text(expression)} has no branches of its own: a Max sits deeper in it")
 
 
 def complement_power(expression: sp.Add) -> tuple[sp.Expr, sp.Expr, sp.Expr, sp.Expr] | None:

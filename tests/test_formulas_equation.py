@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 from formulas.equation import Equation, slug
-from formulas.expressions import maximum
+from formulas.expressions import maximum, minimum
 from formulas.prices import token_cost
 from formulas.roofline import memory_time, step_time, time_per_sequence, weight_time
 from formulas.sources import lecture_notes
@@ -131,6 +131,15 @@ def test_a_product_with_a_max_keeps_the_names_of_its_branches():
     more = {"g": 1, "n_chips": 8, "p_chip": 1}
     assert token_cost.bottleneck(B=1, L_ctx=0, **CASE, **more) == "T_mem"
     assert token_cost.bottleneck(B=1e5, L_ctx=0, **CASE, **more) == "T_comp"
+
+
+def test_the_smallest_branch_of_a_min_decides():
+    """And a Max inside a sum has no branches of the whole."""
+    least = Equation("shorter", T_step, minimum(T_comp, 2 * T_mem))
+    assert set(least.branches) == {"T_comp", "2*T_mem"}
+    assert least.bottleneck(T_comp=1, T_mem=1) == "T_comp"
+    assert least.bottleneck(T_comp=3, T_mem=1) == "2*T_mem"
+    assert Equation("sum", T_step, T_w + maximum(T_comp, T_mem)).branches is None
 
 
 def test_branches_keep_the_names_they_were_given():
