@@ -202,7 +202,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=None if arguments is None else list(arguments), standalone_mode=True)
     except PlannerError as error:
-        _leave(f"planner: {error}", error.exit_status)
+        # A mistake with a place begins with its file, as editors expect.
+        placed = isinstance(error, InputError) and error.mistakes
+        _leave(str(error) if placed else f"planner: {error}", error.exit_status)
     except BrokenPipeError:
         # Whoever read the answer has seen enough. Nothing more may be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

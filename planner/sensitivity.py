@@ -1,4 +1,4 @@
-"""Elasticities of a plan: what one percent of each given quantity is worth, without solving again."""
+"""Elasticities of a plan: what one percent of each given quantity is worth."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from planner.architecture.caches import CacheKind
 from planner.architecture.counts import Sizes
@@ -10,17 +10,30 @@ from planner.architecture.dtypes import dtype
 from planner.architecture.layers import GROUPS
 from planner.errors import ModelError
 
-if TYPE_CHECKING:
-    from planner.scenario.references import ModelDescription
-
 __all__ = ["abstract_sizes"]
 
 # With nothing said of heads, attention divides over any number of chips up to this.
 HEADS = 5040  # 2^4 * 3^2 * 5 * 7: divisible by every small group size
 
 
+class Description(Protocol):
+    """What is known of such a model; params, byte/param, byte/token, flop/token, byte."""
+
+    total_params: float | None
+    active_params: float | None
+    weights: str | None
+    kv: str | None
+    activations: str | None
+    bytes_per_weight: float | None
+    kv_bytes_per_token: float | None
+    attention_flops_per_cached_token: float | None
+    state_bytes_per_sequence: float | None
+    layers: int | None
+    hidden: int | None
+
+
 def abstract_sizes(
-    given: ModelDescription,
+    given: Description,
     weights: str | None = None,
     kv: str | None = None,
     activations: str | None = None,
@@ -74,7 +87,9 @@ def abstract_sizes(
         expert_width=given.hidden or 0,
         max_context=None,
         n_total=round(total),
-        n_active=dict.fromkeys(("all", "no_input_embedding", "no_embedding_no_head"), round(active)),
+        n_active=dict.fromkeys(
+            ("all", "no_input_embedding", "no_embedding_no_head"), round(active)
+        ),
         params=counts,
         active=dict.fromkeys(GROUPS, 0) | {"dense_ffn": round(active)},
         weight_bytes=stored,

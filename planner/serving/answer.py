@@ -104,7 +104,7 @@ def _search(task: Task) -> _Searched:
     if not len(layouts):
         given = ", ".join(f"{k} {list(v)}" for k, v in task.limits_of.items()) or "nothing"
         raise InputError(
-            f"choose: no layout of {task.sizes.name} on {max(task.chips)} chips admits {given}; "
+            f"choose: no layout of {task.sizes.name} on {task.chips[-1]} chips admits {given}; "
             f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention divides or "
             f"is a multiple of the domain of {task.machine.chips_per_domain} chips, ep * tp_expert "
             f"= tp * dp_attention, pp is at most {task.sizes.n_layers}"

@@ -93,10 +93,10 @@ def _tasks(
     choose, lengths = scenario.choose, scenario.workload
     price = scenario.price_of(system)
     profile, borrowed = _profile(scenario, system)
-    notes.warnings += [text for text in (price.warning(notes.today), borrowed) if text]
+    notes.warnings.extend(text for text in (price.warning(notes.today), borrowed) if text)
     if lengths.input_tokens.cv:
         notes.warnings.append("the spread of input_tokens is not modelled: the mean is used")
-    notes.data += _sources(system, price.source, price.as_of, profile)
+    notes.data.extend(_sources(system, price.source, price.as_of, profile))
     hardware = _machine(system)
     like = scenario.model if isinstance(scenario.model, ModelDescription) else None
     options = product(
@@ -118,7 +118,7 @@ def _tasks(
             machine=hardware,
             price=price.value,
             profile=profile,
-            chips=tuple(scenario.chips),
+            chips=scenario.chips,
             limits_of={k: tuple(v) for k in LAYOUT_KEYS if (v := getattr(choose, k)) is not None},
             input_tokens=lengths.input_tokens.mean,
             output_tokens=_outputs(mode, lengths.output_tokens.mean),

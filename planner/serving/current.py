@@ -56,7 +56,7 @@ def _layouts(mine: Current, task: Task) -> Layouts:
     if mine.pp > sizes.n_layers:
         raise InputError(f"current.pp: {sizes.name} has {sizes.n_layers} layers only")
     ep, xtp = _experts(mine, stage) if sizes.n_experts else (1, 1)
-    chips = max(task.chips)
+    chips = task.chips[-1]
     most = chips // (stage * mine.pp)
     row = (mine.tp, mine.pp, mine.cp, mine.dp_attention, ep, xtp, mine.replicas or most, chips)
     return Layouts(*(np.array([value]) for value in row))

@@ -24,7 +24,7 @@ __all__ = ["kimi_linear"]
 
 def kimi_linear(reader: Reader, name: str) -> Model:
     """Kimi Linear (arXiv 2510.26692) and K3; attention residuals' few vectors are not counted."""
-    reader.ignore("head_dim", "num_key_value_heads", "mla_use_nope", "attn_res_block_size")
+    reader.ignore("head_dim", "qk_head_dim", "num_key_value_heads", "mla_use_nope")
     form = Shape(
         reader.whole("hidden_size"),
         reader.whole("num_hidden_layers", most=MAX_LAYERS),
@@ -81,35 +81,34 @@ def _mixture(reader: Reader, form: Shape) -> FeedForward:
 
 
 def _linear(reader: Reader, form: Shape) -> tuple[Mixer, list[bool]]:
-    """The Kimi-delta mixer, and per layer whether it stands there."""
-    named = reader.words("layer_types", form.layers, ("full_attention", "linear_attention"))
+    """The Kimi-delta mixer, and per layer whether it stands there.
+
+    The section `linear_attn_config` wins over flat keys of the same things, which is how the
+    reference implementation reads its own files.
+    """
+    flat = {
+        "num_heads": reader.whole("linear_num_heads", 32),
+        "head_dim": reader.whole("linear_head_dim", 128),
+        "short_conv_kernel_size": reader.whole("linear_conv_kernel_dim", 4),
+    }
     nested = reader.section("linear_attn_config")
-    inner = reader if nested is None else nested
-    mixer = kimi_delta(
-        form.hidden,
-        inner.whole(("num_heads", "linear_num_heads"), 32),
-        inner.whole(("head_dim", "linear_head_dim"), 128)
-        if nested is not None
-        else inner.whole("linear_head_dim", 128),
-        inner.whole(("short_conv_kernel_size", "linear_conv_kernel_dim"), 4),
-        inner.flag("use_full_rank_gate", False),
-    )
-    listed = nested is not None and nested.has("full_attn_layers")
-    full, linear = set[int](), set[int]()
-    if nested is not None:
-        # Layers are counted from 1 in these two lists.
-        full = set(nested.wholes("full_attn_layers", most=form.layers) or ())
-        linear = set(nested.wholes("kda_layers", most=form.layers) or ())
-        nested.ignore("gate_lower_bound")
-        nested.finish()
+    inner = Reader({}, reader.where) if nested is None else nested
+    heads, width, kernel = (inner.whole(key, default) for key, default in flat.items())
+    mixer = kimi_delta(form.hidden, heads, width, kernel, inner.flag("use_full_rank_gate", False))
+    named = reader.words("layer_types", form.layers, ("full_attention", "linear_attention"))
+    listed = inner.has("full_attn_layers")
+    # Layers are counted from 1 in these two lists.
+    full = set(inner.wholes("full_attn_layers", most=form.layers) or ())
+    linear = set(inner.wholes("kda_layers", most=form.layers) or ())
+    inner.ignore("gate_lower_bound")
+    inner.finish()
+    if listed and (full & linear or full | linear != set(range(1, form.layers + 1))):
+        raise inner.fail(
+            "full_attn_layers", f"and kda_layers do not name each of {form.layers} layers once"
+        )
     if named is not None:
         return mixer, [word == "linear_attention" for word in named]
-    if not listed:
-        # The published default: every fourth layer from the fifth on is full.
-        return mixer, [not (index and index % 4 == 0) for index in range(form.layers)]
-    if full & linear or full | linear != set(range(1, form.layers + 1)):
-        raise reader.fail(
-            "linear_attn_config",
-            f"full_attn_layers and kda_layers do not name each of {form.layers} layers once",
-        )
-    return mixer, [index + 1 in linear for index in range(form.layers)]
+    if listed:
+        return mixer, [index + 1 in linear for index in range(form.layers)]
+    # The published default: every fourth layer from the fifth on is full.
+    return mixer, [not (index and index % 4 == 0) for index in range(form.layers)]

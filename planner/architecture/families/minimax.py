@@ -78,7 +78,10 @@ def _full(reader: Reader, count: int) -> list[bool]:
     if listed is not None:
         if len(listed) != count:
             raise reader.fail("attn_type_list", f"has {len(listed)} entries for {count} layers")
-        return [bool(item) for item in listed]
+        full = [bool(item) for item in listed]
+        if named is not None and full != [word == "full_attention" for word in named]:
+            raise reader.fail("attn_type_list", "and layer_types disagree")
+        return full
     if named is None:
         raise reader.fail("attn_type_list", "is missing; expected 0 (lightning) or 1 (full)")
     return [word == "full_attention" for word in named]
