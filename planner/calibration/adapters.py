@@ -144,7 +144,7 @@ def run(row: Row, line: str) -> list[Measurement]:
         "precision": f"{weights or 'own'} {row['backend_version']}",
     }
     return [
-        Measurement(**common, quantity=quantity, seconds=_number(row, column) / 1e3)  # type: ignore[arg-type]
+        Measurement(**common, quantity=quantity, seconds=_number(row, column) / 1e3)
         for quantity, column in (("tpot", "tpot_ms"), ("ttft", "ttft_ms"))
     ]
 
@@ -222,7 +222,7 @@ def _pool(row: Row, experts: int) -> dict[str, int]:
         # Both columns repeat the size of the group, and attention holds their product.
         tp, dp, ep = (1, side, side) if dp > 1 else (side, 1, side)
     elif dp > 1 and tp == dp and ep == tp * dp:
-        tp, dp, ep = 1, dp, dp
+        tp, ep = 1, dp
     if tp * dp > LARGEST_POOL:
         raise Refused("the ways of several pools are added up")
     if not experts:

@@ -26,7 +26,7 @@ ONE = {"tp": 1, "pp": 1, "dp_attention": 1, "ep": 1, "tp_expert": 1}
 AXES = {"TP": "tp", "PP": "pp", "DP": "dp_attention", "EP": "ep"}
 
 
-class Refused(InputError):
+class Refused(InputError):  # noqa: N818 - an answer, raised
     """A row cannot be put into the catalogue's words; the message is the reason."""
 
 
@@ -113,7 +113,7 @@ def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
 
     None where the text names no axis or does not multiply to the number of chips.
     """
-    text = text.split("+")[0].split(",")[0]
+    text = re.split(r"[+,]", text, maxsplit=1)[0]
     if text == "single":
         return dict(ONE)
     if text.startswith("layer-split"):
