@@ -23,6 +23,7 @@ MODULES = (
     "prices",
     "collectives",
     "decode",
+    "decode_bound",
     "prefill",
     "serving",
 )

@@ -7,7 +7,7 @@ time one microbatch of `B/pp` sequences spends in it from the first layer to the
 microbatches in flight that is also the time in which the whole batch advances by one step.
 """
 
-from sympy import Max, ceiling, sqrt
+from sympy import ceiling, sqrt
 
 from formulas.equation import Equation
 from formulas.sources import deepseek_v3, definition, lecture_equations, pope_2022
@@ -32,7 +32,6 @@ from formulas.symbols_serving import (
     F_head,
     F_routed,
     F_sdpa,
-    M_sram,
     N_attn,
     N_exp,
     N_ffn,
@@ -44,22 +43,17 @@ from formulas.symbols_serving import (
     T_a2a,
     T_ar,
     T_dec,
-    T_dec_bound,
     T_dense,
     T_experts,
     T_hop,
     T_kv_dec,
     T_math,
-    T_math_bound,
-    T_mem_bound,
-    T_net_bound,
     T_over,
     T_sdpa,
     T_w_dec,
     V_ar,
     V_kv_dec,
     V_w,
-    V_w_bound,
     W_chip,
     b_act,
     b_comb,
@@ -99,10 +93,25 @@ from formulas.symbols_serving import (
 )
 
 __all__ = [
+    "COMMON",
     "DECODE",
-    "DECODE_BOUND",
-    "decode_bound",
+    "all_reduce_bytes",
+    "all_reduce_time",
+    "all_to_all_time",
+    "attention_time",
+    "cache_read",
+    "cache_read_time",
     "decode_time",
+    "dense_time",
+    "expert_time",
+    "hop_time",
+    "math_time",
+    "overhead_time",
+    "rank_sequences",
+    "stage_coverage",
+    "stage_sequences",
+    "weight_read_time",
+    "weights_read",
 ]
 
 rank_sequences = Equation(
@@ -260,51 +269,6 @@ decode_time = Equation(
     source=definition,
 )
 
-least_weights_read = Equation(
-    "weight bytes that no routing avoids",
-    V_w_bound,
-    S_fixed / tp + S_routed * (k_experts / n_experts) / (ep * xtp),
-    assumes=("all tokens may choose the same k experts",),
-    source=definition,
-    tags=("result 9", "C4"),
-)
-
-memory_bound = Equation(
-    "memory roof of one step",
-    T_mem_bound,
-    Max(0, V_w_bound + V_kv_dec - pp * M_sram) / W_chip,
-    assumes=("what on-chip memory can hold need not be read again",),
-    source=lecture_equations.at("equation 3"),
-)
-
-math_bound = Equation(
-    "arithmetic roof of one step",
-    T_math_bound,
-    T_dense + c_fwd * b_stage * m_pos * N_exp / (F_routed * ep * xtp) + T_sdpa,
-    assumes=("perfect balance, datasheet peak",),
-    source=lecture_equations.at("equation 2"),
-)
-
-network_bound = Equation(
-    "network roof of one step",
-    T_net_bound,
-    n_ar * q_ar * V_ar / (2 * r_ar) + n_hop * b_rank * m_pos * h_act * b_act / r_hop,
-    assumes=(
-        "a switch that reduces halves the traffic of an all-reduce",
-        "a token may find all its experts on its own chip",
-    ),
-    source=definition,
-)
-
-decode_bound = Equation(
-    "decode step of one replica, bound",
-    T_dec_bound,
-    Max(T_mem_bound, T_math_bound, T_net_bound, evaluate=False),
-    assumes=("memory, arithmetic and network overlap perfectly, no overhead",),
-    source=lecture_equations.at("equation 1"),
-    tags=("C1",),
-)
-
 COMMON = (
     rank_sequences,
     stage_sequences,
@@ -326,12 +290,4 @@ DECODE = (
     hop_time,
     overhead_time,
     decode_time,
-)
-DECODE_BOUND = (
-    *COMMON,
-    least_weights_read,
-    memory_bound,
-    math_bound,
-    network_bound,
-    decode_bound,
 )

@@ -84,7 +84,24 @@ from formulas.symbols_serving import (
     xtp,
 )
 
-__all__ = ["PREFILL", "PREFILL_BOUND", "prefill_time", "time_to_first_token"]
+__all__ = [
+    "PREFILL",
+    "PREFILL_BOUND",
+    "attention_pairs",
+    "cached_tokens",
+    "chunk_count",
+    "first_token_bound",
+    "new_tokens",
+    "prefill_busy",
+    "prefill_busy_bound",
+    "prefill_math",
+    "prefill_math_bound",
+    "prefill_network",
+    "prefill_overhead",
+    "prefill_time",
+    "prefill_weights",
+    "time_to_first_token",
+]
 
 new_tokens = Equation(
     "prompt tokens that must be computed",

@@ -75,7 +75,28 @@ from formulas.symbols_serving import (
     xtp,
 )
 
-__all__ = ["AGGREGATED", "AGGREGATED_BOUND", "MEMORY", "slot_time", "time_per_output_token"]
+__all__ = [
+    "AGGREGATED",
+    "AGGREGATED_BOUND",
+    "MEMORY",
+    "decode_share",
+    "input_price",
+    "mixed_price",
+    "mixed_steps",
+    "output_price",
+    "prefill_share",
+    "request_latency",
+    "request_rate",
+    "resident_activations",
+    "resident_bytes",
+    "resident_cache",
+    "resident_sequences",
+    "resident_weights",
+    "slot_bound",
+    "slot_time",
+    "time_per_output_token",
+    "token_bound",
+]
 
 decode_share = Equation(
     "time a replica spends decoding per request",

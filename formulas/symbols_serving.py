@@ -9,13 +9,13 @@ from formulas.symbols import symbol
 # fmt: off
 # --- serving: layout of one replica ---------------------------------------------------------
 tp        = symbol("tp",        "1",              "ways tensor parallelism shards attention")
-dp        = symbol("dp",        "1",              "copies of attention, each with its own sequences")
+dp        = symbol("dp",        "1",              "attention copies with sequences of their own")
 pp        = symbol("pp",        "1",              "pipeline stages")
 ep        = symbol("ep",        "1",              "groups over which the experts are spread")
 xtp       = symbol("xtp",       "1",              "chips that share one expert")
 n_rep     = symbol("n_rep",     "1",              "replicas")
 f_stage   = symbol("f_stage",   "1",              "layers of the fullest stage over the mean")
-f_heads   = symbol("f_heads",   "1",              "share of a token's cache that one chip of tp holds")
+f_heads   = symbol("f_heads",   "1",              "share of a cache that one chip of tp holds")
 u_ep      = symbol("u_ep",      "1",              "experts of the fullest rank over the mean")
 r_fill    = symbol("r_fill",    "1",              "share of the slots that are filled")
 one_seq   = symbol("one_seq",   "seq",            "one sequence")
@@ -31,8 +31,8 @@ L_dec     = symbol("L_dec",     "token/seq",      "tokens emitted by decode step
 P_pairs   = symbol("P_pairs",   "token**2/seq**2", "query-key pairs of one prompt")
 x_hit     = symbol("x_hit",     "1",              "share of the input served from the prefix cache")
 x_pf      = symbol("x_pf",      "1",              "1 where the pool prefills as well, else 0")
-s_mixed   = symbol("s_mixed",   "1",              "1 where chunks share their step with decoding, else 0")
-kappa     = symbol("kappa",     "1",              "share of prompts that a decoding sequence waits for")
+s_mixed   = symbol("s_mixed",   "1",              "1 where chunks and decoding share a step")
+kappa     = symbol("kappa",     "1",              "share of prompts a decoding sequence awaits")
 c_chunk   = symbol("c_chunk",   "token/seq",      "prompt tokens computed in one chunk")
 n_chunks  = symbol("n_chunks",  "1",              "chunks of one prompt")
 phi_mixed = symbol("phi_mixed", "1",              "share of steps that carry a chunk")
@@ -47,9 +47,9 @@ S_routed  = symbol("S_routed",  "byte",           "weights of all routed experts
 k_copies  = symbol("k_copies",  "1",              "chips a token's hidden vector is sent to")
 R_bnd     = symbol("R_bnd",     "byte/seq",       "cache bytes read per step whatever the context")
 R_state   = symbol("R_state",   "byte/seq",       "recurrent state read and written per step")
-A_bnd     = symbol("A_bnd",     "flop/token",     "attention arithmetic per position in bounded caches")
-A_bnd_pf  = symbol("A_bnd_pf",  "flop/token",     "the same while prefilling, mean over the prompt")
-a_pf      = symbol("a_pf",      "flop*seq/token**2", "attention arithmetic per query-key pair, prefill")
+A_bnd     = symbol("A_bnd",     "flop/token",     "attention per position in bounded caches")
+A_bnd_pf  = symbol("A_bnd_pf",  "flop/token",     "the same in prefill, mean over the prompt")
+a_pf      = symbol("a_pf",      "flop*seq/token**2", "attention per query-key pair, prefill")
 h_act     = symbol("h_act",     "1/token",        "elements of the hidden vector")
 h_exp     = symbol("h_exp",     "1/token",        "elements of the vector sent to an expert")
 h_wide    = symbol("h_wide",    "1/token",        "elements alive per token in the widest layer")
@@ -101,7 +101,7 @@ t_pf_chunk = symbol("t_pf_chunk", "s",            "overhead per prefill chunk")
 t_request = symbol("t_request", "s",              "overhead per request before its first token")
 e_pf      = symbol("e_pf",      "1",              "share of peak arithmetic reached in prefill")
 e_ar      = symbol("e_ar",      "1",              "share of the link rate an all-reduce reaches")
-e_a2a     = symbol("e_a2a",     "1",              "share of the link rate dispatch and combine reach")
+e_a2a     = symbol("e_a2a",     "1",              "share of the link rate an all-to-all reaches")
 c_imb     = symbol("c_imb",     "seq**(1/2)",     "expert imbalance per square root of the batch")
 
 # --- serving: times of one step -------------------------------------------------------------
@@ -111,7 +111,7 @@ V_kv_dec  = symbol("V_kv_dec",  "byte",           "cache bytes one chip reads in
 V_ar      = symbol("V_ar",      "byte",           "bytes one rank all-reduces")
 T_w_dec   = symbol("T_w_dec",   "s",              "reading weights")
 T_kv_dec  = symbol("T_kv_dec",  "s",              "reading the KV cache")
-T_dense   = symbol("T_dense",   "s",              "arithmetic of weights every token passes, at peak")
+T_dense   = symbol("T_dense",   "s",              "weights every token passes, at peak")
 T_experts = symbol("T_experts", "s",              "arithmetic of routed experts, at peak")
 T_sdpa    = symbol("T_sdpa",    "s",              "arithmetic of attention over the cache, at peak")
 T_math    = symbol("T_math",    "s",              "arithmetic")
@@ -154,4 +154,137 @@ M_need    = symbol("M_need",    "byte",           "bytes resident on one chip")
 C_mix     = symbol("C_mix",     "USD/token",      "price of a token, input and output together")
 # fmt: on
 
-__all__ = sorted(name for name, value in globals().items() if hasattr(value, "is_Symbol"))
+__all__ = [
+    "A_bnd",
+    "A_bnd_pf",
+    "C_mix",
+    "F_attn",
+    "F_ffn",
+    "F_head",
+    "F_routed",
+    "F_sdpa",
+    "L_dec",
+    "L_hit",
+    "L_new",
+    "M_act",
+    "M_cap",
+    "M_fixed",
+    "M_kv",
+    "M_need",
+    "M_reserve",
+    "M_routed",
+    "M_sram",
+    "M_weights",
+    "N_attn",
+    "N_exp",
+    "N_ffn",
+    "N_head",
+    "P_pairs",
+    "R_bnd",
+    "R_bnd_mem",
+    "R_state",
+    "S_fixed",
+    "S_routed",
+    "T_a2a",
+    "T_ar",
+    "T_dec",
+    "T_dec_bound",
+    "T_dense",
+    "T_e2e",
+    "T_experts",
+    "T_hop",
+    "T_kv_dec",
+    "T_math",
+    "T_math_bound",
+    "T_mem_bound",
+    "T_net_bound",
+    "T_out",
+    "T_over",
+    "T_pf",
+    "T_pf_busy",
+    "T_pf_busy_bound",
+    "T_pf_math",
+    "T_pf_math_bound",
+    "T_pf_net",
+    "T_pf_over",
+    "T_pf_w",
+    "T_sdpa",
+    "T_share",
+    "T_slot",
+    "T_slot_bound",
+    "T_tpot",
+    "T_tpot_bound",
+    "T_ttft",
+    "T_ttft_bound",
+    "T_w_dec",
+    "V_ar",
+    "V_kv_dec",
+    "V_msg",
+    "V_w",
+    "V_w_bound",
+    "W_chip",
+    "X_seq",
+    "a_pf",
+    "alpha_c",
+    "b_act",
+    "b_comb",
+    "b_disp",
+    "b_logit",
+    "b_mem",
+    "b_rank",
+    "b_stage",
+    "b_store",
+    "c_chunk",
+    "c_imb",
+    "dp",
+    "e_a2a",
+    "e_ar",
+    "e_pf",
+    "ep",
+    "f_heads",
+    "f_stage",
+    "gamma_c",
+    "h_act",
+    "h_exp",
+    "h_wide",
+    "k_copies",
+    "kappa",
+    "n_a2a",
+    "n_ar",
+    "n_blocks",
+    "n_chunks",
+    "n_group",
+    "n_hop",
+    "n_moe",
+    "n_rep",
+    "one_seq",
+    "one_token",
+    "phi_mixed",
+    "pp",
+    "q_a2a",
+    "q_ag",
+    "q_ar",
+    "q_wire",
+    "r_a2a",
+    "r_ar",
+    "r_fill",
+    "r_hop",
+    "r_link",
+    "s_mixed",
+    "t_a2a",
+    "t_ar",
+    "t_coll",
+    "t_hop",
+    "t_layer",
+    "t_moe",
+    "t_pf_chunk",
+    "t_request",
+    "t_seq",
+    "t_step",
+    "tp",
+    "u_ep",
+    "vocab",
+    "x_hit",
+    "x_pf",
+    "xtp",
+]

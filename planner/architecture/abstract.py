@@ -40,9 +40,9 @@ def abstract_sizes(
 ) -> Sizes:
     """Sizes of a model described by totals: every weight of one dtype, one unbounded cache.
 
-    What total_params exceeds active_params by counts as routed weights, of which a token reads the
-    share active/total; the active ones count as dense. Raises ModelError when a cache per token is
-    given and another dtype of it is asked for.
+    Every step is taken to read all weights, and a token to pass through the active ones: nothing
+    is known of experts. Raises ModelError when another dtype of the cache is asked for than the
+    one its bytes per token are given in.
     """
     total = float(given.total_params or 0.0)
     active = float(given.active_params or total)
@@ -54,8 +54,7 @@ def abstract_sizes(
             "choose.kv: the model is described by kv_bytes_per_token, which has a dtype already; "
             "give other bytes per token instead"
         )
-    routed = total - active
-    counts = dict.fromkeys(GROUPS, 0) | {"dense_ffn": round(active), "routed": round(routed)}
+    counts = dict.fromkeys(GROUPS, 0) | {"dense_ffn": round(total)}
     stored = {group: count * each for group, count in counts.items()}
     cache = CacheKind(
         kind="full",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import product
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from planner.architecture.abstract import abstract_sizes
@@ -13,6 +14,7 @@ from planner.architecture.counts import Sizes, sizes
 from planner.architecture.huggingface import read_config
 from planner.calibration.profile import Profile, choose_profile
 from planner.catalogue import models
+from planner.catalogue.chips import Chip
 from planner.catalogue.systems import System
 from planner.errors import InputError
 from planner.scenario import File, ModelDescription, Scenario
@@ -98,6 +100,7 @@ def _tasks(
         notes.warnings.append("the spread of input_tokens is not modelled: the mean is used")
     notes.data.extend(_sources(system, price.source, price.as_of, profile))
     hardware = _machine(system)
+    lecture = scenario.assumptions == "lecture"
     like = scenario.model if isinstance(scenario.model, ModelDescription) else None
     options = product(
         choose.mode or ("aggregated",),
@@ -114,7 +117,7 @@ def _tasks(
     for mode, weights, kv, activations, chunk in options:
         yield Task(
             sizes=_sizes(model, weights, kv, activations),
-            chip=system.chip,
+            chip=_lecture_chip(system) if lecture else system.chip,
             machine=hardware,
             price=price.value,
             profile=profile,
@@ -131,8 +134,8 @@ def _tasks(
             promises=_promises(mode, promises),
             objective=scenario.objective,
             estimate=scenario.estimate,
-            lecture=scenario.assumptions == "lecture",
-            reserve=0.0 if scenario.assumptions == "lecture" else RESERVE,
+            lecture=lecture,
+            reserve=0.0 if lecture else RESERVE,
             power=system.chip.power and system.chip.power * (scenario.pue or 1.0),
             **_speculation(scenario),
         )
@@ -159,6 +162,18 @@ def _sizes(
     if isinstance(model, ModelDescription):
         return abstract_sizes(model, weights, kv, activations)
     return sizes(model, weights, kv, activations)
+
+
+def _lecture_chip(system: System) -> Chip:
+    """The chip in the lecture's unit, multiply-accumulates per second.
+
+    Data sheets count two FLOP each; peaks written in the scenario are the lecture's own.
+    """
+    own = {name.removeprefix("flops.") for name in system.varied if name.startswith("flops.")}
+    if system.topology is None:
+        own = set(system.chip.flops)
+    macs = {unit: rate if unit in own else rate / 2 for unit, rate in system.chip.flops.items()}
+    return replace(system.chip, flops=MappingProxyType(macs))
 
 
 def _machine(system: System) -> Machine:

@@ -33,6 +33,7 @@ class Candidate:
     fill: float
     estimate: dict[str, float]
     bound: dict[str, float]
+    uniform: dict[str, float]
 
     @property
     def chosen_by(self) -> dict[str, float]:
@@ -97,11 +98,20 @@ class Candidate:
     def floor(self) -> dict[str, Any]:
         """The pure roofline of the same plan."""
         decodes, prefills = self.task.mode != "prefill", self.task.mode != "decode"
+        sparse = self.task.sizes.n_experts > 0 and decodes
         return {
             "usd_per_mtok": self.prices(self.bound)[2],
             "tpot": self.bound["tpot"] if decodes else None,
             "ttft": self.bound["ttft"] if prefills else None,
             "roofs": {roof: self.bound[f"roof.{roof}"] for roof in ROOFS} if decodes else None,
+            # All tokens may choose the same experts, so the bound reads k of E; an even router
+            # reads more, and that floor stands beside it.
+            "uniform_routing": {
+                "usd_per_mtok": self.prices(self.uniform)[2],
+                "tpot": self.uniform["tpot"],
+            }
+            if sparse
+            else None,
         }
 
     def bottleneck(self) -> str:
@@ -153,10 +163,12 @@ def evaluate(task: Task, layouts: Layouts, batch: float, fill: float = 1.0) -> C
     def floats(step: Step) -> dict[str, float]:
         return {k: float(np.ravel(v)[0]) for k, v in step(at, fill).items()}
 
-    bound = floats(Step(task, layouts, bound=True))
+    roofline = Step(task, layouts, bound=True)
+    bound = floats(roofline)
+    uniform = bound if task.lecture else floats(roofline.routed_uniformly(batch))
     # The lecture has no estimate beside its roofline.
     estimate = bound if task.lecture else floats(Step(task, layouts, bound=False))
-    return Candidate(task, layouts, float(batch), float(fill), estimate, bound)
+    return Candidate(task, layouts, float(batch), float(fill), estimate, bound, uniform)
 
 
 def recheck(candidate: Candidate) -> None:

@@ -12,7 +12,8 @@ from functools import cache
 
 import sympy as sp
 
-from formulas.decode import DECODE, DECODE_BOUND
+from formulas.decode import DECODE
+from formulas.decode_bound import DECODE_BOUND
 from formulas.equation import Equation
 from formulas.prefill import PREFILL, PREFILL_BOUND
 from formulas.serving import AGGREGATED, AGGREGATED_BOUND, MEMORY

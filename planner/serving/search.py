@@ -52,6 +52,8 @@ def search(step: Step) -> Found:
     if task.batches is None and task.mode != "prefill":
         largest, looked = _largest_feasible(step)
         rows, batch, fill = _chosen(step, largest)
+        if step.bound and task.objective != "latency":
+            batch = _smallest_as_cheap(step, rows, batch)
         points = int(np.minimum(largest + 1, LARGEST_BATCH).sum())
     else:
         rows, batch, fill = _given(task, layouts)
@@ -141,6 +143,23 @@ def _chosen(step: Step, largest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
         full = np.maximum(full, 1)
     batch = np.concatenate([largest[rows], np.maximum(full, 1)])
     return np.concatenate([rows, rows]), batch, np.ones(batch.size)
+
+
+def _smallest_as_cheap(step: Step, rows: np.ndarray, batch: np.ndarray) -> np.ndarray:
+    """The smallest whole number of groups that is as cheap: past the critical batch it is flat.
+
+    Below the first group, or where a group is cut by a promise, the batch stays as it is.
+    """
+    part, task = step.take(rows), step.task
+    group = (part.layouts.pp * part.layouts.dp_attention) * 1.0
+    goal = task.score(part(batch)) * (1 + SAME_PRICE)
+    low, high = np.zeros(rows.size), np.ceil(batch / group)
+    while (high - low > 1).any():
+        middle = np.floor((low + high) / 2)
+        cheap = task.score(part(np.maximum(middle, 1) * group)) <= goal
+        high = np.where(cheap & (high - low > 1), middle, high)
+        low = np.where(~cheap & (high - low > 1), middle, low)
+    return np.minimum(high * group, batch)
 
 
 def _given(task: Task, layouts: Layouts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulas.decode import DECODE, DECODE_BOUND
+from formulas.decode import DECODE
+from formulas.decode_bound import DECODE_BOUND
 from formulas.evaluate import Kernel, kernel
 from formulas.prefill import PREFILL, PREFILL_BOUND
 from formulas.serving import AGGREGATED, AGGREGATED_BOUND, MEMORY
@@ -60,6 +61,12 @@ def bound_kernel() -> Kernel:
     return kernel(BOUND, _BOUNDED)
 
 
+@cache
+def coverage_kernel() -> Kernel:
+    """The share of the experts that one microbatch reads under uniform routing."""
+    return kernel(DECODE, ["coverage"])
+
+
 class Step:
     """The serving model of one task, ready to be evaluated on layouts and batches.
 
@@ -82,14 +89,24 @@ class Step:
 
     def take(self, rows: np.ndarray) -> Step:
         """The same model on some of the layouts only."""
-        part = object.__new__(Step)
-        part.task, part.layouts, part.bound = self.task, self.layouts.take(rows), self.bound
-        part._kernel = self._kernel
-        part._values = {
+        values = {
             name: value[rows] if isinstance(value, np.ndarray) else value
             for name, value in self._values.items()
         }
-        return part
+        return self._copy(self.layouts.take(rows), values)
+
+    def routed_uniformly(self, batch: float) -> Step:
+        """The bound with the experts that uniform routing reads at this batch, not the least."""
+        given = self.values(np.array([batch]))
+        names = coverage_kernel().names
+        share = coverage_kernel()(**{name: given[name] for name in names})["coverage"]
+        return self._copy(self.layouts, self._values | {"k_experts": share * given["n_experts"]})
+
+    def _copy(self, layouts: Layouts, values: dict[str, float | np.ndarray]) -> Step:
+        twin = object.__new__(Step)
+        twin.task, twin.layouts, twin.bound = self.task, layouts, self.bound
+        twin._kernel, twin._values = self._kernel, values
+        return twin
 
     def values(self, batch: np.ndarray, fill: np.ndarray | float = 1.0) -> dict[str, np.ndarray]:
         """Every bound symbol's value, by name, batch included."""

@@ -126,9 +126,8 @@ class Task:
         InputError
             If the chip cannot multiply in the dtype that the estimate needs.
         """
-        scale = 0.5 if self.lecture else 1.0
         if bound:
-            return scale * self._fastest(weights)
+            return self._fastest(weights)
         math = self._math(weights)
         if not self.chip.computes(math):
             raise InputError(
@@ -136,12 +135,11 @@ class Task:
                 f"{self.sizes.name} need; choose activations: bf16, or other weights, or a chip "
                 f"with {math} (this one has {', '.join(self.chip.flops)})"
             )
-        return scale * self.chip.peak(math)
+        return self.chip.peak(math)
 
     def attention_peak(self, *, bound: bool) -> float:
         """Arithmetic peak of attention over the cache [flop/s]; the estimate takes bf16."""
-        scale = 0.5 if self.lecture else 1.0
-        return scale * (self._fastest(self.sizes.kv_dtype) if bound else self.chip.peak("bf16"))
+        return self._fastest(self.sizes.kv_dtype) if bound else self.chip.peak("bf16")
 
     def with_layout(self, **changes: object) -> Task:
         """The same question with other limits or batches, for a layout of the user's own."""
