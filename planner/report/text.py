@@ -54,10 +54,7 @@ def why(plan: Plan) -> str:
 def _question(document: Mapping[str, Any]) -> str:
     asked = document["scenario"]
     load = asked["workload"]
-    chips = asked["chips"]
-    number = ", ".join(map(str, chips)) if isinstance(chips, list) else str(chips)
-    system = asked["system"] if isinstance(asked["system"], str) else "a described system"
-    model = asked["model"] if isinstance(asked["model"], str) else _described(asked["model"])
+    model, system = _named(asked["model"], "model"), _named(asked["system"], "system")
     promises = [
         f"{name} {show(v, 'time')}"
         for name, v in asked["promises"].items()
@@ -67,7 +64,7 @@ def _question(document: Mapping[str, Any]) -> str:
         promises.append(f"{asked['promises']['tokens_per_s_per_user']:g} tokens/s per user")
     kept = "keeping " + ", ".join(promises) if promises else "with no promise"
     return textwrap.fill(
-        f"{model} on {number} chips of {system}: {_length(load['input_tokens'])} tokens in, "
+        f"{model} on {_numbers(asked['chips'])} chips of {system}: {_length(load['input_tokens'])} tokens in, "
         f"{_length(load['output_tokens'])} out, {kept}; least {asked['objective']}",
         WIDTH,
     )
@@ -77,6 +74,7 @@ def _chosen(document: Mapping[str, Any]) -> str:
     plan, band, bound = document["plan"], document["band"], document["bound"]
     lines = [
         _row("run", _layout(plan)),
+        _row("on", f"{plan['chips']} {plan['chip']}{_idle(plan)}, {_formats(plan)}"),
         _row("batch", f"{plan['batch']} in flight, {plan['batch_per_replica']} per replica"),
     ]
     rows = [
@@ -195,6 +193,15 @@ def _closed_form(plan: Plan) -> Iterable[str]:
         yield from _wrapped(str(equation))
 
 
+def _idle(plan: Mapping[str, Any]) -> str:
+    idle = plan["chips"] - plan["chips_used"]
+    return f" ({idle} of them idle)" if idle else ""
+
+
+def _formats(plan: Mapping[str, Any]) -> str:
+    return f"weights {plan['weights']}, KV cache {plan['kv']}"
+
+
 def _layout(plan: Mapping[str, Any]) -> str:
     layout = plan["layout"]
     words = [f"tp {layout['tp']}"]
@@ -212,8 +219,19 @@ def _layout(plan: Mapping[str, Any]) -> str:
     return f"{times}({', '.join(words)})"
 
 
-def _described(model: Mapping[str, Any]) -> str:
-    return str(model.get("like") or "a described model")
+def _named(value: Any, kind: str) -> str:
+    """A model or system as it was named; a list by its names, a description by what it varies."""
+    if isinstance(value, list):
+        return " or ".join(_named(each, kind) for each in value)
+    if isinstance(value, Mapping):
+        return f"{value['like']} (varied)" if value.get("like") else f"a described {kind}"
+    return str(value)
+
+
+def _numbers(chips: Any) -> str:
+    if isinstance(chips, Mapping):
+        return f"{chips['from']} to {chips['to']}"
+    return ", ".join(map(str, chips)) if isinstance(chips, list) else str(chips)
 
 
 def _length(value: Any) -> str:

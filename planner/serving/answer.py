@@ -130,14 +130,15 @@ def _certificate(searched: Sequence[_Searched], best: _Point) -> dict[str, Any]:
     """How many points were decided, and the bound of the relaxation over all of them."""
     bounds = [relaxation(each.step, each.found, best.score) for each in searched]
     least = min(bound.value for bound in bounds)
-    scale = best.candidate.prices(best.candidate.chosen_by)[2] / best.score
+    # A price is compared as the plan quotes it, USD per million tokens.
+    quoted = best.candidate.prices(best.candidate.chosen_by)[2] / best.score
+    scale = quoted if best.task.objective == "cost" else 1.0
     return {
         "layouts_considered": sum(each.found.layouts_considered for each in searched),
         "points_considered": sum(each.found.points_considered for each in searched),
         "points_evaluated": sum(each.found.points_evaluated for each in searched),
-        "objective": best.score,
-        "relaxation": least,
-        "relaxation_usd_per_mtok": least * scale if best.task.objective == "cost" else None,
+        "objective": best.score * scale,
+        "relaxation": least * scale,
         "gap": 1 - least / best.score,
         "programs_solved": sum(bound.solves for bound in bounds),
         "method": METHOD,
@@ -173,7 +174,6 @@ def _infeasible(scenario: Scenario, asked: Asked, searched: Sequence[_Searched])
             "points_evaluated": sum(each.found.points_evaluated for each in searched),
             "objective": None,
             "relaxation": None,
-            "relaxation_usd_per_mtok": None,
             "gap": None,
             "programs_solved": 0,
             "method": METHOD,
