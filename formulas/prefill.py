@@ -175,8 +175,8 @@ prefill_network = Equation(
 prefill_overhead = Equation(
     "time of one prompt that no roof explains",
     T_pf_over,
-    n_chunks * (n_blocks * t_layer + n_moe * t_moe + t_pf_chunk) + t_request,
-    assumes=("launches per layer and chunk, scheduling per request",),
+    n_chunks * (n_blocks * t_layer + n_moe * t_moe + t_pf_chunk),
+    assumes=("launches per layer and chunk",),
     source=definition,
 )
 
@@ -191,8 +191,9 @@ prefill_time = Equation(
 time_to_first_token = Equation(
     "time to first token without queueing",
     T_ttft,
-    T_pf * ((1 - 1 / n_chunks) / pp + 1 / n_chunks) + s_mixed * n_chunks * T_dec,
+    T_pf * ((1 - 1 / n_chunks) / pp + 1 / n_chunks) + s_mixed * n_chunks * T_dec + t_request,
     assumes=(
+        "a request waits for the host and its scheduler while the chips serve others",
         "chunks follow one another through the stages",
         "each chunk shares its step with the decoding sequences (s_mixed = 1 in one pool, else 0)",
     ),
