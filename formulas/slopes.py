@@ -15,7 +15,7 @@ from formulas.evaluate import Kernel
 from formulas.lowering import Tape
 from formulas.symbols import SymbolError, describe, did_you_mean
 
-__all__ = ["elasticities"]
+__all__ = ["elasticities", "slopes_along"]
 
 TIE = 1e-12  # relative distance at which two branches count as equal
 
@@ -51,12 +51,15 @@ def elasticities(kernel: Kernel, output: str, values: Mapping[str, float]) -> di
     total = kernel(**values)[output]
     if not isinstance(total, float) or not math.isfinite(total) or total == 0:
         raise SymbolError(f"{describe(output)} has no elasticity where it is {total}")
-    slopes = _slopes(kernel.tape, kernel.names, values)[kernel.tape.outputs[output]] / total
+    slopes = slopes_along(kernel.tape, kernel.names, values)[kernel.tape.outputs[output]] / total
     return {n: (float(slopes[0, i]), float(slopes[1, i])) for i, n in enumerate(kernel.names)}
 
 
-def _slopes(tape: Tape, names: Sequence[str], given: Mapping[str, float]) -> list[np.ndarray]:
-    """d value / d ln argument of every node: rows left and right, a column for each argument."""
+def slopes_along(tape: Tape, names: Sequence[str], given: Mapping[str, float]) -> list[np.ndarray]:
+    """d value / d ln argument of every node of a tape, at one point.
+
+    One array a node, shape (2, n_names): to the left, to the right; a column for each argument.
+    """
     values: list[float] = []
     slopes: list[np.ndarray] = []
     column = {name: index for index, name in enumerate(names)}

@@ -1,7 +1,7 @@
 """Expressions of the givens, compiled once to Python's `math` and evaluated at every solve.
 
 The slopes are derivatives to the logarithm of a given, d c / d ln p = p dc/dp, so that a given or a
-coefficient that is zero needs no special case. They are compiled at the first use.
+coefficient that is zero needs no special case.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import sympy as sp
+
+from formulas.lowering import Tape, record
+from formulas.slopes import slopes_along
 
 __all__ = ["Coefficients", "compiled", "slope"]
 
@@ -46,28 +49,29 @@ class Coefficients:
 
     def slopes(self, figures: Sequence[float]) -> tuple[Indices, Indices, Array]:
         """`(place, given, p dc/dp)` for every pair that depends on each other, as three arrays."""
-        places, givens, function = self._slopes
-        values = np.array(function(*figures), dtype=np.float64)
-        return places, givens, values * np.asarray(figures, dtype=np.float64)[givens]
+        given = dict(zip(self._names, map(float, figures), strict=True))
+        along = slopes_along(self._tape, self._names, given)
+        table = np.array([along[slot][0] for slot in self._tape.outputs.values()])
+        places, givens = np.nonzero(table)
+        return places, givens, table[places, givens]
 
     @cached_property
     def _function(self) -> Callable[..., list[float]]:
         return compiled(self.givens, self.expressions)
 
     @cached_property
-    def _slopes(
-        self,
-    ) -> tuple[Indices, Indices, Callable[..., list[float]]]:
-        column = {symbol: j for j, symbol in enumerate(self.givens)}
-        pairs = [
-            (i, column[symbol], slope(expression, symbol))
-            for i, expression in enumerate(self.expressions)
-            for symbol in sorted(expression.free_symbols, key=str)
-        ]
-        pairs = [pair for pair in pairs if not pair[2].is_zero]
-        places = np.array([i for i, _, _ in pairs], dtype=np.intp)
-        givens = np.array([j for _, j, _ in pairs], dtype=np.intp)
-        return places, givens, compiled(self.givens, [each for _, _, each in pairs])
+    def _names(self) -> tuple[str, ...]:
+        return tuple(f"_{i}" for i in range(len(self.givens)))
+
+    @cached_property
+    def _tape(self) -> Tape:
+        """The expressions as a tape, along which slopes are carried without symbolic derivatives.
+
+        A hundred givens have thousands of those, which SymPy takes a second for; the tape takes
+        milliseconds, once.
+        """
+        names = dict(zip(self.givens, map(sp.Symbol, self._names), strict=True))
+        return record({str(i): each.xreplace(names) for i, each in enumerate(self.expressions)}, {})
 
 
 def slope(expression: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
