@@ -1,0 +1,18 @@
+"""The claims of the lecture: what it says, what the equations say, and whether the two agree."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from formulas.claims.claim import Claim, Worked
+
+__all__ = ["MODULES", "Claim", "Worked", "all_claims"]
+
+MODULES = ("serving",)  # each holds a tuple CLAIMS
+
+
+def all_claims() -> tuple[Claim, ...]:
+    """Every claim, C1 first."""
+    return tuple(
+        claim for module in MODULES for claim in import_module(f"formulas.claims.{module}").CLAIMS
+    )

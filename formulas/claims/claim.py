@@ -1,0 +1,167 @@
+"""Claim: one quantitative statement of the lecture beside what the equations make of it.
+
+What the lecture says is typed; what we say is computed, from the lecture's own inputs, by the
+equations that the claim names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from formulas.catalogue import by_name
+from formulas.derivation import Derivation
+from formulas.equation import Equation
+from formulas.evaluate import scalar
+from formulas.sources import Citation
+
+__all__ = ["KINDS", "LECTURE", "ROUNDING", "UNITS", "Claim", "Worked", "shown"]
+
+KINDS = {
+    "derived": "follows from equations",
+    "data": "a record of what was built or measured",
+    "name": "a matter of words",
+    "rumour": "unsourced; nothing rests on it",
+}
+ROUNDING = Fraction(1, 20)  # the lecture rounds in the head: 14.4 is "about 15"
+UNITS = {
+    "%": Fraction(1, 100), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": 1, "h": 3600,
+    "day": 86400, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "GB/s": 10**9,
+    "TB/s": 10**12, "T token": 10**12, "M token/s": 10**6,
+}  # fmt: skip
+
+# The lecture's machine and model: Rubin's memory, 300 multiply-accumulates (called FLOPs) per byte,
+# one byte per weight, one position per sequence and step, 100e9 of 800e9 parameters active.
+LECTURE: Mapping[str, int | Fraction] = {
+    "W": 20 * 10**12,
+    "F": 300 * 20 * 10**12,
+    "M": 288 * 10**9,
+    "b_w": 1,
+    "c_fwd": 1,
+    "m_pos": 1,
+    "g": 1,
+    "N_active": 10**11,
+    "N_total": 8 * 10**11,
+    "B": 2400,
+    "L_ctx": 200_000,
+    "T_step": Fraction(20, 1000),
+}
+
+
+@dataclass(frozen=True)
+class Worked:
+    """One worked number: an equation of the catalogue at given values.
+
+    Parameters
+    ----------
+    what
+        What the number is, in words.
+    equation
+        Name in the catalogue.
+    says
+        The lecture's number in `unit`, or None where it gives none.
+    unit
+        A key of `UNITS`, or a word that is printed as it stands (base units).
+    given
+        Values that differ from the claim's, in base units.
+    """
+
+    what: str
+    equation: str
+    says: int | Fraction | None = None
+    unit: str = ""
+    given: Mapping[str, int | Fraction] = field(default_factory=dict, hash=False)
+
+    def value(self, values: Mapping[str, float | int | Fraction]) -> float:
+        """The number in `unit`; `given` overrides `values`.
+
+        Raises
+        ------
+        KeyError
+            If the catalogue has no such equation.
+        SymbolError
+            If a symbol has no value.
+        """
+        found = by_name()[self.equation]
+        equation: Equation = found.equation() if isinstance(found, Derivation) else found
+        name = equation.symbol.name
+        known = {x: float(v) for x, v in {**values, **self.given}.items() if x != name}
+        return scalar([equation], [name], known)[name] / float(UNITS.get(self.unit, 1))
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the lecture says, in words and numbers, and what holds.
+
+    Parameters
+    ----------
+    id
+        `C1` ... `C51`.
+    statement
+        The claim, in our words.
+    source
+        Where the lecture says so.
+    lecture_says
+        The number or formula as stated.
+    verdict
+        One sentence: whether it holds, and why not where it does not.
+    kind
+        A key of `KINDS`.
+    equations
+        Names in the catalogue of what the claim rests on.
+    lecture
+        Values of symbols, on top of `LECTURE`, that the worked numbers are computed with.
+    worked
+        The numbers, computed when asked for.
+    note
+        Our side where it is not a number: a formula, a record, a reason.
+    """
+
+    id: str
+    statement: str
+    source: Citation
+    lecture_says: str
+    verdict: str
+    kind: str = "derived"
+    equations: tuple[str, ...] = ()
+    lecture: Mapping[str, int | Fraction] = field(default_factory=dict, hash=False)
+    worked: tuple[Worked, ...] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"{self.id}: kind {self.kind!r} is none of {', '.join(KINDS)}")
+
+    def values(
+        self, assumed: Mapping[str, float | int | Fraction] | None = None
+    ) -> tuple[float, ...]:
+        """The worked numbers, in their units, under the lecture's values or others on top."""
+        case = {**LECTURE, **self.lecture, **(assumed or {})}
+        return tuple(each.value(case) for each in self.worked)
+
+    @property
+    def ours(self) -> str:
+        """Our numbers in one line."""
+        numbers = [
+            f"{each.what} {shown(value, each.unit)}"
+            for each, value in zip(self.worked, self.values(), strict=True)
+        ]
+        return "; ".join([*numbers, *([self.note] if self.note else [])])
+
+    @property
+    def reproduces(self) -> bool | None:
+        """Whether every number the lecture gives comes out within rounding; None without one."""
+        stated = [
+            abs(value / float(each.says) - 1) <= ROUNDING
+            for each, value in zip(self.worked, self.values(), strict=True)
+            if each.says is not None
+        ]
+        return all(stated) if stated else None
+
+
+def shown(value: float, unit: str = "") -> str:
+    """Four digits and a unit: `2,400`, `14.4 ms`, `2.592e+14`."""
+    plain = 1e-3 <= abs(value) < 1e7 or value == 0
+    digits = f"{float(f'{value:.4g}'):,.10g}" if plain else f"{value:.4g}"
+    return f"{digits}{unit}" if unit == "%" else f"{digits} {unit}".rstrip()
