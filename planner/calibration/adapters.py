@@ -53,7 +53,9 @@ def read_runs(path: Path) -> tuple[list[Measurement], list[NotComputed]]:
     refused: list[NotComputed] = []
     seen: set[tuple[str, ...]] = set()
     for line, row in enumerate(_rows(path), start=2):
-        key = tuple(value for name, value in row.items() if name not in ("measured_on", "image"))
+        key = tuple(
+            value for name, value in row.items() if name not in ("measured_on", "image", "wip")
+        )
         if key in seen:
             refused.append(NotComputed(str(line), "repeats another row"))
             continue
@@ -141,7 +143,9 @@ def run(row: Row, line: str) -> list[Measurement]:
         "output": output,
         "context": prompt + output / 2,
         "quality": "wip" if row["wip"] == "True" else "run",
-        "precision": f"{weights or 'own'} {row['backend_version']}",
+        "precision": weights or "own",
+        "version": row["backend_version"],
+        "looped": True,
     }
     return [
         Measurement(**common, quantity=quantity, seconds=_number(row, column) / 1e3)

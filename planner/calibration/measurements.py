@@ -46,7 +46,8 @@ class Measurement:
     batch's prompts), `e2e` (a static batch, prompts and all steps) or `tpot` (mean under load at
     a concurrency); `seconds` its value [s]. `batch` are sequences over the replica, lengths are
     in tokens; `layout` holds ways by axis, None where it was not understood. `drafts` is the
-    number of speculated tokens per step; `group` names model, chip and engine.
+    number of speculated tokens per step; `looped` says that `batch` requests were kept in flight
+    by a closed loop, prompts included. `group` names model, chip and engine.
     """
 
     id: str
@@ -67,6 +68,13 @@ class Measurement:
     quality: str
     drafts: int = 0
     precision: str = ""
+    version: str = ""
+    looped: bool = False
+
+    @property
+    def chip_name(self) -> str:
+        """Catalogue name of the chip."""
+        return self.chip.name
 
     @property
     def group(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from typing import Any
 
 from planner.errors import CatalogueError, did_you_mean
 
-__all__ = ["Band", "Profile", "choose_profile", "profile", "profile_names"]
+__all__ = ["Band", "Profile", "choose_profile", "profile", "profile_from", "profile_names"]
 
 COEFFICIENTS = (
     "e_w",
@@ -48,7 +48,11 @@ class Band:
 
 @dataclass(frozen=True)
 class Profile:
-    """Coefficients of the estimate: efficiencies [1] and overheads [s, s/seq]."""
+    """Coefficients of the estimate: efficiencies [1] and overheads [s, s/seq].
+
+    `rows` counts the measurements it was fitted on, `errors` are fractions on rows left out of the
+    fit. `intervals` hold 80 % of refits; coefficients in `held` were not identified by the rows.
+    """
 
     name: str
     as_of: str
@@ -60,6 +64,8 @@ class Profile:
     bands: Mapping[str, Band]
     errors: Mapping[str, float]
     values: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
 
     def band(self, quantity: str) -> Band:
         """Band of `tpot`, `ttft` or `usd_per_mtok`."""
@@ -89,7 +95,36 @@ def profile(name: str) -> Profile:
             f"no profile {name!r}{did_you_mean(name, known)} known profiles: {', '.join(known)}"
         )
     path = files("planner.catalogue").joinpath("profiles", f"{name}.toml")
-    return _read(name, tomllib.loads(path.read_text(encoding="utf-8")))
+    return profile_from(name, tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
+    """A profile from the contents of its file.
+
+    Raises
+    ------
+    CatalogueError
+        If a coefficient is missing or unknown.
+    """
+    values = raw["coefficients"]
+    missing = [c for c in COEFFICIENTS if c not in values]
+    unknown = [c for c in values if c not in COEFFICIENTS]
+    if missing or unknown:
+        raise CatalogueError(f"profile {name}: missing {missing}, unknown {unknown}")
+    return Profile(
+        name=name,
+        as_of=raw["as_of"],
+        engine=raw["engine"],
+        chips=tuple(raw["chips"]),
+        rows=raw["rows"],
+        source=raw["source"],
+        coverage=raw["coverage"],
+        bands=MappingProxyType({k: Band(*v) for k, v in raw["bands"].items()}),
+        errors=MappingProxyType(dict(raw["errors"])),
+        values=MappingProxyType({c: float(values[c]) for c in COEFFICIENTS}),
+        intervals=MappingProxyType({c: (a, b) for c, (a, b) in raw.get("intervals", {}).items()}),
+        held=tuple(raw.get("held", ())),
+    )
 
 
 def choose_profile(wanted: str, chip: str) -> tuple[Profile, str | None]:
@@ -112,24 +147,4 @@ def choose_profile(wanted: str, chip: str) -> tuple[Profile, str | None]:
     return found, (
         f"profile {found.name} was fitted on {', '.join(found.chips)}, not on {chip}: "
         "the band is wider than it says"
-    )
-
-
-def _read(name: str, raw: Mapping[str, Any]) -> Profile:
-    values = raw["coefficients"]
-    missing = [c for c in COEFFICIENTS if c not in values]
-    unknown = [c for c in values if c not in COEFFICIENTS]
-    if missing or unknown:
-        raise CatalogueError(f"profile {name}: missing {missing}, unknown {unknown}")
-    return Profile(
-        name=name,
-        as_of=raw["as_of"],
-        engine=raw["engine"],
-        chips=tuple(raw["chips"]),
-        rows=raw["rows"],
-        source=raw["source"],
-        coverage=raw["coverage"],
-        bands=MappingProxyType({k: Band(*v) for k, v in raw["bands"].items()}),
-        errors=MappingProxyType(dict(raw["errors"])),
-        values=MappingProxyType({c: float(values[c]) for c in COEFFICIENTS}),
     )
