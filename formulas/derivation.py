@@ -1,8 +1,8 @@
 """Derivation: an equation carried from one form to the next by steps that check themselves.
 
 Exact steps are compared at rational points when they are made and proven symbolically, where SymPy
-can, by `check`. Approximate steps (`drop`, `limit`) remember what they neglect, so that `strain`
-can say how large it is in a given case.
+can, by `check`, which makes every step anew first and trusts no recorded form. Approximate steps
+(`drop`, `limit`) remember what they neglect, so that `strain` can say how large it is in a case.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Rational
+from types import MappingProxyType
 from typing import NoReturn
 
 import sympy as sp
 
-from formulas.equation import Equation, Function, Given, check_units
-from formulas.evaluate import scalar, unfolded
-from formulas.expressions import put, tex, text
-from formulas.identity import Identity, limit_differs, shown
+from formulas.equation import Equation, Function, check_units
+from formulas.evaluate import unfolded
+from formulas.expressions import put, text
+from formulas.identity import Identity, NoPointError, limit_differs, shown
+from formulas.notebook import aligned, derivation_card
 from formulas.sources import Citation, derived
-from formulas.steps import DerivationError, Step
+from formulas.steps import DerivationError, Step, approached, approximations, dropped, put_in
+from formulas.strain import strain_of
 
 __all__ = ["Derivation", "DerivationError", "Step"]
 
@@ -53,11 +56,12 @@ class Derivation:
         """Start from an equation, or from two sides that are claimed equal."""
         if self.steps:
             raise DerivationError(f"{self.name}: it has begun already")
+        called = {"lhs": lhs, "rhs": rhs, "why": why}
         if isinstance(lhs, Equation):
-            return self._then(Step("begin", lhs.symbol, lhs.rhs, why or lhs.name))
+            return self._then(Step("begin", lhs.symbol, lhs.rhs, why or lhs.name), called)
         if rhs is None:
             raise DerivationError(f"{self.name}: begin needs two sides, or an Equation")
-        return self._then(Step("begin", sp.sympify(lhs), sp.sympify(rhs), why))
+        return self._then(Step("begin", sp.sympify(lhs), sp.sympify(rhs), why), called)
 
     def substitute(self, equation: Equation | Derivation, why: str = "") -> Derivation:
         """Put in the right side of an equation for its symbol, wherever that occurs."""
@@ -67,7 +71,8 @@ class Derivation:
         rhs = put(last.rhs, new)
         if (lhs, rhs) == (last.lhs, last.rhs):
             self._refuse(f"{equation.symbol.name} does not occur in\n    {last}")
-        return self._then(Step("substitute", lhs, rhs, why or equation.name))
+        step = Step("substitute", lhs, rhs, why or equation.name, borrowed=approximations(equation))
+        return self._then(step, {"equation": equation, "why": why})
 
     def rewrite(
         self,
@@ -86,6 +91,7 @@ class Derivation:
         given
             Relations under which the two forms are equal.
         """
+        called = {"claim": claim, "why": why, "where": where, "given": given}
         claim = sp.sympify(claim)
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
         identity = Identity(
@@ -93,11 +99,12 @@ class Derivation:
             unfolded(claim, named),
             tuple(unfolded(relation, named) for relation in given),
         )
-        step = Step("rewrite", self._last.lhs, claim, why, identity)
+        borrowed = tuple(step for equation in where for step in approximations(equation))
+        step = Step("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
         self._compare(identity, f"{text(claim)} is not equal to\n    {text(self._last.rhs)}")
-        assumes = (*self.assumes, *(text(relation) for relation in given))
-        whole = replace(self, assumes=assumes, where=tuple(dict.fromkeys((*self.where, *named))))
-        return whole._then(step)
+        assumes = dict.fromkeys((*self.assumes, *(text(relation) for relation in given)))
+        known = tuple(dict.fromkeys((*self.where, *named)))
+        return replace(self, assumes=tuple(assumes), where=known)._then(step, called)
 
     def solve(
         self, x: sp.Symbol, claim: sp.Expr, why: str = "", *, named: sp.Symbol | None = None
@@ -106,6 +113,7 @@ class Derivation:
 
         `named` is what the value is called from here on, as B_crit is a value of B.
         """
+        called = {"x": x, "claim": claim, "why": why, "named": named}
         last, claim = self._last, sp.sympify(claim)
         if claim.has(x):
             self._refuse(f"the claim for {x.name} still contains {x.name}")
@@ -113,36 +121,27 @@ class Derivation:
         identity = Identity(put(last.lhs, back), put(last.rhs, back))
         self._compare(identity, f"{x.name} = {text(claim)} does not satisfy\n    {last}")
         why = why or f"for {x.name}"
-        return self._then(Step("solve", named or x, claim, why, identity, solved=x))
+        return self._then(Step("solve", named or x, claim, why, identity, solved=x), called)
 
     def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:
         """Neglect an addend of either side beside another addend of the same side."""
-        last, term, beside = self._last, sp.expand(term), sp.expand(beside)
-        for side in ("rhs", "lhs"):
-            parts = list(sp.Add.make_args(sp.expand(getattr(last, side))))
-            if term in parts and beside in parts and term != beside:
-                parts.remove(term)
-                step = replace(
-                    last, verb="drop", why=why, identity=None, approach=None,
-                    size=term / beside, neglected=f"drop {text(term)}",
-                    **{side: sp.factor_terms(sp.Add(*parts))},
-                )  # fmt: skip
-                return self._then(step)
-        self._refuse(f"{text(term)} is not an addend beside {text(beside)} in\n    {last}")
+        step = dropped(self._last, term, beside, why)
+        if step is None:
+            self._refuse(
+                f"{text(term)} is not an addend beside {text(beside)} in\n    {self._last}"
+            )
+        return self._then(step, {"term": term, "beside": beside, "why": why})
 
     def limit(self, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str = "") -> Derivation:
         """Let a symbol tend to a value; the right side tends to the claim."""
+        called = {"x": x, "to": to, "claim": claim, "why": why}
         last, to, claim = self._last, sp.sympify(to), sp.sympify(claim)
         if last.lhs.has(x) or claim.has(x):
             self._refuse(f"{x.name} still stands on the left or in the claim")
         against = limit_differs(last.rhs, claim, x, to)
         if against:
             self._refuse(f"{text(last.rhs)} does not tend to {text(claim)}\n  {against}")
-        step = Step(
-            "limit", last.lhs, claim, why, size=last.rhs / claim - 1,
-            neglected=f"limit {x.name} -> {to}", approach=(x, to),
-        )  # fmt: skip
-        return self._then(step)
+        return self._then(approached(last, x, to, claim, why), called)
 
     def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
         """Put in exact numbers, or expressions, for symbols."""
@@ -150,11 +149,21 @@ class Derivation:
         for x, value in exact.items():
             if value.atoms(sp.Float):
                 self._refuse(f"{x.name} = {value} is not exact; write a fraction")
-        lhs, rhs = put(self._last.lhs, exact), put(self._last.rhs, exact)
-        shown_values = ", ".join(f"{x.name} = {text(value)}" for x, value in exact.items())
-        step = Step("at", lhs, sp.cancel(rhs) if not rhs.has(sp.Max) else rhs.doit(),
-                    why or shown_values)  # fmt: skip
-        return replace(self, numeric=True)._then(step)
+        called = {"values": dict(values), "why": why}
+        return replace(self, numeric=True)._then(put_in(self._last, exact, why), called)
+
+    def replayed(
+        self, changes: Mapping[int, Mapping[str, object]] = MappingProxyType({})
+    ) -> Derivation:
+        """The same verbs called again, with other arguments for some steps, numbered from 1.
+
+        `{2: {"claim": 2 * x}}` makes the second step anew with another claim.
+        """
+        again = replace(self, steps=(), numeric=False)
+        for number, step in enumerate(self.steps, 1):
+            verb = getattr(again, step.verb)
+            again = verb(**{**step.arguments, **changes.get(number, {})})
+        return again
 
     # -- what came out --------------------------------------------------------------------------
 
@@ -168,10 +177,7 @@ class Derivation:
         """Right side of the last step."""
         return self._last.rhs
 
-    @property
-    def result(self) -> sp.Expr:
-        """Right side of the last step."""
-        return self._last.rhs
+    result = rhs
 
     @property
     def symbol(self) -> sp.Symbol:
@@ -189,7 +195,7 @@ class Derivation:
         """The last step as an Equation; what was neglected becomes an assumption."""
         if self.numeric:
             self._refuse("numbers have been put in; take the equation before `at`")
-        left_out = tuple(f"{s.neglected}: {s.why}" for s in self.steps if not s.exact)
+        left_out = tuple(f"{s.neglected}: {s.why}" for s in approximations(self))
         return Equation(
             self.name, self.symbol, self.rhs, (*self.assumes, *left_out), self.source, self.tags,
             self.where,
@@ -209,13 +215,7 @@ class Derivation:
         SymbolError
             If the case lacks a symbol.
         """
-        values = {x if isinstance(x, str) else x.name: float(v) for x, v in case.items()}
-        sizes = {s.neglected: abs(s.size) for s in self.steps if s.size is not None}
-        own: list = list(self.where)
-        if self.lhs.is_Symbol and not self.numeric:
-            roots = {s.solved for s in self.steps if s.solved} | {self.lhs}
-            own += [Given(x, self.rhs) for x in roots if not self.rhs.has(x)]
-        return scalar(own, sizes, values) if sizes else {}
+        return strain_of(self, case)
 
     @cached_property
     def proofs(self) -> tuple[str, ...]:
@@ -231,29 +231,30 @@ class Derivation:
         for number, (step, last) in enumerate(zip(self.steps, before, strict=False), 1):
             try:
                 proofs.append(step.proof(last))
-            except DerivationError as error:
+            except (DerivationError, NoPointError) as error:
                 self._refuse(str(error), number)
         return tuple(proofs)
 
     def check(self) -> bool:
-        """True when every step follows and its units agree; raises otherwise."""
-        numeric = False
-        for step in self.steps:
-            numeric = numeric or step.verb == "at"
-            if not numeric:
-                check_units(self.name, step.lhs, step.rhs)
+        """True when every step, made anew, is the one recorded and is proven; raises otherwise."""
+        for number, (step, anew) in enumerate(
+            zip(self.steps, self.replayed().steps, strict=True), 1
+        ):
+            if step != anew:
+                self._refuse(f"{step} is recorded, but the step gives\n    {anew}", number)
         return len(self.proofs) == len(self.steps)
 
     # -- how it reads ---------------------------------------------------------------------------
 
     def latex(self) -> str:
         """All steps, aligned."""
-        signs = {"=": "=", "≈": r"\approx"}
-        lines = [f"{tex(s.lhs)} &{signs[s.relation]} {tex(s.rhs)}" for s in self.steps]
-        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+        return aligned(self.steps)
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle {self.latex()}$"
+
+    def _repr_html_(self) -> str:
+        return derivation_card(self)
 
     def text(self) -> str:
         """All steps with their reasons and proofs, one after the other."""
@@ -276,17 +277,20 @@ class Derivation:
             raise DerivationError(f"{self.name}: it has not begun")
         return self.steps[-1]
 
-    def _then(self, step: Step) -> Derivation:
+    def _then(self, step: Step, arguments: Mapping[str, object]) -> Derivation:
         if not self.numeric:
             check_units(f"{self.name}, step {len(self.steps) + 1}", step.lhs, step.rhs)
-        return replace(self, steps=(*self.steps, step))
+        return replace(self, steps=(*self.steps, replace(step, arguments=dict(arguments))))
 
     def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
         number = len(self.steps) + 1 if number is None else number
         raise DerivationError(f"{self.name}, step {number}: {reason}")
 
     def _compare(self, identity: Identity, complaint: str) -> None:
-        found = identity.difference()
+        try:
+            found = identity.difference()
+        except NoPointError as error:
+            self._refuse(str(error))
         if found:
             point, gap = found
             self._refuse(f"{complaint}\n  at {shown(point)} the two sides differ by {gap}")

@@ -12,6 +12,7 @@ import sympy as sp
 from formulas.branches import branches_of, inherited_branches, named_branches, top_extreme
 from formulas.evaluate import Kernel, collect, kernel, ordered, unfolded
 from formulas.expressions import tex, text
+from formulas.notebook import equation_card
 from formulas.sources import Citation, derived
 from formulas.symbols import SymbolError, describe, did_you_mean, unit_of_symbol
 from formulas.units import UnitError, unit_of
@@ -98,6 +99,9 @@ class Equation:
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle {self.latex()}$"
+
+    def _repr_html_(self) -> str:
+        return equation_card(self)
 
     def __str__(self) -> str:
         return f"{self.symbol.name} = {text(self.rhs)}"

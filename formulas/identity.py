@@ -12,7 +12,7 @@ import sympy as sp
 from formulas.expressions import text
 from formulas.tree import InexactError, exact_value, holds, value_of
 
-__all__ = ["Identity", "limit_differs"]
+__all__ = ["Identity", "NoPointError", "limit_differs", "limit_points", "shown"]
 
 QUICK, THOROUGH = 3, 12  # points when a step is made, and when a derivation is checked
 PER_BRANCHES = 4  # times as many where a Max or a ceiling has branches to be met
@@ -20,6 +20,10 @@ TRIES = 4000
 DIGITS = 1e-9
 
 Point = dict[sp.Symbol, Fraction]
+
+
+class NoPointError(ValueError):
+    """No point satisfies the relations and lets both sides exist: nothing can be compared."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,11 @@ class Identity:
 
         Raises
         ------
-        ValueError
+        NoPointError
             If no point satisfies the relations and lets both sides exist.
         """
         checked, count = 0, self._count(thorough)
-        for point in _points(self._symbols()):
+        for point in _points(self._symbols(), _branched(self.left) or _branched(self.right)):
             try:
                 if not all(holds(condition, point) for condition in self.given):
                     continue
@@ -51,7 +55,7 @@ class Identity:
             checked += 1
             if checked == count:
                 return None
-        raise ValueError(f"no point to compare {text(self.left)} and {text(self.right)} at")
+        raise NoPointError(f"no point to compare {text(self.left)} and {text(self.right)} at")
 
     def proof(self) -> str:
         """How the identity was shown: `symbolically`, or at how many points of which kind."""
@@ -86,19 +90,31 @@ class Identity:
 
 
 def limit_differs(before: sp.Expr, after: sp.Expr, x: sp.Symbol, to: sp.Expr) -> str | None:
-    """What speaks against before → after as x → to, at three points; None if they approach."""
+    """What speaks against before → after as x → to, at a few points; None if they approach."""
     symbols = sorted((before.free_symbols | after.free_symbols) - {x}, key=lambda y: y.name)
-    for _, point in zip(range(QUICK), _points(symbols), strict=False):
+    checked, count = 0, limit_points(before, after)
+    for point in _points(symbols, _branched(before) or _branched(after)):
         gaps = []
-        for power in (6, 9, 12):
-            step = Fraction(10**power)
-            near = step if to == sp.oo else exact_value(sp.sympify(to), point) + 1 / step
-            here = {y: float(v) for y, v in {**point, x: near}.items()}
-            limit = value_of(after, here)
-            gaps.append(abs(value_of(before, here) - limit) / max(abs(limit), 1e-300))
-        if gaps[-1] > 1e-3 or gaps[-1] > gaps[0] + 1e-12:
+        try:
+            for power in (6, 9, 12):
+                step = Fraction(10**power)
+                near = step if to == sp.oo else exact_value(sp.sympify(to), point) + 1 / step
+                here = {y: float(v) for y, v in {**point, x: near}.items()}
+                limit = value_of(after, here)
+                gaps.append(abs(value_of(before, here) - limit) / max(abs(limit), 1e-300))
+        except (ZeroDivisionError, ValueError):
+            continue  # one side does not exist here
+        if not (gaps[-1] <= 1e-3 and gaps[-1] <= gaps[0] + 1e-12):  # also when it is not a number
             return f"at {shown(point)} they still differ by {gaps[-1]:.2g} of the claim"
-    return None
+        checked += 1
+        if checked == count:
+            return None
+    return "there is no point near the limit at which both exist"
+
+
+def limit_points(before: sp.Expr, after: sp.Expr) -> int:
+    """At how many points a limit is compared."""
+    return QUICK * PER_BRANCHES if _branched(before) or _branched(after) else QUICK
 
 
 def shown(point: Point) -> str:
@@ -128,8 +144,15 @@ def _gap(left: sp.Expr, right: sp.Expr, point: Point) -> str:
         return f"{a - b:.3g}" if abs(a - b) > DIGITS * max(abs(a), abs(b)) else ""
 
 
-def _points(symbols: list[sp.Symbol]) -> Iterator[Point]:
-    """Always the same sequence of points with small positive fractions as coordinates."""
+def _points(symbols: list[sp.Symbol], branched: bool = False) -> Iterator[Point]:
+    """Always the same sequence of points with small positive fractions as coordinates.
+
+    Where there are branches, every second point spans twelve binary orders on either side of 1,
+    so that a branch which is small at like magnitudes is the largest now and then.
+    """
     generator = random.Random(",".join(x.name for x in symbols))
-    for _ in range(TRIES):
-        yield {x: Fraction(generator.randint(1, 60), generator.randint(1, 40)) for x in symbols}
+    for number in range(TRIES):
+        point = {x: Fraction(generator.randint(1, 60), generator.randint(1, 40)) for x in symbols}
+        if branched and number % 2:
+            point = {x: y * Fraction(2) ** generator.randint(-12, 12) for x, y in point.items()}
+        yield point

@@ -72,7 +72,7 @@ def _float(x: sp.Basic, values: Mapping[sp.Symbol, float]) -> float:
     if x.is_Symbol:
         return values[x]
     if x.is_number and not x.free_symbols:
-        return float(x)
+        return float(x) if x.is_extended_real else math.nan
     if isinstance(x, sp.Piecewise):
         for value, condition in x.args:
             if _holds(condition, values, _float):

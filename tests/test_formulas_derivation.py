@@ -1,6 +1,7 @@
 """Derivations: steps that follow pass, steps that do not are refused, approximations are sized."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 import sympy as sp
@@ -38,6 +39,8 @@ from formulas.symbols import (
     coverage,
     e_c,
     m_pos,
+    n_kv,
+    n_layers,
 )
 from formulas.units import UnitError
 
@@ -228,3 +231,61 @@ def test_derivations_pickle():
     again = pickle.loads(pickle.dumps(critical_batch))
     assert again == critical_batch
     assert again.check()
+
+
+def test_a_derivation_is_made_anew_with_other_arguments():
+    """The same verbs; what is changed must still follow."""
+    solved = ROOFS.solve(B, RIGHT)
+    assert solved.replayed() == solved
+    assert solved.replayed({2: {"claim": RIGHT * W / W}}) == solved
+    with pytest.raises(DerivationError, match="does not satisfy"):
+        solved.replayed({2: {"claim": 2 * RIGHT}})
+    with pytest.raises(DerivationError, match="does not satisfy"):
+        solved.replayed({1: {"lhs": 3 * compute_time.rhs}})
+
+
+@pytest.mark.parametrize("number", range(len(critical_batch_with_kv.steps)))
+def test_a_recorded_form_that_its_verb_does_not_give_is_refused(number):
+    """`check` trusts no record."""
+    steps = list(critical_batch_with_kv.steps)
+    steps[number] = replace(steps[number], rhs=2 * steps[number].rhs)
+    with pytest.raises(DerivationError, match=rf"step {number + 1}: .* is recorded, but the step"):
+        replace(critical_batch_with_kv, steps=tuple(steps)).check()
+
+
+def test_what_puts_in_an_approximation_is_approximate():
+    """And its strain is that of what it puts in."""
+    after = Derivation("time at the crossing").begin(compute_time).substitute(short_batch())
+    assert not after.exact
+    assert after.proofs[-1] == "by definition, of an approximation: drop B*L_ctx*b_kv/W"
+    assert "drop B*L_ctx*b_kv/W: short" in after.equation().assumes
+    size = after.strain(TOY | {"L_ctx": 512})["drop B*L_ctx*b_kv/W"]
+    assert size == pytest.approx(0.2935, rel=1e-2)
+
+
+def test_a_limit_that_exists_nowhere_is_refused():
+    """Nothing compared is nothing shown."""
+    start = Derivation("nowhere").begin(coverage, sp.sqrt(1 + 1 / n_layers))
+    with pytest.raises(DerivationError, match="no point near the limit"):
+        start.limit(n_layers, sp.oo, sp.sqrt(-n_kv))
+    with pytest.raises(DerivationError, match="no point near the limit"):
+        start.limit(n_layers, sp.oo, sp.sqrt(-1 - n_kv))
+
+
+def test_every_branch_of_a_limit_is_met():
+    """A wrong branch that is seldom the largest does not pass."""
+    before = maximum(n_kv, (e_c + 1 / n_layers) / 9)
+    start = Derivation("seldom").begin(coverage, before)
+    assert start.limit(n_layers, sp.oo, maximum(n_kv, e_c / 9)).check()
+    with pytest.raises(DerivationError, match="does not tend to"):
+        start.limit(n_layers, sp.oo, maximum(n_kv, e_c / 8))
+
+
+def short_batch():
+    """The critical batch, as a value of B and without the caches."""
+    return (
+        Derivation("short")
+        .begin(compute_time.rhs, memory_time.rhs)
+        .drop(B * L_ctx * b_kv / W, beside=N_total * b_w / W, why="short")
+        .solve(B, RIGHT)
+    )
