@@ -6,6 +6,7 @@ sign, and every unknown has a weak prior: what the data cannot tell stays where 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,7 @@ PRIOR = {
 }
 # Weight of the prior against rows: an error of one row in three for a doubling of an unknown.
 STRENGTH = 0.3
+FIRM = 100.0
 OUTLIER = 0.15  # relative error beyond which a row no longer pulls harder
 ROUNDS = 12
 LEAST = np.array([1.0 if name in EFFICIENCIES else 0.0 for name in COEFFICIENTS])
@@ -59,6 +61,7 @@ def solve(
     *,
     prior: np.ndarray | None = None,
     strength: float = STRENGTH,
+    firm: Collection[str] = (),
 ) -> np.ndarray:
     """Unknowns (1/e >= 1, t >= 0) that fit the rows best, shape (n_coefficients,).
 
@@ -68,13 +71,15 @@ def solve(
     seconds : measured times [s], shape (n_rows,).
     weights : weights of the rows, same shape; ones by default.
     prior : unknowns expected beforehand, those of PRIOR by default.
-    strength : weight of the prior, 0 for none.
+    strength : weight of the prior, near 0 for none.
+    firm : coefficients that stay with the prior, whatever the rows say.
     """
     from scipy.optimize import nnls
 
     given = np.ones(len(seconds)) if weights is None else np.sqrt(weights)
     expected = unknowns(PRIOR)
-    pull = strength * np.diag(1 / expected)
+    held = np.array([FIRM if name in firm else 1.0 for name in COEFFICIENTS])
+    pull = strength * np.diag(held / expected)
     expected = expected if prior is None else prior
     scale, robust = seconds.copy(), np.ones(len(seconds))
     found = expected
