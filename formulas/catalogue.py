@@ -26,6 +26,11 @@ MODULES = (
     "decode_bound",
     "prefill",
     "serving",
+    "bubbles",
+    "training",
+    "scaling",
+    "budgets",
+    "overtraining",
 )
 
 
