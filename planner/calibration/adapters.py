@@ -28,7 +28,8 @@ __all__ = ["read_runs", "read_steady", "run", "steady"]
 Row = Mapping[str, str]
 
 UNKNOWN = ("", "?")
-NARROWEST_CACHE = "fp8"  # where a table does not say, the format that reads least
+# Where a table does not give the cache's format: what engines keep by default, and at the least.
+USUAL_CACHE, NARROWEST_CACHE = "bf16", "fp8"
 QUANTITY = {"decode": "step", "prefill": "ttft", "mixed": "e2e"}
 TIMES = {"step_ms": "step", "ttft_ms": "ttft", "e2e_ms": "e2e"}
 # One domain of these machines holds eight chips or fewer; larger numbers count other pools too.
@@ -78,7 +79,8 @@ def steady(row: Row) -> Measurement:
     chip = chip_of(row["chip"])
     weights, cache = row["weight_dtype"], row["kv_dtype"]
     weights = _format(weights)
-    kv = NARROWEST_CACHE if cache in UNKNOWN else _format(cache)
+    said = cache not in UNKNOWN
+    kv = _format(cache) if said else USUAL_CACHE
     if weights == "nvfp4" and not chip.computes("nvfp4"):
         raise Refused(f"{chip.name} has no fp4 arithmetic")
     sizes = sizes_of(row["model"], weights, kv)
@@ -108,6 +110,7 @@ def steady(row: Row) -> Measurement:
         quality=row["quality"],
         drafts=int(drafts[1]) if drafts else 0,
         precision=weights,
+        leanest=None if said else sizes_of(row["model"], weights, NARROWEST_CACHE),
     )
 
 
@@ -124,7 +127,7 @@ def run(row: Row, line: str) -> list[Measurement]:
     chip = chip_of(row["system"])
     name = row["model_path"].split("/")[-1]
     weights = _checkpoint(row, name)
-    kv = "fp8" if row["backend"] == "trtllm" and weights != "bf16" else "bf16"
+    kv = "fp8" if row["backend"] == "trtllm" and weights != "bf16" else USUAL_CACHE
     sizes = sizes_of(name, weights, kv)
     layout = _pool(row, sizes.n_experts)
     prompt, output = _number(row, "isl"), _number(row, "osl")
@@ -146,6 +149,7 @@ def run(row: Row, line: str) -> list[Measurement]:
         "precision": weights or "own",
         "version": row["backend_version"],
         "looped": True,
+        "leanest": sizes_of(name, weights, NARROWEST_CACHE),
     }
     return [
         Measurement(**common, quantity=quantity, seconds=_number(row, column) / 1e3)

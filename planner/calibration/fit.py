@@ -29,8 +29,8 @@ MODELS = "unseen_models_"
 RUNS = "ai-dynamo aiconfigurator-core 0.12.0, end-to-end runs of 2025-10 to 2026-04"
 STATIC = "published TensorRT-LLM 0.9 static batches and NVIDIA NIM 2024 runs"
 DIGITS = 4
-# Engines whose own set errs less than the set of all on rows of known groups, and no more on others;
-# TensorRT-LLM's does not: versions differ more among themselves than from other engines.
+# Engines whose own set errs less than the set of all on other rows of the groups it saw. That of
+# TensorRT-LLM hardly does and errs more on unseen groups: its versions differ among themselves.
 ENGINES = ("vllm-2026", "sglang-2026")
 FROM_STATIC = ("e_c",)  # static batches of up to 1,024 sequences are bound by arithmetic
 

@@ -38,7 +38,7 @@ def bound_of(row: Measurement) -> float:
 
 def _values(row: Measurement, mode: str) -> dict[str, float]:
     task = Task(
-        sizes=_narrowest(row.sizes),
+        sizes=_narrowest(row.leanest or row.sizes),
         chip=row.chip,
         machine=Machine.from_figures("ideal", row.chips, FREE),
         price=1.0,

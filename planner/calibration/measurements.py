@@ -47,7 +47,9 @@ class Measurement:
     a concurrency); `seconds` its value [s]. `batch` are sequences over the replica, lengths are
     in tokens; `layout` holds ways by axis, None where it was not understood. `drafts` is the
     number of speculated tokens per step; `looped` says that `batch` requests were kept in flight
-    by a closed loop, prompts included. `group` names model, chip and engine.
+    by a closed loop, prompts included. `leanest` are the sizes in the narrowest formats that the
+    table leaves possible, for the bound; None where it leaves no choice. `group` names model,
+    chip and engine.
     """
 
     id: str
@@ -70,6 +72,7 @@ class Measurement:
     precision: str = ""
     version: str = ""
     looped: bool = False
+    leanest: Sizes | None = None
 
     @property
     def chip_name(self) -> str:
