@@ -11,6 +11,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -59,17 +60,16 @@ def profiles(steady: Path, runs: Path) -> list[Fitted]:
     prior = _prior()
     for name in FROM_STATIC:
         prior[COEFFICIENTS.index(name)] = older.unknowns[COEFFICIENTS.index(name)]
+    taken = {name: older.intervals[name] for name in FROM_STATIC}
     every = _of_runs(prior)
     found = [
         older,
-        fit_profile("engines-2026", "2026-04", "any", RUNS, sample, every, held=FROM_STATIC),
+        fit_profile("engines-2026", "2026-04", "any", RUNS, sample, every, given=taken),
     ]
     for name in ENGINES:
         focus, one = sample.column("engine") == name, _of_engine(name, every)
         engine_only = name.removesuffix("-2026")
-        found.append(
-            fit_profile(name, "2026-04", engine_only, RUNS, sample, one, focus, FROM_STATIC)
-        )
+        found.append(fit_profile(name, "2026-04", engine_only, RUNS, sample, one, focus, taken))
     return found
 
 
@@ -81,7 +81,7 @@ def fit_profile(
     sample: Sample,
     fit: Fit,
     focus: np.ndarray | None = None,
-    held: tuple[str, ...] = (),
+    given: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Fitted:
     """Coefficients with intervals, errors on groups and on whole models left out, bands.
 
@@ -90,7 +90,7 @@ def fit_profile(
     sample : rows that `fit` may see.
     fit : unknowns from some of the rows.
     focus : mask of the rows that the profile is for, all by default.
-    held : coefficients that `fit` takes from elsewhere.
+    given : intervals of the coefficients that `fit` takes from elsewhere.
     """
     mask = np.ones(len(sample.rows), dtype=bool) if focus is None else focus
     models = np.unique(sample.column("model"), return_inverse=True)[1]
@@ -105,7 +105,7 @@ def fit_profile(
         **{MODELS + key: value for key, value in errors(unseen, floor).items()},
         **_with_speculation(own, left.estimate, found),
     }
-    intervals = _intervals(sample, fit)
+    intervals = _intervals(sample, fit) | dict(given)
     return Fitted(
         name,
         as_of,
@@ -114,7 +114,7 @@ def fit_profile(
         own,
         found,
         intervals,
-        _held(own, found, held),
+        _held(own, found, tuple(given)),
         quantiles,
         scores,
     )

@@ -20,7 +20,7 @@ from planner.calibration.squares import solve
 
 __all__ = ["Sample", "runs_sample", "steady_sample"]
 
-TTFT_WEIGHT = 0.1  # first tokens under load hold queueing that no coefficient describes
+TTFT_WEIGHT = 0.3  # first tokens under load hold queueing that no coefficient describes
 IN_FLIGHT = 0.5  # least share of the requests sent that must be decoding
 SPECULATED = 0.85  # a group this much faster than the fit of the others speculates
 MAY_SPECULATE = ("trtllm-2026",)  # engines whose tables mix rows with and without speculation
