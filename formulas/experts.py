@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sympy import oo
+from sympy import diff, oo
 
 from formulas.derivation import Derivation
 from formulas.equation import Equation
+from formulas.expressions import minimum
 from formulas.sources import definition, derived, lecture_notes, lecture_player, shazeer_2017
 from formulas.symbols import (
     B,
@@ -24,12 +25,15 @@ from formulas.symbols import (
     n_experts,
     sigma,
 )
+from formulas.symbols_fleet import k_bend, k_most, n_pos, one_position, q_pick
 
 __all__ = [
     "active_parameters",
+    "coverage_concavity",
     "expert_coverage",
     "full_coverage",
     "least_coverage",
+    "most_coverage",
     "sparse_latency_floor",
     "sparsity",
     "total_parameters",
@@ -67,10 +71,42 @@ expert_coverage = Equation(
     1 - (1 - k_experts / n_experts) ** (B * m_pos),
     assumes=(
         UNIFORM,
-        "among all routings with k experts per position this is the largest share",
+        "the largest share among routings that draw every position from one distribution; "
+        "positions that avoid each other's experts read more (see k_most)",
     ),
     source=derived,
     tags=("C3", "result 9"),
+)
+
+coverage_concavity = (
+    Derivation(
+        "how fast the slope of coverage falls with the probability of a pick",
+        source=derived,
+        tags=("result 9",),
+        assumes=(
+            "all positions pick independently from one distribution over the experts",
+            "a positive bend is concavity in each expert's probability; their sum is k_experts, so "
+            "the mean over the experts is largest where all are k_experts/n_experts (Jensen)",
+        ),
+    )
+    .begin(
+        k_bend,
+        -diff(1 - (1 - q_pick) ** n_pos, q_pick, 2),
+        why="minus the second derivative of the probability that an expert is read",
+    )
+    .rewrite(
+        n_pos * (n_pos - 1) * (1 - q_pick) ** (n_pos - 2),
+        why="never negative from one position on, as no probability exceeds one",
+    )
+)
+
+most_coverage = Equation(
+    "largest share of the experts that a step can read",
+    k_most,
+    minimum(1, B * m_pos * k_experts / (n_experts * one_position)),
+    assumes=("positions avoid each other's experts as long as any is left",),
+    source=derived,
+    tags=("result 9",),
 )
 
 least_coverage = Equation(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sympy import Rational
+
 from formulas.batching import balance_context, short_context_batch
 from formulas.derivation import Derivation
 from formulas.equation import Equation
@@ -39,8 +41,11 @@ from formulas.symbols import (
     w_fix,
     x_price,
 )
+from formulas.symbols_fleet import B_rho, L_rho
 
 __all__ = [
+    "batch_for_ratio",
+    "context_for_ratio",
     "crossover_pass",
     "domain_price",
     "fast_batch",
@@ -51,6 +56,7 @@ __all__ = [
     "output_token_cost",
     "pass_time_per_position",
     "price_ratio",
+    "ratio_at_twice_critical",
     "token_cost",
 ]
 
@@ -112,6 +118,59 @@ price_ratio = (
         where=(short_context_batch, balance_context),
     )
 )
+
+context_for_ratio = (
+    Derivation(
+        "context that a price ratio implies",
+        tags=("C22", "result 11"),
+        assumes=(
+            PREFILL,
+            ROOFLINE,
+            "rho_price*g > m_pos: the ratio is above what arithmetic alone gives",
+            "rho_price*g > B_0/B: else no context gives so small a ratio",
+        ),
+    )
+    .begin(rho_price * g, B_0 / B + L_ctx / L_star, why="the memory branch of the price ratio")
+    .solve(L_ctx, L_star * (rho_price * g - B_0 / B), named=L_rho)
+)
+
+batch_for_ratio = (
+    Derivation(
+        "batch that a price ratio implies",
+        source=lecture_notes.at("section 5, decode against prefill"),
+        tags=("C22", "result 11"),
+        assumes=(
+            PREFILL,
+            ROOFLINE,
+            "rho_price*g > m_pos: the ratio is above what arithmetic alone gives",
+            "rho_price*g > L_ctx/L_star: else caches alone give a larger ratio",
+        ),
+    )
+    .begin(rho_price * g, B_0 / B + L_ctx / L_star, why="the memory branch of the price ratio")
+    .solve(B, B_0 / (rho_price * g - L_ctx / L_star), named=B_rho)
+)
+
+ratio_at_twice_critical = (
+    Derivation(
+        "price ratio at twice the critical batch and the balance context",
+        tags=("C12", "C22", "result 11"),
+        assumes=(
+            *price_ratio.assumes,
+            "the ratio falls with the batch and rises with the context, so that this is the most "
+            "for B >= 2*B_0 and L_ctx <= L_star",
+        ),
+    )
+    .begin(rho_price, price_ratio.rhs, why=price_ratio.name)
+    .substitute(Equation("twice the critical batch", B, 2 * B_0 / m_pos, source=definition))
+    .substitute(
+        Equation("context at which caches balance arithmetic", L_ctx, m_pos * L_star,
+                 source=definition)
+    )
+    .rewrite(
+        Rational(3, 2) * m_pos / g,
+        why="one half from the weights, one from the caches, where arithmetic alone gives m_pos/g",
+    )
+)  # fmt: skip
 
 pass_time_per_position = Equation(
     "time of a pass per position",
