@@ -26,11 +26,21 @@ MODULES = (
     "decode_bound",
     "prefill",
     "serving",
+    "sparsity",
+    "schedule",
+    "expert_traffic",
+    "pipeline",
+    "menu",
+    "monotone",
     "bubbles",
     "training",
     "scaling",
     "budgets",
     "overtraining",
+    "tiers",
+    "sparse_attention",
+    "reversible",
+    "exchange",
 )
 
 

@@ -25,9 +25,9 @@ from formulas.symbols_training import (
     D_opt,
     D_pt,
     D_unique,
-    N_eff,
     N_fed,
     N_opt,
+    N_worth,
     R_excess,
     R_half,
     R_most,
@@ -156,7 +156,7 @@ repetition_worth = Equation(
 
 excess_worth = Equation(
     "parameters that those beyond what the data feeds are worth",
-    N_eff,
+    N_worth,
     N_fed * (1 + R_excess * (1 - exp(-(N_active / N_fed - 1) / R_excess))),
     assumes=("N_active >= N_fed", FITTED),
     source=muennighoff_2023.at("section 3, equation 6"),

@@ -36,6 +36,7 @@ x_cliff   = symbol("x_cliff",   "1",            "time of a step over its time be
 L_cliff   = symbol("L_cliff",   "token/seq",    "context up to which a surcharge covers the step")
 T_kv_max  = symbol("T_kv_max",  "s",            "longest time a step may read caches")
 L_read    = symbol("L_read",    "token/seq",    "longest context whose caches can be read in time")
+x_walls   = symbol("x_walls",   "1",            "longest context by bandwidth over longest context by capacity")
 L_share   = symbol("L_share",   "token/seq",    "tokens of context that sequences have in common")
 n_share   = symbol("n_share",   "1",            "sequences that have a beginning in common")
 

@@ -52,7 +52,7 @@ D_unique  = symbol("D_unique",  "token",        "tokens that differ from each ot
 D_eff     = symbol("D_eff",     "token",        "fresh tokens worth as much as the repeated ones")
 R_half    = symbol("R_half",    "1",            "repetitions after which a token has lost all but 1/e of its worth", r"R_{*}")
 N_fed     = symbol("N_fed",     "param",        "parameters for which the distinct tokens are compute-optimal")
-N_eff     = symbol("N_eff",     "param",        "parameters worth as much as those beyond what the data feeds")
+N_worth   = symbol("N_worth",     "param",        "parameters worth as much as those beyond what the data feeds")
 R_excess  = symbol("R_excess",  "1",            "multiples of N_fed after which a parameter has lost all but 1/e of its worth", r"R_{N*}")
 R_pass    = symbol("R_pass",    "1",            "reward on held-out tasks")
 R_start   = symbol("R_start",   "1",            "reward before reinforcement learning")
@@ -84,7 +84,6 @@ p_ahead   = symbol("p_ahead",   "1",            "chance that the model is worth 
 delta_t   = symbol("delta_t",   "1/s",          "rate at which later tokens count less", r"\delta")
 
 # --- activations, and what to keep ----------------------------------------------------------
-x_left    = symbol("x_left",    "1",            "left half of a Feistel round's input", "x")
 x_right   = symbol("x_right",   "1",            "right half of a Feistel round's input", "y")
 f_left    = symbol("f_left",    "1",            "any function of the left half", "f(x)")
 y_right   = symbol("y_right",   "1",            "half of a Feistel round's output that was changed", "z")
@@ -97,6 +96,8 @@ g_y1      = symbol("g_y1",      "1",            "feed-forward, or any function, 
 A_layer   = symbol("A_layer",   "byte",         "activations of one layer that its backward pass needs")
 A_act     = symbol("A_act",     "byte",         "activations held at once")
 n_seg     = symbol("n_seg",     "1",            "layers between two checkpoints")
+x_compute = symbol("x_compute", "1",            "arithmetic of training over that with every activation kept")
+x_memory  = symbol("x_memory",  "1",            "activations held over those of a reversible network")
 b_made    = symbol("b_made",    "byte",         "bytes of an intermediate result")
 f_made    = symbol("f_made",    "flop",         "arithmetic that makes the result again")
 D_batch   = symbol("D_batch",   "token",        "tokens of one microbatch")
