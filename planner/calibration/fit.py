@@ -34,6 +34,11 @@ DIGITS = 4
 # TensorRT-LLM hardly does and errs more on unseen groups: its versions differ among themselves.
 ENGINES = ("vllm-2026", "sglang-2026")
 FROM_STATIC = ("e_c",)  # static batches of up to 1,024 sequences are bound by arithmetic
+# DeepEP's published low-latency times on H800 at 8 to 256 chips are a floor and our bytes at line
+# rate within 6 %, or our bytes at 0.73 of it with no floor (github.com/deepseek-ai/DeepEP, read
+# 2026-11-21). Few runs send to experts on other chips, and none does beyond eight.
+FROM_DEEPEP = {"e_a2a": (0.73, 1.0)}
+FIRM = (*FROM_STATIC, *FROM_DEEPEP)
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def profiles(steady: Path, runs: Path) -> list[Fitted]:
     prior = _prior()
     for name in FROM_STATIC:
         prior[COEFFICIENTS.index(name)] = older.unknowns[COEFFICIENTS.index(name)]
-    taken = {name: older.intervals[name] for name in FROM_STATIC}
+    taken = {name: older.intervals[name] for name in FROM_STATIC} | FROM_DEEPEP
     every = _of_runs(prior)
     found = [
         older,
@@ -163,10 +168,10 @@ def _of_static(sample: Sample) -> np.ndarray:
 
 
 def _of_runs(prior: np.ndarray) -> Fit:
-    """A fit of runs, which hold too few steps bound by arithmetic to tell FROM_STATIC."""
+    """A fit of runs, which hold too few steps that tell the coefficients FIRM."""
 
     def fit(sample: Sample) -> np.ndarray:
-        return solve(sample.columns, sample.seconds, sample.weights, prior=prior, firm=FROM_STATIC)
+        return solve(sample.columns, sample.seconds, sample.weights, prior=prior, firm=FIRM)
 
     return fit
 
