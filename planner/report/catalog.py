@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from planner.calibration.profile import profile, profile_names
 from planner.catalogue import models
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.figures import Figure
+from planner.catalogue.laws import Coefficient, law, law_names
 from planner.catalogue.prices import default_price, rentals
 from planner.catalogue.systems import system, system_names
 from planner.errors import CatalogueError, did_you_mean
@@ -131,6 +133,29 @@ def _profile(name: str) -> dict[str, Any]:
     return {"facts": facts}
 
 
+def _law(name: str) -> dict[str, Any]:
+    found = law(name)
+    facts = {
+        "form": found.form,
+        **{symbol: _spread(each) for symbol, each in found.coefficients.items()},
+        "fitted on": found.scope,
+        **({"note": found.note} if found.note else {}),
+        "source": f"{found.source} {found.link} ({found.as_of}, verified: {found.verified})",
+    }
+    numbers = {symbol: asdict(each) for symbol, each in found.coefficients.items()}
+    return {"title": found.title, "facts": facts, "coefficients": numbers}
+
+
+def _spread(coefficient: Coefficient) -> str:
+    """A coefficient with its standard error or interval."""
+    text = f"{coefficient.value:g}"
+    if coefficient.error is not None:
+        return f"{text} ± {coefficient.error:g}"
+    if coefficient.low is not None:
+        return f"{text} ({coefficient.low:g} to {coefficient.high:g})"
+    return text
+
+
 def _priced() -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.chip for row in rentals()))
 
@@ -142,4 +167,5 @@ _KINDS: Mapping[str, tuple[Callable[[], tuple[str, ...]], _Entry]] = {
     "models": (models.names, _model),
     "prices": (_priced, _price),
     "profiles": (profile_names, _profile),
+    "laws": (law_names, _law),
 }
