@@ -28,17 +28,20 @@ from formulas.symbols_fleet import (
     T_hops,
     T_ship,
     W_each,
+    n_before,
     n_copies,
     n_flight,
     n_nic,
     r_copies,
     u_stage,
     x_hop,
+    x_up,
 )
 from formulas.symbols_serving import b_act, h_act, n_hop, r_hop, t_hop
 
 __all__ = [
     "busy_stages",
+    "domain_speedup",
     "domain_weight_time",
     "hop_share",
     "hops_time",
@@ -105,6 +108,22 @@ domain_weight_time = Equation(
     ),
     source=lecture_notes.at("section 3, why scale-up size still matters"),
     tags=("C26",),
+)
+
+domain_speedup = (
+    Derivation(
+        "how much faster a larger scale-up domain reads the weights",
+        source=lecture_notes.at("section 3, why scale-up size still matters"),
+        tags=("C26",),
+        assumes=("the same chips, more of them",),
+    )
+    .begin(
+        x_up,
+        N_total * b_w / (W_each * n_before) / T_w,
+        why="time in the smaller domain over time in the larger",
+    )
+    .substitute(domain_weight_time)
+    .rewrite(n_domain / n_before, why="the model and the chip cancel")
 )
 
 hops_time = Equation(

@@ -129,6 +129,7 @@ context_for_ratio = (
             "rho_price*g > m_pos: the ratio is above what arithmetic alone gives",
             "rho_price*g > B_0/B: else no context gives so small a ratio",
         ),
+        where=(short_context_batch, balance_context),
     )
     .begin(rho_price * g, B_0 / B + L_ctx / L_star, why="the memory branch of the price ratio")
     .solve(L_ctx, L_star * (rho_price * g - B_0 / B), named=L_rho)
@@ -145,6 +146,7 @@ batch_for_ratio = (
             "rho_price*g > m_pos: the ratio is above what arithmetic alone gives",
             "rho_price*g > L_ctx/L_star: else caches alone give a larger ratio",
         ),
+        where=(short_context_batch, balance_context),
     )
     .begin(rho_price * g, B_0 / B + L_ctx / L_star, why="the memory branch of the price ratio")
     .solve(B, B_0 / (rho_price * g - L_ctx / L_star), named=B_rho)

@@ -117,7 +117,7 @@ critical_batch_by_share = (
     .rewrite(
         R_hw / x_act,
         why="dividing by the active share is multiplying by its inverse",
-        where=(active_share,),
+        where=(active_share, hardware_ratio),
     )
 )
 

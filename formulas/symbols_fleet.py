@@ -9,7 +9,7 @@ from formulas.symbols import symbol
 # ruff: noqa: E501  (a table reads better whole)
 
 # The ratio of a chip, and batches beside the critical one
-R_hw       = symbol("R_hw",       "token",        "positions per step at which arithmetic equals reading the weights, were all weights active", r"R")
+R_hw       = symbol("R_hw",       "token",        "positions per step at which arithmetic equals reading the weights, were all weights active")
 x_act      = symbol("x_act",      "1",            "active over total parameters")
 x_crit     = symbol("x_crit",     "1",            "batch over the critical batch")
 B_flight   = symbol("B_flight",   "seq",          "sequences in flight on all nodes of a unit")
@@ -60,7 +60,7 @@ V_layer    = symbol("V_layer",    "byte/token",   "bytes one position sends to e
 V_pos      = symbol("V_pos",      "byte/token",   "bytes one position exchanges with experts in all layers")
 T_moe      = symbol("T_moe",      "s",            "time of all exchanges with experts in one step")
 f_cross    = symbol("f_cross",    "1",            "share of expert traffic that leaves the rack")
-n_span     = symbol("n_span",     "1",            "racks over which a layer of experts is spread", "R")
+n_span     = symbol("n_span",     "1",            "racks over which a layer of experts is spread")
 r_up       = symbol("r_up",       "byte/s",       "rate of one chip into its rack")
 r_out      = symbol("r_out",      "byte/s",       "rate of one chip out of its rack")
 x_slow     = symbol("x_slow",     "1",            "rate inside the rack over rate out of it")
@@ -71,6 +71,8 @@ n_even     = symbol("n_even",     "1",            "racks at which a larger layer
 # Pipelines
 n_flight   = symbol("n_flight",   "1",            "microbatches in flight")
 u_stage    = symbol("u_stage",    "1",            "share of the stages that are busy")
+n_before   = symbol("n_before",   "chip",         "chips of a smaller scale-up domain")
+x_up       = symbol("x_up",       "1",            "time to read the weights in a smaller domain, over that in a larger one")
 T_hops     = symbol("T_hops",     "s",            "time a step spends between stages")
 x_hop      = symbol("x_hop",      "1",            "time between stages over the time of a step")
 n_nic      = symbol("n_nic",      "1",            "network ports that share a transfer")

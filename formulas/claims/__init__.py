@@ -8,7 +8,10 @@ from formulas.claims.claim import Claim, Worked
 
 __all__ = ["MODULES", "Claim", "Worked", "all_claims"]
 
-MODULES = ("serving",)  # each holds a tuple CLAIMS
+MODULES = (
+    "batches",
+    "racks",
+)  # each holds a tuple CLAIMS
 
 
 def all_claims() -> tuple[Claim, ...]:
