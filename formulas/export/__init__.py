@@ -1,36 +1,58 @@
-"""Equations and derivations as text, Markdown or LaTeX."""
+"""Equations and derivations written out: text, Markdown, LaTeX, HTML, a notebook, Typst."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 
 from formulas.derivation import Derivation
 from formulas.equation import Equation
-from formulas.export.latex import latex
-from formulas.export.markdown import markdown
-from formulas.export.text import text
+from formulas.export.document import Document, document
+from formulas.export.entry import Cases
 
 __all__ = ["FORMATS", "export"]
 
-FORMATS: dict[str, Callable[[tuple[Equation | Derivation, ...]], str]] = {
-    "text": text,
-    "markdown": markdown,
-    "latex": latex,
-}
+FORMATS = ("text", "markdown", "latex", "html", "notebook", "typst")
+
+NO_CASES: Cases = {}
 
 
-def export(objects: Equation | Derivation | Iterable[Equation | Derivation], format: str) -> str:
-    """Write equations and derivations out, every step checked on the way, with their symbols.
+def export(
+    objects: Equation | Derivation | Iterable[Equation | Derivation],
+    format: str,
+    cases: Mapping[str, Mapping[str, float]] | None = None,
+    *,
+    title: str | None = None,
+) -> str:
+    """Write equations and derivations out, every step checked on the way, behind a cover.
+
+    Parameters
+    ----------
+    objects
+        What to write; those of one subject stand together where they come together.
+    format
+        One of `FORMATS`.
+    cases
+        Sets of assumptions by name, such as `{"lecture": {"B": 64}, "physical": {"B": 128}}`:
+        values of symbols in their own units. Values and sizes of neglected terms are computed for
+        each, and the cover shows where they differ.
+    title
+        Of the document; by default the name of a single object.
 
     Raises
     ------
     ValueError
-        If the format is not one of `FORMATS`.
+        If the format is not one of `FORMATS`, or there is nothing to write.
     DerivationError
         If a derivation does not check.
+    SymbolError
+        If a case gives a symbol a value it cannot take.
     """
-    writer = FORMATS.get(format)
-    if writer is None:
+    if format not in FORMATS:
         raise ValueError(f"no format {format!r}; there are {', '.join(FORMATS)}")
     single = isinstance(objects, Equation | Derivation)
-    return writer((objects,) if single else tuple(objects))  # type: ignore[arg-type]
+    listed: tuple[Equation | Derivation, ...] = (objects,) if single else tuple(objects)  # type: ignore[assignment, arg-type]
+    if not listed:
+        raise ValueError("there is nothing to write")
+    writer: Callable[[Document], str] = getattr(import_module(f"formulas.export.{format}"), format)
+    return writer(document(listed, cases or NO_CASES, title))

@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import sympy as sp
 
+from formulas.catalogue import by_name, subject
 from formulas.derivation import Derivation
-from formulas.equation import Equation
+from formulas.equation import Equation, slug
+from formulas.evaluate import collect, ordered, scalar
 from formulas.sources import Citation
 from formulas.steps import Step
-from formulas.symbols import meaning, unit_of_symbol
+from formulas.symbols import SymbolError, unit_of_symbol
 
-__all__ = ["Entry", "Row", "entries", "symbol_table"]
+__all__ = ["Case", "Cases", "Entry", "Size", "entries"]
+
+Case = Mapping[str, float]
+Cases = Mapping[str, Case]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a neglected term is in one case over what is kept, or why that cannot be said."""
+
+    case: str
+    neglected: str
+    size: float | None
+    missing: str = ""
+
+    @property
+    def remark(self) -> str:
+        """What a size of one or more means."""
+        return "" if self.size is None or self.size < 1 else ", not small: do not use it here"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One object: its steps with their proofs, or its single line."""
+    """One object: its steps with their proofs, or its single line.
+
+    `home` is the module of the catalogue that holds it and `python` its name there; both are empty
+    for an object from elsewhere. `values` are those of the left side, for the cases that give
+    every symbol it takes.
+    """
 
     name: str
     steps: tuple[tuple[Step, str], ...]
@@ -28,43 +53,91 @@ class Entry:
     tags: tuple[str, ...]
     derived: bool
     exact: bool
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table of symbols."""
-
-    symbol: sp.Symbol
+    home: str
+    python: str
     unit: str
-    meaning: str
+    values: tuple[tuple[str, float], ...]
+    sizes: tuple[Size, ...]
+    found: tuple[str, ...] = ()  # symbols that the derivation solves for
+
+    @property
+    def title(self) -> str:
+        """The name with a capital."""
+        return self.name[:1].upper() + self.name[1:]
+
+    @property
+    def anchor(self) -> str:
+        """What a link to it ends with."""
+        return self.python or slug(self.name)
+
+    @property
+    def kind(self) -> str:
+        """`equation`, or whether the derivation is exact."""
+        if not self.derived:
+            return "equation"
+        return "derivation, exact" if self.exact else "derivation, approximate"
 
 
-def entries(objects: Iterable[Equation | Derivation]) -> tuple[Entry, ...]:
-    """The objects, checked."""
-    return tuple(_entry(item) for item in objects)
+def entries(objects: Iterable[Equation | Derivation], cases: Cases) -> tuple[Entry, ...]:
+    """The objects, checked.
+
+    Raises
+    ------
+    DerivationError
+        If a step does not follow.
+    """
+    homes = {id(value): (subject(name), name) for name, value in by_name().items()}
+    return tuple(_entry(item, cases, *homes.get(id(item), ("", ""))) for item in objects)
 
 
-def symbol_table(listed: Iterable[Entry]) -> tuple[Row, ...]:
-    """Every symbol that occurs, by name."""
-    found: set[sp.Symbol] = set()
-    for entry in listed:
-        for step, _ in entry.steps:
-            found |= step.lhs.free_symbols | step.rhs.free_symbols
-        for equation in entry.where:
-            found |= {equation.symbol, *equation.rhs.free_symbols}
-    ordered = sorted(found, key=lambda x: (x.name.lower(), x.name))
-    return tuple(Row(x, str(unit_of_symbol(x)), meaning(x)) for x in ordered)
-
-
-def _entry(item: Equation | Derivation) -> Entry:
+def _entry(item: Equation | Derivation, cases: Cases, home: str, python: str) -> Entry:
     item.check()
+    numeric = False
+    sizes: tuple[Size, ...] = ()
     if isinstance(item, Derivation):
         steps = tuple(zip(item.steps, item.proofs, strict=True))
-        exact = item.exact
+        exact, numeric = item.exact, item.numeric
+        sizes = tuple(size for case in cases for size in _sizes(item, case, cases[case]))
     else:
         steps = ((Step("state", item.symbol, item.rhs, ""), ""),)
         exact = True
+    named = item.lhs.is_Symbol
+    found = [(case, _value(item, values)) for case, values in cases.items()] if named else []
     return Entry(
         item.name, steps, item.assumes, item.where, item.source, item.tags,
-        isinstance(item, Derivation), exact,
+        isinstance(item, Derivation), exact, home, python,
+        str(unit_of_symbol(item.lhs)) if named and not numeric else "",
+        tuple((case, value) for case, value in found if value is not None), sizes,
+        tuple(sorted(x.name for x in _own(item))),
     )  # fmt: skip
+
+
+def _sizes(item: Derivation, name: str, case: Case) -> tuple[Size, ...]:
+    """What each approximate step neglects, in a case; what the case lacks is named."""
+    if item.exact:
+        return ()
+    # A limit is taken at the value that the case gives; a solved symbol is what came out.
+    own = {x.name for x in _own(item)}
+    try:
+        found = item.strain({x: v for x, v in case.items() if x not in own})
+    except SymbolError as error:
+        return (Size(name, "", None, str(error)),)
+    return tuple(Size(name, term, size) for term, size in found.items())
+
+
+def _own(item: Equation | Derivation) -> set[sp.Symbol]:
+    """Symbols whose value is what a derivation finds."""
+    if isinstance(item, Equation) or item.numeric or not item.lhs.is_Symbol:
+        return set()
+    found = {step.solved for step in item.steps if step.solved} | {item.lhs}
+    return {x for x in found if not item.rhs.has(x)}
+
+
+def _value(item: Equation | Derivation, case: Case) -> float | None:
+    """The left side in a case that gives every symbol it takes, else nothing."""
+    definitions = {x: e for x, e in collect(item.where).items() if x.name not in case}
+    needed = ordered(definitions, [item.rhs])
+    free = item.rhs.free_symbols.union(*(e.free_symbols for e in needed.values())) - set(needed)
+    if any(x.name not in case for x in free):
+        return None
+    return scalar(item.where, {"value": item.rhs}, case)["value"]

@@ -1,103 +1,148 @@
-"""A LaTeX document that stands alone: `article` with `amsmath`."""
+"""A LaTeX document that stands alone: `article` with what every TeX installation has."""
 
 from __future__ import annotations
 
-from formulas.derivation import Derivation
-from formulas.equation import Equation
-from formulas.export.entry import Entry, Row, entries, symbol_table
-from formulas.expressions import tex
-from formulas.sources import Citation
+from formulas.export.breaking import fitted
+from formulas.export.document import GUIDE, Chapter, Document, Row
+from formulas.export.entry import Entry, Size
+from formulas.export.latex_math import latex_math
+from formulas.export.latex_words import latex_words
+from formulas.export.layout import figure, layout, relation
 from formulas.steps import Step
 
 __all__ = ["latex"]
 
-HEAD = r"""\documentclass[a4paper]{article}
+WIDTH = 36.0  # of a formula [em]
+HEAD = r"""\documentclass[11pt,a4paper]{article}
 \usepackage[utf8]{inputenc}
 \usepackage[T1]{fontenc}
+\usepackage{lmodern}
 \usepackage[margin=25mm]{geometry}
-\usepackage{amsmath}
-\usepackage{longtable}
+\usepackage{amsmath,amssymb}
+\usepackage{booktabs,longtable}
 \usepackage[hidelinks]{hyperref}
 \setlength{\parindent}{0pt}
-\begin{document}
+\setlength{\parskip}{0.5em plus 0.2em}
+\setlength{\emergencystretch}{3em}
+\setcounter{secnumdepth}{0}
+\setcounter{tocdepth}{2}
+\raggedbottom
 """
-TAIL = "\\end{document}\n"
-
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\ensuremath{<}",
-    ">": r"\ensuremath{>}",
-    "≈": r"\ensuremath{\approx}",
-    "→": r"\ensuremath{\to}",
-    "≤": r"\ensuremath{\le}",
-    "≥": r"\ensuremath{\ge}",
-    "√": r"\ensuremath{\surd}",
-    "∞": r"\ensuremath{\infty}",
-}
 
 
-def latex(objects: tuple[Equation | Derivation, ...]) -> str:
-    """A section for every object, then the table of symbols."""
-    listed = entries(objects)
-    body = "\n".join(_entry(entry) for entry in listed)
-    return HEAD + body + _table(symbol_table(listed)) + TAIL
+def latex(whole: Document) -> str:
+    """Cover, then a section for every object, in chapters."""
+    parts = [HEAD + rf"\title{{{latex_words(whole.title)}}}" + "\n\\author{}\\date{}"]
+    parts += [r"\begin{document}", r"\maketitle", *_cover(whole)]
+    for chapter in whole.chapters:
+        if whole.headed and chapter.subject:
+            parts.append(_chapter(chapter))
+        parts += [_entry(entry) for entry in chapter.entries]
+    return "\n\n".join([*parts, r"\end{document}"]) + "\n"
+
+
+def _cover(whole: Document) -> list[str]:
+    parts: list[str] = []
+    if whole.headed:
+        parts += [*map(latex_words, GUIDE), r"\tableofcontents", r"\newpage"]
+    if len(whole.cases) > 1 and whole.differences:
+        parts += [r"\section{Assumptions where they differ}", _table(whole, whole.differences)]
+    parts += [r"\section{Symbols}", _table(whole, whole.rows)]
+    if whole.sources:
+        cited = [
+            rf"\item {latex_words(s.authors)}, {_link(s.link, s.title)} ({s.year})"
+            for s in whole.sources
+        ]
+        parts += [r"\section{Sources}", _list(cited)]
+    return parts
+
+
+def _chapter(chapter: Chapter) -> str:
+    head = rf"\newpage\section{{{latex_words(chapter.title)}}}"
+    return f"{head}\n\n\\emph{{{latex_words(chapter.about)}}}"
 
 
 def _entry(entry: Entry) -> str:
-    lines = [rf"\section*{{{_escaped(entry.name[:1].upper() + entry.name[1:])}}}"]
-    if entry.tags:
-        lines.append(rf"\textit{{{_escaped(', '.join(entry.tags))}}}")
+    lines = [rf"\subsection{{{latex_words(entry.title)}}}\label{{{entry.anchor}}}"]
+    lines.append(rf"\textit{{{latex_words(', '.join([entry.kind, *entry.tags]))}}}")
     for number, (step, proof) in enumerate(entry.steps, 1):
         if entry.derived:
-            lines.append("")
-            words = f"{step.verb}: {step.why}" if step.why else step.verb
-            lines.append(rf"{number}. {_escaped(words)} ({_escaped(proof)})")
+            why = f" {latex_words(step.why)}" if step.why else ""
+            head = rf"\textbf{{{number}. {step.verb}}}{why}"
+            lines += ["", rf"{head} {{\small[{latex_words(proof)}]}}\nopagebreak"]
         lines.append(_display(step))
         if step.size is not None:
-            lines.append(rf"Neglected over kept: $\displaystyle {tex(step.size)}$")
-    notes = [rf"\item where $\displaystyle {equation.latex()}$" for equation in entry.where]
-    notes += [rf"\item assumes: {_escaped(assumption)}" for assumption in entry.assumes]
-    notes.append(rf"\item source: {_source(entry.source)}")
-    return "\n".join([*lines, r"\begin{itemize}", *notes, r"\end{itemize}", ""])
+            size = latex_math(fitted(layout(step.size), WIDTH / 2))
+            lines.append(rf"Neglected over kept: $\displaystyle {size}$")
+    return "\n".join([*lines, _notes(entry)])
+
+
+def _notes(entry: Entry) -> str:
+    notes = [
+        rf"\item where ${_math(relation(layout(e.symbol), '=', layout(e.rhs)))}$"
+        for e in entry.where
+    ]
+    notes += [
+        rf"\item value, {latex_words(case)}: {_value(value, entry.unit)}"
+        for case, value in entry.values
+    ]
+    notes += [rf"\item {_size(size)}" for size in entry.sizes]
+    notes += [rf"\item assumes: {latex_words(assumption)}" for assumption in entry.assumes]
+    source = entry.source
+    cited = _link(source.link, str(source)) if source.link else latex_words(str(source))
+    return _list([*notes, rf"\item source: {cited}"])
+
+
+def _size(size: Size) -> str:
+    head = f"neglected, {latex_words(size.case)}: "
+    if size.size is None:
+        return head + latex_words(size.missing)
+    number = latex_math(figure(size.size))
+    return f"{head}{latex_words(size.neglected)}: ${number}$ times what is kept{size.remark}"
+
+
+def _value(value: float, unit: str) -> str:
+    number = f"${latex_math(figure(value))}$"
+    if value < 0:
+        return f"none: {number} is not positive, so a condition below does not hold"
+    return f"{number} {latex_words(f'[{unit}]')}"
 
 
 def _display(step: Step) -> str:
-    sign = "=" if step.exact else r"\approx"
-    return f"\\[\n{tex(step.lhs)} {sign} {tex(step.rhs)}\n\\]"
+    sign = "=" if step.exact else "≈"
+    return f"\\[\n{_math(relation(layout(step.lhs), sign, layout(step.rhs)))}\n\\]"
 
 
-def _source(source: Citation) -> str:
-    words = _escaped(str(source))
-    if not source.link:
-        return words
-    link = source.link.replace("%", r"\%").replace("#", r"\#")
-    return rf"\href{{{link}}}{{{words}}}"
+def _math(x: object) -> str:
+    return rf"\displaystyle {latex_math(fitted(x, WIDTH))}"  # type: ignore[arg-type]
 
 
-def _table(rows: tuple[Row, ...]) -> str:
+def _list(items: list[str]) -> str:
+    return "\n".join([r"\begin{itemize}\setlength{\itemsep}{0pt}", *items, r"\end{itemize}"])
+
+
+def _link(link: str, words: str) -> str:
+    address = link.replace("%", r"\%").replace("#", r"\#")
+    return rf"\href{{{address}}}{{{latex_words(words)}}}"
+
+
+def _table(whole: Document, rows: tuple[Row, ...]) -> str:
+    cases = len(whole.cases)
+    meaning = 98 - 17 * cases
+    heads = ["symbol", "unit", *map(latex_words, whole.cases), "meaning"]
     lines = [
-        rf"${tex(row.symbol)}$ & {_escaped(row.unit)} & {_escaped(row.meaning)} \\" for row in rows
+        " & ".join(
+            [
+                rf"${latex_math(layout(row.symbol))}$",
+                rf"{{\small {latex_words(row.unit)}}}",
+                *("" if v is None else f"${latex_math(figure(v))}$" for v in row.values),
+                rf"\raggedright {latex_words(row.meaning)}",
+            ]
+        )
+        + r" \tabularnewline"
+        for row in rows
     ]
-    return "\n".join(
-        [
-            r"\section*{Symbols}",
-            r"\begin{longtable}{llp{90mm}}",
-            r"symbol & unit & meaning \\ \hline",
-            *lines,
-            r"\end{longtable}",
-            "",
-        ]
-    )
-
-
-def _escaped(words: str) -> str:
-    return "".join(_SPECIAL.get(letter, letter) for letter in words)
+    columns = f"@{{}}ll{'r' * cases}p{{{meaning}mm}}@{{}}"
+    head = " & ".join(heads) + r" \\ \midrule \endhead"
+    start = rf"\begingroup\small\begin{{longtable}}[l]{{{columns}}} \toprule"
+    return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])

@@ -1,0 +1,136 @@
+"""The document that every format writes: a cover, chapters by subject, and what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import groupby
+
+import sympy as sp
+
+from formulas.derivation import Derivation
+from formulas.equation import Equation
+from formulas.export.entry import Cases, Entry, entries
+from formulas.sources import Source
+from formulas.symbols import SYMBOLS, meaning, unit_of_symbol
+
+__all__ = ["GUIDE", "Chapter", "Document", "Row", "document"]
+
+GUIDE = (
+    "Every line is a statement that was checked when this was written: units on both sides, and "
+    "each step of a derivation against the one before it. After a step stands what was done and "
+    "why, and in brackets how it was shown to follow: symbolically, at exact rational points, by "
+    "definition, or as a limit.",
+    "A sign of equality (=) is exact. A wavy sign (≈) neglects a term; beside it stands the size "
+    "of what was neglected over what was kept, as a formula and, where values are given, as a "
+    "number. A derivation with one such step is called approximate.",
+    "Tags such as C8 number the claims of the lecture that these pages examine. Without a suffix a "
+    "symbol means all chips of one replica together; with chip it means one of them.",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table of symbols, with its value in each case (None: not given)."""
+
+    symbol: sp.Symbol
+    unit: str
+    meaning: str
+    values: tuple[float | None, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether the cases do not agree on it."""
+        return len(set(self.values)) > 1
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Entries of one subject, under the first sentence of the module that holds them."""
+
+    subject: str
+    about: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def title(self) -> str:
+        """`decode_bound` as `Decode bound`."""
+        words = self.subject.replace("_", " ").replace("kvcache", "KV cache")
+        return words[:1].upper() + words[1:]
+
+
+@dataclass(frozen=True)
+class Document:
+    """Everything a format needs."""
+
+    title: str
+    chapters: tuple[Chapter, ...]
+    rows: tuple[Row, ...]
+    sources: tuple[Source, ...]
+    cases: Cases
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Of all chapters."""
+        return tuple(entry for chapter in self.chapters for entry in chapter.entries)
+
+    @property
+    def differences(self) -> tuple[Row, ...]:
+        """Symbols on which the cases do not agree."""
+        return tuple(row for row in self.rows if row.differs)
+
+    @property
+    def headed(self) -> bool:
+        """Whether there is enough for chapters and a table of contents."""
+        return len(self.entries) > 3
+
+
+def document(
+    objects: Iterable[Equation | Derivation], cases: Cases, title: str | None = None
+) -> Document:
+    """The objects, checked, in chapters, with their symbols, sources and values.
+
+    Raises
+    ------
+    DerivationError
+        If a step does not follow.
+    """
+    listed = entries(objects, cases)
+    chapters = tuple(
+        Chapter(home, _about(home), tuple(group))
+        for home, group in groupby(listed, key=lambda entry: entry.home)
+    )
+    if title is None:
+        title = listed[0].title if len(listed) == 1 else "Equations and derivations"
+    return Document(title, chapters, _rows(listed, cases), _sources(listed), cases)
+
+
+def _about(home: str) -> str:
+    """The first sentence of a module's own words."""
+    words = import_module(f"formulas.{home}").__doc__ or "" if home else ""
+    return " ".join(words.split("\n\n")[0].split())
+
+
+def _rows(listed: Iterable[Entry], cases: Cases) -> tuple[Row, ...]:
+    """Every symbol that occurs, by name; letters that a sum runs over are not among them."""
+    found: set[sp.Symbol] = set()
+    for entry in listed:
+        for step, _ in entry.steps:
+            found |= step.lhs.free_symbols | step.rhs.free_symbols
+            found |= step.size.free_symbols if step.size is not None else set()
+        for equation in entry.where:
+            found |= {equation.symbol, *equation.rhs.free_symbols}
+    known = (x for x in found if SYMBOLS.get(x.name) == x)
+    ordered = sorted(known, key=lambda x: (x.name.lower(), x.name))
+    return tuple(
+        Row(x, str(unit_of_symbol(x)), meaning(x), tuple(c.get(x.name) for c in cases.values()))
+        for x in ordered
+    )
+
+
+def _sources(listed: Iterable[Entry]) -> tuple[Source, ...]:
+    cited = [entry.source for entry in listed]
+    cited += [equation.source for entry in listed for equation in entry.where]
+    found = {citation.source.key: citation.source for citation in cited if citation.source}
+    return tuple(sorted(found.values(), key=lambda s: (s.authors.lower(), s.year, s.title)))

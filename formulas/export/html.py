@@ -1,0 +1,178 @@
+"""One HTML page that needs nothing but itself: MathML, its own style, no script, no request."""
+
+from __future__ import annotations
+
+from html import escape
+
+from formulas.export.boxes import Layout
+from formulas.export.breaking import fitted
+from formulas.export.document import GUIDE, Chapter, Document, Row
+from formulas.export.entry import Entry, Size
+from formulas.export.layout import figure, layout, relation
+from formulas.export.mathml import mathml
+from formulas.export.style import STYLE
+from formulas.steps import Step
+
+__all__ = ["html"]
+
+WIDTH = 21.0  # of a formula, so that a phone shows it whole [em]
+
+
+def html(whole: Document) -> str:
+    """Cover, then a section for every object, in chapters."""
+    head = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<link rel="icon" href="data:,">\n'
+        f"<title>{_words(whole.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+    )
+    parts = [head, _cover(whole), *(_chapter(whole, chapter) for chapter in whole.chapters)]
+    return "\n".join([*parts, "</body>\n</html>\n"])
+
+
+def _cover(whole: Document) -> str:
+    parts = ["<header>", f"<h1>{_words(whole.title)}</h1>"]
+    if whole.headed:
+        parts += [f"<p>{_words(paragraph)}</p>" for paragraph in GUIDE]
+        parts.append(_contents(whole))
+    if len(whole.cases) > 1 and whole.differences:
+        parts += ["<h2>Assumptions where they differ</h2>", _table(whole, whole.differences)]
+    if whole.headed:
+        parts.append(_folded("Symbols", len(whole.rows), _table(whole, whole.rows)))
+        parts.append(_folded("Sources", len(whole.sources), _sources(whole)))
+    else:
+        parts += ["<h2>Symbols</h2>", _table(whole, whole.rows)]
+        parts += ["<h2>Sources</h2>", _sources(whole)] if whole.sources else []
+    return "\n".join([*parts, "</header>"])
+
+
+def _folded(title: str, count: int, body: str) -> str:
+    return f"<details><summary><h2>{title}</h2> <small>{count}</small></summary>{body}</details>"
+
+
+def _contents(whole: Document) -> str:
+    parts = ["<nav><h2>Contents</h2>"]
+    for chapter in whole.chapters:
+        links = "".join(
+            f'<li><a href="#{entry.anchor}">{_words(entry.title)}</a></li>'
+            for entry in chapter.entries
+        )
+        title = _words(chapter.title or "Others")
+        count = f"<small>{len(chapter.entries)}</small>"
+        parts.append(f"<details><summary>{title} {count}</summary><ul>{links}</ul></details>")
+    return "".join([*parts, "</nav>"])
+
+
+def _sources(whole: Document) -> str:
+    items = "".join(
+        f'<li>{_words(s.authors)}, <a href="{escape(s.link)}">{_words(s.title)}</a> ({s.year})</li>'
+        for s in whole.sources
+    )
+    return f"<ul>{items}</ul>"
+
+
+def _table(whole: Document, rows: tuple[Row, ...]) -> str:
+    heads = "".join(f"<th>{_words(name)}</th>" for name in ("", "unit", *whole.cases, "meaning"))
+    body = []
+    for row in rows:
+        values = "".join(
+            f'<td class="value">{"" if v is None else mathml(figure(v))}</td>' for v in row.values
+        )
+        body.append(
+            f'<tr><td title="{escape(row.symbol.name)}">{mathml(layout(row.symbol))}</td>'
+            f'<td class="unit">{_unit(row.unit)}</td>{values}<td>{_words(row.meaning)}</td></tr>'
+        )
+    return (
+        f'<div class="wide"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def _unit(unit: str) -> str:
+    """A unit that may be broken after its signs."""
+    broken = escape(unit).replace("/", "/<wbr>").replace("**", "^").replace("*", "·<wbr>")
+    return "" if unit == "1" else broken
+
+
+def _chapter(whole: Document, chapter: Chapter) -> str:
+    parts = ["<section>"]
+    if whole.headed and chapter.subject:
+        parts.append(f"<h2>{_words(chapter.title)}</h2><p>{_words(chapter.about)}</p>")
+    parts += [_entry(entry) for entry in chapter.entries]
+    return "\n".join([*parts, "</section>"])
+
+
+def _entry(entry: Entry) -> str:
+    kind = '<span class="tag exact">exact</span>' if entry.exact else (
+        '<span class="tag near">approximate</span>'
+    )  # fmt: skip
+    tags = "".join(f'<span class="tag">{_words(tag)}</span>' for tag in entry.tags)
+    word = "derivation" if entry.derived else "equation"
+    parts = [
+        f'<article id="{entry.anchor}">',
+        f"<h3>{_words(entry.title)}</h3>",
+        f'<p class="tags"><span class="tag">{word}</span>{kind if entry.derived else ""}{tags}</p>',
+    ]
+    if entry.derived:
+        steps = "".join(_step(step, proof) for step, proof in entry.steps)
+        parts.append(f"<ol>{steps}</ol>")
+    else:
+        parts.append(_display(_statement(entry.steps[0][0])))
+    return "\n".join([*parts, _notes(entry), "</article>"])
+
+
+def _step(step: Step, proof: str) -> str:
+    near = "" if step.exact else ' class="near"'
+    why = f" {_words(step.why)}" if step.why else ""
+    parts = [f"<li{near}><p><b>{_words(step.verb)}</b>{why}</p>", _display(_statement(step))]
+    mark = "exact" if step.exact else "approximate"
+    proven = _words(proof) if proof.startswith(mark) else f"{mark}: {_words(proof)}"
+    parts.append(f'<p class="proof">{proven}</p>')
+    if step.size is not None:
+        size = mathml(fitted(layout(step.size), WIDTH - 8), large=True)
+        parts.append(f'<p class="proof">neglected over kept: {size}</p>')
+    return "".join([*parts, "</li>"])
+
+
+def _notes(entry: Entry) -> str:
+    rows = [("where", _inline(relation(layout(e.symbol), "=", layout(e.rhs)))) for e in entry.where]
+    rows += [(case, _value(value, entry.unit)) for case, value in entry.values]
+    rows += [("neglected", _size(size)) for size in entry.sizes]
+    rows += [("assumes", _words(assumption)) for assumption in entry.assumes]
+    source, words = entry.source, _words(str(entry.source))
+    rows.append(
+        ("source", f'<a href="{escape(source.link)}">{words}</a>' if source.link else words)
+    )
+    return "<dl>" + "".join(f"<dt>{_words(k)}</dt><dd>{v}</dd>" for k, v in rows) + "</dl>"
+
+
+def _size(size: Size) -> str:
+    if size.size is None:
+        return _words(f"{size.case}: {size.missing}")
+    number = mathml(figure(size.size))
+    term = _words(f"{size.case}: {size.neglected}")
+    return f"{term}: {number} times what is kept{size.remark}"
+
+
+def _value(value: float, unit: str) -> str:
+    number = mathml(figure(value))
+    if value < 0:
+        return f"none: {number} is not positive, so a condition below does not hold"
+    return f"{number} {_unit(unit)}"
+
+
+def _statement(step: Step) -> Layout:
+    return relation(layout(step.lhs), "=" if step.exact else "≈", layout(step.rhs))
+
+
+def _display(x: Layout) -> str:
+    return f'<div class="wide">{mathml(fitted(x, WIDTH), display=True)}</div>'
+
+
+def _inline(x: Layout) -> str:
+    return f'<div class="wide">{mathml(fitted(x, WIDTH - 6), large=True)}</div>'
+
+
+def _words(words: str) -> str:
+    return escape(words, quote=False)

@@ -1,0 +1,95 @@
+"""A Jupyter notebook whose cells check every statement again with this package."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from formulas.export.document import Document
+from formulas.export.entry import Entry
+from formulas.export.markdown import cover, section
+
+__all__ = ["notebook"]
+
+
+def notebook(whole: Document) -> str:
+    """JSON of format 4.5: the cover, then each object in words and as code that checks it."""
+    cells: list[dict[str, Any]] = [_words("cover", cover(whole))]
+    if whole.cases:
+        cells.append(_code("cases", _cases(whole)))
+    for chapter in whole.chapters:
+        if whole.headed and chapter.subject:
+            words = f"## {chapter.title}\n\n{chapter.about}"
+            cells.append(_words(f"chapter-{chapter.subject}", words))
+        for entry in chapter.entries:
+            cells += _entry(entry, whole)
+    document = {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+            "title": whole.title,
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _entry(entry: Entry, whole: Document) -> Iterator[dict[str, Any]]:
+    yield _words(f"{entry.anchor}-words", section(entry))
+    if not entry.python:
+        return  # it lives in no module that a cell could import
+    lines = [
+        f"from formulas.{entry.home} import {entry.python}",
+        "",
+        f"assert {entry.python}.check()",
+        f"print({entry.python}.latex())",
+    ]
+    known = [size for size in entry.sizes if size.size is not None]
+    lines += [
+        f"print({case!r}, {entry.python}.strain({_without(entry, case, whole)}))"
+        for case in dict.fromkeys(size.case for size in known)
+    ]
+    yield _code(f"{entry.anchor}-check", "\n".join([*lines, entry.python]))
+
+
+def _without(entry: Entry, case: str, whole: Document) -> str:
+    """The case without the symbols that the derivation itself finds."""
+    own = sorted(x for x in entry.found if x in whole.cases[case])
+    values = f"cases[{case!r}]"
+    return f"{{x: v for x, v in {values}.items() if x not in {own!r}}}" if own else values
+
+
+def _cases(whole: Document) -> str:
+    lines = ["cases = {"]
+    for name, values in whole.cases.items():
+        inner = ", ".join(f"{x!r}: {float(v)!r}" for x, v in values.items())
+        lines.append(f"    {name!r}: {{{inner}}},")
+    return "\n".join([*lines, "}"])
+
+
+def _words(key: str, source: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": _id(key), "metadata": {}, "source": _lines(source)}
+
+
+def _code(key: str, source: str) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": _id(key),
+        "metadata": {},
+        "outputs": [],
+        "source": _lines(source),
+    }
+
+
+def _id(key: str) -> str:
+    """1 to 64 of the characters that the format allows in the id of a cell."""
+    return re.sub(r"[^A-Za-z0-9_-]", "-", key)[-64:]
+
+
+def _lines(source: str) -> list[str]:
+    return source.splitlines(keepends=True)
