@@ -6,6 +6,7 @@
         CatalogueError            2   a name or a figure the catalogue does not hold
         ModelError                2   a model description that cannot be counted
         MissingExtra              2   an optional package is needed; says which command brings it
+        FieldError                2   values of the scenario that cannot be answered together
       Infeasible                  1   the question has no answer; the promises fall short
       SolverError                 3   a failure of ours
 
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "CatalogueError",
+    "FieldError",
     "Infeasible",
     "InputError",
     "MissingExtra",
@@ -103,6 +105,17 @@ class MissingExtra(InputError):  # noqa: N818 - it names what is missing
         super().__init__(
             f"{purpose} needs the package {package}: pip install 'token-planner[{extra}]'"
         )
+
+
+class FieldError(InputError):
+    """Sound values of a scenario that cannot be answered; `faults` are (dotted path, message).
+
+    Whoever holds the file gives them their lines and columns.
+    """
+
+    def __init__(self, *faults: tuple[str, str]) -> None:
+        self.faults = faults
+        super().__init__("\n".join(f"{path}: {message}" for path, message in faults))
 
 
 class Infeasible(PlannerError):  # noqa: N818 - an answer, raised

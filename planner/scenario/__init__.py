@@ -13,7 +13,7 @@ output.py      Scenario to plain data, and its JSON Schema
 """
 
 from planner.scenario.changes import ALIASES, changed
-from planner.scenario.loading import checked, load, read
+from planner.scenario.loading import checked, load, opened, read
 from planner.scenario.machines import SystemDescription
 from planner.scenario.models import ModelDescription
 from planner.scenario.output import json_schema, resolved
@@ -51,6 +51,7 @@ __all__ = [
     "checked",
     "json_schema",
     "load",
+    "opened",
     "read",
     "resolved",
 ]

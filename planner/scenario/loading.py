@@ -19,7 +19,7 @@ from planner.scenario.schema import PROBLEMS, Document, Scenario
 from planner.scenario.tree import Tree, dotted
 from planner.scenario.yaml import DEEPEST, yaml_tree
 
-__all__ = ["checked", "load", "read"]
+__all__ = ["checked", "load", "opened", "read"]
 
 LARGEST = 1_000_000  # bytes of a scenario file
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
@@ -35,9 +35,16 @@ def load(source: Source, sets: Sequence[str] = ()) -> Scenario | Document:
     """
     if isinstance(source, Scenario | Document) and not sets:
         return source
-    tree = read(source)
+    return opened(source, sets)[1]
+
+
+def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Scenario | Document]:
+    """The scenario as `load` gives it, and the tree that knows where its values stand."""
+    tree = changed(read(source), sets)
+    if isinstance(source, Scenario | Document) and not sets:
+        return tree, source
     folder = FilePath() if tree.file in (INSIDE, "-") else FilePath(tree.file).parent
-    return checked(changed(tree, sets), folder)
+    return tree, checked(tree, folder)
 
 
 def read(source: Source) -> Tree:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from planner.calibration.profile import Profile
-from planner.errors import InputError
+from planner.errors import FieldError
 from planner.plan import Plan
 from planner.scenario import Scenario, resolved
 from planner.serving.asking import Asked, ask
@@ -103,12 +103,13 @@ def _search(task: Task) -> _Searched:
     )
     if not len(layouts):
         given = ", ".join(f"{k} {list(v)}" for k, v in task.limits_of.items()) or "nothing"
-        raise InputError(
-            f"choose: no layout of {task.sizes.name} on {task.chips[-1]} chips admits {given}; "
+        told = (
+            f"no layout of {task.sizes.name} on {task.chips[-1]} chips admits {given}; "
             f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention divides or "
             f"is a multiple of the domain of {task.machine.chips_per_domain} chips, ep * tp_expert "
             f"= tp * dp_attention, pp is at most {task.sizes.n_layers}"
         )
+        raise FieldError(("choose", told))
     step = Step(task, layouts, bound=task.uses_bound)
     return _Searched(task, step, search(step))
 

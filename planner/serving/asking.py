@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import product
@@ -16,8 +17,8 @@ from planner.calibration.profile import Profile, choose_profile
 from planner.catalogue import models
 from planner.catalogue.chips import Chip
 from planner.catalogue.systems import System
-from planner.errors import InputError
-from planner.scenario import File, ModelDescription, Scenario
+from planner.errors import FieldError, InputError
+from planner.scenario import File, ModelDescription, Scenario, Workload
 from planner.serving.lecture import LECTURE
 from planner.serving.task import Task
 from topologies import Machine, machine
@@ -60,53 +61,72 @@ def ask(scenario: Scenario, today: date | None = None) -> Asked:
     """
     _refuse_unanswered(scenario)
     notes = _Notes(today or date.today(), [], [])
-    model = _model(scenario, notes)
+    with _at("model"):
+        model = _model(scenario, notes)
     tasks: list[Task] = []
     for system in scenario.systems():
         if isinstance(system, File):
-            raise InputError(
-                f"system: {system.given}: topology files are not read by this version; "
+            told = (
+                f"{system.given}: topology files are not read by this version; "
                 "describe the system inline or give a catalogue name"
             )
+            raise FieldError(("system", told))
         tasks += _tasks(scenario, model, system, notes)
     return Asked(tuple(tasks), tuple(notes.data), tuple(dict.fromkeys(notes.warnings)))
 
 
+@contextmanager
+def _at(path: str) -> Iterator[None]:
+    """What is refused while a value is looked up is the fault of that value."""
+    try:
+        yield
+    except InputError as error:
+        if error.mistakes or isinstance(error, FieldError):
+            raise
+        raise FieldError((path, str(error))) from error
+
+
 def _refuse_unanswered(scenario: Scenario) -> None:
+    found: list[tuple[str, str]] = []
     if scenario.workload.demand is not None:
-        raise InputError(
-            "workload.demand: fleets for a given demand are not planned by this version; "
+        told = (
+            "fleets for a given demand are not planned by this version; "
             "leave demand out for the price of one unit, or give concurrency"
         )
+        found.append(("workload.demand", told))
     if "disaggregated" in (scenario.choose.mode or ()):
-        raise InputError(
-            "choose.mode: disaggregated pools are not planned by this version; "
+        told = (
+            "disaggregated pools are not planned by this version; "
             "plan the two phases apart with mode: prefill and mode: decode"
         )
+        found.append(("choose.mode", told))
     if any(n != 1 for n in scenario.choose.cp or (1,)):
-        raise InputError(
-            "choose.cp: context parallelism is not planned by this version; leave it 1"
-        )
+        told = "context parallelism is not planned by this version; leave it 1"
+        found.append(("choose.cp", told))
+    if found:
+        raise FieldError(*found)
 
 
 def _tasks(
     scenario: Scenario, model: Model | ModelDescription, system: System, notes: _Notes
 ) -> Iterator[Task]:
     choose, lengths = scenario.choose, scenario.workload
-    price = scenario.price_of(system)
-    profile, borrowed = _profile(scenario, system)
+    with _at("price"):
+        price = scenario.price_of(system)
+    with _at("profile"):
+        profile, borrowed = _profile(scenario, system)
     notes.warnings.extend(text for text in (price.warning(notes.today), borrowed) if text)
     if lengths.input_tokens.cv:
         notes.warnings.append("the spread of input_tokens is not modelled: the mean is used")
     notes.data.extend(_sources(system, price.source, price.as_of, profile))
     hardware = _machine(system)
     lecture = scenario.assumptions == "lecture"
-    like = scenario.model if isinstance(scenario.model, ModelDescription) else None
+    weights_own, kv_own, activations_own = _own_dtypes(scenario)
     options = product(
         choose.mode or ("aggregated",),
-        choose.weights or (like and like.weights,),
-        choose.kv or (like and like.kv,),
-        choose.activations or (like and like.activations,),
+        choose.weights or (weights_own,),
+        choose.kv or (kv_own,),
+        choose.activations or (activations_own,),
         choose.chunk or (CHUNK,),
     )
     promises = {
@@ -114,9 +134,12 @@ def _tasks(
         "tpot": scenario.promises.slowest_tpot,
         "e2e": scenario.promises.e2e,
     }
+    positions, emitted = _speculation(scenario)
     for mode, weights, kv, activations, chunk in options:
+        with _at("model"):
+            counted = _sizes(model, weights, kv, activations)
         yield Task(
-            sizes=_sizes(model, weights, kv, activations),
+            sizes=counted,
             chip=_lecture_chip(system) if lecture else system.chip,
             machine=hardware,
             price=price.value,
@@ -137,7 +160,8 @@ def _tasks(
             lecture=lecture,
             reserve=0.0 if lecture else RESERVE,
             power=system.chip.power and system.chip.power * (scenario.pue or 1.0),
-            **_speculation(scenario),
+            positions_per_step=positions,
+            tokens_per_step=emitted,
         )
 
 
@@ -156,11 +180,20 @@ def _model(scenario: Scenario, notes: _Notes) -> Model | ModelDescription:
     return models.load(name)
 
 
+def _own_dtypes(scenario: Scenario) -> tuple[str | None, str | None, str | None]:
+    """Dtypes that the scenario's model description gives for weights, cache and activations."""
+    asked = scenario.model
+    if not isinstance(asked, ModelDescription):
+        return None, None, None
+    return asked.weights, asked.kv, asked.activations
+
+
 def _sizes(
     model: Model | ModelDescription, weights: str | None, kv: str | None, activations: str | None
 ) -> Sizes:
     if isinstance(model, ModelDescription):
-        return abstract_sizes(model, weights, kv, activations)
+        # What it reads of a description is all there, only frozen.
+        return abstract_sizes(model, weights, kv, activations)  # type: ignore[arg-type]
     return sizes(model, weights, kv, activations)
 
 
@@ -214,26 +247,22 @@ def _batches(scenario: Scenario) -> tuple[int, ...] | None:
     if loop is None:
         return None if wanted is None else tuple(wanted)
     if wanted is not None and tuple(wanted) != (loop,):
-        raise InputError(
-            f"choose.batch: workload.concurrency keeps {loop} requests in flight, so the batch "
-            "is not free; leave one of the two out"
-        )
+        told = f"workload.concurrency keeps {loop} requests in flight, so the batch is not free"
+        raise FieldError(("choose.batch", f"{told}; leave one of the two out"))
     return (loop,)
 
 
 def _outputs(mode: str, tokens: float) -> float:
     if mode == "aggregated" and tokens <= 1:
-        raise InputError(
-            "workload.output_tokens: one output token comes from the prompt, which leaves nothing "
-            "to decode; choose mode: prefill"
-        )
+        told = "one output token comes from the prompt, which leaves nothing to decode"
+        raise FieldError(("workload.output_tokens", f"{told}; choose mode: prefill"))
     return tokens
 
 
-def _context(lengths: object) -> float:
+def _context(lengths: Workload) -> float:
     """Mean context over the decode steps: I + E[O^2]/(2 E[O])."""
-    output = lengths.output_tokens  # type: ignore[attr-defined]
-    return float(lengths.input_tokens.mean + output.mean * (1 + output.cv**2) / 2)  # type: ignore[attr-defined]
+    output = lengths.output_tokens
+    return lengths.input_tokens.mean + output.mean * (1 + output.cv**2) / 2
 
 
 def _promises(mode: str, made: dict[str, float | None]) -> dict[str, float]:
@@ -242,11 +271,11 @@ def _promises(mode: str, made: dict[str, float | None]) -> dict[str, float]:
     return {name: limit for name, limit in made.items() if limit is not None and name not in absent}
 
 
-def _speculation(scenario: Scenario) -> dict[str, float]:
+def _speculation(scenario: Scenario) -> tuple[float, float]:
     """Positions computed and tokens emitted per step: m = 1 + drafts, g = (1 - a^m)/(1 - a)."""
     asked = scenario.speculation
     if asked is None:
-        return {}
+        return 1.0, 1.0
     m, a = 1 + asked.drafts, asked.acceptance
     emitted = float(m) if a == 1 else (1 - a**m) / (1 - a)
-    return {"positions_per_step": float(m), "tokens_per_step": emitted}
+    return float(m), emitted

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.errors import InputError
+from planner.errors import FieldError
 from planner.scenario import Current, Scenario
 from planner.serving.candidate import evaluate
 from planner.serving.layouts import Layouts
@@ -23,7 +23,7 @@ def current(scenario: Scenario, tasks: Sequence[Task]) -> dict[str, Any] | None:
 
     Raises
     ------
-    InputError
+    FieldError
         If the layout cannot be that of this model on these chips.
     """
     mine = scenario.current
@@ -34,7 +34,8 @@ def current(scenario: Scenario, tasks: Sequence[Task]) -> dict[str, Any] | None:
     replicas = int(layouts.replicas[0])
     total = mine.batch or (scenario.workload.concurrency or 0)
     if not total:
-        raise InputError("current.batch: say how many sequences are in flight over all replicas")
+        told = "say how many sequences are in flight over all replicas"
+        raise FieldError(("current.batch", told))
     batch = math.ceil(total / replicas)
     candidate = evaluate(task, layouts, batch, total / (batch * replicas))
     broken = shortfalls_at(task, candidate.chosen_by)
@@ -44,17 +45,13 @@ def current(scenario: Scenario, tasks: Sequence[Task]) -> dict[str, Any] | None:
 def _layouts(mine: Current, task: Task) -> Layouts:
     sizes, stage = task.sizes, mine.tp * mine.dp_attention * mine.cp
     if sizes.n_q_heads % mine.tp:
-        raise InputError(
-            f"current.tp: {mine.tp} does not divide the {sizes.n_q_heads} attention heads of "
-            f"{sizes.name}"
-        )
+        told = f"{mine.tp} does not divide the {sizes.n_q_heads} attention heads of {sizes.name}"
+        raise FieldError(("current.tp", told))
     if not sizes.n_experts and (mine.ep or 1) * mine.dp_attention > 1:
-        raise InputError(
-            f"current: {sizes.name} has no experts, so ep and dp_attention are 1; "
-            "copies of a dense model are replicas"
-        )
+        told = "no experts, so ep and dp_attention are 1; copies of a dense model are replicas"
+        raise FieldError(("current", f"{sizes.name} has {told}"))
     if mine.pp > sizes.n_layers:
-        raise InputError(f"current.pp: {sizes.name} has {sizes.n_layers} layers only")
+        raise FieldError(("current.pp", f"{sizes.name} has {sizes.n_layers} layers only"))
     ep, xtp = _experts(mine, stage) if sizes.n_experts else (1, 1)
     chips = task.chips[-1]
     most = chips // (stage * mine.pp)
@@ -66,5 +63,5 @@ def _experts(mine: Current, stage: int) -> tuple[int, int]:
     """How experts are spread where one of the two numbers, or none, was given."""
     ep = mine.ep or (stage // mine.tp_expert if mine.tp_expert else mine.dp_attention)
     if stage % ep:
-        raise InputError(f"current.ep: {ep} does not divide tp * dp_attention = {stage}")
+        raise FieldError(("current.ep", f"{ep} does not divide tp * dp_attention = {stage}"))
     return ep, stage // ep
