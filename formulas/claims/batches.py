@@ -120,8 +120,8 @@ CLAIMS = (
         "Arithmetic over bandwidth is about 300 on every chip from A100 to Rubin.",
         lecture_notes.at("section 1, the dimensionless hardware ratio"),
         "300 on A100, H100, B100, Rubin",
-        "Holds for H100 and B200 only; the ratio is a figure of chip and format, about half of "
-        "300 on A100 and above 400 on GB300 in FP4, and is computed, not assumed.",
+        "Holds for H100, B200 and GB200; the ratio is a figure of chip and format: half of 300 on "
+        "A100, 400 and more on Rubin and GB300 in FP4. It is computed, not assumed.",
         equations=("hardware_ratio",),
         worked=(Worked("ratio", "hardware_ratio", says=300),),
     ),

@@ -28,7 +28,7 @@ ROUNDING = Fraction(1, 20)  # the lecture rounds in the head: 14.4 is "about 15"
 UNITS = {
     "%": Fraction(1, 100), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": 1, "h": 3600,
     "day": 86400, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "GB/s": 10**9,
-    "TB/s": 10**12, "T token": 10**12, "M token/s": 10**6,
+    "TB/s": 10**12, "T token": 10**12, "billion parameters": 10**9, "M token/s": 10**6,
 }  # fmt: skip
 
 # The lecture's machine and model: Rubin's memory, 300 multiply-accumulates (called FLOPs) per byte,
@@ -144,7 +144,7 @@ class Claim:
     def ours(self) -> str:
         """Our numbers in one line."""
         numbers = [
-            f"{each.what} {shown(value, each.unit)}"
+            f"{each.what}: {shown(value, each.unit)}"
             for each, value in zip(self.worked, self.values(), strict=True)
         ]
         return "; ".join([*numbers, *([self.note] if self.note else [])])
