@@ -7,19 +7,20 @@ Answers go to standard output, warnings to standard error. Exit status: 0 answer
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from planner.errors import InputError, PlannerError
+from planner.console import QUIET, Commands, exits, note, show, write
+from planner.errors import InputError
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="planner",
+    cls=Commands,
     help="What should it cost, and what should I run? Plans for large language models.",
     no_args_is_help=True,
     add_completion=True,
@@ -34,21 +35,22 @@ Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="change one value")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="write here instead of printing")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no warnings")]
 
 
 @app.callback()
 def options(
     version: Annotated[bool, typer.Option("--version", help="print the version")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no warnings")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="plain text")] = False,
 ) -> None:
     """What should it cost, and what should I run? Plans for large language models."""
+    QUIET.set(quiet)
     if no_color:
         os.environ["NO_COLOR"] = "1"
     if version:
         from importlib.metadata import version as installed
 
-        typer.echo(f"token-planner {installed('token-planner')}")
+        show(f"token-planner {installed('token-planner')}")
         raise typer.Exit
 
 
@@ -63,22 +65,23 @@ def solve(
     out: Annotated[
         Path | None, typer.Option("--out", help="folder for plan.json, plan.txt")
     ] = None,
-    quiet: Quiet = False,
 ) -> None:
     """Answer a scenario, whatever its problem."""
     from planner.answer import solve as answer
     from planner.report.json import dumps
     from planner.report.text import answer as text
 
+    if out is not None and out.exists() and not out.is_dir():
+        raise InputError(f"--out {out}: is a file, expected a folder")
     plan = answer(file, sets or ())
-    if not quiet:
-        for warning in plan.warnings:
-            _say(f"warning: {warning}")
+    for warning in plan.warnings:
+        note(f"warning: {warning}", warning=True)
+    document = dumps(plan.document)
     shown = text(plan) + (f"\n\n{plan.why()}" if why else "")
+    show(document if json else shown)
     if out is not None:
-        _write(out / "plan.json", dumps(plan.document))
-        _write(out / "plan.txt", shown)
-    typer.echo(dumps(plan.document) if json else shown)
+        write(out / "plan.json", document)
+        write(out / "plan.txt", shown)
     raise typer.Exit(0 if plan.status == "optimal" else 1)
 
 
@@ -90,9 +93,9 @@ def check(file: File, sets: Sets = None, json: Json = False) -> None:
 
     scenario = load(file, sets or ())
     if json:
-        typer.echo(dumps({"status": "ok", "scenario": resolved(scenario)}))
+        show(dumps({"status": "ok", "scenario": resolved(scenario)}))
     else:
-        typer.echo(f"{file}: a sound scenario ({scenario.problem})")
+        show(f"{file}: a sound scenario ({scenario.problem})")
 
 
 @app.command()
@@ -104,11 +107,11 @@ def init(
 
     text = starter(kind)
     if out is None:
-        typer.echo(text.rstrip("\n"))
+        show(text.rstrip("\n"))
         return
     if out.exists():
-        raise InputError(f"{out} is there already; name another file")
-    _write(out, text)
+        raise InputError(f"--out {out}: is there already; name another file")
+    write(out, text)
 
 
 @app.command()
@@ -121,7 +124,7 @@ def model(
     from planner.report.models import described, model_text
 
     found = described(name)
-    typer.echo(dumps(found) if json else model_text(found))
+    show(dumps(found) if json else model_text(found))
 
 
 @app.command()
@@ -137,7 +140,7 @@ def catalog(
     from planner.report.json import dumps
 
     found = listed(kind, name)
-    typer.echo(dumps(found) if json else catalog_text(found))
+    show(dumps(found) if json else catalog_text(found))
 
 
 @app.command()
@@ -155,33 +158,31 @@ def formula(
 
     if name is None:
         rows = the_formulas()
-        typer.echo(dumps(rows) if json else formulas_text(rows))
+        show(dumps(rows) if json else formulas_text(rows))
         return
     found = one_formula(name, solve_for, sets or ())
-    typer.echo(dumps(found) if json else formula_text(found))
+    show(dumps(found) if json else formula_text(found))
 
 
 @app.command()
 def derive(
-    name: Annotated[str | None, typer.Argument(help="derivation")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="equations and derivations, or claims"),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="all of them")] = False,
-    form: Annotated[str, typer.Option("--format", help="text, markdown or latex")] = "text",
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="text, markdown, latex, html, notebook, typst or pdf"),
+    ] = None,
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """List the derivations, or print one with every step checked on the way."""
-    from planner.report.formulas import derivation_rows, derivations_text, derived
-    from planner.report.json import dumps
+    """List what is derived, or print some of it with every step checked on the way."""
+    from planner.report.derivations import answered
+    from planner.report.files import deliver
 
-    if name is None and not every:
-        rows = derivation_rows()
-        typer.echo(dumps(rows) if json else derivations_text(rows))
-        return
-    text = derived(name, form)
-    if out is None:
-        typer.echo(text.rstrip("\n"))
-    else:
-        _write(out, text)
+    deliver(answered(names or (), every=every, form=form, out=out, json=json), out)
 
 
 @app.command()
@@ -192,42 +193,12 @@ def schema(out: Out = None) -> None:
 
     text = dumps(json_schema())
     if out is None:
-        typer.echo(text)
+        show(text)
     else:
-        _write(out, text)
+        write(out, text)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; what goes wrong on purpose is one message, no traceback."""
-    try:
+    with exits():
         app(args=None if arguments is None else list(arguments), standalone_mode=True)
-    except PlannerError as error:
-        # A mistake with a place begins with its file, as editors expect.
-        placed = isinstance(error, InputError) and error.mistakes
-        _leave(str(error) if placed else f"planner: {error}", error.exit_status)
-    except BrokenPipeError:
-        # Whoever read the answer has seen enough. Nothing more may be written, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except KeyboardInterrupt:
-        _leave("planner: interrupted", 130)
-    except OSError as error:
-        _leave(f"planner: {error.filename or 'output'}: {error.strerror}", 3)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all, folders included."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
-    part.replace(path)
-    _say(f"wrote {path}")
-
-
-def _say(text: str) -> None:
-    typer.echo(text, err=True)
-
-
-def _leave(text: str, status: int) -> None:
-    _say(text)
-    sys.exit(status)

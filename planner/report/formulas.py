@@ -10,7 +10,7 @@ from formulas.derivation import Derivation, DerivationError
 from formulas.equation import Equation
 from formulas.export import FORMATS, export
 from formulas.symbols import SymbolError, meaning, unit_of_symbol
-from planner.errors import InputError, SolverError, did_you_mean
+from planner.errors import InputError, QuantityError, SolverError, did_you_mean
 from planner.quantities import parse
 
 __all__ = [
@@ -95,9 +95,16 @@ def formula_text(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def derivation_rows() -> list[dict[str, Any]]:
-    """Every derivation: name, claims, number of steps, exact or approximate, checked."""
+def derivation_rows(wanted: str | None = None) -> list[dict[str, Any]]:
+    """Every derivation, or one: name, claims, number of steps, exact or approximate, checked.
+
+    Raises
+    ------
+    InputError
+        If nothing is called so, or it is an equation, which is not derived.
+    """
     names = {id(value): name for name, value in by_name().items()}
+    chosen = all_derivations() if wanted is None else (_derivation(wanted),)
     return [
         {
             "name": names[id(each)],
@@ -107,7 +114,7 @@ def derivation_rows() -> list[dict[str, Any]]:
             "exact": each.exact,
             "checked": _checked(each),
         }
-        for each in all_derivations()
+        for each in chosen
     ]
 
 
@@ -134,8 +141,7 @@ def derived(name: str | None, form: str) -> str:
     """
     if form not in FORMATS:
         raise InputError(
-            f"no format {form!r}{did_you_mean(form, FORMATS)} this version writes "
-            f"{', '.join(FORMATS)}"
+            f"no format {form!r}{did_you_mean(form, FORMATS)} (known: {', '.join(FORMATS)})"
         )
     try:
         chosen = all_derivations() if name is None else (find(name),)
@@ -144,6 +150,16 @@ def derived(name: str | None, form: str) -> str:
         raise SolverError(str(error)) from error
     except SymbolError as error:
         raise InputError(str(error)) from error
+
+
+def _derivation(name: str) -> Derivation:
+    try:
+        found = find(name)
+    except SymbolError as error:
+        raise InputError(str(error)) from error
+    if not isinstance(found, Derivation):
+        raise InputError(f"{name} is an equation, not derived from others; see: planner formula")
+    return found
 
 
 def _equation(value: Equation | Derivation) -> Equation:
@@ -169,5 +185,8 @@ def _values(equation: Equation, sets: Sequence[str]) -> dict[str, float]:
             raise InputError(
                 f"--set {text}: no symbol {symbol!r} here{did_you_mean(symbol, known)}"
             )
-        values[symbol] = parse(value, "number")
+        try:
+            values[symbol] = parse(value, "number")
+        except QuantityError as error:
+            raise InputError(f"--set {text}: {error}") from error
     return values
