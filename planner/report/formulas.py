@@ -1,22 +1,18 @@
-"""What `planner formula` and `planner derive` print."""
+"""What `planner formula` prints."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from formulas.catalogue import all_derivations, by_name, find, subject
-from formulas.derivation import Derivation, DerivationError
+from formulas.catalogue import by_name, find, subject
+from formulas.derivation import Derivation
 from formulas.equation import Equation
-from formulas.export import FORMATS, export
 from formulas.symbols import SymbolError, meaning, unit_of_symbol
 from planner.errors import InputError, QuantityError, SolverError, did_you_mean
 from planner.quantities import parse
 
 __all__ = [
-    "derivation_rows",
-    "derivations_text",
-    "derived",
     "formula_text",
     "formulas_text",
     "one_formula",
@@ -95,82 +91,8 @@ def formula_text(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def derivation_rows(wanted: str | None = None) -> list[dict[str, Any]]:
-    """Every derivation, or one: name, claims, number of steps, exact or approximate, checked.
-
-    Raises
-    ------
-    InputError
-        If nothing is called so, or it is an equation, which is not derived.
-    """
-    names = {id(value): name for name, value in by_name().items()}
-    chosen = all_derivations() if wanted is None else (_derivation(wanted),)
-    return [
-        {
-            "name": names[id(each)],
-            "title": each.name,
-            "claims": list(each.tags),
-            "steps": len(each.steps),
-            "exact": each.exact,
-            "checked": _checked(each),
-        }
-        for each in chosen
-    ]
-
-
-def derivations_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The list on a terminal."""
-    lines = []
-    for row in rows:
-        kind = "exact" if row["exact"] else "approximate"
-        claims = f" ({', '.join(row['claims'])})" if row["claims"] else ""
-        lines.append(f"{row['name']:<26} {row['steps']} steps, {kind}, checked")
-        lines.append(f"{'':<26} {row['title']}{claims}")
-    return "\n".join(lines)
-
-
-def derived(name: str | None, form: str) -> str:
-    """One derivation, or all of them, in a format; every step is checked as it is written.
-
-    Raises
-    ------
-    InputError
-        If the name or the format is unknown.
-    SolverError
-        If a step does not check: a fault of ours.
-    """
-    if form not in FORMATS:
-        raise InputError(
-            f"no format {form!r}{did_you_mean(form, FORMATS)} (known: {', '.join(FORMATS)})"
-        )
-    try:
-        chosen = all_derivations() if name is None else (find(name),)
-        return export(chosen, form)
-    except DerivationError as error:
-        raise SolverError(str(error)) from error
-    except SymbolError as error:
-        raise InputError(str(error)) from error
-
-
-def _derivation(name: str) -> Derivation:
-    try:
-        found = find(name)
-    except SymbolError as error:
-        raise InputError(str(error)) from error
-    if not isinstance(found, Derivation):
-        raise InputError(f"{name} is an equation, not derived from others; see: planner formula")
-    return found
-
-
 def _equation(value: Equation | Derivation) -> Equation:
     return value if isinstance(value, Equation) else value.equation()
-
-
-def _checked(derivation: Derivation) -> bool:
-    try:
-        return derivation.check()
-    except DerivationError as error:
-        raise SolverError(str(error)) from error
 
 
 def _values(equation: Equation, sets: Sequence[str]) -> dict[str, float]:

@@ -1,0 +1,65 @@
+"""Output files: written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from planner.console import note, show
+from planner.errors import InputError
+
+__all__ = ["deliver", "write"]
+
+
+def deliver(content: str | bytes, out: Path | None) -> None:
+    """To a file, else to standard output.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written, or what is no text would go to a terminal.
+    """
+    if out is not None:
+        write(out, content)
+        note(f"wrote {out}", warning=True)
+    elif isinstance(content, str):
+        show(content.rstrip("\n"))
+    elif sys.stdout.isatty():
+        raise InputError("a PDF is not for a terminal; name a file, such as --out derivations.pdf")
+    else:
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file beside its place and move it there, folders included; text ends with a newline.
+
+    A device or a pipe is written to as it stands.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written; nothing is left behind, and what was there is as it was.
+    """
+    if isinstance(content, str):
+        content = (content if content.endswith("\n") else content + "\n").encode()
+    try:
+        _write(path, content)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"{path} cannot be written: {reason}; name another file") from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.write_bytes(content)
+        return
+    target = path.resolve()  # a link stays a link
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name[:200]}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)

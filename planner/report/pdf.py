@@ -1,0 +1,30 @@
+"""A PDF from Typst's markup, made here, with the fonts that come with it."""
+
+from __future__ import annotations
+
+from planner.errors import MissingExtra, SolverError
+
+__all__ = ["pdf"]
+
+
+def pdf(markup: str) -> bytes:
+    """The document as PDF.
+
+    Raises
+    ------
+    MissingExtra
+        If `typst` is not installed.
+    SolverError
+        If the markup does not compile: a fault of ours.
+    """
+    try:
+        import typst
+    except ImportError as error:
+        raise MissingExtra("typst", "pdf", "a PDF") from error
+    try:
+        made = typst.compile(markup.encode(), ignore_system_fonts=True, format="pdf")
+    except RuntimeError as error:
+        raise SolverError(f"typst: {error}") from error
+    if not isinstance(made, bytes):
+        raise SolverError("typst made something else than one PDF")
+    return made
