@@ -8,8 +8,8 @@ from typing import Any
 from formulas.catalogue import by_name, find, subject
 from formulas.derivation import Derivation
 from formulas.equation import Equation
-from formulas.symbols import SymbolError, meaning, unit_of_symbol
-from planner.errors import InputError, QuantityError, SolverError, did_you_mean
+from formulas.symbols import meaning, unit_of_symbol
+from planner.errors import InputError, QuantityError, did_you_mean
 from planner.quantities import parse
 
 __all__ = [
