@@ -62,6 +62,7 @@ keep_cache = (
         source=lecture_equations.at("Feistel networks and RevNets"),
         tags=("symmetry", "C44", "result 4"),
         assumes=(BOTH, "attention is small beside the weights"),
+        where=(drain_time,),
     )
     .begin(keep_or_compute_drain.equation())
     .substitute(
@@ -81,6 +82,7 @@ keep_activations = (
         source=lecture_equations.at("Feistel networks and RevNets"),
         tags=("symmetry", "C50", "result 10"),
         assumes=(BOTH, "layers of equal size; attention is small beside the weights"),
+        where=(drain_time,),
     )
     .begin(keep_or_compute_drain.equation())
     .substitute(

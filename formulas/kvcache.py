@@ -149,6 +149,7 @@ surcharge_context = (
         source=derived,
         tags=("C41",),
         assumes=cliff_surcharge.assumes,
+        where=(short_context_batch, balance_context),
     )
     .begin(cliff_surcharge.equation())
     .solve(L_ctx, L_star * (m_pos * x_cliff - B_0 / B), named=L_cliff)

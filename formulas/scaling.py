@@ -7,7 +7,7 @@ digits moves the optimum by a fifth.
 
 from __future__ import annotations
 
-from sympy import diff, exp, oo
+from sympy import diff, exp, log, oo
 
 from formulas.derivation import Derivation
 from formulas.equation import Equation
@@ -37,6 +37,7 @@ from formulas.symbols_training import (
     beta_D,
     gamma_rl,
     loss,
+    loss_data,
     loss_min,
     one_param,
     r_opt,
@@ -44,15 +45,18 @@ from formulas.symbols_training import (
 
 __all__ = [
     "chinchilla_loss",
+    "data_loss",
     "excess_worth",
     "optimal_parameters",
     "optimal_ratio",
     "optimal_ratio_equal_exponents",
     "optimal_tokens",
+    "passes_for_worth",
     "repetition_ceiling",
     "repetition_worth",
     "rl_arithmetic_needed",
     "rl_reward",
+    "tokens_for_loss",
 ]
 
 FITTED = "fitted over a range of sizes and tokens; outside it, an extrapolation"
@@ -65,6 +69,42 @@ chinchilla_loss = Equation(
     assumes=(FITTED, "every token is fresh", "one learning-rate schedule, as long as the run"),
     source=hoffmann_2022.at("section 3.3, equation 2"),
     tags=("C35", "C36"),
+)
+
+data_loss = Equation(
+    "loss that is left to the data to remove",
+    loss_data,
+    loss - loss_min - A_N * (one_param / N_active) ** alpha_N,
+    assumes=("positive: a model too small for the loss reaches it with no data",),
+    source=definition,
+    tags=("C36",),
+)
+
+tokens_for_loss = (
+    Derivation(
+        "tokens at which a model of given size reaches a loss",
+        source=hoffmann_2022.at("section 3.3, equation 2"),
+        tags=("C36",),
+        assumes=(*chinchilla_loss.assumes, *data_loss.assumes),
+        where=(data_loss,),
+    )
+    .begin(B_D * (one_token / D_pt) ** beta_D, loss_data, why="the data's term is what is left")
+    .solve(D_pt, one_token * (B_D / loss_data) ** (1 / beta_D))
+)
+
+passes_for_worth = (
+    Derivation(
+        "tokens, repetitions included, that are worth given fresh ones",
+        source=muennighoff_2023.at("section 3, equation 5"),
+        tags=("data-constrained",),
+        assumes=("D_unique <= D_eff < D_unique*(1 + R_half)", FITTED),
+    )
+    .begin(
+        D_eff,
+        D_unique * (1 + R_half * (1 - exp(-(D_pt / D_unique - 1) / R_half))),
+        why="fresh tokens that repeated ones are worth",
+    )
+    .solve(D_pt, D_unique * (1 - R_half * log(1 - (D_eff / D_unique - 1) / R_half)))
 )
 
 optimal_tokens = (

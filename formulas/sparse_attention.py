@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sympy import diff, oo, sqrt
 
+from formulas.batching import balance_context
 from formulas.derivation import Derivation
 from formulas.equation import Equation
 from formulas.sources import definition, derived, lecture_equations, lecture_notes
@@ -86,6 +87,7 @@ wide_context = (
         source=derived,
         tags=("C46",),
         assumes=(*block_reads.assumes, "far above the critical batch"),
+        where=(balance_context,),
     )
     .begin(
         m_pos * L_star,

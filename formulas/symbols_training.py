@@ -40,6 +40,7 @@ y_bubble  = symbol("y_bubble",  "1",            "waiting over working time of a 
 # --- scaling laws ---------------------------------------------------------------------------
 loss      = symbol("loss",      "1",            "loss per token [nat]", r"\mathcal{L}")
 loss_min  = symbol("loss_min",  "1",            "loss that no size and no data removes", r"\mathcal{L}_{\infty}")
+loss_data = symbol("loss_data", "1",            "loss that is left to the data to remove", r"\mathcal{L}_{D}")
 A_N       = symbol("A_N",       "1",            "loss a model of one parameter would add", "A")
 B_D       = symbol("B_D",       "1",            "loss a training set of one token would add", r"B_{D}")
 alpha_N   = symbol("alpha_N",   "1",            "exponent of the parameters", r"\alpha")

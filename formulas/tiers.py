@@ -111,6 +111,7 @@ drain_rule = (
         source=lecture_notes.at(PLACE),
         tags=("C43", "C45"),
         assumes=("a read keeps the tier busy and nothing else: p_read = p_tier",),
+        where=(tier_drain_time,),
     )
     .begin(drain_rule_prices.equation())
     .substitute(Equation("one price for both", p_read, p_tier, source=definition))
