@@ -34,7 +34,8 @@ CLAIMS = (
         "40 ms; running faster than the drain time is impossible",
         "Holds while departures have room (mean 1.5 intervals); it is not end-to-end latency. "
         "Faster steps are possible: the floor is the weights' share of the drain time.",
-        equations=("arrival_wait", "longest_wait", "mean_wait", "longest_wait_full"),
+        equations=("arrival_wait", "longest_wait", "mean_wait", "longest_wait_full",
+                   "floor_over_drain"),
         worked=(
             Worked("longest", "longest_wait", says=40, unit="ms"),
             Worked("mean", "mean_wait", unit="ms"),
@@ -82,7 +83,7 @@ CLAIMS = (
         "the blocks are routed; it equals a dense model 3.5 to 3.7 times larger, so the exponent "
         "is 0.43, not 1/3.",
         equations=("effective_parameters", "saturated_experts", "parameter_gain",
-                   "sparsity_return"),
+                   "sparsity_return", "sparsity"),
         worked=(
             Worked("1.3B over 370M", "parameter_gain", says=4,
                    given={"N_eff": 13 * 10**8, "N_active": 37 * 10**7}),
@@ -116,7 +117,7 @@ CLAIMS = (
         "Holds: half the traffic crosses and the exchange takes four times as long per chip. It "
         "bounds cost, not latency: spread over seven racks or more the same batch is faster "
         "again; and networks differ (9 to 18 times).",
-        equations=("crossing_share", "scale_out_penalty", "break_even_slowdown",
+        equations=("slowdown", "crossing_share", "scale_out_penalty", "break_even_slowdown",
                    "racks_that_recover"),
         lecture={"n_span": 2, "x_slow": 8},
         worked=(

@@ -13,14 +13,14 @@ from formulas.derivation import Derivation, DerivationError
 from planner.claims import physical
 from planner.errors import SolverError
 
-__all__ = ["claim_rows", "claims_text"]
+__all__ = ["claims_rows", "claims_text"]
 
 WIDTH = 100
 INDENT = 6
 LABEL = 12  # width of `the lecture:`
 
 
-def claim_rows() -> list[dict[str, Any]]:
+def claims_rows() -> list[dict[str, Any]]:
     """Every claim as plain data; its equations are checked on the way.
 
     `reproduces` is true when every number that the lecture gives comes out within rounding, false
