@@ -12,6 +12,7 @@ import sympy as sp
 from formulas.branches import branches_of, inherited_branches, named_branches, top_extreme
 from formulas.evaluate import Kernel, collect, kernel, ordered, unfolded
 from formulas.expressions import tex, text
+from formulas.inverse import inverse
 from formulas.notebook import equation_card
 from formulas.sources import Citation, derived
 from formulas.symbols import SymbolError, describe, did_you_mean, unit_of_symbol
@@ -137,21 +138,19 @@ class Equation:
         SymbolError
             If `x` does not occur.
         ValueError
-            If there is no solution in closed form, or more than one.
+            If there is no solution in closed form, or more than one; see `formulas.inverse`.
         """
+        if self.symbol.name == (x if isinstance(x, str) else x.name):
+            return self
         x = self._own(x)
         whole = self if x in self.rhs.free_symbols else self.expanded
-        if whole.rhs.has(sp.Max, sp.Min, sp.Piecewise, sp.ceiling, sp.floor):
-            raise ValueError(f"{self.name} has branches or steps; solve one branch for {x.name}")
-        try:
-            found = sp.solve(sp.Eq(whole.symbol, whole.rhs), x)
-        except NotImplementedError:
-            found = []
-        if len(found) != 1:
-            many = "no solution in closed form" if not found else f"{len(found)} solutions"
-            raise ValueError(f"{self.name}: {many} for {describe(x.name)}")
+        found = inverse(self.name, whole.symbol, whole.rhs, x, whole.branches)
         name = f"{self.name}, solved for {x.name}"
-        return Equation(name, x, found[0], self.assumes, self.source, self.tags)
+        try:
+            return Equation(name, x, found, self.assumes, self.source, self.tags, whole.where)
+        except UnitError:
+            reason = "no solution in closed form whose unit can be checked"
+            raise ValueError(f"{self.name}: {reason}, for {describe(x.name)}") from None
 
     def elasticity(self, x: sp.Symbol | str) -> sp.Expr | dict[str, sp.Expr]:
         """d ln rhs / d ln x: percent of the left side per percent of `x`.

@@ -100,7 +100,8 @@ def _complement(found: tuple[sp.Expr, ...], values: Mapping[sp.Symbol, float]) -
     """c·(1 − (1 − x)^n) + rest without cancellation."""
     c, share, exponent, rest = found
     x, n = _float(share, values), _float(exponent, values)
-    left = -1.0 if x >= 1 else math.expm1(n * math.log1p(-x))
+    power = n * math.log1p(-x) if x < 1 else -math.inf
+    left = math.expm1(power) if power < 709 else math.inf
     return -float(c) * left + _float(rest, values)
 
 

@@ -47,8 +47,8 @@ class Unit:
 
     @property
     def is_count(self) -> bool:
-        """Whether only token, seq, chip and param occur."""
-        return all(base in COUNTS for base, _ in self.powers)
+        """Whether it counts one kind of thing (token, seq, chip or param), or is one over that."""
+        return len(self.powers) == 1 and all(b in COUNTS and abs(p) == 1 for b, p in self.powers)
 
     def __str__(self) -> str:
         over = [_power(b, p) for b, p in self.powers if p > 0]
@@ -128,7 +128,7 @@ def _power_rule(expression: sp.Pow, lookup: Callable) -> Unit | None:
     if exponent.is_Rational:
         return below ** Fraction(int(exponent.p), int(exponent.q))
     above = unit_of(exponent, lookup)
-    if above is not None and not above.is_count:
+    if above not in (None, ONE) and not above.is_count:
         raise UnitError(f"the exponent {exponent} is [{above}], not a number or a count")
     if below != ONE:
         raise UnitError(f"{base} is [{below}] and cannot be raised to {exponent}")
