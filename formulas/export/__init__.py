@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 
 from formulas.derivation import Derivation
@@ -23,6 +23,7 @@ def export(
     cases: Mapping[str, Mapping[str, float]] | None = None,
     *,
     title: str | None = None,
+    about: Sequence[str] = (),
 ) -> str:
     """Write equations and derivations out, every step checked on the way, behind a cover.
 
@@ -38,6 +39,8 @@ def export(
         each, and the cover shows where they differ.
     title
         Of the document; by default the name of a single object.
+    about
+        Paragraphs for the cover, such as what the cases are.
 
     Raises
     ------
@@ -55,4 +58,4 @@ def export(
     if not listed:
         raise ValueError("there is nothing to write")
     writer: Callable[[Document], str] = getattr(import_module(f"formulas.export.{format}"), format)
-    return writer(document(listed, cases or NO_CASES, title))
+    return writer(document(listed, cases or NO_CASES, title, tuple(about)))

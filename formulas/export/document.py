@@ -15,7 +15,7 @@ from formulas.export.entry import Cases, Entry, entries
 from formulas.sources import Source
 from formulas.symbols import SYMBOLS, meaning, unit_of_symbol
 
-__all__ = ["GUIDE", "Chapter", "Document", "Row", "document"]
+__all__ = ["Chapter", "Document", "Row", "document"]
 
 GUIDE = (
     "Every line is a statement that was checked when this was written: units on both sides, and "
@@ -69,6 +69,12 @@ class Document:
     rows: tuple[Row, ...]
     sources: tuple[Source, ...]
     cases: Cases
+    about: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the cover says: how to read it, where that needs saying, and the caller's words."""
+        return (*(GUIDE if self.headed else ()), *self.about)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -87,7 +93,10 @@ class Document:
 
 
 def document(
-    objects: Iterable[Equation | Derivation], cases: Cases, title: str | None = None
+    objects: Iterable[Equation | Derivation],
+    cases: Cases,
+    title: str | None = None,
+    about: tuple[str, ...] = (),
 ) -> Document:
     """The objects, checked, in chapters, with their symbols, sources and values.
 
@@ -103,7 +112,7 @@ def document(
     )
     if title is None:
         title = listed[0].title if len(listed) == 1 else "Equations and derivations"
-    return Document(title, chapters, _rows(listed, cases), _sources(listed), cases)
+    return Document(title, chapters, _rows(listed, cases), _sources(listed), cases, about)
 
 
 def _about(home: str) -> str:

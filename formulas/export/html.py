@@ -6,7 +6,7 @@ from html import escape
 
 from formulas.export.boxes import Layout
 from formulas.export.breaking import fitted
-from formulas.export.document import GUIDE, Chapter, Document, Row
+from formulas.export.document import Chapter, Document, Row
 from formulas.export.entry import Entry, Size
 from formulas.export.layout import figure, layout, relation
 from formulas.export.mathml import mathml
@@ -33,8 +33,8 @@ def html(whole: Document) -> str:
 
 def _cover(whole: Document) -> str:
     parts = ["<header>", f"<h1>{_words(whole.title)}</h1>"]
+    parts += [f"<p>{_words(paragraph)}</p>" for paragraph in whole.words]
     if whole.headed:
-        parts += [f"<p>{_words(paragraph)}</p>" for paragraph in GUIDE]
         parts.append(_contents(whole))
     if len(whole.cases) > 1 and whole.differences:
         parts += ["<h2>Assumptions where they differ</h2>", _table(whole, whole.differences)]
@@ -149,7 +149,7 @@ def _notes(entry: Entry) -> str:
 
 def _size(size: Size) -> str:
     if size.size is None:
-        return _words(f"{size.case}: {size.missing}")
+        return _words(f"{size.case}: not known, {size.missing}")
     number = mathml(figure(size.size))
     term = _words(f"{size.case}: {size.neglected}")
     return f"{term}: {number} times what is kept{size.remark}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from formulas.export.breaking import fitted
-from formulas.export.document import GUIDE, Chapter, Document, Row
+from formulas.export.document import Chapter, Document, Row
 from formulas.export.entry import Entry, Size
 from formulas.export.latex_math import latex_math
 from formulas.export.latex_words import latex_words
@@ -42,11 +42,11 @@ def latex(whole: Document) -> str:
 
 
 def _cover(whole: Document) -> list[str]:
-    parts: list[str] = []
-    if whole.headed:
-        parts += [*map(latex_words, GUIDE), r"\tableofcontents", r"\newpage"]
+    parts = [latex_words(paragraph) for paragraph in whole.words]
     if len(whole.cases) > 1 and whole.differences:
         parts += [r"\section{Assumptions where they differ}", _table(whole, whole.differences)]
+    if whole.headed:
+        parts += [r"\newpage\tableofcontents\newpage"]
     parts += [r"\section{Symbols}", _table(whole, whole.rows)]
     if whole.sources:
         cited = [
@@ -96,7 +96,7 @@ def _notes(entry: Entry) -> str:
 def _size(size: Size) -> str:
     head = f"neglected, {latex_words(size.case)}: "
     if size.size is None:
-        return head + latex_words(size.missing)
+        return f"{head}not known, {latex_words(size.missing)}"
     number = latex_math(figure(size.size))
     return f"{head}{latex_words(size.neglected)}: ${number}$ times what is kept{size.remark}"
 
@@ -105,7 +105,7 @@ def _value(value: float, unit: str) -> str:
     number = f"${latex_math(figure(value))}$"
     if value < 0:
         return f"none: {number} is not positive, so a condition below does not hold"
-    return f"{number} {latex_words(f'[{unit}]')}"
+    return f"{number} {latex_words(f'[{unit}]')}" if unit != "1" else number
 
 
 def _display(step: Step) -> str:
@@ -126,15 +126,25 @@ def _link(link: str, words: str) -> str:
     return rf"\href{{{address}}}{{{latex_words(words)}}}"
 
 
+def _unit(unit: str) -> str:
+    """A unit that may be broken after its signs."""
+    broken = latex_words(unit)
+    return (
+        broken.replace("/", r"/\allowbreak ")
+        .replace("**", r"\textasciicircum{}")
+        .replace("*", r"\ensuremath{\cdot}\allowbreak ")
+    )
+
+
 def _table(whole: Document, rows: tuple[Row, ...]) -> str:
     cases = len(whole.cases)
-    meaning = 98 - 17 * cases
+    meaning = 98 - 19 * cases
     heads = ["symbol", "unit", *map(latex_words, whole.cases), "meaning"]
     lines = [
         " & ".join(
             [
                 rf"${latex_math(layout(row.symbol))}$",
-                rf"{{\small {latex_words(row.unit)}}}",
+                rf"\raggedright {_unit(row.unit)}",
                 *("" if v is None else f"${latex_math(figure(v))}$" for v in row.values),
                 rf"\raggedright {latex_words(row.meaning)}",
             ]
@@ -142,7 +152,7 @@ def _table(whole: Document, rows: tuple[Row, ...]) -> str:
         + r" \tabularnewline"
         for row in rows
     ]
-    columns = f"@{{}}ll{'r' * cases}p{{{meaning}mm}}@{{}}"
+    columns = f"@{{}}lp{{23mm}}{'r' * cases}p{{{meaning}mm}}@{{}}"
     head = " & ".join(heads) + r" \\ \midrule \endhead"
     start = rf"\begingroup\small\begin{{longtable}}[l]{{{columns}}} \toprule"
     return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formulas.export.document import GUIDE, Document, Row
+from formulas.export.document import Document, Row
 from formulas.export.entry import Entry
 from formulas.export.text import plain, size_words, value_words
 from formulas.expressions import tex
@@ -23,9 +23,9 @@ def markdown(whole: Document) -> str:
 
 def cover(whole: Document) -> str:
     """Title, how to read it, contents, symbols, assumptions, sources."""
-    parts = [f"# {_escaped(whole.title)}"]
+    parts = [f"# {_escaped(whole.title)}", *map(_escaped, whole.words)]
     if whole.headed:
-        parts += [*GUIDE, "## Contents", _contents(whole)]
+        parts += ["## Contents", _contents(whole)]
     if len(whole.cases) > 1 and whole.differences:
         parts += ["## Assumptions where they differ", _table(whole, whole.differences)]
     parts += ["## Symbols", _table(whole, whole.rows)]

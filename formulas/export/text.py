@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import fill
 
-from formulas.export.document import GUIDE, Chapter, Document, Row
+from formulas.export.document import Chapter, Document, Row
 from formulas.export.entry import Entry, Size
 
 __all__ = ["plain", "size_words", "text", "value_words"]
@@ -33,7 +33,7 @@ def plain(value: float | None) -> str:
 def size_words(size: Size) -> str:
     """`lecture: drop x/W: 0.07 times what is kept`."""
     if size.size is None:
-        return f"{size.case}: {size.missing}"
+        return f"{size.case}: not known, {size.missing}"
     return f"{size.case}: {size.neglected}: {plain(size.size)} times what is kept{size.remark}"
 
 
@@ -41,13 +41,12 @@ def value_words(value: float, unit: str) -> str:
     """`2400 [seq]`, or that the conditions fail where a positive symbol came out negative."""
     if value < 0:
         return f"none: {plain(value)} is not positive, so a condition below does not hold"
-    return f"{plain(value)} [{unit}]"
+    return f"{plain(value)} [{unit}]" if unit != "1" else plain(value)
 
 
 def _cover(whole: Document) -> list[str]:
     parts = [f"{whole.title}\n{'=' * len(whole.title)}"]
-    if whole.headed:
-        parts.append("\n\n".join(fill(paragraph, WIDTH) for paragraph in GUIDE))
+    parts += [fill(paragraph, WIDTH) for paragraph in whole.words]
     if len(whole.cases) > 1 and whole.differences:
         names = " | ".join(whole.cases)
         parts.append(f"Assumptions where they differ: {names}\n{_table(whole, whole.differences)}")

@@ -6,7 +6,7 @@ import re
 
 from formulas.export.boxes import Layout
 from formulas.export.breaking import fitted
-from formulas.export.document import GUIDE, Document, Row
+from formulas.export.document import Document, Row
 from formulas.export.entry import Entry, Size
 from formulas.export.layout import figure, layout, relation
 from formulas.export.typst_math import quoted, typst_math
@@ -38,7 +38,7 @@ HEAD = """#set page(paper: "a4", margin: (x: 25mm, y: 24mm), numbering: "1")
 
 def typst(whole: Document) -> str:
     """Cover, then a section for every object, in chapters."""
-    parts = [HEAD, f"#set document(title: {quoted(whole.title)})", *_cover(whole)]
+    parts = [HEAD, f"#set document(title: {quoted(whole.title)}, date: none)", *_cover(whole)]
     for chapter in whole.chapters:
         if whole.headed and chapter.subject:
             parts.append(f"= {_words(chapter.title)}\n\n#emph[{_words(chapter.about)}]")
@@ -48,11 +48,11 @@ def typst(whole: Document) -> str:
 
 def _cover(whole: Document) -> list[str]:
     parts = [f"#text(size: 1.9em, weight: 700)[{_words(whole.title)}]\n#v(1em)"]
-    if whole.headed:
-        parts += [_words(paragraph) for paragraph in GUIDE]
-        parts.append("#pagebreak()\n#outline(depth: 2, indent: 1.2em)\n#pagebreak()")
+    parts += [_words(paragraph) for paragraph in whole.words]
     if len(whole.cases) > 1 and whole.differences:
         parts += [_head("Assumptions where they differ"), _table(whole, whole.differences)]
+    if whole.headed:
+        parts.append("#pagebreak()\n#outline(depth: 2, indent: 1.2em)\n#pagebreak()")
     parts += [_head("Symbols"), _table(whole, whole.rows)]
     if whole.sources:
         cited = [
@@ -99,7 +99,7 @@ def _notes(entry: Entry) -> str:
 def _size(size: Size) -> str:
     head = f"neglected, {_words(size.case)}: "
     if size.size is None:
-        return head + _words(size.missing)
+        return f"{head}not known, {_words(size.missing)}"
     number = typst_math(figure(size.size))
     return f"{head}{_words(size.neglected)}: {number} times what is kept{_words(size.remark)}"
 
@@ -108,7 +108,7 @@ def _value(value: float, unit: str) -> str:
     number = typst_math(figure(value))
     if value < 0:
         return f"none: {number} is not positive, so a condition below does not hold"
-    return f"{number} {_words(f'[{unit}]')}"
+    return f"{number} {_words(f'[{unit}]')}" if unit != "1" else number
 
 
 def _display(step: Step) -> str:

@@ -13,11 +13,21 @@ from formulas.claims.claim import LECTURE
 from planner.catalogue.prices import default_price
 from planner.claims.figure import chip_case, counted, model_case
 
-__all__ = ["CHIP", "CHIPS", "FORMAT", "MODEL", "cases", "lecture", "physical"]
+__all__ = ["ABOUT", "CHIP", "CHIPS", "FORMAT", "MODEL", "cases", "lecture", "physical"]
 
 MODEL, CHIP, CHIPS, FORMAT = "deepseek-v3", "h200", 8, "fp8"
 # What is asked of it: a choice, not a measurement.
 WORKLOAD: Mapping[str, float] = {"B": 256, "L_ctx": 4096, "m_pos": 1, "g": 1}
+
+
+ABOUT = (
+    "Two sets of assumptions stand side by side. The lecture counts a multiply-add as one FLOP and "
+    "takes a chip of 300 of them per byte of bandwidth, one byte per weight, and 100 of 800 "
+    "billion parameters active; what stands under lecture is what its own figures give. Under physical "
+    f"stands {MODEL} on {CHIPS} chips {CHIP} in {FORMAT}, with dense data-sheet peaks at two FLOP "
+    "per multiply-add, the model's own shape and a listed rent, decoding "
+    f"{WORKLOAD['B']:g} sequences of {WORKLOAD['L_ctx']:g} tokens.",
+)
 
 
 def cases() -> dict[str, dict[str, float]]:
@@ -26,13 +36,10 @@ def cases() -> dict[str, dict[str, float]]:
 
 
 def lecture() -> dict[str, float]:
-    """The lecture's machine and model, and what its claims add to them without contradiction."""
-    found: dict[str, set[float]] = {}
-    for claim in all_claims():
-        for name, value in claim.lecture.items():
-            found.setdefault(name, set()).add(float(value))
-    agreed = {name: values.pop() for name, values in found.items() if len(values) == 1}
-    return {**agreed, **{name: float(value) for name, value in LECTURE.items()}}
+    """The lecture's machine and model, its cache and its fast mode, as its claims state them."""
+    stated = {claim.id: claim.lecture for claim in all_claims()}
+    whole = {**LECTURE, **stated["C13"], **stated["C6"]}
+    return {name: float(value) for name, value in whole.items()}
 
 
 def physical() -> dict[str, float]:

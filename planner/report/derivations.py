@@ -12,7 +12,7 @@ from formulas.equation import Equation
 from formulas.export import FORMATS, export
 from formulas.symbols import SymbolError
 from planner.errors import InputError, SolverError, did_you_mean
-from planner.report.cases import cases
+from planner.report.cases import ABOUT, cases
 from planner.report.json import dumps
 from planner.report.pdf import pdf
 
@@ -145,7 +145,9 @@ def derived(names: Sequence[str], form: str) -> str | bytes:
     # The title of all is the lecture's subject; of several, what they are.
     title = None if names else "The economics of a token, derived and checked"
     try:
-        written = export(chosen, "typst" if form == "pdf" else form, cases(), title=title)
+        written = export(
+            chosen, "typst" if form == "pdf" else form, cases(), title=title, about=ABOUT
+        )
     except DerivationError as error:
         raise SolverError(str(error)) from error
     return pdf(written) if form == "pdf" else written
