@@ -74,6 +74,7 @@ attention_context = Equation(
     "context at which attention equals the arithmetic of the weights",
     L_a,
     N_active * c_fwd / a_kv,
+    assumes=("every attention layer reads the whole context",),
     tags=("C2",),
 )
 
@@ -140,6 +141,7 @@ critical_batch_anywhere = Equation(
         (critical_batch_attention.rhs, 1 + L_ctx / L_a > L_ctx / (m_pos * L_star)),
         (oo, True),
     ),
+    assumes=critical_batch_attention.assumes[1:],
     source=derived,
     tags=("C13", "result 1"),
     where=(short_context_batch, balance_context, attention_context),

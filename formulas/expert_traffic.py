@@ -55,6 +55,7 @@ expert_bytes = Equation(
     "bytes that one position exchanges with the experts of all layers",
     V_pos,
     n_moe * V_layer,
+    assumes=("every layer with experts exchanges the same",),
     source=lecture_notes.at("section 2, up- and down-projection halves"),
     tags=("C20",),
     where=(expert_layer_bytes,),
@@ -71,9 +72,13 @@ expert_exchange_time = Equation(
 )
 
 slowdown = Equation(
-    "rate inside the rack over rate out of it", x_slow, r_up / r_out, source=definition,
+    "rate inside the rack over rate out of it",
+    x_slow,
+    r_up / r_out,
+    assumes=("rates of one chip, one way",),
+    source=definition,
     tags=("C21",),
-)  # fmt: skip
+)
 
 crossing_share = Equation(
     "share of expert traffic that leaves the rack",

@@ -46,6 +46,7 @@ sparsity = Equation(
     "total over active parameters",
     sigma,
     N_total / N_active,
+    assumes=("parameters, not bytes: formats may differ between experts and the rest",),
     source=lecture_notes.at("section 1, the optimal batch size"),
     tags=("C10", "C11"),
 )
@@ -54,6 +55,7 @@ total_parameters = Equation(
     "parameters of a model with routed experts",
     N_total,
     N_dense + N_routed,
+    assumes=("every parameter is either passed by all tokens or belongs to a routed expert",),
     source=definition,
 )
 

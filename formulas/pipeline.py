@@ -139,6 +139,7 @@ hop_share = Equation(
     "time between stages over the time of a step",
     x_hop,
     T_hops / T_step,
+    assumes=("the step is counted without its hops",),
     source=HOPS,
     tags=("C27",),
     where=(hops_time,),

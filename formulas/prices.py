@@ -64,7 +64,11 @@ ROOFLINE = "arithmetic and memory overlap perfectly: a lower bound"
 PREFILL = "prefill runs on the arithmetic roof, attention aside"
 
 domain_price = Equation(
-    "price of the domain for one second", D_step, n_chips * p_chip, source=definition
+    "price of the domain for one second",
+    D_step,
+    n_chips * p_chip,
+    assumes=("chips are paid for by time, busy or not",),
+    source=definition,
 )
 
 token_cost = Equation(

@@ -62,6 +62,7 @@ compute_time_attention = Equation(
     "arithmetic of one step, with attention",
     T_comp,
     B * m_pos * (N_active * c_fwd + L_ctx * a_kv) / F,
+    assumes=("weights and attention run at one arithmetic rate",),
     source=pope_2022.at("section 2"),
     tags=("C2",),
 )
@@ -157,6 +158,7 @@ drain_time = Equation(
     "time to read the whole memory once",
     T_drain,
     M / W,
+    assumes=("every byte is read once, at full bandwidth",),
     source=lecture_notes.at("section 1, the train schedule"),
     tags=("C14",),
 )

@@ -129,7 +129,12 @@ longest_wait_full = Equation(
 )
 
 trains_per_second = Equation(
-    "steps that depart per second", f_train, 1 / T_step, source=definition, tags=("C16",)
+    "steps that depart per second",
+    f_train,
+    1 / T_step,
+    assumes=("one step follows the other without a pause",),
+    source=definition,
+    tags=("C16",),
 )
 
 rack_throughput = Equation(
@@ -155,6 +160,7 @@ rack_memory = Equation(
     "memory of one rack",
     M_rack,
     n_domain * M_each,
+    assumes=("all chips alike, each with what the vendor lists",),
     source=lecture_equations.at("one rack, one layer of experts"),
     tags=("C28",),
 )

@@ -102,6 +102,7 @@ active_share = Equation(
     "active over total parameters",
     x_act,
     N_active / N_total,
+    assumes=("parameters, not bytes: formats may differ between experts and the rest",),
     source=lecture_hardware.at("section 2, the optimal batch size formula"),
     tags=("C11",),
 )
@@ -134,6 +135,7 @@ batch_over_critical = Equation(
     "batch over the critical batch",
     x_crit,
     B * m_pos / B_0,
+    assumes=("short context: the critical batch is that without caches",),
     source=definition,
     tags=("C12",),
     where=(short_context_batch,),
@@ -198,6 +200,7 @@ parameter_gain = Equation(
     "effective over active parameters",
     x_gain,
     N_eff / N_active,
+    assumes=("the dense model of equal loss saw the same training tokens",),
     source=lecture_notes.at("section 1, the diminishing returns of sparsity"),
     tags=("C18",),
 )
