@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from sympy import sqrt
+from sympy import ceiling, sqrt
 
 from formulas.derivation import Derivation
 from formulas.equation import Equation
 from formulas.expressions import maximum
 from formulas.sources import deepseek_v3, definition, derived, lecture_hardware, lecture_notes
-from formulas.symbols import B, k_experts, m_pos
+from formulas.symbols import B, k_experts, m_pos, n_experts
 from formulas.symbols_fleet import (
     T_moe,
     V_layer,
     V_pos,
     f_cross,
     n_even,
+    n_held,
     n_span,
     r_out,
     r_up,
@@ -22,7 +23,7 @@ from formulas.symbols_fleet import (
     x_pen,
     x_slow,
 )
-from formulas.symbols_serving import b_comb, b_disp, h_exp, n_group, n_moe
+from formulas.symbols_serving import b_comb, b_disp, h_exp, n_group, n_moe, u_ep
 
 __all__ = [
     "break_even_slowdown",
@@ -30,6 +31,8 @@ __all__ = [
     "expert_bytes",
     "expert_exchange_time",
     "expert_layer_bytes",
+    "experts_per_chip",
+    "fullest_chip",
     "racks_that_recover",
     "scale_out_penalty",
     "slowdown",
@@ -69,6 +72,24 @@ expert_exchange_time = Equation(
     source=lecture_notes.at("section 2, the all-to-all pattern"),
     tags=("C20",),
     where=(expert_bytes,),
+)
+
+experts_per_chip = Equation(
+    "routed experts of a layer on each chip",
+    n_held,
+    n_experts / n_group,
+    assumes=("experts lie evenly over chips; where this is no integer they cannot",),
+    source=RACKS,
+    tags=("C19",),
+)
+
+fullest_chip = Equation(
+    "experts of the fullest chip over the mean",
+    u_ep,
+    ceiling(n_experts / n_group) * n_group / n_experts,
+    assumes=("no expert in two copies", "tokens pick experts evenly"),
+    source=derived,
+    tags=("C19",),
 )
 
 slowdown = Equation(

@@ -59,6 +59,7 @@ k_most     = symbol("k_most",     "1",            "largest share of the routed e
 V_layer    = symbol("V_layer",    "byte/token",   "bytes one position sends to experts of a layer and gets back")
 V_pos      = symbol("V_pos",      "byte/token",   "bytes one position exchanges with experts in all layers")
 T_moe      = symbol("T_moe",      "s",            "time of all exchanges with experts in one step")
+n_held     = symbol("n_held",     "1",            "routed experts of a layer on each chip")
 f_cross    = symbol("f_cross",    "1",            "share of expert traffic that leaves the rack")
 n_span     = symbol("n_span",     "1",            "racks over which a layer of experts is spread")
 r_up       = symbol("r_up",       "byte/s",       "rate of one chip into its rack")
@@ -163,6 +164,7 @@ __all__ = [
     "n_copies",
     "n_even",
     "n_flight",
+    "n_held",
     "n_nic",
     "n_nodes",
     "n_pos",

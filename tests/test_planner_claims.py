@@ -128,4 +128,4 @@ def test_the_table_shows_both_sides():
 def test_the_table_counts_what_reproduces():
     """The last line says how many claims give numbers and how many of them agree."""
     rows = [ROWS[name] for name in SERVING]
-    assert "28 claims; 16 give numbers, of which 9 come out" in claims_text(rows)
+    assert "28 claims; 17 give numbers, of which 10 come out" in claims_text(rows)

@@ -92,12 +92,21 @@ CLAIMS = (
     ),
     Claim(
         "C19",
-        "Scale-up domains grow from 8 to 72 to over 500 chips.",
-        lecture_notes.at("section 2, table of scale-up domains"),
-        "8, 72, 500+",
+        "Scale-up domains grow from 8 to 72 to over 500 chips; a rack of 64 holds four of 256 "
+        "experts a chip.",
+        lecture_notes.at("section 2, table of scale-up domains; hardware, section 3"),
+        "8, 72, 500+; 4 experts a chip",
         "Counts packages in one place and dies in another: by package 8, 72, 72 and, for the "
-        "576-die rack announced for 2027, 144.",
+        "576-die rack announced for 2027, 144. Racks hold 72, not 64, and 256 experts do not "
+        "divide by 72: the fullest chip has an eighth more than the mean.",
         kind="data",
+        equations=("experts_per_chip", "fullest_chip"),
+        lecture={"n_experts": 256, "n_group": 72},
+        worked=(
+            Worked("experts a chip, 64 chips", "experts_per_chip", says=4, given={"n_group": 64}),
+            Worked("72 chips", "experts_per_chip"),
+            Worked("fullest of 72 over the mean", "fullest_chip"),
+        ),
     ),
     Claim(
         "C20",

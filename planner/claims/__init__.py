@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
+
 from planner.claims.figure import PhysicalFigure
 
-__all__ = ["PhysicalFigure", "physical", "physical_ids"]
+__all__ = ["MODULES", "PhysicalFigure", "physical", "physical_ids"]
+
+MODULES = ("batches", "racks")  # each holds a mapping FIGURES from a claim to what computes it
 
 
 def physical(claim: str) -> tuple[PhysicalFigure, ...]:
@@ -18,7 +23,6 @@ def physical_ids() -> tuple[str, ...]:
     return tuple(_all())
 
 
-def _all() -> dict:
-    from planner.claims import batches, racks
-
-    return {**batches.FIGURES, **racks.FIGURES}
+def _all() -> dict[str, Callable[[], tuple[PhysicalFigure, ...]]]:
+    modules = (import_module(f"planner.claims.{module}") for module in MODULES)
+    return {claim: figures for module in modules for claim, figures in module.FIGURES.items()}
