@@ -7,12 +7,12 @@ coefficients of the loss do not matter.
 
 from __future__ import annotations
 
-from sympy import diff
+from sympy import diff, log
 
 from formulas.derivation import Derivation
 from formulas.equation import Equation
 from formulas.scaling import chinchilla_loss, optimal_tokens
-from formulas.sources import definition, lecture_equations, lecture_notes, sardana_2024
+from formulas.sources import definition, derived, lecture_equations, lecture_notes, sardana_2024
 from formulas.symbols import N_active
 from formulas.symbols_training import (
     C_inf,
@@ -37,6 +37,7 @@ from formulas.training import total_over_pretraining
 
 __all__ = [
     "equal_pools_overtraining",
+    "exponent_for_overtraining",
     "overtraining",
     "overtraining_proportional",
     "overtraining_serving",
@@ -110,6 +111,17 @@ equal_pools_overtraining = (
         Equation("pools of equal cost", r_all, n_pools, source=definition),
         why="each pool costs as much as pre-training",
     )
+)
+
+exponent_for_overtraining = (
+    Derivation(
+        "exponent of the data at which equal pools ask for a given over-training",
+        source=derived,
+        tags=("C36", "result 7"),
+        assumes=(*overtraining_proportional.assumes, "x_over > 1 and n_pools > 1"),
+    )
+    .begin(equal_pools_overtraining.equation())
+    .solve(beta_D, log(n_pools) / log(x_over), why="the other way round")
 )
 
 overtraining_serving = (

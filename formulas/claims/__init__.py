@@ -11,6 +11,9 @@ __all__ = ["MODULES", "Claim", "Worked", "all_claims"]
 MODULES = (
     "batches",
     "racks",
+    "training",
+    "caches",
+    "reversible",
 )  # each holds a tuple CLAIMS
 
 
