@@ -97,7 +97,8 @@ longest_wait = (
         tags=("C15",),
         assumes=(TRAIN, ROOM),
     )
-    .begin(T_worst, arrival_wait.rhs, why=arrival_wait.name)
+    .begin(T_worst, T_arr, why="the longest such time")
+    .substitute(arrival_wait)
     .limit(u_arr, 0, 2 * T_step, why="the request arrives just after a departure")
 )
 
