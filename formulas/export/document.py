@@ -41,8 +41,8 @@ class Row:
 
     @property
     def differs(self) -> bool:
-        """Whether the cases do not agree on it."""
-        return len(set(self.values)) > 1
+        """Whether two cases give it different values."""
+        return len(set(self.values) - {None}) > 1
 
 
 @dataclass(frozen=True)

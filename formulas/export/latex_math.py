@@ -16,7 +16,7 @@ from formulas.export.boxes import (
     Row,
     Script,
 )
-from formulas.export.layout import GREEK
+from formulas.export.notation import GREEK
 
 __all__ = ["latex_math"]
 
@@ -67,7 +67,7 @@ def latex_math(x: Layout) -> str:
 def _mark(text: str, kind: str) -> str:
     if text in _COMMANDS:
         return _COMMANDS[text]
-    if text == ",":
+    if len(text) == 1 and not text.isalnum():
         return text
     if kind == "script":
         return rf"\mathcal{{{text}}}"

@@ -6,12 +6,9 @@ them. `formulas.export.breaking` makes a layout fit a width.
 
 from __future__ import annotations
 
-import re
-
 import sympy as sp
 
 from formulas.export.boxes import (
-    Accent,
     Big,
     Cases,
     Fence,
@@ -23,22 +20,12 @@ from formulas.export.boxes import (
     Row,
     Script,
 )
+from formulas.export.notation import notation
 from formulas.symbols import latex_names
 
-__all__ = ["GREEK", "figure", "layout", "relation"]
+__all__ = ["figure", "layout", "relation"]
 
-GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ϵ", "varepsilon": "ε",
-    "zeta": "ζ", "eta": "η", "theta": "θ", "iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ",
-    "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "upsilon": "υ",
-    "phi": "ϕ", "varphi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω", "Gamma": "Γ", "Delta": "Δ",
-    "Theta": "Θ", "Lambda": "Λ", "Xi": "Ξ", "Pi": "Π", "Sigma": "Σ", "Phi": "Φ", "Psi": "Ψ",
-    "Omega": "Ω", "ell": "ℓ",
-}  # fmt: skip
-
-# Other commands that a symbol may be written with.
-SPECIAL = {"infty": "∞", "ast": "*", "star": "⋆", "prime": "′", "circ": "∘", "dagger": "†"}
-
+ATOMS = (Mark, Script)
 PLUS, MINUS, DOT = Mark("+", "sign"), Mark("−", "sign"), Mark("⋅", "sign")
 
 _RELATIONS = {
@@ -46,10 +33,6 @@ _RELATIONS = {
 }  # fmt: skip
 _NAMES = {sp.Max: "max", sp.Min: "min", sp.log: "ln"}
 _FENCES = {sp.ceiling: ("⌈", "⌉"), sp.floor: ("⌊", "⌋"), sp.Abs: ("|", "|")}
-_ACCENT = re.compile(r"\\(hat|bar|tilde|dot)\{((?:[^{}]|\{[^{}]*\})*)\}(.*)")
-_PIECES = re.compile(
-    r"\\(?:mathrm|text|operatorname)\{([^{}]*)\}|\\mathcal\{(.)\}|\\([A-Za-z]+)|(\d+)|([^\\{}\s])"
-)
 
 
 def layout(x: sp.Basic) -> Layout:
@@ -61,7 +44,7 @@ def layout(x: sp.Basic) -> Layout:
         If it holds a kind of node without a rule.
     """
     if x.is_Symbol:
-        return _symbol(x)
+        return notation(latex_names().get(x, x.name))
     if isinstance(x, sp.Add):
         return _sum(x)
     if isinstance(x, sp.Rational | sp.Mul):
@@ -98,40 +81,6 @@ def figure(value: float) -> Layout:
         return number
     tens = Script(Mark("10", "number"), above=Mark(str(int(exponent)).replace("-", "−"), "number"))
     return tens if mantissa == "1" else Row((number, DOT, tens))
-
-
-def _symbol(x: sp.Symbol) -> Layout:
-    latex = latex_names().get(x, x.name)
-    accent = _ACCENT.match(latex)
-    if accent:
-        latex = accent[2] + accent[3]
-    head, _, tail = latex.partition("_")
-    base, _, prime = head.partition("^")
-    below = _letters(tail.strip("{}") if "\\" not in tail else tail[1:-1]) if tail else None
-    above = _letters(prime.strip("{}")) if prime else None
-    inner = _letters(base)
-    inner = Accent(inner, accent[1]) if accent else inner
-    return Script(inner, below, above) if below or above else inner
-
-
-def _letters(latex: str) -> Layout:
-    """The few commands that symbols use: upright words, Greek letters, single letters."""
-    found: list[Layout] = []
-    for word, script, command, digits, letter in _PIECES.findall(latex.replace(r"\_", "_")):
-        if command and command not in GREEK | SPECIAL:
-            raise TypeError(f"no rule for the LaTeX command \\{command} of a symbol")
-        if word:
-            found.append(Mark(word, "word"))
-        elif script:
-            found.append(Mark(script, "script"))
-        elif command:
-            special = command in SPECIAL
-            found.append(Mark((GREEK | SPECIAL)[command], "word" if special else "letter"))
-        elif digits:
-            found.append(Mark(digits, "number"))
-        else:
-            found.append(Mark(letter, "letter" if letter.isalpha() else "word"))
-    return found[0] if len(found) == 1 else Row(tuple(found))
 
 
 def _sum(x: sp.Add) -> Layout:
@@ -204,8 +153,11 @@ def _power(x: sp.Expr) -> Layout:
     inner, above = _enclosed(base, sp.Add, sp.Mul, sp.Pow, sp.Piecewise, sp.exp), layout(exponent)
     if base.is_Rational and not base.is_Integer:
         inner = Fence("(", inner, ")")
-    if isinstance(exponent, sp.Rational) and not exponent.is_Integer:
-        above = Row((_one(sp.Integer(exponent.p)), Mark("/", "word"), _one(sp.Integer(exponent.q))))
+    if isinstance(above, Fraction) and isinstance(above.over, ATOMS):
+        # A fraction would be too small to read up there.
+        under = above.under
+        under = under if isinstance(under, ATOMS) else Fence("(", under, ")")
+        above = Row((above.over, Mark("/", "word"), under))
     if isinstance(inner, Script) and inner.above is None:
         return Script(inner.base, inner.below, above)
     return Script(inner, above=above)

@@ -21,12 +21,12 @@ WORKLOAD: Mapping[str, float] = {"B": 256, "L_ctx": 4096, "m_pos": 1, "g": 1}
 
 
 ABOUT = (
-    "Two sets of assumptions stand side by side. The lecture counts a multiply-add as one FLOP and "
-    "takes a chip of 300 of them per byte of bandwidth, one byte per weight, and 100 of 800 "
-    "billion parameters active; what stands under lecture is what its own figures give. Under physical "
-    f"stands {MODEL} on {CHIPS} chips {CHIP} in {FORMAT}, with dense data-sheet peaks at two FLOP "
-    "per multiply-add, the model's own shape and a listed rent, decoding "
-    f"{WORKLOAD['B']:g} sequences of {WORKLOAD['L_ctx']:g} tokens.",
+    "Two sets of assumptions stand side by side. The lecture counts a multiply-add as one FLOP; "
+    "it takes a chip of 300 of them per byte of bandwidth, one byte per weight, and 100 of 800 "
+    "billion parameters active. What stands under lecture is what its own figures give. Under "
+    f"physical stands {MODEL} on {CHIPS} chips {CHIP} in {FORMAT}, decoding "
+    f"{WORKLOAD['B']:g} sequences of {WORKLOAD['L_ctx']:g} tokens: dense data-sheet peaks at two "
+    "FLOP per multiply-add, the model's own shape, a listed rent.",
 )
 
 
