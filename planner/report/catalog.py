@@ -13,6 +13,7 @@ from planner.catalogue.figures import Figure
 from planner.catalogue.laws import Coefficient, law, law_names
 from planner.catalogue.prices import default_price, rentals
 from planner.catalogue.systems import system, system_names
+from planner.catalogue.tiers import tier, tier_names
 from planner.errors import CatalogueError, did_you_mean
 from planner.quantities import show
 
@@ -146,6 +147,13 @@ def _law(name: str) -> dict[str, Any]:
     return {"title": found.title, "facts": facts, "coefficients": numbers}
 
 
+def _tier(name: str) -> dict[str, Any]:
+    found = tier(name)
+    drain = show(found.capacity / found.read_rate, "time")
+    facts = {"kind": found.kind, "drain time": drain}
+    return {"title": found.title, "facts": facts, "figures": _figures(found.figures)}
+
+
 def _spread(coefficient: Coefficient) -> str:
     """A coefficient with its standard error or interval."""
     text = f"{coefficient.value:g}"
@@ -168,4 +176,5 @@ _KINDS: Mapping[str, tuple[Callable[[], tuple[str, ...]], _Entry]] = {
     "prices": (_priced, _price),
     "profiles": (profile_names, _profile),
     "laws": (law_names, _law),
+    "tiers": (tier_names, _tier),
 }
