@@ -80,7 +80,7 @@ CLAIMS = (
         "6 times the price, 2.5 times the speed",
         "Consistent, and then unique: 5/14 of the normal step does not depend on the batch, the "
         "fast batch is 1/15 and no speed exceeds 2.8; so the normal step is not on the arithmetic "
-        "floor, as the notes have it. Where coverage shrinks with the batch the share is larger.",
+        "floor, where the notes put it. Where coverage falls with the batch the share is larger.",
         equations=("fixed_share", "fast_batch", "fastest_speed", "covered_share", "covered_price"),
         lecture={"s_fast": Fraction(5, 2), "x_price": 6, "w_fix": Fraction(5, 14)},
         worked=(
