@@ -17,6 +17,8 @@ from formulas.symbols import SymbolError, unit_of_symbol
 
 __all__ = ["Case", "Cases", "Entry", "Size", "entries"]
 
+NOT_SMALL = 0.5
+
 Case = Mapping[str, float]
 Cases = Mapping[str, Case]
 
@@ -32,8 +34,9 @@ class Size:
 
     @property
     def remark(self) -> str:
-        """What a size of one or more means."""
-        return "" if self.size is None or self.size < 1 else ", not small: do not use it here"
+        """What a size of a half or more means."""
+        large = self.size is not None and self.size >= NOT_SMALL
+        return ", which is not small: the approximation fails here" if large else ""
 
 
 @dataclass(frozen=True)
