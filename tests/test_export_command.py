@@ -49,6 +49,15 @@ def test_several_names(derive):
     assert out.decode().count("source  ") == 2
 
 
+def test_a_file_without_names_holds_everything(derive, tmp_path):
+    """As --all does; --json writes the list."""
+    derive("--out", tmp_path / "a.md")
+    derive("--all", "--out", tmp_path / "b.md")
+    assert (tmp_path / "a.md").read_text() == (tmp_path / "b.md").read_text()
+    derive("--json", "--out", tmp_path / "list.json")
+    assert len(json.loads((tmp_path / "list.json").read_text())) == len(by_name())
+
+
 def test_both_sets_of_assumptions_are_shown(derive):
     """The lecture's 2400, and its 300; a model of the catalogue beside."""
     _, out, _ = derive("critical_batch")

@@ -162,6 +162,14 @@ def test_html_escapes_words():
     assert "L_ctx &lt; L_star*m_pos" in page
 
 
+def test_latex_needs_only_what_every_installation_has():
+    """The packages of the base system, AMS, booktabs and hyperref."""
+    used = re.findall(r"\\usepackage(?:\[[^]]*\])?\{([^}]*)\}", export(critical_batch, "latex"))
+    assert set(",".join(used).split(",")) == {
+        "inputenc", "geometry", "amsmath", "amssymb", "booktabs", "longtable", "hyperref",
+    }  # fmt: skip
+
+
 def test_latex_words_know_their_letters():
     """Greek, signs and accents; a letter without a rule is refused."""
     assert latex_words("50 % of β ≤ é_x") == (r"50 \% of \ensuremath{\beta} \ensuremath{\le} é\_x")

@@ -141,13 +141,13 @@ def at_a_point(expression, box, draw):
     for _ in range(100):
         values = {x: draw.uniform(0.3, 9.0) for x in expression.free_symbols}
         named = {x.name: value for x, value in values.items()}
-        shown = value_of(box, {layout(x): value for x, value in values.items()})
-        if isinstance(shown, complex):
-            continue
         try:
-            return shown, scalar((), {"value": expression}, named)["value"]
-        except ValueError:
-            continue  # a root of something negative
+            meant = scalar((), {"value": expression}, named)["value"]
+            shown = value_of(box, {layout(x): value for x, value in values.items()})
+        except (ValueError, ZeroDivisionError):
+            continue  # a root of something negative, a division by nothing
+        if not isinstance(shown, complex):
+            return shown, meant
     raise AssertionError(f"{expression} has no value anywhere")
 
 

@@ -15,8 +15,6 @@ __all__ = ["latex"]
 WIDTH = 36.0  # of a formula [em]
 HEAD = r"""\documentclass[11pt,a4paper]{article}
 \usepackage[utf8]{inputenc}
-\usepackage[T1]{fontenc}
-\usepackage{lmodern}
 \usepackage[margin=25mm]{geometry}
 \usepackage{amsmath,amssymb}
 \usepackage{booktabs,longtable}
@@ -118,7 +116,9 @@ def _math(x: object) -> str:
 
 
 def _list(items: list[str]) -> str:
-    return "\n".join([r"\begin{itemize}\setlength{\itemsep}{0pt}", *items, r"\end{itemize}"])
+    return "\n".join(
+        [r"\begin{itemize}\setlength{\itemsep}{1pt plus 2pt}", *items, r"\end{itemize}"]
+    )
 
 
 def _link(link: str, words: str) -> str:

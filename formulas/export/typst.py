@@ -18,7 +18,7 @@ WIDTH = 36.0  # of a formula [em]
 HEAD = """#set page(paper: "a4", margin: (x: 25mm, y: 24mm), numbering: "1")
 #set text(font: "New Computer Modern", size: 10.5pt, lang: "en")
 #set par(leading: 0.62em, spacing: 0.95em)
-#set list(indent: 0.4em, spacing: 0.55em)
+#set list(indent: 0.4em, spacing: 0.72em)
 #show heading.where(level: 1): it => pagebreak(weak: true) + block(it, below: 1em)
 #show heading.where(level: 2): set block(above: 1.9em, below: 0.7em)
 #show math.equation.where(block: true): set align(left)

@@ -38,6 +38,8 @@ def answered(
 ) -> str | bytes:
     """What the command answers: the list, the table of claims, or a document.
 
+    A format or a file without a name means all of them.
+
     Raises
     ------
     InputError
@@ -51,7 +53,7 @@ def answered(
         if len(names) > 1 or form is not None:
             raise InputError("claims is a table of its own: planner derive claims [--json]")
         return claims(json)
-    if json or not (names or every or form):
+    if json or not (names or every or form or out):
         listed = rows(names)
         return dumps(listed) if json else rows_text(listed)
     return derived(names, format_of(form, out))
