@@ -13,7 +13,7 @@ from formulas.derivation import Derivation
 from formulas.equation import Equation
 from formulas.scaling import chinchilla_loss, optimal_tokens
 from formulas.sources import definition, derived, lecture_equations, lecture_notes, sardana_2024
-from formulas.symbols import N_active
+from formulas.symbols import N_active, c_fwd
 from formulas.symbols_training import (
     C_inf,
     C_pt,
@@ -24,10 +24,12 @@ from formulas.symbols_training import (
     D_rl,
     alpha_N,
     beta_D,
+    c_rl,
     eps_inf,
     eps_pt,
     eps_rl,
     eta_inf,
+    eta_rl,
     n_pools,
     r_all,
     x_over,
@@ -85,6 +87,10 @@ overtraining_proportional = (
     )
     .begin(x_over, D_pt / D_opt, why="by definition")
     .substitute(overtraining)
+    .rewrite(
+        ((eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt) ** (1 / beta_D),
+        why="both have the compute-optimal tokens of the same size as a factor",
+    )
     .substitute(Equation("pre-training grows as the size", eps_pt, 1, source=definition))
     .substitute(Equation("reinforcement learning grows as the size", eps_rl, 1, source=definition))
     .substitute(Equation("serving grows as the size", eps_inf, 1, source=definition))
@@ -133,6 +139,11 @@ overtraining_serving = (
     )
     .begin(overtraining_proportional.equation())
     .substitute(total_over_pretraining)
+    .rewrite(
+        (1 + c_rl * D_rl / (3 * c_fwd * eta_rl * D_pt) + D_inf / (3 * eta_inf * D_pt))
+        ** (1 / beta_D),
+        why="what each pool costs, per FLOP of pre-training",
+    )
     .substitute(Equation("no reinforcement learning", D_rl, 0, source=definition))
     .rewrite((1 + D_inf / (3 * eta_inf * D_pt)) ** (1 / beta_D))
 )

@@ -86,6 +86,7 @@ tier_drain_time = Equation(
     "time to read a whole tier once",
     tau_tier,
     M_tier / W_tier,
+    assumes=("the tier is read at its full rate, in long runs",),
     source=lecture_notes.at(PLACE),
     tags=("C45",),
 )

@@ -115,6 +115,7 @@ all_arithmetic = Equation(
     "arithmetic of a model's life, in the worth of pre-training",
     C_all,
     C_pt + C_rl + C_inf,
+    assumes=("nothing else is computed: no failed runs, no experiments, no data made by models",),
     source=lecture_hardware.at("section 5, total compute"),
     tags=("C31",),
     where=(pretraining_arithmetic, rl_arithmetic, serving_arithmetic),
