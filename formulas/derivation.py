@@ -61,7 +61,7 @@ class Derivation:
             return self._then(Step("begin", lhs.symbol, lhs.rhs, why or lhs.name), called)
         if rhs is None:
             raise DerivationError(f"{self.name}: begin needs two sides, or an Equation")
-        return self._then(Step("begin", sp.sympify(lhs), sp.sympify(rhs), why), called)
+        return self._then(Step("begin", expression(lhs), expression(rhs), why), called)
 
     def substitute(self, equation: Equation | Derivation, why: str = "") -> Derivation:
         """Put in the right side of an equation for its symbol, wherever that occurs."""
@@ -92,7 +92,7 @@ class Derivation:
             Relations under which the two forms are equal.
         """
         called = {"claim": claim, "why": why, "where": where, "given": given}
-        claim = sp.sympify(claim)
+        claim = expression(claim)
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
         identity = Identity(
             unfolded(self._last.rhs, named),
@@ -101,7 +101,7 @@ class Derivation:
         )
         borrowed = tuple(step for equation in where for step in approximations(equation))
         step = Step("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
-        self._compare(identity, f"{text(claim)} is not equal to\n    {text(self._last.rhs)}")
+        self._compare(step, f"{text(claim)} is not equal to\n    {text(self._last.rhs)}")
         assumes = dict.fromkeys((*self.assumes, *(text(relation) for relation in given)))
         known = tuple(dict.fromkeys((*self.where, *named)))
         return replace(self, assumes=tuple(assumes), where=known)._then(step, called)
@@ -114,14 +114,14 @@ class Derivation:
         `named` is what the value is called from here on, as B_crit is a value of B.
         """
         called = {"x": x, "claim": claim, "why": why, "named": named}
-        last, claim = self._last, sp.sympify(claim)
+        last, claim = self._last, expression(claim)
         if claim.has(x):
             self._refuse(f"the claim for {x.name} still contains {x.name}")
         back = {x: claim}
         identity = Identity(put(last.lhs, back), put(last.rhs, back))
-        self._compare(identity, f"{x.name} = {text(claim)} does not satisfy\n    {last}")
-        why = why or f"for {x.name}"
-        return self._then(Step("solve", named or x, claim, why, identity, solved=x), called)
+        step = Step("solve", named or x, claim, why or f"for {x.name}", identity, solved=x)
+        self._compare(step, f"{x.name} = {text(claim)} does not satisfy\n    {last}")
+        return self._then(step, called)
 
     def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:
         """Neglect an addend of either side beside another addend of the same side."""
@@ -135,7 +135,7 @@ class Derivation:
     def limit(self, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str = "") -> Derivation:
         """Let a symbol tend to a value; the right side tends to the claim."""
         called = {"x": x, "to": to, "claim": claim, "why": why}
-        last, to, claim = self._last, sp.sympify(to), sp.sympify(claim)
+        last, to, claim = self._last, expression(to), expression(claim)
         if last.lhs.has(x) or claim.has(x):
             self._refuse(f"{x.name} still stands on the left or in the claim")
         against = limit_differs(last.rhs, claim, x, to)
@@ -145,7 +145,7 @@ class Derivation:
 
     def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
         """Put in exact numbers, or expressions, for symbols."""
-        exact = {x: sp.sympify(value) for x, value in values.items()}
+        exact = {x: expression(value) for x, value in values.items()}
         for x, value in exact.items():
             if value.atoms(sp.Float):
                 self._refuse(f"{x.name} = {value} is not exact; write a fraction")
@@ -278,17 +278,21 @@ class Derivation:
         return self.steps[-1]
 
     def _then(self, step: Step, arguments: Mapping[str, object]) -> Derivation:
-        if not self.numeric:
-            check_units(f"{self.name}, step {len(self.steps) + 1}", step.lhs, step.rhs)
+        self._measure(step)
         return replace(self, steps=(*self.steps, replace(step, arguments=dict(arguments))))
 
     def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
         number = len(self.steps) + 1 if number is None else number
         raise DerivationError(f"{self.name}, step {number}: {reason}")
 
-    def _compare(self, identity: Identity, complaint: str) -> None:
+    def _measure(self, step: Step) -> None:
+        if not self.numeric:
+            check_units(f"{self.name}, step {len(self.steps) + 1}", step.lhs, step.rhs)
+
+    def _compare(self, step: Step, complaint: str) -> None:
+        self._measure(step)
         try:
-            found = identity.difference()
+            found = step.identity.difference() if step.identity else None
         except NoPointError as error:
             self._refuse(str(error))
         if found:

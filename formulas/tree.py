@@ -100,6 +100,8 @@ def _complement(found: tuple[sp.Expr, ...], values: Mapping[sp.Symbol, float]) -
     """c·(1 − (1 − x)^n) + rest without cancellation."""
     c, share, exponent, rest = found
     x, n = _float(share, values), _float(exponent, values)
+    if math.isnan(n):
+        return math.nan
     power = n * math.log1p(-x) if x < 1 else -math.inf
     left = math.expm1(power) if power < 709 else math.inf
     return -float(c) * left + _float(rest, values)
@@ -160,7 +162,7 @@ _FLOAT: dict[type, Callable] = {
     sp.Max: max,
     sp.Min: min,
     sp.exp: lambda p: math.exp(p[0]) if p[0] < 709 else math.inf,
-    sp.log: lambda p: math.log(p[0]) if p[0] > 0 else -math.inf,
+    sp.log: lambda p: math.log(p[0]) if p[0] > 0 else math.nan if p[0] else -math.inf,
     sp.ceiling: lambda p: float(math.ceil(p[0])) if math.isfinite(p[0]) else p[0],
     sp.floor: lambda p: float(math.floor(p[0])) if math.isfinite(p[0]) else p[0],
     sp.Abs: lambda p: abs(p[0]),

@@ -37,9 +37,19 @@ Sets = Annotated[
 Out = Annotated[Path | None, typer.Option("--out", help="write here instead of printing")]
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        show(f"token-planner {version('token-planner')}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", help="print the version")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="print the version", callback=_version, is_eager=True)
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no warnings")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="plain text")] = False,
 ) -> None:
@@ -47,11 +57,6 @@ def options(
     QUIET.set(quiet)
     if no_color:
         os.environ["NO_COLOR"] = "1"
-    if version:
-        from importlib.metadata import version as installed
-
-        show(f"token-planner {installed('token-planner')}")
-        raise typer.Exit
 
 
 @app.command()
