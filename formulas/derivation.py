@@ -18,7 +18,7 @@ import sympy as sp
 
 from formulas.equation import Equation, Function, check_units
 from formulas.evaluate import unfolded
-from formulas.expressions import put, text
+from formulas.expressions import as_expression, put, text
 from formulas.identity import Identity, NoPointError, limit_differs, shown
 from formulas.notebook import aligned, derivation_card
 from formulas.sources import Citation, derived
@@ -61,7 +61,7 @@ class Derivation:
             return self._then(Step("begin", lhs.symbol, lhs.rhs, why or lhs.name), called)
         if rhs is None:
             raise DerivationError(f"{self.name}: begin needs two sides, or an Equation")
-        return self._then(Step("begin", expression(lhs), expression(rhs), why), called)
+        return self._then(Step("begin", as_expression(lhs), as_expression(rhs), why), called)
 
     def substitute(self, equation: Equation | Derivation, why: str = "") -> Derivation:
         """Put in the right side of an equation for its symbol, wherever that occurs."""
@@ -92,7 +92,7 @@ class Derivation:
             Relations under which the two forms are equal.
         """
         called = {"claim": claim, "why": why, "where": where, "given": given}
-        claim = expression(claim)
+        claim = as_expression(claim)
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
         identity = Identity(
             unfolded(self._last.rhs, named),
@@ -114,7 +114,7 @@ class Derivation:
         `named` is what the value is called from here on, as B_crit is a value of B.
         """
         called = {"x": x, "claim": claim, "why": why, "named": named}
-        last, claim = self._last, expression(claim)
+        last, claim = self._last, as_expression(claim)
         if claim.has(x):
             self._refuse(f"the claim for {x.name} still contains {x.name}")
         back = {x: claim}
@@ -135,7 +135,7 @@ class Derivation:
     def limit(self, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str = "") -> Derivation:
         """Let a symbol tend to a value; the right side tends to the claim."""
         called = {"x": x, "to": to, "claim": claim, "why": why}
-        last, to, claim = self._last, expression(to), expression(claim)
+        last, to, claim = self._last, as_expression(to), as_expression(claim)
         if last.lhs.has(x) or claim.has(x):
             self._refuse(f"{x.name} still stands on the left or in the claim")
         against = limit_differs(last.rhs, claim, x, to)
@@ -145,7 +145,7 @@ class Derivation:
 
     def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
         """Put in exact numbers, or expressions, for symbols."""
-        exact = {x: expression(value) for x, value in values.items()}
+        exact = {x: as_expression(value) for x, value in values.items()}
         for x, value in exact.items():
             if value.atoms(sp.Float):
                 self._refuse(f"{x.name} = {value} is not exact; write a fraction")

@@ -11,7 +11,7 @@ import sympy as sp
 
 from formulas.branches import branches_of, inherited_branches, named_branches, top_extreme
 from formulas.evaluate import Kernel, collect, kernel, ordered, unfolded
-from formulas.expressions import tex, text
+from formulas.expressions import as_expression, tex, text
 from formulas.inverse import inverse
 from formulas.notebook import equation_card
 from formulas.sources import Citation, derived
@@ -60,7 +60,7 @@ class Equation:
     branches: Mapping[str, sp.Expr] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rhs", sp.sympify(self.rhs))
+        object.__setattr__(self, "rhs", as_expression(self.rhs))
         object.__setattr__(self, "branches", self._checked_branches())
         self.check()
 

@@ -13,17 +13,22 @@ from sympy.printing.str import StrPrinter
 
 from formulas.symbols import latex_names
 
-__all__ = ["complement_power", "maximum", "minimum", "put", "tex", "text"]
+__all__ = ["as_expression", "complement_power", "maximum", "minimum", "put", "tex", "text"]
+
+
+def as_expression(value: object) -> sp.Expr:
+    """A number or expression as an expression; text is refused with a SympifyError, never run."""
+    return sp.sympify(value, strict=True)
 
 
 def maximum(*branches: sp.Expr) -> sp.Expr:
     """The largest of the branches, kept as they were written."""
-    return sp.Max(*map(sp.sympify, branches), evaluate=False)
+    return sp.Max(*map(as_expression, branches), evaluate=False)
 
 
 def minimum(*branches: sp.Expr) -> sp.Expr:
     """The smallest of the branches, kept as they were written."""
-    return sp.Min(*map(sp.sympify, branches), evaluate=False)
+    return sp.Min(*map(as_expression, branches), evaluate=False)
 
 
 def put(expression: sp.Basic, values: Mapping[sp.Basic, sp.Basic]) -> sp.Basic:

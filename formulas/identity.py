@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import sympy as sp
 
-from formulas.expressions import text
+from formulas.expressions import as_expression, text
 from formulas.tree import InexactError, exact_value, holds, value_of
 
 __all__ = ["Identity", "NoPointError", "limit_differs", "limit_points", "shown"]
@@ -98,7 +98,7 @@ def limit_differs(before: sp.Expr, after: sp.Expr, x: sp.Symbol, to: sp.Expr) ->
         try:
             for power in (6, 9, 12):
                 step = Fraction(10**power)
-                near = step if to == sp.oo else exact_value(sp.sympify(to), point) + 1 / step
+                near = step if to == sp.oo else exact_value(as_expression(to), point) + 1 / step
                 here = {y: float(v) for y, v in {**point, x: near}.items()}
                 limit = value_of(after, here)
                 gaps.append(abs(value_of(before, here) - limit) / max(abs(limit), 1e-300))

@@ -67,9 +67,11 @@ class Kind:
     """Reads a value in one plain step and describes itself to editors."""
 
     def read(self, value: object) -> Any:
+        """The value in base units; raises ValueError with what was expected and what was got."""
         raise TypeError("a kind of field reads values")
 
     def schema(self) -> dict[str, Any]:
+        """JSON Schema of the values that are read."""
         raise TypeError("a kind of field has a schema")
 
     def __get_pydantic_core_schema__(
