@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from planner.architecture.caches import CacheKind
 from planner.architecture.counts import Sizes
@@ -14,6 +14,24 @@ __all__ = ["abstract_sizes"]
 
 # With nothing said of heads, attention divides over any number of chips up to this.
 HEADS = 5040  # 2^4 * 3^2 * 5 * 7: divisible by every small group size
+# What a description says nothing of.
+UNKNOWN: dict[str, Any] = {
+    "vocab": 0,
+    "tied": False,
+    "n_moe_layers": 0,
+    "n_experts": 0,
+    "n_experts_active": 0,
+    "n_shared_experts": 0,
+    "max_context": None,
+    "index_elements_per_token": 0.0,
+    "window_elements_per_sequence": 0,
+    "index_bytes_per_token": 0.0,
+    "window_bytes_per_sequence": 0.0,
+    "state_flop_per_token": 0,
+    "mtp_blocks": 0,
+    "mtp_params": None,
+    "excluded": (),
+}
 
 
 class Description(Protocol):
@@ -44,73 +62,73 @@ def abstract_sizes(
     is known of experts. Raises ModelError when another dtype of the cache is asked for than the
     one its bytes per token are given in.
     """
-    total = float(given.total_params or 0.0)
-    active = float(given.active_params or total)
+    total = round(given.total_params or 0.0)
+    active = round(given.active_params or total)
     name = weights or given.weights or "bf16"
-    each = given.bytes_per_weight if weights is None and given.bytes_per_weight else None
-    each = float(dtype(name).bytes) if each is None else each
     if kv is not None and kv != given.kv:
         raise ModelError(
             "choose.kv: the model is described by kv_bytes_per_token, which has a dtype already; "
             "give other bytes per token instead"
         )
-    counts = dict.fromkeys(GROUPS, 0) | {"dense_ffn": round(total)}
-    stored = {group: count * each for group, count in counts.items()}
-    cache = CacheKind(
-        kind="full",
-        layers=given.layers or 1,
-        elements_per_token=float(given.kv_bytes_per_token or 0.0),
-        bytes_per_token=float(given.kv_bytes_per_token or 0.0),
-        limit=None,
-        grows=True,
-        flop_per_cached_token=float(given.attention_flops_per_cached_token or 0.0),
-        flop_per_pair_prefill=float(given.attention_flops_per_cached_token or 0.0),
-        heads=HEADS,
-    )
+    cache = _cache(given)
+    stored = _all_dense(total * _bytes(given, weights, name))
     return Sizes(
         name="described model",
         family="abstract",
         source="described in the scenario",
-        n_layers=given.layers or 1,
-        n_moe_layers=0,
-        n_dense_ffn_layers=given.layers or 1,
-        n_attention_layers=given.layers or 1,
         hidden=given.hidden or 0,
-        vocab=0,
-        tied=False,
+        expert_width=given.hidden or 0,
         n_q_heads=HEADS,
         n_kv_heads=HEADS,
-        n_experts=0,
-        n_experts_active=0,
-        n_shared_experts=0,
-        expert_width=given.hidden or 0,
-        max_context=None,
-        n_total=round(total),
-        n_active=dict.fromkeys(
-            ("all", "no_input_embedding", "no_embedding_no_head"), round(active)
-        ),
-        params=counts,
-        active=dict.fromkeys(GROUPS, 0) | {"dense_ffn": round(active)},
+        n_total=total,
+        n_active=dict.fromkeys(("all", "no_input_embedding", "no_embedding_no_head"), active),
+        params=_all_dense(total),
+        active=_all_dense(active),
         weight_bytes=stored,
         streamed_bytes=dict(stored),
         weight_dtype=dict.fromkeys(GROUPS, name),
-        weight_mix={group: {name: count} for group, count in counts.items() if count},
+        weight_mix={"dense_ffn": {name: total}},
         activation_dtype=activations or given.activations or _activation(name),
         kv_dtype=given.kv or name,
         caches=(cache,),
         kv_elements_per_token=cache.elements_per_token,
-        index_elements_per_token=0.0,
-        window_elements_per_sequence=0,
         kv_bytes_per_token=cache.bytes_per_token,
-        index_bytes_per_token=0.0,
-        window_bytes_per_sequence=0.0,
         state_bytes_per_sequence=float(given.state_bytes_per_sequence or 0.0),
         attention_flop_per_cached_token=cache.flop_per_cached_token,
-        state_flop_per_token=0,
-        mtp_blocks=0,
-        mtp_params=None,
-        excluded=(),
+        **dict.fromkeys(("n_layers", "n_dense_ffn_layers", "n_attention_layers"), _layers(given)),
+        **UNKNOWN,
     )
+
+
+def _layers(given: Description) -> int:
+    return given.layers or 1
+
+
+def _bytes(given: Description, weights: str | None, name: str) -> float:
+    """Bytes per weight: as described, unless another dtype is asked for [byte/param]."""
+    if weights is None and given.bytes_per_weight:
+        return given.bytes_per_weight
+    return float(dtype(name).bytes)
+
+
+def _cache(given: Description) -> CacheKind:
+    per_token = float(given.kv_bytes_per_token or 0.0)
+    flop = float(given.attention_flops_per_cached_token or 0.0)
+    return CacheKind(
+        kind="full",
+        layers=_layers(given),
+        elements_per_token=per_token,
+        bytes_per_token=per_token,
+        limit=None,
+        grows=True,
+        flop_per_cached_token=flop,
+        flop_per_pair_prefill=flop,
+        heads=HEADS,
+    )
+
+
+def _all_dense(value: float) -> dict[str, Any]:
+    return dict.fromkeys(GROUPS, 0) | {"dense_ffn": value}
 
 
 def _activation(weights: str) -> str:
