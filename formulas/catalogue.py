@@ -22,6 +22,7 @@ MODULES = (
     "memory",
     "prices",
     "collectives",
+    "microbatches",
     "decode",
     "decode_bound",
     "prefill",

@@ -7,12 +7,12 @@ time one microbatch of `B/pp` sequences spends in it from the first layer to the
 microbatches in flight that is also the time in which the whole batch advances by one step.
 """
 
-from sympy import ceiling, sqrt
+from sympy import sqrt
 
 from formulas.equation import Equation
+from formulas.microbatches import rank_sequences, stage_pace, stage_sequences
 from formulas.sources import deepseek_v3, definition, lecture_equations, pope_2022
 from formulas.symbols import (
-    B,
     L_ctx,
     a_kv,
     b_kv,
@@ -66,6 +66,7 @@ from formulas.symbols_serving import (
     e_ar,
     ep,
     f_heads,
+    f_pace,
     h_act,
     h_exp,
     k_copies,
@@ -74,7 +75,6 @@ from formulas.symbols_serving import (
     n_blocks,
     n_hop,
     n_moe,
-    pp,
     q_a2a,
     q_ar,
     r_a2a,
@@ -107,28 +107,10 @@ __all__ = [
     "hop_time",
     "math_time",
     "overhead_time",
-    "rank_sequences",
     "stage_coverage",
-    "stage_sequences",
     "weight_read_time",
     "weights_read",
 ]
-
-rank_sequences = Equation(
-    "sequences one attention rank decodes in one microbatch",
-    b_rank,
-    ceiling(B / (pp * dp)),
-    assumes=("every rank waits for the fullest one", "pp microbatches in flight"),
-    source=definition,
-)
-
-stage_sequences = Equation(
-    "sequences one stage decodes in one microbatch",
-    b_stage,
-    ceiling(B / pp),
-    assumes=("pp microbatches in flight",),
-    source=definition,
-)
 
 stage_coverage = Equation(
     "expected share of the experts that one microbatch reads",
@@ -166,7 +148,7 @@ cache_read = Equation(
 weight_read_time = Equation(
     "reading weights",
     T_w_dec,
-    V_w / (W_chip * e_w),
+    f_pace * V_w / (W_chip * e_w),
     assumes=("weights are read once per microbatch",),
     source=lecture_equations.at("equation 3"),
 )
@@ -174,7 +156,7 @@ weight_read_time = Equation(
 cache_read_time = Equation(
     "reading the KV cache",
     T_kv_dec,
-    V_kv_dec / (W_chip * e_kv),
+    f_pace * V_kv_dec / (W_chip * e_kv),
     assumes=("attention reads at its own efficiency",),
     source=lecture_equations.at("equation 3"),
 )
@@ -191,8 +173,9 @@ dense_time = Equation(
 expert_time = Equation(
     "multiplying with the routed experts",
     T_experts,
-    c_fwd * b_stage * m_pos * N_exp * (1 + c_imb / sqrt(b_stage)) / (F_routed * ep * xtp),
+    c_fwd * b_stage * m_pos * N_exp * u_ep * (1 + c_imb / sqrt(b_stage)) / (F_routed * ep * xtp),
     assumes=(
+        "a rank with more experts than the mean gets more tokens in proportion",
         "the fullest of ep ranks is about 1 + sqrt(2 ln ep / (tokens per rank)) times the mean",
     ),
     source=definition,
@@ -210,7 +193,7 @@ attention_time = Equation(
 math_time = Equation(
     "arithmetic of one step",
     T_math,
-    (T_dense + T_experts + T_sdpa) / e_c,
+    f_pace * (T_dense + T_experts + T_sdpa) / e_c,
     assumes=("one efficiency for all operators of the decode step",),
     source=definition,
 )
@@ -226,7 +209,7 @@ all_reduce_bytes = Equation(
 all_reduce_time = Equation(
     "all-reduces of tensor parallelism",
     T_ar,
-    n_ar * (t_ar + q_ar * V_ar / (r_ar * e_ar)),
+    f_pace * n_ar * (t_ar + q_ar * V_ar / (r_ar * e_ar)),
     assumes=("one after attention, one after a feed-forward part that tp shards",),
     source=pope_2022.at("section 3.2"),
 )
@@ -234,7 +217,8 @@ all_reduce_time = Equation(
 all_to_all_time = Equation(
     "dispatch and combine of expert parallelism",
     T_a2a,
-    n_a2a
+    f_pace
+    * n_a2a
     * (
         t_a2a
         + b_stage * m_pos * k_copies * h_exp * (b_disp + b_comb) * q_a2a / (tp * dp * r_a2a * e_a2a)
@@ -256,7 +240,7 @@ hop_time = Equation(
 overhead_time = Equation(
     "time that no roof explains",
     T_over,
-    n_blocks * t_layer + n_moe * t_moe + b_rank * t_seq + t_step,
+    f_pace * (n_blocks * t_layer + n_moe * t_moe) + b_rank * t_seq + t_step,
     assumes=("launches and normalisations per layer, sampling per sequence, the rest per step",),
     source=definition,
 )
@@ -279,6 +263,7 @@ COMMON = (
 )
 DECODE = (
     *COMMON,
+    stage_pace,
     stage_coverage,
     weights_read,
     weight_read_time,

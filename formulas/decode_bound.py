@@ -83,10 +83,11 @@ math_bound = Equation(
 network_bound = Equation(
     "network roof of one step",
     T_net_bound,
-    n_ar * q_ar * V_ar / (2 * r_ar) + n_hop * b_rank * m_pos * h_act * b_act / r_hop,
+    n_ar * q_ar * V_ar / (2 * r_ar) + n_hop * b_rank * m_pos * h_act * b_act / (tp * r_hop),
     assumes=(
         "a switch that reduces halves the traffic of an all-reduce",
         "a token may find all its experts on its own chip",
+        "every chip of a rank sends its share of a vector to the next stage",
     ),
     source=definition,
 )

@@ -53,6 +53,7 @@ from formulas.symbols_serving import (
     e_ar,
     e_pf,
     ep,
+    f_stage,
     h_act,
     h_exp,
     k_copies,
@@ -139,7 +140,7 @@ prefill_math = Equation(
     "arithmetic of one prompt on tp chips",
     T_pf_math,
     (
-        c_fwd * L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp / F_routed)
+        c_fwd * L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp * u_ep / F_routed)
         + c_fwd * (N_head / F_head) * one_token / one_seq
         + (a_pf * P_pairs + A_bnd_pf * L_new) / F_sdpa
     )
@@ -191,10 +192,12 @@ prefill_time = Equation(
 time_to_first_token = Equation(
     "time to first token without queueing",
     T_ttft,
-    T_pf * ((1 - 1 / n_chunks) / pp + 1 / n_chunks) + s_mixed * n_chunks * T_dec + t_request,
+    T_pf * ((1 - 1 / n_chunks) * f_stage / pp + 1 / n_chunks)
+    + s_mixed * n_chunks * T_dec
+    + t_request,
     assumes=(
         "a request waits for the host and its scheduler while the chips serve others",
-        "chunks follow one another through the stages",
+        "chunks follow one another through the stages at the pace of the fullest",
         "each chunk shares its step with the decoding sequences (s_mixed = 1 in one pool, else 0)",
     ),
     source=definition,
@@ -203,8 +206,8 @@ time_to_first_token = Equation(
 prefill_busy = Equation(
     "time a replica spends per prompt",
     T_pf_busy,
-    T_pf / (pp * dp),
-    assumes=("stages and ranks all work on prompts of their own",),
+    f_stage * T_pf / (pp * dp),
+    assumes=("stages and ranks work on prompts of their own, the fullest stage sets the pace",),
     source=definition,
 )
 

@@ -218,7 +218,8 @@ resident_cache = Equation(
 resident_activations = Equation(
     "activation bytes resident on one chip",
     M_act,
-    (c_chunk * one_seq + b_rank * m_pos) * h_wide * b_act + b_rank * m_pos * vocab * b_logit / tp,
+    (x_pf * c_chunk * one_seq + b_rank * m_pos) * h_wide * b_act
+    + b_rank * m_pos * vocab * b_logit / tp,
     assumes=("one layer's widest tensors and the logits are alive at once",),
     source=definition,
 )

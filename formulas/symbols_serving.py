@@ -15,6 +15,7 @@ ep        = symbol("ep",        "1",              "groups over which the experts
 xtp       = symbol("xtp",       "1",              "chips that share one expert")
 n_rep     = symbol("n_rep",     "1",              "replicas")
 f_stage   = symbol("f_stage",   "1",              "layers of the fullest stage over the mean")
+f_pace    = symbol("f_pace",    "1",              "round of a microbatch over the sum of its stages")
 f_heads   = symbol("f_heads",   "1",              "share of a cache that one chip of tp holds")
 u_ep      = symbol("u_ep",      "1",              "experts of the fullest rank over the mean")
 r_fill    = symbol("r_fill",    "1",              "share of the slots that are filled")
@@ -242,6 +243,7 @@ __all__ = [
     "e_pf",
     "ep",
     "f_heads",
+    "f_pace",
     "f_stage",
     "gamma_c",
     "h_act",

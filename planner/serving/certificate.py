@@ -33,7 +33,7 @@ ROOM = 1 + 1e-5  # the programs want room between their bounds; a wider box is a
 # What takes its least value over the layouts of a group, and what its largest.
 LEAST = ("n_ar", "q_ar", "n_a2a", "k_copies", "q_a2a", "t_ar", "t_a2a", "t_hop", "f_heads")
 LARGEST = ("r_ar", "r_a2a", "r_hop")
-IDEAL = {"f_stage": 1.0, "u_ep": 1.0, "c_imb": 0.0, "n_hop": 0.0, "r_fill": 1.0}
+IDEAL = {"f_stage": 1.0, "u_ep": 1.0, "f_pace": 1.0, "c_imb": 0.0, "n_hop": 0.0, "r_fill": 1.0}
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,11 @@ def elastic(step: Step, batch: float) -> Solution:
     span = (batch * (1 - 1e-7), batch * (1 + 1e-7)) if fixed else (1.0, float(LARGEST_BATCH))
     program = continuous(
         bound=step.bound,
-        objective=_objective(task.objective),
+        objective=task.objective,
         promises=_promised(step),
         mode=task.mode,
     )
+    row["f_pace"] = max(1.0, row["f_stage"] * min(1.0, batch / row["pp"]))
     row["n_chunks"] = float(np.ceil(task.input_tokens * (1 - task.cached_input) / row["c_chunk"]))
     at = max(batch, 1.0 + 1e-6)
     for _ in range(8):
@@ -121,7 +122,7 @@ def elastic(step: Step, batch: float) -> Solution:
             **_tangents(row, at),
             "lo": span[0],
             "hi": span[1],
-            "unsaved": _unsaved(step, at),
+            **_unsaved(step, at),
         }
         solution = program.solve(_named(program, given))
         settled = solution.choices[SYMBOLS["B"]]
@@ -170,9 +171,10 @@ def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) 
     values = _shared(step, rows)
     program = relaxed(
         bound=step.bound,
-        objective=_objective(task.objective),
+        objective="latency" if task.objective == "latency" else "cost",
         promises=_promised(step),
-        given_batch=task.batches is not None,
+        given_batch=task.batches is not None and task.mode != "prefill",
+        mode=task.mode,
     )
     new = task.input_tokens * (1 - task.cached_input)
     given = {
@@ -200,12 +202,10 @@ def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) 
 def _factor(step: Step) -> float:
     """What turns chip seconds per request, or seconds, into the unit of the objective."""
     task = step.task
-    per_request = 1.0
-    if task.batches is not None:
-        per_request = float(step.layouts.chips.min()) / min(task.batches)
-        per_request = min(float(paid) / min(task.batches) for paid in np.unique(step.layouts.chips))
+    given_batch = task.batches is not None and task.mode != "prefill"
     if task.objective == "throughput":
-        return per_request / float(step.layouts.chips.max())
+        return 1.0 / (max(task.batches or ()) if given_batch else float(step.layouts.chips.max()))
+    per_request = float(step.layouts.chips.min()) / max(task.batches or ()) if given_batch else 1.0
     if task.objective == "energy":
         return per_request * (task.power or 0.0)
     return per_request * task.price
@@ -260,14 +260,17 @@ def _least_unsaved(values: dict[str, float]) -> float:
     return max(1e-9, 1.0 - values["most_pp"] * values["M_sram"] / least)
 
 
-def _unsaved(step: Step, batch: float) -> float:
-    """Share of this step's traffic that on-chip memory cannot hold; 1 in the estimate."""
+def _unsaved(step: Step, batch: float) -> dict[str, float]:
+    """The monomial in a step's traffic that touches what on-chip memory cannot hold of it."""
     if not step.bound:
-        return 1.0
-    values = step(np.array([batch]))
-    moved = float(np.ravel(values["roof.memory"])[0]) * step.task.chip.memory_bandwidth
-    saved = float(step.layouts.pp[0]) * (step.task.chip.sram or 0.0)
-    return max(1e-9, moved / (moved + saved)) if moved > 0 else 1e-9
+        return {}
+    given = step.values(np.array([batch]))
+    left = float(np.ravel(step(np.array([batch]))["roof.memory"])[0]) * given["W_chip"]
+    saved = float(step.layouts.pp[0]) * given["M_sram"]
+    if left <= 0:
+        return {"unsaved": 1e-9, "steep": 1.0, "most_moved": 1e18}
+    steep = (left + saved) / left
+    return {"unsaved": left / (left + saved) ** steep, "steep": steep, "most_moved": 1e18}
 
 
 def _limits(step: Step) -> dict[str, float]:
@@ -276,10 +279,6 @@ def _limits(step: Step) -> dict[str, float]:
 
 def _promised(step: Step) -> frozenset[str]:
     return frozenset(step.task.limits) - {"need", "mixed"}
-
-
-def _objective(name: str) -> str:
-    return name if name == "latency" else "cost"
 
 
 def _named(program: object, given: dict[str, float]) -> dict[object, float]:

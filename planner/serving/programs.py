@@ -22,8 +22,9 @@ from formulas.symbols_serving import (
     L_dec,
     M_cap,
     M_need,
-    T_e2e,
     T_mem_bound,
+    T_pf_busy,
+    T_pf_busy_bound,
     T_slot,
     T_slot_bound,
     T_tpot,
@@ -38,6 +39,7 @@ from formulas.symbols_serving import (
     b_stage,
     dp,
     ep,
+    f_pace,
     n_chunks,
     n_rep,
     one_seq,
@@ -74,16 +76,22 @@ LIMITS = {
         "tpot",
         "latency",
         "unsaved",
+        "steep",
         "batch",
         "paid",
         "factor",
+        "most_moved",
     )
 }
+# Memory traffic of a step, a choice of its own: a power of it touches what on-chip memory leaves.
+MOVED = _parameter("V_moved")
 CEILED = {b_rank, b_stage, b_mem}
 
 
 @cache
-def relaxed(*, bound: bool, objective: str, promises: frozenset[str], given_batch: bool) -> Program:
+def relaxed(
+    *, bound: bool, objective: str, promises: frozenset[str], given_batch: bool, mode: str
+) -> Program:
     """The program whose optimum no layout of a group beats, at any batch of an interval.
 
     Choices are the ranks dp, the stages pp and the sequences of a stage; tp is given. A given
@@ -109,19 +117,19 @@ def relaxed(*, bound: bool, objective: str, promises: frozenset[str], given_batc
         P.subject("stages share the batch", sp.Le(B, pp * b_stage))
     P.define(sp.Eq(ep, tp * dp), sp.Eq(xtp, sp.Integer(1)))
     P.define(
-        *_equations(bound),
+        *_equations(bound, LIMITS["unsaved"] * (V_w_bound + V_kv_dec)),
         relax={B - one_seq: one_seq * pp * others},
     )
     if not bound:
         P.define(sp.Eq(coverage, CHORDS["c_cov"] * b_stage ** CHORDS["s_cov"]))
-    slot = T_slot_bound if bound else T_slot
+    slot = _slot(bound, mode)
     if objective == "latency":
-        P.minimise(_latency(bound))
+        P.minimise(_latency(bound, mode))
     elif given_batch:
         P.minimise(LIMITS["factor"] * slot * B)
     else:
         P.minimise(LIMITS["factor"] * slot * tp * dp * pp)
-    _promise(P, bound, promises)
+    _promise(P, bound, promises, mode)
     return P.compile()
 
 
@@ -130,52 +138,63 @@ def continuous(*, bound: bool, objective: str, promises: frozenset[str], mode: s
     """The program of one layout with a real batch; its multipliers are elasticities."""
     P = Problem("serving plan")
     P.choose(B, within=(LIMITS["lo"], LIMITS["hi"]))
+    if bound:
+        P.choose(MOVED, within=(1, LIMITS["most_moved"]))
+        P.roof(MOVED, memory=V_w_bound + V_kv_dec)
     P.define(
         sp.Eq(b_rank, B / (pp * dp)),
         sp.Eq(b_stage, B / pp),
         sp.Eq(b_mem, B / dp),
-        *_equations(bound),
+        *_equations(bound, LIMITS["unsaved"] * MOVED ** LIMITS["steep"]),
         relax={B - one_seq: CHORDS["c_others"] * B ** CHORDS["s_others"]},
     )
     if not bound:
         P.define(sp.Eq(coverage, CHORDS["c_cov"] * B ** CHORDS["s_cov"]))
-    slot = T_slot_bound if bound else T_slot
     if objective == "latency":
-        P.minimise(_latency(bound))
+        P.minimise(_latency(bound, mode))
     else:
         tokens = {"decode": L_out, "prefill": L_in}.get(mode, L_in + L_out)
-        P.minimise(p_chip * n_chips * slot / (n_rep * r_fill * tokens * one_seq))
-    _promise(P, bound, promises)
+        paid = {"cost": p_chip * n_chips, "energy": n_chips}.get(objective, sp.Integer(1))
+        P.minimise(paid * _slot(bound, mode) / (n_rep * r_fill * tokens * one_seq))
+    _promise(P, bound, promises, mode)
     return P.compile()
 
 
-def _equations(bound: bool) -> list[Equation | sp.Eq]:
-    """The equations of the model, less those that a program replaces."""
+def _equations(bound: bool, unsaved: sp.Expr) -> list[Equation | sp.Eq]:
+    """The equations of the model, less those that a program replaces; bytes `unsaved` on chip."""
     whole = (
         (*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)
         if bound
         else (*DECODE, *PREFILL, *MEMORY, *AGGREGATED)
     )
-    replaced = CEILED | {n_chunks, coverage, T_mem_bound}
+    replaced = CEILED | {n_chunks, coverage, f_pace, T_mem_bound}
     found: list[Equation | sp.Eq] = [e for e in dict.fromkeys(whole) if e.symbol not in replaced]
     if bound:
-        roof = LIMITS["unsaved"] * (V_w_bound + V_kv_dec) / W_chip
-        found.append(sp.Eq(T_mem_bound, roof))
+        found.append(sp.Eq(T_mem_bound, unsaved / W_chip))
     return found
 
 
-def _latency(bound: bool) -> sp.Expr:
-    return T_ttft_bound + L_dec * one_seq * T_tpot_bound if bound else T_e2e
+def _slot(bound: bool, mode: str) -> sp.Expr:
+    """What a replica spends per request; without decoding, what it spends on the prompt."""
+    if mode == "prefill":
+        return T_pf_busy_bound if bound else T_pf_busy
+    return T_slot_bound if bound else T_slot
 
 
-def _promise(P: Problem, bound: bool, promises: frozenset[str]) -> None:
+def _latency(bound: bool, mode: str) -> sp.Expr:
+    ttft, tpot = (T_ttft_bound, T_tpot_bound) if bound else (T_ttft, T_tpot)
+    phases = {"decode": L_dec * one_seq * tpot, "prefill": ttft}
+    return phases.get(mode, ttft + L_dec * one_seq * tpot)
+
+
+def _promise(P: Problem, bound: bool, promises: frozenset[str], mode: str) -> None:
     P.subject("memory", sp.Le(M_need, M_cap), promise=True)
     quantities = {
         "ttft": T_ttft_bound if bound else T_ttft,
         "tpot": T_tpot_bound if bound else T_tpot,
-        "latency": _latency(bound),
+        "latency": _latency(bound, mode),
     }
     for name in sorted(promises):
         P.subject(name, sp.Le(quantities[name], LIMITS[name]), promise=True)
-    if not bound:
+    if mode == "aggregated" and not bound:
         P.subject("prefill keeps up", sp.Le(phi_mixed, 1))
