@@ -174,11 +174,13 @@ def _chip(task: Task) -> dict[str, float]:
 
 def _workload(task: Task) -> dict[str, float]:
     decodes_only = task.mode == "decode"
+    # The prompt emits the first token; where nothing else decodes the number is never used.
+    emitted = task.output_tokens - (1.0 if task.mode == "aggregated" else 0.0)
     return {
         "L_in": task.input_tokens,
         "L_out": task.output_tokens,
         "L_ctx": task.context,
-        "L_dec": task.output_tokens - (0.0 if decodes_only else 1.0),
+        "L_dec": emitted,
         "x_hit": task.cached_input,
         "x_pf": 0.0 if decodes_only else 1.0,
         "s_mixed": 1.0 if task.mode == "aggregated" else 0.0,
@@ -218,11 +220,8 @@ def _imbalance(task: Task, ep: np.ndarray) -> np.ndarray:
 def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
     feed_forward = sizes.n_dense_ffn_layers + sizes.n_moe_layers
     # Blocks of hybrid models are either a mixer or a feed-forward part, others hold both.
-    mixers = (
-        sizes.n_layers
-        if feed_forward <= sizes.n_layers == feed_forward
-        else (sizes.n_layers - feed_forward)
-    )
+    both = feed_forward == sizes.n_layers
+    mixers = sizes.n_layers if both else sizes.n_layers - feed_forward
     with_ranks = mixers + sizes.n_dense_ffn_layers
     return np.where(dp > 1, with_ranks, mixers + feed_forward) * 1.0
 

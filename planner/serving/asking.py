@@ -148,7 +148,7 @@ def _tasks(
             limits_of={k: tuple(v) for k in LAYOUT_KEYS if (v := getattr(choose, k)) is not None},
             input_tokens=lengths.input_tokens.mean,
             output_tokens=_outputs(mode, lengths.output_tokens.mean),
-            context=_context(lengths),
+            context=lengths.input_tokens.mean if mode == "prefill" else _context(lengths),
             cached_input=lengths.cached_input,
             chunk=float(chunk),
             mode=mode,

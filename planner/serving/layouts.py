@@ -1,8 +1,9 @@
 """Which layouts are tried: every divisor tuple that the model and the machine admit.
 
 A stage of `tp * dp` chips sits inside one scale-up domain or fills whole ones, so that no group
-straddles a boundary by accident; the experts of a stage are re-partitioned over the same chips as
-`ep * tp_expert`. Counts stay small because fleets are counts of replicas, never more layouts.
+straddles a boundary by accident; what is left of a domain stays idle. The experts of a stage are
+re-partitioned over the same chips as `ep * tp_expert`. Counts stay small because fleets are counts
+of replicas, never more layouts.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
 
 # A replica of more chips than this has no published use in decoding; larger fleets are replicas.
 LARGEST_REPLICA = 1024
+# Stages of any size up to this are tried inside a domain; larger ones divide it, as slices of a
+# torus do, which are the only domains of that size.
+ANY_SIZE = 128
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def enumerate_layouts(
     dp = _allowed(np.arange(1, largest + 1 if experts else 2), free.get("dp_attention"))
     table = _cross(tp[tp <= largest, None], dp)
     stage = table[:, 0] * table[:, 1]
-    table = table[(stage <= largest) & _aligned(stage, domain)]
+    table = table[(stage <= largest) & _aligned(table[:, 0], stage, domain)]
 
     table = _cross(table, _allowed(np.arange(1, min(layers, largest) + 1), free.get("pp")))
     table = table[table.prod(axis=1) <= largest]
@@ -104,12 +108,12 @@ def enumerate_layouts(
     table = table[np.isin(xtp, _allowed(xtp, free.get("tp_expert")))]
 
     table = _cross(table, paid)
-    most = table[:, 5] // table[:, :3].prod(axis=1)
+    most = _replicas(table, domain)
     if free.get("replicas") is None:
         table = np.column_stack([table, most])[most >= 1]
     else:
         table = _cross(table, np.asarray(free["replicas"], dtype=np.int64))
-        most = table[:, 5] // table[:, :3].prod(axis=1)
+        most = _replicas(table, domain)
         table = table[(table[:, 6] >= 1) & (table[:, 6] <= most)]
     tp, dp, pp, ep, xtp, bought, replicas = table.T
     return Layouts(tp, pp, np.ones_like(tp), dp, ep, xtp, replicas, bought)
@@ -121,9 +125,16 @@ def _cross(table: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.column_stack([left, np.tile(values, len(table))])
 
 
-def _aligned(stage: np.ndarray, domain: int) -> np.ndarray:
-    inside = (stage <= domain) & (domain % np.minimum(stage, domain) == 0)
-    return inside | (stage % domain == 0)
+def _aligned(tp: np.ndarray, stage: np.ndarray, domain: int) -> np.ndarray:
+    inside = (stage <= domain) & ((stage <= ANY_SIZE) | (domain % stage == 0))
+    return inside | ((stage % domain == 0) & ((domain % tp == 0) | (tp % domain == 0)))
+
+
+def _replicas(table: np.ndarray, domain: int) -> np.ndarray:
+    """Most replicas whose stages the paid chips hold, domain by domain."""
+    stage, pp, paid = table[:, 0] * table[:, 1], table[:, 2], table[:, 5]
+    inside = paid // domain * (domain // stage) + paid % domain // stage
+    return np.where(stage <= domain, inside, paid // stage) // pp
 
 
 def _allowed(values: np.ndarray, wanted: Sequence[int] | None) -> np.ndarray:

@@ -28,11 +28,12 @@ class Network:
     """The rate table of one machine, by group size."""
 
     table: RateTable
+    step_inside: float  # latency of a step between two chips of one domain [s]
 
     def rows(self, sizes: np.ndarray) -> GroupRates:
         """Rates of each group size; every size must be in the table."""
         at = np.searchsorted(self.table.n, sizes)
-        inside = self.table.step_latency[self.table.domains == 1].max()
+        inside = self.step_inside
         latency = self.table.step_latency[at]
         return GroupRates(
             all_to_all=self.table.all_to_all[at],
@@ -51,5 +52,7 @@ def network(machine: Machine, sizes: np.ndarray) -> Network:
     TopologyError
         If a group leaves its domain on a machine whose scale-out rate is not known.
     """
-    wanted = np.unique(np.concatenate([np.ones(1, dtype=np.int64), sizes]))
-    return Network(rate_table(machine, wanted.tolist()))
+    pair = min(2, machine.chips_per_domain)
+    wanted = np.unique(np.concatenate([np.array([1, pair]), sizes]))
+    table = rate_table(machine, wanted.tolist())
+    return Network(table, float(table.step_latency[np.searchsorted(table.n, pair)]))

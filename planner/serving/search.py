@@ -2,9 +2,12 @@
 
 For one layout the largest batch that keeps every promise is the cheapest per token, because
 T(B)/B never rises and T(B) never falls; both survive sums, maxima, coverage, square roots and a
-prefill share. Ceilings break the first: with ranks of ceil(B/G) sequences, G = pp dp, the price
-falls within a group and jumps after it, so the last full group is tried as well. The smallest
-batch is the fastest. So two bisections over all layouts at once decide all (layout, batch) pairs.
+prefill share. Ceilings break the first: stages hold ceil(B/pp) sequences and ranks ceil(B/G),
+G = pp dp, so the price jumps after a full stage and after a full group, and falls from one full
+group to the next; the last full group and the last full stage are tried as well. So does on-chip
+memory in the bound: where it holds all weights, traffic per sequence grows with the batch, and the
+batch at which memory becomes the highest roof is tried too. The smallest batch is the fastest. So
+a few bisections over all layouts at once decide all (layout, batch) pairs.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_BATCH", "Found", "feasible", "search", "shortfalls", "shortfalls_at"]
 
 LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
+PHYSICS = ("need", "mixed")  # limits that nobody made and nobody can ease
 SAME_PRICE = 1e-9  # prices closer than this are one price: the faster plan is taken
 
 
@@ -90,7 +94,8 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
 
     The nearest plan is the one whose promises need the smallest common stretch, over all layouts
     at one sequence per replica or at the given batches; nothing can be nearer, since every
-    promised quantity falls with the batch.
+    promised quantity falls with the batch. Promises can be eased and memory cannot, so plans that
+    do not fit, or whose prefill cannot keep up, are looked at only if there are no others.
     """
     task, layouts = step.task, step.layouts
     rows = np.arange(len(layouts))
@@ -102,7 +107,11 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
         name: np.broadcast_to(values[name] / limit, rows.shape)
         for name, limit in task.limits.items()
     }
-    nearest = int(np.argmin(np.max(np.stack(list(stretch.values())), axis=0)))
+    physics = np.max([stretch[name] for name in PHYSICS if name in stretch], axis=0)
+    promised = np.max(np.stack(list(stretch.values())), axis=0)
+    if (physics <= 1).any():
+        promised = np.where(physics <= 1, promised, np.inf)
+    nearest = int(np.argmin(promised))
     missed = [(name, float(factor[nearest])) for name, factor in stretch.items()]
     return sorted(((n, f) for n, f in missed if f > 1), key=lambda pair: -pair[1])
 
@@ -133,16 +142,45 @@ def _largest_feasible(step: Step) -> tuple[np.ndarray, int]:
 
 
 def _chosen(step: Step, largest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The batches worth pricing: the largest, the last full group, or for latency the smallest."""
+    """The batches worth pricing: those where the price may turn, or for latency the smallest."""
     rows = np.flatnonzero(largest >= 1)
     if step.task.objective == "latency":
         return rows, np.ones(rows.size), np.ones(rows.size)
-    group = (step.layouts.pp * step.layouts.dp_attention)[rows]
-    full = np.floor(largest[rows] / group) * group
+    most, stages = largest[rows], step.layouts.pp[rows]
+    group = stages * step.layouts.dp_attention[rows]
+    batches = [most, np.floor(most / stages) * stages, np.floor(most / group) * group]
     if step.bound:
-        full = np.maximum(full, 1)
-    batch = np.concatenate([largest[rows], np.maximum(full, 1)])
-    return np.concatenate([rows, rows]), batch, np.ones(batch.size)
+        turn = _memory_takes_over(step.take(rows), np.floor(most / group))
+        batches += [turn * group, (turn - 1) * group]
+    batch = np.maximum(np.concatenate(batches), 1)
+    return np.tile(rows, len(batches)), batch, np.ones(batch.size)
+
+
+def _memory_takes_over(step: Step, most: np.ndarray) -> np.ndarray:
+    """First number of full groups, of at most `most`, at which memory is the highest roof.
+
+    Only asked where on-chip memory holds all weights, so that the roof per sequence rises; 0
+    elsewhere.
+    """
+    group = (step.layouts.pp * step.layouts.dp_attention) * 1.0
+
+    def roof(groups: np.ndarray | float) -> np.ndarray:
+        return np.broadcast_to(step(groups * group)["roof.memory"], group.shape)
+
+    rises = (most >= 2) & ((roof(1.0) <= 0) | (roof(2.0) > 2 * roof(1.0)))
+    rows = np.flatnonzero(rises)
+    part, first = step.take(rows), np.zeros(most.size)
+    low, high = np.zeros(rows.size), most[rows]
+    while (high - low > 1).any():
+        middle = np.maximum(np.floor((low + high) / 2), 1)
+        values = part(middle * group[rows])
+        value = part.values(middle)
+        memory = value["L_dec"] * values["roof.memory"] / (value["g"] * middle * group[rows])
+        highest = memory >= values["slot"] * (1 - SAME_PRICE)
+        high = np.where(highest & (high - low > 1), middle, high)
+        low = np.where(~highest & (high - low > 1), middle, low)
+    first[rows] = high
+    return first
 
 
 def _smallest_as_cheap(step: Step, rows: np.ndarray, batch: np.ndarray) -> np.ndarray:

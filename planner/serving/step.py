@@ -39,7 +39,7 @@ ESTIMATE = tuple(dict.fromkeys((*DECODE, *PREFILL, *MEMORY, *AGGREGATED)))
 BOUND = tuple(dict.fromkeys((*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)))
 
 _ESTIMATED = (
-    "T_ttft", "T_tpot", "T_slot", "T_pf_busy", "T_out", "T_e2e", "phi_mixed",
+    "T_ttft", "T_tpot", "T_slot", "T_pf_busy", "T_out", "phi_mixed",
     "M_need", "M_weights", "M_kv", "M_act", "T_dec",
     *(name for names in PARTS.values() for name in names),
 )  # fmt: skip
@@ -132,7 +132,7 @@ class Step:
                 "tpot": found["T_tpot"],
                 "slot": found["T_slot"],
                 "busy": given["x_pf"] * found["T_pf_busy"],
-                "latency": found["T_e2e"],
+                "latency": self._latency(found["T_ttft"], found["T_tpot"], given),
                 "mixed": found["phi_mixed"],
                 "step": found["T_dec"],
                 **{f"part.{part}": value for part, value in parts.items()},
@@ -149,7 +149,7 @@ class Step:
                 "tpot": tpot,
                 "slot": found["T_slot_bound"],
                 "busy": given["x_pf"] * found["T_pf_busy_bound"],
-                "latency": ttft + given["L_dec"] * tpot,
+                "latency": self._latency(ttft, tpot, given),
                 "mixed": np.zeros_like(tpot),
                 "roof.memory": found["T_mem_bound"],
                 "roof.compute": found["T_math_bound"],
@@ -158,6 +158,12 @@ class Step:
             found,
             given,
         )
+
+    def _latency(self, ttft: np.ndarray, tpot: np.ndarray, given: dict) -> np.ndarray:
+        """From arrival to the last token [s]; of a phase alone, what that phase takes of it."""
+        if self.task.mode == "prefill":
+            return ttft
+        return given["L_dec"] * tpot + (ttft if self.task.mode == "aggregated" else 0.0)
 
     def _priced(self, times: dict, found: dict, given: dict) -> dict[str, np.ndarray]:
         """Add memory, request rate [1/s] and money; one identity prices estimate and bound."""

@@ -94,7 +94,9 @@ class Task:
     @property
     def limits(self) -> dict[str, float]:
         """Upper limits by the step's own names: memory, flow of prompts, promises."""
-        limits = {"need": self.chip.memory, "mixed": 1.0}
+        limits = {"need": self.chip.memory}
+        if self.mode == "aggregated":
+            limits["mixed"] = 1.0
         names = {promise: name for name, promise in PROMISES.items()}
         return limits | {names[promise]: limit for promise, limit in self.promises.items()}
 

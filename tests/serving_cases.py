@@ -1,0 +1,209 @@
+"""Small serving questions, and an exhaustive answer to them that shares only the equations."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from formulas.evaluate import kernel, scalar
+from planner.architecture import from_config, sizes
+from planner.architecture.counts import Sizes
+from planner.calibration.profile import choose_profile
+from planner.catalogue.systems import system
+from planner.serving.layouts import Layouts, enumerate_layouts
+from planner.serving.lecture import LECTURE
+from planner.serving.step import BOUND, ESTIMATE, Step
+from planner.serving.task import Task
+from topologies import Machine, machine
+
+NAMES = {
+    False: ("T_tpot", "T_ttft", "M_need", "phi_mixed", "T_slot", "T_pf_busy"),
+    True: ("T_tpot_bound", "T_ttft_bound", "M_need", "T_slot_bound", "T_pf_busy_bound"),
+}
+
+
+def dense(layers: int = 6, heads: int = 4, kv_heads: int = 2) -> Sizes:
+    """A small dense model of the Llama family."""
+    config = {
+        "model_type": "llama", "hidden_size": 512, "intermediate_size": 1536,
+        "num_hidden_layers": layers, "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads, "vocab_size": 8000, "torch_dtype": "bfloat16",
+        "head_dim": 64,
+    }  # fmt: skip
+    return sizes(from_config(config, "dense"))
+
+
+def sparse(layers: int = 5, heads: int = 4, experts: int = 8, active: int = 2) -> Sizes:
+    """A small mixture of experts of the Mixtral family."""
+    config = {
+        "model_type": "mixtral", "hidden_size": 512, "intermediate_size": 512,
+        "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": 2,
+        "vocab_size": 8000, "torch_dtype": "bfloat16", "num_local_experts": experts,
+        "num_experts_per_tok": active, "head_dim": 64,
+    }  # fmt: skip
+    return sizes(from_config(config, "sparse"))
+
+
+def question(model: Sizes, batch: float = 24.0, **changes: Any) -> Task:
+    """One question on H200 nodes whose memory holds about `batch` sequences on one chip.
+
+    `slow` names what is a thousand times slower than it is, `plain` leaves out all overheads.
+    """
+    base = system(changes.pop("system", "hgx-h200"))
+    sram, slow = changes.pop("sram", 0.0), changes.pop("slow", "")
+    chosen, _ = choose_profile("auto", base.chip.name)
+    chosen = LECTURE if changes.pop("plain", False) else chosen
+    wired: Machine = machine(base.topology)
+    if "domain" in changes:
+        wired = replace(wired, chips_per_domain=changes.pop("domain"))
+    given: dict[str, Any] = {
+        "sizes": model, "chip": base.chip, "machine": wired, "price": 3.5 / 3600,
+        "profile": chosen, "chips": (4,), "limits_of": {}, "input_tokens": 1000.0,
+        "output_tokens": 200.0, "context": 1100.0, "cached_input": 0.0, "chunk": 512.0,
+        "mode": "aggregated", "batches": None, "kappa": 1.0, "promises": {}, "objective": "cost",
+        "estimate": "calibrated", "lecture": False, "reserve": 0.1, "power": 1000.0,
+    }  # fmt: skip
+    given |= changes
+    if given["lecture"]:
+        given |= {"profile": LECTURE, "reserve": 0.0}
+    task = Task(**given)
+    room = model.total_weight_bytes + (batch + 0.37) * model.stored_bytes(task.context)
+    room += task.chunk * 8 * model.hidden * 2.0 + 1e6
+    chip = replace(task.chip, memory=room / (1 - given["reserve"]), sram=sram)
+    if slow == "flops":
+        chip = replace(chip, flops={name: rate / 1e3 for name, rate in chip.flops.items()})
+    if slow == "memory":
+        chip = replace(chip, memory_bandwidth=chip.memory_bandwidth / 1e3)
+    return replace(task, chip=chip)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Every point of a question: layout number, batch per replica, objective, what is kept."""
+
+    rows: np.ndarray
+    batch: np.ndarray
+    score: np.ndarray
+    kept: np.ndarray
+    stretch: np.ndarray
+
+    @property
+    def best(self) -> float:
+        return float(self.score[self.kept].min()) if self.kept.any() else math.inf
+
+
+def searched(task: Task) -> Step:
+    """The model of a question on all its layouts, as the search sees it."""
+    layouts = enumerate_layouts(
+        heads=task.sizes.n_q_heads,
+        layers=task.sizes.n_layers,
+        experts=task.sizes.n_experts,
+        domain=task.machine.chips_per_domain,
+        chips=task.chips,
+        joined=task.machine.scale_out is not None,
+        limits=task.limits_of,
+    )
+    return Step(task, layouts, bound=task.uses_bound)
+
+
+def all_layouts(task: Task) -> list[tuple[int, ...]]:
+    """(tp, pp, cp, dp, ep, xtp, replicas, chips) of every layout, by plain loops."""
+    heads, experts = task.sizes.n_q_heads, task.sizes.n_experts
+    domain, found = task.machine.chips_per_domain, []
+    for chips in sorted(set(task.chips)):
+        largest = chips if task.machine.scale_out is not None else min(chips, domain)
+        for tp in range(1, largest + 1):
+            for dp in range(1, (largest // tp if experts else 1) + 1):
+                stage = tp * dp
+                whole = stage % domain == 0 and (tp % domain == 0 or domain % tp == 0)
+                if heads % tp or stage > largest or not (stage <= domain or whole):
+                    continue
+                slots = (
+                    chips // stage
+                    if stage > domain
+                    else chips // domain * (domain // stage) + chips % domain // stage
+                )
+                for pp in range(1, task.sizes.n_layers + 1):
+                    if stage * pp > largest or slots < pp:
+                        continue
+                    for ep in range(1, stage + 1 if experts else 2):
+                        if experts and (stage % ep or ep > experts):
+                            continue
+                        xtp = stage // ep if experts else 1
+                        found.append((tp, pp, 1, dp, ep, xtp, slots // pp, chips))
+    return found
+
+
+def columns(rows: list[tuple[int, ...]]) -> Layouts:
+    return Layouts(*np.array(rows, dtype=np.int64).T)
+
+
+def decided(task: Task, most: int, *, slowly: bool = False) -> Decided:
+    """Every layout at every whole batch up to `most` per replica (or at the given batches).
+
+    The layouts are bound one at a time; `slowly` also evaluates one point at a time.
+    """
+    bound = task.uses_bound
+    equations, names = (BOUND, NAMES[True]) if bound else (ESTIMATE, NAMES[False])
+    compiled = kernel(equations, names)
+    parts = []
+    for number, row in enumerate(all_layouts(task)):
+        step = Step(task, columns([row]), bound=bound)
+        batch, fill = _batches(task, row, most)
+        given = {k: float(np.ravel(v)[0]) for k, v in step.values(np.ones(1)).items()}
+        given = {name: given[name] for name in compiled.names}
+        if slowly:
+            points = [scalar(equations, names, {**given, "B": float(b)}) for b in batch]
+            found = {name: np.array([p[name] for p in points]) for name in names}
+        else:
+            found = compiled(**{**given, "B": batch})
+        values = _values(task, row, found, fill)
+        limits = {**task.promises, "memory": task.chip.memory}
+        if task.mode == "aggregated" and not bound:
+            limits["mixed"] = 1.0
+        over = np.stack([values[name] / limit for name, limit in limits.items()])
+        parts.append((np.full(batch.size, number), batch, values["score"], over.max(axis=0)))
+    rows, batch, score, stretch = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Decided(rows, batch, score, stretch <= 1, stretch)
+
+
+def _batches(task: Task, row: tuple[int, ...], most: int) -> tuple[np.ndarray, np.ndarray]:
+    if task.mode == "prefill":
+        return np.array([1.0 * row[1] * row[3]]), np.ones(1)
+    if task.batches is None:
+        return np.arange(1.0, most + 1), np.ones(most)
+    each = np.array([math.ceil(total / row[6]) * 1.0 for total in task.batches])
+    return each, np.array(task.batches) / (each * row[6])
+
+
+def _values(
+    task: Task, row: tuple[int, ...], found: dict[str, Any], fill: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Promised quantities and objective, from the words of the specification."""
+    end = "_bound" if task.uses_bound else ""
+    tpot, ttft = found[f"T_tpot{end}"], found[f"T_ttft{end}"]
+    slot = found[f"T_slot{end}"] if task.mode != "prefill" else found[f"T_pf_busy{end}"]
+    emitted = task.output_tokens - (task.mode == "aggregated")
+    latency = {
+        "aggregated": ttft + emitted * tpot, "decode": emitted * tpot, "prefill": ttft
+    }[task.mode]  # fmt: skip
+    requests = row[6] * fill / slot
+    per_request = row[7] / requests  # chip seconds
+    score = {
+        "cost": per_request * task.price, "throughput": 1 / requests, "latency": latency,
+        "energy": per_request * (task.power or 0.0),
+    }[task.objective]  # fmt: skip
+    whole = {
+        "tpot": tpot, "ttft": ttft, "e2e": latency, "memory": found["M_need"],
+        "mixed": found.get("phi_mixed", 0.0), "score": score,
+    }  # fmt: skip
+    return {name: np.broadcast_to(value, fill.shape) for name, value in whole.items()}
+
+
+def product(**axes: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """Every combination of the axes' values."""
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
