@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from planner.console import QUIET, Commands, exits, note, show, write
+from planner.console import QUIET, Commands, exits, note, show
 from planner.errors import InputError
 
 __all__ = ["app", "main"]
@@ -73,6 +73,7 @@ def solve(
 ) -> None:
     """Answer a scenario, whatever its problem."""
     from planner.answer import solve as answer
+    from planner.report.files import deliver
     from planner.report.json import dumps
     from planner.report.text import answer as text
 
@@ -83,10 +84,10 @@ def solve(
         note(f"warning: {warning}", warning=True)
     document = dumps(plan.document)
     shown = text(plan) + (f"\n\n{plan.why()}" if why else "")
-    show(document if json else shown)
     if out is not None:
-        write(out / "plan.json", document)
-        write(out / "plan.txt", shown)
+        deliver(document, out / "plan.json")
+        deliver(shown, out / "plan.txt")
+    show(document if json else shown)
     raise typer.Exit(0 if plan.status == "optimal" else 1)
 
 
@@ -108,15 +109,13 @@ def init(
     kind: Annotated[str, typer.Argument(help="which problem")] = "serving", out: Out = None
 ) -> None:
     """Write a commented starter scenario."""
+    from planner.report.files import deliver
     from planner.starter import starter
 
     text = starter(kind)
-    if out is None:
-        show(text.rstrip("\n"))
-        return
-    if out.exists():
+    if out is not None and out.exists():
         raise InputError(f"--out {out}: is there already; name another file")
-    write(out, text)
+    deliver(text, out)
 
 
 @app.command()
@@ -158,7 +157,8 @@ def formula(
     json: Json = False,
 ) -> None:
     """Show one equation: text, symbols with units, source, value."""
-    from planner.report.formulas import formula_text, formulas_text, one_formula, the_formulas
+    from planner.report.formula import formula_text, one_formula
+    from planner.report.formulas import formulas_text, the_formulas
     from planner.report.json import dumps
 
     if name is None:
@@ -193,14 +193,11 @@ def derive(
 @app.command()
 def schema(out: Out = None) -> None:
     """Print the JSON Schema of the scenario, for editors."""
+    from planner.report.files import deliver
     from planner.report.json import dumps
     from planner.scenario import json_schema
 
-    text = dumps(json_schema())
-    if out is None:
-        show(text)
-    else:
-        write(out, text)
+    deliver(dumps(json_schema()), out)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

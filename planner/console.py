@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 
 from planner.errors import InputError, PlannerError, SolverError
 
-__all__ = ["QUIET", "Commands", "exits", "note", "show", "write"]
+__all__ = ["QUIET", "Commands", "exits", "note", "show"]
 
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 EVERYWHERE = {"--quiet", "-q", "--no-color"}
@@ -72,12 +72,12 @@ def exits() -> Iterator[None]:
         )
 
 
-def show(text: str) -> None:
-    """Print an answer; raises SolverError where it cannot be printed."""
+def show(content: str | bytes) -> None:
+    """Print an answer, text with a newline; raises SolverError where it cannot be printed."""
     if sys.stdout is None:  # closed before we began: nobody is there to read
         return
     try:
-        typer.echo(text)
+        typer.echo(content, nl=isinstance(content, str))
         sys.stdout.flush()
     except BrokenPipeError:
         _discard(sys.stdout)
@@ -95,22 +95,6 @@ def note(text: str, *, warning: bool = False) -> None:
     except OSError:
         # There is nowhere left to say that nothing can be said.
         _discard(sys.stderr)
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all, folders included; raises SolverError if it cannot."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        if part.is_file():
-            part.unlink()
-        raise SolverError(
-            f"{path}: {error.strerror}; it was not written, name another place with --out"
-        ) from error
-    note(f"wrote {path}", warning=True)
 
 
 def _discard(stream: TextIO) -> None:

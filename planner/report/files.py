@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
 
 from planner.console import note, show
-from planner.errors import InputError
+from planner.errors import InputError, SolverError
 
 __all__ = ["deliver", "write"]
+
+DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO}  # full, over quota, broken
 
 
 def deliver(content: str | bytes, out: Path | None) -> None:
@@ -25,11 +28,10 @@ def deliver(content: str | bytes, out: Path | None) -> None:
         note(f"wrote {out}", warning=True)
     elif isinstance(content, str):
         show(content.rstrip("\n"))
-    elif sys.stdout.isatty():
+    elif sys.stdout is not None and sys.stdout.isatty():
         raise InputError("a PDF is not for a terminal; name a file, such as --out derivations.pdf")
     else:
-        sys.stdout.buffer.write(content)
-        sys.stdout.flush()
+        show(content)
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -41,6 +43,8 @@ def write(path: Path, content: str | bytes) -> None:
     ------
     InputError
         If it cannot be written; nothing is left behind, and what was there is as it was.
+    SolverError
+        If the disk is at fault, not the name.
     """
     if isinstance(content, str):
         content = (content if content.endswith("\n") else content + "\n").encode()
@@ -48,7 +52,8 @@ def write(path: Path, content: str | bytes) -> None:
         _write(path, content)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InputError(f"{path} cannot be written: {reason}; name another file") from error
+        told = f"{path} cannot be written: {reason}; name another file"
+        raise (SolverError if error.errno in DISK else InputError)(told) from error
 
 
 def _write(path: Path, content: bytes) -> None:
