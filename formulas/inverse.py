@@ -37,17 +37,50 @@ def inverse(
 
 
 def _solutions(lhs: sp.Symbol, rhs: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
-    """What SymPy finds, without what does not satisfy the equation."""
+    """By peeling if that can be done, else what SymPy finds; only what satisfies the equation."""
+    own = {lhs, *rhs.free_symbols} - {x}
+    peeled = _peeled(lhs, rhs, x)
+    if peeled is not None and _plain(peeled, own) and _satisfies(lhs, rhs, x, peeled):
+        return [peeled]
     unknown, in_unknown, ratios = _ratios(rhs, x)
     back = {short: ratio for ratio, short in ratios.items()}
     try:
         found = sp.solve(sp.Eq(lhs, put(put(rhs, {x: in_unknown}), ratios)), unknown)
     except NotImplementedError:  # SymPy's way of saying that it knows no closed form
         return []
-    own = {lhs, *rhs.free_symbols} - {x}
     plain = [each for each in found if isinstance(each, sp.Expr)]
     whole = [put(put(in_unknown, {unknown: each}), back) for each in plain]
     return [each for each in whole if _plain(each, own) and _satisfies(lhs, rhs, x, each)]
+
+
+def _peeled(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
+    """`x` where it occurs once: what stands around it is undone from the outside in.
+
+    None where it occurs more often, or where an even power could have two roots.
+    """
+    while right != x:
+        inside = [part for part in right.args if part.has(x)]
+        if len(inside) != 1:
+            return None
+        outside = [part for part in right.args if not part.has(x)]
+        if isinstance(right, sp.Add):
+            left = left - sp.Add(*outside)
+        elif isinstance(right, sp.Mul):
+            left = left / sp.Mul(*outside)
+        elif isinstance(right, sp.exp):
+            left = sp.log(left)
+        elif isinstance(right, sp.log):
+            left = sp.exp(left)
+        elif isinstance(right, sp.Pow) and right.base.has(x):
+            if right.exp.is_even and not right.base.is_positive:
+                return None
+            left = left ** (1 / right.exp)
+        elif isinstance(right, sp.Pow):
+            left = sp.log(left) / sp.log(right.base)
+        else:
+            return None
+        right = inside[0]
+    return left
 
 
 def _ratios(rhs: sp.Expr, x: sp.Symbol) -> tuple[sp.Symbol, sp.Expr, dict[sp.Expr, sp.Symbol]]:
