@@ -38,7 +38,6 @@ from formulas.symbols_fleet import (
     E_hat,
     E_limit,
     N_eff,
-    N_one,
     R_hw,
     X_node,
     a_route,
@@ -55,6 +54,7 @@ from formulas.symbols_fleet import (
     x_crit,
     x_gain,
 )
+from formulas.symbols_training import one_param
 
 __all__ = [
     "active_share",
@@ -179,15 +179,15 @@ effective_parameters = (
         tags=("C18",),
         assumes=equal_loss.assumes,
     )
-    .begin(N_eff, N_one * 10**l_eff, why="out of the logarithm")
+    .begin(N_eff, one_param * 10**l_eff, why="out of the logarithm")
     .substitute(equal_loss)
     .rewrite(
-        N_one
-        * (N_active / N_one) ** ((a_route - c_route * l_E) / (a_route - c_route * l_first))
+        one_param
+        * (N_active / one_param) ** ((a_route - c_route * l_E) / (a_route - c_route * l_first))
         * (E_hat / E_first) ** (b_route / (a_route - c_route * l_first)),
         why="a power of the parameters times a power of the experts",
         where=(
-            Equation("logarithm of parameters", l_N, log(N_active / N_one) / DECADE,
+            Equation("logarithm of parameters", l_N, log(N_active / one_param) / DECADE,
                      source=definition),
             Equation("logarithm of experts", l_E, log(E_hat) / DECADE, source=definition),
             Equation("logarithm of first experts", l_first, log(E_first) / DECADE,

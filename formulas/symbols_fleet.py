@@ -39,7 +39,6 @@ c_route    = symbol("c_route",    "1",            "what a decade of parameters t
 E_hat      = symbol("E_hat",      "1",            "experts, saturated at both ends", r"\hat{E}")
 E_first    = symbol("E_first",    "1",            "experts to which a dense model is equal", r"E_{\mathrm{start}}")
 E_limit    = symbol("E_limit",    "1",            "experts beyond which more bring nothing", r"E_{\mathrm{max}}")
-N_one      = symbol("N_one",      "param",        "one parameter")
 N_eff      = symbol("N_eff",      "param",        "parameters of the dense model of equal loss")
 l_N        = symbol("l_N",        "1",            "decimal logarithm of active parameters", r"\ell_{N}")
 l_eff      = symbol("l_eff",      "1",            "decimal logarithm of effective parameters", r"\ell_{\mathrm{eff}}")
@@ -124,7 +123,6 @@ __all__ = [
     "M_each",
     "M_rack",
     "N_eff",
-    "N_one",
     "R_hw",
     "T_arr",
     "T_avg",

@@ -178,7 +178,7 @@ def test_clark_law_against_its_own_loss():
     law = {"a_route": 0.082, "b_route": 0.108, "c_route": 0.009}
     first, limit = 1.847, 314.478
     hat = of("saturated_experts", n_experts=64, E_first=first, E_limit=limit)
-    size = of("effective_parameters", **law, N_active=3.7e8, N_one=1, E_hat=hat, E_first=first)
+    size = of("effective_parameters", **law, N_active=3.7e8, one_param=1, E_hat=hat, E_first=first)
 
     def loss(parameters, experts):
         n, e = math.log10(parameters), math.log10(experts)

@@ -38,7 +38,7 @@ def floors() -> tuple[PhysicalFigure, ...]:
 def routed_returns() -> tuple[PhysicalFigure, ...]:
     """C18: effective parameters by each fit, and the exponent that S-BASE's own counts give."""
     experts, active, total, dense = record("clark-models", "experts", "active", "total", "dense")
-    case = {"N_active": 3.7e8, "N_one": 1.0, "n_experts": experts}
+    case = {"N_active": 3.7e8, "one_param": 1.0, "n_experts": experts}
     found = []
     for name in LAWS:
         values = case | law(name).values
