@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_written(derive, tmp_path):
 def test_a_device_stays_a_device(derive):
     """What is written to a full one is refused, and it is not replaced by a file."""
     status, _, err = derive("critical_batch", "--format", "text", "--out", "/dev/full")
-    assert status == 2
+    assert status == 3
     assert "No space left" in err
     assert not os.path.isfile("/dev/full")
 
@@ -187,7 +187,7 @@ def test_a_full_disk_leaves_what_was_there(derive, tmp_path, monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.write_bytes", fails)
     status, _, _ = derive("critical_batch", "--out", file)
-    assert status == 2
+    assert status == 3
     assert file.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.md"]
 
