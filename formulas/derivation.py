@@ -22,7 +22,7 @@ from formulas.expressions import as_expression, put, text
 from formulas.identity import Identity, NoPointError, limit_differs, shown
 from formulas.notebook import aligned, derivation_card
 from formulas.sources import Citation, derived
-from formulas.steps import DerivationError, Step, approached, approximations, dropped, put_in
+from formulas.steps import DerivationError, Step, approached, approximations, dropped, put_in, unfit
 from formulas.strain import strain_of
 
 __all__ = ["Derivation", "DerivationError", "Step"]
@@ -115,8 +115,8 @@ class Derivation:
         """
         called = {"x": x, "claim": claim, "why": why, "named": named}
         last, claim = self._last, as_expression(claim)
-        if claim.has(x):
-            self._refuse(f"the claim for {x.name} still contains {x.name}")
+        if reason := unfit(x, claim):
+            self._refuse(reason)
         back = {x: claim}
         identity = Identity(put(last.lhs, back), put(last.rhs, back))
         step = Step("solve", named or x, claim, why or f"for {x.name}", identity, solved=x)

@@ -12,7 +12,7 @@ import sympy as sp
 from formulas.expressions import as_expression, text
 from formulas.tree import InexactError, exact_value, holds, value_of
 
-__all__ = ["Identity", "NoPointError", "limit_differs", "limit_points", "shown"]
+__all__ = ["Identity", "NoPointError", "limit_differs", "limit_points", "never_positive", "shown"]
 
 QUICK, THOROUGH = 3, 12  # points when a step is made, and when a derivation is checked
 PER_BRANCHES = 4  # times as many where a Max or a ceiling has branches to be met
@@ -115,6 +115,20 @@ def limit_differs(before: sp.Expr, after: sp.Expr, x: sp.Symbol, to: sp.Expr) ->
 def limit_points(before: sp.Expr, after: sp.Expr) -> int:
     """At how many points a limit is compared."""
     return QUICK * PER_BRANCHES if _branched(before) or _branched(after) else QUICK
+
+
+def never_positive(expression: sp.Expr) -> bool:
+    """Whether an expression is above zero at none of a few points; False where it never exists."""
+    symbols = sorted(expression.free_symbols, key=lambda y: y.name)
+    found = []
+    for _, point in zip(range(TRIES), _points(symbols, branched=True), strict=False):
+        try:
+            found.append(value_of(expression, {y: float(v) for y, v in point.items()}) > 0)
+        except ValueError:
+            continue  # it does not exist here
+        if found[-1] or len(found) == THOROUGH * PER_BRANCHES:
+            break
+    return bool(found) and not any(found)
 
 
 def shown(point: Point) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 import sympy as sp
 
 from formulas.expressions import put, text
-from formulas.identity import Identity, limit_differs, limit_points, shown
+from formulas.identity import Identity, limit_differs, limit_points, never_positive, shown
 
-__all__ = ["DerivationError", "Step", "approached", "approximations", "dropped", "put_in"]
+__all__ = ["DerivationError", "Step", "approached", "approximations", "dropped", "put_in", "unfit"]
 
 
 class DerivationError(ValueError):
@@ -113,6 +113,15 @@ def approached(last: Step, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str) 
         "limit", last.lhs, claim, why, size=last.rhs / claim - 1,
         neglected=f"limit {x.name} -> {to}", approach=(x, to),
     )  # fmt: skip
+
+
+def unfit(x: sp.Symbol, claim: sp.Expr) -> str:
+    """Why a claim cannot be a value of a symbol, whatever the equation; empty when it can."""
+    if claim.has(x):
+        return f"the claim for {x.name} still contains {x.name}"
+    if never_positive(claim):
+        return f"{x.name} = {text(claim)} is positive at no point, and every symbol is positive"
+    return ""
 
 
 def put_in(last: Step, values: Mapping[sp.Symbol, sp.Expr], why: str) -> Step:

@@ -289,3 +289,17 @@ def short_batch():
         .drop(B * L_ctx * b_kv / W, beside=N_total * b_w / W, why="short")
         .solve(B, RIGHT)
     )
+
+
+def test_a_root_below_zero_is_refused():
+    """It satisfies the equation, and no symbol is negative."""
+    start = Derivation("root").begin(n_layers**2, n_kv)
+    assert start.solve(n_layers, sp.sqrt(n_kv)).check()
+    with pytest.raises(DerivationError, match="is positive at no point"):
+        start.solve(n_layers, -sp.sqrt(n_kv))
+
+
+def test_a_solution_that_is_positive_somewhere_stands():
+    """Elsewhere there is none, which is a condition and not a mistake."""
+    start = Derivation("somewhere").begin(n_layers + n_kv, coverage)
+    assert start.solve(n_layers, coverage - n_kv).check()
