@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from formulas.evaluate import kernel, scalar
 from planner.architecture import from_config, sizes
@@ -207,3 +208,39 @@ def _values(
 def product(**axes: tuple[Any, ...]) -> list[dict[str, Any]]:
     """Every combination of the axes' values."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+MODELS = {"dense": dense(), "sparse": sparse(), "wide": sparse(layers=3, heads=6, experts=12)}
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Task:
+    """Small questions of every kind: modes, objectives, promises, loads, speculation."""
+    one = draw(st.sampled_from(sorted(MODELS)))
+    mode = draw(st.sampled_from(["aggregated", "aggregated", "decode", "prefill"]))
+    tight = draw(st.sampled_from([None, 1.0503, 1.513, 4.07]))
+    changes: dict[str, Any] = {
+        "chips": draw(st.sampled_from([(1,), (2,), (3,), (4,), (6, 8), (8,), (12,), (16,)])),
+        "domain": draw(st.sampled_from([2, 4, 8])),
+        "mode": mode,
+        "objective": draw(st.sampled_from(["cost", "latency", "throughput", "energy"])),
+        "estimate": draw(st.sampled_from(["calibrated", "bound"])),
+        "cached_input": draw(st.sampled_from([0.0, 0.5])),
+        "kappa": draw(st.sampled_from([0.5, 1.0])),
+        "output_tokens": draw(st.sampled_from([2.0, 20.0, 200.0])),
+        "batches": draw(st.sampled_from([None, None, (7,), (3, 24)])),
+        "slow": draw(st.sampled_from(["", "flops", "memory"])),
+        "plain": draw(st.booleans()),
+        "sram": draw(st.sampled_from([0.0, 2e6, 3e7])),
+    }
+    if draw(st.booleans()):
+        changes |= {"positions_per_step": 3.0, "tokens_per_step": 2.1}
+    task = question(MODELS[one], batch=draw(st.sampled_from([2.0, 9.0, 21.0])), **changes)
+    if tight is None:
+        return task
+    # Promises a little above what the fastest layout reaches, so that they bind.
+    step = searched(task)
+    values = step(np.ones(len(step.layouts)))
+    names = {"aggregated": ("tpot", "ttft"), "decode": ("tpot",), "prefill": ("ttft",)}[mode]
+    made = {name: float(np.min(values[name])) * tight for name in names}
+    return question(MODELS[one], batch=9.0, **changes, promises=made)

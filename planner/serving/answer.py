@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from math import floor, log
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from planner.serving.certificate import elastic, relaxation
 from planner.serving.current import current
 from planner.serving.layouts import Layouts, enumerate_layouts
 from planner.serving.reasons import EXPRESSIONS, binding, worth
-from planner.serving.search import Found, search, shortfalls
+from planner.serving.search import SAME_PRICE, Found, search, shortfalls
 from planner.serving.step import Step
 from planner.serving.task import PROMISES, Task
 
@@ -27,8 +28,8 @@ __all__ = ["answer"]
 
 ALTERNATIVES = 5
 METHOD = (
-    "every layout; largest feasible batch by bisection, exact because T(B)/B never rises within a "
-    "group of pp*dp sequences; lower bound by geometric programs, branch and bound"
+    "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
+    "because T(B)/B never rises between two ceilings; lower bound by geometric programs, branch and bound"
 )
 
 
@@ -124,7 +125,9 @@ def _ranked(searched: Sequence[_Searched]) -> list[_Point]:
             layouts = each.step.layouts.take(found.rows[i : i + 1])
             batch, fill = float(found.batch[i]), float(found.fill[i])
             points.append(_Point(float(found.score[i]), each.task, layouts, batch, fill))
-    return sorted(points, key=lambda point: point.score)
+    best = min((point.score for point in points), default=1.0)
+    # Within one price the order of the search stands: it puts the faster plan first.
+    return sorted(points, key=lambda point: floor(log(point.score / best) / SAME_PRICE))
 
 
 def _certificate(searched: Sequence[_Searched], best: _Point) -> dict[str, Any]:

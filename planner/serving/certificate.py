@@ -18,6 +18,7 @@ import numpy as np
 from formulas.symbols import SYMBOLS
 from planner.errors import SolverError
 from planner.problem import Shortage, Solution
+from planner.serving.monomials import chords, least_unsaved, tangents, unsaved
 from planner.serving.programs import CHORDS, LIMITS, continuous, relaxed
 from planner.serving.search import LARGEST_BATCH, Found
 from planner.serving.step import Step
@@ -119,10 +120,10 @@ def elastic(step: Step, batch: float) -> Solution:
         given = {
             **row,
             **_limits(step),
-            **_tangents(row, at),
+            **tangents(row, at),
             "lo": span[0],
             "hi": span[1],
-            **_unsaved(step, at),
+            **unsaved(step, at),
         }
         solution = program.solve(_named(program, given))
         settled = solution.choices[SYMBOLS["B"]]
@@ -180,11 +181,11 @@ def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) 
     given = {
         **values,
         **_limits(step),
-        **_chords(values, low, high),
+        **chords(values, low, high),
         "n_chunks": float(np.ceil(new / values["c_chunk"])),
         "lo": low,
         "hi": high,
-        "unsaved": _least_unsaved(values),
+        "unsaved": least_unsaved(values),
         "batch": float(min(task.batches or (1,))),
         "paid": float(step.layouts.chips.max()),
         "factor": _factor(step),
@@ -192,7 +193,9 @@ def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) 
         "most_pp": values["most_pp"] * ROOM,
     }
     try:
-        return program.solve(_named(program, given)).lower_bound
+        # How far an impossible part falls short does not matter, and may be beyond any float.
+        with np.errstate(over="ignore"):
+            return program.solve(_named(program, given)).lower_bound
     except Shortage:
         return None
     except SolverError:
@@ -214,63 +217,6 @@ def _factor(step: Step) -> float:
 def _most_sequences(step: Step, found: Found, rows: np.ndarray) -> float:
     """Most sequences of one stage in these layouts, by the exact search."""
     return float(np.ceil(found.largest[rows] / step.layouts.pp[rows]).max()) * ROOM
-
-
-def _chords(values: dict[str, float], low: float, high: float) -> dict[str, float]:
-    """Under-estimates on [low, high]: coverage, and sequences other than one's own."""
-    ends = np.array([low, high])
-    covered = _coverage(values, ends)
-    others = np.maximum(ends - 1.0, 0.0)
-    c_cov, s_cov = _line(ends, covered)
-    c_others, s_others = _line(ends, others) if others[0] > 0 else (0.0, 1.0)
-    return {"c_cov": c_cov, "s_cov": s_cov, "c_others": c_others, "s_others": s_others}
-
-
-def _tangents(values: dict[str, float], batch: float) -> dict[str, float]:
-    """Monomials in B that touch coverage and B - 1 at this batch."""
-    near = batch * np.array([1 - 1e-6, 1 + 1e-6])
-    c_cov, s_cov = _line(near, _coverage(values, near / values["pp"]))
-    s_others = batch / (batch - 1)
-    return {
-        "c_cov": c_cov,
-        "s_cov": s_cov,
-        "c_others": (batch - 1) / batch**s_others,
-        "s_others": s_others,
-    }
-
-
-def _coverage(values: dict[str, float], sequences: np.ndarray) -> np.ndarray:
-    if values["k_experts"] >= values["n_experts"]:
-        return np.ones_like(sequences)
-    miss = np.log1p(-values["k_experts"] / values["n_experts"])
-    return -np.expm1(sequences * values["m_pos"] * miss)
-
-
-def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Coefficient and exponent of the monomial through two points."""
-    slope = float(np.log(y[1] / y[0]) / np.log(x[1] / x[0]))
-    return float(y[0] / x[0] ** slope), slope
-
-
-def _least_unsaved(values: dict[str, float]) -> float:
-    """Least share of a step's traffic that on-chip memory cannot hold, over a group."""
-    least = (values["S_fixed"] / values["tp"]) + values["S_routed"] * values["k_experts"] / (
-        values["n_experts"] * values["tp"] * values["most_dp"]
-    )
-    return max(1e-9, 1.0 - values["most_pp"] * values["M_sram"] / least)
-
-
-def _unsaved(step: Step, batch: float) -> dict[str, float]:
-    """The monomial in a step's traffic that touches what on-chip memory cannot hold of it."""
-    if not step.bound:
-        return {}
-    given = step.values(np.array([batch]))
-    left = float(np.ravel(step(np.array([batch]))["roof.memory"])[0]) * given["W_chip"]
-    saved = float(step.layouts.pp[0]) * given["M_sram"]
-    if left <= 0:
-        return {"unsaved": 1e-9, "steep": 1.0, "most_moved": 1e18}
-    steep = (left + saved) / left
-    return {"unsaved": left / (left + saved) ** steep, "steep": steep, "most_moved": 1e18}
 
 
 def _limits(step: Step) -> dict[str, float]:

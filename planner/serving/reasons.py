@@ -35,7 +35,7 @@ QUANTITIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "price": ("p_chip",),
         "system.memory_bandwidth": ("W_chip",),
-        "system.memory": ("M_cap",),
+        "system.memory": ("M_cap", "M_reserve"),  # the runtime keeps a share of it
         "system.flops": ("F_attn", "F_ffn", "F_routed", "F_head", "F_sdpa"),
         "system.network": ("r_ar", "r_a2a", "r_hop"),
         "model.weight_bytes": ("S_fixed", "S_routed", "M_fixed", "M_routed"),

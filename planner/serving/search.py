@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from planner.serving.layouts import Layouts
     from planner.serving.task import Task
 
-__all__ = ["LARGEST_BATCH", "Found", "feasible", "search", "shortfalls", "shortfalls_at"]
+__all__ = [
+    "LARGEST_BATCH",
+    "SAME_PRICE",
+    "Found",
+    "feasible",
+    "search",
+    "shortfalls",
+    "shortfalls_at",
+]
 
 LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
 PHYSICS = ("need", "mixed")  # limits that nobody made and nobody can ease
