@@ -57,7 +57,8 @@ def catalog_text(found: Mapping[str, Any]) -> str:
         note = f"  {figure['note']}" if figure["note"] else ""
         lines += [
             f"{figure['name']:<18} {figure['value']:g} {figure['unit']}{note}",
-            f"{'':<18} {figure['source']} ({figure['as_of']}, verified: {figure['verified']})",
+            f"{'':<18} {figure['source']} "
+            f"({figure['as_of'] or 'undated'}, verified: {figure['verified']})",
         ]
     return "\n".join(lines)
 
