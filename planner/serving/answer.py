@@ -29,7 +29,8 @@ __all__ = ["answer"]
 ALTERNATIVES = 5
 METHOD = (
     "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
-    "because T(B)/B never rises between two ceilings; lower bound by geometric programs, branch and bound"
+    "because T(B)/B never rises between two ceilings; lower bound by geometric programs, branch "
+    "and bound"
 )
 
 
