@@ -1,0 +1,345 @@
+"""Whatever is wrong with what was given is told in a line, with status 2, and nothing is done."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.cli import main
+
+SMALL = """\
+problem: serving
+model: llama-3.1-8b
+system: hgx-h100
+chips: 2
+price: $2.50/hour
+workload:
+  input_tokens: 500
+  output_tokens: 100
+promises:
+  tpot: 50 ms
+"""
+FULL = "planner: standard output: No space left on device; print it elsewhere\n"
+PLACE = re.compile(r"^\S.*:\d+:\d+  (\S+: )?\S.+$")
+
+Told = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def solve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
+    """Solves a text in this process: exit status, standard output, standard error."""
+
+    def solved(text: str | bytes, *words: str, name: str = "s.yaml") -> tuple[int, str, str]:
+        file = tmp_path / name
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+        with pytest.raises(SystemExit) as exit_:
+            main(["solve", str(file), "--quiet", *words])
+        told = capsys.readouterr()
+        assert "Traceback" not in told.err
+        return int(exit_.value.code or 0), told.out, told.err.replace(f"{tmp_path}{os.sep}", "")
+
+    return solved
+
+
+def command(*words: str, **given_: Any) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "planner", *words], text=True, check=False, **given_
+    )
+
+
+# One value that is wrong, and how it is told.
+WRONG = {
+    "wrong type": ("chips: 2", "chips: many", "4:8  chips: "),
+    "missing": ("chips: 2\n", "", "1:1  chips: missing required key 'chips'"),
+    "missing below": ("  output_tokens: 100\n", "", "6:1  workload.output_tokens: missing"),
+    "negative": ("chips: 2", "chips: -2", "4:8  chips: expected"),
+    "zero": ("chips: 2", "chips: 0", "4:8  chips: expected"),
+    "negative quantity": ("50 ms", "-50 ms", "10:9  promises.tpot: "),
+    "not a number": ("50 ms", ".nan", "10:9  promises.tpot: "),
+    "not a number, spelt out": ("50 ms", "nan s", "10:9  promises.tpot: "),
+    "infinite": ("50 ms", ".inf", "10:9  promises.tpot: "),
+    "wrong unit": ("50 ms", "50 GB", "10:9  promises.tpot: "),
+    "unknown unit": ("50 ms", "50 parsecs", "10:9  promises.tpot: expected a time"),
+    "misspelt key": ("  tpot:", "  tpott:", "10:3  promises.tpott: unknown key 'tpott'; "
+                     "did you mean 'tpot'?"),
+    "duplicate key": ("chips: 2", "chips: 2\nchips: 4", "5:1  chips: duplicate key 'chips', "
+                      "first given at line 4"),
+    "unknown model": ("llama-3.1-8b", "lama-3.1-8b", "2:8  model: unknown model 'lama-3.1-8b'; "
+                      "did you mean 'llama-3.1-8b'?"),
+    "unknown system": ("hgx-h100", "hgx-h10", "3:9  system: unknown system 'hgx-h10'; did you"),
+    "unknown problem": ("serving", "servin", "1:10  problem: "),
+    "unknown profile": ("chips: 2", "chips: 2\nprofile: nobody-2020", "5:10  profile: "),
+    "budget": ("problem: serving", "problem: budget", "1:10  problem: this version"),
+    "training": ("problem: serving", "problem: training", "1:10  problem: this version answers"),
+    "demand": ("output_tokens: 100", "output_tokens: 100\n  demand: 5 requests/s",
+               "9:11  workload.demand: fleets for a given demand are not planned"),
+    "disaggregated": ("chips: 2", "chips: 2\nchoose: {mode: disaggregated}",
+                      "5:16  choose.mode: disaggregated pools are not planned"),
+    "dtype of the chip": ("chips: 2", "chips: 2\nchoose: {weights: nvfp4}",
+                          "5:19  choose.weights: the chip h100 has no nvfp4 arithmetic"),
+    "too many chips": ("chips: 2", "chips: 2\nchoose: {tp: 4}", "5:14  choose.tp: tp 4 needs"),
+    "no such layout": ("chips: 2", "chips: 8\nchoose: {tp: 7}", "5:9  choose: no layout of llama"),
+    "current of other heads": ("chips: 2", "chips: 8\ncurrent: {tp: 3, batch: 8}",
+                               "5:15  current.tp: 3 does not divide the 32 attention heads"),
+    "current with experts": ("chips: 2", "chips: 2\ncurrent: {tp: 1, dp_attention: 2, batch: 8}",
+                             "5:10  current: llama-3.1-8b has no experts"),
+    "current without a batch": ("chips: 2", "chips: 2\ncurrent: {tp: 2}", "5:1  current.batch: "),
+    "current too deep": ("chips: 2", "chips: 64\ncurrent: {tp: 1, pp: 64, batch: 8}",
+                         "5:22  current.pp: llama-3.1-8b has 32 layers only"),
+    "a batch in a closed loop": ("output_tokens: 100", "output_tokens: 100\n  concurrency: 8\n"
+                                 "choose: {batch: 4}", "10:17  choose.batch: "),
+    "one token out": ("output_tokens: 100", "output_tokens: 1", "8:18  workload.output_tokens: "),
+    "a tag": ("chips: 2", "chips: !!python/object:os.system {}", "4:8  chips: tags such as"),
+    "a tag that acts": ("chips: 2", "chips: !!python/object/apply:os.system ['touch hit']",
+                        "4:8  chips: tags such as"),
+    "code": ("chips: 2", """chips: __import__('os').system('touch hit')""", "4:8  chips: "),
+    "code for a number": ("50 ms", """__import__('os').system('touch hit')""", "10:9  promises."),
+    "not YAML": ("chips: 2", "chips: [2", "5:6  not YAML: expected ',' or ']'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line"), WRONG.values(), ids=WRONG.keys())
+def test_a_mistake_has_its_place(solve, tmp_path, monkeypatch, old, new, line):
+    """`file:line:column  path: what is wrong`; nothing printed, nothing written, nothing run."""
+    monkeypatch.chdir(tmp_path)
+    text = SMALL.replace(old, new)
+    assert text != SMALL
+    status, out, err = solve(text, "--out", str(tmp_path / "out"), "--json")
+    assert (status, out) == (2, "")
+    assert err.startswith(f"s.yaml:{line}"), err
+    assert all(PLACE.match(each) for each in err.splitlines()), err
+    assert os.listdir(tmp_path) == ["s.yaml"]
+
+
+def test_all_mistakes_come_at_once(solve):
+    """One line each, in the order of the file."""
+    text = SMALL.replace("chips: 2", "chips: -1").replace("50 ms", "50 GB")
+    status, _, err = solve(text.replace("output_tokens", "output_token"))
+    assert status == 2
+    places = [line.split("  ")[0] for line in err.splitlines()]
+    assert [place.split(":")[1] for place in places] == ["4", "6", "8", "10"]
+
+
+def test_all_that_is_not_planned_comes_at_once(solve):
+    """Of what the file asks, everything that this version does not answer."""
+    text = SMALL.replace("output_tokens: 100", "output_tokens: 100\n  demand: 1 requests/s")
+    status, _, err = solve(f"{text}choose: {{mode: disaggregated}}\n")
+    assert (status, len(err.splitlines())) == (2, 2)
+
+
+def test_a_chip_without_the_dtype_is_named(solve, tmp_path):
+    """Weights in nvfp4 on a chip that cannot multiply them: the chip, the dtype, the way out."""
+    text = SMALL.replace("llama-3.1-8b", "deepseek-v3.1-nvfp4").replace("chips: 2", "chips: 16")
+    status, out, err = solve(text)
+    assert (status, out) == (2, "")
+    assert "s.yaml:" in err
+    assert "chip h100 has no nvfp4 arithmetic" in err
+    assert "activations: bf16" in err
+
+
+@pytest.mark.parametrize("kind", ["unheard_of", None, 3, ["llama"]])
+def test_a_model_of_unknown_type_is_refused_by_name(solve, tmp_path, kind):
+    """A configuration of a family that cannot be counted is never guessed."""
+    config = {"model_type": kind, "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    status, out, err = solve(SMALL.replace("llama-3.1-8b", "./config.json"))
+    assert (status, out) == (2, "")
+    assert err.startswith("s.yaml:2:8  model: ")
+    assert "model_type" in err
+    assert str(kind)[:5] in err or kind is None or kind == ["llama"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"\xff\xfe", b"null", b'{"model_type": NaN}']
+)
+def test_a_configuration_that_is_none_is_refused(solve, tmp_path, content):
+    """Empty, broken, a list, not text."""
+    (tmp_path / "config.json").write_bytes(content)
+    status, out, err = solve(SMALL.replace("llama-3.1-8b", "./config.json"))
+    assert (status, out) == (2, "")
+    assert err.startswith("s.yaml:2:8  model: ")
+
+
+def test_a_topology_file_is_refused_by_name(solve, tmp_path):
+    """Until files are read, the way out is said."""
+    (tmp_path / "net.yaml").write_text("nodes: 3\n", encoding="utf-8")
+    status, out, err = solve(SMALL.replace("hgx-h100", "./net.yaml"))
+    assert (status, out) == (2, "")
+    assert err.startswith("s.yaml:3:9  system: ./net.yaml: topology files are not read")
+
+
+def test_a_model_that_fits_nowhere_is_infeasible(solve):
+    """Memory is an implicit promise: status 1, the document printed, no plan."""
+    text = SMALL.replace("llama-3.1-8b", "llama-3.1-405b").replace("tpot: 50 ms", "tpot: null")
+    status, out, err = solve(text, "--json")
+    found = json.loads(out)
+    assert (status, err) == (1, "")
+    assert (found["status"], found["plan"], found["bound"]) == ("infeasible", None, None)
+    assert [row["promise"] for row in found["infeasible"]] == ["memory"]
+    # 812 GB of weights on two chips of 80 GB, a tenth of each reserved
+    assert found["infeasible"][0]["short_by"] > 812e9 / (2 * 80e9)
+    status, out, _ = solve(text)
+    assert status == 1
+    assert "memory: short by a factor of" in out
+
+
+# Files that are no scenario.
+FILES = {
+    "empty": b"",
+    "only a comment": b"# nothing\n",
+    "a list": b"- 1\n- 2\n",
+    "a number": b"3\n",
+    "binary": bytes(range(256)),
+    "a picture": b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+    "another encoding": "problem: sérving".encode("latin-1"),
+    "a bomb": b"a: &a [x, x, x, x, x, x, x, x, x]\n"
+    + b"".join(
+        f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 9)}]\n".encode()
+        for i in range(12)
+    ),
+    "deep": b"[" * 10_000,
+    "deep mappings": b"{a: " * 5_000,
+    "huge": b"problem: serving\n" + b"# " + b"x" * 2_000_000,
+    "a huge number": b"problem: serving\nchips: " + b"9" * 100_000,
+    "two documents": SMALL.encode() + b"---\n" + SMALL.encode(),
+    "recursive": b"a: &a [*a]\n",
+    "tabs": b"problem:\n\tserving",
+}
+
+
+@pytest.mark.parametrize("content", FILES.values(), ids=FILES.keys())
+@pytest.mark.parametrize("suffix", ["yaml", "json", "toml"])
+def test_a_file_that_is_no_scenario_is_told_at_once(solve, content, suffix):
+    """Status 2, a line each that begins with the file."""
+    status, out, err = solve(content, name=f"s.{suffix}")
+    assert (status, out) == (2, "")
+    assert err.count("\n") <= 20
+    assert all(line.startswith(f"s.{suffix}") and line.isprintable() for line in err.splitlines())
+    assert len(err) < 5000
+
+
+@pytest.mark.parametrize("path", ["missing.yaml", "", ".", "a\0b", "x" * 5000, "missing/s.yaml"])
+def test_a_path_that_is_no_file_is_told(tmp_path, monkeypatch, capsys, path):
+    """A missing file, a folder, no name at all."""
+    monkeypatch.chdir(tmp_path)
+    for words in (["solve", path], ["check", path]):
+        with pytest.raises(SystemExit) as exit_:
+            main(words)
+        told = capsys.readouterr()
+        assert (exit_.value.code, told.out, told.err.count("\n")) == (2, "", 1)
+
+
+SETS = ["", "=", "x", "=3", "chips", "chips=", "chips=-1", "chips=[", "nope=3", "chips.x=3",
+        "a..b=1", "workload=3", "promises.tpot=50 GB", "model=!!python/object:os.system {}",
+        "tp.0=3", "\0=1", "chips=" + "9" * 20_000, "__class__=1", "model.config=1"]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", SETS, ids=range(len(SETS)))
+def test_a_change_that_is_none_is_told(solve, change):
+    """With its own text as the place."""
+    status, out, err = solve(SMALL, "--set", change)
+    assert (status, out) == (2, "")
+    assert err.startswith(("--set ", "s.yaml:")), err
+    assert len(err) < 3000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve",), ("solve", "a", "b"), ("nope",), ("solve", "--nope", "x"), ("init", "nope"),
+        ("model", "nope"), ("model", "."), ("model", "/"), ("catalog", "nope"),
+        ("catalog", "chips", "nope"), ("formula", "nope"), ("formula", "step_time", "--set", "B"),
+        ("formula", "step_time", "--solve-for", "nope"), ("derive", "nope"),
+        ("derive", "critical_batch", "--format", "nope"), ("schema", "nope"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_words_that_are_no_command_are_mistakes(capsys, words):
+    """Status 2 and nothing on standard output."""
+    with pytest.raises(SystemExit) as exit_:
+        main(words)
+    told = capsys.readouterr()
+    assert (exit_.value.code, told.out) == (2, "")
+    assert told.err.strip()
+    assert "Traceback" not in told.err
+
+
+def test_a_place_that_cannot_be_written_is_told(solve, tmp_path):
+    """A file where a folder should be; nothing is left there, nothing printed."""
+    (tmp_path / "file").write_text("as it was", encoding="utf-8")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        status, out, err = solve(SMALL, "--out", str(place))
+        assert (status, out, err.count("\n")) == (2, "", 1)
+    assert (tmp_path / "file").read_text("utf-8") == "as it was"
+    assert sorted(os.listdir(tmp_path)) == ["file", "s.yaml"]
+
+
+# What only a process of its own can show.
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    """The path of a scenario that has an answer."""
+    file = tmp_path / "s.yaml"
+    file.write_text(SMALL, encoding="utf-8")
+    return str(file)
+
+
+def test_a_reader_may_leave(small):
+    """`| head -1` closes the pipe: no traceback, no complaint."""
+    words = [sys.executable, "-m", "planner", "catalog"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        ran.stdout.readline()
+        ran.stdout.close()
+        assert ran.stderr.read() == ""
+        assert ran.wait() == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+@pytest.mark.parametrize(
+    ("redirect", "status", "told"),
+    [
+        (">&-", 0, ""),
+        (">/dev/null 2>&-", 0, ""),
+        ("--set promises.tpot=1us >&-", 1, ""),
+        (">/dev/full", 3, FULL),
+    ],
+)
+def test_streams_that_are_closed_or_full(small, redirect, status, told):
+    """The answer's status where nobody listens; a full disk is a failure of ours."""
+    if "/dev/full" in redirect and not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full")
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f'"{sys.executable}" -m planner solve "{small}" -q {redirect}'],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (status, told)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_is_one_line(tmp_path):
+    """Status 130, as shells expect."""
+    pipe = tmp_path / "never-written"
+    os.mkfifo(pipe)
+    words = [sys.executable, "-m", "planner", "check", "-"]
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as ran:
+        # It waits for its standard input, which never ends.
+        time.sleep(1.5)
+        ran.send_signal(signal.SIGINT)
+        out, err = ran.communicate()
+    assert (ran.returncode, out, err) == (130, "", "planner: interrupted\n")
