@@ -14,7 +14,7 @@ from planner.architecture.counts import Sizes
 
 if TYPE_CHECKING:
     from planner.serving.layouts import Layouts
-    from planner.serving.network import Network
+    from planner.serving.network import GroupRates, Network
     from planner.serving.task import Task
 
 __all__ = ["layout_values", "peaks", "shared_values"]
@@ -76,7 +76,7 @@ def layout_values(task: Task, layouts: Layouts, rates: Network) -> dict[str, np.
         "r_a2a": group.all_to_all,
         "r_hop": hop.send,
         "t_ar": np.where(tp > 1, task.profile.values["t_ar"] + 2 * shards.extra_latency, 0.0),
-        "t_a2a": np.where(dp > 1, task.profile.values["t_a2a"] + 2 * group.extra_latency, 0.0),
+        "t_a2a": np.where(dp > 1, _exchange_floor(task, group), 0.0),
         "t_hop": task.profile.values["t_hop"] + hop.latency,
     }
 
@@ -226,4 +226,11 @@ def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
     return np.where(dp > 1, with_ranks, mixers + feed_forward) * 1.0
 
 
-_PER_LAYOUT = frozenset({"t_ar", "t_a2a", "t_hop"})
+def _exchange_floor(task: Task, group: GroupRates) -> np.ndarray:
+    """Latency of one dispatch and combine; through network cards their floor comes on top [s]."""
+    floor = task.profile.values
+    outside = np.where(group.extra_latency > 0, floor["t_a2a_out"], 0.0)
+    return floor["t_a2a"] + outside + 2 * group.extra_latency
+
+
+_PER_LAYOUT = frozenset({"t_ar", "t_a2a", "t_a2a_out", "t_hop"})

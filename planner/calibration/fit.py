@@ -34,10 +34,11 @@ DIGITS = 4
 # TensorRT-LLM hardly does and errs more on unseen groups: its versions differ among themselves.
 ENGINES = ("vllm-2026", "sglang-2026")
 FROM_STATIC = ("e_c",)  # static batches of up to 1,024 sequences are bound by arithmetic
-# DeepEP's published low-latency times on H800 at 8 to 256 chips are a floor and our bytes at line
-# rate within 6 %, or our bytes at 0.73 of it with no floor (github.com/deepseek-ai/DeepEP, read
-# 2026-11-21). Few runs send to experts on other chips, and none does beyond eight.
-FROM_DEEPEP = {"e_a2a": (0.73, 1.0)}
+# DeepEP's published low-latency times on H800 (github.com/deepseek-ai/DeepEP, read 2026-11-21) are
+# our bytes at line rate and a floor of the network card: 42 us and 48 us at 16 chips, 50 us and
+# 94 us at 128 (dispatch, combine), or our bytes at 0.73 of line rate with no floor. Few runs send
+# to experts on other chips, and none does beyond eight.
+FROM_DEEPEP = {"e_a2a": (0.73, 1.0), "t_a2a_out": (85e-6, 145e-6)}
 FIRM = (*FROM_STATIC, *FROM_DEEPEP)
 
 

@@ -29,6 +29,7 @@ COEFFICIENTS = (
     "t_moe",
     "t_ar",
     "t_a2a",
+    "t_a2a_out",
     "t_hop",
     "t_seq",
     "t_step",

@@ -29,6 +29,7 @@ PRIOR = {
     "t_moe": 30e-6,
     "t_ar": 10e-6,
     "t_a2a": 60e-6,
+    "t_a2a_out": 90e-6,
     "t_hop": 20e-6,
     "t_seq": 5e-6,
     "t_step": 0.5e-3,
