@@ -10,12 +10,14 @@ Names are loaded when they are first used, so that `planner --help` imports no s
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+# At once, for it is called like its module, which would take its place when first imported.
+from planner.sensitivity import sensitivity
+
 if TYPE_CHECKING:
     from planner.answer import solve
     from planner.errors import Infeasible, InputError, PlannerError, SolverError
     from planner.plan import Plan
     from planner.scenario import Scenario, load
-    from planner.sensitivity import sensitivity
 
 __all__ = [
     "Infeasible",
@@ -37,7 +39,6 @@ _HOMES = {
     "Scenario": "planner.scenario",
     "SolverError": "planner.errors",
     "load": "planner.scenario",
-    "sensitivity": "planner.sensitivity",
     "solve": "planner.answer",
 }
 

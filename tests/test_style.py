@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import sympy as sp
@@ -92,6 +93,17 @@ def test_what_a_package_names_is_there(package):
     assert set(module.__all__) <= set(dir(module))
     with pytest.raises(AttributeError, match="no_such_name"):
         module.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_module_hides_a_public_name(package):
+    """A name that a module of the package bears too means the name, whatever was imported."""
+    for file in (ROOT / package).glob("*.py"):
+        if file.stem not in ("__init__", "__main__"):
+            importlib.import_module(f"{package}.{file.stem}")
+    module = importlib.import_module(package)
+    hidden = [name for name in module.__all__ if isinstance(getattr(module, name), ModuleType)]
+    assert not hidden
 
 
 @pytest.mark.parametrize("file", FILES, ids=shown)
