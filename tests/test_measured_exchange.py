@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.answer import load
+from planner.scenario import load
 from planner.serving.asking import ask
 from planner.serving.layouts import Layouts
 from planner.serving.step import Step

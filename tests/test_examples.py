@@ -1,0 +1,43 @@
+"""Every example answers as the file beside it says, and the README shows an answer that is true."""
+
+from pathlib import Path
+
+import pytest
+
+import planner
+from planner.cli import main
+
+ROOT = Path(__file__).parent.parent
+SCENARIOS = sorted((ROOT / "examples").glob("*.yaml"))
+
+
+def printed(scenario: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, int]:
+    """What `planner solve` prints for a scenario, and its exit status."""
+    with pytest.raises(SystemExit) as exit_:
+        main(["solve", str(scenario), "--quiet"])
+    return capsys.readouterr().out, int(exit_.value.code or 0)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
+def test_an_example_prints_the_output_beside_it(scenario, capsys):
+    """`NAME.txt` is what `planner solve NAME.yaml` prints."""
+    out, _ = printed(scenario, capsys)
+    assert out == scenario.with_suffix(".txt").read_text(encoding="utf-8")
+
+
+def test_the_infeasible_example_exits_with_one(capsys):
+    """An unanswerable question is answered with status 1."""
+    assert printed(ROOT / "examples" / "infeasible.yaml", capsys)[1] == 1
+
+
+def test_the_lecture_example_reaches_its_critical_batch():
+    """300 multiply-accumulates per byte and sparsity 8: the batch is 300 * 8."""
+    assert planner.solve(ROOT / "examples" / "lecture.yaml").batch == 2400
+
+
+def test_the_readme_shows_the_answer_that_is_printed(capsys):
+    """The block in the README is the beginning of the first example's output."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    out, _ = printed(ROOT / "examples" / "serve-deepseek-v3-h200.yaml", capsys)
+    shown = out.split("\nmemory per chip")[0].rstrip()
+    assert shown in readme
