@@ -1,9 +1,9 @@
 """How good a plan can be at most: a bound over all layouts by geometric programs, and elasticities.
 
-Layouts are grouped by tensor-parallel degree and by whether attention is copied; within a group
-the network's rates take their best values, ranks, stages and batch are real numbers. Intervals of
-the batch are split where the bound is weakest (branch and bound), since a chord of the coverage is
-the tighter the shorter its interval.
+Layouts are grouped by tensor-parallel degree and by whether attention is copied, inside a domain
+or beyond; within a group the network's rates take their best values, ranks, stages and batch are
+real numbers. Groups and intervals of the batch are split where the bound is weakest (branch and
+bound), since a chord of the coverage is the tighter the shorter its interval.
 """
 
 from __future__ import annotations
@@ -26,15 +26,18 @@ from planner.serving.task import PROMISES
 
 __all__ = ["Relaxation", "elastic", "relaxation"]
 
-SOLVES = 40  # programs solved at most; the bound holds however early it stops
+SOLVES = 60  # programs solved at most; the bound holds however early it stops
 CLOSE = 1e-3  # gap below which splitting further is not worth a solve
 SETTLED = 1e-9
 ROOM = 1 + 1e-5  # the programs want room between their bounds; a wider box is a safe one
 
 # What takes its least value over the layouts of a group, and what its largest.
-LEAST = ("n_ar", "q_ar", "n_a2a", "k_copies", "q_a2a", "t_ar", "t_a2a", "t_hop", "f_heads")
+LEAST = (
+    "n_ar", "q_ar", "n_a2a", "k_copies", "q_a2a", "n_hop", "t_ar", "t_a2a", "t_hop", "f_heads",
+    "f_stage", "u_ep", "c_imb",
+)  # fmt: skip
 LARGEST = ("r_ar", "r_a2a", "r_hop")
-IDEAL = {"f_stage": 1.0, "u_ep": 1.0, "f_pace": 1.0, "c_imb": 0.0, "n_hop": 0.0, "r_fill": 1.0}
+IDEAL = {"f_pace": 1.0, "r_fill": 1.0}
 
 
 @dataclass(frozen=True)
@@ -134,12 +137,13 @@ def elastic(step: Step, batch: float) -> Solution:
 
 
 def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows by tensor-parallel degree and by absence or presence of ranks."""
+    """Rows by tensor-parallel degree, and by where ranks are: none, in one domain, in several."""
     layouts = step.layouts
+    across = layouts.stage > step.task.machine.chips_per_domain
+    where = (layouts.dp_attention > 1).astype(int) + across
     for tp in np.unique(layouts.tp[rows]):
         same = rows[layouts.tp[rows] == tp]
-        ranked = layouts.dp_attention[same] > 1
-        yield from (part for part in (same[~ranked], same[ranked]) if part.size)
+        yield from (same[where[same] == place] for place in np.unique(where[same]))
 
 
 def _shared(step: Step, rows: np.ndarray) -> dict[str, float]:
@@ -187,8 +191,8 @@ def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) 
         "hi": high,
         "unsaved": least_unsaved(values),
         "batch": float(min(task.batches or (1,))),
-        "paid": float(step.layouts.chips.max()),
-        "factor": _factor(step),
+        "paid": float(step.layouts.chips[rows].max()),
+        "factor": _factor(step, rows),
         "most_dp": values["most_dp"] * ROOM,
         "most_pp": values["most_pp"] * ROOM,
     }
@@ -202,13 +206,18 @@ def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) 
         return known
 
 
-def _factor(step: Step) -> float:
+def _factor(step: Step, rows: np.ndarray) -> float:
     """What turns chip seconds per request, or seconds, into the unit of the objective."""
-    task = step.task
+    task, layouts = step.task, step.layouts
+    busy = layouts.replicas[rows] * layouts.replica_chips[rows]
     given_batch = task.batches is not None and task.mode != "prefill"
     if task.objective == "throughput":
-        return 1.0 / (max(task.batches or ()) if given_batch else float(step.layouts.chips.max()))
-    per_request = float(step.layouts.chips.min()) / max(task.batches or ()) if given_batch else 1.0
+        return 1.0 / (max(task.batches or ()) if given_batch else float(busy.max()))
+    # Idle chips are paid too.
+    paid = float(layouts.chips[rows].min()) if given_batch else 1.0
+    per_request = paid / (
+        max(task.batches or ()) if given_batch else float((busy / layouts.chips[rows]).max())
+    )
     if task.objective == "energy":
         return per_request * (task.power or 0.0)
     return per_request * task.price

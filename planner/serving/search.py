@@ -142,11 +142,17 @@ def _largest_feasible(step: Step) -> tuple[np.ndarray, int]:
         open_rows = np.flatnonzero(high - low > 1)
         if not open_rows.size:
             return low, looked
-        middle = np.floor((low[open_rows] + high[open_rows]) / 2)
+        middle = _between(low[open_rows], high[open_rows])
         kept = feasible(step.task, step.take(open_rows)(middle))
         low[open_rows[kept]] = middle[kept]
         high[open_rows[~kept]] = middle[~kept]
         looked += open_rows.size
+
+
+def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Whole numbers between, geometric means at first: batches differ by orders of magnitude."""
+    least = np.maximum(low, 1)
+    return np.floor(np.where(high > 4 * least, np.sqrt(least * high), (low + high) / 2))
 
 
 def _chosen(step: Step, largest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,0 +1,172 @@
+"""Timings of the serving core; run by `pytest tests/bench_serving.py -m benchmark`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from serving_cases import question, searched
+
+from formulas.evaluate import kernel
+from planner.architecture import sizes
+from planner.catalogue import models
+from planner.catalogue.systems import system
+from planner.serving.certificate import elastic, relaxation
+from planner.serving.search import search
+from planner.serving.step import BOUND, ESTIMATE
+from planner.serving.task import Task
+
+pytestmark = pytest.mark.benchmark
+
+POINTS = 1_000_000
+EXAMPLE = Path(__file__).parent.parent / "examples" / "serve-deepseek-v3-h200.yaml"
+OUTPUTS = {
+    "estimate": (ESTIMATE, ("T_ttft", "T_tpot", "M_need", "C_mix")),
+    "bound": (BOUND, ("T_ttft_bound", "T_tpot_bound", "M_need", "T_slot_bound")),
+}
+
+
+def deepseek(chips: tuple[int, ...], **changes: Any) -> Task:
+    """DeepSeek-V3 on H200 nodes, 4000 tokens in and 1000 out."""
+    model = sizes(models.load("deepseek-v3"))
+    task = question(model, chips=chips, input_tokens=4000.0, output_tokens=1000.0, **changes)
+    chip = system("hgx-h200").chip
+    return replace(
+        task, chip=chip, context=4500.0, chunk=8192.0, promises={"ttft": 2.0, "tpot": 0.05}
+    )
+
+
+def solve(task: Task) -> float:
+    """Search, certificate and elasticities."""
+    step = searched(task)
+    found = search(step)
+    bound = relaxation(step, found, float(found.score[0]))
+    elastic(step.take(found.rows[:1]), float(found.batch[0]))
+    return 1 - bound.value / float(found.score[0])
+
+
+@pytest.mark.parametrize("chips", [(32,), (100,), (100_000,), tuple(range(8, 65))])
+def test_search_and_certificate(benchmark: Any, chips: tuple[int, ...]) -> None:
+    """Warm; fleets are counts, so 100,000 chips cost what 100 cost."""
+    task = deepseek(chips)
+    benchmark.extra_info["gap"] = benchmark(lambda: solve(task))
+    assert 0 <= benchmark.extra_info["gap"] < 1
+
+
+@pytest.mark.parametrize("chips", [(32,), (100,), (100_000,), tuple(range(8, 65))])
+def test_search_alone(benchmark: Any, chips: tuple[int, ...]) -> None:
+    """Every layout and batch, without certificate."""
+    task = deepseek(chips)
+    assert benchmark(lambda: search(searched(task))).rows.size
+
+
+def points(model: str) -> tuple[Any, dict[str, Any]]:
+    """A compiled model and a million different points of layout and batch."""
+    equations, outputs = OUTPUTS[model]
+    compiled = kernel(equations, outputs)
+    step = searched(deepseek((32,)))
+    given = step.take(np.zeros(1, dtype=int)).values(np.ones(1))
+    row = {name: float(np.ravel(given[name])[0]) for name in compiled.names}
+    random = np.random.default_rng(0)
+    row["ep"] = random.choice([1.0, 2.0, 4.0, 8.0, 16.0, 32.0], POINTS)
+    row["B"] = random.integers(1, 2000, POINTS).astype(float)
+    for name in ("tp", "dp", "pp"):
+        row[name] = random.integers(1, 9, POINTS).astype(float)
+    return compiled, row
+
+
+@pytest.mark.parametrize("model", ["estimate", "bound"])
+def test_points(benchmark: Any, model: str) -> None:
+    """TTFT, TPOT, memory and cost of a million points on one core."""
+    compiled, row = points(model)
+    result = benchmark(lambda: compiled(**row))
+    benchmark.extra_info["million_points_per_s"] = POINTS / 1e6 / benchmark.stats["median"]
+    assert all(np.isfinite(value).all() for value in result.values())
+
+
+def test_points_by_hand(benchmark: Any) -> None:
+    """The estimate's terms written in NumPy by hand, for comparison; same numbers."""
+    compiled, row = points("estimate")
+    expected = compiled(**row)
+    found = benchmark(lambda: by_hand(**row))
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-12)
+
+
+def test_cold_command(benchmark: Any) -> None:
+    """`planner solve` in a process of its own."""
+    command = [sys.executable, "-m", "planner", "solve", str(EXAMPLE), "--json"]
+    benchmark.pedantic(lambda: subprocess.run(command, check=True, capture_output=True), rounds=5)
+
+
+def by_hand(**v: Any) -> dict[str, np.ndarray]:
+    """TTFT, TPOT, memory and price, as one would write them in an afternoon."""
+    B, tp, dp, pp = v["B"], v["tp"], v["dp"], v["pp"]
+    F_a, F_f, F_r, F_h = v["F_attn"], v["F_ffn"], v["F_routed"], v["F_head"]
+    spread, m = v["ep"] * v["xtp"], v["m_pos"]
+    rank, stage, held = np.ceil(B / (pp * dp)), np.ceil(B / pp), np.ceil(B / dp)
+    pace = np.maximum(1.0, v["f_stage"] * np.minimum(1.0, B / pp))
+    covered = -np.expm1(stage * m * np.log1p(-v["k_experts"] / v["n_experts"]))
+    read = v["S_fixed"] / tp + v["S_routed"] * covered * v["u_ep"] / spread
+    cache = rank * ((v["b_kv"] * v["L_ctx"] + v["R_bnd"]) * v["f_heads"] + 2 * v["R_state"] / tp)
+    dense = v["N_attn"] / F_a + v["N_ffn"] / F_f
+    math = v["c_fwd"] * rank * m * (dense + v["N_head"] / F_h) / tp
+    math += (
+        v["c_fwd"]
+        * m
+        * v["N_exp"]
+        * v["u_ep"]
+        * (stage + v["c_imb"] * np.sqrt(stage))
+        / (F_r * spread)
+    )
+    math += rank * m * (v["a_kv"] * v["L_ctx"] + v["A_bnd"]) / (v["F_sdpa"] * tp)
+    vector = v["h_act"] * v["b_act"]
+    wire = v["q_ar"] * vector / (v["r_ar"] * v["e_ar"])
+    copies = v["k_copies"] * v["h_exp"] * (v["b_disp"] + v["b_comb"]) * v["q_a2a"]
+    copies /= v["r_a2a"] * v["e_a2a"]
+    layers = v["n_blocks"] * v["t_layer"] + v["n_moe"] * v["t_moe"]
+    step = pace * (
+        (read / v["e_w"] + cache / v["e_kv"]) / v["W_chip"]
+        + math / v["e_c"]
+        + v["n_ar"] * (v["t_ar"] + wire * rank * m)
+        + v["n_a2a"] * (v["t_a2a"] + stage * m * copies / (tp * dp))
+        + layers
+    )
+    step += v["n_hop"] * (v["t_hop"] + rank * m * vector / v["r_hop"])
+    step += rank * v["t_seq"] + v["t_step"]
+
+    new = v["L_in"] * (1 - v["x_hit"])
+    pairs = new * v["L_in"] * v["x_hit"] + new**2 / 2
+    chunks = np.ceil(new / v["c_chunk"])
+    flops = v["c_fwd"] * new * (dense + v["N_exp"] * v["u_ep"] / F_r)
+    flops += v["c_fwd"] * v["N_head"] / F_h
+    flops += (v["a_pf"] * pairs + v["A_bnd_pf"] * new) / v["F_sdpa"]
+    prompt = flops / (tp * v["e_pf"])
+    prompt += (
+        chunks * (v["S_fixed"] / tp + v["S_routed"] * v["u_ep"] / spread) / (v["W_chip"] * v["e_w"])
+    )
+    prompt += v["n_ar"] * (chunks * v["t_ar"] + wire * new)
+    prompt += v["n_a2a"] * (chunks * v["t_a2a"] + new * copies / tp)
+    prompt += v["n_hop"] * (v["t_hop"] + new * vector / v["r_hop"])
+    prompt += chunks * (layers + v["t_pf_chunk"])
+    ttft = prompt * ((1 - 1 / chunks) * v["f_stage"] / pp + 1 / chunks)
+    ttft += v["s_mixed"] * chunks * step + v["t_request"]
+    busy = v["f_stage"] * prompt / (pp * dp) * v["x_pf"]
+    slot = busy + v["L_dec"] * step / (v["g"] * B)
+    tpot = (step + v["kappa"] * (B - 1) * v["g"] / v["L_dec"] * busy) / v["g"]
+
+    memory = v["f_stage"] * (v["M_fixed"] / tp + v["M_routed"] * v["u_ep"] / spread) / pp
+    each = (v["b_store"] * v["L_ctx"] + v["R_bnd_mem"]) * v["f_heads"] + v["R_state"] / tp
+    memory += v["f_stage"] * held * each / pp
+    memory += (v["x_pf"] * v["c_chunk"] + rank * m) * v["h_wide"] * v["b_act"]
+    memory += rank * m * v["vocab"] * v["b_logit"] / tp + v["M_reserve"]
+    price = v["p_chip"] * v["n_chips"] * slot / (v["n_rep"] * v["r_fill"])
+    return {
+        "T_ttft": ttft, "T_tpot": tpot, "M_need": memory,
+        "C_mix": price / (v["L_in"] + v["L_out"]),
+    }  # fmt: skip
