@@ -153,12 +153,15 @@ BETTER: dict[str, Any] = {
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(questions())
 def test_serving_more_of_anything_never_costs_more(task: Task) -> None:
-    """A faster chip, a looser promise or a multiple of the chips never raises the price."""
+    """A faster chip, a looser promise, a multiple of whole domains never raise the price."""
     task = replace(task, objective="cost", batches=None)
     found = search(searched(task))
     if not found.rows.size:
         return
+    whole = all(n % task.machine.chips_per_domain == 0 for n in task.chips)
     for name, better in BETTER.items():
+        if name == "chips" and not whole:
+            continue  # three times 3 chips are a node of 8 and one chip: a third of them is idle
         score = search(searched(better(task))).score[0]
         assert score <= found.score[0] * ROUNDING, name
     assert search(searched(BETTER["price"](task))).score[0] == pytest.approx(found.score[0] / 1.3)
