@@ -421,3 +421,20 @@ def test_a_command_that_is_not_there_is_a_mistake(run):
     status, out, err = run("slove")
     assert (status, out) == (2, "")
     assert "solve" in err
+
+
+def test_a_plan_stands_without_its_elasticities(run, small, monkeypatch):
+    """Where the program behind them fails, the plan is told, and so is what is not known."""
+    import planner.serving.answer
+    from planner.errors import SolverError
+
+    def fails(*_):
+        raise SolverError("the solver stopped early")
+
+    monkeypatch.setattr(planner.serving.answer, "elastic", fails)
+    status, out, err = run("solve", small, "--json")
+    found = json.loads(out)
+    assert (status, found["status"], found["binding"]) == (0, "optimal", [])
+    assert "unknown: the solver stopped early" in err
+    assert found["provenance"]["warnings"]
+    assert "no promise binds" not in run("solve", small, "--why")[1]

@@ -36,6 +36,8 @@ def why(plan: Plan) -> str:
     """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
     if not plan.chosen:
         return _shortfall(plan.document)
+    if not plan.elasticities:
+        return "Why this plan\n" + "\n".join(_wrapped("; ".join(plan.warnings)))
     lines = ["Why this plan"]
     for each in plan.binding:
         lines += _wrapped(
@@ -64,8 +66,9 @@ def _question(document: Mapping[str, Any]) -> str:
         promises.append(f"{asked['promises']['tokens_per_s_per_user']:g} tokens/s per user")
     kept = "keeping " + ", ".join(promises) if promises else "with no promise"
     return textwrap.fill(
-        f"{model} on {_numbers(asked['chips'])} chips of {system}: {_length(load['input_tokens'])} tokens in, "
-        f"{_length(load['output_tokens'])} out, {kept}; least {asked['objective']}",
+        f"{model} on {_numbers(asked['chips'])} chips of {system}: "
+        f"{_length(load['input_tokens'])} tokens in, {_length(load['output_tokens'])} out, {kept}; "
+        f"least {asked['objective']}",
         WIDTH,
     )
 

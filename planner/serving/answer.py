@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from math import floor, log
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from planner.calibration.profile import Profile
-from planner.errors import FieldError
+from planner.errors import FieldError, SolverError
 from planner.plan import Plan
 from planner.scenario import Scenario, resolved
 from planner.serving.asking import Asked, ask
@@ -75,15 +75,15 @@ def answer(scenario: Scenario) -> Plan:
         return _infeasible(scenario, asked, searched)
     best = points[0].candidate
     recheck(best)
-    solution = elastic(Step(best.task, best.layouts, bound=best.task.uses_bound), best.batch)
-    elasticities = worth(solution)
+    binds, elasticities, unknown = _worth(best)
+    asked = replace(asked, warnings=(*asked.warnings, *unknown))
     document = {
         **_head(scenario, "optimal"),
         "plan": best.plan(),
         "band": _band(best),
         "bound": best.floor(),
         "certificate": _certificate(searched, points[0]),
-        "binding": binding(solution),
+        "binding": binds,
         "elasticities": elasticities,
         "alternatives": [p.candidate.plan() for p in points[1 : 1 + ALTERNATIVES]],
         "current": current(scenario, asked.tasks),
@@ -91,6 +91,19 @@ def answer(scenario: Scenario) -> Plan:
         "provenance": _provenance(scenario, asked, best.task.profile),
     }
     return Plan(document, elasticities, asked.warnings)
+
+
+def _worth(best: Candidate) -> tuple[list[dict[str, Any]], dict[str, float], tuple[str, ...]]:
+    """What binds, what each quantity is worth, and a warning where neither could be found.
+
+    The plan stands without them: it was found among all layouts, and checked.
+    """
+    step = Step(best.task, best.layouts, bound=best.task.uses_bound)
+    try:
+        solution = elastic(step, best.batch)
+    except SolverError as error:
+        return [], {}, (f"what binds and what each quantity is worth is unknown: {error}",)
+    return binding(solution), worth(solution), ()
 
 
 def _search(task: Task) -> _Searched:
