@@ -106,6 +106,7 @@ def searched(task: Task) -> Step:
         domain=task.machine.chips_per_domain,
         chips=task.chips,
         joined=task.machine.scale_out is not None,
+        tiled=task.machine.kind == "torus",
         limits=task.limits_of,
     )
     return Step(task, layouts, bound=task.uses_bound)
@@ -121,7 +122,8 @@ def all_layouts(task: Task) -> list[tuple[int, ...]]:
             for dp in range(1, (largest // tp if experts else 1) + 1):
                 stage = tp * dp
                 whole = stage % domain == 0 and (tp % domain == 0 or domain % tp == 0)
-                if heads % tp or stage > largest or not (stage <= domain or whole):
+                inside = stage <= domain and (task.machine.kind != "torus" or domain % stage == 0)
+                if heads % tp or stage > largest or not (inside or whole):
                     continue
                 slots = (
                     chips // stage

@@ -158,3 +158,13 @@ def smooth_kernel(*, bound: bool) -> Kernel:
     given = {"b_rank", "b_stage", "b_mem", "f_pace", "n_chunks"}
     equations = [e for e in (BOUND if bound else ESTIMATE) if e.symbol.name not in given]
     return kernel(equations, NAMES[bound])
+
+
+def test_serving_elasticities_of_the_fastest_decode() -> None:
+    """One sequence alone has no prompts of others to wait for, and no number overflows."""
+    task = question(MODELS["sparse"], mode="decode", objective="latency", chips=(8,))
+    step = searched(task)
+    found = search(step)
+    found_slopes = worth(elastic(step.take(found.rows[:1]), float(found.batch[0])))
+    assert "price" not in found_slopes
+    assert found_slopes["engine.overhead"] > 0

@@ -114,15 +114,16 @@ def _search(task: Task) -> _Searched:
         domain=task.machine.chips_per_domain,
         chips=task.chips,
         joined=task.machine.scale_out is not None,
+        tiled=task.machine.kind == "torus",
         limits=task.limits_of,
     )
     if not len(layouts):
         given = ", ".join(f"{k} {list(v)}" for k, v in task.limits_of.items()) or "nothing"
         told = (
             f"no layout of {task.sizes.name} on {task.chips[-1]} chips admits {given}; "
-            f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention divides or "
-            f"is a multiple of the domain of {task.machine.chips_per_domain} chips, ep * tp_expert "
-            f"= tp * dp_attention, pp is at most {task.sizes.n_layers}"
+            f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention fits into "
+            f"or is a multiple of the domain of {task.machine.chips_per_domain} chips, "
+            f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
         )
         raise FieldError(("choose", told))
     step = Step(task, layouts, bound=task.uses_bound)

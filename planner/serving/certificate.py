@@ -20,7 +20,7 @@ from planner.errors import SolverError
 from planner.problem import Shortage, Solution
 from planner.serving.monomials import chords, least_unsaved, tangents, unsaved
 from planner.serving.programs import CHORDS, LIMITS, continuous, relaxed
-from planner.serving.search import LARGEST_BATCH, Found
+from planner.serving.search import Found
 from planner.serving.step import Step
 from planner.serving.task import PROMISES
 
@@ -108,8 +108,14 @@ def elastic(step: Step, batch: float) -> Solution:
     """
     task = step.task
     row = {name: float(np.ravel(v)[0]) for name, v in step.values(np.array([batch])).items()}
-    fixed = task.batches is not None or task.mode == "prefill"
-    span = (batch * (1 - 1e-7), batch * (1 + 1e-7)) if fixed else (1.0, float(LARGEST_BATCH))
+    fixed = task.batches is not None or task.mode == "prefill" or task.objective == "latency"
+    # Without ceilings a batch may grow by less than a group of pp*dp sequences.
+    span = (
+        (batch * (1 - 1e-7), batch * (1 + 1e-7))
+        if fixed
+        else (1.0, 2.0 * (batch + row["pp"] * row["dp"]))
+    )
+    alone = 1.0 + (1e-6 if fixed else 1e-2)
     program = continuous(
         bound=step.bound,
         objective=task.objective,
@@ -118,7 +124,7 @@ def elastic(step: Step, batch: float) -> Solution:
     )
     row["f_pace"] = max(1.0, row["f_stage"] * min(1.0, batch / row["pp"]))
     row["n_chunks"] = float(np.ceil(task.input_tokens * (1 - task.cached_input) / row["c_chunk"]))
-    at = max(batch, 1.0 + 1e-6)
+    at = max(batch, alone)
     for _ in range(8):
         given = {
             **row,
@@ -132,7 +138,7 @@ def elastic(step: Step, batch: float) -> Solution:
         settled = solution.choices[SYMBOLS["B"]]
         if abs(settled / at - 1) < SETTLED:
             break
-        at = max(settled, 1.0 + 1e-6)
+        at = max(settled, alone)
     return solution
 
 

@@ -19,9 +19,6 @@ AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
 
 # A replica of more chips than this has no published use in decoding; larger fleets are replicas.
 LARGEST_REPLICA = 1024
-# Stages of any size up to this are tried inside a domain; larger ones divide it, as slices of a
-# torus do, which are the only domains of that size.
-ANY_SIZE = 128
 
 
 @dataclass(frozen=True)
@@ -67,6 +64,7 @@ def enumerate_layouts(
     domain: int,
     chips: Sequence[int],
     joined: bool = True,
+    tiled: bool = False,
     limits: Mapping[str, Sequence[int]] | None = None,
 ) -> Layouts:
     """Every layout of a model with these heads, layers and experts on each number of chips.
@@ -79,6 +77,7 @@ def enumerate_layouts(
     domain : chips of one scale-up domain.
     chips : numbers of chips that may be paid for.
     joined : whether a network joins the domains; without one a replica stays inside one.
+    tiled : whether the stages of one domain divide it evenly, as slices of a torus do.
     limits : allowed values per axis (and `replicas`), absent axes are free.
 
     Returns
@@ -93,7 +92,7 @@ def enumerate_layouts(
     dp = _allowed(np.arange(1, largest + 1 if experts else 2), free.get("dp_attention"))
     table = _cross(tp[tp <= largest, None], dp)
     stage = table[:, 0] * table[:, 1]
-    table = table[(stage <= largest) & _aligned(table[:, 0], stage, domain)]
+    table = table[(stage <= largest) & _aligned(table[:, 0], stage, domain, tiled)]
 
     table = _cross(table, _allowed(np.arange(1, min(layers, largest) + 1), free.get("pp")))
     table = table[table.prod(axis=1) <= largest]
@@ -125,8 +124,8 @@ def _cross(table: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.column_stack([left, np.tile(values, len(table))])
 
 
-def _aligned(tp: np.ndarray, stage: np.ndarray, domain: int) -> np.ndarray:
-    inside = (stage <= domain) & ((stage <= ANY_SIZE) | (domain % stage == 0))
+def _aligned(tp: np.ndarray, stage: np.ndarray, domain: int, tiled: bool) -> np.ndarray:
+    inside = (stage <= domain) & ((domain % stage == 0) if tiled else True)
     return inside | ((stage % domain == 0) & ((domain % tp == 0) | (tp % domain == 0)))
 
 
