@@ -104,7 +104,7 @@ def _model(task: Task) -> dict[str, float]:
     streamed = sum(sizes.streamed_bytes.values()) - sizes.streamed_bytes["routed"]
     resident = sum(weights.values()) - weights["routed"]
     plain = [c for c in sizes.caches if c.limit is None]
-    bounded = [c for c in sizes.caches if c.limit is not None]
+    bounded = [(c, float(c.limit)) for c in sizes.caches if c.limit is not None]
     growing = [c for c in sizes.caches if c.grows]
     return {
         "N_attn": float(active["attention"] + active["router"] + active["other"]),
@@ -116,16 +116,16 @@ def _model(task: Task) -> dict[str, float]:
         "M_fixed": resident,
         "M_routed": weights["routed"],
         "b_kv": sum(c.bytes_per_token for c in plain),
-        "R_bnd": sum(c.read_bytes(context) for c in bounded),
+        "R_bnd": sum(c.read_bytes(context) for c, _ in bounded),
         "b_store": sum(c.bytes_per_token for c in growing),
         "R_bnd_mem": sum(c.stored_bytes(context) for c in sizes.caches if not c.grows),
         "R_state": sizes.state_bytes_per_sequence,
         "a_kv": sum(c.flop_per_cached_token for c in plain),
         "A_bnd": sizes.state_flop_per_token
-        + sum(c.flop_per_cached_token * min(context, c.limit) for c in bounded),
+        + sum(c.flop_per_cached_token * min(context, limit) for c, limit in bounded),
         "a_pf": sum(c.flop_per_pair_prefill for c in plain),
         "A_bnd_pf": sizes.state_flop_per_token
-        + sum(c.flop_per_pair_prefill * _seen(prompt, c.limit) for c in bounded),
+        + sum(c.flop_per_pair_prefill * _seen(prompt, limit) for c, limit in bounded),
         # Without experts the coverage multiplies nothing; any k < E keeps it finite.
         "n_experts": float(sizes.n_experts or 2),
         "k_experts": float(sizes.n_experts_active or 1),

@@ -10,7 +10,8 @@ from formulas.sources import lecture_equations, lecture_hardware, lecture_notes
 __all__ = ["CLAIMS"]
 
 DAYS = 86_400
-ONE_EACH: dict[str, int | Fraction] = {"N_active": 1, "D_pt": 1, "c_fwd": 2}  # two FLOP, per parameter and token
+# Two FLOP, per parameter and token.
+ONE_EACH: dict[str, int | Fraction] = {"N_active": 1, "D_pt": 1, "c_fwd": 2}
 THIRD: dict[str, int | Fraction] = {"eta_inf": Fraction(1, 3), "eta_rl": Fraction(1, 3), "c_rl": 3}
 TENTH: dict[str, int | Fraction] = {"eta_inf": Fraction(1, 10), "eta_rl": Fraction(1, 10)}
 

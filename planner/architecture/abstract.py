@@ -95,7 +95,9 @@ def abstract_sizes(
         kv_bytes_per_token=cache.bytes_per_token,
         state_bytes_per_sequence=float(given.state_bytes_per_sequence or 0.0),
         attention_flop_per_cached_token=cache.flop_per_cached_token,
-        **dict.fromkeys(("n_layers", "n_dense_ffn_layers", "n_attention_layers"), _layers(given)),
+        n_layers=_layers(given),
+        n_dense_ffn_layers=_layers(given),
+        n_attention_layers=_layers(given),
         **UNKNOWN,
     )
 

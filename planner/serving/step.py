@@ -108,7 +108,9 @@ class Step:
         twin._kernel, twin._values = self._kernel, values
         return twin
 
-    def values(self, batch: np.ndarray, fill: np.ndarray | float = 1.0) -> dict[str, np.ndarray]:
+    def values(
+        self, batch: np.ndarray, fill: np.ndarray | float = 1.0
+    ) -> dict[str, float | np.ndarray]:
         """Every bound symbol's value, by name, batch included."""
         return {**self._values, "B": batch, "r_fill": fill}
 
