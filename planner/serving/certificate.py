@@ -156,8 +156,8 @@ def _shared(step: Step, rows: np.ndarray) -> dict[str, float]:
     """One set of values that favours the objective over all these layouts."""
     layouts, values = step.layouts, step.values(np.ones(1))
     group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
-    group |= {k: float(values[k][rows].min()) for k in LEAST}
-    group |= {k: float(values[k][rows].max()) for k in LARGEST}
+    group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST}
+    group |= {k: float(np.asarray(values[k])[rows].max()) for k in LARGEST}
     return (
         group
         | IDEAL
