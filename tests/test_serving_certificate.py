@@ -23,7 +23,7 @@ STEP = 1e-4
 ROUNDING = 1 + 1e-7
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(questions())
 def test_serving_relaxation_lies_below_every_plan(task: Task) -> None:
     """No layout at any whole batch that keeps the promises beats the bound."""

@@ -29,7 +29,7 @@ from planner.serving.step import Step
 from planner.serving.task import Task
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(questions())
 def test_serving_plan_equals_exhaustive_search(task: Task) -> None:
     """No layout and no whole batch beats the plan, and the plan is one of them."""
@@ -39,7 +39,7 @@ def test_serving_plan_equals_exhaustive_search(task: Task) -> None:
     assert best == pytest.approx(every.best, rel=1e-9)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(questions())
 def test_serving_batch_of_every_layout_is_its_best(task: Task) -> None:
     """Each layout, not only the winner, is offered at a batch that none of its own beats."""

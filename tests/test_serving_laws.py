@@ -28,7 +28,7 @@ def over_batches(step: Step, row: int) -> dict[str, np.ndarray]:
     return {name: np.broadcast_to(value, BATCHES.shape) for name, value in values.items()}
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(questions())
 def test_serving_promised_quantities_never_fall_with_the_batch(task: Task) -> None:
     """So a bisection finds the largest batch that keeps every promise, in either model."""
@@ -40,7 +40,7 @@ def test_serving_promised_quantities_never_fall_with_the_batch(task: Task) -> No
                 assert (np.diff(values[name]) >= -1e-12 * values[name][1:]).all(), name
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(questions())
 def test_serving_price_never_rises_between_ceilings(task: Task) -> None:
     """T(B)/B falls while ceil(B/pp) stands, from one full stage of a group to the next, and from
@@ -59,7 +59,7 @@ def test_serving_price_never_rises_between_ceilings(task: Task) -> None:
         assert (np.diff(groups) <= 1e-12 * groups[1:]).all()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(questions())
 def test_serving_bound_lies_below_the_estimate(task: Task) -> None:
     """Of time per token, time to first token, and price, at every layout and batch."""
