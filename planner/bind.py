@@ -185,7 +185,7 @@ def _workload(task: Task) -> dict[str, float]:
         "x_pf": 0.0 if decodes_only else 1.0,
         "s_mixed": 1.0 if task.mode == "aggregated" else 0.0,
         "kappa": task.kappa,
-        "c_chunk": min(task.chunk, task.input_tokens * (1 - task.cached_input)),
+        "c_chunk": task.chunk,
         "g": task.tokens_per_step,
         "m_pos": task.positions_per_step,
     }

@@ -116,6 +116,8 @@ def _shares(plan: Mapping[str, Any]) -> str:
     memory = dict(plan["memory_per_chip"])
     capacity = memory.pop("capacity")
     blocks.append(_bars(f"memory per chip {show(capacity, 'size')}", memory, capacity, _size))
+    if not plan["fits_at_full_context"]:
+        blocks[-1] += "\n  at mean context; with every sequence at its full one it would not fit"
     return "\n\n".join(blocks)
 
 

@@ -91,6 +91,7 @@ class Candidate:
             "usd_per_hour": task.price * chips * HOUR,
             "joule_per_token": self._energy(values),
             "memory_per_chip": self._memory(values),
+            "fits_at_full_context": self.fits_at_full_context(),
             "time_per_step": parts if decodes else None,
             "bottleneck": self.bottleneck(),
         }
@@ -121,6 +122,20 @@ class Candidate:
         if self.task.mode == "prefill":
             return "prefill"
         return max(PARTS, key=lambda part: self.estimate[f"part.{part}"])
+
+    def fits_at_full_context(self) -> bool:
+        """Whether every sequence could hold its whole context at once, not the mean one.
+
+        Requests out of step hold the mean, which the plan is sized by; when chance makes many of
+        them long together, an engine without this room preempts some.
+        """
+        task, values = self.task, self.chosen_by
+        caches = task.sizes.caches
+        longest = task.input_tokens + (0.0 if task.mode == "prefill" else task.output_tokens)
+        mean = sum(c.stored_bytes(task.context) for c in caches)
+        cache = values["memory.kv"] - self._state()
+        more = sum(c.stored_bytes(longest) for c in caches) / mean - 1 if mean else 0.0
+        return values["need"] + cache * max(more, 0.0) <= task.chip.memory
 
     def _memory(self, values: dict[str, float]) -> dict[str, float]:
         task = self.task

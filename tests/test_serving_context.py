@@ -1,0 +1,37 @@
+"""Memory at mean and at full context."""
+
+import math
+
+import pytest
+
+import planner
+from planner.architecture import sizes
+from planner.catalogue import models
+
+SCENARIO = {
+    "problem": "serving",
+    "model": "llama-3.1-70b",
+    "system": "hgx-h100",
+    "chips": 8,
+    "workload": {"input_tokens": 2000, "output_tokens": 500},
+    "choose": {"tp": 8},
+}
+
+
+def resident(plan: planner.Plan, context: float) -> float:
+    """Bytes one chip holds with every sequence at this context."""
+    memory = plan.chosen["memory_per_chip"]
+    counted = sizes(models.load("llama-3.1-70b"))
+    heads = math.ceil(counted.n_kv_heads / 8) / counted.n_kv_heads
+    cache = plan.batch * counted.stored_bytes(context) * heads
+    return sum(memory[name] for name in ("weights", "activations", "reserved")) + cache
+
+
+@pytest.mark.parametrize(("batch", "fits"), [(480, True), (530, False)])
+def test_the_plan_says_whether_full_contexts_fit(batch, fits):
+    """Sized by the mean context, a plan says if all sequences could be at their longest."""
+    plan = planner.solve({**SCENARIO, "choose": {"tp": 8, "batch": batch}})
+    capacity = plan.chosen["memory_per_chip"]["capacity"]
+    assert resident(plan, 2250) <= capacity
+    assert (resident(plan, 2500) <= capacity) == fits
+    assert plan.chosen["fits_at_full_context"] is fits
