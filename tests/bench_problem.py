@@ -94,7 +94,8 @@ def compiled(case: str) -> tuple[Program, Figures]:
 def test_first_solve(benchmark: Any, case: str) -> None:
     """Lowering, compilation and one solve of a problem just declared."""
     make = CASES[case]
-    benchmark.pedantic(compile_and_solve, setup=lambda: (make(), {}), rounds=15)
+    solved = benchmark.pedantic(compile_and_solve, setup=lambda: (make(), {}), rounds=15)
+    assert solved > 0
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -103,7 +104,10 @@ def test_solve_again(benchmark: Any, case: str) -> None:
     program, figures = compiled(case)
     symbol = program.givens[0]
     turn = iter(range(10**9))
-    benchmark(lambda: program.solve(figures | {symbol: figures[symbol] * (1 + next(turn) * 1e-6)}))
+    solved = benchmark(
+        lambda: program.solve(figures | {symbol: figures[symbol] * (1 + next(turn) * 1e-6)})
+    )
+    assert solved.status == "optimal"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -112,4 +116,4 @@ def test_elasticities(benchmark: Any, case: str) -> None:
     program, figures = compiled(case)
     solution = program.solve(figures)
     solution.elasticities()
-    benchmark(solution.elasticities)
+    assert benchmark(solution.elasticities).keys() == set(program.givens)

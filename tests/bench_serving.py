@@ -101,7 +101,10 @@ def test_points_by_hand(benchmark: Any) -> None:
 def test_cold_command(benchmark: Any) -> None:
     """`planner solve` in a process of its own."""
     command = [sys.executable, "-m", "planner", "solve", str(EXAMPLE), "--json"]
-    benchmark.pedantic(lambda: subprocess.run(command, check=True, capture_output=True), rounds=5)
+    run = benchmark.pedantic(
+        lambda: subprocess.run(command, check=True, capture_output=True), rounds=5
+    )
+    assert b'"status": "optimal"' in run.stdout
 
 
 def by_hand(**v: Any) -> dict[str, np.ndarray]:

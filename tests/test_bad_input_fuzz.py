@@ -115,7 +115,9 @@ def edited(document: dict[str, Any], edits: list[tuple[str, tuple[str, ...], str
     return document
 
 
-def answered(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, name: str) -> int:
+def assert_ends_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, name: str
+) -> int:
     """The exit status; one of 0, 1, 2, with what belongs to it on the two streams."""
     file = tmp_path / name
     file.write_text(text, encoding="utf-8", errors="surrogatepass")
@@ -133,20 +135,20 @@ def answered(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, name
     return status
 
 
-def _anything(tmp_path: Path, capsys: Any, edits: Any) -> None:
+def assert_edits_end_well(tmp_path: Path, capsys: Any, edits: Any) -> None:
     text = json.dumps(edited(PLAIN, edits))
-    answered(tmp_path, capsys, text, "s.json")
+    assert_ends_well(tmp_path, capsys, text, "s.json")
 
 
-def _any_options(tmp_path: Path, capsys: Any, options: Any) -> None:
-    answered(tmp_path, capsys, json.dumps(PLAIN | options), "s.json")
+def assert_options_end_well(tmp_path: Path, capsys: Any, options: Any) -> None:
+    assert_ends_well(tmp_path, capsys, json.dumps(PLAIN | options), "s.json")
 
 
-def _any_text(tmp_path: Path, capsys: Any, edits: Any) -> None:
+def assert_text_ends_well(tmp_path: Path, capsys: Any, edits: Any) -> None:
     text = SMALL
     for start, length, new in edits:
         text = text[:start] + new + text[start + length :]
-    answered(tmp_path, capsys, text, "s.yaml")
+    assert_ends_well(tmp_path, capsys, text, "s.yaml")
 
 
 TEXT_EDITS = st.lists(
@@ -162,21 +164,21 @@ TEXT_EDITS = st.lists(
 @given(edits=st.lists(EDITS, min_size=1, max_size=4))
 def test_any_value_anywhere_ends_well(tmp_path, capsys, edits):
     """An answer, an infeasible document, or a mistake; never a failure of ours."""
-    _anything(tmp_path, capsys, edits)
+    assert_edits_end_well(tmp_path, capsys, edits)
 
 
 @QUICK
 @given(options=OPTIONS)
 def test_any_sound_question_ends_well(tmp_path, capsys, options):
     """Whatever combination of sound values is asked for."""
-    _any_options(tmp_path, capsys, options)
+    assert_options_end_well(tmp_path, capsys, options)
 
 
 @QUICK
 @given(edits=TEXT_EDITS)
 def test_any_slip_of_the_keyboard_ends_well(tmp_path, capsys, edits):
     """Characters dropped, put in or replaced."""
-    _any_text(tmp_path, capsys, edits)
+    assert_text_ends_well(tmp_path, capsys, edits)
 
 
 @pytest.mark.slow
@@ -184,7 +186,7 @@ def test_any_slip_of_the_keyboard_ends_well(tmp_path, capsys, edits):
 @given(edits=st.lists(EDITS, min_size=1, max_size=4))
 def test_any_value_anywhere_ends_well_at_length(tmp_path, capsys, edits):
     """The same, many times over."""
-    _anything(tmp_path, capsys, edits)
+    assert_edits_end_well(tmp_path, capsys, edits)
 
 
 @pytest.mark.slow
@@ -192,7 +194,7 @@ def test_any_value_anywhere_ends_well_at_length(tmp_path, capsys, edits):
 @given(options=OPTIONS)
 def test_any_sound_question_ends_well_at_length(tmp_path, capsys, options):
     """The same, many times over."""
-    _any_options(tmp_path, capsys, options)
+    assert_options_end_well(tmp_path, capsys, options)
 
 
 @pytest.mark.slow
@@ -200,4 +202,4 @@ def test_any_sound_question_ends_well_at_length(tmp_path, capsys, options):
 @given(edits=TEXT_EDITS)
 def test_any_slip_of_the_keyboard_ends_well_at_length(tmp_path, capsys, edits):
     """The same, many times over."""
-    _any_text(tmp_path, capsys, edits)
+    assert_text_ends_well(tmp_path, capsys, edits)

@@ -64,7 +64,7 @@ VALUES = st.recursive(
 )
 
 
-def loaded(source, *sets):
+def assert_read_or_refused(source, *sets):
     """A scenario, or None when it was refused properly."""
     refusal = None
     try:
@@ -82,7 +82,7 @@ def loaded(source, *sets):
 
 def test_the_unchanged_scenario_is_right():
     """What is mutated below loads as it is."""
-    assert loaded(RIGHT) is not None
+    assert assert_read_or_refused(RIGHT) is not None
 
 
 @settings(deadline=None)
@@ -96,7 +96,7 @@ def test_any_value_anywhere(edits):
             holder = holder.get(part) if isinstance(holder, dict) else None
         if isinstance(holder, dict):
             holder[path[-1]] = value
-    scenario = loaded(tree)
+    scenario = assert_read_or_refused(tree)
     if isinstance(scenario, Scenario):
         assert load(resolved(scenario, full_paths=True)) == scenario
 
@@ -110,7 +110,7 @@ def test_any_key_renamed(path, name):
     for part in path[:-1]:
         holder = holder[part]
     holder[name] = holder.pop(path[-1])
-    loaded(tree)
+    assert_read_or_refused(tree)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -125,7 +125,7 @@ def test_any_bytes_in_the_file(tmp_path, data):
     suffix = data.draw(st.sampled_from([".yaml", ".json", ".toml", ""]))
     file = tmp_path / f"s{suffix}"
     file.write_bytes(bytes(content))
-    loaded(file)
+    assert_read_or_refused(file)
 
 
 @settings(deadline=None)
@@ -140,7 +140,7 @@ def test_any_text_as_yaml(text):
 @given(st.text(alphabet="abc.[]{}:=,&*!|>-?'\"% \n\t#0123tpchioswz_", max_size=40))
 def test_any_change(change):
     """Any PATH=VALUE is applied or refused."""
-    loaded(RIGHT, change)
+    assert_read_or_refused(RIGHT, change)
 
 
 @pytest.mark.parametrize("name", ["workload.input_tokens", "system.like", "choose.tp.0", "chips"])
@@ -148,4 +148,4 @@ def test_any_change(change):
 @given(value=st.text(max_size=20))
 def test_any_value_of_a_change(name, value):
     """Any text on the right of a change is read or refused."""
-    loaded(RIGHT, f"{name}={value}")
+    assert_read_or_refused(RIGHT, f"{name}={value}")
