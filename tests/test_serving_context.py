@@ -1,4 +1,4 @@
-"""Memory at mean and at full context."""
+"""Memory at mean and at full context; bound and estimate side by side."""
 
 import math
 
@@ -35,3 +35,14 @@ def test_the_plan_says_whether_full_contexts_fit(batch, fits):
     assert resident(plan, 2250) <= capacity
     assert (resident(plan, 2500) <= capacity) == fits
     assert plan.chosen["fits_at_full_context"] is fits
+
+
+def test_a_plan_chosen_on_the_bound_shows_what_to_expect():
+    """Bound and estimate of one plan are both computed, whichever chose it."""
+    fixed = {**SCENARIO, "choose": {"tp": 8, "batch": 64}}
+    by_estimate = planner.solve(fixed)
+    by_bound = planner.solve({**fixed, "estimate": "bound"})
+    assert by_bound.document["estimate"]["tpot"] == by_estimate.chosen["tpot"]
+    assert by_bound.document["estimate"] == by_estimate.document["estimate"]
+    assert by_bound.chosen["tpot"] == by_estimate.bound["tpot"]
+    assert f"{1e3 * by_estimate.chosen['tpot']:.3g} ms" in str(by_bound)

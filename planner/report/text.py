@@ -104,7 +104,15 @@ def _chosen(document: Mapping[str, Any]) -> str:
                 "", f"ranges hold {band['coverage']:.0%} of measured runs (profile {band['from']})"
             )
         )
+    elif document["estimate"]:
+        lines.append(_expected(document["estimate"]))
     return "\n".join(lines) + "\n\n" + _shares(plan)
+
+
+def _expected(estimate: Mapping[str, Any]) -> str:
+    """What the profile expects of a plan that was chosen on the bound."""
+    times = [f"{k.upper()} {_time(estimate[k])}" for k in ("tpot", "ttft") if estimate[k]]
+    return _row("to expect", f"${estimate['usd_per_mtok']:.3g}/Mtok, {', '.join(times)}")
 
 
 def _shares(plan: Mapping[str, Any]) -> str:

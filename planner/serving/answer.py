@@ -82,6 +82,7 @@ def answer(scenario: Scenario) -> Plan:
         "plan": best.plan(),
         "band": _band(best),
         "bound": best.floor(),
+        "estimate": best.expected(),
         "certificate": _certificate(searched, points[0]),
         "binding": binds,
         "elasticities": elasticities,
@@ -187,6 +188,7 @@ def _infeasible(scenario: Scenario, asked: Asked, searched: Sequence[_Searched])
         "plan": None,
         "band": None,
         "bound": None,
+        "estimate": None,
         "certificate": {
             "layouts_considered": sum(each.found.layouts_considered for each in searched),
             "points_considered": sum(each.found.points_considered for each in searched),

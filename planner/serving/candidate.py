@@ -115,6 +115,17 @@ class Candidate:
             else None,
         }
 
+    def expected(self) -> dict[str, Any] | None:
+        """What the profile expects of the same plan; the lecture has no profile."""
+        if self.task.lecture:
+            return None
+        decodes, prefills = self.task.mode != "prefill", self.task.mode != "decode"
+        return {
+            "usd_per_mtok": self.prices(self.estimate)[2],
+            "tpot": self.estimate["tpot"] if decodes else None,
+            "ttft": self.estimate["ttft"] if prefills else None,
+        }
+
     def bottleneck(self) -> str:
         """The largest part of a step; on the bound, the highest roof."""
         if self.task.uses_bound:
