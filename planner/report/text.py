@@ -64,11 +64,12 @@ def _question(document: Mapping[str, Any]) -> str:
     ]
     if asked["promises"].get("tokens_per_s_per_user"):
         promises.append(f"{asked['promises']['tokens_per_s_per_user']:g} tokens/s per user")
+    best = "most" if asked["objective"] == "throughput" else "least"
     kept = "keeping " + ", ".join(promises) if promises else "with no promise"
     return textwrap.fill(
         f"{model} on {_numbers(asked['chips'])} chips of {system}: "
         f"{_length(load['input_tokens'])} tokens in, {_length(load['output_tokens'])} out, {kept}; "
-        f"least {asked['objective']}",
+        f"{best} {asked['objective']}",
         WIDTH,
     )
 
