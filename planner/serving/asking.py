@@ -20,8 +20,8 @@ from planner.catalogue.systems import System
 from planner.errors import FieldError, InputError
 from planner.scenario import File, ModelDescription, Scenario, Workload
 from planner.serving.lecture import LECTURE
+from planner.serving.network import machine_of
 from planner.serving.task import Task
-from topologies import Machine, machine
 
 if TYPE_CHECKING:
     from planner.architecture.layers import Model
@@ -119,8 +119,8 @@ def _tasks(
     if lengths.input_tokens.cv:
         notes.warnings.append("the spread of input_tokens is not modelled: the mean is used")
     notes.data.extend(_sources(system, price.source, price.as_of, profile))
-    hardware = _machine(system)
     lecture = scenario.assumptions == "lecture"
+    hardware = machine_of(system, scenario.chips[-1], lecture=lecture)
     weights_own, kv_own, activations_own = _own_dtypes(scenario)
     options = product(
         choose.mode or ("aggregated",),
@@ -207,19 +207,6 @@ def _lecture_chip(system: System) -> Chip:
         own = set(system.chip.flops)
     macs = {unit: rate if unit in own else rate / 2 for unit, rate in system.chip.flops.items()}
     return replace(system.chip, flops=MappingProxyType(macs))
-
-
-def _machine(system: System) -> Machine:
-    """The network of a system; what the user varied in the system is varied in it."""
-    if system.topology is None:
-        domain = system.chips_per_domain or 1
-        return Machine.from_figures(system.name, domain, system.scale_up or 1e15, system.scale_out)
-    varied = {
-        key: getattr(system, key)
-        for key in ("scale_up", "scale_out", "chips_per_domain")
-        if key in system.varied
-    }
-    return replace(machine(system.topology), **varied)
 
 
 def _profile(scenario: Scenario, system: System) -> tuple[Profile, str | None]:

@@ -1,15 +1,20 @@
-"""Rates of every group size a layout may ask for, looked up once before the search."""
+"""The network of a system, and the rates of every group size, looked up before the search."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from planner.catalogue.systems import System
+from planner.errors import FieldError
+from topologies import Machine, TopologyError, machine
 from topologies.groups import RateTable, rate_table
-from topologies.machines import Machine
 
-__all__ = ["GroupRates", "Network", "network"]
+__all__ = ["GroupRates", "Network", "machine_of", "network"]
+
+UNUSED = 1.0  # byte/s of a network that nothing is sent through
 
 
 @dataclass(frozen=True)
@@ -56,3 +61,35 @@ def network(machine: Machine, sizes: np.ndarray) -> Network:
     wanted = np.unique(np.concatenate([np.array([1, pair]), sizes]))
     table = rate_table(machine, wanted.tolist())
     return Network(table, float(table.step_latency[np.searchsorted(table.n, pair)]))
+
+
+def machine_of(system: System, most: int, *, lecture: bool) -> Machine:
+    """The network of a system; what the user varied in the system is varied in it.
+
+    `most` is the largest number of chips paid for; the lecture sends nothing between them.
+
+    Raises
+    ------
+    FieldError
+        If the chips must talk and nothing says how fast, or no such network exists.
+    """
+    if system.topology is None:
+        if system.scale_up is None and most > 1 and not lecture:
+            told = f"{most} chips exchange activations; give scale_up, such as 450 GB/s one way"
+            raise FieldError(("system", told))
+        domain = system.chips_per_domain or most
+        return Machine.from_figures(
+            system.name, domain, system.scale_up or UNUSED, system.scale_out
+        )
+    rates: dict[str, Any] = {
+        key: getattr(system, key) for key in ("scale_up", "scale_out") if key in system.varied
+    }
+    try:
+        known = machine(system.topology)
+        if "chips_per_domain" in system.varied and known.kind == "torus":
+            known = machine(system.topology, system.chips_per_domain)
+        elif "chips_per_domain" in system.varied:
+            rates["chips_per_domain"] = system.chips_per_domain
+        return replace(known, **rates)
+    except TopologyError as error:
+        raise FieldError(("system", " ".join(str(error).split()))) from error

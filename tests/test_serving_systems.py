@@ -1,0 +1,61 @@
+"""Networks of systems that a scenario describes or varies."""
+
+import pytest
+
+import planner
+from planner.errors import InputError
+
+SCENARIO = {
+    "problem": "serving",
+    "model": "llama-3.1-8b",
+    "chips": 4,
+    "price": "$2/hour",
+    "workload": {"input_tokens": 1000, "output_tokens": 200},
+}
+INLINE = {"memory": "80 GB", "memory_bandwidth": "3 TB/s", "flops": {"bf16": "900 TFLOP/s"}}
+
+
+def solved(system, **others):
+    """The plan on this system."""
+    return planner.solve({**SCENARIO, "system": system, **others})
+
+
+def test_chips_that_talk_need_a_network():
+    """No rate is made up for a described system of several chips."""
+    with pytest.raises(InputError, match="scale_up"):
+        solved(INLINE)
+
+
+def test_one_chip_needs_none():
+    """A chip alone has nobody to talk to."""
+    assert solved(INLINE, chips=1).chosen["time_per_step"]["collectives"] == 0
+
+
+def test_a_described_domain_is_all_chips_unless_said():
+    """Without chips_per_domain the fast network joins all of them, as an explicit one would."""
+    plain, stated = (
+        {**INLINE, "scale_up": "450 GB/s"} | more for more in ({}, {"chips_per_domain": 4})
+    )
+    choose = {"tp": 4}
+    assert solved(plain, choose=choose).chosen == solved(stated, choose=choose).chosen
+
+
+def test_a_slower_network_makes_dearer_tokens():
+    """The rate that is given is the rate that is used."""
+    choose = {"tp": 4, "batch": 256}
+    fast, slow = (
+        solved({**INLINE, "scale_up": rate}, choose=choose).cost for rate in ("450 GB/s", "45 GB/s")
+    )
+    assert slow > fast
+
+
+def test_a_torus_may_be_a_slice():
+    """chips_per_domain of a torus is the slice of that many chips."""
+    plan = solved({"like": "tpu-v5p", "chips_per_domain": 64}, chips=64)
+    assert plan.status == "optimal"
+
+
+def test_a_slice_that_does_not_exist_is_a_mistake():
+    """No box of the torus holds that many chips: a sentence, not a failure of ours."""
+    with pytest.raises(InputError, match="8959 chips"):
+        solved({"like": "tpu-v5p", "chips_per_domain": 8959}, chips=64)
