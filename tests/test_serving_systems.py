@@ -59,3 +59,12 @@ def test_a_slice_that_does_not_exist_is_a_mistake():
     """No box of the torus holds that many chips: a sentence, not a failure of ours."""
     with pytest.raises(InputError, match="8959 chips"):
         solved({"like": "tpu-v5p", "chips_per_domain": 8959}, chips=64)
+
+
+def test_a_bound_without_on_chip_memory_says_so():
+    """Where no figure is known the bound is not quite one, and the answer warns of it."""
+    known = solved({**INLINE, "scale_up": "450 GB/s", "sram": "50 MB"})
+    unknown = solved({**INLINE, "scale_up": "450 GB/s"})
+    assert not any("on-chip memory" in warning for warning in known.warnings)
+    assert any("on-chip memory" in warning for warning in unknown.warnings)
+    assert unknown.document["provenance"]["warnings"] == list(unknown.warnings)

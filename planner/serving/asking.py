@@ -115,11 +115,9 @@ def _tasks(
         price = scenario.price_of(system)
     with _at("profile"):
         profile, borrowed = _profile(scenario, system)
-    notes.warnings.extend(text for text in (price.warning(notes.today), borrowed) if text)
-    if lengths.input_tokens.cv:
-        notes.warnings.append("the spread of input_tokens is not modelled: the mean is used")
-    notes.data.extend(_sources(system, price.source, price.as_of, profile))
     lecture = scenario.assumptions == "lecture"
+    notes.warnings.extend(_warnings(scenario, system, price.warning(notes.today), borrowed))
+    notes.data.extend(_sources(system, price.source, price.as_of, profile))
     hardware = machine_of(system, scenario.chips[-1], lecture=lecture)
     weights_own, kv_own, activations_own = _own_dtypes(scenario)
     options = product(
@@ -213,6 +211,18 @@ def _profile(scenario: Scenario, system: System) -> tuple[Profile, str | None]:
     if scenario.assumptions == "lecture":
         return LECTURE, None
     return choose_profile(scenario.profile, system.chip.name)
+
+
+def _warnings(scenario: Scenario, system: System, *told: str | None) -> Iterator[str]:
+    """What the user should know of the figures of one system, `told` by their catalogues first."""
+    yield from filter(None, told)
+    if scenario.workload.input_tokens.cv:
+        yield "the spread of input_tokens is not modelled: the mean is used"
+    if system.chip.sram is None and scenario.assumptions != "lecture":
+        yield (
+            f"the on-chip memory of {system.chip.name} is not known and taken as none: what it "
+            "holds need not be read again, so the bound may be that much too high"
+        )
 
 
 def _sources(system: System, price: str, price_date: str, profile: Profile) -> list[dict[str, str]]:
