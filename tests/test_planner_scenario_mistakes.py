@@ -177,3 +177,10 @@ def test_mistakes_of_a_mapping_have_paths():
     with pytest.raises(InputError) as caught:
         load({"problem": "serving", "chips": -1})
     assert "scenario  chips: expected a whole number" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["2e-313", "1e-60 s", "1e300"])
+def test_a_value_that_nothing_has_is_refused(tmp_path, value):
+    """Numbers whose ratios would overflow are mistakes, not failures of ours."""
+    line = one(tmp_path, "ttft: 2 s", f"ttft: {value}")
+    assert "promises.ttft: expected a value that something real could have" in line

@@ -39,6 +39,8 @@ __all__ = [
 DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4", "nvfp4", "mxfp4")
 MODES = ("aggregated", "disaggregated", "decode", "prefill")
 LARGEST_COUNT = 10**9
+# Nothing in a scenario lies outside these in base units; beyond them ratios overflow.
+SMALLEST, LARGEST = 1e-40, 1e40
 LONGEST_LIST = 10_000
 WIDEST_SPAN = 1_000_000
 DEAREST = 0.1  # USD/(chip*s): $360 per hour, far above any listed rent
@@ -101,6 +103,11 @@ class Quantity(Kind):
         if amount == 0 and not self.zero:
             raise ValueError(
                 f'expected a value above zero such as "{example}", got {quoted(value)}'
+            )
+        if amount and not SMALLEST <= amount <= LARGEST:
+            raise ValueError(
+                f'expected a value that something real could have, such as "{example}", '
+                f"got {quoted(value)}"
             )
         if amount < self.least:
             raise ValueError(f"expected at least {self.least:g}, got {quoted(value)}")
