@@ -1,0 +1,140 @@
+"""Equal scale-up domains behind one non-blocking layer: group rates by formula, without a solver.
+
+A group takes as few domains as hold it and spreads evenly over them; in a torus it takes the
+smallest box that holds it, of equals the one in which it exchanges most. Groups side by side have
+links of their own, so that one group alone is as fast as all of them at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+
+from topologies.rates import closed_form
+from topologies.rates.boxes import Sides, best_box
+from topologies.rates.closed_form import Shares
+from topologies.rates.table import GroupRate
+
+__all__ = ["Domains", "group_in"]
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Domains of one kind and size, and the cards that join them.
+
+    Attributes
+    ----------
+    kind
+        `switch`, `mesh` or `torus`.
+    links
+        Of a chip into the switch, to one peer, or along each side of the torus. [byte/s one way]
+    latency
+        Of one such link. [s]
+    dims, rings
+        Sides of the torus, and which of them close into rings.
+    out, out_latency
+        From a chip into the network between domains; None if there is none. [byte/s one way; s]
+    """
+
+    kind: str
+    chips: int
+    scale_up: float
+    links: tuple[float, ...]
+    latency: float
+    dims: Sides = ()
+    rings: tuple[bool, ...] = ()
+    out: float | None = None
+    out_latency: float = 0.0
+
+
+@lru_cache(maxsize=65536)
+def group_in(domains: Domains, n: int) -> GroupRate | None:
+    """Rates of a group of `n` chips; None if it leaves its domain and nothing joins domains."""
+    if n == 1:
+        up = domains.scale_up
+        return GroupRate(1, up, up, up, 0, 0.0, 1, 0.0)
+    if n <= domains.chips:
+        return _inside(domains, n)
+    return None if domains.out is None else _across(domains, n, domains.out)
+
+
+def _inside(domains: Domains, n: int) -> GroupRate:
+    """A group within one domain."""
+    hop = domains.latency
+    sides: Sides | None = None
+    if domains.kind == "switch":
+        shares, send = closed_form.switch(n, domains.links[0]), domains.links[0]
+        hops, step = 2, 2 * hop
+    elif domains.kind == "mesh":
+        shares, send = closed_form.mesh(domains.links[0]), domains.links[0]
+        hops, step = 1, hop
+    else:
+        sides, rings = _box(domains, n)
+        shares = closed_form.box(sides, domains.links, rings)
+        # Every neighbouring pair along any long side may be the one that sends.
+        send = min(B for B, k in zip(domains.links, sides, strict=True) if k > 1)
+        hops, step = closed_form.box_diameter(sides, rings), hop
+    others = n - 1
+    return GroupRate(
+        n,
+        all_to_all=shares.all_to_all * others,
+        all_gather=shares.all_gather * others,
+        send=send,
+        latency_hops=hops,
+        latency=hop * hops,
+        domains=1,
+        step_latency=step,
+        box=sides,
+    )
+
+
+def _across(domains: Domains, n: int, out: float) -> GroupRate:
+    """A group over as few domains as hold it, evenly filled."""
+    count = ceil(n / domains.chips)
+    least, most = n // count, ceil(n / count)
+    whole, part = _one(domains, domains.chips), _one(domains, most)
+    shares = closed_form.joined(
+        n,
+        least=least,
+        most=most,
+        out=out,
+        smallest=_shares(domains, least),
+        largest=_shares(domains, most),
+    )
+    beyond = 2 * domains.out_latency
+    farther = part if part.latency > beyond else None
+    return GroupRate(
+        n,
+        all_to_all=min(shares.all_to_all * (n - 1), whole.all_to_all),
+        all_gather=min(shares.all_gather * (n - 1), whole.all_gather),
+        send=min(out, part.send),
+        latency_hops=2 if farther is None else farther.latency_hops,
+        latency=beyond if farther is None else farther.latency,
+        domains=count,
+        step_latency=max(beyond, part.step_latency),
+    )
+
+
+def _one(domains: Domains, n: int) -> GroupRate:
+    rate = group_in(domains, n)
+    if rate is None:
+        raise ValueError(f"{n} chips lie within a domain of {domains.chips}")
+    return rate
+
+
+def _shares(domains: Domains, n: int) -> Shares:
+    rate = _one(domains, n)
+    others = max(n - 1, 1)
+    return Shares(rate.all_to_all / others, rate.all_gather / others)
+
+
+def _box(domains: Domains, n: int) -> tuple[Sides, tuple[bool, ...]]:
+    """The box of a group inside the torus, and which of its sides are rings."""
+
+    def rings(sides: Sides) -> tuple[bool, ...]:
+        filled = zip(sides, domains.dims, domains.rings, strict=True)
+        return tuple(ring and side == whole for side, whole, ring in filled)
+
+    sides = best_box(domains.dims, n, domains.links, rings, exact=False)
+    return sides, rings(sides)
