@@ -27,6 +27,8 @@ MODULES = (
     "decode_bound",
     "prefill",
     "serving",
+    "queues",
+    "pools",
     "sparsity",
     "schedule",
     "expert_traffic",

@@ -119,6 +119,20 @@ thakur_2005 = Source(
     "Optimization of Collective Communication Operations in MPICH", 2005,
     "https://doi.org/10.1177/1094342005051521",
 )  # fmt: skip
+little_1961 = Source(
+    "little_1961", "Little", "A Proof for the Queuing Formula: L = lambda W", 1961,
+    "https://doi.org/10.1287/opre.9.3.383",
+)  # fmt: skip
+kleinrock_1975 = Source(
+    "kleinrock_1975", "Kleinrock", "Queueing Systems, volume 1: Theory", 1975,
+    "https://archive.org/details/queueingsystems01klei",
+)  # fmt: skip
+zhong_2024 = Source(
+    "zhong_2024", "Zhong et al.",
+    "DistServe: Disaggregating Prefill and Decoding for Goodput-optimized Large Language Model "
+    "Serving", 2024,
+    "https://arxiv.org/abs/2401.09670",
+)  # fmt: skip
 nccl_tests = Source(
     "nccl_tests", "NVIDIA", "nccl-tests", 2026, "https://github.com/NVIDIA/nccl-tests"
 )
