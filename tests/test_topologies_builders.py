@@ -29,7 +29,6 @@ from topologies.fabric import ARC_ATTRIBUTES, NODE_ATTRIBUTES, accelerators
         (lambda: torus((4, 4), link="fast"), "the text 'fast'"),
         (lambda: torus((4,), link=1.0, latency=1), "less than 0.1 s"),
         (lambda: hierarchy(switch(2, up=1.0), 0, out=1.0), "count is 0"),
-        (lambda: hierarchy(hierarchy(switch(2, up=1.0), 2, out=1.0), 2, out=1.0), "several"),
     ],
 )
 def test_builders_refuse_what_they_cannot_build(build, said):

@@ -12,10 +12,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from topologies.builders.clos import clos
+    from topologies.builders.dragonfly import dragonfly
     from topologies.builders.hierarchy import hierarchy
     from topologies.builders.mesh import mesh
-    from topologies.builders.switches import switch
+    from topologies.builders.rails import rails
+    from topologies.builders.switches import planes, switch
     from topologies.builders.torus import torus
+    from topologies.builders.twisted import twisted_torus
     from topologies.errors import TopologyError
     from topologies.faults import check, suspicions
     from topologies.groups import GroupRate, RateTable, group_rate, rate_table
@@ -29,8 +33,10 @@ __all__ = [
     "RateTable",
     "TopologyError",
     "check",
+    "clos",
     "domain",
     "domain_size",
+    "dragonfly",
     "graph",
     "group_rate",
     "hierarchy",
@@ -40,18 +46,25 @@ __all__ = [
     "mesh",
     "names",
     "path_rate",
+    "planes",
+    "rails",
     "rate_table",
     "slowdown",
     "suspicions",
     "switch",
     "torus",
+    "twisted_torus",
 ]
 
 _HOME = {
+    "topologies.builders.clos": ("clos",),
+    "topologies.builders.dragonfly": ("dragonfly",),
     "topologies.builders.hierarchy": ("hierarchy",),
     "topologies.builders.mesh": ("mesh",),
-    "topologies.builders.switches": ("switch",),
+    "topologies.builders.rails": ("rails",),
+    "topologies.builders.switches": ("planes", "switch"),
     "topologies.builders.torus": ("torus",),
+    "topologies.builders.twisted": ("twisted_torus",),
     "topologies.errors": ("TopologyError",),
     "topologies.faults": ("check", "suspicions"),
     "topologies.groups": ("GroupRate", "RateTable", "group_rate", "rate_table"),

@@ -1,1 +1,40 @@
-"""Builders of fabrics: a few figures in, a checked `networkx.DiGraph` out; one family a file."""
+"""Builders of fabrics: a few figures in, a checked `networkx.DiGraph` out; one family a file.
+
+`BUILDERS` knows them by name and loads the one that is asked for, so that the names alone load
+no graph library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["BUILDERS"]
+
+_HOME = {
+    "switch": "switches",
+    "planes": "switches",
+    "mesh": "mesh",
+    "torus": "torus",
+    "twisted_torus": "twisted",
+    "rails": "rails",
+    "clos": "clos",
+    "dragonfly": "dragonfly",
+    "hierarchy": "hierarchy",
+}
+
+
+class _Builders(Mapping[str, Callable[..., Any]]):
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOME)
+
+    def __len__(self) -> int:
+        return len(_HOME)
+
+
+BUILDERS: Mapping[str, Callable[..., Any]] = _Builders()

@@ -1,50 +1,101 @@
-"""Scale-up domains joined by their network cards through one non-blocking spine."""
+"""Copies of a fabric joined to a larger one: racks of nodes, pods of racks."""
 
 from __future__ import annotations
 
-from topologies.builders.given import counted
-from topologies.errors import TopologyError
-from topologies.fabric import ACCELERATOR, SCALE_OUT, SWITCH, Fabric, accelerators, fabric, link
+from collections.abc import Sequence
+
+from topologies.builders.copies import copied, ports_of
+from topologies.builders.given import choice_fault, given
+from topologies.builders.joints import Trunks, join_clos, join_rails, join_spine, trunk_faults
+from topologies.builders.relays import RELAYS, relayed
+from topologies.fabric import Fabric
 from topologies.faults import check
 
 __all__ = ["hierarchy"]
 
+JOINTS = ("spine", "rails", "clos")
+ENDS = ("accelerators", "switches")
 
-def hierarchy(domain: Fabric, count: int, *, out: float, latency: float = 0.0) -> Fabric:
-    """`count` copies of `domain`, every accelerator with a link of its own to the spine.
 
-    Node `v` of copy `r` is `(r, *v)`; the spine is `("spine",)`.
+def hierarchy(
+    domain: Fabric,
+    count: int,
+    *,
+    out: float,
+    latency: float = 0.0,
+    join: str = "spine",
+    at: str = "accelerators",
+    relay: str | None = None,
+    leaf: int | None = None,
+    levels: int = 2,
+    oversubscription: float | Sequence[float] | None = None,
+    spines: int = 1,
+    pod: int | None = None,
+    cores: int = 1,
+    rail_optimised: bool = False,
+) -> Fabric:
+    """`count` copies of `domain`, any fabric, joined by one network.
+
+    Node `v` of copy `r` is `(r, *v)`. The domain may be a hierarchy itself.
 
     Parameters
     ----------
-    domain : DiGraph
-        One scale-up domain, as built by `switch`, `mesh` or `torus`.
     out : float
-        Bandwidth of one chip's network card. [byte/s one way]
+        Bandwidth of each end's link into the joining network. [byte/s one way]
     latency : float
-        From a chip to the spine: two such lie between chips of different domains. [s]
+        Of every link of the joining network. [s]
+    join : str
+        `spine`: one non-blocking switch `("spine",)`. `rails`: a switch `("rail", i)` for the
+        ends of rank i of all copies. `clos`: leaves, spines and, with three levels, cores.
+    at : str
+        Which ends of a copy carry the links: its `accelerators`, or its topmost `switches`
+        (those farthest from its accelerators).
+    relay : str, optional
+        May an accelerator pass on what is not its own? `none`: as the domain says. `all`: yes,
+        anything. `pxn`: a sender may hand over to the network card of another chip of its copy
+        through their switch, as NCCL does, and nothing else. Rails without a spine above them
+        need one or the other: `all` unless said. Elsewhere `none` unless said.
+    leaf, levels, oversubscription, spines, pod, cores, rail_optimised
+        As for `clos`; for rails, `oversubscription` puts `spines` above them.
+
+    Raises
+    ------
+    TopologyError
+        Listing every argument that is unsound or does not fit the others.
 
     >>> from topologies import switch
     >>> G = hierarchy(switch(4, up=8.0), 2, out=1.0)
     >>> len(G), G.number_of_edges()
     (11, 32)
+    >>> racks = hierarchy(switch(4, up=8.0), 2, out=1.0, join="rails")
+    >>> pods = hierarchy(racks, 3, out=0.5, at="switches")
+    >>> len(pods), pods.nodes[2, 1, 3]["domain"]
+    (43, (2, 1))
     """
-    counted("hierarchy", count=count)
+    trunks = Trunks(leaf, levels, oversubscription, spines, pod, cores, rail_optimised)
+    if relay is None:
+        relay = "all" if join == "rails" and oversubscription is None else "none"
+    given(
+        "hierarchy",
+        counts={"count": count},
+        rates={"out": out},
+        latencies={"latency": latency},
+        flags={"rail_optimised": rail_optimised},
+        others=[
+            choice_fault("join", join, JOINTS),
+            choice_fault("at", at, ENDS),
+            choice_fault("relay", relay, RELAYS),
+            *trunk_faults(join, trunks),
+        ],
+    )
     check(domain)
-    spine = ("spine",)
-    if any(domain.nodes[chip]["domain"] != 0 for chip in accelerators(domain)):
-        raise TopologyError("hierarchy", "the domain to copy holds several domains already")
-    orbits = bool(domain.graph["orbits"])
-    G = fabric(f"{count} times {domain.graph['name']}", orbits=orbits)
-    G.add_node(spine, kind=SWITCH, forward=True, **({"orbit": "spine"} if orbits else {}))
-    for r in range(count):
-        for node, data in domain.nodes(data=True):
-            G.add_node((r, *node), **data)
-            if data["kind"] == ACCELERATOR:
-                G.nodes[r, *node]["domain"] = r
-        for u, v, data in domain.edges(data=True):
-            G.add_edge((r, *u), (r, *v), **data)
-    for chip in accelerators(G):
-        label = ("out", "in") if orbits else None
-        link(G, chip, spine, bandwidth=out, latency=latency, tier=SCALE_OUT, orbit=label)
+    G, ports = copied(domain, count, ports_of(domain, at))
+    if relay != "none":
+        ports = relayed(G, ports, relay, out, latency)
+    if join == "spine":
+        join_spine(G, ports, out, latency)
+    elif join == "rails":
+        join_rails(G, ports, out, latency, trunks)
+    else:
+        join_clos(G, ports, out, latency, trunks)
     return check(G)

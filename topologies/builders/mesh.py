@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from topologies.builders.given import counted
+from topologies.builders.given import given
 from topologies.fabric import ACCELERATOR, Fabric, fabric
 from topologies.fabric import link as add_link
 from topologies.faults import check
@@ -12,8 +12,8 @@ from topologies.faults import check
 __all__ = ["mesh"]
 
 
-def mesh(chips: int, *, link: float, latency: float = 0.0) -> Fabric:
-    """`chips` accelerators `(i,)` with one link for each pair; none relays for another.
+def mesh(chips: int, *, link: float, latency: float = 0.0, relay: bool = False) -> Fabric:
+    """`chips` accelerators `(i,)` with one link for each pair.
 
     Parameters
     ----------
@@ -21,14 +21,22 @@ def mesh(chips: int, *, link: float, latency: float = 0.0) -> Fabric:
         Bandwidth of the link between two chips. [byte/s one way]
     latency : float
         Of that link. [s]
+    relay : bool
+        Whether chips pass on the traffic of others; those of an MI300X board do not.
 
     >>> mesh(4, link=64e9).number_of_edges()
     12
     """
-    counted("mesh", chips=chips)
+    given(
+        "mesh",
+        counts={"chips": chips},
+        rates={"link": link},
+        latencies={"latency": latency},
+        flags={"relay": relay},
+    )
     G = fabric(f"{chips} chips each wired to each", orbits=True)
     for i in range(chips):
-        G.add_node((i,), kind=ACCELERATOR, forward=False, domain=0, orbit="chip")
+        G.add_node((i,), kind=ACCELERATOR, forward=relay, domain=0, orbit="chip")
     for i, j in combinations(range(chips), 2):
         add_link(G, (i,), (j,), bandwidth=link, latency=latency, orbit="pair")
     return check(G)

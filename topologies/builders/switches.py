@@ -1,12 +1,15 @@
-"""Accelerators behind one non-blocking switch: an HGX board, an NVL72 rack."""
+"""Accelerators behind one non-blocking switch, or behind several planes of them: HGX, NVL72."""
 
 from __future__ import annotations
 
-from topologies.builders.given import counted
+from collections.abc import Sequence
+from typing import Any
+
+from topologies.builders.given import given
 from topologies.fabric import ACCELERATOR, SWITCH, Fabric, fabric, link
 from topologies.faults import check
 
-__all__ = ["switch"]
+__all__ = ["planes", "switch"]
 
 
 def switch(
@@ -27,13 +30,69 @@ def switch(
     >>> G.number_of_edges(), G.edges[(0,), ("switch",)]["bandwidth"]
     (16, 450000000000.0)
     """
-    counted("switch", chips=chips)
-    G = fabric(f"{chips} chips on a switch", orbits=True)
-    centre = ("switch",)
-    G.add_node(
-        centre, kind=SWITCH, forward=True, in_network_reduce=in_network_reduce, orbit="switch"
+    given(
+        "switch",
+        counts={"chips": chips},
+        rates={"up": up},
+        latencies={"latency": latency},
+        flags={"in_network_reduce": in_network_reduce},
     )
+    centres = [("switch",)]
+    return _behind(f"{chips} chips on a switch", chips, centres, up, latency, in_network_reduce)
+
+
+def planes(
+    chips: int,
+    switches: int,
+    *,
+    up: float,
+    latency: float = 0.0,
+    in_network_reduce: bool = False,
+) -> Fabric:
+    """`chips` accelerators `(i,)`, each with an equal share of its rate on every switch.
+
+    The switches are `("plane", p)`: the 4 of an HGX board, the 18 of an NVL72 rack. No chip
+    relays for another and no switch knows the next.
+
+    Parameters
+    ----------
+    up : float
+        Bandwidth of one chip into all switches together. [byte/s one way]
+    latency : float
+        Of the cable between a chip and a switch. [s]
+    in_network_reduce : bool
+        Whether the switches can add what passes through them.
+
+    >>> G = planes(72, 18, up=900e9)
+    >>> G.number_of_edges(), G.edges[(0,), ("plane", 3)]["bandwidth"]
+    (2592, 50000000000.0)
+    """
+    given(
+        "planes",
+        counts={"chips": chips, "switches": switches},
+        rates={"up": up},
+        latencies={"latency": latency},
+        flags={"in_network_reduce": in_network_reduce},
+    )
+    name = f"{chips} chips on {switches} switch planes"
+    centres = [("plane", p) for p in range(switches)]
+    return _behind(name, chips, centres, up / switches, latency, in_network_reduce)
+
+
+def _behind(
+    name: str,
+    chips: int,
+    centres: Sequence[tuple[Any, ...]],
+    rate: float,
+    latency: float,
+    reduce: bool,
+) -> Fabric:
+    """Each of the chips linked to each of the switches."""
+    G = fabric(name, orbits=True)
+    for centre in centres:
+        G.add_node(centre, kind=SWITCH, forward=True, in_network_reduce=reduce, orbit="switch")
     for i in range(chips):
         G.add_node((i,), kind=ACCELERATOR, forward=False, domain=0, orbit="chip")
-        link(G, (i,), centre, bandwidth=up, latency=latency, orbit=("up", "down"))
+        for centre in centres:
+            link(G, (i,), centre, bandwidth=rate, latency=latency, orbit=("up", "down"))
     return check(G)

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
-from topologies.builders.given import counted
+from topologies.builders.given import flag_fault, given
 from topologies.errors import TopologyError
 from topologies.fabric import ACCELERATOR, Fabric, fabric
 from topologies.fabric import link as add_link
 from topologies.faults import check
+from topologies.limits import count_fault
 
-__all__ = ["torus"]
+__all__ = ["box_arguments", "torus"]
 
 DIMENSIONS = 3
+
+
+class Dimension(NamedTuple):
+    """One side of a box: chips, bandwidth of a link [byte/s], and whether it is a ring."""
+
+    side: int
+    rate: float
+    ring: bool
+
+    @property
+    def even(self) -> bool:
+        """Are all places along it alike? Two chips are, joined at the ends or not."""
+        return self.ring or self.side <= 2
 
 
 def torus(
@@ -38,48 +52,106 @@ def torus(
         Whether the ends of a dimension are joined. A side of two chips has one link between
         them either way: the neighbour up and the neighbour down are the same chip.
 
+    Notes
+    -----
+    The declared orbits are those of shifts and mirrors of every ring, mirrors of every open
+    side and exchanges of equal sides.
+
     >>> G = torus((4, 4, 4), link=45e9, latency=1e-6)
     >>> len(G), G.number_of_edges(), G.out_degree((0, 0, 0))
     (64, 384, 6)
     >>> torus((2,), link=1e9).number_of_edges()
     2
     """
-    sides, rates, rings = _given(dims, link, wrap)
-    name = "x".join(map(str, sides))
-    symmetric = all(ring or side <= 2 for side, ring in zip(sides, rings, strict=True))
-    G = fabric(f"{name} {'torus' if symmetric else 'grid'}", orbits=symmetric)
+    sides, rates, rings = box_arguments("torus", dims, link, latency, wrap)
+    box = [Dimension(*each) for each in zip(sides, rates, rings, strict=True)]
+    symmetric = all(dimension.even for dimension in box)
+    G = fabric(f"{'x'.join(map(str, sides))} {'torus' if symmetric else 'grid'}", orbits=True)
     for place in product(*map(range, sides)):
-        G.add_node(place, kind=ACCELERATOR, forward=True, domain=0, coord=place)
-        if symmetric:
-            G.nodes[place]["orbit"] = "chip"
-    for d, (side, rate, ring) in enumerate(zip(sides, rates, rings, strict=True)):
-        orbit = f"side {side} at {rate!r} byte/s" if symmetric else None
-        for place in list(G):
+        orbit = "chip" if symmetric else f"chip {_seat(box, place)}"
+        G.add_node(place, kind=ACCELERATOR, forward=True, domain=0, coord=place, orbit=orbit)
+    places = list(G)
+    for d, (side, rate, ring) in enumerate(box):
+        both = f"side {side} at {rate!r} byte/s"
+        for place in places:
             after = place[d] + 1
             if after == side and not (ring and side > 2):
                 continue
             other = (*place[:d], after % side, *place[d + 1 :])
+            orbit = (both, both) if symmetric else _lane(box, d, place, other)
             add_link(G, place, other, bandwidth=rate, latency=latency, orbit=orbit)
     return check(G)
 
 
-def _given(
-    dims: Sequence[int], link: float | Sequence[float], wrap: bool | Sequence[bool]
+def box_arguments(
+    builder: str, dims: Any, link: Any, latency: Any, wrap: Any
 ) -> tuple[tuple[int, ...], list[float], list[bool]]:
-    """Sides, link rates and rings, one of each for every dimension."""
+    """Sides, link rates and rings of a box, one of each for every dimension, all checked.
+
+    Raises
+    ------
+    TopologyError
+        Listing every fault of all arguments.
+    """
     sides = tuple(dims) if isinstance(dims, Sequence) and not isinstance(dims, str) else ()
     if not 1 <= len(sides) <= DIMENSIONS:
-        raise TopologyError("torus", f"dims is {dims!r}; one to three sides were expected")
-    counted("torus", **{f"dims[{d}]": side for d, side in enumerate(sides)})
-    # A text is a sequence too: it stays whole, to be reported as the text it is.
-    each: Any = link if isinstance(link, Sequence) and not isinstance(link, str) else None
-    rates: list[Any] = [link] * len(sides) if each is None else list(each)
-    rings = [wrap] * len(sides) if isinstance(wrap, bool) else list(wrap)
-    faults = [
-        f"{name} has {len(given)} entries for {len(sides)} dimensions"
-        for name, given in (("link", rates), ("wrap", rings))
-        if len(given) != len(sides)
+        raise TopologyError(builder, f"dims is {dims!r}; one to three sides were expected")
+    rates, rings = _each(link, len(sides)), _each(wrap, len(sides))
+    lengths = [
+        f"{name} has {len(each)} entries for {len(sides)} dimensions"
+        for name, each in (("link", rates), ("wrap", rings))
+        if len(each) != len(sides)
     ]
-    if faults:
-        raise TopologyError("torus", faults)
+    whole = [f"dims[{d}] {fault}" for d, side in enumerate(sides) if (fault := count_fault(side))]
+    closed = [f"wrap[{d}] {fault}" for d, ring in enumerate(rings) if (fault := flag_fault(ring))]
+    given(
+        builder,
+        rates={"link": link} if _one(link) else {f"link[{d}]": B for d, B in enumerate(rates)},
+        latencies={"latency": latency},
+        others=[*lengths, *whole, *closed],
+    )
     return sides, rates, rings
+
+
+def _each(value: Any, dimensions: int) -> list[Any]:
+    return [value] * dimensions if _one(value) else list(value)
+
+
+def _one(value: Any) -> bool:
+    # A text is a sequence too: it stays whole, to be reported as the text it is.
+    return isinstance(value, str) or not isinstance(value, Sequence)
+
+
+def _seat(box: Sequence[Dimension], place: tuple[int, ...]) -> str:
+    """What all symmetries of a box leave of a place: distances from open ends, by kind of side."""
+    return _said(
+        (dimension, 0 if dimension.even else min(x, dimension.side - 1 - x))
+        for dimension, x in zip(box, place, strict=True)
+    )
+
+
+def _lane(
+    box: Sequence[Dimension], d: int, place: tuple[int, ...], other: tuple[int, ...]
+) -> tuple[str, str]:
+    """Orbits of the arcs from `place` to its neighbour along dimension `d`, and back."""
+    dimension = box[d]
+    rest = _seat([*box[:d], *box[d + 1 :]], (*place[:d], *place[d + 1 :]))
+    begin = f"side {dimension.side} at {dimension.rate!r} byte/s"
+    if dimension.even:
+        return f"{begin} of {rest}", f"{begin} of {rest}"
+    x, y, last = place[d], other[d], dimension.side - 1
+    there, back = min((x, y), (last - x, last - y)), min((y, x), (last - y, last - x))
+    return (
+        f"{begin} from {there[0]} to {there[1]} of {rest}",
+        f"{begin} from {back[0]} to {back[1]} of {rest}",
+    )
+
+
+def _said(seats: Any) -> str:
+    """Seats in an order of their own, so that equal sides may change places."""
+    return ", ".join(
+        f"{fold} of {side}{'o' if even else '-'}{rate!r}"
+        for (side, even, rate), fold in sorted(
+            ((d.side, d.even, d.rate), fold) for d, fold in seats
+        )
+    )

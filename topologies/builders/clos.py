@@ -1,0 +1,112 @@
+"""Clos networks: leaves, spines and cores, each level as thin as its oversubscription says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topologies.builders.given import given
+from topologies.builders.hierarchy import hierarchy
+from topologies.builders.joints import Trunks, join_clos, trunk_faults
+from topologies.errors import TopologyError
+from topologies.fabric import ACCELERATOR, Fabric, accelerators, fabric
+from topologies.faults import check
+from topologies.limits import count_fault
+
+__all__ = ["clos"]
+
+
+def clos(
+    chips: int,
+    *,
+    out: float,
+    leaf: int,
+    latency: float = 0.0,
+    levels: int = 2,
+    oversubscription: float | Sequence[float] = 1.0,
+    spines: int = 1,
+    pod: int | None = None,
+    cores: int = 1,
+    domain: Fabric | None = None,
+    rail_optimised: bool = False,
+    relay: str = "none",
+) -> Fabric:
+    """`chips` accelerators, or the domains they come in, below a Clos network.
+
+    Leaves are `("leaf", l)`, spines `("spine", s)`; with three levels the spines of pod q are
+    `("spine", q, s)` and the cores `("core", c)`. Chips are `(i,)`, those of domains `(r, *v)`.
+
+    Parameters
+    ----------
+    out : float
+        Bandwidth of a chip's network card. [byte/s one way]
+    leaf : int
+        Cards on one leaf switch.
+    latency : float
+        Of every link of the network. [s]
+    levels : int
+        2, leaves and spines, or 3, with cores above the pods of leaves and spines.
+    oversubscription : float or one per level above the leaves
+        o of o:1: what may enter a leaf (or a pod) from below over what may leave it above. A
+        leaf that is not full has the links above it all the same.
+    spines, cores : int
+        Switches above each leaf (in each pod), and above the pods. Each has an equal share.
+    pod : int
+        Leaves in a pod, with three levels.
+    domain : DiGraph, optional
+        The scale-up domain that the chips come in; `chips` counts all of them.
+    rail_optimised : bool
+        Whether the chips of a domain hang on different leaves, those of equal rank on one,
+        instead of whole domains below a leaf.
+    relay : str
+        As for `hierarchy`.
+
+    >>> G = clos(16, out=50e9, leaf=4, oversubscription=2, spines=2)
+    >>> len(G), G.edges[("leaf", 0), ("spine", 1)]["bandwidth"]
+    (22, 50000000000.0)
+    """
+    if domain is not None:
+        return hierarchy(
+            domain,
+            _copies(chips, domain),
+            out=out,
+            latency=latency,
+            join="clos",
+            relay=relay,
+            leaf=leaf,
+            levels=levels,
+            oversubscription=oversubscription,
+            spines=spines,
+            pod=pod,
+            cores=cores,
+            rail_optimised=rail_optimised,
+        )
+    trunks = Trunks(leaf, levels, oversubscription, spines, pod, cores)
+    alone = "{} is given without a domain: chips below leaves have no others beside them"
+    given(
+        "clos",
+        counts={"chips": chips},
+        rates={"out": out},
+        latencies={"latency": latency},
+        others=[
+            *trunk_faults("clos", trunks),
+            alone.format("rail_optimised") if rail_optimised else None,
+            alone.format("relay") if relay != "none" else None,
+        ],
+    )
+    G = fabric(f"{chips} chips below {levels} levels of switches", orbits=True)
+    for i in range(chips):
+        G.add_node((i,), kind=ACCELERATOR, forward=False, domain=i, orbit="chip")
+    join_clos(G, [[(i,)] for i in range(chips)], out, latency, trunks)
+    return check(G)
+
+
+def _copies(chips: int, domain: Fabric) -> int:
+    """How many copies of the domain hold `chips` chips."""
+    size = len(accelerators(domain))
+    fault = count_fault(chips)
+    if fault is None and chips % size:
+        below = chips - chips % size
+        fault = f"is {chips}, not whole domains of {size}; {below} or {below + size} are"
+    if fault is not None:
+        raise TopologyError("clos", f"chips {fault}")
+    return chips // size

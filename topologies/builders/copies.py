@@ -1,0 +1,78 @@
+"""Copies of a fabric side by side, and the nodes of each that lead out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import networkx as nx
+
+from topologies.errors import TopologyError
+from topologies.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric
+
+__all__ = ["Ports", "copied", "fresh", "ports_of", "ranks"]
+
+# For each copy the nodes that carry its links to the network outside, in order of rank.
+Ports: TypeAlias = list[list[Any]]
+
+
+def ports_of(domain: Fabric, at: str) -> list[Any]:
+    """Its accelerators, or those of its switches that are farthest from them.
+
+    Raises
+    ------
+    TopologyError
+        When switches are asked for and there are none.
+    """
+    if at == "accelerators":
+        return accelerators(domain)
+    far = nx.multi_source_dijkstra_path_length(domain, set(accelerators(domain)), weight=None)
+    # What joins the domain itself bears a word as its name, what lies within it a number first.
+    tops = [
+        (far[node], node)
+        for node, kind in domain.nodes(data="kind")
+        if kind == SWITCH and isinstance(node[0], str)
+    ]
+    if not tops:
+        raise TopologyError("hierarchy", "at is 'switches' and the domain to copy has none on top")
+    most = max(hops for hops, _ in tops)
+    return [node for hops, node in tops if hops == most]
+
+
+def copied(domain: Fabric, count: int, ports: list[Any]) -> tuple[Fabric, Ports]:
+    """`count` copies of `domain` in one fabric, node `v` of copy `r` as `(r, *v)`."""
+    name = f"{count} times {domain.graph['name']}"
+    G = fabric(name, orbits=bool(domain.graph.get("orbits")))
+    named = {node: node if isinstance(node, tuple) else (node,) for node in domain}
+    whole = {data["domain"] for _, data in domain.nodes(data=True) if "domain" in data}
+    for r in range(count):
+        for node, data in domain.nodes(data=True):
+            G.add_node((r, *named[node]), **data)
+            if data["kind"] == ACCELERATOR:
+                G.nodes[r, *named[node]]["domain"] = _domain(r, data["domain"], len(whole))
+        for u, v, data in domain.edges(data=True):
+            G.add_edge((r, *named[u]), (r, *named[v]), **data)
+    return G, [[(r, *named[port]) for port in ports] for r in range(count)]
+
+
+def _domain(copy: int, inner: Any, domains: int) -> Any:
+    """What the scale-up domain of a chip of a copy is called."""
+    if domains == 1:
+        return copy
+    return (copy, *inner) if isinstance(inner, tuple) else (copy, inner)
+
+
+def ranks(ports: Ports) -> Iterable[tuple[int, list[Any]]]:
+    """For every rank the ends of that rank in all copies."""
+    return ((i, list(column)) for i, column in enumerate(zip(*ports, strict=True)))
+
+
+def fresh(G: Fabric, *labels: str) -> list[str]:
+    """The labels, numbered as long as the fabric uses one of them for an orbit already."""
+    used = {orbit for _, orbit in G.nodes(data="orbit")}
+    used |= {orbit for _, _, orbit in G.edges(data="orbit")}
+    level, found = 1, list(labels)
+    while used.intersection(found):
+        level += 1
+        found = [f"{label} {level}" for label in labels]
+    return found
