@@ -1,0 +1,50 @@
+"""The nomenclature, continued: steps of a collective, groups of several nodes, copies to experts.
+
+Same registry and same rules as `formulas.symbols`.
+"""
+
+from formulas.symbols import SYMBOLS, symbol
+
+_BEFORE = set(SYMBOLS)
+
+# fmt: off
+
+# --- one collective -------------------------------------------------------------------------
+alpha_0   = symbol("alpha_0",   "s",          "time to start a collective")
+alpha_1   = symbol("alpha_1",   "s",          "latency of one step of a collective")
+n_steps   = symbol("n_steps",   "1",          "steps of a collective, one after the other")
+q_tree    = symbol("q_tree",    "1",          "bytes on the wire per byte all-reduced in trees")
+q_one     = symbol("q_one",     "1",          "bytes on the wire per byte all-reduced in one shot")
+q_switch  = symbol("q_switch",  "1",          "bytes on the wire per byte that the switch reduces")
+x_switch  = symbol("x_switch",  "1",          "time of a ring over that of a switch that reduces")
+V_even    = symbol("V_even",    "byte",       "message at which two algorithms take equal time")
+
+# --- groups of several nodes ----------------------------------------------------------------
+m_group   = symbol("m_group",   "1",          "nodes of a group")
+g_node    = symbol("g_node",    "1",          "chips of a group in each of its nodes")
+T_inner   = symbol("T_inner",   "s",          "time inside the nodes")
+T_outer   = symbol("T_outer",   "s",          "time between the nodes")
+T_serial  = symbol("T_serial",  "s",          "time when one phase waits for the other")
+T_overlap = symbol("T_overlap", "s",          "time when both phases run at once")
+
+# --- hand-over between stages ---------------------------------------------------------------
+t_hop_net = symbol("t_hop_net", "s",          "latency of a hop in the network")
+t_hop_sw  = symbol("t_hop_sw",  "s",          "time software takes to hand a microbatch over")
+T_pass    = symbol("T_pass",    "s",          "time to hand a microbatch to the next stage")
+n_hand    = symbol("n_hand",    "token",      "tokens handed over at once")
+
+# --- dispatch and combine -------------------------------------------------------------------
+k_nodes   = symbol("k_nodes",   "1",          "nodes that hold an expert of a token, expected")
+k_reach   = symbol("k_reach",   "1",          "nodes a token is sent to")
+k_remote  = symbol("k_remote",  "1",          "nodes other than its own a token is sent to")
+g_limit   = symbol("g_limit",   "1",          "nodes among which routing may choose")
+b_elem    = symbol("b_elem",    "byte",       "bytes of one element without its scale")
+b_scale   = symbol("b_scale",   "byte",       "bytes of one scale")
+c_scale   = symbol("c_scale",   "1",          "elements that share a scale")
+v_copy    = symbol("v_copy",    "byte/token", "bytes of one copy of a token")
+T_disp    = symbol("T_disp",    "s",          "time to send tokens to their experts")
+T_comb    = symbol("T_comb",    "s",          "time to send the experts' answers back")
+x_dedup   = symbol("x_dedup",   "1",          "copies sent, over one for each expert")
+# fmt: on
+
+__all__ = [name for name in SYMBOLS if name not in _BEFORE]
