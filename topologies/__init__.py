@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from topologies.hardware import Machine
     from topologies.machines import graph, machine, names
     from topologies.measure import domain, domain_size, hops, latency, path_rate, slowdown
+    from topologies.overrides import override
 
 __all__ = [
     "GroupRate",
@@ -45,6 +46,7 @@ __all__ = [
     "machine",
     "mesh",
     "names",
+    "override",
     "path_rate",
     "planes",
     "rails",
@@ -71,6 +73,7 @@ _HOME = {
     "topologies.hardware": ("Machine",),
     "topologies.machines": ("graph", "machine", "names"),
     "topologies.measure": ("domain", "domain_size", "hops", "latency", "path_rate", "slowdown"),
+    "topologies.overrides": ("override",),
 }
 _MODULE = {name: module for module, names_ in _HOME.items() for name in names_}
 

@@ -69,10 +69,10 @@ def ranks(ports: Ports) -> Iterable[tuple[int, list[Any]]]:
 
 def fresh(G: Fabric, *labels: str) -> list[str]:
     """The labels, numbered as long as the fabric uses one of them for an orbit already."""
-    used = {orbit for _, orbit in G.nodes(data="orbit")}
-    used |= {orbit for _, _, orbit in G.edges(data="orbit")}
+    used: set[str] = {str(data.get("orbit")) for _, data in G.nodes(data=True)}
+    used |= {str(data.get("orbit")) for _, _, data in G.edges(data=True)}
     level, found = 1, list(labels)
-    while used.intersection(found):
+    while any(orbit.startswith(label) for label in found for orbit in used):
         level += 1
         found = [f"{label} {level}" for label in labels]
     return found

@@ -32,7 +32,7 @@ class Trunks:
         """Oversubscription of leaves and, with three levels, of pods."""
         ratio = 1.0 if self.oversubscription is None else self.oversubscription
         one = isinstance(ratio, str) or not isinstance(ratio, Sequence)
-        return [ratio] * (self.levels - 1) if one else list(ratio)  # type: ignore[list-item, arg-type]
+        return [ratio] * (self.levels - 1) if one else list(ratio)  # type: ignore[arg-type]
 
 
 def trunk_faults(join: str, trunks: Trunks) -> Iterator[str]:

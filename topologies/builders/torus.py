@@ -68,17 +68,17 @@ def torus(
     symmetric = all(dimension.even for dimension in box)
     G = fabric(f"{'x'.join(map(str, sides))} {'torus' if symmetric else 'grid'}", orbits=True)
     for place in product(*map(range, sides)):
-        orbit = "chip" if symmetric else f"chip {_seat(box, place)}"
-        G.add_node(place, kind=ACCELERATOR, forward=True, domain=0, coord=place, orbit=orbit)
+        seat = "chip" if symmetric else f"chip {_seat(box, place)}"
+        G.add_node(place, kind=ACCELERATOR, forward=True, domain=0, coord=place, orbit=seat)
     places = list(G)
     for d, (side, rate, ring) in enumerate(box):
-        both = f"side {side} at {rate!r} byte/s"
+        lane = f"side {side} at {rate!r} byte/s"
         for place in places:
             after = place[d] + 1
             if after == side and not (ring and side > 2):
                 continue
             other = (*place[:d], after % side, *place[d + 1 :])
-            orbit = (both, both) if symmetric else _lane(box, d, place, other)
+            orbit = (lane, lane) if symmetric else _lane(box, d, place, other)
             add_link(G, place, other, bandwidth=rate, latency=latency, orbit=orbit)
     return check(G)
 
