@@ -1,0 +1,195 @@
+"""The cut that bounds an all-gather, a reduce-scatter or an all-reduce on any fabric.
+
+What the members in a set S hold must leave S, as long as one member is outside: the rate of a
+member's share is at most exit(S) / |S with members| (ForestColl, arXiv:2402.06787). The least of
+these over all S is found by maximum flows. It is a bound for every schedule that neither adds
+nor copies inside the network; trees reach it where as much can enter each switch as can leave
+it, whatever the members' own links.
+
+Chips of the group relay for it even where `forward` is False: whatever passes through a member
+is data that it was to receive anyway. Chips outside the group relay only if they forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from topologies.errors import TopologyError
+from topologies.fabric import Fabric
+from topologies.rates.flows import Arcs, Flows, NDArray, arcs_of
+from topologies.rates.members import chosen
+
+__all__ = ["Cut", "all_gather_rate", "all_reduce_rate", "reduce_scatter_rate"]
+
+# Two cuts whose ratios differ by less are the same: below this lies the noise of sums of floats.
+NOISE = 1e-12
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The narrowest cut and the rate it leaves.
+
+    Attributes
+    ----------
+    rate
+        What each member receives of each other member's share. With n members and S bytes in
+        all (S/n from each), an all-gather takes S/(n rate); its bus bandwidth is
+        (n - 1) rate. [byte/s]
+    members
+        How many take part.
+    starved
+        Nodes beyond the cut, among them at least one member: an all-gather cannot bring them
+        faster what the others hold, a reduce-scatter cannot take faster what they give.
+    arcs
+        Arcs that cross the cut; all of them are full.
+    """
+
+    rate: float
+    members: int
+    starved: frozenset[Any]
+    arcs: tuple[tuple[Any, Any], ...]
+
+    @property
+    def bus_bandwidth(self) -> float:
+        """What enters (or leaves) one member over all. [byte/s]"""
+        return self.rate * (self.members - 1)
+
+
+def all_gather_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> Cut:
+    """How fast every member can be brought what all the others hold.
+
+    Parameters
+    ----------
+    members : iterable of nodes, optional
+        Who takes part; all accelerators if not given.
+
+    Raises
+    ------
+    TopologyError
+        When a member is no accelerator or named twice, there are fewer than two, or no
+        permitted path joins two of them.
+
+    >>> from topologies import switch
+    >>> all_gather_rate(switch(8, up=450e9)).bus_bandwidth
+    450000000000.0
+    """
+    return _narrowest(G, chosen("all_gather_rate", G, members), mirror=False)
+
+
+def reduce_scatter_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> Cut:
+    """The mirror of an all-gather: every member takes in the sum of its share from all others."""
+    return _narrowest(G, chosen("reduce_scatter_rate", G, members), mirror=True)
+
+
+def all_reduce_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> float:
+    """Rate per share of a reduce-scatter and an all-gather in turn. [byte/s]
+
+    Counted as the bus bandwidth of nccl-tests is: n members that reduce S bytes each take
+    2 S/(n rate). Where links are alike in both directions it is the all-gather's own rate. To
+    run the two at once is faster only where a cut is full in one direction alone, as in the
+    middle of an open line.
+    """
+    group = chosen("all_reduce_rate", G, members)
+    there, back = (_narrowest(G, group, mirror=way).rate for way in (True, False))
+    return 2 / (1 / there + 1 / back)
+
+
+def _narrowest(G: Fabric, group: list[Any], *, mirror: bool) -> Cut:
+    arcs = arcs_of(G, group, mirror=mirror)
+    search = _Search(arcs)
+    search.run(_targets(G, arcs, group))
+    crossing = search.inside[arcs.tail] & ~search.inside[arcs.head]
+    if search.rate <= 0 or not crossing.any():
+        given = arcs.nodes[int(np.flatnonzero(search.inside & arcs.is_member)[0])]
+        taken = arcs.nodes[int(np.flatnonzero(~search.inside & arcs.is_member)[0])]
+        here, there = (taken, given) if mirror else (given, taken)
+        raise TopologyError(
+            f"fabric {G.graph.get('name')!r}", f"no permitted path from {here!r} to {there!r}"
+        )
+    ends = [
+        (arcs.nodes[a], arcs.nodes[b])
+        for a, b in zip(arcs.tail[crossing].tolist(), arcs.head[crossing].tolist(), strict=True)
+    ]
+    starved = frozenset(arcs.nodes[i] for i in np.flatnonzero(~search.inside).tolist())
+    return Cut(
+        search.rate, len(group), starved, tuple((b, a) for a, b in ends) if mirror else tuple(ends)
+    )
+
+
+def _targets(G: Fabric, arcs: Arcs, group: list[Any]) -> list[NDArray[np.int64]]:
+    """Members in classes of which one stands for all, spread far apart.
+
+    Declared orbits hold for the fabric as a whole, so they are of use if all chips take part.
+    """
+    chips = np.flatnonzero(arcs.is_member)
+    if not G.graph.get("orbits") or len(group) < sum(
+        1 for _, kind in G.nodes(data="kind") if kind == "accelerator"
+    ):
+        # Multiples of the golden section leave no two neighbours in one early batch.
+        order = np.argsort((np.arange(chips.size) * 0.6180339887498949) % 1.0)
+        return [chips[i : i + 1] for i in order]
+    labels = [G.nodes[arcs.nodes[i]]["orbit"] for i in chips.tolist()]
+    classes: dict[Any, list[int]] = {}
+    for i, label in zip(chips.tolist(), labels, strict=True):
+        classes.setdefault(label, []).append(i)
+    return [np.array(same) for same in classes.values()]
+
+
+class _Search:
+    """Lower the rate until no cut is narrower.
+
+    At a trial rate x every member is a source of x, and each target must be able to take in x
+    times the number of members. If it cannot, the minimum cut has a ratio below x, which is the
+    next trial. Every set that is still suspected holds all targets found satisfied so far, so
+    these may then supply without limit, and many targets can be satisfied in one flow.
+    """
+
+    def __init__(self, arcs: Arcs) -> None:
+        self.arcs = arcs
+        self.count = int(arcs.is_member.sum())
+        n = len(arcs.nodes)
+        into = np.bincount(arcs.head, arcs.rate, n).astype(float)
+        into[~arcs.is_member] = np.inf
+        worst = int(np.argmin(into))
+        self.inside = np.ones(n, dtype=bool)
+        self.inside[worst] = False
+        self.rate = self._ratio(self.inside)
+        self.flows = Flows(arcs)
+
+    def run(self, classes: list[NDArray[np.int64]]) -> None:
+        pending, size = classes, 1
+        satisfied = np.zeros(len(self.arcs.nodes), dtype=bool)
+        while pending and self.rate > 0:
+            batch, later = pending[:size], pending[size:]
+            targets = np.array([same[0] for same in batch])
+            filled, inside = self.flows.fill(self.rate, targets, satisfied)
+            if self._lower(inside):
+                continue
+            # A single target that is short by less than the noise counts as satisfied.
+            if len(batch) == 1:
+                filled[:] = True
+            for same, full in zip(batch, filled.tolist(), strict=True):
+                if full:
+                    satisfied[same] = True
+            short = [same for same, full in zip(batch, filled.tolist(), strict=True) if not full]
+            pending = later + short
+            size = max(1, size // 2) if short else 2 * size
+
+    def _lower(self, inside: NDArray[np.bool_]) -> bool:
+        """Take the cut if it is narrower than the narrowest so far."""
+        if not (self.arcs.is_member & inside).any() or not (self.arcs.is_member & ~inside).any():
+            return False
+        ratio = self._ratio(inside)
+        if ratio >= self.rate * (1 - NOISE):
+            return False
+        self.inside, self.rate = inside, ratio
+        return True
+
+    def _ratio(self, inside: NDArray[np.bool_]) -> float:
+        leaving = inside[self.arcs.tail] & ~inside[self.arcs.head]
+        held = int((self.arcs.is_member & inside).sum())
+        return float(self.arcs.rate[leaving].sum()) / held
