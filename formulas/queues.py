@@ -14,7 +14,7 @@ from formulas.symbols_pools import (
     S_occ,
     T_tail,
     T_wait,
-    n_flight,
+    n_inside,
     n_wait,
     rho_pf,
     v_occ,
@@ -96,7 +96,7 @@ requests_waiting = Equation(
 
 requests_in_flight = Equation(
     "requests in flight, on average",
-    n_flight,
+    n_inside,
     x_load * (T_wait + T_ttft + L_dec * one_seq * T_tpot),
     assumes=("a steady state", "those that wait are counted"),
     source=little_1961,

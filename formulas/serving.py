@@ -22,6 +22,7 @@ from formulas.symbols import (
     n_chips,
     p_chip,
 )
+from formulas.symbols_pools import x_own
 from formulas.symbols_serving import (
     C_mix,
     L_dec,
@@ -125,9 +126,10 @@ request_rate = Equation(
 prefill_share = Equation(
     "mean time a decode step waits for prefill",
     T_share,
-    kappa * (B - one_seq) / one_seq * (g / L_dec) * x_pf * T_pf_busy,
+    kappa * (B - x_own * one_seq) / one_seq * (g / L_dec) * x_pf * T_pf_busy,
     assumes=(
-        "the other B - 1 sequences each bring one prompt per L_dec/g steps",
+        "the other sequences each bring one prompt per L_dec/g steps: B - 1 of them in a closed "
+        "loop, and with open arrivals, which find the mean batch as it is, all B",
         "kappa = 1 when requests are out of step, 1/2 when a closed loop keeps them in cohorts",
     ),
     source=definition,
@@ -152,7 +154,7 @@ request_latency = Equation(
 mixed_steps = Equation(
     "share of steps that carry a prefill chunk",
     phi_mixed,
-    x_pf * (B - one_seq) * g * L_new / (L_dec * c_chunk * dp * pp * one_seq),
+    x_pf * (B - x_own * one_seq) * g * L_new / (L_dec * c_chunk * dp * pp * one_seq),
     assumes=(
         "chunks are filled across prompts",
         "each rank of each stage has its own steps",

@@ -7,6 +7,7 @@ from formulas.symbols import symbol
 
 # fmt: off
 # ruff: noqa: E501  (a table reads better whole)
+x_own     = symbol("x_own",     "1",              "1 in a closed loop, where a request is one of the batch it meets; 0 with open arrivals")
 x_load    = symbol("x_load",    "seq/s",          "requests that arrive per second at one replica")
 rho_pf    = symbol("rho_pf",    "1",              "share of time a rank has a prompt to read", r"\rho_{\mathrm{pf}}")
 S_occ     = symbol("S_occ",     "s",              "time a prompt occupies the rank that reads it")
@@ -15,7 +16,7 @@ T_wait    = symbol("T_wait",    "s",              "mean time a request waits bef
 T_tail    = symbol("T_tail",    "s",              "waiting time that a given share of the requests exceed")
 x_tail    = symbol("x_tail",    "1",              "share of the requests that wait longer")
 n_wait    = symbol("n_wait",    "seq",            "requests that wait, on average")
-n_flight  = symbol("n_flight",  "seq",            "requests in flight, on average")
+n_inside  = symbol("n_inside",  "seq",            "requests in flight, on average")
 T_move    = symbol("T_move",    "s",              "moving a prompt's cache from the pool that read it to the one that decodes")
 V_prompt  = symbol("V_prompt",  "byte",           "cache bytes of one prompt")
 n_send    = symbol("n_send",    "1",              "chips that send a prompt's cache, or receive it, if those are fewer")

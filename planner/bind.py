@@ -175,7 +175,7 @@ def _chip(task: Task) -> dict[str, float]:
 def _workload(task: Task) -> dict[str, float]:
     decodes_only = task.mode == "decode"
     # The prompt emits the first token; where nothing else decodes the number is never used.
-    emitted = task.output_tokens - (1.0 if task.mode == "aggregated" else 0.0)
+    emitted = task.output_tokens - (1.0 if task.mode == "aggregated" or task.pooled else 0.0)
     return {
         "L_in": task.input_tokens,
         "L_out": task.output_tokens,
@@ -185,6 +185,8 @@ def _workload(task: Task) -> dict[str, float]:
         "x_pf": 0.0 if decodes_only else 1.0,
         "s_mixed": 1.0 if task.mode == "aggregated" else 0.0,
         "kappa": task.kappa,
+        "x_own": 1.0 if task.arrivals is None else 0.0,
+        "v_occ": task.input_spread,
         "c_chunk": task.chunk,
         "g": task.tokens_per_step,
         "m_pos": task.positions_per_step,

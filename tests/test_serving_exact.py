@@ -24,7 +24,8 @@ from serving_cases import (
 )
 
 from planner.serving.layouts import AXES
-from planner.serving.search import search, shortfalls
+from planner.serving.search import search
+from planner.serving.shortfalls import shortfalls
 from planner.serving.step import Step
 from planner.serving.task import Task
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pydantic import BaseModel
@@ -42,6 +43,8 @@ def _plain(value: Any, full: bool) -> Any:
         return [_plain(item, full) for item in value]
     if isinstance(value, File):
         return str(value.path.resolve()) if full else value.given
+    if isinstance(value, Demand) and math.isinf(value.value):
+        return "max"
     if isinstance(value, Demand):
         return value.value if value.per == "request" else f"{value.value!r} tokens/s"
     if isinstance(value, Distribution):

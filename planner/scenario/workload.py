@@ -26,6 +26,7 @@ from planner.scenario.fields import (
     Quantity,
     Record,
     Refusals,
+    Whole,
     Word,
 )
 
@@ -34,6 +35,7 @@ __all__ = ["Choose", "Current", "Demand", "Distribution", "Promises", "Speculati
 Seconds = Annotated[float, Quantity("time")]
 WIDEST = 5.0  # standard deviation of the logarithm of a length
 SHAPES = ("mean", "cv", "quantiles")
+MOST = "max"  # a demand: as much as can be served
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,16 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Demand:
-    """Arrivals: `value` requests per second, or output tokens per second (`per` says which)."""
+    """Arrivals: `value` requests per second, or output tokens per second (`per` says which).
+
+    Infinitely many stand for as many as can be served.
+    """
 
     value: float
     per: str  # "request" | "token"
 
     def requests_per_s(self, output_tokens: float) -> float:
-        """Requests per second at this mean number of output tokens [seq/s]."""
+        """Requests per second at this mean number of output tokens [seq/s]; infinite for the most."""
         return self.value if self.per == "request" else self.value / output_tokens
 
 
@@ -129,11 +134,14 @@ Lengths = Annotated[Distribution, _Lengths()]
 @dataclass(frozen=True)
 class _DemandKind(Kind):
     def schema(self) -> dict[str, Any]:
-        return {"type": ["string", "number"], "examples": ["10 requests/s", "5000 tokens/s"]}
+        examples = ["10 requests/s", "5000 tokens/s", MOST]
+        return {"type": ["string", "number"], "examples": examples}
 
     def read(self, value: object) -> Demand:
         if isinstance(value, Demand):
             return value
+        if value == MOST:
+            return Demand(math.inf, "request")
         try:
             return Demand(Quantity("request_rate").read(value), "request")
         except QuantityError as error:
@@ -141,7 +149,8 @@ class _DemandKind(Kind):
                 tokens = parse(value, "token_rate")
             except QuantityError:
                 raise ValueError(
-                    f'{error}; output tokens such as "5000 tokens/s" are read too'
+                    f'{error}; output tokens such as "5000 tokens/s" are read too, and '
+                    f"{MOST}: as many as the chips can serve"
                 ) from None
         if tokens == 0:
             raise ValueError(f"expected a value above zero, got {quoted(value)}")
@@ -154,7 +163,15 @@ class Workload(Record):
     input_tokens: Lengths = Field(description="prompt length [token], a number or a distribution")
     output_tokens: Lengths = Field(description="answer length [token], a number or a distribution")
     demand: Annotated[Demand, _DemandKind()] | None = Field(
-        None, description="arrivals, requests/s or output tokens/s; null: one unit, no fleet"
+        None,
+        description="arrivals, requests/s or output tokens/s, or max: as many as can be served; "
+        "null: one unit, no fleet",
+    )
+    spare_replicas: Annotated[int, Whole(least=0)] = Field(
+        0, description="replicas that may be down while the promises hold: 1 for N+1"
+    )
+    headroom: Annotated[float, Quantity("share", zero=True, below=1.0)] = Field(
+        0.0, description="share of the sequence slots kept free under demand, 0 <= x < 1"
     )
     concurrency: Count | None = Field(
         None, description="closed loop: this many requests always in flight"
@@ -162,6 +179,13 @@ class Workload(Record):
     cached_input: Annotated[float, Quantity("share", zero=True, below=1.0)] = Field(
         0.0, description="share of the input served from a prefix cache, 0 <= x < 1"
     )
+
+    @field_validator("spare_replicas", "headroom")
+    @classmethod
+    def _of_a_fleet(cls, value: float, info: ValidationInfo) -> float:
+        if value and info.data.get("demand") is None:
+            raise ValueError("give demand with it: without arrivals there is no load to leave room")
+        return value
 
     @field_validator("concurrency")
     @classmethod
@@ -175,6 +199,12 @@ class Promises(Record):
     """What must hold; every one is optional."""
 
     ttft: Seconds | None = Field(None, description="time to first token [s]")
+    ttft_p95: Seconds | None = Field(
+        None, description="time to first token that 5 % of the requests exceed, under demand [s]"
+    )
+    ttft_p99: Seconds | None = Field(
+        None, description="time to first token that 1 % of the requests exceed, under demand [s]"
+    )
     tpot: Seconds | None = Field(None, description="mean time per output token [s]")
     e2e: Seconds | None = Field(None, description="whole request, ttft + (output - 1)*tpot [s]")
     tokens_per_s_per_user: Annotated[float, Quantity("token_rate")] | None = Field(

@@ -20,7 +20,8 @@ from planner.serving.certificate import elastic, relaxation
 from planner.serving.current import current
 from planner.serving.layouts import Layouts, enumerate_layouts
 from planner.serving.reasons import EXPRESSIONS, binding, worth
-from planner.serving.search import SAME_PRICE, Found, search, shortfalls
+from planner.serving.search import SAME_PRICE, Found, grows, search, sized
+from planner.serving.shortfalls import shortfalls
 from planner.serving.step import Step
 from planner.serving.task import PROMISES, Task
 
@@ -113,7 +114,7 @@ def _search(task: Task) -> _Searched:
         layers=task.sizes.n_layers,
         experts=task.sizes.n_experts,
         domain=task.machine.chips_per_domain,
-        chips=task.chips,
+        chips=task.chips[-1:] if grows(task) else task.chips,
         joined=task.machine.scale_out is not None,
         tiled=task.machine.kind == "torus",
         limits=task.limits_of,
@@ -127,7 +128,7 @@ def _search(task: Task) -> _Searched:
             f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
         )
         raise FieldError(("choose", told))
-    step = Step(task, layouts, bound=task.uses_bound)
+    step = sized(Step(task, layouts, bound=task.uses_bound))
     return _Searched(task, step, search(step))
 
 

@@ -88,12 +88,14 @@ def _at(path: str) -> Iterator[None]:
 
 def _refuse_unanswered(scenario: Scenario) -> None:
     found: list[tuple[str, str]] = []
-    if scenario.workload.demand is not None:
-        told = (
-            "fleets for a given demand are not planned by this version; "
-            "leave demand out for the price of one unit, or give concurrency"
-        )
-        found.append(("workload.demand", told))
+    demand, promises = scenario.workload.demand, scenario.promises
+    if demand is not None and scenario.choose.batch is not None:
+        told = "under demand the batch is what gathers; leave one of the two out"
+        found.append(("choose.batch", told))
+    for tail in ("ttft_p95", "ttft_p99"):
+        if demand is None and getattr(promises, tail) is not None:
+            told = "without demand nobody queues, and the mean is all there is; promise ttft"
+            found.append((f"promises.{tail}", told))
     if "disaggregated" in (scenario.choose.mode or ()):
         told = (
             "disaggregated pools are not planned by this version; "
@@ -129,6 +131,8 @@ def _tasks(
     )
     promises = {
         "ttft": scenario.promises.ttft,
+        "ttft_p95": scenario.promises.ttft_p95,
+        "ttft_p99": scenario.promises.ttft_p99,
         "tpot": scenario.promises.slowest_tpot,
         "e2e": scenario.promises.e2e,
     }
@@ -158,6 +162,10 @@ def _tasks(
             lecture=lecture,
             reserve=0.0 if lecture else RESERVE,
             power=system.chip.power and system.chip.power * (scenario.pue or 1.0),
+            arrivals=_arrivals(scenario),
+            spare=lengths.spare_replicas,
+            headroom=lengths.headroom,
+            input_spread=lengths.input_tokens.cv,
             positions_per_step=positions,
             tokens_per_step=emitted,
         )
@@ -217,7 +225,11 @@ def _warnings(scenario: Scenario, system: System, *told: str | None) -> Iterator
     """What the user should know of the figures of one system, `told` by their catalogues first."""
     yield from filter(None, told)
     if scenario.workload.input_tokens.cv:
-        yield "the spread of input_tokens is not modelled: the mean is used"
+        yield (
+            "the spread of input_tokens lengthens queues under demand; elsewhere the mean is used"
+            if scenario.workload.demand is not None
+            else "the spread of input_tokens is not modelled: the mean is used"
+        )
     if system.chip.sram is None and scenario.assumptions != "lecture":
         yield (
             f"the on-chip memory of {system.chip.name} is not known and taken as none: what it "
@@ -249,6 +261,14 @@ def _batches(scenario: Scenario) -> tuple[int, ...] | None:
     return (loop,)
 
 
+def _arrivals(scenario: Scenario) -> float | None:
+    """Requests per second that arrive, infinitely many where the most are sought."""
+    load = scenario.workload
+    if load.demand is None:
+        return None
+    return load.demand.requests_per_s(load.output_tokens.mean)
+
+
 def _outputs(mode: str, tokens: float) -> float:
     if mode == "aggregated" and tokens <= 1:
         told = "one output token comes from the prompt, which leaves nothing to decode"
@@ -264,7 +284,10 @@ def _context(lengths: Workload) -> float:
 
 def _promises(mode: str, made: dict[str, float | None]) -> dict[str, float]:
     """Promises that the mode can keep or break: a phase alone knows nothing of the other."""
-    absent = {"decode": {"ttft", "e2e"}, "prefill": {"tpot", "e2e"}}.get(mode, set())
+    absent = {
+        "decode": {"ttft", "ttft_p95", "ttft_p99", "e2e"},
+        "prefill": {"tpot", "e2e"},
+    }.get(mode, set())
     return {name: limit for name, limit in made.items() if limit is not None and name not in absent}
 
 

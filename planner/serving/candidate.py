@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulas.evaluate import scalar
+from formulas.queues import QUEUE
 from planner.errors import SolverError
 from planner.serving.step import BOUND, ESTIMATE, PARTS, Step
 from planner.serving.task import PROMISES
@@ -212,12 +213,22 @@ def recheck(candidate: Candidate) -> None:
         for name, value in step.values(np.array([candidate.batch]), candidate.fill).items()
     }
     suffix = "_bound" if bound else ""
-    names = {"tpot": f"T_tpot{suffix}", "ttft": f"T_ttft{suffix}", "need": "M_need"}
+    names = {"tpot": f"T_tpot{suffix}", "first": f"T_ttft{suffix}", "need": "M_need"}
     again = scalar(BOUND if bound else ESTIMATE, list(names.values()), given)
     for name, symbol in names.items():
         first, second = candidate.chosen_by[name], again[symbol]
         if abs(first - second) > AGREES * abs(second):
             raise SolverError(f"{symbol}: two evaluations differ, {first!r} and {second!r}")
+    wait = 0.0
+    if task.arrivals is not None and not bound and task.mode != "decode":
+        load = candidate.chosen_by["load"] / candidate.chosen_by["slot"]
+        wait = scalar((*ESTIMATE, *QUEUE), ["T_wait"], {**given, "x_load": load})["T_wait"]
+    kept = {
+        "tpot": again[names["tpot"]],
+        "ttft": again[names["first"]] + wait,
+        "need": again["M_need"],
+    }
+    for name, value in kept.items():
         limit = task.limits.get(name)
-        if limit is not None and second > limit * (1 + AGREES):
+        if limit is not None and value > limit * (1 + AGREES):
             raise SolverError(f"the chosen plan breaks the promise {PROMISES[name]}")

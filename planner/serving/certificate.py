@@ -108,7 +108,8 @@ def elastic(step: Step, batch: float) -> Solution:
     """
     task = step.task
     row = {name: float(np.ravel(v)[0]) for name, v in step.values(np.array([batch])).items()}
-    fixed = task.batches is not None or task.mode == "prefill" or task.objective == "latency"
+    decided = task.batches is not None or task.loaded
+    fixed = decided or task.mode == "prefill" or task.objective == "latency"
     # Without ceilings a batch may grow by less than a group of pp*dp sequences.
     span = (
         (batch * (1 - 1e-7), batch * (1 + 1e-7))
@@ -239,7 +240,7 @@ def _limits(step: Step) -> dict[str, float]:
 
 
 def _promised(step: Step) -> frozenset[str]:
-    return frozenset(step.task.limits) - {"need", "mixed"}
+    return frozenset(step.task.limits) & {"ttft", "tpot", "latency"}
 
 
 def _named(program: object, given: dict[str, float]) -> dict[object, float]:

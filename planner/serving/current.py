@@ -12,7 +12,7 @@ from planner.errors import FieldError
 from planner.scenario import Current, Scenario
 from planner.serving.candidate import evaluate
 from planner.serving.layouts import Layouts
-from planner.serving.search import shortfalls_at
+from planner.serving.shortfalls import shortfalls_at
 from planner.serving.task import Task
 
 __all__ = ["current"]

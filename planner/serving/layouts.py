@@ -9,7 +9,7 @@ of replicas, never more layouts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -46,6 +46,13 @@ class Layouts:
     def replica_chips(self) -> np.ndarray:
         """Chips of one replica."""
         return self.stage * self.pp
+
+    def on(self, chips: np.ndarray, domain: int) -> Layouts:
+        """The same layouts on other numbers of chips, with as many replicas as these hold."""
+        table = np.column_stack(
+            [self.tp, self.dp_attention, self.pp, self.ep, self.tp_expert, chips]
+        )
+        return replace(self, chips=chips, replicas=_replicas(table, domain))
 
     def take(self, rows: np.ndarray) -> Layouts:
         """The layouts of the given rows (an index or a mask)."""

@@ -23,7 +23,10 @@ MOST_MOVED = 1e18  # bytes of one step, beyond any machine
 
 
 def chords(values: dict[str, float], low: float, high: float) -> dict[str, float]:
-    """Under-estimates on [low, high]: coverage, and sequences other than one's own."""
+    """Under-estimates on [low, high]: coverage, and sequences other than one's own.
+
+    Open arrivals meet all of the batch; that all but one are met is then an under-estimate too.
+    """
     ends = np.array([low, high])
     covered = _coverage(values, ends)
     others = np.maximum(ends - 1.0, 0.0)
@@ -33,14 +36,15 @@ def chords(values: dict[str, float], low: float, high: float) -> dict[str, float
 
 
 def tangents(values: dict[str, float], batch: float) -> dict[str, float]:
-    """Monomials in B that touch coverage and B - 1 at this batch."""
+    """Monomials in B that touch coverage and the sequences a request meets at this batch."""
     near = batch * np.array([1 - 1e-6, 1 + 1e-6])
     c_cov, s_cov = _line(near, _coverage(values, near / values["pp"]))
-    s_others = batch / (batch - 1)
+    met = batch - values["x_own"]
+    s_others = batch / met
     return {
         "c_cov": c_cov,
         "s_cov": s_cov,
-        "c_others": (batch - 1) / batch**s_others,
+        "c_others": met / batch**s_others,
         "s_others": s_others,
     }
 

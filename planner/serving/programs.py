@@ -18,6 +18,7 @@ from formulas.equation import Equation
 from formulas.prefill import PREFILL, PREFILL_BOUND
 from formulas.serving import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from formulas.symbols import B, L_in, L_out, coverage, n_chips, p_chip
+from formulas.symbols_pools import x_own
 from formulas.symbols_serving import (
     L_dec,
     M_cap,
@@ -118,7 +119,7 @@ def relaxed(
     P.define(sp.Eq(ep, tp * dp), sp.Eq(xtp, sp.Integer(1)))
     P.define(
         *_equations(bound, LIMITS["unsaved"] * (V_w_bound + V_kv_dec)),
-        relax={B - one_seq: one_seq * pp * others},
+        relax={B - x_own * one_seq: one_seq * pp * others},
     )
     if not bound:
         P.define(sp.Eq(coverage, CHORDS["c_cov"] * b_stage ** CHORDS["s_cov"]))
@@ -146,7 +147,7 @@ def continuous(*, bound: bool, objective: str, promises: frozenset[str], mode: s
         sp.Eq(b_stage, B / pp),
         sp.Eq(b_mem, B / dp),
         *_equations(bound, LIMITS["unsaved"] * MOVED ** LIMITS["steep"]),
-        relax={B - one_seq: CHORDS["c_others"] * B ** CHORDS["s_others"]},
+        relax={B - x_own * one_seq: CHORDS["c_others"] * B ** CHORDS["s_others"]},
     )
     if not bound:
         P.define(sp.Eq(coverage, CHORDS["c_cov"] * B ** CHORDS["s_cov"]))

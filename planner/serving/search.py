@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.serving.fleet import carrying, fitted
 from planner.serving.step import Step
-from planner.serving.task import PROMISES
 
 if TYPE_CHECKING:
     from planner.serving.layouts import Layouts
@@ -28,14 +28,16 @@ __all__ = [
     "LARGEST_BATCH",
     "SAME_PRICE",
     "Found",
+    "chosen",
     "feasible",
+    "given",
+    "grows",
+    "largest_feasible",
     "search",
-    "shortfalls",
-    "shortfalls_at",
+    "sized",
 ]
 
 LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
-PHYSICS = ("need", "mixed")  # limits that nobody made and nobody can ease
 SAME_PRICE = 1e-9  # prices closer than this are one price: the faster plan is taken
 
 
@@ -61,14 +63,17 @@ class Found:
 def search(step: Step) -> Found:
     """Every feasible layout at its best batch, best first; empty if nothing keeps the promises."""
     task, layouts = step.task, step.layouts
-    if task.batches is None and task.mode != "prefill":
-        largest, looked = _largest_feasible(step)
-        rows, batch, fill = _chosen(step, largest)
+    if task.loaded:
+        largest, rows, batch, fill, looked = _loaded(step)
+        points = int(np.minimum(largest + 1, LARGEST_BATCH).sum())
+    elif task.batches is None and task.mode != "prefill":
+        largest, looked = largest_feasible(step)
+        rows, batch, fill = chosen(step, largest)
         if step.bound and task.objective != "latency":
             batch = _smallest_as_cheap(step, rows, batch)
         points = int(np.minimum(largest + 1, LARGEST_BATCH).sum())
     else:
-        rows, batch, fill = _given(task, layouts)
+        rows, batch, fill = given(task, layouts)
         largest, looked, points = np.zeros(len(layouts)), 0, rows.size
     values = step.take(rows)(batch, fill)
     keep = feasible(task, values)
@@ -89,6 +94,25 @@ def search(step: Step) -> Found:
     )
 
 
+def grows(task: Task) -> bool:
+    """Whether a load decides how many of the chips are paid: only for it are fewer as good."""
+    open_ended = task.limits_of.get("replicas") is None and task.objective != "latency"
+    return task.loaded and len(task.chips) > 1 and open_ended
+
+
+def sized(step: Step) -> Step:
+    """Every layout on the fewest chips of the question that keep its promises under the load."""
+    task = step.task
+    if not grows(task):
+        return step
+
+    def keeps(some: Step) -> np.ndarray:
+        batch = carrying(some, LARGEST_BATCH)
+        return (batch > 0) & feasible(task, some(np.maximum(batch, 1)))
+
+    return fitted(step, keeps)
+
+
 def feasible(task: Task, values: dict[str, np.ndarray]) -> np.ndarray:
     """Which points keep memory, flow of prompts and every promise, shape of the points."""
     kept = np.ones(np.shape(values["need"]), dtype=bool)
@@ -97,43 +121,7 @@ def feasible(task: Task, values: dict[str, np.ndarray]) -> np.ndarray:
     return kept
 
 
-def shortfalls(step: Step) -> list[tuple[str, float]]:
-    """How far the nearest plan is from each promise: (promise, factor), worst promise first.
-
-    The nearest plan is the one whose promises need the smallest common stretch, over all layouts
-    at one sequence per replica or at the given batches; nothing can be nearer, since every
-    promised quantity falls with the batch. Promises can be eased and memory cannot, so plans that
-    do not fit, or whose prefill cannot keep up, are looked at only if there are no others.
-    """
-    task, layouts = step.task, step.layouts
-    rows = np.arange(len(layouts))
-    batch, fill = np.ones(len(layouts)), np.ones(len(layouts))
-    if task.batches is not None:
-        rows, batch, fill = _given(task, layouts)
-    values = step.take(rows)(batch, fill)
-    stretch = {
-        name: np.broadcast_to(values[name] / limit, rows.shape)
-        for name, limit in task.limits.items()
-    }
-    physics = np.max([stretch[name] for name in PHYSICS if name in stretch], axis=0)
-    promised = np.max(np.stack(list(stretch.values())), axis=0)
-    if (physics <= 1).any():
-        promised = np.where(physics <= 1, promised, np.inf)
-    nearest = int(np.argmin(promised))
-    missed = [(name, float(factor[nearest])) for name, factor in stretch.items()]
-    return sorted(((n, f) for n, f in missed if f > 1), key=lambda pair: -pair[1])
-
-
-def shortfalls_at(task: Task, values: dict[str, float]) -> list[dict[str, object]]:
-    """The promises that one evaluated plan breaks, each with its factor."""
-    return [
-        {"promise": PROMISES[name], "short_by": values[name] / limit}
-        for name, limit in task.limits.items()
-        if values[name] > limit
-    ]
-
-
-def _largest_feasible(step: Step) -> tuple[np.ndarray, int]:
+def largest_feasible(step: Step) -> tuple[np.ndarray, int]:
     """Largest whole batch of each layout that keeps every promise (0 if none), by bisection."""
     low = np.zeros(len(step.layouts))
     high = np.full(len(step.layouts), float(LARGEST_BATCH + 1))
@@ -149,13 +137,25 @@ def _largest_feasible(step: Step) -> tuple[np.ndarray, int]:
         looked += open_rows.size
 
 
+def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
+    """Under a given load: the largest batch were there none, and the one batch that carries it."""
+    batch = carrying(step, LARGEST_BATCH)
+    rows = np.flatnonzero(batch > 0)
+    unloaded = step.asked(step.task.with_layout(arrivals=None))
+    if step.task.mode == "prefill":
+        largest, looked = batch, 0
+    else:
+        largest, looked = largest_feasible(unloaded)
+    return np.maximum(largest, batch), rows, batch[rows], np.ones(rows.size), looked + rows.size
+
+
 def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Whole numbers between, geometric means at first: batches differ by orders of magnitude."""
     least = np.maximum(low, 1)
     return np.floor(np.where(high > 4 * least, np.sqrt(least * high), (low + high) / 2))
 
 
-def _chosen(step: Step, largest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def chosen(step: Step, largest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The batches worth pricing: those where the price may turn, or for latency the smallest."""
     rows = np.flatnonzero(largest >= 1)
     if step.task.objective == "latency":
@@ -214,7 +214,7 @@ def _smallest_as_cheap(step: Step, rows: np.ndarray, batch: np.ndarray) -> np.nd
     return np.minimum(high * group, batch)
 
 
-def _given(task: Task, layouts: Layouts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def given(task: Task, layouts: Layouts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The batches the question fixes, spread over the replicas: the fullest one sets the pace."""
     if task.mode == "prefill":
         # One prompt per rank and stage keeps every chip busy; more only wait.

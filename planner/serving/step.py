@@ -19,6 +19,7 @@ from formulas.prefill import PREFILL, PREFILL_BOUND
 from formulas.serving import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.bind import layout_values, peaks, shared_values
 from planner.serving.network import network
+from planner.serving.queueing import TAILS, queue
 
 if TYPE_CHECKING:
     from planner.serving.layouts import Layouts
@@ -35,6 +36,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "overhead": ("T_over",),
     "prefill": ("T_share",),
 }
+FEW = 1e-9  # replicas: none, where as many are spare as there are
 ESTIMATE = tuple(dict.fromkeys((*DECODE, *PREFILL, *MEMORY, *AGGREGATED)))
 BOUND = tuple(dict.fromkeys((*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)))
 
@@ -95,6 +97,17 @@ class Step:
         }
         return self._copy(self.layouts.take(rows), values)
 
+    def asked(self, task: Task) -> Step:
+        """The same model for the same question asked with other limits."""
+        twin = self._copy(self.layouts, self._values)
+        twin.task = task
+        return twin
+
+    def on(self, layouts: Layouts) -> Step:
+        """The same model with other numbers of chips and replicas of the same layouts."""
+        counts = {"n_rep": layouts.replicas * 1.0, "n_chips": layouts.chips * 1.0}
+        return self._copy(layouts, self._values | counts)
+
     def routed_uniformly(self, batch: float) -> Step:
         """The bound with the experts that uniform routing reads at this batch, not the least."""
         given = self.values(np.array([batch]))
@@ -131,6 +144,7 @@ class Step:
         return self._priced(
             {
                 "ttft": found["T_ttft"],
+                "first": found["T_ttft"],
                 "tpot": found["T_tpot"],
                 "slot": found["T_slot"],
                 "busy": given["x_pf"] * found["T_pf_busy"],
@@ -148,6 +162,7 @@ class Step:
         return self._priced(
             {
                 "ttft": ttft,
+                "first": ttft,
                 "tpot": tpot,
                 "slot": found["T_slot_bound"],
                 "busy": given["x_pf"] * found["T_pf_busy_bound"],
@@ -169,9 +184,11 @@ class Step:
 
     def _priced(self, times: dict, found: dict, given: dict) -> dict[str, np.ndarray]:
         """Add memory, request rate [1/s] and money; one identity prices estimate and bound."""
-        served = given["n_rep"] * given["r_fill"]
-        hourly = given["p_chip"] * given["n_chips"]
         slot = times["slot"] if self.task.mode != "prefill" else times["busy"]
+        served = given["n_rep"] * given["r_fill"]
+        if self.task.arrivals is not None:
+            times, served = self._arriving(times, found, given, slot)
+        hourly = given["p_chip"] * given["n_chips"]
         return {
             **times,
             "need": found["M_need"],
@@ -182,3 +199,31 @@ class Step:
             "usd_per_request": hourly * slot / served,
             "usd_prefill": hourly * times["busy"] / served,
         }
+
+    def _arriving(
+        self, times: dict, found: dict, given: dict, slot: np.ndarray
+    ) -> tuple[dict, np.ndarray]:
+        """The same with the load of open arrivals, and slots in use over all replicas.
+
+        Loads and waits are those with `spare` replicas down. The bound knows no queue.
+        """
+        task = self.task
+        up = np.maximum(given["n_rep"] - task.spare, FEW)
+        share = given["r_fill"] * (1.0 - task.headroom)
+        load = task.arrivals * slot / up if task.loaded else np.where(up > FEW, share, 1 / FEW)
+        served = load * up
+        if self.bound or task.mode == "decode":
+            nothing = np.zeros_like(slot)
+            late = {"readers": nothing, "wait": nothing, **{f"wait.{t}": nothing for t in TAILS}}
+        else:
+            late = queue(given, found, load / slot)
+        first = times["ttft"]
+        return {
+            **times,
+            **late,
+            "load": load,
+            "fill": served / np.maximum(given["n_rep"], FEW),
+            "ttft": first + late["wait"],
+            "latency": times["latency"] + (late["wait"] if task.mode != "decode" else 0.0),
+            **{tail: first + late[f"wait.{tail}"] for tail in TAILS},
+        }, served

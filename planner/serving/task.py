@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["PROMISES", "Task"]
 
 WEIGHT_ONLY = frozenset({"int8", "int4"})
+BUSIEST = 0.99  # share of time; beyond it the length of a queue is anyone's guess
 BITS = MappingProxyType(
     {
         "fp32": 32,
@@ -52,6 +54,10 @@ PROMISES = MappingProxyType(
         "tpot": "tpot",
         "latency": "e2e",
         "mixed": "prefill keeps up",
+        "load": "demand",
+        "readers": "readers of prompts keep up",
+        "ttft_p95": "ttft_p95",
+        "ttft_p99": "ttft_p99",
     }
 )
 
@@ -64,6 +70,10 @@ class Task:
     `batches` are totals over all replicas; None leaves the batch to the search. `promises` holds
     ttft [s], tpot [s/token] and e2e [s], those that were made. `ideal` splits KV heads and experts
     evenly over any number of chips, as no engine does, for bounds of rows whose layout is unknown.
+    `arrivals` are requests per second of an open loop, infinite where as many as can be served are
+    wanted; `spare` replicas may be down, a share `headroom` of the slots stays free, `input_spread`
+    is the coefficient of variation of prompt lengths. A task is `pooled` where the other phase runs
+    on a pool of its own.
     """
 
     sizes: Sizes
@@ -90,6 +100,11 @@ class Task:
     positions_per_step: float = 1.0
     power: float | None = None
     ideal: bool = False
+    arrivals: float | None = None
+    spare: int = 0
+    headroom: float = 0.0
+    input_spread: float = 0.0
+    pooled: bool = False
 
     @property
     def limits(self) -> dict[str, float]:
@@ -97,8 +112,16 @@ class Task:
         limits = {"need": self.chip.memory}
         if self.mode == "aggregated":
             limits["mixed"] = 1.0
+        if self.arrivals is not None:
+            limits["load"] = 1.0 - self.headroom
+            limits["readers"] = BUSIEST
         names = {promise: name for name, promise in PROMISES.items()}
         return limits | {names[promise]: limit for promise, limit in self.promises.items()}
+
+    @property
+    def loaded(self) -> bool:
+        """Whether a load is given that the plan must carry."""
+        return self.arrivals is not None and math.isfinite(self.arrivals)
 
     @property
     def uses_bound(self) -> bool:
