@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from topologies.builders.twisted import twisted_torus
     from topologies.errors import TopologyError
     from topologies.faults import check, suspicions
+    from topologies.files.disk import read, write
     from topologies.groups import GroupRate, RateTable, group_rate, rate_table
     from topologies.hardware import Machine
     from topologies.machines import graph, machine, names
@@ -51,11 +52,13 @@ __all__ = [
     "planes",
     "rails",
     "rate_table",
+    "read",
     "slowdown",
     "suspicions",
     "switch",
     "torus",
     "twisted_torus",
+    "write",
 ]
 
 _HOME = {
@@ -69,6 +72,7 @@ _HOME = {
     "topologies.builders.twisted": ("twisted_torus",),
     "topologies.errors": ("TopologyError",),
     "topologies.faults": ("check", "suspicions"),
+    "topologies.files.disk": ("read", "write"),
     "topologies.groups": ("GroupRate", "RateTable", "group_rate", "rate_table"),
     "topologies.hardware": ("Machine",),
     "topologies.machines": ("graph", "machine", "names"),

@@ -8,12 +8,17 @@ from __future__ import annotations
 import math
 from numbers import Integral, Real
 
-__all__ = ["count_fault", "latency_fault", "rate_fault", "rate_suspicion"]
+__all__ = ["MOST", "count_fault", "latency_fault", "rate_fault", "rate_suspicion", "shown"]
 
 # Cables of a machine room are below a microsecond; a tenth of a second is a slipped unit.
 LATENCY_LIMIT = 0.1
 # Slower than any link in use, faster than any package: GB/s written as B/s, or the reverse.
 SLOWEST, FASTEST = 1e6, 100e12
+# Beyond these no unit slip explains the figure, and sums of such figures leave the number range.
+LEAST_RATE, GREATEST_RATE = 1e-12, 1e24
+# More than are made: a product of such counts still is an exact number.
+MOST = 10**9
+LONGEST = 60  # characters of a value in a message
 
 
 def rate_fault(value: object) -> str | None:
@@ -24,7 +29,9 @@ def rate_fault(value: object) -> str | None:
     if number == 0:
         return "is 0; leave the link out to model a failure"
     if number < 0:
-        return f"is {value!r}; it must be above 0 (each direction is an arc of its own)"
+        return f"is {shown(value)}; it must be above 0 (each direction is an arc of its own)"
+    if not LEAST_RATE <= number <= GREATEST_RATE:
+        return f"is {number:g} byte/s; no network is that {'slow' if number < 1 else 'fast'}"
     return None
 
 
@@ -34,17 +41,19 @@ def latency_fault(value: object) -> str | None:
     if isinstance(number, str):
         return number
     if number < 0:
-        return f"is {value!r}; it cannot be below 0"
+        return f"is {shown(value)}; it cannot be below 0"
     if number >= LATENCY_LIMIT:
-        return f"is {value!r}; less than {LATENCY_LIMIT} s was expected (given in us or ns?)"
+        return f"is {shown(value)}; less than {LATENCY_LIMIT} s was expected (given in us or ns?)"
     return None
 
 
 def count_fault(value: object) -> str | None:
     """Why `value` does not count anything."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        return f"is {value!r}; a whole number of at least 1 was expected"
-    return None if int(value) >= 1 else f"is {value!r}; it must be at least 1"
+        return f"is {shown(value)}; a whole number of at least 1 was expected"
+    if int(value) > MOST:
+        return f"is {shown(value)}; at most {MOST} was expected"
+    return None if int(value) >= 1 else f"is {shown(value)}; it must be at least 1"
 
 
 def rate_suspicion(value: float) -> str | None:
@@ -56,13 +65,24 @@ def rate_suspicion(value: float) -> str | None:
     return None
 
 
+def shown(value: object) -> str:
+    """`value` as a message quotes it: whole if it is short."""
+    if isinstance(value, int) and value.bit_length() > 4 * LONGEST:
+        return f"a whole number of about {int(value.bit_length() * math.log10(2))} digits"
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
 def _number(value: object, expected: str) -> float | str:
     """`value` as a float, or why it is none."""
     if isinstance(value, str):
-        return f"is the text {value!r}; a number was expected, in {expected}"
+        return f"is the text {shown(value)}; a number was expected, in {expected}"
     if isinstance(value, bool) or not isinstance(value, Real):
-        return f"is {value!r}; a number was expected, in {expected}"
-    number = float(value)
+        return f"is {shown(value)}; a number was expected, in {expected}"
+    try:
+        number = float(value)
+    except OverflowError:
+        return f"is {shown(value)}; a smaller number was expected, in {expected}"
     if not math.isfinite(number):
         return f"is {number}; a finite number was expected, in {expected}"
     return number

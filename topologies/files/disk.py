@@ -1,0 +1,166 @@
+"""Fabrics from files and to files: which form a file has, and that it is whole or not there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from topologies.errors import TopologyError, meant
+from topologies.fabric import Fabric
+from topologies.faults import check, suspicions
+
+__all__ = ["read", "write"]
+
+# What each form is written to; the module of that name has `text_of`.
+SUFFIXES = {"links": (".json",), "graphml": (".graphml",), "astra": (".yml", ".yaml")}
+READ = (".yaml", ".yml", ".json")
+LARGEST = {".json": 256 * 2**20, ".yaml": 2**20, ".yml": 2**20}  # bytes
+
+
+def read(path: str | os.PathLike[str]) -> Fabric:
+    """The fabric that a file describes, checked.
+
+    `.json` lists nodes and links; `.yaml` and `.yml` say how the fabric is generated, or are in
+    the format of the analytical network of ASTRA-sim if they hold its keys. Bandwidths that look
+    like a slip of units are warned of.
+
+    Raises
+    ------
+    TopologyError
+        Listing everything that is wrong, with its line and column or its record.
+    """
+    file = Path(path)
+    where = str(path)
+    text = _text(file, where)
+    if file.suffix.lower() == ".json":
+        from topologies.files.links import fabric_of
+
+        G = fabric_of(text, where, file.stem)
+    else:
+        G = _from_yaml(text, where, file.stem)
+    odd = suspicions(G)
+    if odd:
+        more = f"\n  and {len(odd) - 5} more" if len(odd) > 5 else ""
+        lines = "".join(f"\n  {line}" for line in odd[:5])
+        warnings.warn(f"{where}: unlikely bandwidths{lines}{more}", stacklevel=2)
+    return G
+
+
+def write(G: Fabric, path: str | os.PathLike[str], form: str | None = None) -> None:
+    """Write a sound fabric to a file, all of it or nothing.
+
+    Parameters
+    ----------
+    form : str, optional
+        `links` (JSON, which `read` turns into the same fabric), `graphml` (for other programs)
+        or `astra` (what ASTRA-sim can express of it); what the suffix of the file says if not
+        given.
+
+    Raises
+    ------
+    TopologyError
+        When the fabric is unsound or the form cannot express it, the suffix says no form or
+        another one, or the file cannot be written.
+    """
+    file = Path(path)
+    where = str(path)
+    suffix = file.suffix.lower()
+    if form is None:
+        form = next((name for name, known in SUFFIXES.items() if suffix in known), None)
+    if form is None:
+        known = ", ".join(suffix for each in SUFFIXES.values() for suffix in each)
+        raise TopologyError(where, f"a file that ends in one of {known} was expected")
+    if form not in SUFFIXES:
+        raise TopologyError(where, f"unknown form {form!r}; {meant(form, SUFFIXES)}")
+    if suffix not in SUFFIXES[form]:
+        ends = " or ".join(SUFFIXES[form])
+        raise TopologyError(where, f"a file of the form {form!r} ends in {ends}")
+    write_text: Callable[[Fabric], str] = import_module(f"topologies.files.{form}").text_of
+    _replace(file, where, write_text(check(G)))
+
+
+def _from_yaml(text: str, where: str, name: str) -> Fabric:
+    from topologies.files import astra, spec
+    from topologies.files.located import document
+
+    found = document(text)
+    if found.root is None:
+        raise TopologyError(where, found.problems)
+    form = astra if astra.is_astra(found.root) else spec
+    return form.fabric_of(found, where, name)
+
+
+def _text(file: Path, where: str) -> str:
+    suffix = file.suffix.lower()
+    if suffix not in READ:
+        hint = "; GraphML is written and not read" if suffix == ".graphml" else ""
+        raise TopologyError(
+            where, f"a file that ends in one of {', '.join(READ)} was expected{hint}"
+        )
+    try:
+        if file.is_dir():
+            raise TopologyError(where, "it is a directory; a file was expected")
+        if not file.exists():
+            raise TopologyError(where, f"no such file{_near(file)}")
+        if not file.is_file():
+            raise TopologyError(where, "it is no regular file")
+        size = file.stat().st_size
+        if size > LARGEST[suffix]:
+            raise TopologyError(where, f"it has {size} bytes; at most {LARGEST[suffix]} are read")
+        data = file.read_bytes()
+    except (OSError, ValueError) as error:
+        if isinstance(error, TopologyError):
+            raise
+        raise TopologyError(where, f"it cannot be read: {_reason(error)}") from None
+    try:
+        text = data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TopologyError(
+            where, f"line {line}: byte {error.start} (0x{data[error.start]:02x}) is not UTF-8"
+        ) from None
+    if not text.strip():
+        raise TopologyError(where, "the file is empty")
+    return text
+
+
+def _near(file: Path) -> str:
+    if not file.parent.is_dir():
+        return f"; there is no directory {str(file.parent)!r} either"
+    names = [other.name for other in file.parent.iterdir() if other.suffix.lower() in READ]
+    close = meant(file.name, names)
+    return f"; {close}" if close.startswith("did you mean") else ""
+
+
+def _replace(file: Path, where: str, text: str) -> None:
+    """Write beside the file and then put it in its place, so that no reader meets half of it."""
+    beside: str | None = None
+    try:
+        handle, beside = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:50]}.")
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
+            out.write(text)
+        os.chmod(beside, _mode(file))
+        os.replace(beside, file)
+        beside = None
+    except (OSError, ValueError) as error:
+        raise TopologyError(where, f"it cannot be written: {_reason(error)}") from None
+    finally:
+        if beside is not None:
+            os.unlink(beside)
+
+
+def _mode(file: Path) -> int:
+    """The permissions of the file that is replaced, or those of a new one."""
+    if file.exists():
+        return file.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()

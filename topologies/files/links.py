@@ -1,0 +1,276 @@
+"""Fabrics node by node and link by link, as JSON: what was measured or drawn up by other means.
+
+The shape is that of node-link data: `{"directed": true, "graph": {...}, "nodes": [{"id": ...}],
+"links": [{"source": ..., "target": ...}]}` with the attributes of `topologies.fabric` in plain
+numbers, byte/s and s. Records are judged one by one before there is a graph, since a graph would
+merge equal ids, keep the last of two links and invent the ends that are missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator
+from numbers import Integral, Real
+from typing import Any
+
+from topologies.errors import TopologyError, meant
+from topologies.fabric import ARC_ATTRIBUTES, NODE_ATTRIBUTES, Fabric, fabric
+from topologies.faults import arc_faults, check, graph_faults, node_faults
+from topologies.files.strict import Path, json_value
+from topologies.limits import shown
+
+__all__ = ["fabric_of", "text_of"]
+
+TOP = ("directed", "multigraph", "graph", "nodes", "links", "edges")
+FEW = 200  # nodes among which the one that was meant is looked for
+
+Arc = tuple[Hashable, Hashable]
+
+
+def fabric_of(text: str, where: str, name: str) -> Fabric:
+    """The fabric that a JSON text lists, called `name` unless it says otherwise.
+
+    A link is one arc; with `"directed": false` it is one each way. Two links between the same
+    two are summed if both say `"parallel": true`; `bandwidth` is that of all `count` cables of
+    a link together.
+
+    Raises
+    ------
+    TopologyError
+        Listing every problem with the number and the id of its record.
+    """
+    whole, faults = json_value(text, where)
+    problems = [f"{_spelled(whole, path)}: {fault}" for path, fault in faults]
+    if not isinstance(whole, dict):
+        raise TopologyError(where, [*problems, "file: an object with nodes and links was expected"])
+    problems += _top_faults(whole)
+    details = whole.get("graph", {})
+    orbits = isinstance(details, dict) and details.get("orbits") is True
+    problems += _detail_faults(details)
+    nodes = _nodes(whole.get("nodes"), orbits, problems)
+    arcs = _arcs(whole, nodes, orbits, problems)
+    if problems:
+        raise TopologyError(where, problems)
+    G = fabric(name)
+    G.graph.update({key: value for key, value in details.items() if value is not None})
+    G.add_nodes_from(nodes.items())
+    G.add_edges_from((u, v, data) for (u, v), data in arcs.items())
+    try:
+        return check(G)
+    except TopologyError as error:
+        raise TopologyError(where, error.problems) from None
+
+
+def text_of(G: Fabric) -> str:
+    """`G` as JSON, one record a line; `fabric_of` makes the same fabric of it.
+
+    Raises
+    ------
+    TopologyError
+        When an id is no text, whole number or tuple of these.
+    """
+    where = f"fabric {G.graph.get('name')!r}"
+    strange = [
+        f"node {node!r}: an id is a text, a whole number or a tuple of these"
+        for node in G
+        if not _is_id(_listed(node))
+    ]
+    if strange:
+        raise TopologyError(where, strange)
+    nodes = [_line({"id": node, **data}) for node, data in G.nodes(data=True)]
+    links = [_line({"source": u, "target": v, **data}) for u, v, data in G.edges(data=True)]
+    return (
+        f'{{"directed": true,\n"graph": {_line(G.graph)},\n'
+        f'"nodes": [\n{_block(nodes)}],\n"links": [\n{_block(links)}]}}\n'
+    )
+
+
+def _block(lines: list[str]) -> str:
+    return ",\n".join(f"  {line}" for line in lines) + ("\n" if lines else "")
+
+
+def _line(record: dict[Any, Any]) -> str:
+    return json.dumps({key: _listed(value) for key, value in record.items()}, allow_nan=False)
+
+
+def _listed(value: Any) -> Any:
+    """Tuples as lists, and the numbers of arrays as plain ones."""
+    if isinstance(value, tuple):
+        return [_listed(item) for item in value]
+    if isinstance(value, str | bool | None):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
+
+
+def _spelled(whole: Any, path: Path) -> str:
+    """A path as the place of a record."""
+    if len(path) < 2 or path[0] not in ("nodes", "links", "edges"):
+        return ", ".join(["file", *map(_word, path)])
+    key, i, *below = path
+    record = whole[key][i]
+    place = _node_place(i, record) if key == "nodes" else _link_place(str(key), i, record)
+    return ", ".join([place, *map(_word, below)])
+
+
+def _word(part: str | int) -> str:
+    return part if isinstance(part, str) and part.isidentifier() else shown(part)
+
+
+def _node_place(i: int | str, record: Any) -> str:
+    named = isinstance(record, dict) and "id" in record
+    return f"nodes[{i}]" + (f", id {shown(_tupled(record['id']))}" if named else "")
+
+
+def _link_place(key: str, i: int | str, record: Any) -> str:
+    if not isinstance(record, dict):
+        return f"{key}[{i}]"
+    ends = (shown(_tupled(record.get(end))) for end in ("source", "target"))
+    return f"{key}[{i}], {' -> '.join(ends)}"
+
+
+def _top_faults(whole: dict[str, Any]) -> Iterator[str]:
+    for key in whole:
+        if key not in TOP:
+            yield f"file: unknown key {shown(key)}; {meant(key, TOP)}"
+    for key in ("directed", "multigraph"):
+        if not isinstance(whole.get(key, True), bool):
+            yield f"file: {key} is {shown(whole[key])}; true or false was expected"
+    if "links" in whole and "edges" in whole:
+        yield "file: links and edges are two names of one list; one of them was expected"
+    for key in ("nodes", *(("links",) if "edges" not in whole else ())):
+        if key not in whole:
+            yield f"file: no {key}; a list of records was expected"
+    for key in ("nodes", "links", "edges"):
+        if key in whole and not isinstance(whole[key], list):
+            yield f"file: {key} is {shown(whole[key])}; a list of records was expected"
+
+
+def _detail_faults(details: Any) -> Iterator[str]:
+    if isinstance(details, dict):
+        yield from (f"graph: {fault}" for fault in graph_faults(details))
+    else:
+        yield f"file: graph is {shown(details)}; an object was expected"
+
+
+def _nodes(records: Any, orbits: bool, problems: list[str]) -> dict[Hashable, dict[str, Any]]:
+    """{id: attributes}, whatever is sound of it."""
+    nodes: dict[Hashable, dict[str, Any]] = {}
+    first: dict[Hashable, int] = {}
+    for i, record in enumerate(records if isinstance(records, list) else []):
+        place = _node_place(i, record)
+        if not isinstance(record, dict):
+            problems.append(f"{place}: an object was expected, not {shown(record)}")
+            continue
+        data = {key: _tupled(value) for key, value in record.items()}
+        given = data.pop("id", None)
+        problems += [f"{place}: {fault}" for fault in _attribute_faults(data, NODE_ATTRIBUTES)]
+        problems += [f"{place}: {fault}" for fault in node_faults(data, orbits=orbits)]
+        if not _is_id(record.get("id")):
+            problems.append(
+                f"{place}: no id"
+                if given is None
+                else f"{place}: an id is a text, a whole number or a list of these"
+            )
+        elif given in nodes:
+            problems.append(f"{place}: nodes[{first[given]}] has this id already")
+        else:
+            nodes[given], first[given] = data, i
+    return nodes
+
+
+def _arcs(
+    whole: dict[str, Any],
+    nodes: dict[Hashable, dict[str, Any]],
+    orbits: bool,
+    problems: list[str],
+) -> dict[Arc, dict[str, Any]]:
+    """{(source, target): attributes}, parallel links summed."""
+    key = "edges" if "edges" in whole else "links"
+    records = whole.get(key)
+    arcs: dict[Arc, dict[str, Any]] = {}
+    first: dict[Arc, tuple[int, bool]] = {}
+    for i, record in enumerate(records if isinstance(records, list) else []):
+        place = _link_place(key, i, record)
+        if not isinstance(record, dict):
+            problems.append(f"{place}: an object was expected, not {shown(record)}")
+            continue
+        data = {name: _tupled(value) for name, value in record.items()}
+        u, v, parallel = (data.pop(name, None) for name in ("source", "target", "parallel"))
+        if whole.get("multigraph") is True:
+            data.pop("key", None)
+        faults = [
+            *_end_faults(record, nodes),
+            *_attribute_faults(data, ARC_ATTRIBUTES),
+            *arc_faults(data, orbits=orbits),
+        ]
+        if not isinstance(parallel, bool | None):
+            faults.append(f"parallel is {shown(parallel)}; true or false was expected")
+        problems += [f"{place}: {fault}" for fault in faults]
+        if faults:
+            continue
+        for arc in ((u, v),) if whole.get("directed", True) else ((u, v), (v, u)):
+            if arc not in arcs:
+                arcs[arc], first[arc] = dict(data), (i, bool(parallel))
+            elif said := _sum_fault(arcs[arc], data, bool(parallel) and first[arc][1]):
+                problems.append(f"{place}: {key}[{first[arc][0]}] joins these two already; {said}")
+                break
+            else:
+                arcs[arc] = _sum(arcs[arc], data)
+    return arcs
+
+
+def _end_faults(record: dict[str, Any], nodes: dict[Hashable, Any]) -> Iterator[str]:
+    ends = []
+    for end in ("source", "target"):
+        if not _is_id(record.get(end)):
+            yield (
+                f"no {end}"
+                if end not in record
+                else (f"{end} is {shown(record[end])}; the id of a node was expected")
+            )
+            continue
+        ends.append(_tupled(record[end]))
+        if ends[-1] not in nodes:
+            close = meant(ends[-1], map(str, nodes)) if len(nodes) < FEW else ""
+            hint = f"; {close}" if close.startswith("did you mean") else ""
+            yield f"{end} {shown(ends[-1])} is no node{hint}"
+    if len(ends) == 2 and ends[0] == ends[1]:
+        yield "a node cannot be linked to itself"
+
+
+def _attribute_faults(data: dict[str, Any], known: dict[str, str]) -> Iterator[str]:
+    for name in known:
+        if isinstance(data.get(name), dict):
+            yield f"{name} is an object; a plain value was expected"
+
+
+def _sum_fault(one: dict[str, Any], other: dict[str, Any], parallel: bool) -> str | None:
+    if not parallel:
+        return 'cables in parallel say "parallel": true in each, or are one link with a count'
+    for name in ("latency", "tier", "orbit"):
+        if one.get(name) != other.get(name):
+            return (
+                f"cables in parallel have one {name}, not {one.get(name)!r} and {other.get(name)!r}"
+            )
+    return None
+
+
+def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **one,
+        "bandwidth": one["bandwidth"] + other["bandwidth"],
+        "count": one.get("count", 1) + other.get("count", 1),
+    }
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value
+
+
+def _is_id(value: Any) -> bool:
+    """A text, a whole number, or a list of these."""
+    if isinstance(value, list):
+        return bool(value) and all(map(_is_id, value))
+    return isinstance(value, str | int) and not isinstance(value, bool) and value != ""
