@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from topologies.machines import graph, machine, names
     from topologies.measure import domain, domain_size, hops, latency, path_rate, slowdown
     from topologies.overrides import override
+    from topologies.picture import svg
 
 __all__ = [
     "GroupRate",
@@ -55,6 +56,7 @@ __all__ = [
     "read",
     "slowdown",
     "suspicions",
+    "svg",
     "switch",
     "torus",
     "twisted_torus",
@@ -78,6 +80,7 @@ _HOME = {
     "topologies.machines": ("graph", "machine", "names"),
     "topologies.measure": ("domain", "domain_size", "hops", "latency", "path_rate", "slowdown"),
     "topologies.overrides": ("override",),
+    "topologies.picture": ("svg",),
 }
 _MODULE = {name: module for module, names_ in _HOME.items() for name in names_}
 

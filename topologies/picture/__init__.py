@@ -1,0 +1,80 @@
+"""A picture of a fabric: who shares a domain, what joins the domains, how fast, what is broken.
+
+Plain SVG text, the same for the same fabric. Equal things are shown a few times and counted, so
+that a pod of thousands of chips is drawn with a few hundred marks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from topologies.errors import TopologyError
+from topologies.fabric import ACCELERATOR, Fabric, accelerators
+from topologies.picture.amounts import counted_text
+from topologies.picture.canvas import INK, QUIET, Canvas, fitted
+from topologies.picture.choice import SIZES
+from topologies.picture.damage import damage
+from topologies.picture.layers import layers
+from topologies.picture.legend import classes, legend
+from topologies.picture.reading import Reading, read
+from topologies.picture.sheet import MARGIN, WIDTH, Sheet
+from topologies.picture.wheel import is_round, round_table
+
+__all__ = ["svg"]
+
+MOST_MARKS = 700
+TOP = 84.0
+
+
+def svg(G: Fabric) -> str:
+    """`G` as an SVG document.
+
+    Racks, nodes and other scale-up domains are boxes with their chips and their own switches;
+    leaves, rails, spines stand above them by their distance; a torus is a grid or a box seen
+    from above; domains wired to each other directly sit around a circle. Thickness is bandwidth,
+    colour the tier; a link that is slower than its like or that is not there is red.
+
+    Raises
+    ------
+    TopologyError
+        When there is no accelerator to draw.
+
+    >>> from topologies import switch
+    >>> svg(switch(8, up=450e9)).splitlines()[2]
+    '<title id="title">8 chips on a switch</title>'
+    """
+    if not accelerators(G):
+        raise TopologyError(f"fabric {G.graph.get('name')!r}", "no accelerator to draw")
+    reading = read(G)
+    faults = damage(reading)
+    for size in SIZES:
+        sheet = Sheet(reading, faults, size)
+        draw = round_table if is_round(sheet) else layers
+        bottom = draw(sheet, TOP)
+        if sum(len(c.marks) for c in (sheet.ground, sheet.wires, sheet.marks)) <= MOST_MARKS:
+            break
+    height = legend(sheet, classes(sheet, TOP - 6, bottom) + 22)
+    title, told = _title(reading), _told(reading, len(faults))
+    page = Canvas([*sheet.ground.marks, *sheet.wires.marks])
+    page.text(MARGIN, 36, fitted(title, WIDTH - 2 * MARGIN, 20), size=20, bold=True, colour=INK)
+    page.text(MARGIN, 58, fitted(told, WIDTH - 2 * MARGIN, 12.5), size=12.5, colour=QUIET)
+    page.marks += sheet.marks.marks
+    return page.document(WIDTH, height + 14, title, told)
+
+
+def _title(reading: Reading) -> str:
+    return str(reading.G.graph.get("name") or "a fabric")
+
+
+def _told(reading: Reading, faults: int) -> str:
+    """The fabric in a line."""
+    chips = sum(map(len, reading.domains.values()))
+    domains = len(reading.domains)
+    words = [f"{counted_text(chips, 'chip')} in {counted_text(domains, 'scale-up domain')}"]
+    kinds = Counter(str(kind) for _, kind in reading.G.nodes(data="kind") if kind != ACCELERATOR)
+    words += [counted_text(many, kind) for kind, many in kinds.items()]
+    words.append(counted_text(len(reading.links), "link"))
+    if faults:
+        words.append(counted_text(faults, "fault"))
+    as_of = reading.G.graph.get("as_of")
+    return ", ".join(words) + (f"; figures as of {as_of}" if as_of else "")

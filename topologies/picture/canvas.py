@@ -1,0 +1,133 @@
+"""What is drawn with: lines, boxes and text as SVG, every text escaped, every number rounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape, quoteattr
+
+__all__ = ["FAULT", "INK", "QUIET", "TIER_COLOURS", "Canvas", "fitted", "plain"]
+
+# Blue and orange are told apart by every kind of eye; a fault is dashed as well as red.
+TIER_COLOURS = {"scale_up": "#2563eb", "scale_out": "#d97706", "host": "#64748b"}
+FAULT = "#dc2626"
+INK, QUIET, PAPER = "#0f172a", "#64748b", "#ffffff"
+FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+GLYPH = 0.56  # mean width of a letter, in font sizes
+
+
+@dataclass
+class Canvas:
+    """Marks in the order in which they are painted.
+
+    Methods add one mark each; `told` is what a reader hears or sees when pointing at it.
+    """
+
+    marks: list[str] = field(default_factory=list)
+
+    def line(
+        self,
+        points: list[tuple[float, float]],
+        colour: str,
+        width: float,
+        *,
+        dash: str = "",
+        told: str = "",
+        faint: bool = False,
+    ) -> None:
+        """A line through two points, or a curve from first to third drawn towards the second."""
+        xy = [f"{_n(x)} {_n(y)}" for x, y in points]
+        way = f"M{xy[0]} L{xy[1]}" if len(xy) == 2 else f"M{xy[0]} Q{xy[1]} {xy[2]}"
+        style = f'stroke="{colour}" stroke-width="{_n(width)}"'
+        style += f' stroke-dasharray="{dash}"' if dash else ""
+        style += ' stroke-opacity="0.4"' if faint else ""
+        self._add("path", f'd="{way}" fill="none" {style}', told)
+
+    def box(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        *,
+        fill: str = PAPER,
+        colour: str = INK,
+        round_: float = 4,
+        dash: str = "",
+        stroke: float = 1.2,
+        told: str = "",
+    ) -> None:
+        """A rectangle by its upper left corner."""
+        style = f'fill="{fill}" stroke="{colour}" stroke-width="{_n(stroke)}"'
+        style += f' stroke-dasharray="{dash}"' if dash else ""
+        place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
+        self._add("rect", f'{place} rx="{_n(round_)}" {style}', told)
+
+    def disc(
+        self, x: float, y: float, r: float, *, fill: str = PAPER, colour: str = INK, told: str = ""
+    ) -> None:
+        """A filled circle."""
+        place = f'cx="{_n(x)}" cy="{_n(y)}" r="{_n(r)}"'
+        self._add("circle", f'{place} fill="{fill}" stroke="{colour}" stroke-width="1.2"', told)
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        *,
+        size: float = 12,
+        colour: str = INK,
+        anchor: str = "start",
+        bold: bool = False,
+        backed: bool = False,
+    ) -> None:
+        """Words on one line; `y` is the line they stand on, `backed` keeps what is behind away."""
+        style = f'font-size="{_n(size)}" fill="{colour}" text-anchor="{anchor}"'
+        style += ' font-weight="600"' if bold else ""
+        if backed:
+            style += f' stroke="{PAPER}" stroke-width="4" paint-order="stroke"'
+        said = escape(plain(words))
+        self.marks.append(f'<text x="{_n(x)}" y="{_n(y)}" {style}>{said}</text>')
+
+    def document(self, width: float, height: float, title: str, told: str) -> str:
+        """The whole picture on a ground of its own, wide as the page that shows it."""
+        w, h = _n(width), _n(height)
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="100%" '
+            f'style="max-width:{w}px;height:auto" role="img" aria-labelledby="title desc" '
+            f"font-family={quoteattr(FONT)}>"
+        )
+        ground = (
+            f'<rect x="0.5" y="0.5" width="{_n(width - 1)}" height="{_n(height - 1)}" rx="10" '
+            f'fill="{PAPER}" stroke="#cbd5e1"/>'
+        )
+        said = (
+            f'<title id="title">{escape(plain(title))}</title>',
+            f'<desc id="desc">{escape(plain(told))}</desc>',
+        )
+        declared = '<?xml version="1.0" encoding="UTF-8"?>'
+        return "\n".join([declared, head, *said, ground, *self.marks, "</svg>", ""])
+
+    def _add(self, tag: str, attributes: str, told: str) -> None:
+        if not told:
+            self.marks.append(f"<{tag} {attributes}/>")
+            return
+        said = escape(plain(told))
+        self.marks.append(f"<{tag} {attributes}><title>{said}</title></{tag}>")
+
+
+def plain(words: object, longest: int = 400) -> str:
+    """Text that an XML document can hold: printable, on one line, not longer than `longest`."""
+    said = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(words)[: longest + 1])
+    return said if len(said) <= longest else f"{said[: longest - 1]}…"
+
+
+def fitted(words: str, room: float, size: float) -> str:
+    """As much of `words` as fits into `room` at this font size."""
+    letters = max(1, int(room / (GLYPH * size)))
+    said = plain(words)
+    return said if len(said) <= letters else f"{said[: max(letters - 1, 0)]}…"
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,134 @@
+"""What seems to be broken in a fabric: links slower than their like, and links that are not there.
+
+A fabric does not say what it has lost. A link is taken for missing where at least three in four
+nodes of the same role have one more of the same kind, or where a torus has a hole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from topologies.picture.amounts import rate_text
+from topologies.picture.reading import CHIP, Link, Reading, label, role
+
+__all__ = ["Damage", "damage"]
+
+ALIKE = 0.75
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One thing that is wrong: where, and in words. `link` is there if it is only slow."""
+
+    nodes: tuple[Any, ...]
+    said: str
+    link: Link | None = None
+    towards: str = ""
+
+
+def damage(reading: Reading) -> list[Damage]:
+    """Every fault that shows, slow links first."""
+    return [*_slow(reading), *_holes(reading), *_fewer(reading)]
+
+
+def _slow(reading: Reading) -> Iterator[Damage]:
+    usual = {c.kind: c.rate for c in reversed(reading.classes) if not c.faulty}
+    for link in reading.links:
+        if reading.faulty(link):
+            ends = f"{label(link.a)} – {label(link.b)}"
+            slow = min(link.there, link.back or link.there)
+            said = f"{ends}: {rate_text(slow)}, not {rate_text(usual[link.kind])}"
+            yield Damage((link.a, link.b), said, link)
+
+
+def _holes(reading: Reading) -> Iterator[Damage]:
+    """Neighbours in a box of chips that nothing joins, and chips that are not there."""
+    G = reading.G
+    for chips in reading.domains.values():
+        at = {G.nodes[chip].get("coord"): chip for chip in chips}
+        if None in at or len(at) < 3:
+            continue
+        sides = [max(c) + 1 for c in zip(*at, strict=True)]
+        places = list(product(*map(range, sides)))
+        if len(at) < ALIKE * len(places):
+            continue
+        for place in places:
+            if place not in at:
+                yield Damage((), f"{_place(place)}: no chip")
+        for d, side in enumerate(sides):
+            pairs = [
+                (at[place], at[after])
+                for place in places
+                if (after := (*place[:d], place[d] + 1, *place[d + 1 :]))[d] < side
+                and place in at
+                and after in at
+            ]
+            open_ = [pair for pair in pairs if not _joined(G, *pair)]
+            if len(open_) <= (1 - ALIKE) * len(pairs):
+                for a, b in open_:
+                    yield Damage((a, b), f"{label(a)} – {label(b)}: no link")
+            yield from _open_rings(G, at, sides, d)
+
+
+def _open_rings(G: Any, at: dict[Any, Any], sides: list[int], d: int) -> Iterator[Damage]:
+    """Rows along side `d` that do not close, where most of them do."""
+    side = sides[d]
+    ends = [place for place in at if place[d] == side - 1]
+    if side < 3 or not ends:
+        return
+    lost = [
+        place
+        for place in ends
+        if not any(G.nodes[n].get("coord", place)[d] == 0 for n in (*G.succ[at[place]],))
+        or not any(G.nodes[n].get("coord", place)[d] == 0 for n in (*G.pred[at[place]],))
+    ]
+    if len(lost) <= (1 - ALIKE) * len(ends):
+        for place in lost:
+            first = at.get((*place[:d], 0, *place[d + 1 :]))
+            nodes = (at[place],) if first is None else (at[place], first)
+            yield Damage(nodes, f"{label(at[place])}: the ring along {'xyz'[d]} is open")
+
+
+def _fewer(reading: Reading) -> Iterator[Damage]:
+    """Nodes with fewer links of a kind than most nodes of their role, seen from below."""
+    G = reading.G
+    has: dict[tuple[Any, ...], Counter[Any]] = defaultdict(Counter)
+    for link in reading.links:
+        if link.axis:
+            continue
+        key = (link.tier, link.roles)
+        for node, other in ((link.a, link.b), (link.b, link.a)):
+            if reading.level[node] <= reading.level[other]:
+                has[(*key, role(G, node), role(G, other))][node] += 1
+    members: dict[str, list[Any]] = defaultdict(list)
+    for node in G:
+        members[role(G, node)].append(node)
+    for (_, _, mine, towards), counts in has.items():
+        if mine == CHIP and towards == CHIP and _mixed(reading):
+            continue
+        usual, many = Counter(counts[n] for n in members[mine]).most_common(1)[0]
+        if many < 3 or many < ALIKE * len(members[mine]):
+            continue
+        for node in members[mine]:
+            if counts[node] < usual:
+                lost = usual - counts[node]
+                what = "no link" if not counts[node] else f"{lost} of {usual} links missing"
+                said = f"{mine} {label(node, short=False)}: {what} to {towards}"
+                yield Damage((node,), said, towards=towards)
+
+
+def _mixed(reading: Reading) -> bool:
+    """Are the domains of several sizes? Chips then have as many peers as their domain gives."""
+    return len({len(chips) for chips in reading.domains.values()}) > 1
+
+
+def _joined(G: Any, a: Any, b: Any) -> bool:
+    return bool(G.has_edge(a, b) and G.has_edge(b, a))
+
+
+def _place(place: tuple[int, ...]) -> str:
+    return ".".join(map(str, place))

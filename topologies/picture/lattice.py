@@ -1,0 +1,242 @@
+"""A domain whose chips have coordinates: a grid, or a box seen from the front and above.
+
+Long sides are shortened to their first places and the last. The links that close a side into a
+ring are drawn on every row of a plane, and on the faces that one sees of a box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import prod
+from typing import Any
+
+from topologies.picture.amounts import counted_text
+from topologies.picture.canvas import QUIET, fitted
+from topologies.picture.choice import Gap, chosen
+from topologies.picture.reading import CHIP, Link, label
+from topologies.picture.sheet import Place, Sheet
+
+__all__ = ["is_lattice", "lattice", "lattice_height"]
+
+SPACE, DEPTH, TITLE = 96.0, (0.24, -0.22), 46.0
+AXES = "xyz"
+Coord = tuple[int, ...]
+Slots = tuple[dict[int, float], ...]
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class View:
+    """Where a place of the box is on the page.
+
+    `axes` are the sides drawn to the right, downwards and into the page; `slots` the position of
+    each place that is drawn, along each side; `gaps` those after which some are left out.
+    """
+
+    axes: tuple[int, ...]
+    slots: Slots
+    sides: Coord
+    origin: Point
+    step: float
+
+    def point(self, coord: Coord) -> Point:
+        """Middle of a place."""
+        at = [self.slots[axis][coord[axis]] for axis in self.axes]
+        right, down, deep = (*at, 0.0, 0.0)[:3]
+        x, y = self.origin
+        return (
+            x + self.step * (right + DEPTH[0] * deep),
+            y + self.step * (DEPTH[1] * deep - down),
+        )
+
+    @property
+    def middle(self) -> Point:
+        """Middle of the whole box."""
+        low = self.point(tuple(min(slots) for slots in self.slots))
+        high = self.point(tuple(max(slots) for slots in self.slots))
+        return (low[0] + high[0]) / 2, (low[1] + high[1]) / 2
+
+    def drawn(self, coord: Coord) -> bool:
+        """Is this place drawn?"""
+        return all(c in slots for c, slots in zip(coord, self.slots, strict=True))
+
+
+def is_lattice(sheet: Sheet, domain: Any) -> bool:
+    """Do the chips of the domain fill a box, at least half of it?"""
+    found = [sheet.reading.G.nodes[c].get("coord") for c in sheet.reading.domains[domain]]
+    coords = [tuple(c) for c in found if c is not None]
+    if len(coords) < max(3, len(found)) or len({len(c) for c in coords}) != 1:
+        return False
+    sides = _sides(coords)
+    return len(sides) <= 3 and len(coords) * 2 >= prod(sides) and len(set(coords)) == len(coords)
+
+
+def lattice_height(sheet: Sheet, domain: Any, many: int) -> float:
+    """Height of the box around the drawing."""
+    width = 940 / many
+    _, slots, sides = _frame(sheet, domain)
+    across, down = _extent(slots, sides)
+    return min(width * 0.62, max(150.0, SPACE * down / max(across / 9, 1) + 70)) + TITLE
+
+
+def lattice(sheet: Sheet, domain: Any, x: float, y: float, width: float, height: float) -> None:
+    """Draw a domain into the box whose upper left corner is given."""
+    sheet.ground.box(x, y, width, height, fill="#f8fafc", colour="#94a3b8", round_=8)
+    sheet.places["box", domain] = Place(x + width / 2, y + height / 2, width / 2, height / 2)
+    axes, slots, sides = _frame(sheet, domain)
+    across, down = _extent(slots, sides)
+    step = min((width - 90) / across, (height - TITLE - 50) / down, SPACE)
+    lifted = (len(slots[axes[2]]) - 1) * -DEPTH[1] * step if len(axes) == 3 else 0.0
+    span = _spans(slots, axes)
+    left = x + (width - step * (span[0] + (span[2] * DEPTH[0] if len(axes) == 3 else 0))) / 2
+    free = height - TITLE - step * (span[1] if len(axes) > 1 else 0) - lifted
+    origin = (left, y + height - TITLE - max(free / 2, 24))
+    view = View(axes, slots, sides, origin, step)
+    _wires(sheet, domain, view)
+    _chips(sheet, domain, view)
+    _arrows(sheet, view, x + 26, y + height - TITLE + 4)
+    chips = counted_text(len(sheet.reading.domains[domain]), CHIP)
+    words = f"{chips}: {', '.join(f'{side} along {AXES[d]}' for d, side in enumerate(sides))}"
+    if len(sheet.reading.domains) > 1:
+        words = f"domain {label(domain)}: {chips}, {' x '.join(map(str, sides))}"
+    foot = fitted(words, width - 16, 12)
+    sheet.marks.text(x + width / 2, y + height - 12, foot, size=12, colour=QUIET, anchor="middle")
+
+
+def _arrows(sheet: Sheet, view: View, x: float, y: float) -> None:
+    """Which way each side of the box runs on the page."""
+    ways = ((30.0, 0.0), (0.0, -30.0), (24.0, -22.0))
+    for axis, (dx, dy) in zip(view.axes, ways, strict=False):
+        if view.sides[axis] > 1:
+            sheet.marks.line([(x, y), (x + dx, y + dy)], QUIET, 1.4)
+            sheet.marks.text(
+                x + dx * 1.3, y + dy * 1.25 + 4, AXES[axis], size=12, colour=QUIET, anchor="middle"
+            )
+
+
+def _sides(coords: list[Coord]) -> Coord:
+    return tuple(max(c) + 1 for c in zip(*coords, strict=True))
+
+
+def _frame(sheet: Sheet, domain: Any) -> tuple[Coord, Slots, Coord]:
+    """Sides to the right, downwards and into the page, and the places drawn along each."""
+    G = sheet.reading.G
+    chips = sheet.reading.domains[domain]
+    sides = _sides([G.nodes[c]["coord"] for c in chips])
+    axes = tuple(sorted(range(len(sides)), key=lambda d: (-sides[d], d)))
+    many = sum(side > 1 for side in sides)
+    limit = {0: 2, 1: 16, 2: sheet.size.side, 3: min(4, sheet.size.side)}[many]
+    if any(len(each.axis) > 1 for each in sheet.reading.links):
+        limit = max(limit, sheet.size.side)  # a twist shows where the ring comes back
+    if len(sheet.reading.domains) > 1:
+        limit = min(limit, 5)
+    hurt = [G.nodes[n]["coord"] for n in chips if n in sheet.damaged]
+    slots = []
+    for d, side in enumerate(sides):
+        must = {c[d] for c in hurt[:3]}
+        at, position = {}, 0.0
+        for item in chosen(range(side), limit, must):
+            if isinstance(item, Gap):
+                position += 0.35
+            else:
+                at[item] = position
+                position += 1
+        slots.append(at)
+    return axes, tuple(slots), sides
+
+
+def _spans(slots: Slots, axes: tuple[int, ...]) -> list[float]:
+    return [max(slots[axis].values()) for axis in axes]
+
+
+def _extent(slots: Slots, sides: Coord) -> tuple[float, float]:
+    """Width and height in steps."""
+    axes = tuple(sorted(range(len(sides)), key=lambda d: (-sides[d], d)))
+    span = [*_spans(slots, axes), 0.0, 0.0]
+    return max(span[0] + DEPTH[0] * span[2], 1.0), max(span[1] - DEPTH[1] * span[2], 0.6)
+
+
+def _chips(sheet: Sheet, domain: Any, view: View) -> None:
+    G = sheet.reading.G
+    chips = {G.nodes[c]["coord"]: c for c in sheet.reading.domains[domain]}
+    deep = view.axes[2] if len(view.axes) == 3 else None
+    half = min(13.0, view.step * (0.085 if deep is not None else 0.24))
+    order = sorted(chips, key=lambda c: -c[deep] if deep is not None else 0)
+    for coord in order:
+        if view.drawn(coord):
+            x, y = view.point(coord)
+            words = ".".join(map(str, coord)) if half > 11 and deep is None else ""
+            sheet.node(chips[coord], Place(x, y, half, half), words=words)
+    for fault in sheet.faults:
+        if fault.link is None and len(fault.nodes) == 2:
+            ends = [c for c, chip in chips.items() if chip in fault.nodes]
+            if len(ends) == 2 and all(view.drawn(c) for c in ends):
+                sheet.lost(view.point(ends[0]), view.point(ends[1]), fault.said)
+
+
+def _wires(sheet: Sheet, domain: Any, view: View) -> None:
+    """Links between chips that are drawn, and dots where a side is shortened."""
+    G = sheet.reading.G
+    members = set(sheet.reading.domains[domain])
+    for link in sheet.reading.links:
+        if link.a in members and link.b in members:
+            a, b = (G.nodes[n]["coord"] for n in (link.a, link.b))
+            if view.drawn(a) and view.drawn(b):
+                _wire(sheet, view, link, a, b)
+    for a, b in _breaks(view):
+        sheet.ground.line([view.point(a), view.point(b)], "#94a3b8", 1.4, dash="1.5 5")
+
+
+def _wire(sheet: Sheet, view: View, link: Link, a: Coord, b: Coord) -> None:
+    apart = [abs(p - q) for p, q in zip(a, b, strict=True)]
+    p, q = view.point(a), view.point(b)
+    if sum(apart) == 1:
+        sheet.link(link, [p, q], most=view.step / 14)
+    elif sheet.reading.faulty(link) or _at_the_rim(view, a, b):
+        sheet.link(link, _bowed(view, p, q), faint=True, most=view.step / 18)
+
+
+def _at_the_rim(view: View, a: Coord, b: Coord) -> bool:
+    """Is this closing link one of those that are drawn: of a box, on its outline?"""
+    if len(view.axes) < 3:
+        return True
+    last = [side - 1 for side in view.sides]
+    right, up, deep = view.axes
+    rims = {right: (up, deep, True), up: (right, deep, True), deep: (right, up, False)}
+    for d, (one, two, alike) in rims.items():
+        if abs(a[d] - b[d]) == last[d] > 1:
+            for c in (a, b):
+                ends = (c[one] == 0, c[two] == 0), (c[one] == last[one], c[two] == last[two])
+                near = all(ends[0]) or all(ends[1])
+                far = (ends[0][0] and ends[1][1]) or (ends[1][0] and ends[0][1])
+                if near if alike else far:
+                    return True
+    return False
+
+
+def _bowed(view: View, p: Point, q: Point) -> list[Point]:
+    """A curve beside the straight way, which other chips stand on; of a box, away from it."""
+    length = max(((q[0] - p[0]) ** 2 + (q[1] - p[1]) ** 2) ** 0.5, 1.0)
+    across = ((q[1] - p[1]) / length, -(q[0] - p[0]) / length)
+    middle = (p[0] + q[0]) / 2, (p[1] + q[1]) / 2
+    if len(view.axes) < 3:
+        bow = 0.5 * view.step if len(view.axes) == 2 else 0.9 * view.step
+        sign = 1.0 if across[1] < 0 or (across[1] == 0 and across[0] > 0) else -1.0
+    else:
+        bow = 0.3 * view.step + min(0.08 * length, 0.25 * view.step)
+        x, y = view.middle
+        out = across[0] * (middle[0] - x) + across[1] * (middle[1] - y)
+        sign = 1.0 if out > 0 else -1.0
+    return [p, (middle[0] + sign * across[0] * bow, middle[1] + sign * across[1] * bow), q]
+
+
+def _breaks(view: View) -> Iterator[tuple[Coord, Coord]]:
+    """Pairs of drawn places between which others are left out."""
+    for d, slots in enumerate(view.slots):
+        at = list(slots)
+        cuts = [(i, j) for i, j in pairwise(at) if j - i > 1]
+        rest = [list(s) if e != d else [0] for e, s in enumerate(view.slots)]
+        for (i, j), place in product(cuts, product(*rest)):
+            yield (*place[:d], i, *place[d + 1 :]), (*place[:d], j, *place[d + 1 :])
