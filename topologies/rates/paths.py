@@ -1,0 +1,150 @@
+"""The shortest permitted paths of a fabric, for many destinations at once, as arrays.
+
+Shortest is fewest hops, then least latency. Every node between the two ends forwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import shortest_path
+
+from topologies.errors import TopologyError
+from topologies.fabric import Fabric
+
+__all__ = ["Demand", "Paths"]
+
+# Latencies of two ways that differ by less are equal: they are sums in different orders.
+SAME = 1e-9
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """What is sent to one destination.
+
+    Attributes
+    ----------
+    target, sources
+        Places of the destination and of those that send to it.
+    weights
+        What each of them sends.
+    times
+        How many destinations this one stands for.
+    """
+
+    target: int
+    sources: Ints
+    weights: Floats
+    times: float = 1.0
+
+
+class Paths:
+    """A fabric as arrays, and what its arcs carry."""
+
+    def __init__(self, G: Fabric) -> None:
+        self.nodes = list(G)
+        self.name = G.graph.get("name")
+        self.place = {node: i for i, node in enumerate(self.nodes)}
+        edges: list[tuple[Any, Any, dict[str, Any]]] = list(G.edges(data=True))
+        starts, ends, data = zip(*edges, strict=True) if edges else ((), (), ())
+        self.arcs: list[tuple[Any, Any]] = list(zip(starts, ends, strict=True))
+        self.tail, self.head = (
+            np.fromiter(map(self.place.__getitem__, side), np.int64, len(edges))
+            for side in (starts, ends)
+        )
+        self.bandwidth, self.cables, self.latency = (
+            np.fromiter((arc.get(name, usual) for arc in data), float, len(edges))
+            for name, usual in (("bandwidth", 0.0), ("count", 1), ("latency", 0.0))
+        )
+        self.relays = np.array([bool(relays) for _, relays in G.nodes(data="forward")])
+
+    def loads(self, demands: list[Demand], *, by_path: bool) -> Floats:
+        """What each arc carries of some demands at 1 byte/s per unit of weight."""
+        targets = np.array([demand.target for demand in demands])
+        away = self._hops(targets)
+        mass = np.zeros(away.shape)
+        for row, demand in enumerate(demands):
+            lost = demand.sources[~np.isfinite(away[row, demand.sources])]
+            if lost.size:
+                a, b = self.nodes[int(lost[0])], self.nodes[demand.target]
+                raise TopologyError(
+                    f"fabric {self.name!r}", f"no permitted path from {a!r} to {b!r}"
+                )
+            mass[row, demand.sources] += demand.weights * demand.times
+        ways = self._ways(targets, away)
+        worth = self.cables[ways.arcs]
+        if by_path:
+            worth = worth * ways.paths(worth, away.ravel() == 0)[ways.heads]
+        carried = ways.carried(worth, mass.ravel())
+        return np.asarray(np.bincount(ways.arcs, carried, len(self.arcs)), dtype=float)
+
+    def _hops(self, targets: Ints) -> Floats:
+        """Arcs on the shortest permitted path from every node to each of the targets."""
+        n, arrivals = len(self.nodes), np.isin(self.head, targets)
+        # Walked back from a target; beyond it a chip that does not relay is no way through, so
+        # that every target is entered by a door of its own, which leads nowhere else.
+        door = np.full(n, -1)
+        door[targets] = n + np.arange(targets.size)
+        onward = self.relays[self.head]
+        starts = np.concatenate([self.head[onward], door[self.head[arrivals]]])
+        ends = np.concatenate([self.tail[onward], self.tail[arrivals]])
+        size = n + targets.size
+        graph = csr_array((np.ones(starts.size, np.int8), (starts, ends)), shape=(size, size))
+        away = shortest_path(graph, unweighted=True, indices=door[targets], method="D")[:, :n]
+        away[np.arange(targets.size), targets] = 0.0
+        return np.asarray(away)
+
+    def _ways(self, targets: Ints, away: Floats) -> _Ways:
+        """For each target the arcs that lie on a shortest path to it."""
+        nearer = away[:, self.tail] == away[:, self.head] + 1
+        nearer &= self.relays[self.head] | (self.head == targets[:, None])
+        rows, arcs = np.nonzero(nearer)
+        n = len(self.nodes)
+        ways = _Ways(arcs, rows * n + self.tail[arcs], rows * n + self.head[arcs], away.ravel())
+        return ways.soonest(self.latency) if np.ptp(self.latency) > 0 else ways
+
+
+class _Ways:
+    """Arcs one hop nearer to a target, for many targets, in levels by how far they are.
+
+    A place is a node as seen from one target: row times the number of nodes plus the node.
+    """
+
+    def __init__(self, arcs: Ints, tails: Ints, heads: Ints, away: Floats) -> None:
+        self.arcs, self.tails, self.heads, self.away = arcs, tails, heads, away
+        step = away[tails].astype(np.int64)
+        order = np.argsort(step, kind="stable")
+        self.levels = np.split(order, np.flatnonzero(np.diff(step[order])) + 1)
+
+    def soonest(self, latency: Floats) -> _Ways:
+        """Those of least latency among them."""
+        late = np.where(self.away == 0, 0.0, np.inf)
+        taken = latency[self.arcs]
+        for level in self.levels:
+            np.minimum.at(late, self.tails[level], taken[level] + late[self.heads[level]])
+        keep = taken + late[self.heads] <= late[self.tails] * (1 + SAME)
+        return _Ways(self.arcs[keep], self.tails[keep], self.heads[keep], self.away)
+
+    def paths(self, worth: Floats, ends: NDArray[np.bool_]) -> Floats:
+        """How many shortest paths lead from each place to its target."""
+        found = ends.astype(float)
+        for level in self.levels:
+            ahead = worth[level] * found[self.heads[level]]
+            found += np.bincount(self.tails[level], ahead, found.size)
+        return found
+
+    def carried(self, worth: Floats, mass: Floats) -> Floats:
+        """What each arc carries when every place divides its mass in proportion to `worth`."""
+        share = worth / np.bincount(self.tails, worth, mass.size)[self.tails]
+        mass, carried = mass.copy(), np.zeros(worth.size)
+        for level in reversed(self.levels):
+            carried[level] = share[level] * mass[self.tails[level]]
+            mass += np.bincount(self.heads[level], carried[level], mass.size)
+        return carried
