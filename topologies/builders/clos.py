@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from topologies.builders.copies import End
 from topologies.builders.given import given
 from topologies.builders.hierarchy import hierarchy
 from topologies.builders.joints import Trunks, join_clos, trunk_faults
@@ -96,7 +97,7 @@ def clos(
     G = fabric(f"{chips} chips below {levels} levels of switches", orbits=True)
     for i in range(chips):
         G.add_node((i,), kind=ACCELERATOR, forward=False, domain=i, orbit="chip")
-    join_clos(G, [[(i,)] for i in range(chips)], out, latency, trunks)
+    join_clos(G, [[End((i,), (i,))] for i in range(chips)], out, latency, trunks)
     return check(G)
 
 

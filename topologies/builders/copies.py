@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import networkx as nx
 
 from topologies.errors import TopologyError
 from topologies.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric
 
-__all__ = ["Ports", "copied", "fresh", "ports_of", "ranks"]
+__all__ = ["End", "Ports", "copied", "fresh", "ports_of", "ranks"]
 
-# For each copy the nodes that carry its links to the network outside, in order of rank.
-Ports: TypeAlias = list[list[Any]]
+
+class End(NamedTuple):
+    """What of a copy sends into the network outside, and what receives from it."""
+
+    sender: Any
+    receiver: Any
+
+
+# The ends of each copy, in order of rank.
+Ports: TypeAlias = list[list[End]]
 
 
 def ports_of(domain: Fabric, at: str) -> list[Any]:
@@ -52,7 +60,7 @@ def copied(domain: Fabric, count: int, ports: list[Any]) -> tuple[Fabric, Ports]
                 G.nodes[r, *named[node]]["domain"] = _domain(r, data["domain"], len(whole))
         for u, v, data in domain.edges(data=True):
             G.add_edge((r, *named[u]), (r, *named[v]), **data)
-    return G, [[(r, *named[port]) for port in ports] for r in range(count)]
+    return G, [[End(*[(r, *named[port])] * 2) for port in ports] for r in range(count)]
 
 
 def _domain(copy: int, inner: Any, domains: int) -> Any:
@@ -62,7 +70,7 @@ def _domain(copy: int, inner: Any, domains: int) -> Any:
     return (copy, *inner) if isinstance(inner, tuple) else (copy, inner)
 
 
-def ranks(ports: Ports) -> Iterable[tuple[int, list[Any]]]:
+def ranks(ports: Ports) -> Iterable[tuple[int, list[End]]]:
     """For every rank the ends of that rank in all copies."""
     return ((i, list(column)) for i, column in enumerate(zip(*ports, strict=True)))
 

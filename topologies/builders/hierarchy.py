@@ -91,7 +91,7 @@ def hierarchy(
     check(domain)
     G, ports = copied(domain, count, ports_of(domain, at))
     if relay != "none":
-        ports = relayed(G, ports, relay, out, latency)
+        ports = relayed(G, ports, relay, out)
     if join == "spine":
         join_spine(G, ports, out, latency)
     elif join == "rails":

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from topologies.builders.copies import Ports, fresh, ranks
+from topologies.builders.copies import End, Ports, fresh, ranks
 from topologies.builders.given import ratio_fault
 from topologies.fabric import SCALE_OUT, SWITCH, Fabric
 from topologies.fabric import link as add_link
 from topologies.limits import count_fault
 
 __all__ = ["Trunks", "join_clos", "join_rails", "join_spine", "trunk_faults", "without_orbits"]
+
+# The name of a switch and the ends that hang on it.
+Leaf: TypeAlias = tuple[tuple[Any, ...], list[End]]
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def join_rails(G: Fabric, ports: Ports, out: float, latency: float, trunks: Trun
     (rail,) = fresh(G, "rail")
     below = [(("rail", i), ends) for i, ends in ranks(ports)]
     for name, ends in below:
-        _switch(G, name, rail + _of(G, ends[0]))
+        _switch(G, name, rail + _of(G, ends[0].sender))
     _attach(G, below, out, latency)
     if trunks.oversubscription is not None:
         rate = len(ports) * out / trunks.ratios[0]
@@ -106,7 +109,7 @@ def join_clos(G: Fabric, ports: Ports, out: float, latency: float, trunks: Trunk
     _part(G, ports, pods, trunks)
     (leaf,) = fresh(G, "leaf")
     for name, ends in leaves:
-        _switch(G, name, leaf + _of(G, ends[0]))
+        _switch(G, name, leaf + _of(G, ends[0].sender))
     _attach(G, leaves, out, latency)
     up = size * out / ratios[0]
     tiers = []
@@ -121,9 +124,7 @@ def join_clos(G: Fabric, ports: Ports, out: float, latency: float, trunks: Trunk
         _above(G, [(spines, [("core", c) for c in range(trunks.cores)])], beyond, latency)
 
 
-def _leaves(
-    ports: Ports, size: int, *, rail_optimised: bool
-) -> list[tuple[tuple[Any, ...], list[Any]]]:
+def _leaves(ports: Ports, size: int, *, rail_optimised: bool) -> list[Leaf]:
     """Names of the leaf switches and the ends that hang on each."""
     if not rail_optimised:
         ends = [end for copy in ports for end in copy]
@@ -135,9 +136,7 @@ def _leaves(
     ]
 
 
-def _part(
-    G: Fabric, ports: Ports, pods: list[list[tuple[tuple[Any, ...], list[Any]]]], trunks: Trunks
-) -> None:
+def _part(G: Fabric, ports: Ports, pods: list[list[Leaf]], trunks: Trunks) -> None:
     """Split the declared orbits where leaves or pods are not filled alike; drop them where cut.
 
     Whole copies below leaves may be exchanged if their leaf, and its pod, are filled alike.
@@ -154,7 +153,7 @@ def _part(
         among = sorted(len(ends) for _, ends in pod)
         for _, ends in pod:
             for end in ends:
-                fills[end[0]] = f"{len(ends)} in {among}"
+                fills[end.sender[0]] = f"{len(ends)} in {among}"
     if len(set(fills.values())) == 1:
         return
     for node, data in G.nodes(data=True):
@@ -172,23 +171,30 @@ def without_orbits(G: Fabric) -> None:
         data.pop("orbit", None)
 
 
-def _of(G: Fabric, end: Any) -> str:
-    """The orbit of an end, to tell apart what hangs on ends of different orbits."""
-    return f" of {G.nodes[end].get('orbit')}"
+def _of(G: Fabric, node: Any) -> str:
+    """The orbit of a node, to tell apart what hangs on nodes of different orbits."""
+    return f" of {G.nodes[node].get('orbit')}"
 
 
 def _switch(G: Fabric, name: Any, orbit: str) -> None:
     G.add_node(name, kind=SWITCH, forward=True, **({"orbit": orbit} if G.graph["orbits"] else {}))
 
 
-def _attach(G: Fabric, below: Sequence[tuple[Any, list[Any]]], out: float, latency: float) -> None:
+def _attach(G: Fabric, below: Sequence[Leaf], out: float, latency: float) -> None:
     """Link ends to the switch that each hangs on."""
     there, back = fresh(G, "out", "in")
+    figures: dict[str, Any] = {
+        "bandwidth": out,
+        "latency": latency,
+        "tier": SCALE_OUT,
+        "one_way": True,
+    }
     for name, ends in below:
         for end in ends:
-            of = _of(G, end)
-            label = (there + of, back + of) if G.graph["orbits"] else None
-            add_link(G, end, name, bandwidth=out, latency=latency, tier=SCALE_OUT, orbit=label)
+            of = _of(G, end.sender)
+            labels = (there + of, back + of) if G.graph["orbits"] else (None, None)
+            add_link(G, end.sender, name, orbit=labels[0], **figures)
+            add_link(G, name, end.receiver, orbit=labels[1], **figures)
 
 
 def _above(

@@ -61,6 +61,9 @@ def rails(
         others=[
             choice_fault("relay", relay, RELAYS),
             None if oversubscription is None else ratio_fault("oversubscription", oversubscription),
+            "spines is given without oversubscription: rails have no spine unless it is said"
+            if oversubscription is None and spines != 1
+            else None,
         ],
     )
     node = switch(chips, up=up, latency=latency, in_network_reduce=in_network_reduce)
