@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from topologies.builders import BUILDERS
@@ -24,18 +24,17 @@ from topologies.fabric import Fabric
 from topologies.files.changes import changed
 from topologies.files.located import Document, Located
 from topologies.files.sizes import MOST_ARCS, arcs
-from topologies.files.units import Misread, latency, rate
+from topologies.files.units import latency, rate
+from topologies.files.values import as_given, read_value, reader
 from topologies.limits import count_fault, shown
 from topologies.machines import graph, names
 
 __all__ = ["fabric_of"]
 
 TOLD = ("name", "source", "as_of")
+SOURCED = ("source", "as_of")
 COMMON = (*TOLD, "overrides")
 LINK = ("bandwidth", "latency")
-# Plain numbers among the arguments of builders; all others that are no counts are bandwidths.
-RATIOS = ("oversubscription",)
-GREATEST_RATIO = 1e6
 DEEPEST = 6
 MOST_CHIPS = 100_000
 
@@ -95,7 +94,7 @@ def _told(node: Located, found: Document, path: str) -> Iterator[tuple[str, str]
             if isinstance(value.value, str) and value.value.strip():
                 yield key, value.value
             else:
-                found.fault(value, f"{_join(path, key)} is {_said(value)}; a text was expected")
+                found.fault(value, f"{_join(path, key)} is {as_given(value)}; a text was expected")
 
 
 def _known(node: Located, found: Document, path: str, depth: int) -> Fabric | None:
@@ -104,7 +103,7 @@ def _known(node: Located, found: Document, path: str, depth: int) -> Fabric | No
     sound = _no_strangers(node, found, path, keys)
     which = node.value["machine"]
     if which.value not in names():
-        said = f"{_join(path, 'machine')} is {_said(which)}; {meant(which.plain, names())}"
+        said = f"{_join(path, 'machine')} is {as_given(which)}; {meant(which.plain, names())}"
         found.fault(which, said)
         return None
     chips = node.value.get("chips")
@@ -131,7 +130,7 @@ def _built(node: Located, found: Document, path: str, depth: int) -> Fabric | No
     """What a builder makes of the arguments in the file."""
     kind = node.value["kind"]
     if not isinstance(kind.value, str) or kind.value not in BUILDERS:
-        said = f"{_join(path, 'kind')} is {_said(kind)}; {meant(kind.plain, BUILDERS)}"
+        said = f"{_join(path, 'kind')} is {as_given(kind)}; {meant(kind.plain, BUILDERS)}"
         found.fault(kind, said)
         return None
     builder = BUILDERS[kind.value]
@@ -148,11 +147,15 @@ def _built(node: Located, found: Document, path: str, depth: int) -> Fabric | No
         found.fault(kind, f"{path or kind.value}: up to {size} arcs; at most {MOST_ARCS} are made")
         return None
     try:
-        return builder(**given)
+        G = builder(**given)
     except TopologyError as error:
         for problem in error.problems:
-            found.fault(_concerned(node, problem), f"{_join(path, problem)}")
+            found.fault(_concerned(node, problem), _join(path, problem))
         return None
+    # What a fabric is made of says where its figures come from, unless the file does.
+    parts = [value.graph for value in given.values() if hasattr(value, "graph")]
+    G.graph.update({key: part[key] for part in parts for key in SOURCED if part.get(key)})
+    return G
 
 
 def _concerned(node: Located, problem: str) -> Located:
@@ -187,14 +190,15 @@ def _arguments(
         if parameter.annotation.startswith("Fabric"):
             given[name] = _fabric(value, found, at, depth + 1)
             continue
-        one = _reader(name, parameter.annotation)
+        one = reader(name, parameter.annotation)
         if one is rate and isinstance(value.value, dict):
             own = f"{name}_latency" if f"{name}_latency" in wanted else "latency"
             value = _link(value, found, at, own, late)
             if value is None:
                 continue
         many = "Sequence" in parameter.annotation
-        given[name] = _read(value, one, found, at, many, parameter.annotation.startswith("Seq"))
+        only = parameter.annotation.startswith("Sequence")
+        given[name] = read_value(value, one, found, at, many=many, only=only)
     for name, (seconds, at) in late.items():
         if name in node.value:
             said = f"{_join(path, name)} is given, and as the latency of {at} too"
@@ -210,7 +214,7 @@ def _link(
     _no_strangers(node, found, at, LINK)
     if "latency" in node.value:
         value = node.value["latency"]
-        seconds = _read(value, latency, found, f"{at}.latency", False, False)
+        seconds = read_value(value, latency, found, f"{at}.latency")
         other = late.get(own)
         if other is not None and seconds is not None and other[0] != seconds:
             found.fault(value, f"{at}.latency: {other[1]} has another latency, and these have one")
@@ -222,75 +226,9 @@ def _link(
     return node.value["bandwidth"]
 
 
-def _read(
-    node: Located, one: Callable[[object], Any], found: Document, at: str, many: bool, only: bool
-) -> Any:
-    """One value, or a tuple of them where `many` are allowed, or `only` many."""
-    if many and isinstance(node.value, list):
-        items = enumerate(node.value)
-        return tuple(_read(item, one, found, f"{at}[{i}]", False, False) for i, item in items)
-    if only:
-        found.fault(node, f"{at} is {_said(node)}; a list was expected")
-        return None
-    if isinstance(node.value, list | dict) or node.value is None:
-        found.fault(node, f"{at} is {_said(node)}; one value was expected")
-        return None
-    try:
-        return one(node.value)
-    except Misread as fault:
-        found.fault(node, f"{at} {fault}")
-        return None
-
-
-def _reader(name: str, annotation: str) -> Callable[[object], Any]:
-    """What makes an argument of a builder out of a plain value."""
-    if name.endswith("latency"):
-        return latency
-    if "float" in annotation:
-        return _number if name in RATIOS else rate
-    return {"int": _count, "bool": _flag, "str": _word}[
-        next(kind for kind in ("int", "bool", "str") if kind in annotation)
-    ]
-
-
-def _count(value: object) -> int:
-    fault = count_fault(value)
-    if fault is not None:
-        raise Misread(fault)
-    return int(value)  # type: ignore[call-overload]
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Misread(f"is {shown(value)}; a number was expected, such as 4 for 4:1")
-    if not abs(value) < GREATEST_RATIO:
-        raise Misread(f"is {shown(value)}; a number was expected, such as 4 for 4:1")
-    return value
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise Misread(f"is {shown(value)}; true or false was expected")
-    return value
-
-
-def _word(value: object) -> str:
-    if not isinstance(value, str):
-        raise Misread(f"is {shown(value)}; a word was expected")
-    return value
-
-
 def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _said(node: Located) -> str:
-    if node.value is None:
-        return "empty"
-    if isinstance(node.value, dict):
-        return "a mapping"
-    return shown(list(node.plain) if isinstance(node.value, list) else node.value)
-
-
 def _not(node: Located) -> str:
-    return f"not {'nothing' if node.value is None else _said(node)}"
+    return f"not {'nothing' if node.value is None else as_given(node)}"
