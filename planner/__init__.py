@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from planner.errors import Infeasible, InputError, PlannerError, SolverError
     from planner.plan import Plan
     from planner.scenario import Scenario, load
+    from planner.serving.engines import export
 
 __all__ = [
     "Infeasible",
@@ -26,6 +27,7 @@ __all__ = [
     "PlannerError",
     "Scenario",
     "SolverError",
+    "export",
     "load",
     "sensitivity",
     "solve",
@@ -38,6 +40,7 @@ _HOMES = {
     "PlannerError": "planner.errors",
     "Scenario": "planner.scenario",
     "SolverError": "planner.errors",
+    "export": "planner.serving.engines",
     "load": "planner.scenario",
     "solve": "planner.answer",
 }

@@ -191,6 +191,32 @@ def derive(
 
 
 @app.command()
+def export(
+    file: File,
+    engine: Annotated[
+        str | None, typer.Option("--engine", help="vllm, sglang, trtllm or kubernetes")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", help="the same; with kubernetes, --engine is in the pods")
+    ] = None,
+    sets: Sets = None,
+    json: Json = False,
+    out: Annotated[Path | None, typer.Option("--out", help="folder for the files")] = None,
+) -> None:
+    """Write the chosen plan as launch flags of an engine, or as Kubernetes manifests."""
+    from planner.report.engines import exported
+    from planner.report.files import deliver
+    from planner.report.json import dumps
+
+    found = exported(file, to, engine, sets or (), out)
+    if out is not None:
+        for name, text in found.files.items():
+            deliver(text, out / name)
+    if out is None or json:
+        show(dumps(found.document) if json else found.text.rstrip("\n"))
+
+
+@app.command()
 def schema(out: Out = None) -> None:
     """Print the JSON Schema of the scenario, for editors."""
     from planner.report.files import deliver
