@@ -1,0 +1,221 @@
+"""What `planner topology` prints: a network's make-up, its rates by group size, what to doubt."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from planner.errors import InputError
+from planner.quantities import show
+from planner.report.files import deliver
+
+__all__ = ["drawn", "machines_text", "topology_text", "written"]
+
+WIDTH = 78
+LABEL = 16
+TIERS = {"scale_up": "scale-up", "scale_out": "scale-out", "host": "host"}
+SHOWN = 8  # faults, warnings
+FORMS = (".svg", ".json", ".yaml", ".yml", ".graphml")
+
+
+def machines_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The machines of the catalogue, one a line."""
+    lines = [f"{'':<20}{'chips in a domain':<26}{'inside':>10}{'between':>12}   per chip, one way"]
+    for row in rows:
+        sides = "x".join(map(str, row["dims"])) if row["dims"] else ""
+        what = f"{row['chips_per_domain']:>5} {row['kind']} {sides}".rstrip()
+        out = show(row["scale_out"], "bandwidth") if row["scale_out"] else "-"
+        lines.append(
+            f"{row['name']:<20}{what:<26}{show(row['scale_up'], 'bandwidth'):>10}{out:>12}"
+        )
+    return "\n".join(lines)
+
+
+def topology_text(found: Mapping[str, Any]) -> str:
+    """The document of a network on a terminal, at most 80 columns wide."""
+    blocks = [
+        _head(found),
+        _links(found["links"]),
+        _facts(found),
+        _groups(found),
+        _binding(found["groups"]),
+        _listed("faults", found["faults"]),
+        _listed("warnings", found["warnings"]),
+        _grounds(found),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def drawn(G: Any, path: Path) -> None:
+    """Write the picture of a fabric.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    from topologies.picture import svg
+
+    deliver(svg(G), path)
+
+
+def written(G: Any, path: Path) -> None:
+    """Write a fabric in the form that the file's ending says.
+
+    Raises
+    ------
+    InputError
+        If no form has that ending, the form cannot express the fabric, or the file cannot be
+        written.
+    """
+    from planner.console import note
+    from topologies import write
+    from topologies.errors import TopologyError
+
+    if path.suffix.lower() == ".svg":
+        drawn(G, path)
+        return
+    if path.suffix.lower() not in FORMS:
+        raise InputError(f"--out {path}: a file that ends in one of {', '.join(FORMS)} is written")
+    if path.is_dir():
+        raise InputError(f"--out {path}: is a folder, expected a file")
+    try:
+        write(G, path)
+    except TopologyError as error:
+        raise InputError(f"--out {error}") from error
+    note(f"wrote {path}", warning=True)
+
+
+def _head(found: Mapping[str, Any]) -> str:
+    domains = found["domains"]
+    sizes = [f"{n:,}" for n in domains["chips"]]
+    one = domains["count"] == 1
+    chips = f"{found['chips']:,} chip{'s' if found['chips'] != 1 else ''}"
+    where = "in one scale-up domain" if one else f"in {domains['count']:,} scale-up domains"
+    if not one:
+        where += f" of {sizes[0]}" if len(sizes) == 1 else f" of {sizes[0]} to {sizes[-1]}"
+    others = [
+        f"{many:,} {kind if many == 1 else 'switches' if kind == 'switch' else kind + 's'}"
+        for kind, many in found["nodes"].items()
+        if kind != "accelerator"
+    ]
+    relays = "chips relay for others" if found["relays"] else "chips relay for nobody"
+    title = (
+        found["name"] if found["title"] == found["name"] else f"{found['name']}: {found['title']}"
+    )
+    return "\n".join(
+        [*_wrapped(title), *_wrapped("; ".join([f"{chips} {where}", *others, relays]))]
+    )
+
+
+def _links(rows: Iterable[Mapping[str, Any]]) -> str:
+    lines = [f"{'links':<26}{'one way':>14}{'links':>10}{'latency':>10}"]
+    for row in rows:
+        ends = " - ".join(row["ends"]) + (
+            f" along {' '.join(row['along'])}" if row["along"] else ""
+        )
+        back = row["bandwidth_back"]
+        notes = [TIERS.get(row["tier"], row["tier"])]
+        if back is None:
+            notes.append("this way only")
+        elif back != row["bandwidth"]:
+            notes.append(f"back {show(back, 'bandwidth')}")
+        if row["cables"] > 1:
+            notes.append(f"{row['cables']} cables each")
+        if row["degraded"]:
+            notes.append("DEGRADED")
+        rate = show(row["bandwidth"], "bandwidth")
+        late = show(row["latency"], "time")
+        lines.append(
+            f"  {ends[:24]:<24}{rate:>14}{row['links']:>10,}{late:>10}   {', '.join(notes)}"
+        )
+    return "\n".join(line[: WIDTH + 2].rstrip() for line in lines)
+
+
+def _facts(found: Mapping[str, Any]) -> str:
+    lines = []
+    half = found["bisection"]
+    if half:
+        where = (
+            f"across {half['across']}" if len(half["across"]) == 1 else f"of the {half['across']}"
+        )
+        lines += _row("bisection", f"{show(half['rate'], 'bandwidth')} each way, halves {where}")
+    out = found["leaving"]
+    if out:
+        said = f"begins with groups of {out['from_chips']:,} chips"
+        if out["slowdown_all_to_all"]:
+            exchange, gather = out["slowdown_all_to_all"], out["slowdown_all_gather"]
+            said += f"; from one domain to two an all-to-all becomes {_times(exchange)}"
+            said += f", an all-gather {_times(gather)}"
+        if out["slowdown_links"]:
+            said += f"; a chip's own links: {_times(out['slowdown_links'])}"
+        lines += _row("leaving a domain", said)
+    adds = found["in_network_reduce"]
+    if adds["switches"]:
+        since = f", used from groups of {adds['from_chips']}" if adds["from_chips"] else ""
+        many = f"{adds['switches']:,} switch{'es' if adds['switches'] != 1 else ''}"
+        lines += _row("reduction", f"{many} can add what passes through{since}")
+    return "\n".join(lines)
+
+
+def _groups(found: Mapping[str, Any]) -> str:
+    rows = found["groups"]
+    routing = "" if found["routing"] == "optimal" else ", shortest paths split evenly"
+    lines = [
+        f"what a chip reaches in a group, bound without overhead{routing}",
+        f"{'chips':>8}{'domains':>9}{'all-to-all':>13}{'all-gather':>13}{'send':>12}{'latency':>11}",
+    ]
+    for row in rows:
+        rates = [show(row[key], "bandwidth") for key in ("all_to_all", "all_gather", "send")]
+        box = "   " + "x".join(map(str, row["box"])) if row["box"] else ""
+        lines.append(
+            f"{row['chips']:>8,}{row['domains']:>9,}{rates[0]:>13}{rates[1]:>13}{rates[2]:>12}"
+            f"{show(row['latency'], 'time'):>11}{box}"
+        )
+    return "\n".join(lines)
+
+
+def _binding(rows: Iterable[Mapping[str, Any]]) -> str:
+    return ""
+
+
+def _listed(title: str, said: Sequence[str]) -> str:
+    if not said:
+        return ""
+    lines = [title]
+    for each in said[:SHOWN]:
+        lines += textwrap.wrap(each, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    if len(said) > SHOWN:
+        lines.append(f"  and {len(said) - SHOWN:,} more")
+    return "\n".join(lines)
+
+
+def _grounds(found: Mapping[str, Any]) -> str:
+    seen: dict[tuple[str, str], list[str]] = {}
+    for figure in found["figures"]:
+        seen.setdefault((figure["source"], figure["as_of"]), []).append(figure["name"])
+    lines = []
+    for (source, as_of), names in seen.items():
+        lines += _wrapped(f"{', '.join(names)}: {source} ({as_of})")
+    if not lines and found["source"]:
+        dated = f" ({found['as_of']})" if found["as_of"] else ""
+        lines = _wrapped(f"source: {found['source']}{dated}")
+    return "\n".join(lines)
+
+
+def _times(factor: float) -> str:
+    if abs(factor - 1) < 0.005:
+        return "no slower"
+    return f"{factor:.3g} times slower" if factor >= 1 else f"{1 / factor:.3g} times faster"
+
+
+def _row(label: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=f"{label:<{LABEL}}  ", subsequent_indent=" " * (LABEL + 2)
+    )
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
