@@ -34,6 +34,7 @@ MODULES = (
     "schedule",
     "expert_traffic",
     "expert_copies",
+    "crossing",
     "pipeline",
     "menu",
     "monotone",
