@@ -131,7 +131,8 @@ def _text(file: Path, where: str) -> str:
 def _near(file: Path) -> str:
     if not file.parent.is_dir():
         return f"; there is no directory {str(file.parent)!r} either"
-    names = [other.name for other in file.parent.iterdir() if other.suffix.lower() in READ]
+    beside = (other for other in file.parent.iterdir() if other.suffix.lower() in READ)
+    names = [other.name for other in beside if other.is_file()]
     close = meant(file.name, names)
     return f"; {close}" if close.startswith("did you mean") else ""
 
