@@ -195,6 +195,7 @@ def _wire(sheet: Sheet, view: View, link: Link, a: Coord, b: Coord) -> None:
     if sum(apart) == 1:
         sheet.link(link, [p, q], most=view.step / 14)
     elif sheet.reading.faulty(link) or _at_the_rim(view, a, b):
+        sheet.rings = True
         sheet.link(link, _bowed(view, p, q), faint=True, most=view.step / 18)
 
 

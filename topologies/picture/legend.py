@@ -100,7 +100,7 @@ def _symbols(sheet: Sheet, x: float, y: float) -> float:
     for tier in dict.fromkeys(each.tier for each in sheet.reading.links):
         marks.line([(x, y - 4), (x + 22, y - 4)], TIER_COLOURS.get(tier, QUIET), 3)
         x = _said(sheet, x + 28, y, TIERS.get(tier, tier))
-    if any(each.axis for each in sheet.reading.links):
+    if sheet.rings:
         marks.line([(x, y), (x + 11, y - 14), (x + 22, y)], TIER_COLOURS["scale_up"], 2, faint=True)
         x = _said(sheet, x + 28, y, "link that closes a ring")
     if sheet.faults:

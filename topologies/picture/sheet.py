@@ -52,6 +52,7 @@ class Sheet:
     marks: Canvas = field(default_factory=Canvas)
     places: dict[Any, Place] = field(default_factory=dict)
     heights: dict[tuple[Any, ...], float] = field(default_factory=dict)
+    rings: bool = False
 
     def __post_init__(self) -> None:
         rates = {each.rate for each in self.reading.classes}
@@ -123,7 +124,7 @@ class Sheet:
             self.link(link, [a.towards(b), b.towards(a)])
             return
         low = max(a.y + a.dy, b.y + b.dy)
-        bow = min(14 + 0.22 * abs(a.x - b.x), 90)
+        bow = min(14 + 0.22 * abs(a.x - b.x), 52)
         middle = ((a.x + b.x) / 2, low + 2 * bow)
         self.link(link, [(a.x, a.y + a.dy), middle, (b.x, b.y + b.dy)])
 

@@ -12,6 +12,7 @@ from topologies.picture.sheet import Place, Sheet
 
 __all__ = ["domain_title", "inner_rows", "row", "shelf", "shelf_height"]
 
+MESHED = 60  # links between chips and switches of a domain that an eye can follow
 STEP, CHIP_SIZE, PAD, TITLE, NICS = 92.0, 30.0, 16.0, 30.0, 52.0
 
 
@@ -42,13 +43,17 @@ def shelf(
     cards = rows.pop("nic", [])
     sheet.ground.box(x, y, width, height, fill="#f8fafc", colour="#94a3b8", round_=8)
     line = y + PAD + (NICS if cards else 0.0) + CHIP_SIZE / 2
+    most = max(2, min(sheet.size.row, int(width / 60)))
+    chips = min(chips, len(members))
+    while sum(min(len(nodes), most) for nodes in rows.values()) * chips > MESHED and chips > 6:
+        chips, most = chips - 2, max(3, most - 1)
     picked = chosen(members, chips, sheet.damaged)
     row(sheet, picked, x, width, line, CHIP_SIZE)
     if cards:
         seen = [node for node in cards if _beside(sheet, node, set(shown(picked)))]
         row(sheet, chosen(cards, chips, {*seen, *sheet.damaged}), x, width, y + PAD + 11, 22.0)
     for depth, nodes in enumerate(rows.values(), start=1):
-        kept = chosen(nodes, max(2, min(sheet.size.row, int(width / 60))), sheet.damaged)
+        kept = chosen(nodes, most, sheet.damaged)
         row(sheet, kept, x, width, line + STEP * depth, 24.0)
     room, foot = width - 16, y + height - 10
     words = domain_title(sheet, domain)
