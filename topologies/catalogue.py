@@ -9,26 +9,34 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Figure", "entries", "figures", "usual_latency"]
+__all__ = ["Figure", "aliases", "entries", "figures", "usual_latency"]
 
+GUESSES = ("assumed", "memory")
 FILE = Path(__file__).with_name("machines.toml")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One number of a machine, where it comes from and when it was read."""
+    """One number of a machine, where it comes from, when it was read, and if it is a mere guess."""
 
     name: str
     value: Any
     unit: str
     source: str
     as_of: str
+    assumed: bool = False
 
 
 def entries() -> Mapping[str, Mapping[str, Any]]:
     """The machines as they stand in the file, by name."""
     machines: Mapping[str, Mapping[str, Any]] = _read()["machine"]
     return machines
+
+
+def aliases() -> Mapping[str, str]:
+    """Other names of machines of the file, and the machines that they mean."""
+    known: Mapping[str, str] = _read()["alias"]
+    return known
 
 
 def figures(name: str) -> tuple[Figure, ...]:
@@ -56,5 +64,12 @@ def _read() -> dict[str, Any]:
 def _figure(name: str, entry: Mapping[str, Any]) -> Figure:
     source = _read()["source"][entry["source"]]
     note = f" ({entry['note']})" if "note" in entry else ""
-    value = tuple(entry["value"]) if isinstance(entry["value"], list) else entry["value"]
-    return Figure(name, value, entry["unit"], source + note, str(entry["as_of"]))
+    guess = entry["source"] in GUESSES
+    return Figure(
+        name, _tuple(entry["value"]), entry["unit"], source + note, str(entry["as_of"]), guess
+    )
+
+
+def _tuple(value: Any) -> Any:
+    """Lists as tuples, which may be compared and kept."""
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value

@@ -14,10 +14,17 @@ from topologies.catalogue import Figure, usual_latency
 from topologies.errors import TopologyError, meant
 from topologies.limits import count_fault, latency_fault, rate_fault
 from topologies.rates.boxes import Sides, best_box
+from topologies.slices import Slices
 
-__all__ = ["KINDS", "Machine"]
+__all__ = ["CERTAINTIES", "JOINS", "KINDS", "Machine"]
 
 KINDS = ("switch", "mesh", "torus")
+JOINS = ("spine", "rails", "clos")
+CERTAINTIES = {
+    "stated": "",
+    "announced": "figures from before its release",
+    "unverified": "figures from memory or second hand, not verified",
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,18 @@ class Machine:
         `ring_all`, only if all the others are multiples too.
     in_network_reduce, reduce_from
         Whether the switches add what passes through, and from which group size that is used.
+    join, leaf, oversubscription
+        What joins domains: one non-blocking `spine`, `rails`, or a `clos` network with `leaf`
+        cards on a leaf switch and o of o:1 above it.
+    twisted
+        Whether the rings of the torus are twisted.
+    slices, cube, largest_slice, twists
+        Shapes of slices that are offered, the side of the cubes that make up all others, the
+        chips of the largest, and whether slices of sides k and 2k may be twisted.
+    dies_per_chip
+        Compute dies in a package. Product names count sometimes the one, sometimes the other.
+    certainty
+        `stated` by a source, `announced` before release, or `unverified`.
     """
 
     name: str
@@ -61,10 +80,20 @@ class Machine:
     in_network_reduce: bool = False
     reduce_from: int | None = None
     title: str = ""
+    join: str = "spine"
+    leaf: int | None = None
+    oversubscription: float = 1.0
+    twisted: bool = False
+    slices: tuple[Sides, ...] = ()
+    cube: int = 0
+    largest_slice: int | None = None
+    twists: bool = False
+    dies_per_chip: int = 1
+    certainty: str = "stated"
     figures: tuple[Figure, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        problems = [*_number_problems(self), *_shape_problems(self)]
+        problems = [*_number_problems(self), *_shape_problems(self), *_joint_problems(self)]
         if problems:
             raise TopologyError(f"machine {self.name!r}", problems)
         if self.kind == "torus" and not self.port_weights:
@@ -134,6 +163,23 @@ class Machine:
         fits = [bool(self.ring) and side % self.ring == 0 for side in sides]
         return (all(fits),) * len(fits) if self.ring_all else tuple(fits)
 
+    @property
+    def offered(self) -> Slices:
+        """The slices that are offered of this torus."""
+        alike = len(set(self.port_weights)) <= 1
+        return Slices(self.dims, self.slices, self.cube, self.largest_slice, alike)
+
+    @property
+    def caution(self) -> str:
+        """What to think of the figures as a whole; empty if they are stated by their sources."""
+        return CERTAINTIES[self.certainty]
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is uncertain about the machine, a line each; empty if every figure is stated."""
+        whole = [f"{self.title or self.name}: {self.caution}"] if self.caution else []
+        return (*whole, *(f"{f.name}: {f.source}" for f in self.figures if f.assumed))
+
 
 def _agrees(value: Any, now: Any) -> bool:
     if isinstance(value, tuple) and isinstance(now, tuple):
@@ -151,6 +197,9 @@ def _number_problems(m: Machine) -> list[str]:
         ("scale_up_latency", latency_fault(m.scale_up_latency)),
         ("scale_out_latency", latency_fault(m.scale_out_latency)),
         ("reduce_from", None if m.reduce_from is None else count_fault(m.reduce_from)),
+        ("dies_per_chip", count_fault(m.dies_per_chip)),
+        ("leaf", None if m.leaf is None else count_fault(m.leaf)),
+        ("largest_slice", None if m.largest_slice is None else count_fault(m.largest_slice)),
         *((f"dims[{d}]", count_fault(side)) for d, side in enumerate(m.dims)),
         *((f"port_weights[{d}]", count_fault(w)) for d, w in enumerate(m.port_weights)),
     ]
@@ -169,4 +218,22 @@ def _shape_problems(m: Machine) -> list[str]:
         problems.append(f"dims {m.dims} hold {prod(m.dims)} chips, not {m.chips_per_domain}")
     if m.port_weights and len(m.port_weights) != len(m.dims):
         problems.append(f"port_weights has {len(m.port_weights)} entries for {len(m.dims)} sides")
+    return problems
+
+
+def _joint_problems(m: Machine) -> list[str]:
+    problems = []
+    if m.join not in JOINS:
+        problems.append(f"join is {m.join!r}; {meant(m.join, JOINS)}")
+    if m.certainty not in CERTAINTIES:
+        problems.append(f"certainty is {m.certainty!r}; {meant(m.certainty, CERTAINTIES)}")
+    ratio = m.oversubscription
+    if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 1 <= ratio < 1e6:
+        problems.append(f"oversubscription is {ratio!r}; a number of at least 1 was expected")
+    elif ratio != 1 and m.join == "spine":
+        problems.append("oversubscription goes with join rails or clos: a spine never blocks")
+    if (m.leaf is not None) != (m.join == "clos"):
+        problems.append("leaf, the cards on a leaf switch, goes with join clos and only with it")
+    if m.twisted and not (m.kind == "torus" and set(m.dims) == {min(m.dims), 2 * min(m.dims)}):
+        problems.append(f"twisted goes with a torus of sides k and 2k, not with {m.dims or m.kind}")
     return problems

@@ -1,15 +1,20 @@
-"""Machines by name, and any machine drawn as a fabric."""
+"""Machines by name, slices of them by size or shape, and any machine drawn as a fabric."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING
 
-from topologies.catalogue import entries, figures
+from topologies.catalogue import aliases, entries, figures
 from topologies.errors import TopologyError, meant
 from topologies.hardware import Machine
 from topologies.limits import count_fault
+from topologies.rates.boxes import Sides
+from topologies.rates.closed_form import box
+from topologies.slices import written
 
 if TYPE_CHECKING:
     from topologies.fabric import Fabric
@@ -22,65 +27,183 @@ def names() -> tuple[str, ...]:
     return tuple(entries())
 
 
-def machine(name: str, chips: int | None = None) -> Machine:
-    """A machine of the catalogue; of a torus, the slice of `chips` chips if that many are given.
+def machine(
+    name: str,
+    chips: int | None = None,
+    *,
+    shape: Sequence[int] | None = None,
+    twisted: bool = False,
+) -> Machine:
+    """A machine of the catalogue; of a torus, a slice of so many chips or of this shape.
 
-    More chips than a domain has are several whole domains, joined by scale-out.
+    More chips than a domain has are several whole domains, joined by scale-out. Of the shapes
+    that are offered with as many chips, a slice takes that in which they exchange most.
+
+    Parameters
+    ----------
+    chips : int, optional
+        How many chips are wanted.
+    shape : sequence of int, optional
+        Sides of the slice, such as (4, 4, 8).
+    twisted : bool
+        Whether the slice is a twisted torus, which some of sides k and 2k can be.
 
     Raises
     ------
     TopologyError
-        When the name is unknown or no slice has that many chips.
+        When the name is unknown, or there is no such slice; it then says which there are.
+
+    >>> machine("tpu-v5p", 128).dims, machine("tpu-v5p", shape=(8, 4, 4), twisted=True).dims
+    ((4, 4, 8), (8, 4, 4))
     """
     whole = _named(name)
-    if chips is None:
-        return whole
-    fault = count_fault(chips)
-    if fault is not None:
+    if chips is not None and (fault := count_fault(chips)) is not None:
         raise TopologyError(f"machine {name!r}", f"chips {fault}")
-    if whole.kind != "torus" or chips >= whole.chips_per_domain:
+    size = whole.chips_per_domain
+    plain = shape is None and not twisted
+    if plain and (chips is None or whole.kind != "torus" or chips >= size):
         return whole
-    return replace(whole, dims=whole.box(chips), chips_per_domain=chips)
+    if whole.kind != "torus":
+        raise TopologyError(f"machine {name!r}", f"a {whole.kind} has no slices")
+    sides = _sides(whole, chips, shape)
+    if twisted and not (whole.twists and _twistable(sides, whole.cube or 1)):
+        raise TopologyError(f"machine {name!r}", _untwisted(whole, sides))
+    return replace(whole, dims=sides, chips_per_domain=prod(sides), twisted=twisted)
 
 
-def graph(which: str | Machine, chips: int | None = None) -> Fabric:
+def graph(
+    which: str | Machine,
+    chips: int | None = None,
+    *,
+    join: str | None = None,
+    leaf: int | None = None,
+    oversubscription: float | None = None,
+    spines: int = 1,
+    rail_optimised: bool = False,
+    relay: str | None = None,
+) -> Fabric:
     """A machine as a fabric: one domain, or as many chips as are asked for.
+
+    Parameters
+    ----------
+    join : str, optional
+        What joins several domains: `spine`, `rails` or `clos`; as the machine says if not given.
+    leaf, oversubscription : int, float, optional
+        Cards on a leaf switch of a Clos network, and o of o:1 above the leaves or the rails; as
+        the machine says if not given.
+    spines, rail_optimised, relay
+        As for `hierarchy`.
 
     Raises
     ------
     TopologyError
-        When `chips` is more than one domain but not a whole number of them, or when the
-        domains cannot be joined because scale_out is not known.
+        When `chips` is more than one domain but not a whole number of them, when the domains
+        cannot be joined because scale_out is not known, or when the arguments do not fit.
+
+    >>> G = graph("gb200-nvl72", 144, join="rails")
+    >>> len(G), G.number_of_edges()
+    (218, 576)
     """
     from topologies.builders.hierarchy import hierarchy
 
     what = machine(which, chips) if isinstance(which, str) else which
     size = what.chips_per_domain
     wanted = size if chips is None else chips
-    if wanted > size and wanted % size:
-        below = wanted - wanted % size
-        raise TopologyError(
-            f"machine {what.name!r}",
-            f"{wanted} chips are not whole domains of {size}; {below} or {below + size} are",
-        )
+    _wanted(what, wanted)
     G = _domain(what, min(wanted, size))
-    if wanted > size:
-        if what.scale_out is None:
-            raise TopologyError(
-                f"machine {what.name!r}",
-                f"{wanted} chips are several domains of {size} and scale_out is not known",
-            )
-        G = hierarchy(G, wanted // size, out=what.scale_out, latency=what.scale_out_latency)
+    if wanted > size and what.scale_out is not None:
+        how = what.join if join is None else join
+        given = what.join == how
+        ratio = oversubscription
+        if ratio is None and (how == "clos" or (given and what.oversubscription > 1)):
+            ratio = what.oversubscription if given else 1.0
+        G = hierarchy(
+            G,
+            wanted // size,
+            out=what.scale_out,
+            latency=what.scale_out_latency,
+            join=how,
+            leaf=what.leaf if leaf is None and given else leaf,
+            oversubscription=ratio,
+            spines=spines,
+            rail_optimised=rail_optimised,
+            relay=relay,
+        )
     G.graph["name"] = f"{what.name}, {wanted} chips"
-    G.graph["source"] = "; ".join(dict.fromkeys(f.source for f in what.figures)) or None
+    said = [what.caution, *(f.source for f in what.figures)]
+    G.graph["source"] = "; ".join(dict.fromkeys(filter(None, said))) or None
     G.graph["as_of"] = max((f.as_of for f in what.figures), default=None)
     return G
+
+
+def _wanted(what: Machine, chips: int) -> None:
+    """Raise unless so many chips are within one domain or whole domains that can be joined."""
+    size, where = what.chips_per_domain, f"machine {what.name!r}"
+    if (fault := count_fault(chips)) is not None:
+        raise TopologyError(where, f"chips {fault}")
+    if chips > size and chips % size:
+        below = chips - chips % size
+        told = f"{chips} chips are not whole domains of {size}; {below} or {below + size} are"
+        raise TopologyError(where, told)
+    if chips > size and what.scale_out is None:
+        told = f"{chips} chips are several domains of {size} and scale_out is not known"
+        raise TopologyError(where, told)
+
+
+def _sides(whole: Machine, chips: int | None, shape: Sequence[int] | None) -> Sides:
+    """The sides of a slice, as its maker offers it."""
+    offered, where = whole.offered, f"machine {whole.name!r}"
+    if shape is None:
+        if chips is None or chips == whole.chips_per_domain:
+            return whole.dims
+        found = offered.of(chips)
+        if found:
+            return min(found, key=lambda sides: _worth(whole, sides))
+        near = " or ".join(f"{prod(sides)} ({written(sides)})" for sides in offered.near(chips))
+        told = f"no slice of {chips} chips: none fits into {written(whole.dims)} as it is offered"
+        raise TopologyError(where, f"{told}; {near} chips do")
+    sides = tuple(shape) if isinstance(shape, Sequence) and not isinstance(shape, str) else ()
+    if len(sides) != len(whole.dims) or any(count_fault(side) for side in sides):
+        told = f"shape is {shape!r}; {len(whole.dims)} sides were expected, such as "
+        raise TopologyError(where, told + written(offered.near(128)[0]))
+    if chips is not None and prod(sides) != chips:
+        raise TopologyError(where, f"shape {written(sides)} holds {prod(sides)} chips, not {chips}")
+    if not offered.offers(sides):
+        same = offered.of(prod(sides)) or offered.near(prod(sides))
+        others = ", ".join(map(written, same)) or "none"
+        told = f"no slice of shape {written(sides)}; near it there are {others}"
+        raise TopologyError(where, told)
+    return sides
+
+
+def _worth(whole: Machine, sides: Sides) -> tuple[float, int, Sides]:
+    """Orders shapes of equal size: where chips exchange most, then the most compact."""
+    if prod(sides) == 1:
+        return 0.0, sum(sides), sides
+    return -box(sides, whole.links, whole.rings_of(sides)).all_to_all, sum(sides), sides
+
+
+def _twistable(sides: Sides, cube: int) -> bool:
+    short = min(sides)
+    return set(sides) == {short, 2 * short} and short % cube == 0 and short > 1
+
+
+def _untwisted(whole: Machine, sides: Sides) -> str:
+    if not whole.twists:
+        return "its slices are not twisted"
+    k = whole.cube or 2
+    such = " and ".join(written(each) for each in ((k, k, 2 * k), (k, 2 * k, 2 * k)))
+    return (
+        f"{written(sides)} cannot be twisted; slices of sides k and 2k can, k a multiple of {k}, "
+        f"such as {such}"
+    )
 
 
 def _domain(what: Machine, chips: int) -> Fabric:
     from topologies.builders.mesh import mesh
     from topologies.builders.switches import switch
     from topologies.builders.torus import torus
+    from topologies.builders.twisted import twisted_torus
 
     late = what.scale_up_latency
     if what.kind == "switch":
@@ -88,6 +211,8 @@ def _domain(what: Machine, chips: int) -> Fabric:
         return switch(chips, up=what.scale_up, latency=late, in_network_reduce=reduce)
     if what.kind == "mesh":
         return mesh(chips, link=what.links[0], latency=late)
+    if chips == what.chips_per_domain and what.twisted:
+        return twisted_torus(what.dims, link=what.links, latency=late)
     dims, rings = what.dims, what.rings
     if chips < what.chips_per_domain:
         dims = what.box(chips)
@@ -97,9 +222,11 @@ def _domain(what: Machine, chips: int) -> Fabric:
 
 @cache
 def _named(name: str) -> Machine:
-    if name not in entries():
-        raise TopologyError("machines", f"unknown machine {name!r}; {meant(name, entries())}")
-    plain = {key: value for key, value in entries()[name].items() if not isinstance(value, dict)}
-    sourced = figures(name)
+    known = aliases().get(name, name) if isinstance(name, str) else name
+    if known not in entries():
+        said = meant(name, [*entries(), *aliases()])
+        raise TopologyError("machines", f"unknown machine {name!r}; {said}")
+    plain = {key: value for key, value in entries()[known].items() if not isinstance(value, dict)}
+    sourced = figures(known)
     values = {f.name: f.value for f in sourced if f.name != "links"}
-    return Machine(name=name, figures=sourced, **{"scale_out": None, **plain, **values})
+    return Machine(name=known, figures=sourced, **{"scale_out": None, **plain, **values})
