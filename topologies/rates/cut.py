@@ -17,16 +17,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topologies.errors import TopologyError
 from topologies.fabric import Fabric
-from topologies.rates.flows import Arcs, Flows, NDArray, arcs_of
+from topologies.rates.automorphisms import Orbits
+from topologies.rates.flows import Arcs, Flows, arcs_of
 from topologies.rates.members import chosen
+from topologies.rates.network import demand, network
+from topologies.rates.orbits import orbits
+from topologies.rates.traffic import all_to_all
 
 __all__ = ["Cut", "all_gather_rate", "all_reduce_rate", "reduce_scatter_rate"]
 
 # Two cuts whose ratios differ by less are the same: below this lies the noise of sums of floats.
 NOISE = 1e-12
+GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -99,44 +105,42 @@ def all_reduce_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> flo
 
 
 def _narrowest(G: Fabric, group: list[Any], *, mirror: bool) -> Cut:
-    arcs = arcs_of(G, group, mirror=mirror)
+    net = network(G)
+    what = demand(net, all_to_all(group))
+    arcs = arcs_of(net, what.groups[0], mirror=mirror)
     search = _Search(arcs)
-    search.run(_targets(G, arcs, group))
+    search.run(_classes(arcs, orbits(net, what)))
+    near, far = (arcs.nodes[search.inside == side].tolist() for side in (True, False))
     crossing = search.inside[arcs.tail] & ~search.inside[arcs.head]
-    if search.rate <= 0 or not crossing.any():
-        given = arcs.nodes[int(np.flatnonzero(search.inside & arcs.is_member)[0])]
-        taken = arcs.nodes[int(np.flatnonzero(~search.inside & arcs.is_member)[0])]
-        here, there = (taken, given) if mirror else (given, taken)
-        raise TopologyError(
-            f"fabric {G.graph.get('name')!r}", f"no permitted path from {here!r} to {there!r}"
+    if not crossing.any():
+        here, there = (
+            next(net.nodes[i] for i in side if net.nodes[i] in group) for side in (near, far)
         )
-    ends = [
-        (arcs.nodes[a], arcs.nodes[b])
-        for a, b in zip(arcs.tail[crossing].tolist(), arcs.head[crossing].tolist(), strict=True)
-    ]
-    starved = frozenset(arcs.nodes[i] for i in np.flatnonzero(~search.inside).tolist())
+        a, b = (there, here) if mirror else (here, there)
+        raise TopologyError(
+            f"fabric {G.graph.get('name')!r}", f"no permitted path from {a!r} to {b!r}"
+        )
+    ends = (arcs.nodes[side[crossing]].tolist() for side in (arcs.tail, arcs.head))
+    inward = tuple((net.nodes[u], net.nodes[v]) for u, v in zip(*ends, strict=True))
     return Cut(
-        search.rate, len(group), starved, tuple((b, a) for a, b in ends) if mirror else tuple(ends)
+        search.rate,
+        len(group),
+        frozenset(net.nodes[i] for i in far),
+        tuple((v, u) for u, v in inward) if mirror else inward,
     )
 
 
-def _targets(G: Fabric, arcs: Arcs, group: list[Any]) -> list[NDArray[np.int64]]:
-    """Members in classes of which one stands for all, spread far apart.
+def _classes(arcs: Arcs, found: Orbits) -> list[NDArray[np.int64]]:
+    """Members in classes of which one stands for all, by multiples of the golden section.
 
-    Declared orbits hold for the fabric as a whole, so they are of use if all chips take part.
+    So no two neighbours are in one early batch.
     """
     chips = np.flatnonzero(arcs.is_member)
-    if not G.graph.get("orbits") or len(group) < sum(
-        1 for _, kind in G.nodes(data="kind") if kind == "accelerator"
-    ):
-        # Multiples of the golden section leave no two neighbours in one early batch.
-        order = np.argsort((np.arange(chips.size) * 0.6180339887498949) % 1.0)
-        return [chips[i : i + 1] for i in order]
-    labels = [G.nodes[arcs.nodes[i]]["orbit"] for i in chips.tolist()]
-    classes: dict[Any, list[int]] = {}
-    for i, label in zip(chips.tolist(), labels, strict=True):
-        classes.setdefault(label, []).append(i)
-    return [np.array(same) for same in classes.values()]
+    orbit = found.nodes[arcs.nodes[chips]]
+    order = np.argsort(orbit, kind="stable")
+    classes = np.split(chips[order], np.flatnonzero(np.diff(orbit[order])) + 1)
+    spread = np.argsort((np.arange(len(classes)) * GOLDEN) % 1.0)
+    return [classes[i] for i in spread.tolist()]
 
 
 class _Search:
@@ -151,7 +155,7 @@ class _Search:
     def __init__(self, arcs: Arcs) -> None:
         self.arcs = arcs
         self.count = int(arcs.is_member.sum())
-        n = len(arcs.nodes)
+        n = arcs.nodes.size
         into = np.bincount(arcs.head, arcs.rate, n).astype(float)
         into[~arcs.is_member] = np.inf
         worst = int(np.argmin(into))
@@ -162,7 +166,7 @@ class _Search:
 
     def run(self, classes: list[NDArray[np.int64]]) -> None:
         pending, size = classes, 1
-        satisfied = np.zeros(len(self.arcs.nodes), dtype=bool)
+        satisfied = np.zeros(self.arcs.nodes.size, dtype=bool)
         while pending and self.rate > 0:
             batch, later = pending[:size], pending[size:]
             targets = np.array([same[0] for same in batch])

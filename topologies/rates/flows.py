@@ -10,17 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from operator import itemgetter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from topologies.fabric import Fabric
+from topologies.rates.network import Network
 
-__all__ = ["Arcs", "Flows", "NDArray", "arcs_of"]
+__all__ = ["Arcs", "Flows", "arcs_of"]
 
 # SciPy adds a flow to the capacity of the arc back, so two bits of the 32 stay free.
 LARGEST = 2**29
@@ -32,40 +30,38 @@ ENOUGH = 1e-10
 
 @dataclass(frozen=True)
 class Arcs:
-    """The part of a fabric that a group may use, as arrays.
+    """The part of a network that a group may use.
 
     Attributes
     ----------
     nodes
-        Members and what forwards, in the order of the fabric.
+        Members and what forwards, as numbers of the network's nodes.
     is_member
         Which of the nodes are members.
     tail, head, rate
         Ends of each arc, as places in `nodes`, and its bandwidth. [byte/s one way]
     """
 
-    nodes: list[Any]
+    nodes: NDArray[np.int64]
     is_member: NDArray[np.bool_]
     tail: NDArray[np.int64]
     head: NDArray[np.int64]
     rate: NDArray[np.float64]
 
 
-def arcs_of(G: Fabric, members: list[Any], *, mirror: bool = False) -> Arcs:
-    """What `members` may use of `G`, every arc turned round if `mirror`."""
-    group = set(members)
-    nodes = [node for node, relays in G.nodes(data="forward") if relays or node in group]
-    place = {node: i for i, node in enumerate(nodes)}
-    edges: list[tuple[Any, Any, float]] = list(G.edges(data="bandwidth"))
-    if len(nodes) < len(G):
-        edges = [edge for edge in edges if edge[0] in place and edge[1] in place]
-    tail, head = (
-        np.fromiter(map(place.__getitem__, map(itemgetter(end), edges)), np.int64, len(edges))
-        for end in ((1, 0) if mirror else (0, 1))
-    )
-    rate = np.fromiter(map(itemgetter(2), edges), float, len(edges))
-    is_member = np.fromiter((node in group for node in nodes), bool, len(nodes))
-    return Arcs(nodes, is_member, tail, head, rate)
+def arcs_of(net: Network, members: NDArray[np.int64], *, mirror: bool = False) -> Arcs:
+    """What `members` may use of a network, every arc turned round if `mirror`."""
+    usable = net.forwards.copy()
+    usable[members] = True
+    is_member = np.zeros(usable.size, dtype=bool)
+    is_member[members] = True
+    nodes = np.flatnonzero(usable)
+    place = np.cumsum(usable) - 1
+    kept = usable[net.tail] & usable[net.head]
+    tail, head = place[net.tail[kept]], place[net.head[kept]]
+    if mirror:
+        tail, head = head, tail
+    return Arcs(nodes, is_member[nodes], tail, head, net.bandwidth[kept])
 
 
 class Flows:
@@ -73,7 +69,7 @@ class Flows:
 
     def __init__(self, arcs: Arcs) -> None:
         self.arcs = arcs
-        n = len(arcs.nodes)
+        n = arcs.nodes.size
         chips = np.flatnonzero(arcs.is_member)
         self.source, self.sink, self.size = n, n + 1, n + 2
         tails = np.concatenate([arcs.tail, np.full(chips.size, n), chips])
@@ -159,7 +155,7 @@ class Flows:
         reached = breadth_first_order(graph, self.source, return_predecessors=False)
         inside = np.zeros(self.size, dtype=bool)
         inside[reached] = True
-        return inside[: len(self.arcs.nodes)]
+        return inside[: self.arcs.nodes.size]
 
 
 def _simple(rates: NDArray[np.float64]) -> dict[float, Fraction] | None:

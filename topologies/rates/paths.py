@@ -5,8 +5,7 @@ Shortest is fewest hops, then least latency. Every node between the two ends for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +14,9 @@ from scipy.sparse.csgraph import shortest_path
 
 from topologies.errors import TopologyError
 from topologies.fabric import Fabric
+from topologies.rates.network import Network, network
 
-__all__ = ["Demand", "Paths"]
+__all__ = ["Paths", "Sent"]
 
 # Latencies of two ways that differ by less are equal: they are sums in different orders.
 SAME = 1e-9
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Demand:
+class Sent:
     """What is sent to one destination.
 
     Attributes
@@ -49,52 +49,53 @@ class Paths:
     """A fabric as arrays, and what its arcs carry."""
 
     def __init__(self, G: Fabric) -> None:
-        self.nodes = list(G)
+        self.net = network(G)
         self.name = G.graph.get("name")
-        self.place = {node: i for i, node in enumerate(self.nodes)}
-        edges: list[tuple[Any, Any, dict[str, Any]]] = list(G.edges(data=True))
-        starts, ends, data = zip(*edges, strict=True) if edges else ((), (), ())
-        self.arcs: list[tuple[Any, Any]] = list(zip(starts, ends, strict=True))
-        self.tail, self.head = (
-            np.fromiter(map(self.place.__getitem__, side), np.int64, len(edges))
-            for side in (starts, ends)
+        data = [arc for *_, arc in G.edges(data=True)]
+        self.cables, self.latency = (
+            np.fromiter((arc.get(name, usual) for arc in data), float, len(data))
+            for name, usual in (("count", 1), ("latency", 0.0))
         )
-        self.bandwidth, self.cables, self.latency = (
-            np.fromiter((arc.get(name, usual) for arc in data), float, len(edges))
-            for name, usual in (("bandwidth", 0.0), ("count", 1), ("latency", 0.0))
-        )
-        self.relays = np.array([bool(relays) for _, relays in G.nodes(data="forward")])
 
-    def loads(self, demands: list[Demand], *, by_path: bool) -> Floats:
-        """What each arc carries of some demands at 1 byte/s per unit of weight."""
-        targets = np.array([demand.target for demand in demands])
+    def alike(self) -> Network:
+        """The network with a number for all that is known of an arc in place of its bandwidth."""
+        kind = np.zeros(self.cables.size)
+        for known in (self.net.bandwidth, self.cables, self.latency):
+            values, which = np.unique(known, return_inverse=True)
+            kind = kind * values.size + which
+        return replace(self.net, bandwidth=1.0 + kind)
+
+    def loads(self, parts: list[Sent], *, by_path: bool) -> Floats:
+        """What each arc carries of some of the traffic at 1 byte/s per unit of weight."""
+        targets = np.array([part.target for part in parts])
         away = self._hops(targets)
         mass = np.zeros(away.shape)
-        for row, demand in enumerate(demands):
-            lost = demand.sources[~np.isfinite(away[row, demand.sources])]
+        for row, part in enumerate(parts):
+            lost = part.sources[~np.isfinite(away[row, part.sources])]
             if lost.size:
-                a, b = self.nodes[int(lost[0])], self.nodes[demand.target]
+                a, b = self.net.nodes[int(lost[0])], self.net.nodes[part.target]
                 raise TopologyError(
                     f"fabric {self.name!r}", f"no permitted path from {a!r} to {b!r}"
                 )
-            mass[row, demand.sources] += demand.weights * demand.times
+            mass[row, part.sources] += part.weights * part.times
         ways = self._ways(targets, away)
         worth = self.cables[ways.arcs]
         if by_path:
             worth = worth * ways.paths(worth, away.ravel() == 0)[ways.heads]
         carried = ways.carried(worth, mass.ravel())
-        return np.asarray(np.bincount(ways.arcs, carried, len(self.arcs)), dtype=float)
+        return np.asarray(np.bincount(ways.arcs, carried, self.cables.size), dtype=float)
 
     def _hops(self, targets: Ints) -> Floats:
         """Arcs on the shortest permitted path from every node to each of the targets."""
-        n, arrivals = len(self.nodes), np.isin(self.head, targets)
+        net, n = self.net, len(self.net.nodes)
+        arrivals = np.isin(net.head, targets)
         # Walked back from a target; beyond it a chip that does not relay is no way through, so
         # that every target is entered by a door of its own, which leads nowhere else.
         door = np.full(n, -1)
         door[targets] = n + np.arange(targets.size)
-        onward = self.relays[self.head]
-        starts = np.concatenate([self.head[onward], door[self.head[arrivals]]])
-        ends = np.concatenate([self.tail[onward], self.tail[arrivals]])
+        onward = net.forwards[net.head]
+        starts = np.concatenate([net.head[onward], door[net.head[arrivals]]])
+        ends = np.concatenate([net.tail[onward], net.tail[arrivals]])
         size = n + targets.size
         graph = csr_array((np.ones(starts.size, np.int8), (starts, ends)), shape=(size, size))
         away = shortest_path(graph, unweighted=True, indices=door[targets], method="D")[:, :n]
@@ -103,11 +104,11 @@ class Paths:
 
     def _ways(self, targets: Ints, away: Floats) -> _Ways:
         """For each target the arcs that lie on a shortest path to it."""
-        nearer = away[:, self.tail] == away[:, self.head] + 1
-        nearer &= self.relays[self.head] | (self.head == targets[:, None])
+        net, n = self.net, len(self.net.nodes)
+        nearer = away[:, net.tail] == away[:, net.head] + 1
+        nearer &= net.forwards[net.head] | (net.head == targets[:, None])
         rows, arcs = np.nonzero(nearer)
-        n = len(self.nodes)
-        ways = _Ways(arcs, rows * n + self.tail[arcs], rows * n + self.head[arcs], away.ravel())
+        ways = _Ways(arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel())
         return ways.soonest(self.latency) if np.ptp(self.latency) > 0 else ways
 
 

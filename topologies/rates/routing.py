@@ -20,8 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topologies.errors import TopologyError, meant
-from topologies.fabric import Fabric, accelerators
-from topologies.rates.paths import Demand, Paths
+from topologies.fabric import Fabric
+from topologies.rates.automorphisms import Orbits
+from topologies.rates.network import Demand, demand
+from topologies.rates.orbits import orbits
+from topologies.rates.paths import Paths, Sent
 from topologies.rates.traffic import Traffic, traffic_checked
 
 __all__ = ["SPLITS", "Routed", "ecmp"]
@@ -85,65 +88,37 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
         raise TopologyError("ecmp", f"unknown split {split!r}; {meant(split, SPLITS)}")
     traffic_checked(G, traffic)
     paths = Paths(G)
-    weight = _even_weight(G, traffic)
-    demands = _demands(paths, traffic) if weight is None else _classes(G, paths, weight)
-    load = np.zeros(len(paths.arcs))
-    size = max(1, BATCH // len(paths.arcs))
-    for start in range(0, len(demands), size):
-        load += paths.loads(demands[start : start + size], by_path=split == "path")
-    if weight is not None:
-        load = _evened(G, load)
+    what = demand(paths.net, traffic)
+    found = orbits(paths.alike(), what)
+    parts = _parts(what, found)
+    load = np.zeros(paths.cables.size)
+    size = max(1, BATCH // load.size)
+    for start in range(0, len(parts), size):
+        load += paths.loads(parts[start : start + size], by_path=split == "path")
+    # What one destination of an orbit draws over one arc, another draws over another.
+    _, orbit = np.unique(found.arcs, return_inverse=True)
+    load = (np.bincount(orbit, load) / np.bincount(orbit))[orbit]
     used = load > 0
-    rate = float((paths.bandwidth[used] / load[used]).min())
-    return Routed(rate, tuple(paths.arcs), load, paths.bandwidth)
+    bandwidth = paths.net.bandwidth
+    rate = float((bandwidth[used] / load[used]).min())
+    return Routed(rate, tuple(map(paths.net.arc, range(load.size))), load, bandwidth)
 
 
-def _even_weight(G: Fabric, traffic: Traffic) -> float | None:
-    """The weight, if the traffic is as symmetric as the fabric declares itself to be."""
-    if not G.graph.get("orbits") or traffic.sent or len(traffic.exchanges) != 1:
-        return None
-    (what,) = traffic.exchanges
-    everyone = len(what.groups) == 1 and len(what.groups[0]) == len(accelerators(G))
-    return what.weight if everyone else None
-
-
-def _classes(G: Fabric, paths: Paths, weight: float) -> list[Demand]:
-    """One chip of each orbit as the destination of all others."""
-    same: dict[Any, list[int]] = {}
-    for chip in accelerators(G):
-        same.setdefault(G.nodes[chip]["orbit"], []).append(paths.place[chip])
-    chips = np.concatenate([np.array(places) for places in same.values()])
-    return [_gathered(alike[0], chips, weight, len(alike)) for alike in same.values()]
-
-
-def _demands(paths: Paths, traffic: Traffic) -> list[Demand]:
-    """What is sent to each destination."""
-    demands: list[Demand] = []
-    for what in traffic.exchanges:
-        for group in what.groups:
-            members = np.array([paths.place[chip] for chip in group])
-            demands += [_gathered(int(t), members, what.weight) for t in members if len(group) > 1]
-    into: dict[int, list[tuple[int, float]]] = {}
-    for a, b, weight in traffic.sent:
-        into.setdefault(paths.place[b], []).append((paths.place[a], weight))
-    for target, sent in into.items():
-        sources, weights = zip(*sent, strict=True)
-        # One source may send to a destination twice.
-        places, which = np.unique(np.array(sources), return_inverse=True)
-        total = np.asarray(np.bincount(which, weights), dtype=float)
-        demands.append(Demand(target, places, total))
-    return demands
-
-
-def _gathered(target: int, members: NDArray[np.int64], weight: float, times: int = 1) -> Demand:
-    sources = members[members != target]
-    return Demand(target, sources, np.full(sources.size, float(weight)), float(times))
-
-
-def _evened(G: Fabric, load: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Loads as they are once every chip of an orbit has been the destination."""
-    place: dict[Any, int] = {}
-    labels: list[Any] = [label for *_, label in G.edges(data="orbit")]
-    orbit = np.array([place.setdefault(label, len(place)) for label in labels])
-    total = np.bincount(orbit, load)
-    return np.asarray((total / np.bincount(orbit))[orbit])
+def _parts(what: Demand, found: Orbits) -> list[Sent]:
+    """What is sent to one destination of each orbit."""
+    of: dict[int, list[int]] = {}
+    for g, members in enumerate(what.groups):
+        for member in members.tolist():
+            of.setdefault(member, []).append(g)
+    pairs = what.sent.tocsc()
+    targets = np.union1d(np.array(list(of), dtype=np.int64), pairs.nonzero()[1])
+    _, first, times = np.unique(found.nodes[targets], return_index=True, return_counts=True)
+    parts = []
+    for target, count in zip(targets[first].tolist(), times.tolist(), strict=True):
+        weights = pairs[:, [target]].toarray()[:, 0]
+        for g in of.get(target, []):
+            weights[what.groups[g]] += what.weights[g]
+        weights[target] = 0.0
+        sources = np.flatnonzero(weights)
+        parts.append(Sent(target, sources, weights[sources], float(count)))
+    return parts
