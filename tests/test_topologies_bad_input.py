@@ -377,8 +377,11 @@ overrides: none
         ("kind: clos\nchips: 8\nleaf: 4\nout: 1 GB/s\noversubscription: 0.5\n", "at least 1"),
         ("machine: gb200-nvl27\n", "did you mean 'gb200-nvl72'?"),
         ("machine: gb200-nvl72\nchips: 100\n", "100 chips are not whole domains of 72"),
-        ("machine: gb200-nvl72\nchips: 720000000\n", "at most 100000 are drawn"),
+        ("machine: gb200-nvl72\nchips: 720000000\n", "at most 2000000 are made"),
         ("machine: [a]\n", "machine is ['a']"),
+        ("machine: tpu-v5p\nshape: [4, 4, 5]\n", "4x4x5"),
+        ("machine: hgx-h100\nshape: [8]\n", "a switch has no slices"),
+        ("machine: hgx-h100\nlink: 45 GB/s\n", "unknown key 'link'"),
         (
             "kind: mesh\nchips: 2\nlink: {bandwidth: 1 GB/s, latency: 1 us}\nlatency: 2 us\n",
             "latency is given, and as the latency of link too",

@@ -208,6 +208,18 @@ def test_a_machine_of_the_catalogue_is_drawn(tmp_path):
     assert G.graph["source"] == "mine"
 
 
+def test_a_machine_may_be_a_slice_or_joined_in_another_way(tmp_path):
+    """Keys are the arguments of `machine` and `graph`."""
+    G = described(tmp_path, "machine: tpu-v5p\nshape: [4, 4, 8]\ntwisted: true\n")
+    links = {arc["bandwidth"] for _, _, arc in G.edges(data=True)}
+    assert set(G.edges) == set(twisted_torus((4, 4, 8), link=100e9).edges)
+    assert links == {100e9}
+    G = described(tmp_path, "machine: hgx-h100\nchips: 32\njoin: rails\noversubscription: 2\n")
+    assert contents(G) == contents(
+        topologies.graph("hgx-h100", 32, join="rails", oversubscription=2)
+    )
+
+
 def test_overrides_change_named_links(tmp_path):
     """Lists are the tuples that name nodes; what is left keeps its figures."""
     text = """

@@ -63,6 +63,10 @@ def _clos(given: Arguments) -> int:
     return ceil(chips / size) * _within(domain) + _above(given, ceil(chips / size) * len(domain))
 
 
+def _machine(given: Arguments) -> int:
+    return int(given.get("chips", 0)) * (8 + 2 * int(given.get("spines", 1)))
+
+
 def _within(domain: Fabric) -> int:
     """Arcs of one copy with every link out of it, a card for each chip included."""
     return 2 * domain.number_of_edges() + 4 * len(domain)
@@ -86,4 +90,5 @@ BOUNDS: Mapping[str, Callable[[Arguments], int]] = {
     "rails": _rails,
     "hierarchy": _hierarchy,
     "clos": _clos,
+    "machine": _machine,
 }

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from topologies.builders import BUILDERS
@@ -26,8 +26,8 @@ from topologies.files.located import Document, Located
 from topologies.files.sizes import MOST_ARCS, arcs
 from topologies.files.units import latency, rate
 from topologies.files.values import as_given, read_value, reader
-from topologies.limits import count_fault, shown
-from topologies.machines import graph, names
+from topologies.limits import shown
+from topologies.machines import graph, machine, names
 
 __all__ = ["fabric_of"]
 
@@ -35,8 +35,8 @@ TOLD = ("name", "source", "as_of")
 SOURCED = ("source", "as_of")
 COMMON = (*TOLD, "overrides")
 LINK = ("bandwidth", "latency")
+NAMED = ("name", "which")  # what functions of machines call the machine itself
 DEEPEST = 6
-MOST_CHIPS = 100_000
 
 
 def fabric_of(found: Document, where: str, name: str) -> Fabric:
@@ -66,7 +66,7 @@ def _fabric(node: Located, found: Document, path: str, depth: int) -> Fabric | N
         _which(node, found, place)
         return None
     before = len(found.faults)
-    G = (_built if "kind" in node.value else _known)(node, found, path, depth)
+    G = _made(node, found, path, depth)
     told = dict(_told(node, found, path))
     if G is not None and "overrides" in node.value:
         G = changed(G, node.value["overrides"], found, _join(path, "overrides"))
@@ -97,60 +97,33 @@ def _told(node: Located, found: Document, path: str) -> Iterator[tuple[str, str]
                 found.fault(value, f"{_join(path, key)} is {as_given(value)}; a text was expected")
 
 
-def _known(node: Located, found: Document, path: str, depth: int) -> Fabric | None:
-    """A machine of the catalogue."""
-    keys = ("machine", "chips", *COMMON)
-    sound = _no_strangers(node, found, path, keys)
-    which = node.value["machine"]
-    if which.value not in names():
-        said = f"{_join(path, 'machine')} is {as_given(which)}; {meant(which.plain, names())}"
+def _made(node: Located, found: Document, path: str, depth: int) -> Fabric | None:
+    """What a builder, or the catalogue, makes of the arguments in the file."""
+    key = "kind" if "kind" in node.value else "machine"
+    which, known = node.value[key], BUILDERS if key == "kind" else names()
+    if not isinstance(which.value, str) or which.value not in known:
+        said = f"{_join(path, key)} is {as_given(which)}; {meant(which.plain, known)}"
         found.fault(which, said)
         return None
-    chips = node.value.get("chips")
-    if chips is not None:
-        fault = count_fault(chips.plain)
-        if fault is None and chips.value > MOST_CHIPS:
-            fault = f"is {chips.value}; at most {MOST_CHIPS} are drawn"
-        if fault is not None:
-            found.fault(chips, f"{_join(path, 'chips')} {fault}")
-            return None
-    if not sound:
-        return None
-    try:
-        return graph(which.value, None if chips is None else chips.value)
-    except TopologyError as error:
-        for problem in error.problems:
-            found.fault(
-                chips or which, f"{_join(path, 'chips' if chips else 'machine')}: {problem}"
-            )
-        return None
-
-
-def _built(node: Located, found: Document, path: str, depth: int) -> Fabric | None:
-    """What a builder makes of the arguments in the file."""
-    kind = node.value["kind"]
-    if not isinstance(kind.value, str) or kind.value not in BUILDERS:
-        said = f"{_join(path, 'kind')} is {as_given(kind)}; {meant(kind.plain, BUILDERS)}"
-        found.fault(kind, said)
-        return None
-    builder = BUILDERS[kind.value]
-    wanted = inspect.signature(builder).parameters
-    sound = _no_strangers(node, found, path, ("kind", *wanted, *COMMON))
+    make, wanted = _maker(key, which.value)
     before = len(found.faults)
+    _no_strangers(node, found, path, (key, *wanted, *COMMON))
     given = _arguments(node, wanted, found, path, depth)
     for name, parameter in wanted.items():
         if parameter.default is parameter.empty and name not in node.value:
-            found.fault(kind, f"{_join(path, name)} is missing, which a {kind.value} needs")
-    if not sound or len(found.faults) > before:
+            found.fault(which, f"{_join(path, name)} is missing, which a {which.value} needs")
+    if len(found.faults) > before:
         return None
-    if (size := arcs(kind.value, given)) > MOST_ARCS:
-        found.fault(kind, f"{path or kind.value}: up to {size} arcs; at most {MOST_ARCS} are made")
+    if (size := arcs(which.value if key == "kind" else key, given)) > MOST_ARCS:
+        found.fault(
+            which, f"{path or which.value}: up to {size} arcs; at most {MOST_ARCS} are made"
+        )
         return None
     try:
-        G = builder(**given)
+        G = make(**given)
     except TopologyError as error:
         for problem in error.problems:
-            found.fault(_concerned(node, problem), _join(path, problem))
+            found.fault(_concerned(node, problem, which), _join(path, problem))
         return None
     # What a fabric is made of says where its figures come from, unless the file does.
     parts = [value.graph for value in given.values() if hasattr(value, "graph")]
@@ -158,24 +131,36 @@ def _built(node: Located, found: Document, path: str, depth: int) -> Fabric | No
     return G
 
 
-def _concerned(node: Located, problem: str) -> Located:
-    """The value that a builder's problem begins with, else its kind."""
+def _maker(key: str, which: str) -> tuple[Callable[..., Fabric], Mapping[str, inspect.Parameter]]:
+    """What makes the fabric, and the arguments that it takes."""
+    if key == "kind":
+        return BUILDERS[which], inspect.signature(BUILDERS[which]).parameters
+    slices, drawn = (inspect.signature(f).parameters for f in (machine, graph))
+    wanted = {name: p for name, p in (*slices.items(), *drawn.items()) if name not in NAMED}
+
+    def make(chips: int | None = None, **given: Any) -> Fabric:
+        cut = {name: given.pop(name) for name in slices if name in given}
+        return graph(machine(which, chips, **cut) if cut else which, chips, **given)
+
+    return make, wanted
+
+
+def _concerned(node: Located, problem: str, which: Located) -> Located:
+    """The value that a builder's problem begins with, else what it was to make."""
     word = re.match(r"\w+", problem)
     named = node.value.get(word.group()) if word else None
-    return named if named is not None else node.value["kind"]
+    return which if named is None else named
 
 
-def _no_strangers(node: Located, found: Document, path: str, known: tuple[str, ...]) -> bool:
-    strange = [key for key in node.value if key not in known]
-    for key in strange:
+def _no_strangers(node: Located, found: Document, path: str, known: tuple[str, ...]) -> None:
+    for key in (key for key in node.value if key not in known):
         said = f"unknown key {shown(key)}; {meant(key, known)}"
         found.fault(node.keys[key], f"{path}: {said}" if path else said)
-    return not strange
 
 
 def _arguments(
     node: Located,
-    wanted: Any,
+    wanted: Mapping[str, inspect.Parameter],
     found: Document,
     path: str,
     depth: int,
