@@ -76,17 +76,13 @@ def _question(document: Mapping[str, Any]) -> str:
 
 def _chosen(document: Mapping[str, Any]) -> str:
     plan, band, bound = document["plan"], document["band"], document["bound"]
-    lines = [
-        _row("run", _layout(plan)),
-        _row("on", f"{plan['chips']} {plan['chip']}{_idle(plan)}, {_formats(plan)}"),
-        _row("batch", f"{plan['batch']} in flight, {plan['batch_per_replica']} per replica"),
-    ]
+    lines = _pools(plan) if plan["mode"] == "disaggregated" else _pool(plan)
     rows = [
         ("price", "usd_per_mtok", lambda v: f"${v:.3g}/Mtok", "input and output together"),
         ("  output", "usd_per_mtok_output", lambda v: f"${v:.3g}/Mtok", ""),
         ("  input", "usd_per_mtok_input", lambda v: f"${v:.3g}/Mtok", ""),
         ("TPOT", "tpot", _time, ""),
-        ("TTFT", "ttft", _time, "without queueing"),
+        ("TTFT", "ttft", _time, "waiting included" if plan["demand"] else "without queueing"),
         ("throughput", "tokens_per_s", lambda v: f"{v:,.0f} tokens/s", ""),
         ("per chip", "tokens_per_s_per_chip", lambda v: f"{v:,.0f} tokens/s", ""),
         ("bill", "usd_per_hour", lambda v: f"${v:,.2f}/hour", ""),
@@ -107,7 +103,54 @@ def _chosen(document: Mapping[str, Any]) -> str:
         )
     elif document["estimate"]:
         lines.append(_expected(document["estimate"]))
+    if plan["demand"]:
+        lines += ["", *_demand(plan["demand"])]
     return "\n".join(lines) + "\n\n" + _shares(plan)
+
+
+def _pool(plan: Mapping[str, Any]) -> list[str]:
+    return [
+        _row("run", _layout(plan)),
+        _row("on", f"{plan['chips']} {plan['chip']}{_idle(plan)}, {_formats(plan)}"),
+        _row("batch", f"{plan['batch']} in flight, {plan['batch_per_replica']} per replica"),
+    ]
+
+
+def _pools(plan: Mapping[str, Any]) -> list[str]:
+    """Two pools and the way of the caches between them."""
+    lines = []
+    for name in ("prefill", "decode"):
+        pool, layout = plan[name], _layout(plan[name])
+        lines.append(_row(name, f"{layout} on {pool['chips']} {pool['chip']}{_idle(pool)}, "
+                          f"{pool['utilisation']:.0%} busy"))  # fmt: skip
+    each, moved = plan["decode"]["batch_per_replica"], plan["transfer"]
+    way = (
+        f"{_size(moved['bytes'])} of cache per prompt in {_time(moved['seconds'])}, "
+        f"{show(moved['bytes_per_s'], 'bandwidth')} in all"
+    )
+    return [
+        *lines,
+        _row("formats", _formats(plan)),
+        _row("batch", f"{plan['batch']} decoding, up to {each} per replica"),
+        _row("transfer", way),
+    ]
+
+
+def _demand(load: Mapping[str, Any]) -> list[str]:
+    """How the plan bears its arrivals."""
+    lines = [
+        _row("demand", f"{load['requests_per_s']:.3g} requests/s; {load['in_flight']:.0f} requests "
+             f"in flight, {load['slots']} slots")
+    ]  # fmt: skip
+    if load["spare_replicas"]:
+        lines.append(_row("", f"times hold with {load['spare_replicas']} spare down"))
+    if load["wait"] is not None:
+        lines.append(
+            _row("queue", f"prompts wait {_time(load['wait'])}, readers are busy "
+                 f"{load['readers_busy']:.0%} of the time; TTFT of 95 % is below "
+                 f"{_time(load['ttft_p95'])}, of 99 % below {_time(load['ttft_p99'])}")
+        )  # fmt: skip
+    return lines
 
 
 def _expected(estimate: Mapping[str, Any]) -> str:
@@ -122,9 +165,11 @@ def _shares(plan: Mapping[str, Any]) -> str:
     if parts:
         whole = sum(parts.values())
         blocks.append(_bars(f"one step {_time(whole)}", parts, whole, _time))
-    memory = dict(plan["memory_per_chip"])
-    capacity = memory.pop("capacity")
-    blocks.append(_bars(f"memory per chip {show(capacity, 'size')}", memory, capacity, _size))
+    for name in ("prefill", "decode") if plan["mode"] == "disaggregated" else ("",):
+        memory = dict((plan[name] if name else plan)["memory_per_chip"])
+        capacity = memory.pop("capacity")
+        title = f"memory per chip{f' that {name}s' if name else ''} {show(capacity, 'size')}"
+        blocks.append(_bars(title, memory, capacity, _size))
     if not plan["fits_at_full_context"]:
         blocks[-1] += "\n  at mean context; with every sequence at its full one it would not fit"
     return "\n\n".join(blocks)
@@ -218,6 +263,8 @@ def _formats(plan: Mapping[str, Any]) -> str:
 
 def _layout(plan: Mapping[str, Any]) -> str:
     layout = plan["layout"]
+    if layout is None:
+        return f"prefill {_layout(plan['prefill'])}, decode {_layout(plan['decode'])}"
     words = [f"tp {layout['tp']}"]
     words += [
         f"{label} {layout[key]}"

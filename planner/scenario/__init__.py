@@ -3,7 +3,8 @@
 tree.py        plain values with a place each
 yaml.py        YAML 1.2 events to a tree, with limits
 fields.py      the kinds of value a field may hold
-workload.py    lengths, demand, promises, choices
+workload.py    lengths, demand, promises
+choices.py     layouts, formats and modes, free or limited
 references.py  model and system: a name, a file, or a description
 schema.py      Scenario, and what its values must agree on
 mistakes.py    what is wrong, each with its place
@@ -13,6 +14,7 @@ output.py      Scenario to plain data, and its JSON Schema
 """
 
 from planner.scenario.changes import ALIASES, changed
+from planner.scenario.choices import Choose, Current, PoolChoice, Speculation
 from planner.scenario.loading import checked, load, opened, read
 from planner.scenario.machines import SystemDescription
 from planner.scenario.models import ModelDescription
@@ -20,15 +22,7 @@ from planner.scenario.output import json_schema, resolved
 from planner.scenario.references import File
 from planner.scenario.schema import PROBLEMS, Document, Scenario
 from planner.scenario.tree import Place, Tree
-from planner.scenario.workload import (
-    Choose,
-    Current,
-    Demand,
-    Distribution,
-    Promises,
-    Speculation,
-    Workload,
-)
+from planner.scenario.workload import Demand, Distribution, Promises, Workload
 
 __all__ = [
     "ALIASES",
@@ -41,6 +35,7 @@ __all__ = [
     "File",
     "ModelDescription",
     "Place",
+    "PoolChoice",
     "Promises",
     "Scenario",
     "Speculation",

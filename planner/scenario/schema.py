@@ -12,11 +12,12 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from planner.catalogue.prices import Price, default_price, given_price
 from planner.catalogue.systems import System
+from planner.scenario.choices import Choose, Current, Speculation
 from planner.scenario.fields import Kind, Numbers, Path, Quantity, Record, Refusals, Rent, Word
 from planner.scenario.machines import SystemDescription, SystemField, resolved_system
 from planner.scenario.models import ModelField
 from planner.scenario.references import File
-from planner.scenario.workload import Choose, Current, Promises, Speculation, Workload
+from planner.scenario.workload import Promises, Workload
 
 __all__ = ["PROBLEMS", "Document", "Scenario"]
 

@@ -9,28 +9,26 @@ from itertools import pairwise
 from statistics import NormalDist
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from planner.errors import QuantityError, did_you_mean, quoted
 from planner.quantities import parse
 from planner.scenario.fields import (
-    DTYPES,
-    MODES,
     Count,
-    Dtypes,
     Kind,
-    MathDtypes,
-    Modes,
-    Numbers,
     Path,
     Quantity,
     Record,
     Refusals,
     Whole,
-    Word,
 )
 
-__all__ = ["Choose", "Current", "Demand", "Distribution", "Promises", "Speculation", "Workload"]
+__all__ = [
+    "Demand",
+    "Distribution",
+    "Promises",
+    "Workload",
+]
 
 Seconds = Annotated[float, Quantity("time")]
 WIDEST = 5.0  # standard deviation of the logarithm of a length
@@ -62,7 +60,7 @@ class Demand:
     per: str  # "request" | "token"
 
     def requests_per_s(self, output_tokens: float) -> float:
-        """Requests per second at this mean number of output tokens [seq/s]; infinite for the most."""
+        """Requests per second at this mean number of output tokens [seq/s]."""
         return self.value if self.per == "request" else self.value / output_tokens
 
 
@@ -224,62 +222,6 @@ class Promises(Record):
         if self.tokens_per_s_per_user is not None:
             return 1 / self.tokens_per_s_per_user
         return self.tpot
-
-
-class Choose(Record):
-    """Limits on, or values of, the choices; what is absent is chosen freely."""
-
-    tp: Numbers | None = Field(None, description="chips that shard attention")
-    pp: Numbers | None = Field(None, description="pipeline stages")
-    cp: Numbers | None = Field(None, description="chips that share one context")
-    dp_attention: Numbers | None = Field(None, description="copies of attention in a replica")
-    ep: Numbers | None = Field(None, description="groups the experts are spread over")
-    tp_expert: Numbers | None = Field(None, description="chips that shard one expert")
-    replicas: Numbers | None = Field(None, description="independent copies of the model")
-    batch: Numbers | None = Field(None, description="sequences in flight over all replicas")
-    mode: Modes | None = Field(None, description="one pool, two pools, or one phase alone")
-    weights: Dtypes | None = Field(None, description="dtype of the weights")
-    kv: Dtypes | None = Field(None, description="dtype of the key-value cache")
-    activations: MathDtypes | None = Field(None, description="dtype of the activations")
-    chunk: Numbers | None = Field(None, description="tokens of prompt per prefill chunk [token]")
-
-
-class Current(Record):
-    """The layout in use today, evaluated beside the chosen one."""
-
-    tp: Count = 1
-    pp: Count = 1
-    cp: Count = 1
-    dp_attention: Count = 1
-    ep: Count | None = None
-    tp_expert: Count | None = None
-    replicas: Count | None = None
-    batch: Count | None = Field(None, description="sequences in flight over all replicas")
-    mode: Annotated[str, Word(MODES)] | None = None
-    weights: Annotated[str, Word(DTYPES)] | None = None
-    kv: Annotated[str, Word(DTYPES)] | None = None
-    activations: Annotated[str, Word(DTYPES)] | None = None
-    chunk: Count | None = None
-
-    @model_validator(mode="after")
-    def _experts_fill_the_stage(self) -> Current:
-        if self.ep is not None and self.tp_expert is not None:
-            chips = self.tp * self.dp_attention
-            if self.ep * self.tp_expert != chips:
-                raise ValueError(
-                    f"ep * tp_expert = {self.ep * self.tp_expert} must equal "
-                    f"tp * dp_attention = {chips}: the experts re-partition the same chips"
-                )
-        return self
-
-
-class Speculation(Record):
-    """Speculative decoding: tokens drafted per step and the chance that one is accepted."""
-
-    drafts: Count = Field(description="tokens drafted per sequence and step")
-    acceptance: Annotated[float, Quantity("share", zero=True, at_most=1.0)] = Field(
-        description="probability that a drafted token is accepted, 0 <= x <= 1"
-    )
 
 
 def _quantiles(value: object) -> tuple[tuple[float, float], ...]:

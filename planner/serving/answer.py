@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
-from math import floor, log
 from typing import Any
 
-import numpy as np
-
 from planner.calibration.profile import Profile
-from planner.errors import FieldError, SolverError
+from planner.errors import SolverError
 from planner.plan import Plan
 from planner.scenario import Scenario, resolved
 from planner.serving.asking import Asked, ask
-from planner.serving.candidate import Candidate, evaluate, recheck
-from planner.serving.certificate import elastic, relaxation
+from planner.serving.candidate import Candidate
 from planner.serving.current import current
-from planner.serving.layouts import Layouts, enumerate_layouts
-from planner.serving.reasons import EXPRESSIONS, binding, worth
-from planner.serving.search import SAME_PRICE, Found, grows, search, sized
-from planner.serving.shortfalls import shortfalls
-from planner.serving.step import Step
-from planner.serving.task import PROMISES, Task
+from planner.serving.pair import PairCandidate
+from planner.serving.questions import ALTERNATIVES, Point, Question, questions_of, ranked
+from planner.serving.reasons import EXPRESSIONS
+from planner.serving.task import PROMISES
 
 __all__ = ["answer"]
 
-ALTERNATIVES = 5
 METHOD = (
     "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
     "because T(B)/B never rises between two ceilings; lower bound by geometric programs, branch "
@@ -35,32 +28,8 @@ METHOD = (
 )
 
 
-@dataclass(frozen=True)
-class _Searched:
-    """One task, its model on all layouts, and what the search found."""
-
-    task: Task
-    step: Step
-    found: Found
-
-
-@dataclass(frozen=True)
-class _Point:
-    """A feasible layout and batch of one task, not yet evaluated in full."""
-
-    score: float
-    task: Task
-    layouts: Layouts
-    batch: float
-    fill: float
-
-    @property
-    def candidate(self) -> Candidate:
-        return evaluate(self.task, self.layouts, self.batch, self.fill)
-
-
 def answer(scenario: Scenario) -> Plan:
-    """The cheapest (fastest, ...) layout and batch that keep the promises.
+    """The cheapest (fastest, ...) layouts and batches that keep the promises.
 
     Raises
     ------
@@ -70,12 +39,12 @@ def answer(scenario: Scenario) -> Plan:
         If the plan does not survive its independent evaluation.
     """
     asked = ask(scenario)
-    searched = [_search(task) for task in asked.tasks]
-    points = _ranked(searched)
+    questions = questions_of(asked)
+    points = ranked(questions)
     if not points:
-        return _infeasible(scenario, asked, searched)
+        return _infeasible(scenario, asked, questions)
     best = points[0].candidate
-    recheck(best)
+    best.recheck()
     binds, elasticities, unknown = _worth(best)
     asked = replace(asked, warnings=(*asked.warnings, *unknown))
     document = {
@@ -84,7 +53,7 @@ def answer(scenario: Scenario) -> Plan:
         "band": _band(best),
         "bound": best.floor(),
         "estimate": best.expected(),
-        "certificate": _certificate(searched, points[0]),
+        "certificate": _certificate(questions, points[0]),
         "binding": binds,
         "elasticities": elasticities,
         "alternatives": [p.candidate.plan() for p in points[1 : 1 + ALTERNATIVES]],
@@ -95,69 +64,28 @@ def answer(scenario: Scenario) -> Plan:
     return Plan(document, elasticities, asked.warnings)
 
 
-def _worth(best: Candidate) -> tuple[list[dict[str, Any]], dict[str, float], tuple[str, ...]]:
+def _worth(
+    best: Candidate | PairCandidate,
+) -> tuple[list[dict[str, Any]], dict[str, float], tuple[str, ...]]:
     """What binds, what each quantity is worth, and a warning where neither could be found.
 
     The plan stands without them: it was found among all layouts, and checked.
     """
-    step = Step(best.task, best.layouts, bound=best.task.uses_bound)
     try:
-        solution = elastic(step, best.batch)
+        return *best.worth(), ()
     except SolverError as error:
         return [], {}, (f"what binds and what each quantity is worth is unknown: {error}",)
-    return binding(solution), worth(solution), ()
 
 
-def _search(task: Task) -> _Searched:
-    layouts = enumerate_layouts(
-        heads=task.sizes.n_q_heads,
-        layers=task.sizes.n_layers,
-        experts=task.sizes.n_experts,
-        domain=task.machine.chips_per_domain,
-        chips=task.chips[-1:] if grows(task) else task.chips,
-        joined=task.machine.scale_out is not None,
-        tiled=task.machine.kind == "torus",
-        limits=task.limits_of,
-    )
-    if not len(layouts):
-        given = ", ".join(f"{k} {list(v)}" for k, v in task.limits_of.items()) or "nothing"
-        told = (
-            f"no layout of {task.sizes.name} on {task.chips[-1]} chips admits {given}; "
-            f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention fits into "
-            f"or is a multiple of the domain of {task.machine.chips_per_domain} chips, "
-            f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
-        )
-        raise FieldError(("choose", told))
-    step = sized(Step(task, layouts, bound=task.uses_bound))
-    return _Searched(task, step, search(step))
-
-
-def _ranked(searched: Sequence[_Searched]) -> list[_Point]:
-    """The best batch of the best few layouts of every task, best first."""
-    points: list[_Point] = []
-    for each in searched:
-        found = each.found
-        _, first = np.unique(found.rows, return_index=True)
-        for i in np.sort(first)[: 1 + ALTERNATIVES]:
-            layouts = each.step.layouts.take(found.rows[i : i + 1])
-            batch, fill = float(found.batch[i]), float(found.fill[i])
-            points.append(_Point(float(found.score[i]), each.task, layouts, batch, fill))
-    best = min((point.score for point in points), default=1.0)
-    # Within one price the order of the search stands: it puts the faster plan first.
-    return sorted(points, key=lambda point: floor(log(point.score / best) / SAME_PRICE))
-
-
-def _certificate(searched: Sequence[_Searched], best: _Point) -> dict[str, Any]:
+def _certificate(questions: Sequence[Question], best: Point) -> dict[str, Any]:
     """How many points were decided, and the bound of the relaxation over all of them."""
-    bounds = [relaxation(each.step, each.found, best.score) for each in searched]
+    bounds = [each.relaxation(best.score) for each in questions]
     least = min(bound.value for bound in bounds)
     # A price is compared as the plan quotes it, USD per million tokens.
-    quoted = best.candidate.prices(best.candidate.chosen_by)[2] / best.score
-    scale = quoted if best.task.objective == "cost" else 1.0
+    quoted = best.candidate.usd_per_mtok / best.score
+    scale = quoted if best.objective == "cost" else 1.0
     return {
-        "layouts_considered": sum(each.found.layouts_considered for each in searched),
-        "points_considered": sum(each.found.points_considered for each in searched),
-        "points_evaluated": sum(each.found.points_evaluated for each in searched),
+        **_considered(questions),
         "objective": best.score * scale,
         "relaxation": least * scale,
         "gap": 1 - least / best.score,
@@ -166,7 +94,15 @@ def _certificate(searched: Sequence[_Searched], best: _Point) -> dict[str, Any]:
     }
 
 
-def _band(best: Candidate) -> dict[str, Any] | None:
+def _considered(questions: Sequence[Question]) -> dict[str, int]:
+    return {
+        "layouts_considered": sum(each.layouts_considered for each in questions),
+        "points_considered": sum(each.points_considered for each in questions),
+        "points_evaluated": sum(each.points_evaluated for each in questions),
+    }
+
+
+def _band(best: Candidate | PairCandidate) -> dict[str, Any] | None:
     """Where the profile's left-out rows put the truth; a bound needs no band."""
     if best.task.uses_bound:
         return None
@@ -178,10 +114,10 @@ def _band(best: Candidate) -> dict[str, Any] | None:
     return band
 
 
-def _infeasible(scenario: Scenario, asked: Asked, searched: Sequence[_Searched]) -> Plan:
+def _infeasible(scenario: Scenario, asked: Asked, questions: Sequence[Question]) -> Plan:
     """The document of a question without answer: which promises fall short, and by how much."""
     short = min(
-        (shortfalls(each.step) for each in searched),
+        (each.shortfalls() for each in questions),
         key=lambda missed: max((factor for _, factor in missed), default=1.0),
     )
     document = {
@@ -191,9 +127,7 @@ def _infeasible(scenario: Scenario, asked: Asked, searched: Sequence[_Searched])
         "bound": None,
         "estimate": None,
         "certificate": {
-            "layouts_considered": sum(each.found.layouts_considered for each in searched),
-            "points_considered": sum(each.found.points_considered for each in searched),
-            "points_evaluated": sum(each.found.points_evaluated for each in searched),
+            **_considered(questions),
             "objective": None,
             "relaxation": None,
             "gap": None,
@@ -212,7 +146,7 @@ def _infeasible(scenario: Scenario, asked: Asked, searched: Sequence[_Searched])
             }
             for name, factor in short
         ],
-        "provenance": _provenance(scenario, asked, asked.tasks[0].profile),
+        "provenance": _provenance(scenario, asked, questions[0].task.profile),
     }
     return Plan(document, {}, asked.warnings)
 
@@ -227,7 +161,15 @@ def _provenance(scenario: Scenario, asked: Asked, profile: Profile) -> dict[str,
         "assumptions": scenario.assumptions,
         "estimate": scenario.estimate if scenario.assumptions == "physical" else "bound",
         "profile": profile.name,
-        "queueing": "ttft excludes queueing: no demand was given",
+        "queueing": _queueing(scenario),
         "data": list(asked.data),
         "warnings": list(asked.warnings),
     }
+
+
+def _queueing(scenario: Scenario) -> str:
+    if scenario.workload.demand is None:
+        return "ttft excludes queueing: no demand was given"
+    if scenario.assumptions == "lecture" or scenario.estimate == "bound":
+        return "ttft excludes queueing: the bound knows none"
+    return "ttft includes the mean wait before a prompt is read, Poisson arrivals dealt at random"

@@ -18,19 +18,20 @@ from planner.catalogue import models
 from planner.catalogue.chips import Chip
 from planner.catalogue.systems import System
 from planner.errors import FieldError, InputError
-from planner.scenario import File, ModelDescription, Scenario, Workload
+from planner.scenario import File, ModelDescription, Scenario
+from planner.serving.draft import Draft, Hardware
 from planner.serving.lecture import LECTURE
+from planner.serving.load import modes
 from planner.serving.network import machine_of
+from planner.serving.pools import Pools
 from planner.serving.task import Task
 
 if TYPE_CHECKING:
     from planner.architecture.layers import Model
 
-__all__ = ["CHUNK", "RESERVE", "Asked", "ask"]
+__all__ = ["CHUNK", "Asked", "ask"]
 
 CHUNK = 8192  # tokens of prompt per step: vLLM's default max_num_batched_tokens for servers
-RESERVE = 0.10  # share of memory left to the runtime: vLLM's default gpu_memory_utilization is 0.90
-LAYOUT_KEYS = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Asked:
     """The tasks of one scenario, what was looked up for them, and what the user should know."""
 
     tasks: tuple[Task, ...]
+    pools: tuple[Pools, ...]
     data: tuple[dict[str, str], ...]
     warnings: tuple[str, ...]
 
@@ -63,16 +65,20 @@ def ask(scenario: Scenario, today: date | None = None) -> Asked:
     notes = _Notes(today or date.today(), [], [])
     with _at("model"):
         model = _model(scenario, notes)
-    tasks: list[Task] = []
-    for system in scenario.systems():
-        if isinstance(system, File):
-            told = (
-                f"{system.given}: topology files are not read by this version; "
-                "describe the system inline or give a catalogue name"
-            )
-            raise FieldError(("system", told))
-        tasks += _tasks(scenario, model, system, notes)
-    return Asked(tuple(tasks), tuple(notes.data), tuple(dict.fromkeys(notes.warnings)))
+    hardware = [_hardware(scenario, system, notes) for system in scenario.systems()]
+    found: list[Task] = []
+    pools: list[Pools] = []
+    for weights, kv, activations, chunk in _formats(scenario):
+        with _at("model"):
+            counted = _sizes(model, weights, kv, activations)
+        draft = Draft(scenario, counted, float(chunk))
+        for mode in modes(scenario):
+            if mode == "disaggregated":
+                pools += draft.pools(hardware)
+            else:
+                found += (draft.task(machine, mode) for machine in hardware)
+    told = tuple(dict.fromkeys(notes.warnings))
+    return Asked(tuple(found), tuple(pools), tuple(notes.data), told)
 
 
 @contextmanager
@@ -97,11 +103,18 @@ def _refuse_unanswered(scenario: Scenario) -> None:
             told = "without demand nobody queues, and the mean is all there is; promise ttft"
             found.append((f"promises.{tail}", told))
     if "disaggregated" in (scenario.choose.mode or ()):
-        told = (
-            "disaggregated pools are not planned by this version; "
-            "plan the two phases apart with mode: prefill and mode: decode"
-        )
-        found.append(("choose.mode", told))
+        if scenario.assumptions == "lecture":
+            told = "the lecture has one pool; choose assumptions: physical"
+            found.append(("choose.mode", told))
+        if scenario.workload.concurrency is not None:
+            told = (
+                "a closed loop of two pools is not planned by this version; "
+                "give demand, or choose mode: aggregated"
+            )
+            found.append(("workload.concurrency", told))
+        if scenario.chips[-1] < 2:
+            told = "two pools need two chips; choose mode: aggregated"
+            found.append(("chips", told))
     if any(n != 1 for n in scenario.choose.cp or (1,)):
         told = "context parallelism is not planned by this version; leave it 1"
         found.append(("choose.cp", told))
@@ -109,66 +122,35 @@ def _refuse_unanswered(scenario: Scenario) -> None:
         raise FieldError(*found)
 
 
-def _tasks(
-    scenario: Scenario, model: Model | ModelDescription, system: System, notes: _Notes
-) -> Iterator[Task]:
-    choose, lengths = scenario.choose, scenario.workload
+def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardware:
+    if isinstance(system, File):
+        told = (
+            f"{system.given}: topology files are not read by this version; "
+            "describe the system inline or give a catalogue name"
+        )
+        raise FieldError(("system", told))
     with _at("price"):
         price = scenario.price_of(system)
     with _at("profile"):
         profile, borrowed = _profile(scenario, system)
-    lecture = scenario.assumptions == "lecture"
     notes.warnings.extend(_warnings(scenario, system, price.warning(notes.today), borrowed))
     notes.data.extend(_sources(system, price.source, price.as_of, profile))
-    hardware = machine_of(system, scenario.chips[-1], lecture=lecture)
-    weights_own, kv_own, activations_own = _own_dtypes(scenario)
-    options = product(
-        choose.mode or ("aggregated",),
-        choose.weights or (weights_own,),
-        choose.kv or (kv_own,),
-        choose.activations or (activations_own,),
+    lecture = scenario.assumptions == "lecture"
+    network = machine_of(system, scenario.chips[-1], lecture=lecture)
+    chip = _lecture_chip(system) if lecture else system.chip
+    return Hardware(chip, network, price.value, profile)
+
+
+def _formats(scenario: Scenario) -> Iterator[tuple[str | None, str | None, str | None, int]]:
+    """Every choice of dtypes and chunk; None is the checkpoint's own."""
+    choose = scenario.choose
+    weights, kv, activations = _own_dtypes(scenario)
+    return product(
+        choose.weights or (weights,),
+        choose.kv or (kv,),
+        choose.activations or (activations,),
         choose.chunk or (CHUNK,),
     )
-    promises = {
-        "ttft": scenario.promises.ttft,
-        "ttft_p95": scenario.promises.ttft_p95,
-        "ttft_p99": scenario.promises.ttft_p99,
-        "tpot": scenario.promises.slowest_tpot,
-        "e2e": scenario.promises.e2e,
-    }
-    positions, emitted = _speculation(scenario)
-    for mode, weights, kv, activations, chunk in options:
-        with _at("model"):
-            counted = _sizes(model, weights, kv, activations)
-        yield Task(
-            sizes=counted,
-            chip=_lecture_chip(system) if lecture else system.chip,
-            machine=hardware,
-            price=price.value,
-            profile=profile,
-            chips=scenario.chips,
-            limits_of={k: tuple(v) for k in LAYOUT_KEYS if (v := getattr(choose, k)) is not None},
-            input_tokens=lengths.input_tokens.mean,
-            output_tokens=_outputs(mode, lengths.output_tokens.mean),
-            context=lengths.input_tokens.mean if mode == "prefill" else _context(lengths),
-            cached_input=lengths.cached_input,
-            chunk=float(chunk),
-            mode=mode,
-            batches=_batches(scenario),
-            kappa=1.0 if lengths.concurrency is None else 0.5,
-            promises=_promises(mode, promises),
-            objective=scenario.objective,
-            estimate=scenario.estimate,
-            lecture=lecture,
-            reserve=0.0 if lecture else RESERVE,
-            power=system.chip.power and system.chip.power * (scenario.pue or 1.0),
-            arrivals=_arrivals(scenario),
-            spare=lengths.spare_replicas,
-            headroom=lengths.headroom,
-            input_spread=lengths.input_tokens.cv,
-            positions_per_step=positions,
-            tokens_per_step=emitted,
-        )
 
 
 def _model(scenario: Scenario, notes: _Notes) -> Model | ModelDescription:
@@ -249,53 +231,3 @@ def _sources(system: System, price: str, price_date: str, profile: Profile) -> l
         {"what": f"price of {chip.name}", "source": price, "as_of": price_date},
         {"what": f"profile {profile.name}", "source": profile.source, "as_of": profile.as_of},
     ]
-
-
-def _batches(scenario: Scenario) -> tuple[int, ...] | None:
-    wanted, loop = scenario.choose.batch, scenario.workload.concurrency
-    if loop is None:
-        return None if wanted is None else tuple(wanted)
-    if wanted is not None and tuple(wanted) != (loop,):
-        told = f"workload.concurrency keeps {loop} requests in flight, so the batch is not free"
-        raise FieldError(("choose.batch", f"{told}; leave one of the two out"))
-    return (loop,)
-
-
-def _arrivals(scenario: Scenario) -> float | None:
-    """Requests per second that arrive, infinitely many where the most are sought."""
-    load = scenario.workload
-    if load.demand is None:
-        return None
-    return load.demand.requests_per_s(load.output_tokens.mean)
-
-
-def _outputs(mode: str, tokens: float) -> float:
-    if mode == "aggregated" and tokens <= 1:
-        told = "one output token comes from the prompt, which leaves nothing to decode"
-        raise FieldError(("workload.output_tokens", f"{told}; choose mode: prefill"))
-    return tokens
-
-
-def _context(lengths: Workload) -> float:
-    """Mean context over the decode steps: I + E[O^2]/(2 E[O])."""
-    output = lengths.output_tokens
-    return lengths.input_tokens.mean + output.mean * (1 + output.cv**2) / 2
-
-
-def _promises(mode: str, made: dict[str, float | None]) -> dict[str, float]:
-    """Promises that the mode can keep or break: a phase alone knows nothing of the other."""
-    absent = {
-        "decode": {"ttft", "ttft_p95", "ttft_p99", "e2e"},
-        "prefill": {"tpot", "e2e"},
-    }.get(mode, set())
-    return {name: limit for name, limit in made.items() if limit is not None and name not in absent}
-
-
-def _speculation(scenario: Scenario) -> tuple[float, float]:
-    """Positions computed and tokens emitted per step: m = 1 + drafts, g = (1 - a^m)/(1 - a)."""
-    asked = scenario.speculation
-    if asked is None:
-        return 1.0, 1.0
-    m, a = 1 + asked.drafts, asked.acceptance
-    emitted = float(m) if a == 1 else (1 - a**m) / (1 - a)
-    return float(m), emitted

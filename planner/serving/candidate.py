@@ -10,6 +10,8 @@ import numpy as np
 from formulas.evaluate import scalar
 from formulas.queues import QUEUE
 from planner.errors import SolverError
+from planner.serving.certificate import elastic
+from planner.serving.reasons import binding, worth
 from planner.serving.step import BOUND, ESTIMATE, PARTS, Step
 from planner.serving.task import PROMISES
 
@@ -41,6 +43,27 @@ class Candidate:
         """The values the plan was chosen on."""
         return self.bound if self.task.uses_bound else self.estimate
 
+    @property
+    def usd_per_mtok(self) -> float:
+        """USD per million tokens at the scenario's mix."""
+        return self.prices(self.chosen_by)[2]
+
+    def recheck(self) -> None:
+        """`recheck` of this module."""
+        recheck(self)
+
+    def worth(self) -> tuple[list[dict[str, Any]], dict[str, float]]:
+        """What binds, and d ln objective / d ln quantity of what the scenario gives.
+
+        Raises
+        ------
+        SolverError
+            If the program of this layout is not solved.
+        """
+        step = Step(self.task, self.layouts, bound=self.task.uses_bound)
+        solution = elastic(step, self.batch)
+        return binding(solution), worth(solution)
+
     def prices(self, values: dict[str, float]) -> tuple[float | None, float | None, float]:
         """USD per million output, input and mixed tokens."""
         task = self.task
@@ -70,10 +93,11 @@ class Candidate:
             "layout": self.layouts.row(0),
             "prefill": None,
             "decode": None,
+            "transfer": None,
             "chip": task.chip.name,
             "chips": chips,
             "chips_used": replicas * int(self.layouts.replica_chips[0]),
-            "batch": round(self.batch * replicas * self.fill),
+            "batch": round(self.batch * replicas * values.get("fill", self.fill)),
             "batch_per_replica": int(self.batch),
             "weights": task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"],
             "kv": task.sizes.kv_dtype,
@@ -95,6 +119,25 @@ class Candidate:
             "fits_at_full_context": self.fits_at_full_context(),
             "time_per_step": parts if decodes else None,
             "bottleneck": self.bottleneck(),
+            "demand": self._demand(),
+        }
+
+    def _demand(self) -> dict[str, Any] | None:
+        """How the plan bears open arrivals: load, waiting, spare room; times in s."""
+        task, values = self.task, self.chosen_by
+        if task.arrivals is None:
+            return None
+        prefills = task.mode != "decode"
+        return {
+            "requests_per_s": values["requests"],
+            "load": values["load"],
+            "spare_replicas": task.spare,
+            "readers_busy": values["readers"] if prefills else None,
+            "wait": values["wait"] if prefills else None,
+            "ttft_p95": values["ttft_p95"] if prefills else None,
+            "ttft_p99": values["ttft_p99"] if prefills else None,
+            "in_flight": values["requests"] * values["latency"],
+            "slots": int(self.batch) * int(self.layouts.replicas[0]),
         }
 
     def floor(self) -> dict[str, Any]:

@@ -29,6 +29,9 @@ def current(scenario: Scenario, tasks: Sequence[Task]) -> dict[str, Any] | None:
     mine = scenario.current
     if mine is None:
         return None
+    if not tasks:
+        told = "a layout of one pool cannot be set beside two; choose mode: aggregated as well"
+        raise FieldError(("current", told))
     task = tasks[0]
     layouts = _layouts(mine, task)
     replicas = int(layouts.replicas[0])

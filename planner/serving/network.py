@@ -12,7 +12,7 @@ from planner.errors import FieldError
 from topologies import Machine, TopologyError, machine
 from topologies.groups import RateTable, rate_table
 
-__all__ = ["GroupRates", "Network", "machine_of", "network"]
+__all__ = ["GroupRates", "Network", "between", "machine_of", "network"]
 
 UNUSED = 1.0  # byte/s of a network that nothing is sent through
 
@@ -93,3 +93,27 @@ def machine_of(system: System, most: int, *, lecture: bool) -> Machine:
         return replace(known, **rates)
     except TopologyError as error:
         raise FieldError(("system", " ".join(str(error).split()))) from error
+
+
+def between(first: Machine, second: Machine, most: int, *, together: bool) -> tuple[float, float]:
+    """Rate of one chip from one pool to the other [byte/s], and the latency of that way [s].
+
+    Pools of one system that fit into one domain talk inside it, all others through their cards.
+
+    Raises
+    ------
+    FieldError
+        If nothing says how fast those cards are.
+    """
+    if together and most <= first.chips_per_domain:
+        return first.links[0], 2 * first.scale_up_latency
+    rates = [machine.scale_out for machine in (first, second)]
+    for machine_, rate in zip((first, second), rates, strict=True):
+        if rate is None:
+            told = (
+                f"two pools on {machine_.name} move caches through its network cards, whose rate "
+                "is not known; give scale_out, such as 50 GB/s, or choose mode: aggregated"
+            )
+            raise FieldError(("system", told))
+    known = [rate for rate in rates if rate is not None]
+    return min(known), 2 * max(first.scale_out_latency, second.scale_out_latency)

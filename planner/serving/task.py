@@ -135,13 +135,24 @@ class Task:
         if self.objective == "throughput":
             return 1 / values["requests"]
         if self.objective == "energy":
-            if self.power is None:
-                raise CatalogueError(
-                    f"objective energy: the catalogue has no power figure for {self.chip.name}; "
-                    "give power: in the system"
-                )
-            return values["usd_per_request"] / self.price * self.power
+            return values["usd_per_request"] / self.price * self.watts
         return values["usd_per_request"]
+
+    @property
+    def watts(self) -> float:
+        """Power of one chip, PUE included [W].
+
+        Raises
+        ------
+        CatalogueError
+            If it is not known.
+        """
+        if self.power is None:
+            raise CatalogueError(
+                f"objective energy: the catalogue has no power figure for {self.chip.name}; "
+                "give power: in the system"
+            )
+        return self.power
 
     def peak(self, weights: str, *, bound: bool) -> float:
         """Arithmetic peak for weights of a dtype [flop/s].

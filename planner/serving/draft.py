@@ -1,0 +1,106 @@
+"""One model in one set of formats, drafted into questions: a task, or a pair of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from planner.serving.load import (
+    arrivals,
+    batches,
+    context,
+    limits_of,
+    outputs,
+    promised,
+    speculation,
+)
+from planner.serving.network import between
+from planner.serving.pools import Pools
+from planner.serving.task import Task
+
+if TYPE_CHECKING:
+    from planner.architecture.counts import Sizes
+    from planner.calibration.profile import Profile
+    from planner.catalogue.chips import Chip
+    from planner.scenario import Scenario
+    from topologies import Machine
+
+__all__ = ["RESERVE", "Draft", "Hardware"]
+
+RESERVE = 0.10  # share of memory left to the runtime: vLLM's default gpu_memory_utilization is 0.90
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """One kind of machine, its price [USD/(chip*s)] and its profile."""
+
+    chip: Chip
+    machine: Machine
+    price: float
+    profile: Profile
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What the tasks of one model in one set of formats have in common."""
+
+    scenario: Scenario
+    sizes: Sizes
+    chunk: float
+
+    def task(self, hardware: Hardware, mode: str, *, pooled: bool = False) -> Task:
+        """The question of one phase, or of both in one pool, on one kind of machine."""
+        scenario, lengths = self.scenario, self.scenario.workload
+        positions, emitted = speculation(scenario)
+        lecture, power = scenario.assumptions == "lecture", hardware.chip.power
+        waits = arrivals(scenario)
+        return Task(
+            sizes=self.sizes,
+            chip=hardware.chip,
+            machine=hardware.machine,
+            price=hardware.price,
+            profile=hardware.profile,
+            chips=scenario.chips,
+            limits_of=limits_of(scenario.choose, mode if pooled else None),
+            input_tokens=lengths.input_tokens.mean,
+            output_tokens=outputs(mode, lengths.output_tokens.mean, pooled=pooled),
+            context=lengths.input_tokens.mean if mode == "prefill" else context(lengths),
+            cached_input=lengths.cached_input,
+            chunk=self.chunk,
+            mode=mode,
+            batches=batches(scenario, mode if pooled else None),
+            kappa=1.0 if lengths.concurrency is None else 0.5,
+            promises=promised(mode, scenario.promises, pooled=pooled),
+            objective=scenario.objective,
+            estimate=scenario.estimate,
+            lecture=lecture,
+            reserve=0.0 if lecture else RESERVE,
+            power=power and power * (scenario.pue or 1.0),
+            # How much a pool can carry is asked first; the load is divided between pools later.
+            arrivals=waits if waits is None or not pooled else math.inf,
+            spare=lengths.spare_replicas,
+            headroom=lengths.headroom,
+            input_spread=lengths.input_tokens.cv,
+            positions_per_step=positions,
+            tokens_per_step=emitted,
+            pooled=pooled,
+        )
+
+    def pools(self, hardware: Sequence[Hardware]) -> Iterator[Pools]:
+        """The question of two pools, of every kind of machine for either."""
+        load = arrivals(self.scenario)
+        for first, second in product(hardware, repeat=2):
+            together = first is second
+            rate, latency = between(first.machine, second.machine, self.scenario.chips[-1],
+                                    together=together)  # fmt: skip
+            yield Pools(
+                prefill=self.task(first, "prefill", pooled=True),
+                decode=self.task(second, "decode", pooled=True),
+                rate=rate,
+                latency=latency + second.profile.values["t_hop"],
+                together=together,
+                demand=None if load is None or math.isinf(load) else load,
+            )

@@ -1,0 +1,253 @@
+"""Two pools, exactly: every pair of layouts, every split of the chips between them.
+
+One pool reads prompts, the other decodes, so each has its own best layout; the slower of the two
+sets the rate. Of layouts whose replicas take the same room only the fastest matters, which leaves
+few pairs. For a pair and a number of chips the first pool's rate grows with its replicas and the
+second's falls, so the best split lies where the two cross: one of its neighbours on either side.
+Pairs are looked at in the order of what they could reach without whole numbers, until the best
+found is better than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import floor, log
+
+import numpy as np
+
+from planner.serving.fleet import first
+from planner.serving.readers import Decoders, Readers, decoders, readers, shards
+from planner.serving.search import SAME_PRICE
+from planner.serving.split import replicas_left, replicas_most
+from planner.serving.step import Step
+from planner.serving.task import Task
+
+__all__ = ["KEPT", "Pair", "Pools", "search_pools"]
+
+KEPT = 6  # pairs of a question that are worth evaluating in full
+MOST_TIED = 64  # splits of one number of chips that may share the best score
+POINTS = 200_000  # splits looked at together
+
+
+@dataclass(frozen=True)
+class Pools:
+    """One question for two pools: a task for each phase, and the network between them.
+
+    `rate` is that of one chip into this network [byte/s], `latency` that of a message through it
+    and its software [s]. `together` says that both pools share the domains of one system. `demand`
+    are the requests per second to carry; None for as many as can be served.
+    """
+
+    prefill: Task
+    decode: Task
+    rate: float
+    latency: float
+    together: bool
+    demand: float | None = None
+
+    @cached_property
+    def prompt_bytes(self) -> float:
+        """Cache of one prompt [byte]."""
+        task = self.prefill
+        stored = sum(cache.stored_bytes(task.input_tokens) for cache in task.sizes.caches)
+        return stored + task.sizes.state_bytes_per_sequence
+
+    def transfer(self, senders: np.ndarray | float, receivers: np.ndarray | float) -> np.ndarray:
+        """Seconds that a prompt's cache takes between so many chips."""
+        chips = np.minimum(senders, receivers)
+        return np.asarray(self.latency + self.prompt_bytes / (chips * self.rate))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A layout of each pool, with replicas and chips of both, and the requests/s they serve.
+
+    `score` is the objective, `latency` that of a request [s]; `rows` index the layouts of the two
+    steps, `batch` is that of a decoding replica at its most, `fill` the share of time that a
+    reader may be busy.
+    """
+
+    score: float
+    latency: float
+    rows: tuple[int, int]
+    replicas: tuple[int, int]
+    chips: tuple[int, int]
+    requests: float
+    batch: float
+    fill: float
+
+
+def search_pools(pools: Pools, reading: Step, decoding: Step) -> tuple[list[Pair], int]:
+    """The best pairs, best first, and how many splits were evaluated; no pair if none serves."""
+    best: list[Pair] = []
+    looked = 0
+    for sides in _sides(pools, reading, decoding):
+        for found, points in _pairs(pools, *sides, best):
+            best = _merged(best, found)
+            looked += points
+    return best, looked
+
+
+def _sides(pools: Pools, reading: Step, decoding: Step) -> Iterator[tuple[Readers, Decoders]]:
+    """Readers and decoders that may be paired: those between which a cache takes one time.
+
+    A promise on the whole request ties the two together: each reader's time to first token leaves
+    its own room for decoding.
+    """
+    receiving = shards(decoding)
+    for count in np.unique(receiving):
+        rows = np.flatnonzero(receiving == count)
+        moved = pools.transfer(shards(reading), float(count))
+        whole = pools.decode.promises.get("e2e")
+        if whole is None:
+            yield (
+                readers(reading, moved, alike=pools.prefill.objective != "latency"),
+                decoders(decoding, rows, pools.decode.promises.get("tpot")),
+            )
+            continue
+        some = readers(reading, moved, alike=False)
+        steps = pools.decode.output_tokens - 1
+        for i in range(len(some.rows)):
+            slowest = (whole - some.first[i]) / steps
+            if slowest > 0:
+                limit = min(slowest, pools.decode.promises.get("tpot", slowest))
+                yield some.take(np.array([i])), decoders(decoding, rows, limit)
+
+
+def _pairs(
+    pools: Pools, first_side: Readers, second: Decoders, best: list[Pair]
+) -> Iterator[tuple[list[Pair], int]]:
+    """Pairs of two sides at their best split, in chunks, while they may better the `best`."""
+    i, j = (
+        a.ravel()
+        for a in np.meshgrid(
+            np.arange(len(first_side.rows)), np.arange(len(second.rows)), indexing="ij"
+        )
+    )
+    if not i.size:
+        return
+    paid = np.unique(np.asarray(pools.prefill.chips, dtype=np.int64))
+    if pools.prefill.objective == "latency":
+        paid = paid[-1:]
+    floor = _floor(pools, first_side, second, i, j, int(paid[-1]))
+    order = np.argsort(floor, kind="stable")
+    size = max(1, POINTS // len(paid))
+    for start in range(0, order.size, size):
+        part = order[start : start + size]
+        if len(best) == KEPT and floor[part[0]] >= best[-1].score:
+            return
+        found = _split(pools, first_side, second, i[part], j[part], paid)
+        best = _merged(best, found)
+        yield found, part.size * len(paid)
+
+
+def _floor(
+    pools: Pools, a: Readers, b: Decoders, i: np.ndarray, j: np.ndarray, most: int
+) -> np.ndarray:
+    """What each pair would score if replicas could be split at will."""
+    first_room, second_room = a.room.chips[i] / a.rate[i], b.room.chips[j] / b.rate[j]
+    objective = pools.prefill.objective
+    if objective == "latency":
+        return a.first[i] + b.decoding[j]
+    if objective == "throughput":
+        return (first_room + second_room) / most
+    weights = _weights(pools)
+    return weights[0] * first_room + weights[1] * second_room
+
+
+def _weights(pools: Pools) -> tuple[float, float]:
+    """What a chip second of either pool counts in the objective: USD, or J."""
+    if pools.prefill.objective == "energy":
+        return pools.prefill.watts, pools.decode.watts
+    return pools.prefill.price, pools.decode.price
+
+
+def _split(
+    pools: Pools, a: Readers, b: Decoders, i: np.ndarray, j: np.ndarray, paid: np.ndarray
+) -> list[Pair]:
+    """The best split of each pair over all numbers of chips paid; the best few pairs."""
+    i, j, chips = (
+        np.repeat(i, paid.size), np.repeat(j, paid.size), np.tile(paid, i.size)
+    )  # fmt: skip
+    room, other = a.room.take(i), b.room.take(j)
+    spare = pools.prefill.spare
+
+    def left(count: np.ndarray, at: np.ndarray | slice = slice(None)) -> np.ndarray:
+        if pools.together:
+            return replicas_left(chips[at], room.take(at), count, other.take(at))
+        return np.asarray(
+            replicas_most(np.maximum(chips[at] - count * room.chips[at], 0), other.take(at))
+        ) - (count * room.chips[at] > chips[at])
+
+    if pools.demand is not None:
+        load = pools.demand
+        reading = np.ceil(load / a.rate[i] - 1e-12).astype(np.int64) + spare
+        tries = [(reading, np.ceil(load / b.rate[j] - 1e-12).astype(np.int64) + spare)]
+        tries[0] = (reading, np.where(left(reading) >= tries[0][1], tries[0][1], 0))
+    elif pools.prefill.objective == "latency":
+        tries = [(np.ones(i.size, np.int64) + spare, np.ones(i.size, np.int64) + spare)]
+        tries[0] = (tries[0][0], np.where(left(tries[0][0]) >= tries[0][1], tries[0][1], 0))
+    else:
+        most = replicas_most(chips, room)
+
+        def enough(at: np.ndarray, count: np.ndarray) -> np.ndarray:
+            n = count.astype(np.int64)
+            return (n - spare) * a.rate[i[at]] >= (left(n, at) - spare) * b.rate[j[at]]
+
+        cross = first(enough, np.zeros(i.size), np.maximum(most, 1.0)).astype(np.int64)
+        tries = [(n, left(n)) for n in (cross, cross - 1)]
+    pairs: dict[tuple[int, int], Pair] = {}
+    for n, m in tries:
+        served = np.minimum((n - spare) * a.rate[i], (m - spare) * b.rate[j])
+        good = np.flatnonzero((n > spare) & (m > spare) & (served > 0))
+        if pools.demand is not None:
+            served = np.where(served > 0, pools.demand, served)
+        score = _score(pools, a, b, i, j, served, n, chips)
+        for k in good[np.argsort(score[good], kind="stable")][: MOST_TIED * paid.size]:
+            rows = (int(a.rows[i[k]]), int(b.rows[j[k]]))
+            if rows not in pairs or score[k] < pairs[rows].score * (1 - SAME_PRICE):
+                taken = int(n[k] * room.chips[k])
+                pairs[rows] = Pair(
+                    score=float(score[k]),
+                    latency=float(a.first[i[k]] + b.decoding[j[k]]),
+                    rows=rows,
+                    replicas=(int(n[k]), int(m[k])),
+                    chips=(taken, int(chips[k]) - taken),
+                    requests=float(served[k]),
+                    batch=float(b.batch[j[k]]),
+                    fill=float(a.fill[i[k]]),
+                )
+    return list(pairs.values())
+
+
+def _score(
+    pools: Pools, a: Readers, b: Decoders, i: np.ndarray, j: np.ndarray,
+    served: np.ndarray, n: np.ndarray, chips: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """The objective of each split; infinite where nothing is served."""
+    objective = pools.prefill.objective
+    latency = a.first[i] + b.decoding[j]
+    if objective == "latency":
+        return latency
+    with np.errstate(divide="ignore"):
+        if objective == "throughput":
+            return 1.0 / np.maximum(served, 0.0)
+        taken = n * a.room.chips[i]
+        first_weight, second_weight = _weights(pools)
+        spent = taken * first_weight + (chips - taken) * second_weight
+        return spent / np.maximum(served, 0.0)
+
+
+def _merged(best: list[Pair], found: list[Pair]) -> list[Pair]:
+    """The best few of both, one of each layout that decodes; of equals the faster."""
+    kept: dict[int, Pair] = {}
+    least = min((pair.score for pair in [*best, *found]), default=1.0)
+
+    def order(pair: Pair) -> tuple[int, float]:
+        return floor(log(pair.score / least) / SAME_PRICE), pair.latency
+
+    for pair in sorted([*best, *found], key=order):
+        kept.setdefault(pair.rows[1], pair)
+    return list(kept.values())[:KEPT]
