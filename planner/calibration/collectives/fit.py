@@ -1,0 +1,25 @@
+"""From a table of measured collectives to the profile as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from planner.calibration.collectives.evidence import Evidence, curves_of
+from planner.calibration.collectives.rows import read_collectives
+from planner.calibration.collectives.writing import profile, written
+
+__all__ = ["fitted"]
+
+AS_OF = "2026-11-21"
+SOURCE = (
+    "nccl-tests sweeps and TensorRT-LLM kernels of ai-dynamo/aiconfigurator at 095f58a; "
+    "deepseek-ai/DeepEP at dd758ca; stas00/ml-engineering at 744d01e; NVIDIA/nccl issues 1244, 1801"
+)
+
+
+def fitted(rows: Path) -> str:
+    """The profile fitted to a table of rows, as it is written to its file."""
+    read, reasons = read_collectives(rows)
+    curves = curves_of(read)
+    evidence = Evidence(curves)
+    return written(read, reasons, evidence, profile(curves, evidence), SOURCE, AS_OF)

@@ -1,0 +1,117 @@
+"""Three numbers per group: T = alpha + q V/rate + gamma sqrt(V), a posynomial of the message V."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.collectives.curves import Moved, moved
+from planner.collectives.group import Group, algorithms, group_of, named
+from planner.collectives.times import NETWORK, crossing
+from planner.collectives.triples import fit_triple
+
+if TYPE_CHECKING:
+    from topologies import Machine
+
+__all__ = ["Coefficients", "coefficients"]
+
+POINTS = 25
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Of groups in the order they were asked for, each array of shape (n_groups,).
+
+    Attributes
+    ----------
+    n
+        Chips of each group. [1]
+    alpha, rate, gamma
+        T = alpha + traffic V/rate + gamma sqrt(V). [s, byte/s, s/byte**0.5]
+    traffic
+        Bytes on the wire per byte; 0 for a single chip. [1]
+    efficiency
+        `rate` over the rate of the network. [1]
+    """
+
+    n: np.ndarray
+    alpha: np.ndarray
+    rate: np.ndarray
+    gamma: np.ndarray
+    traffic: np.ndarray
+    efficiency: np.ndarray
+
+    def seconds(self, size: np.ndarray) -> np.ndarray:
+        """Times [s], shape (n_groups, *size.shape); `size` in bytes."""
+        one = (slice(None), *(None,) * np.ndim(size))
+        slope = (self.traffic / self.rate)[one]
+        return self.alpha[one] + slope * size + self.gamma[one] * np.sqrt(size)
+
+
+def coefficients(
+    machine: Machine,
+    operation: str,
+    sizes: Sequence[int],
+    *,
+    algorithm: str = "library",
+    chip: str | None = None,
+    network: str = NETWORK,
+    within: tuple[float, float] | None = None,
+) -> Coefficients:
+    """Coefficients of groups of these sizes on a machine.
+
+    Parameters
+    ----------
+    machine : the network.
+    operation, algorithm, network : as for `collective_time`, but no fastest is sought.
+    sizes : chips of each group.
+    chip : whose curves to take; by the machine's name if not given.
+    within : smallest and largest message that matter [byte]; the coefficients then fit best there.
+
+    Raises
+    ------
+    CatalogueError
+        If operation, algorithm or network is not known.
+    TopologyError
+        If the machine has no such group.
+    """
+    rows = [_row(group_of(machine, n, chip), operation, algorithm, network, within) for n in sizes]
+    n, alpha, rate, gamma, traffic, efficiency = np.array(rows).reshape(len(rows), 6).T
+    return Coefficients(n.astype(np.int64), alpha, rate, gamma, traffic, efficiency)
+
+
+def _row(
+    group: Group,
+    operation: str,
+    algorithm: str,
+    network: str,
+    within: tuple[float, float] | None,
+) -> tuple[float, ...]:
+    """n, alpha, rate, gamma, traffic, efficiency."""
+    algorithms(group, operation)  # an operation that does not exist is refused for one chip too
+    rate = group.rate(operation)
+    if group.n == 1:
+        return 1, 0.0, rate, 0.0, 0.0, 1.0
+    name = named(group, operation, algorithm)
+    traffic = group.traffic(operation, name)
+    if group.domains > 1:
+        across = crossing(group, operation, name, network)
+        alpha, share, gamma = across.alpha, across.efficiency, across.gamma
+    else:
+        found = moved(group, operation, name)
+        alpha, share, gamma = found.alpha, found.efficiency, found.gamma
+        if within is not None:
+            alpha, share, gamma = _refitted(found, within)
+    return group.n, alpha, rate * share, gamma, traffic, share
+
+
+def _refitted(found: Moved, within: tuple[float, float]) -> tuple[float, float, float]:
+    low, high = within
+    if not 0 < low < high < float("inf"):
+        raise ValueError(f"messages lie within {within!r} bytes; give 0 < smallest < largest")
+    sizes = np.geomspace(low, high, POINTS)
+    triple = fit_triple(sizes, found.wire * sizes, found.seconds(sizes))
+    return triple.alpha, triple.efficiency, triple.gamma
