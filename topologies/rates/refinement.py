@@ -1,0 +1,159 @@
+"""Colour refinement: which nodes, or which rows and columns, cannot be told apart locally.
+
+Colours are 64-bit hashes that do not depend on numbering, so that two refinements can be
+compared colour by colour. Two different things may share a hash; whoever draws a conclusion
+from a colouring checks it exactly, as `shrunk` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+__all__ = ["Arcs", "Shrunk", "mixed", "refined", "shrunk"]
+
+Colours = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+SEEDS = 4
+_ODD = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15], dtype=np.uint64)
+_SHIFTS = np.array([30, 27, 31], dtype=np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class Arcs:
+    """Coloured arcs between `size` nodes, sorted by tail and by head."""
+
+    size: int
+    out_at: Ints
+    out_head: Ints
+    out_colour: Colours
+    in_at: Ints
+    in_tail: Ints
+    in_colour: Colours
+
+    @classmethod
+    def of(cls, size: int, tail: Ints, head: Ints, colour: Colours) -> Arcs:
+        """From the ends and colours of the arcs in any order."""
+        by_tail, by_head = np.argsort(tail, kind="stable"), np.argsort(head, kind="stable")
+        hashes = mixed(colour)
+        return cls(
+            size,
+            np.r_[0, np.cumsum(np.bincount(tail, minlength=size))],
+            head[by_tail],
+            hashes[by_tail],
+            np.r_[0, np.cumsum(np.bincount(head, minlength=size))],
+            tail[by_head],
+            # An arc that enters must not look like one that leaves.
+            mixed(hashes)[by_head],
+        )
+
+
+def mixed(values: NDArray[Any], seed: int = 0) -> Colours:
+    """The values as well spread hashes (the finaliser of splitmix64)."""
+    x = values.astype(np.uint64) + _ODD[2:] * np.uint64(seed + 1)
+    x = (x ^ (x >> _SHIFTS[0])) * _ODD[0]
+    x = (x ^ (x >> _SHIFTS[1])) * _ODD[1]
+    return x ^ (x >> _SHIFTS[2])
+
+
+def refined(arcs: Arcs, colours: Colours, seed: int = 0) -> tuple[Colours, int]:
+    """Colours that say all that repeated looks at the neighbours can say; rounds it took."""
+    seen, rounds = np.unique(colours).size, 0
+    while seen < arcs.size:
+        leaving = _sums(mixed(colours[arcs.out_head] ^ arcs.out_colour, seed), arcs.out_at)
+        entering = _sums(mixed(colours[arcs.in_tail] ^ arcs.in_colour, seed), arcs.in_at)
+        finer = mixed(colours * _ODD[2] + leaving * _ODD[0] + entering * _ODD[1], seed)
+        rounds += 1
+        now = np.unique(finer).size
+        if now <= seen:
+            break
+        colours, seen = finer, now
+    return colours, rounds
+
+
+def _sums(values: Colours, at: Ints) -> Colours:
+    """Sums of the stretches that begin at `at`, modulo 2**64."""
+    total = np.zeros(values.size + 1, dtype=np.uint64)
+    np.cumsum(values, out=total[1:])
+    return total[at[1:]] - total[at[:-1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Shrunk:
+    """Classes of rows and of columns under which a linear program keeps its optimum.
+
+    Attributes
+    ----------
+    rows, columns
+        Class of each row and of each column.
+    first
+        One row of each class.
+    matrix
+        That row of each class, summed over the columns of each class.
+    """
+
+    rows: Ints
+    columns: Ints
+    first: Ints
+    matrix: csr_array[Any, Any]
+
+
+def shrunk(matrix: csr_array[Any, Any], rows: Ints, columns: Ints) -> Shrunk:
+    """The coarsest equitable partition of a matrix that keeps given rows and columns apart.
+
+    Averaging a solution over the columns of each class keeps it feasible when all rows of a
+    class have equal sums over each class of columns, and all columns of a class equal sums
+    over each class of rows. Both are checked on the numbers themselves.
+
+    Parameters
+    ----------
+    rows, columns : int arrays
+        Rows of different right sides, and columns of different costs, have different numbers.
+
+    References
+    ----------
+    Grohe, Kersting, Mladenov, Selman, Dimension reduction via colour refinement,
+    arXiv 1307.5697, theorem 1.2.
+    """
+    entries = matrix.tocoo()
+    i, j = (ends.astype(np.int64) for ends in entries.coords)
+    _, value = np.unique(entries.data, return_inverse=True)
+    height, width = matrix.shape
+    arcs = Arcs.of(height + width, i, height + j, value.astype(np.uint64))
+    start = np.r_[2 * rows, 2 * columns + 1]
+    for seed in range(SEEDS):
+        colours, _ = refined(arcs, mixed(start, seed), seed)
+        found = _partition(matrix, colours[:height], colours[height:])
+        if found is not None:
+            return found
+    return Shrunk(np.arange(height), np.arange(width), np.arange(height), matrix)
+
+
+def _partition(matrix: csr_array[Any, Any], row: Colours, column: Colours) -> Shrunk | None:
+    """The partition by colour, if it is equitable."""
+    _, first, rows = np.unique(row, return_index=True, return_inverse=True)
+    _, first_column, columns = np.unique(column, return_index=True, return_inverse=True)
+    over_columns = csr_array(matrix @ _indicator(columns))
+    over_rows = csr_array(matrix.T @ _indicator(rows))
+    if _uneven(over_columns, first[rows]) or _uneven(over_rows, first_column[columns]):
+        return None
+    return Shrunk(rows, columns, first, csr_array(over_columns[first]))
+
+
+def _indicator(classes: Ints) -> csr_array[Any, Any]:
+    size = classes.size
+    return csr_array(
+        (np.ones(size), classes, np.arange(size + 1)), shape=(size, int(classes.max()) + 1)
+    )
+
+
+def _uneven(sums: csr_array[Any, Any], like: Ints) -> bool:
+    """Whether a row differs from the row that it should be like."""
+    gap = abs(sums - sums[like])
+    return bool(gap.nnz and gap.max() > 1e-12 * abs(sums).max())

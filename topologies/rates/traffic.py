@@ -1,0 +1,149 @@
+"""What is sent: groups that exchange all to all, and pairs with weights, in any sum.
+
+Weights say how the demands compare; how fast they can all be served at once is what
+`topologies.rates.flow` answers, in byte/s per unit of weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from topologies.errors import TopologyError
+from topologies.fabric import ACCELERATOR, Fabric
+
+__all__ = ["Exchange", "Traffic", "all_to_all", "pairs", "traffic_checked"]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Disjoint groups at work side by side; every member sends `weight` to each of its group."""
+
+    groups: tuple[tuple[Any, ...], ...]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """A demand: exchanges within groups, and ordered pairs `(from, to, weight)`; `+` joins two.
+
+    >>> both = all_to_all([0, 1, 2]) + pairs({(0, 3): 2.0})
+    >>> len(both.exchanges), both.sent
+    (1, ((0, 3, 2.0),))
+    """
+
+    exchanges: tuple[Exchange, ...] = ()
+    sent: tuple[tuple[Any, Any, float], ...] = ()
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(self.exchanges + other.exchanges, self.sent + other.sent)
+
+
+def all_to_all(*groups: Iterable[Hashable], weight: float = 1.0) -> Traffic:
+    """Every member of a group sends equally to each other one; several groups at once.
+
+    Parameters
+    ----------
+    groups : iterables of nodes
+        Disjoint. A group of one sends nothing.
+    weight : float
+        Demand of each ordered pair.
+
+    >>> all_to_all([0, 1], [2, 3]).exchanges[0].groups
+    ((0, 1), (2, 3))
+    """
+    faults = [
+        f"group {i} is {group!r}; a list of nodes was expected"
+        for i, group in enumerate(groups)
+        if isinstance(group, str) or not isinstance(group, Iterable)
+    ]
+    if faults:
+        raise TopologyError("all_to_all", faults)
+    return Traffic(exchanges=(Exchange(tuple(tuple(group) for group in groups), weight),))
+
+
+def pairs(weights: Mapping[tuple[Any, Any], float]) -> Traffic:
+    """From `a` to `b` with a weight, for every key `(a, b)`."""
+    faults = [
+        f"{pair!r}: a pair (from, to) was expected"
+        for pair in weights
+        if not (isinstance(pair, tuple) and len(pair) == 2)
+    ]
+    if faults:
+        raise TopologyError("pairs", faults)
+    return Traffic(sent=tuple((a, b, weight) for (a, b), weight in weights.items()))
+
+
+def traffic_checked(G: Fabric, traffic: Traffic) -> Traffic:
+    """`traffic` itself, if all of it can be sent in `G`.
+
+    Raises
+    ------
+    TopologyError
+        Listing every problem: members unknown, repeated, in two groups of one exchange or no
+        accelerators; empty groups; weights that are not above 0; a pair of a node with itself;
+        nothing sent at all.
+    """
+    faults = [
+        *(f for i, what in enumerate(traffic.exchanges) for f in _exchange_faults(G, i, what)),
+        *(f for a, b, weight in traffic.sent for f in _pair_faults(G, a, b, weight)),
+    ]
+    alone = all(len(group) < 2 for what in traffic.exchanges for group in what.groups)
+    if not faults and not traffic.sent and alone:
+        faults = ["nothing is sent: no group has two members (its time is 0, it has no rate)"]
+    if faults:
+        raise TopologyError("traffic", faults)
+    return traffic
+
+
+def _exchange_faults(G: Fabric, number: int, what: Exchange) -> Iterator[str]:
+    place = f"exchange {number}"
+    if not what.groups:
+        yield f"{place}: no groups"
+    if (fault := _weight_fault(what.weight)) is not None:
+        yield f"{place}: weight {fault}"
+    kinds = G.nodes(data="kind")
+    home: dict[Any, int] = {}
+    for i, group in enumerate(what.groups):
+        if not group:
+            yield f"{place}, group {i}: no members"
+        if len(set(group)) < len(group):
+            for node, times in Counter(group).items():
+                if times > 1:
+                    yield f"{place}, group {i}: {node!r} is a member {times} times"
+        for node in dict.fromkeys(group):
+            if node not in G or kinds[node] != ACCELERATOR:
+                yield f"{place}, group {i}: {_stranger(G, node)}"
+            elif home.setdefault(node, i) != i:
+                yield f"{place}: {node!r} is in group {home[node]} and in group {i}"
+
+
+def _pair_faults(G: Fabric, a: Any, b: Any, weight: object) -> Iterator[str]:
+    place = f"pair {a!r} to {b!r}"
+    for node in dict.fromkeys((a, b)):
+        if node not in G or G.nodes[node].get("kind") != ACCELERATOR:
+            yield f"{place}: {_stranger(G, node)}"
+    if a == b:
+        yield f"{place}: a node sends nothing to itself"
+    if (fault := _weight_fault(weight)) is not None:
+        yield f"{place}: weight {fault}"
+
+
+def _stranger(G: Fabric, node: Any) -> str:
+    if node not in G:
+        return f"the fabric has no node {node!r}"
+    return f"{node!r} is of kind {G.nodes[node].get('kind')!r}, not {ACCELERATOR!r}"
+
+
+def _weight_fault(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        return f"is {value!r}; a finite number was expected"
+    return (
+        None
+        if float(value) > 0
+        else f"is {value!r}; it must be above 0 (leave out what is not sent)"
+    )
