@@ -364,6 +364,7 @@ overrides: none
         ("dims: [4]\nkind: torus\n", "link is missing, which a torus needs"),
         ("kind: torus\nmachine: tpu-v4\n", "kind and machine are both given"),
         ("knid: torus\n", "neither kind nor machine is given; did you mean 'kind'?"),
+        ("nodes: []\nlinks: []\n", "nodes and links are listed in a .json file"),
         ("- kind: torus\n", "a mapping with kind or machine was expected, not [{'kind'"),
         ("torus\n", "a mapping with kind or machine was expected, not 'torus'"),
         ("kind: torus\ndims: 4\nlink: 1 GB/s\n", "dims is 4; a list was expected"),

@@ -344,6 +344,15 @@ def test_unlikely_rates_are_warned_of(tmp_path):
     assert G.number_of_edges() == 16
 
 
+def test_a_description_may_be_json(tmp_path):
+    """JSON is YAML: a program may write descriptions, too."""
+    (tmp_path / "a.json").write_text('{"kind": "torus",\n "dims": [4, 4], "link": 45e9}\n')
+    assert contents(read(tmp_path / "a.json")) == contents(torus((4, 4), link=45e9))
+    (tmp_path / "a.json").write_text('{"kind": "torus",\n "dims": [4, 4], "link": 0}\n')
+    with pytest.raises(TopologyError, match="line 2, column 26: link is 0"):
+        read(tmp_path / "a.json")
+
+
 def test_a_fabric_of_a_fabric_is_as_the_builder_says(tmp_path):
     """The description of a hierarchy is the hierarchy of the description."""
     text = "kind: hierarchy\ncount: 3\nout: 50e9\ndomain: {kind: switch, chips: 4, up: 450 GB/s}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -15,8 +16,11 @@ from topologies.faults import check, suspicions
 
 __all__ = ["read", "write"]
 
-# What each form is written to; the module of that name has `text_of`.
-SUFFIXES = {"links": (".json",), "graphml": (".graphml",), "astra": (".yml", ".yaml")}
+# What each form is written to, and the module that writes it.
+SUFFIXES = {"json": (".json",), "graphml": (".graphml",), "astra": (".yml", ".yaml")}
+WRITERS = {"json": "links", "graphml": "graphml", "astra": "astra"}
+LISTED = re.compile(r'"(?:nodes|links|edges)"\s*:')
+DESCRIBED = re.compile(r'"(?:kind|machine|topology)"\s*:')
 READ = (".yaml", ".yml", ".json")
 LARGEST = {".json": 256 * 2**20, ".yaml": 2**20, ".yml": 2**20}  # bytes
 
@@ -24,9 +28,9 @@ LARGEST = {".json": 256 * 2**20, ".yaml": 2**20, ".yml": 2**20}  # bytes
 def read(path: str | os.PathLike[str]) -> Fabric:
     """The fabric that a file describes, checked.
 
-    `.json` lists nodes and links; `.yaml` and `.yml` say how the fabric is generated, or are in
-    the format of the analytical network of ASTRA-sim if they hold its keys. Bandwidths that look
-    like a slip of units are warned of.
+    `.json` lists nodes and links; `.yaml` and `.yml` say how the fabric is generated (JSON is
+    YAML, and may say so too), or are in the format of the analytical network of ASTRA-sim if
+    they hold its keys. Bandwidths that look like a slip of units are warned of.
 
     Raises
     ------
@@ -36,7 +40,7 @@ def read(path: str | os.PathLike[str]) -> Fabric:
     file = Path(path)
     where = str(path)
     text = _text(file, where)
-    if file.suffix.lower() == ".json":
+    if file.suffix.lower() == ".json" and (LISTED.search(text) or not DESCRIBED.search(text)):
         from topologies.files.links import fabric_of
 
         G = fabric_of(text, where, file.stem)
@@ -56,7 +60,7 @@ def write(G: Fabric, path: str | os.PathLike[str], form: str | None = None) -> N
     Parameters
     ----------
     form : str, optional
-        `links` (JSON, which `read` turns into the same fabric), `graphml` (for other programs)
+        `json` (which `read` turns into the same fabric), `graphml` (for other programs)
         or `astra` (what ASTRA-sim can express of it); what the suffix of the file says if not
         given.
 
@@ -79,7 +83,7 @@ def write(G: Fabric, path: str | os.PathLike[str], form: str | None = None) -> N
     if suffix not in SUFFIXES[form]:
         ends = " or ".join(SUFFIXES[form])
         raise TopologyError(where, f"a file of the form {form!r} ends in {ends}")
-    write_text: Callable[[Fabric], str] = import_module(f"topologies.files.{form}").text_of
+    write_text: Callable[[Fabric], str] = import_module(f"topologies.files.{WRITERS[form]}").text_of
     _replace(file, where, write_text(check(G)))
 
 

@@ -84,6 +84,8 @@ def _which(node: Located, found: Document, place: str) -> None:
         return
     close = [meant(key, ("kind", "machine")) for key in node.value]
     hint = next((f"; {said}" for said in close if said.startswith("did")), "")
+    if "nodes" in node.value:
+        hint = "; nodes and links are listed in a .json file"
     found.fault(node, f"{place}: neither kind nor machine is given{hint}")
 
 
