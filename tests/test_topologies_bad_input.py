@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 import warnings
 
 import pytest
+from scipy.optimize import OptimizeResult
 
-from topologies import TopologyError, check, rails, read, suspicions, switch, torus
+from topologies import (
+    TopologyError,
+    check,
+    group_rate,
+    machine,
+    rails,
+    read,
+    suspicions,
+    switch,
+    torus,
+)
 from topologies.fabric import accelerators, fabric, link
 from topologies.overrides import override
 from topologies.placement import place
+from topologies.rates.cut import all_gather_rate
+from topologies.rates.flow import all_to_all_rate, concurrent_flow
+from topologies.rates.jointly import joint_rate
+from topologies.rates.traffic import all_to_all
 
 CHIP = {"kind": "accelerator", "forward": False, "domain": 0}
 HUB = {"kind": "switch", "forward": True}
@@ -266,6 +283,45 @@ def test_a_bandwidth_that_looks_like_a_slip_is_warned_of(up, said, tmp_path):
     assert len(suspicions(G)) == 4
 
 
+# Row 7: a group of one.
+
+
+def solver_is(monkeypatch, answer):
+    """Replace the linear-program solver wherever the package holds it."""
+    importlib.import_module("topologies.rates.flow")
+    importlib.import_module("topologies.rates.jointly")
+    held = [m for name, m in sys.modules.items() if name.startswith("topologies.")]
+    held = [module for module in held if hasattr(module, "linprog")]
+    assert held
+    for module in held:
+        monkeypatch.setattr(module, "linprog", answer)
+
+
+def never(*_, **__):
+    """A solver that must not be asked."""
+    raise AssertionError("a linear program was solved")
+
+
+@pytest.mark.parametrize("name", ["hgx-h100", "mi300x-8", "tpu-v5p"])
+def test_a_group_of_one_takes_no_time_and_no_program(name, monkeypatch):
+    """Its latency is exactly 0 and its rates are those of the chip's own links."""
+    solver_is(monkeypatch, never)
+    alone = group_rate(machine(name), 1)
+    assert (alone.latency, alone.step_latency, alone.latency_hops, alone.domains) == (0, 0, 0, 1)
+    assert alone.all_to_all == alone.all_gather == alone.send == machine(name).scale_up
+
+
+def test_a_group_of_one_among_others_sends_nothing():
+    """The others are as fast as without it, and alone it has no rate at all."""
+    G = switch(5, up=1e9)
+    pairs_ = [[(0,), (1,)], [(2,), (3,)]]
+    assert concurrent_flow(G, all_to_all(*pairs_, [(4,)])).rate == pytest.approx(1e9)
+    assert joint_rate(G, [*pairs_, [(4,)]]).rate == pytest.approx(1e9)
+    for ask in (all_to_all_rate, all_gather_rate):
+        with pytest.raises(TopologyError):
+            ask(G, [(0,)])
+
+
 # Row 8: more ranks than accelerators, or a chip that is not there.
 
 
@@ -303,6 +359,44 @@ def test_a_list_whose_chips_do_not_relay_is_refused(tmp_path):
     (problem,) = refused(tmp_path, listed(nodes=[new], links=[wire]))
     assert "no permitted path from 'gpu1' to 'far'" in problem
     assert "set forward on those that may relay, or add a switch" in problem
+
+
+def rails_without_relays():
+    """A graph that was never checked: the flow program alone would report a rate of 0."""
+    G = rails(2, 2, up=450e9, out=50e9, relay="all")
+    for chip in accelerators(G):
+        G.nodes[chip]["forward"] = False
+    return G
+
+
+@pytest.mark.parametrize("routing", ["optimal", "shortest_ecmp"])
+def test_engines_refuse_a_fabric_without_a_permitted_path(routing):
+    """No rate of 0 comes out, whoever is asked."""
+    with pytest.raises(TopologyError, match=r"no permitted path|no way"):
+        all_to_all_rate(rails_without_relays(), routing=routing)
+
+
+def test_an_exchange_that_does_have_a_path_is_answered():
+    """Chips of equal rank meet on their rail."""
+    flow = all_to_all_rate(rails_without_relays(), [(0, 0), (1, 0)])
+    assert flow.rate == pytest.approx(50e9)
+
+
+# Row 10: the solver reports no optimum.
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(1, "Iteration limit reached."), (2, "infeasible"), (3, "unbounded"), (4, "numerical")],
+)
+def test_what_the_solver_reports_is_told_and_never_a_number(status, message, monkeypatch):
+    """The engine raises with the status, whatever value came with it."""
+    answer = OptimizeResult(status=status, message=message, fun=-1.0, x=None)
+    solver_is(monkeypatch, lambda *_, **__: answer)
+    with pytest.raises(TopologyError, match=message):
+        all_to_all_rate(torus((3, 4), link=1e9))
+    with pytest.raises(TopologyError, match=message):
+        joint_rate(torus((3, 4), link=1e9), [[(0, 0), (1, 0)], [(2, 0), (2, 1)]])
 
 
 # All together.

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from topologies import TopologyError, check, read, write
 from topologies.fabric import accelerators
 from topologies.rates.cut import all_gather_rate
-from topologies.rates.routing import ecmp
-from topologies.rates.traffic import all_to_all
+from topologies.rates.flow import all_to_all_rate
 
 CHIP = {"kind": "accelerator", "forward": False, "domain": 0}
 LISTS = {
@@ -137,9 +136,9 @@ def answered(G, folder):
     """Rates of a small fabric are numbers, and it survives being written."""
     if not 2 <= len(accelerators(G)) <= 16 or G.number_of_edges() > 120:
         return
-    chips = accelerators(G)
-    for rate in (all_gather_rate(G).rate, ecmp(G, all_to_all(chips)).rate):
-        assert 0 < rate < math.inf
+    gathered, exchanged = all_gather_rate(G).rate, all_to_all_rate(G).rate
+    assert 0 < all_to_all_rate(G, routing="shortest_ecmp").rate <= exchanged * (1 + 1e-6)
+    assert 0 < exchanged <= gathered * (1 + 1e-6) < math.inf
     write(G, folder / "again.json")
     again = judged(folder / "again.json")
     assert dict(again.nodes(data=True)) == dict(G.nodes(data=True))
