@@ -1,4 +1,4 @@
-"""One plan in the terms that every engine shares: a checkpoint, a layout, batches, memory shares.
+"""A plan in the terms that every engine shares: a checkpoint, layouts, batches, memory shares.
 
 The layout is the planner's (see layouts.py): a replica has tp * dp_attention * cp * pp chips, and
 the experts of a stage share the same tp * dp_attention chips as ep * tp_expert. What an engine
@@ -22,7 +22,7 @@ from planner.catalogue.chips import Chip, chip, chip_names
 from planner.errors import Infeasible, InputError
 from planner.scenario import File, ModelDescription, Scenario
 
-__all__ = ["Checkpoint", "Deployment", "checkpoint", "deployment"]
+__all__ = ["ROLES", "Checkpoint", "Deployment", "checkpoint", "deployments"]
 
 # Chips of one operating system. NVL72 racks hold 18 trays of 4 (NVIDIA GB200 NVL72 data sheet,
 # 2026-11-21); the other servers of the catalogue hold 8.
@@ -31,6 +31,7 @@ USUAL_HOST = 8
 ROUNDING = 64  # tokens to which the longest request is rounded up
 SPARE = 16  # tokens that engines keep back of the longest request
 LONG = 3.090232306167813  # normal quantile of 99.9 %
+ROLES = MappingProxyType({"aggregated": ("",), "disaggregated": ("prefill", "decode")})
 HUB = re.compile(r"Hugging Face ([\w.-]+/[\w.-]+)")
 
 
@@ -50,6 +51,12 @@ class Checkpoint:
         return any(cache.kind in latent for cache in self.sizes.caches)
 
     @property
+    def hybrid(self) -> bool:
+        """Whether windows or recurrent state stand among its caches."""
+        windows = any(cache.kind in ("window", "chunked") for cache in self.sizes.caches)
+        return windows or self.sizes.state_bytes_per_sequence > 0
+
+    @property
     def weights(self) -> str:
         """Dtype of most of the stored weights."""
         return self.sizes.weight_dtype["routed" if self.sizes.n_experts else "dense_ffn"]
@@ -57,17 +64,21 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Deployment:
-    """A plan as every engine needs it: numbers of one replica, lengths in tokens.
+    """One pool of a plan as every engine needs it: numbers of one replica, lengths in tokens.
 
-    `sequences` run on one copy of attention at most, `in_step` of them in one step (a pipeline
-    takes them in turns); `chunk` prompt tokens join a step on one copy; `longest` is input and
-    output of the longest request. `share` maps what a replica's chip holds to shares of its memory.
+    `role` is prefill or decode where there are two pools, else empty; `pool` holds the pool's
+    layout, batch and memory, `whole` the plan. `sequences` run on one copy of attention at most,
+    `in_step` of them in one step (a pipeline takes them in turns); `chunk` prompt tokens join a
+    step on one copy; `longest` is input and output of the longest request. `share` maps what a
+    replica's chip holds to shares of its memory.
     """
 
+    role: str
     checkpoint: Checkpoint
     chip: Chip
     layout: Mapping[str, int]
-    plan: Mapping[str, Any]
+    pool: Mapping[str, Any]
+    whole: Mapping[str, Any]
     sequences: int
     in_step: int
     chunk: int
@@ -96,13 +107,15 @@ class Deployment:
 
     @property
     def step_tokens(self) -> int:
-        """Tokens that one copy of attention computes in a step that carries a chunk of a prompt."""
-        return max(self.chunk + self.in_step * (1 + self.drafts), self.sequences)
+        """Most tokens that one copy of attention computes in a step of its phases."""
+        prompt = 0 if self.role == "decode" else self.chunk
+        answers = 0 if self.role == "prefill" else self.in_step * (1 + self.drafts)
+        return max(prompt + answers, self.sequences)
 
     @property
     def converted(self) -> bool:
         """Whether the plan's weights are not those that the checkpoint stores."""
-        return bool(self.plan["weights"] != self.checkpoint.weights)
+        return bool(self.pool["weights"] != self.checkpoint.weights)
 
     @property
     def even(self) -> bool:
@@ -111,8 +124,10 @@ class Deployment:
         return not experts or experts % self.layout["ep"] == 0
 
 
-def deployment(scenario: Scenario, held: Checkpoint, plan: Mapping[str, Any]) -> Deployment:
-    """The plan, or one of its alternatives, as engines need it.
+def deployments(
+    scenario: Scenario, held: Checkpoint, plan: Mapping[str, Any]
+) -> tuple[Deployment, ...]:
+    """The pools of a plan, or of one of its alternatives, as engines need them.
 
     Raises
     ------
@@ -121,31 +136,40 @@ def deployment(scenario: Scenario, held: Checkpoint, plan: Mapping[str, Any]) ->
     Infeasible
         If a server cannot run the plan, whatever the engine.
     """
-    if plan["mode"] != "aggregated":
+    if plan["mode"] not in ROLES:
         raise Infeasible(
-            f"a plan of mode {plan['mode']} is not written for an engine: one server both reads "
-            "prompts and decodes; what would work: choose.mode=aggregated"
+            f"a plan of mode {plan['mode']} is one phase alone, and a server both reads prompts "
+            "and decodes; what would work: choose.mode=aggregated"
         )
-    layout = plan["layout"]
+    return tuple(_deployment(scenario, held, plan, role) for role in ROLES[plan["mode"]])
+
+
+def _deployment(
+    scenario: Scenario, held: Checkpoint, plan: Mapping[str, Any], role: str
+) -> Deployment:
+    pool = plan[role] if role else plan
+    layout = pool["layout"]
     drafts = scenario.speculation.drafts if scenario.speculation else 0
-    sequences = math.ceil(plan["batch_per_replica"] / layout["dp_attention"])
+    sequences = math.ceil(pool["batch_per_replica"] / layout["dp_attention"])
     longest, quantile = _longest(scenario, drafts, held.sizes)
-    used = _chip(plan["chip"])
+    used = _chip(pool["chip"])
     chips = layout["tp"] * layout["dp_attention"] * layout["cp"] * layout["pp"]
     nodes = _nodes(chips, CHIPS_PER_HOST.get(used.name, USUAL_HOST))
     return Deployment(
+        role=role,
         checkpoint=held,
         chip=used,
         layout=layout,
-        plan=plan,
+        pool=pool,
+        whole=plan,
         sequences=sequences,
         in_step=math.ceil(sequences / layout["pp"]),
         chunk=plan["chunk"],
         longest=longest,
         longest_is_quantile=quantile,
         drafts=drafts,
-        cached_input=scenario.workload.cached_input,
-        share=_shares(plan["memory_per_chip"]),
+        cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
+        share=_shares(pool["memory_per_chip"]),
         nodes=nodes,
         local=chips // nodes,
     )

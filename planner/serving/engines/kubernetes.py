@@ -38,51 +38,54 @@ STARTUP = 360  # probes ten seconds apart: an hour to fetch and load the weights
 LONGEST_NAME = 40
 
 
-def manifest(launch: Launch, plan: Deployment, model: str, heading: Iterable[str]) -> str:
-    """Manifests of all replicas and the service before them, as one YAML file.
+def manifest(pools: Iterable[tuple[Launch, Deployment]], model: str, heading: Iterable[str]) -> str:
+    """Manifests of all replicas of every pool and the services before them, as one YAML file.
 
     Raises
     ------
     Infeasible
         If a replica of several nodes is started by an MPI launcher, which a pod is not.
     """
+    documents: list[dict[str, Any]] = []
+    told: list[str] = []
+    for launch, plan in pools:
+        documents += _documents(launch, plan, model)
+        told += [line for line in _placeholders(launch, plan) if line not in told]
+    head = "\n".join(comment([*heading, "", "Replace before use:", *told]))
+    return f"{head}\n{_yaml(documents)}"
+
+
+def _documents(launch: Launch, plan: Deployment, model: str) -> Iterator[dict[str, Any]]:
+    """Service, pods and configuration of one pool."""
     if launch.prefix:
         raise Infeasible(
             f"a replica has {launch.nodes} nodes, and {launch.release.title} starts those through "
             "an MPI launcher, which a LeaderWorkerSet does not bring; what would work: --engine "
-            "vllm or sglang, or a layout inside one node "
-            f"(at most {launch.local} chips were taken of each)"
+            "vllm or sglang, or a layout inside one node"
         )
     name = _name(plan, launch)
-    pods = (
-        _group(launch, plan, model, name) if launch.nodes > 1 else _set(launch, plan, model, name)
-    )
-    documents = [_service(launch, name), pods]
     if launch.config:
         text = "\n".join(configuration(launch.config)) + "\n"
-        documents.insert(
-            0,
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": name, "labels": _labels(name)},
-                "data": {launch.config_file: LiteralScalarString(text)},
-            },
-        )
-    head = "\n".join(comment([*heading, *_placeholders(launch, plan)]))
-    return f"{head}\n{_yaml(documents)}"
+        yield {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "labels": _labels(name)},
+            "data": {launch.config_file: LiteralScalarString(text)},
+        }
+    yield _service(launch, name)
+    yield (_group if launch.nodes > 1 else _set)(launch, plan, model, name)
 
 
 def _placeholders(launch: Launch, plan: Deployment) -> Iterator[str]:
     image = launch.release.vendors[plan.vendor]
-    yield ""
-    yield "Replace before use:"
     yield f"  image {image}: named as the project names them, not pulled; pin one you tested"
     yield f"  claim {CLAIM}: a volume that every node reads, mounted at {WEIGHTS}"
     if plan.checkpoint.folder:
         yield f"  the folder of the weights below {WEIGHTS}, where the command names it"
     else:
         yield f"  secret {SECRET}, key token: wanted for gated repositories only"
+    if plan.role:
+        yield "  a router before the two services, as the engine wants it; it is not part of this"
     if launch.nodes > 1:
         yield "  the network: RDMA devices and their resource names are your cluster's own"
         yield "A StatefulSet per replica would do as well; LeaderWorkerSet must be installed."
@@ -141,7 +144,7 @@ def _pod(
         "image": launch.release.vendors[plan.vendor],
         "command": [_word(word, model) for word in launch.program],
         "args": _arguments(launch, model, serves=serves),
-        "env": list(_environment()),
+        "env": list(_environment(launch)),
         "resources": {"limits": {RESOURCES[plan.vendor]: launch.local}},
         "volumeMounts": [
             {"name": "weights", "mountPath": WEIGHTS},
@@ -171,7 +174,10 @@ def _probes(launch: Launch) -> dict[str, Any]:
     }
 
 
-def _environment() -> Iterator[dict[str, Any]]:
+def _environment(launch: Launch) -> Iterator[dict[str, Any]]:
+    for variable in launch.environment:
+        address = {"fieldRef": {"fieldPath": "status.podIP"}}
+        yield {"name": variable.name, "valueFrom": address}
     yield {"name": "HF_HOME", "value": WEIGHTS}
     token = {"name": SECRET, "key": "token", "optional": True}
     yield {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": token}}
@@ -210,6 +216,7 @@ def _name(plan: Deployment, launch: Launch) -> str:
     """A name that Kubernetes takes: lower case letters, digits and dashes, a letter first."""
     words_of = re.sub(r"[^a-z0-9]+", "-", plan.checkpoint.sizes.name.lower()).strip("-")
     short = f"{words_of[:LONGEST_NAME].strip('-') or 'model'}-{launch.release.name}"
+    short += f"-{launch.role}" if launch.role else ""
     return short if short[0].isalpha() else f"m-{short}"
 
 

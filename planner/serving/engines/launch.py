@@ -1,18 +1,18 @@
 """What starts one replica of a plan on one engine: words, options, a file, and why each is there.
 
 An engine's page turns a `Deployment` into a `Launch`; a shell script, a manifest and JSON are ways
-to write the same one down. Values that differ from node to node are written as RANK and LEADER.
+to write the same one down. What differs from node to node is written as RANK, LEADER and HOST.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 
-__all__ = ["LEADER", "MODEL", "RANK", "Launch", "Option", "Reason", "Release"]
+__all__ = ["HOST", "LEADER", "MODEL", "RANK", "Launch", "Option", "Reason", "Release"]
 
 RANK = "@RANK@"  # which node of a replica this is, 0 for the first
+HOST = "@HOST@"  # address of the node itself
 LEADER = "@LEADER@"  # address of the first node of a replica
 MODEL = "@MODEL@"  # repository or folder of the checkpoint
 
@@ -21,9 +21,9 @@ MODEL = "@MODEL@"  # repository or folder of the checkpoint
 class Release:
     """An engine as it was read: its version, when, where, and the images of that version.
 
-    `options` are the command-line options and `settings` the keys of its configuration file that
-    may be written, by full name; `vendors` are the makers of chips it was read for, each with the
-    container image of this version.
+    `options` are the command-line options, `settings` the keys of its configuration file, by full
+    name, and `variables` those of the environment that may be written; `vendors` are the makers of
+    chips it was read for, each with the container image of this version.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Release:
     options: frozenset[str]
     vendors: Mapping[str, str]
     settings: frozenset[str] = frozenset()
+    variables: frozenset[str] = frozenset()
 
     @property
     def stamp(self) -> str:
@@ -65,9 +66,9 @@ class Reason:
 class Launch:
     """How one replica is started: on one node, or on `nodes` of them with `local` chips each.
 
-    `program` are the first words; MODEL stands where the checkpoint goes. `followers` are options
-    of every node but the first. `prefix` runs the program on all nodes at once, for engines that
-    are started by an MPI launcher and not once per node.
+    `role` is the plan's pool, if it has two. `program` are the first words; MODEL stands where
+    the checkpoint goes. `followers` are options of every node but the first. `prefix` runs the
+    program on all nodes at once, for engines that are started by an MPI launcher.
     """
 
     release: Release
@@ -81,5 +82,6 @@ class Launch:
     prefix: tuple[str, ...] = ()
     config: tuple[Option, ...] = ()
     config_file: str = ""
-    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    environment: tuple[Option, ...] = ()
     notes: tuple[str, ...] = ()
+    role: str = ""

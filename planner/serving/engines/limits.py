@@ -38,7 +38,7 @@ def general(
     yield from _weights(plan, online)
     if cache_dtype(plan, caches) is None:
         yield Reason(
-            f"it has no {plan.plan['kv']} KV cache for {plan.checkpoint.sizes.name}",
+            f"it has no {plan.pool['kv']} KV cache for {plan.checkpoint.sizes.name}",
             f"choose.kv={_dtypes(caches)}",
         )
     yield from _speculation(plan, predicting)
@@ -46,7 +46,7 @@ def general(
 
 def cache_dtype(plan: Deployment, caches: Mapping[str, str]) -> str | None:
     """What the engine calls the plan's cache dtype; None if it has no such cache for the model."""
-    dtype = plan.plan["kv"]
+    dtype = plan.pool["kv"]
     if dtype in NEEDS_FP4 and (plan.checkpoint.latent or not plan.chip.computes(dtype)):
         return None
     return caches.get(dtype)
@@ -80,7 +80,7 @@ def _heads(plan: Deployment) -> Iterator[Reason]:
 
 
 def _weights(plan: Deployment, online: Mapping[str, str]) -> Iterator[Reason]:
-    wanted, stored = plan.plan["weights"], plan.checkpoint.weights
+    wanted, stored = plan.pool["weights"], plan.checkpoint.weights
     chip = plan.chip
     if wanted in NEEDS_FP4 and not chip.computes(wanted):
         yield Reason(

@@ -10,13 +10,13 @@ import shlex
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from planner.serving.engines.launch import LEADER, MODEL, RANK, Launch, Option
+from planner.serving.engines.launch import HOST, LEADER, MODEL, RANK, Launch, Option
 
 __all__ = ["comment", "configuration", "script", "words"]
 
 WIDTH = 98
 COLUMN = 44
-NODE = {RANK: '"$NODE_RANK"', LEADER: '"$MASTER_ADDR"'}
+NODE = {RANK: '"$NODE_RANK"', LEADER: '"$MASTER_ADDR"', HOST: '"$NODE_ADDRESS"'}
 
 
 def script(launch: Launch, model: str, heading: Iterable[str]) -> str:
@@ -28,6 +28,11 @@ def script(launch: Launch, model: str, heading: Iterable[str]) -> str:
             ': "${NODE_RANK:?0 on the first node of the replica, 1 on the next, ...}"',
             ': "${MASTER_ADDR:?address of the first node of the replica}"',
         ]
+    if launch.environment:
+        lines += [': "${NODE_ADDRESS:?address of this node}"']
+    for variable in launch.environment:
+        given = f"export {variable.name}={_shell(str(variable.value))}"
+        lines += [_beside(given, variable.because, COLUMN)]
     if launch.config:
         lines += ["", f"cat > {launch.config_file} <<'END'", *configuration(launch.config), "END"]
     lines += ["", "options=(", *(f"  {line}" for line in _array(launch.options)), ")"]
@@ -48,7 +53,9 @@ def comment(text: Iterable[str]) -> Iterator[str]:
     """Lines of a comment, wrapped; nothing in them can end the comment."""
     for line in text:
         clean = "".join(char if char.isprintable() else " " for char in line)
-        wrapped = textwrap.wrap(clean, WIDTH - 2, subsequent_indent="  ") or [""]
+        wrapped = textwrap.wrap(
+            clean, WIDTH - 2, subsequent_indent="  ", break_on_hyphens=False
+        ) or [""]
         yield from (f"# {part}".rstrip() for part in wrapped)
 
 
@@ -73,7 +80,7 @@ def _array(options: Iterable[Option]) -> Iterator[str]:
 
 def _beside(line: str, reason: str, column: int) -> str:
     """The reason in its column, or as close as the line lets it; never touching the line."""
-    return f"{line:<{column - 1}} # {reason}"
+    return f"{line:<{column - 2}}  # {reason}"
 
 
 def _quoted(option: Option) -> str:

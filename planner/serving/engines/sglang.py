@@ -26,7 +26,7 @@ RELEASE = Release(
     as_of="2026-11-21",
     sources=(
         "Python package sglang 0.5.23: sglang/srt/server_args.py, sglang/srt/arg_groups/fields",
-        "the same: validation_hook.py, parallel_hook.py, speculative_hook.py, eplb",
+        "the same: validation_hook.py, parallel_hook.py, speculative_hook.py, eplb, disaggregation",
         "pipeline with attention data parallelism: sgl-project/sglang pull request 10100",
     ),
     options=frozenset(
@@ -34,6 +34,7 @@ RELEASE = Release(
             "--attn-dp-size",
             "--chunked-prefill-size",
             "--context-length",
+            "--disaggregation-mode",
             "--dist-init-addr",
             "--ep-size",
             "--host",
@@ -80,9 +81,9 @@ def reasons(plan: Deployment) -> Iterator[Reason]:
     yield from general(plan, RELEASE, caches=CACHES, online=ONLINE, predicting=PREDICTING)
     layout = plan.layout
     yield from uneven(plan)
-    if plan.drafts and layout["pp"] > 1:
+    if plan.drafts and layout["pp"] > 1 and plan.role != "prefill":
         yield Reason(
-            f"pp {layout['pp']} with speculation: in one pool it drafts without a pipeline only",
+            f"pp {layout['pp']} with speculation: what decodes drafts without a pipeline only",
             "choose.pp=1",
         )
 
@@ -97,6 +98,7 @@ def launch(plan: Deployment) -> Launch:
         nodes=plan.nodes,
         local=plan.local,
         notes=tuple(_notes(plan)),
+        role=plan.role,
     )
 
 
@@ -113,19 +115,19 @@ def _options(plan: Deployment) -> Iterator[Option]:
             told += f"; what is left of tp-size cuts each expert: expert tp {layout['tp_expert']}"
         yield Option("--ep-size", layout["ep"], told)
     running = plan.sequences * copies
-    told = f"{plan.plan['batch_per_replica']} sequences per replica"
+    told = f"{plan.pool['batch_per_replica']} sequences per replica"
     yield Option("--max-running-requests", running, f"{told}, a whole number per copy")
-    told = f"chunk {plan.chunk}" + (f" per copy of attention, {copies} copies" * (copies > 1))
-    yield Option("--chunked-prefill-size", plan.chunk * copies, told)
+    if plan.role != "decode":
+        yield _chunk(plan)
     yield Option("--context-length", plan.longest, lengths(plan))
     told = "weights and caches: all but the plan's reserve and activations"
     yield Option("--mem-fraction-static", plan.share["pool"], told)
     yield Option(
-        "--kv-cache-dtype", cache_dtype(plan, CACHES), f"KV cache {plan.plan['kv']} in the plan"
+        "--kv-cache-dtype", cache_dtype(plan, CACHES), f"KV cache {plan.pool['kv']} in the plan"
     )
     if plan.converted:
-        told = f"{plan.checkpoint.weights} weights made {plan.plan['weights']} while loading"
-        yield Option("--quantization", ONLINE[plan.plan["weights"]], told)
+        told = f"{plan.checkpoint.weights} weights made {plan.pool['weights']} while loading"
+        yield Option("--quantization", ONLINE[plan.pool["weights"]], told)
     if plan.drafts:
         told = f"{drafted(plan)} per step, by the checkpoint's own prediction blocks"
         yield Option("--speculative-algorithm", "EAGLE", told)
@@ -133,15 +135,29 @@ def _options(plan: Deployment) -> Iterator[Option]:
         yield Option("--speculative-eagle-topk", 1, "a chain, no tree")
         told = "positions checked per step: the drafts and one"
         yield Option("--speculative-num-draft-tokens", plan.drafts + 1, told)
+    if plan.role:
+        yield Option("--disaggregation-mode", plan.role, f"the pool that {plan.role}s")
     if plan.nodes > 1:
         yield Option("--nnodes", plan.nodes, f"{plan.local} chips of a replica on each node")
         yield Option("--node-rank", RANK, "which node this is")
         yield Option("--dist-init-addr", f"{LEADER}:{RENDEZVOUS}", "the first node")
 
 
+def _chunk(plan: Deployment) -> Option:
+    copies = plan.layout["dp_attention"]
+    told = f"chunk {plan.chunk}" + (f" per copy of attention, {copies} copies" * (copies > 1))
+    return Option("--chunked-prefill-size", plan.chunk * copies, told)
+
+
 def _notes(plan: Deployment) -> Iterator[str]:
     yield from notes(plan)
-    if not plan.drafts:
+    if plan.role:
+        yield (
+            "requests come through a router that pairs the pools, such as sglang_router with "
+            "--pd-disaggregation; caches travel by mooncake unless "
+            "--disaggregation-transfer-backend names another"
+        )
+    elif not plan.drafts:
         yield (
             "chunks of prompts run in steps of their own unless --enable-mixed-chunk is added; the "
             "plan counts them beside decoding"
@@ -151,7 +167,7 @@ def _notes(plan: Deployment) -> Iterator[str]:
             "experts exchange tokens by all-reduce unless --moe-a2a-backend names kernels that are "
             "installed (they need ep-size = tp-size); the plan counts an all-to-all"
         )
-    if not plan.cached_input:
-        yield "the radix cache is on by default; the plan counts on nothing from it"
-    else:
+    if plan.cached_input:
         yield f"the radix cache, on by default, is to serve {plan.cached_input:.0%} of the input"
+    elif plan.role != "decode":
+        yield "the radix cache is on by default; the plan counts on nothing from it"

@@ -27,7 +27,7 @@ RELEASE = Release(
     sources=(
         "NVIDIA/TensorRT-LLM tensorrt_llm/commands/serve.py at 4c05a748 and 00209af1",
         "nvidia.github.io/TensorRT-LLM: LLM API reference (TorchLlmArgs, KvCacheConfig, "
-        "MTPDecodingConfig), parallel strategies, quantization, DeepSeek R1 and GPT-OSS guides",
+        "MTPDecodingConfig), parallel strategies, quantization, disaggregated serving, guides",
         "NVIDIA/TensorRT-LLM modeling_speculative.py: models with prediction blocks",
     ),
     options=frozenset(
@@ -46,6 +46,9 @@ RELEASE = Release(
     ),
     settings=frozenset(
         {
+            "cache_transceiver_config.backend",
+            "cache_transceiver_config.max_tokens_in_buffer",
+            "disable_overlap_scheduler",
             "enable_attention_dp",
             "enable_chunked_prefill",
             "kv_cache_config.dtype",
@@ -77,7 +80,7 @@ def reasons(plan: Deployment) -> Iterator[Reason]:
     if plan.checkpoint.weights == "fp8" and not plan.chip.computes("fp8"):
         yield Reason(f"{plan.chip.title} has no fp8 arithmetic", "a bf16 or int4 checkpoint")
     own = plan.checkpoint.sizes.kv_dtype
-    if plan.plan["kv"] == "bf16" and own != "bf16":
+    if plan.pool["kv"] == "bf16" and own != "bf16":
         yield Reason(
             f"the checkpoint asks for a {own} KV cache, which dtype auto follows",
             f"choose.kv={own}",
@@ -102,12 +105,17 @@ def launch(plan: Deployment) -> Launch:
         prefix=mpi if several else (),
         options=tuple(_options(plan)),
         config=tuple(_settings(plan)),
-        config_file=FILE,
+        config_file=_file(plan),
         port=PORT,
         nodes=plan.nodes,
         local=plan.local,
         notes=tuple(_notes(plan)),
+        role=plan.role,
     )
+
+
+def _file(plan: Deployment) -> str:
+    return f"{plan.role}-{FILE}" if plan.role else FILE
 
 
 def _options(plan: Deployment) -> Iterator[Option]:
@@ -125,21 +133,28 @@ def _options(plan: Deployment) -> Iterator[Option]:
     yield Option("--max_batch_size", plan.sequences, shared(plan))
     yield Option("--max_num_tokens", plan.step_tokens, budget(plan))
     yield Option("--max_seq_len", plan.longest, lengths(plan))
-    yield Option("--extra_llm_api_options", FILE, "the file of further options")
+    yield Option("--extra_llm_api_options", _file(plan), "the file of further options")
 
 
 def _settings(plan: Deployment) -> Iterator[Option]:
     copies = plan.layout["dp_attention"]
     if copies > 1:
         yield Option("enable_attention_dp", True, f"dp attention {copies}: a copy on every chip")
-    yield Option("enable_chunked_prefill", True, "chunks of prompts share steps with decoding")
-    told = f"KV cache {plan.plan['kv']} in the plan"
+    if plan.role == "prefill":
+        told = "a server that prefills for another has no overlapped scheduler"
+        yield Option("disable_overlap_scheduler", True, told)
+    yield Option("enable_chunked_prefill", True, "long prompts in chunks")
+    told = f"KV cache {plan.pool['kv']} in the plan"
     yield Option("kv_cache_config.dtype", cache_dtype(plan, CACHES), told)
     told = "of what is left beside the weights: all but the plan's reserve"
     yield Option("kv_cache_config.free_gpu_memory_fraction", plan.share["free"], told)
     if plan.cached_input:
         told = f"the plan has {plan.cached_input:.0%} of the input cached"
         yield Option("kv_cache_config.enable_block_reuse", True, told)
+    if plan.role:
+        yield Option("cache_transceiver_config.backend", "UCX", "caches travel between the pools")
+        told = "a whole prompt at once"
+        yield Option("cache_transceiver_config.max_tokens_in_buffer", plan.longest, told)
     if plan.drafts:
         told = "the checkpoint's own prediction blocks"
         yield Option("speculative_config.decoding_type", "MTP", told)
@@ -149,9 +164,14 @@ def _settings(plan: Deployment) -> Iterator[Option]:
 
 def _notes(plan: Deployment) -> Iterator[str]:
     yield from notes(plan, "--trust_remote_code")
-    if not plan.cached_input:
+    if plan.role:
+        yield (
+            "requests come through trtllm-serve disaggregated -c FILE, which names these servers "
+            "under context_servers (prefill) and generation_servers (decode)"
+        )
+    if not plan.cached_input and plan.role != "decode":
         yield "block reuse is on by default; the plan counts on nothing from it"
-    if plan.plan["weights"] == "mxfp4" and not plan.chip.computes("mxfp4"):
+    if plan.pool["weights"] == "mxfp4" and not plan.chip.computes("mxfp4"):
         yield (
             "without FP4 arithmetic MXFP4 experts run on Triton kernels, for which the guides of "
             "the 1.2 series named Blackwell only: try it before you count on it"

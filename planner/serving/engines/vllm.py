@@ -12,7 +12,16 @@ from collections.abc import Iterator
 from types import MappingProxyType
 
 from planner.serving.engines.deployment import Deployment
-from planner.serving.engines.launch import LEADER, MODEL, RANK, Launch, Option, Reason, Release
+from planner.serving.engines.launch import (
+    HOST,
+    LEADER,
+    MODEL,
+    RANK,
+    Launch,
+    Option,
+    Reason,
+    Release,
+)
 from planner.serving.engines.limits import cache_dtype, general
 from planner.serving.engines.words import budget, drafted, lengths, notes, parallel, shared
 
@@ -27,7 +36,8 @@ RELEASE = Release(
     sources=(
         "Python package vllm 0.33.0: vllm/engine/arg_utils.py, vllm/entrypoints/common/cli_args.py",
         "the same, vllm/config: parallel.py, scheduler.py, cache.py, speculative.py, model.py",
-        "the same: vllm/model_executor/layers/fused_moe/expert_map_manager.py",
+        "the same: vllm/model_executor/layers/fused_moe/expert_map_manager.py, vllm/envs.py",
+        "the same: vllm/distributed/kv_transfer/kv_connector/v1/nixl/connector.py",
     ),
     options=frozenset(
         {
@@ -39,6 +49,7 @@ RELEASE = Release(
             "--headless",
             "--host",
             "--kv-cache-dtype",
+            "--kv-transfer-config",
             "--master-addr",
             "--max-model-len",
             "--max-num-batched-tokens",
@@ -52,10 +63,12 @@ RELEASE = Release(
             "--tensor-parallel-size",
         }
     ),
+    variables=frozenset({"VLLM_NIXL_SIDE_CHANNEL_HOST"}),
     vendors=MappingProxyType(
         {"NVIDIA": "vllm/vllm-openai:v0.33.0", "AMD": "vllm/vllm-openai-rocm:v0.33.0"}
     ),
 )
+ROLES = MappingProxyType({"prefill": "kv_producer", "decode": "kv_consumer"})
 CACHES = MappingProxyType({"bf16": "bfloat16", "fp16": "float16", "fp8": "fp8", "nvfp4": "nvfp4"})
 ONLINE = MappingProxyType({"fp8": "fp8"})
 PREDICTING = frozenset(
@@ -84,6 +97,10 @@ def reasons(plan: Deployment) -> Iterator[Reason]:
             f"always tp * dp attention = {plan.stage}, or off",
             f"choose.ep={plan.stage}, or choose.ep=1",
         )
+    if layout["pp"] > 1 and (plan.role == "decode" or (plan.role and plan.checkpoint.hybrid)):
+        what = "from a pipeline of layers of several kinds"
+        told = "into a pipeline" if plan.role == "decode" else what
+        yield Reason(f"pp {layout['pp']}: NixlConnector moves no caches {told}", "choose.pp=1")
     blocks = plan.checkpoint.prediction_blocks
     if blocks and plan.drafts > blocks and plan.drafts % blocks:
         yield Reason(
@@ -104,7 +121,11 @@ def launch(plan: Deployment) -> Launch:
         port=PORT,
         nodes=plan.nodes,
         local=plan.local,
+        environment=(Option("VLLM_NIXL_SIDE_CHANNEL_HOST", HOST, "where the other pool finds it"),)
+        if plan.role
+        else (),
         notes=tuple(_notes(plan)),
+        role=plan.role,
     )
 
 
@@ -122,22 +143,28 @@ def _options(plan: Deployment) -> Iterator[Option]:
         told = f"ep {layout['ep']}: experts over all tp * dp attention chips"
         yield Option("--enable-expert-parallel", None, told)
     yield Option("--max-num-seqs", plan.sequences, shared(plan))
-    yield Option("--enable-chunked-prefill", None, "chunks of prompts share steps with decoding")
-    yield Option("--max-num-batched-tokens", plan.step_tokens, budget(plan))
+    yield Option("--enable-chunked-prefill", None, "long prompts in chunks")
+    told = budget(plan)
+    if plan.role == "decode":
+        told = f"{told}; room for a prompt whose cache did not arrive"
+    yield Option("--max-num-batched-tokens", max(plan.step_tokens, plan.chunk), told)
     yield Option("--max-model-len", plan.longest, lengths(plan))
     yield Option("--gpu-memory-utilization", plan.share["all"], "all but the plan's reserve")
     yield Option(
-        "--kv-cache-dtype", cache_dtype(plan, CACHES), f"KV cache {plan.plan['kv']} in the plan"
+        "--kv-cache-dtype", cache_dtype(plan, CACHES), f"KV cache {plan.pool['kv']} in the plan"
     )
     if plan.converted:
-        told = f"{plan.checkpoint.weights} weights made {plan.plan['weights']} while loading"
-        yield Option("--quantization", ONLINE[plan.plan["weights"]], told)
+        told = f"{plan.checkpoint.weights} weights made {plan.pool['weights']} while loading"
+        yield Option("--quantization", ONLINE[plan.pool["weights"]], told)
     if plan.cached_input:
         told = f"the plan has {plan.cached_input:.0%} of the input cached"
         yield Option("--enable-prefix-caching", None, told)
     if plan.drafts:
         asked = json.dumps({"method": "mtp", "num_speculative_tokens": plan.drafts})
         yield Option("--speculative-config", asked, f"{drafted(plan)} per step")
+    if plan.role:
+        asked = json.dumps({"kv_connector": "NixlConnector", "kv_role": ROLES[plan.role]})
+        yield Option("--kv-transfer-config", asked, f"the pool that {plan.role}s")
     if plan.nodes > 1:
         yield Option("--nnodes", plan.nodes, f"{plan.local} chips of a replica on each node")
         yield Option("--node-rank", RANK, "which node this is")
@@ -146,6 +173,13 @@ def _options(plan: Deployment) -> Iterator[Option]:
 
 def _notes(plan: Deployment) -> Iterator[str]:
     yield from notes(plan)
+    if plan.role:
+        yield (
+            "requests come through a proxy that asks a prefill server first and hands its answer "
+            "to a decode server; caches travel by NIXL, which must be installed"
+        )
+        if plan.whole["prefill"]["layout"]["tp"] != plan.whole["decode"]["layout"]["tp"]:
+            yield "the pools differ in tp: see the compatibility page of NixlConnector for the model"
     if plan.layout["ep"] > 1:
         yield (
             "experts exchange tokens by all-gather and reduce-scatter unless --all2all-backend "
@@ -156,5 +190,5 @@ def _notes(plan: Deployment) -> Iterator[str]:
             f"expert tp {plan.layout['tp_expert']} has no option: without --enable-expert-parallel "
             "every expert is cut over all tp * dp attention chips"
         )
-    if not plan.cached_input:
+    if not plan.cached_input and plan.role != "decode":
         yield "the prefix cache is on by default; the plan counts on nothing from it"

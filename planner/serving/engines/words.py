@@ -29,7 +29,7 @@ def parallel(
 
 def shared(plan: Deployment) -> str:
     """Where the sequences of one copy of attention come from."""
-    whole = f"{plan.plan['batch_per_replica']} sequences per replica"
+    whole = f"{plan.pool['batch_per_replica']} sequences per replica"
     copies = plan.layout["dp_attention"]
     return f"{whole}, over {copies} copies of attention" if copies > 1 else whole
 
@@ -37,7 +37,9 @@ def shared(plan: Deployment) -> str:
 def budget(plan: Deployment) -> str:
     """What one step of one copy of attention computes."""
     copy = ", per copy of attention" if plan.layout["dp_attention"] > 1 else ""
-    return f"chunk {plan.chunk} and the tokens of {plan.in_step} sequences{copy}"
+    answers = f"the tokens of {plan.in_step} sequences"
+    parts = {"prefill": f"chunk {plan.chunk}", "decode": answers}
+    return parts.get(plan.role, f"chunk {plan.chunk} and {answers}") + copy
 
 
 def drafted(plan: Deployment) -> str:
@@ -62,7 +64,7 @@ def notes(plan: Deployment, trust: str = "--trust-remote-code") -> Iterator[str]
         f"a checkpoint that brings its own code is refused until {trust} is added; add it only if "
         "you trust that code"
     )
-    if not plan.plan["fits_at_full_context"]:
+    if not plan.whole["fits_at_full_context"]:
         yield "the plan fits at mean context: when many long requests meet, some are preempted"
     if not plan.even:
         yield (
