@@ -82,10 +82,18 @@ WRONG = {
     "unknown profile": ("chips: 2", "chips: 2\nprofile: nobody-2020", "5:10  profile: "),
     "budget": ("problem: serving", "problem: budget", "1:10  problem: this version"),
     "training": ("problem: serving", "problem: training", "1:10  problem: this version answers"),
-    "demand": ("output_tokens: 100", "output_tokens: 100\n  demand: 5 requests/s",
-               "9:11  workload.demand: fleets for a given demand are not planned"),
-    "disaggregated": ("chips: 2", "chips: 2\nchoose: {mode: disaggregated}",
-                      "5:16  choose.mode: disaggregated pools are not planned"),
+    "demand and a batch": ("output_tokens: 100", "output_tokens: 100\n  demand: 5 requests/s\n"
+                           "choose: {batch: 8}", "10:17  choose.batch: under demand the batch"),
+    "no demand": ("output_tokens: 100", "output_tokens: 100\n  demand: 0 requests/s",
+                  "9:11  workload.demand: expected a value above zero"),
+    "headroom of nothing": ("output_tokens: 100", "output_tokens: 100\n  headroom: 10 %",
+                            "9:13  workload.headroom: give demand with it"),
+    "a tail without a queue": ("  tpot: 50 ms", "  ttft_p95: 1 s",
+                               "10:13  promises.ttft_p95: without"),
+    "two pools in a closed loop": ("output_tokens: 100", "output_tokens: 100\n  concurrency: 8\n"
+                                   "choose: {mode: disaggregated}", "9:16  workload.concurrency: "),
+    "two pools of one chip": ("chips: 2", "chips: 1\nchoose: {mode: disaggregated}",
+                              "4:8  chips: two pools need two chips"),
     "dtype of the chip": ("chips: 2", "chips: 2\nchoose: {weights: nvfp4}",
                           "5:19  choose.weights: the chip h100 has no nvfp4 arithmetic"),
     "too many chips": ("chips: 2", "chips: 2\nchoose: {tp: 4}", "5:14  choose.tp: tp 4 needs"),
@@ -134,7 +142,7 @@ def test_all_mistakes_come_at_once(solve):
 def test_all_that_is_not_planned_comes_at_once(solve):
     """Of what the file asks, everything that this version does not answer."""
     text = SMALL.replace("output_tokens: 100", "output_tokens: 100\n  demand: 1 requests/s")
-    status, _, err = solve(f"{text}choose: {{mode: disaggregated}}\n")
+    status, _, err = solve(f"{text}choose: {{batch: 8, cp: 2}}\n")
     assert (status, len(err.splitlines())) == (2, 2)
 
 

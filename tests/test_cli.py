@@ -425,13 +425,13 @@ def test_a_command_that_is_not_there_is_a_mistake(run):
 
 def test_a_plan_stands_without_its_elasticities(run, small, monkeypatch):
     """Where the program behind them fails, the plan is told, and so is what is not known."""
-    import planner.serving.answer
+    import planner.serving.candidate
     from planner.errors import SolverError
 
     def fails(*_):
         raise SolverError("the solver stopped early")
 
-    monkeypatch.setattr(planner.serving.answer, "elastic", fails)
+    monkeypatch.setattr(planner.serving.candidate, "elastic", fails)
     status, out, err = run("solve", small, "--json")
     found = json.loads(out)
     assert (status, found["status"], found["binding"]) == (0, "optimal", [])

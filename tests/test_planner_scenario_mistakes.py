@@ -91,7 +91,7 @@ CASES = [
     ("output_tokens: 1000", "output_tokens: {quantiles: {p50: 9, q90: 10}}", "7:44  workload.output_tokens.quantiles.q90: expected a quantile such as p50 or 0.5, got 'q90'"),
     ("output_tokens: 1000", "output_tokens: 1\n  cached_input: 1", "8:17  workload.cached_input: expected less than 1, got 1"),
     ("output_tokens: 1000", "output_tokens: 1\n  demand: 1\n  concurrency: 2", "9:16  workload.concurrency: give demand (an open loop) or concurrency (a closed loop), not both"),
-    ("output_tokens: 1000", "output_tokens: 1\n  demand: 3 GB", '8:11  workload.demand: expected a request rate such as "10 requests/s", got "3 GB" (bytes); output tokens such as "5000 tokens/s" are read too'),
+    ("output_tokens: 1000", "output_tokens: 1\n  demand: 3 GB", '8:11  workload.demand: expected a request rate such as "10 requests/s", got "3 GB" (bytes); output tokens such as "5000 tokens/s" are read too, and max: as many as the chips can serve'),
     ("output_tokens: 1000", "output_tokens: !!python/name:os.system ''", "7:18  workload.output_tokens: tags such as 'tag:yaml.org,2002:python/name:os.system' are not read"),
     ("output_tokens: 1000", "output_tokens: *x", "7:18  workload.output_tokens: unknown alias *x, or one inside what it names"),
 ]  # fmt: skip

@@ -24,7 +24,7 @@ __all__ = ["Features", "features", "predicted", "unknowns"]
 
 CHUNK = 8192.0
 # A chip whose network is not in the catalogue is computed alone.
-ALONE = Machine.from_figures("alone", 1, 1e30)
+ALONE = Machine.from_figures("alone", 1, 1e21)
 # A load generator of a closed loop sends its first requests all at once and about ten rounds of
 # them in all: that tenth waits for half of the others' prompts (InferenceX, 10 prompts per slot).
 RAMP = 0.5 / 10

@@ -21,7 +21,7 @@ from topologies import Machine
 
 __all__ = ["bound_of"]
 
-FREE = 1e30  # byte/s of a network that costs nothing
+FREE = 1e21  # byte/s of a network that costs nothing
 
 
 def bound_of(row: Measurement) -> float:

@@ -25,7 +25,7 @@ from planner.serving.shortfalls import shortfalls
 from planner.serving.step import Step
 from planner.serving.task import Task
 
-__all__ = ["ALTERNATIVES", "Point", "Question", "questions_of", "ranked"]
+__all__ = ["ALTERNATIVES", "Point", "Question", "layouts_of", "questions_of", "ranked"]
 
 ALTERNATIVES = 5
 
@@ -238,14 +238,14 @@ def ranked(questions: Sequence[Question]) -> list[Point]:
 
 
 def _one(task: Task) -> OnePool:
-    step = sized(Step(task, _layouts(task), bound=task.uses_bound))
+    step = sized(Step(task, layouts_of(task), bound=task.uses_bound))
     return OnePool(task, step, search(step))
 
 
 def _two(pools: Pools) -> TwoPools:
     # Each pool by itself knows no queue, so that what it costs at least is a bound for both.
     tasks = [task.with_layout(arrivals=None) for task in (pools.prefill, pools.decode)]
-    steps = [Step(task, _layouts(task), bound=task.uses_bound) for task in tasks]
+    steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
     reading, decoding = (
         OnePool(task, step, search(step)) for task, step in zip(tasks, steps, strict=True)
     )
@@ -253,7 +253,7 @@ def _two(pools: Pools) -> TwoPools:
     return TwoPools(pools, reading, decoding, pairs, looked)
 
 
-def _layouts(task: Task) -> Layouts:
+def layouts_of(task: Task) -> Layouts:
     alone = grows(task) or task.pooled
     layouts = enumerate_layouts(
         heads=task.sizes.n_q_heads,

@@ -44,7 +44,7 @@ class Measured:
 
     def fitted(self, seconds: np.ndarray | None = None, *, root: bool = True) -> Triple:
         """Coefficients of this curve, or of other times of the same messages."""
-        times = self.seconds if seconds is None else seconds
+        times = envelope(self.seconds) if seconds is None else seconds
         return fit_triple(self.sizes, self.wire, times, root=root)
 
 

@@ -93,13 +93,13 @@ def written(
 
 
 def _measured(curve: Measured) -> Curve:
-    count = len(curve.sizes)
+    seconds, count = envelope(curve.seconds), len(curve.sizes)
 
     def refit(generator: np.random.Generator) -> Triple:
         drawn = np.sort(generator.integers(0, count, count))
-        return fit_triple(curve.sizes[drawn], curve.wire[drawn], curve.seconds[drawn])
+        return fit_triple(curve.sizes[drawn], curve.wire[drawn], seconds[drawn])
 
-    return _made(curve, envelope(curve.seconds), "measured", curve.fitted(), refit)
+    return _made(curve, seconds, "measured", curve.fitted(), refit)
 
 
 def _borrowed(evidence: Evidence, owner: str, operation: str, algorithm: str, n: int) -> Curve:
