@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from topologies.catalogue import aliases, entries, figures
 from topologies.errors import TopologyError, meant
@@ -104,36 +104,54 @@ def graph(
     >>> len(G), G.number_of_edges()
     (218, 576)
     """
-    from topologies.builders.hierarchy import hierarchy
-
     what = machine(which, chips) if isinstance(which, str) else which
-    size = what.chips_per_domain
-    wanted = size if chips is None else chips
+    wanted = what.chips_per_domain if chips is None else chips
     _wanted(what, wanted)
-    G = _domain(what, min(wanted, size))
-    if wanted > size and what.scale_out is not None:
-        how = what.join if join is None else join
-        given = what.join == how
-        ratio = oversubscription
-        if ratio is None and (how == "clos" or (given and what.oversubscription > 1)):
-            ratio = what.oversubscription if given else 1.0
-        G = hierarchy(
-            G,
-            wanted // size,
-            out=what.scale_out,
-            latency=what.scale_out_latency,
-            join=how,
-            leaf=what.leaf if leaf is None and given else leaf,
-            oversubscription=ratio,
-            spines=spines,
-            rail_optimised=rail_optimised,
-            relay=relay,
-        )
+    G = _domain(what, min(wanted, what.chips_per_domain))
+    if wanted > what.chips_per_domain:
+        trunks = _Trunks(join, leaf, oversubscription, spines, rail_optimised, relay)
+        G = _joined(what, G, wanted // what.chips_per_domain, trunks)
     G.graph["name"] = f"{what.name}, {wanted} chips"
     said = [what.caution, *(f.source for f in what.figures)]
     G.graph["source"] = "; ".join(dict.fromkeys(filter(None, said))) or None
     G.graph["as_of"] = max((f.as_of for f in what.figures), default=None)
     return G
+
+
+class _Trunks(NamedTuple):
+    """What joins the domains of a fabric, where it differs from what the machine says."""
+
+    join: str | None
+    leaf: int | None
+    oversubscription: float | None
+    spines: int
+    rail_optimised: bool
+    relay: str | None
+
+
+def _joined(what: Machine, domain: Fabric, count: int, trunks: _Trunks) -> Fabric:
+    """So many domains of a machine, and the network between them."""
+    from topologies.builders.hierarchy import hierarchy
+
+    join = trunks.join or what.join
+    own = join == what.join
+    ratio = trunks.oversubscription
+    if ratio is None and own and what.oversubscription > 1:
+        ratio = what.oversubscription
+    if what.scale_out is None:
+        raise TopologyError(f"machine {what.name!r}", "scale_out is not known")
+    return hierarchy(
+        domain,
+        count,
+        out=what.scale_out,
+        latency=what.scale_out_latency,
+        join=join,
+        leaf=what.leaf if trunks.leaf is None and own else trunks.leaf,
+        oversubscription=ratio,
+        spines=trunks.spines,
+        rail_optimised=trunks.rail_optimised,
+        relay=trunks.relay,
+    )
 
 
 def _wanted(what: Machine, chips: int) -> None:

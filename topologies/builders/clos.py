@@ -1,8 +1,15 @@
-"""Clos networks: leaves, spines and cores, each level as thin as its oversubscription says."""
+"""Clos networks: leaves, spines and cores, each level as thin as its oversubscription says.
+
+Leaves are `("leaf", l)`, spines `("spine", s)`; with three levels the spines of pod q are
+`("spine", q, s)` and the cores `("core", c)`. Rail-optimised leaves are `("leaf", group, rank)`.
+Oversubscription o of o:1 is what may enter a switch from below over what may leave it above; a
+leaf that is not full has the links above it all the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from topologies.builders.copies import End
 from topologies.builders.given import given
@@ -31,33 +38,24 @@ def clos(
     rail_optimised: bool = False,
     relay: str = "none",
 ) -> Fabric:
-    """`chips` accelerators, or the domains they come in, below a Clos network.
-
-    Leaves are `("leaf", l)`, spines `("spine", s)`; with three levels the spines of pod q are
-    `("spine", q, s)` and the cores `("core", c)`. Chips are `(i,)`, those of domains `(r, *v)`.
+    """`chips` accelerators `(i,)`, or the domains they come in, below a Clos network.
 
     Parameters
     ----------
-    out : float
-        Bandwidth of a chip's network card. [byte/s one way]
+    out, latency : float
+        Bandwidth of a chip's network card [byte/s one way], latency of every link [s].
     leaf : int
         Cards on one leaf switch.
-    latency : float
-        Of every link of the network. [s]
     levels : int
-        2, leaves and spines, or 3, with cores above the pods of leaves and spines.
+        2, leaves and spines, or 3, with cores above `pod` leaves and their spines.
     oversubscription : float or one per level above the leaves
-        o of o:1: what may enter a leaf (or a pod) from below over what may leave it above. A
-        leaf that is not full has the links above it all the same.
+        o of o:1 above the leaves and, with three levels, above the pods.
     spines, cores : int
-        Switches above each leaf (in each pod), and above the pods. Each has an equal share.
-    pod : int
-        Leaves in a pod, with three levels.
+        Switches above each leaf (in each pod), and above the pods, with equal shares.
     domain : DiGraph, optional
         The scale-up domain that the chips come in; `chips` counts all of them.
     rail_optimised : bool
-        Whether the chips of a domain hang on different leaves, those of equal rank on one,
-        instead of whole domains below a leaf.
+        Whether chips of equal rank share a leaf, instead of those of a domain.
     relay : str
         As for `hierarchy`.
 
@@ -65,23 +63,22 @@ def clos(
     >>> len(G), G.edges[("leaf", 0), ("spine", 1)]["bandwidth"]
     (22, 50000000000.0)
     """
-    if domain is not None:
-        return hierarchy(
-            domain,
-            _copies(chips, domain),
-            out=out,
-            latency=latency,
-            join="clos",
-            relay=relay,
-            leaf=leaf,
-            levels=levels,
-            oversubscription=oversubscription,
-            spines=spines,
-            pod=pod,
-            cores=cores,
-            rail_optimised=rail_optimised,
-        )
-    trunks = Trunks(leaf, levels, oversubscription, spines, pod, cores)
+    trunks = Trunks(leaf, levels, oversubscription, spines, pod, cores, rail_optimised)
+    if domain is None:
+        return _alone(chips, trunks, out, latency, relay)
+    return hierarchy(
+        domain,
+        _copies(chips, domain),
+        out=out,
+        latency=latency,
+        join="clos",
+        relay=relay,
+        **asdict(trunks),
+    )
+
+
+def _alone(chips: int, trunks: Trunks, out: float, latency: float, relay: str) -> Fabric:
+    """Chips that are a domain each."""
     alone = "{} is given without a domain: chips below leaves have no others beside them"
     given(
         "clos",
@@ -90,11 +87,11 @@ def clos(
         latencies={"latency": latency},
         others=[
             *trunk_faults("clos", trunks),
-            alone.format("rail_optimised") if rail_optimised else None,
+            alone.format("rail_optimised") if trunks.rail_optimised else None,
             alone.format("relay") if relay != "none" else None,
         ],
     )
-    G = fabric(f"{chips} chips below {levels} levels of switches", orbits=True)
+    G = fabric(f"{chips} chips below {trunks.levels} levels of switches", orbits=True)
     for i in range(chips):
         G.add_node((i,), kind=ACCELERATOR, forward=False, domain=i, orbit="chip")
     join_clos(G, [[End((i,), (i,))] for i in range(chips)], out, latency, trunks)

@@ -1,4 +1,13 @@
-"""Copies of a fabric joined to a larger one: racks of nodes, pods of racks."""
+"""Copies of a fabric joined to a larger one: racks of nodes, pods of racks.
+
+What joins them is a `spine`, one non-blocking switch `("spine",)`; or `rails`, a switch
+`("rail", i)` for the ends of rank i of all copies; or a `clos` network of leaves, spines and, with
+three levels, cores.
+
+Whether an accelerator passes on what is not its own is said by `relay`. `none`: as the domain
+says. `all`: yes, anything. `pxn`: a sender may hand over to the network card of another chip of
+its copy through their switch, as NCCL does, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +15,13 @@ from collections.abc import Sequence
 
 from topologies.builders.copies import copied, ports_of
 from topologies.builders.given import choice_fault, given
-from topologies.builders.joints import Trunks, join_clos, join_rails, join_spine, trunk_faults
+from topologies.builders.joints import JOINTS, Trunks, joined, trunk_faults
 from topologies.builders.relays import RELAYS, relayed
 from topologies.fabric import Fabric
 from topologies.faults import check
 
 __all__ = ["hierarchy"]
 
-JOINTS = ("spine", "rails", "clos")
 ENDS = ("accelerators", "switches")
 
 
@@ -34,34 +42,20 @@ def hierarchy(
     cores: int = 1,
     rail_optimised: bool = False,
 ) -> Fabric:
-    """`count` copies of `domain`, any fabric, joined by one network.
-
-    Node `v` of copy `r` is `(r, *v)`. The domain may be a hierarchy itself.
+    """`count` copies of `domain`, any fabric, joined by one network; node `v` becomes `(r, *v)`.
 
     Parameters
     ----------
-    out : float
-        Bandwidth of each end's link into the joining network. [byte/s one way]
-    latency : float
-        Of every link of the joining network. [s]
+    out, latency : float
+        Bandwidth of each end's link outwards [byte/s one way]; latency of all new links [s].
     join : str
-        `spine`: one non-blocking switch `("spine",)`. `rails`: a switch `("rail", i)` for the
-        ends of rank i of all copies. `clos`: leaves, spines and, with three levels, cores.
+        `spine`, `rails` or `clos`.
     at : str
-        Which ends of a copy carry the links: its `accelerators`, or its topmost `switches`
-        (those farthest from its accelerators).
+        The ends: all `accelerators` of a copy, or those `switches` farthest from them.
     relay : str, optional
-        May an accelerator pass on what is not its own? `none`: as the domain says. `all`: yes,
-        anything. `pxn`: a sender may hand over to the network card of another chip of its copy
-        through their switch, as NCCL does, and nothing else. Rails without a spine above them
-        need one or the other: `all` unless said. Elsewhere `none` unless said.
+        `none`, `pxn` or `all`; if not given `all` on rails without spines, else `none`.
     leaf, levels, oversubscription, spines, pod, cores, rail_optimised
         As for `clos`; for rails, `oversubscription` puts `spines` above them.
-
-    Raises
-    ------
-    TopologyError
-        Listing every argument that is unsound or does not fit the others.
 
     >>> from topologies import switch
     >>> G = hierarchy(switch(4, up=8.0), 2, out=1.0)
@@ -73,8 +67,8 @@ def hierarchy(
     (43, (2, 1))
     """
     trunks = Trunks(leaf, levels, oversubscription, spines, pod, cores, rail_optimised)
-    if relay is None:
-        relay = "all" if join == "rails" and oversubscription is None else "none"
+    bare = join == "rails" and oversubscription is None
+    words = {"join": (join, JOINTS), "at": (at, ENDS), "relay": (relay or "none", RELAYS)}
     given(
         "hierarchy",
         counts={"count": count},
@@ -82,20 +76,12 @@ def hierarchy(
         latencies={"latency": latency},
         flags={"rail_optimised": rail_optimised},
         others=[
-            choice_fault("join", join, JOINTS),
-            choice_fault("at", at, ENDS),
-            choice_fault("relay", relay, RELAYS),
+            *(choice_fault(name, *word) for name, word in words.items()),
             *trunk_faults(join, trunks),
         ],
     )
     check(domain)
     G, ports = copied(domain, count, ports_of(domain, at))
-    if relay != "none":
-        ports = relayed(G, ports, relay, out)
-    if join == "spine":
-        join_spine(G, ports, out, latency)
-    elif join == "rails":
-        join_rails(G, ports, out, latency, trunks)
-    else:
-        join_clos(G, ports, out, latency, trunks)
+    ports = relayed(G, ports, relay or ("all" if bare else "none"), out)
+    joined(G, ports, join, trunks, out, latency)
     return check(G)

@@ -12,7 +12,9 @@ from topologies.fabric import SCALE_OUT, SWITCH, Fabric
 from topologies.fabric import link as add_link
 from topologies.limits import count_fault
 
-__all__ = ["Trunks", "join_clos", "join_rails", "join_spine", "trunk_faults", "without_orbits"]
+__all__ = ["JOINTS", "Trunks", "join_clos", "joined", "trunk_faults", "without_orbits"]
+
+JOINTS = ("spine", "rails", "clos")
 
 # The name of a switch and the ends that hang on it.
 Leaf: TypeAlias = tuple[tuple[Any, ...], list[End]]
@@ -80,14 +82,24 @@ def trunk_faults(join: str, trunks: Trunks) -> Iterator[str]:
             yield "cores is given, which a network of two levels does not have"
 
 
-def join_spine(G: Fabric, ports: Ports, out: float, latency: float) -> None:
+def joined(G: Fabric, ports: Ports, join: str, trunks: Trunks, out: float, latency: float) -> None:
+    """Add to `G` what joins the ends of its copies: `spine`, `rails` or `clos`."""
+    if join == "spine":
+        _join_spine(G, ports, out, latency)
+    elif join == "rails":
+        _join_rails(G, ports, out, latency, trunks)
+    else:
+        join_clos(G, ports, out, latency, trunks)
+
+
+def _join_spine(G: Fabric, ports: Ports, out: float, latency: float) -> None:
     """One switch that every end is linked to."""
     (spine,) = fresh(G, "spine")
     _switch(G, ("spine",), spine)
     _attach(G, [(("spine",), [end for copy in ports for end in copy])], out, latency)
 
 
-def join_rails(G: Fabric, ports: Ports, out: float, latency: float, trunks: Trunks) -> None:
+def _join_rails(G: Fabric, ports: Ports, out: float, latency: float, trunks: Trunks) -> None:
     """A switch for the ends of each rank, and spines above them if they are oversubscribed."""
     (rail,) = fresh(G, "rail")
     below = [(("rail", i), ends) for i, ends in ranks(ports)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from topologies.builders.given import choice_fault, given, ratio_fault
+from topologies.builders.given import choice_fault, given
 from topologies.builders.hierarchy import hierarchy
+from topologies.builders.joints import Trunks, trunk_faults
 from topologies.builders.relays import RELAYS
 from topologies.builders.switches import switch
 from topologies.fabric import Fabric
@@ -30,10 +31,8 @@ def rails(
 
     Parameters
     ----------
-    up : float
-        Bandwidth of a chip into the switch of its node. [byte/s one way]
-    out : float
-        Of a chip's network card. [byte/s one way]
+    up, out : float
+        Of a chip into the switch of its node, and of its network card. [byte/s one way]
     latency, out_latency : float
         Of a link inside a node, and of one to a rail or above. [s]
     relay : str
@@ -41,10 +40,7 @@ def rails(
         a sender writes into the card of the receiver's rank through the switch of its node.
         `none`: neither, which needs a spine.
     oversubscription : float, optional
-        o of o:1 between cards below a rail and its links to the spines; without it there is
-        no spine.
-    spines : int
-        Switches above the rails.
+        o of o:1 between a rail's cards and its links to `spines`; without it there are none.
     in_network_reduce : bool
         Whether the switches inside the nodes can add what passes through them.
 
@@ -52,20 +48,7 @@ def rails(
     >>> len(G), G.number_of_edges()
     (26, 64)
     """
-    given(
-        "rails",
-        counts={"nodes": nodes, "chips": chips, "spines": spines},
-        rates={"up": up, "out": out},
-        latencies={"latency": latency, "out_latency": out_latency},
-        flags={"in_network_reduce": in_network_reduce},
-        others=[
-            choice_fault("relay", relay, RELAYS),
-            None if oversubscription is None else ratio_fault("oversubscription", oversubscription),
-            "spines is given without oversubscription: rails have no spine unless it is said"
-            if oversubscription is None and spines != 1
-            else None,
-        ],
-    )
+    _check(nodes, chips, up, out, latency, out_latency, relay, oversubscription, spines)
     node = switch(chips, up=up, latency=latency, in_network_reduce=in_network_reduce)
     G = hierarchy(
         node,
@@ -79,3 +62,25 @@ def rails(
     )
     G.graph["name"] = f"{nodes} nodes of {chips} chips on rails"
     return G
+
+
+def _check(
+    nodes: int,
+    chips: int,
+    up: float,
+    out: float,
+    latency: float,
+    out_latency: float,
+    relay: str,
+    oversubscription: float | None,
+    spines: int,
+) -> None:
+    """Raise if any argument is unsound."""
+    trunks = Trunks(oversubscription=oversubscription, spines=spines)
+    given(
+        "rails",
+        counts={"nodes": nodes, "chips": chips},
+        rates={"up": up, "out": out},
+        latencies={"latency": latency, "out_latency": out_latency},
+        others=[choice_fault("relay", relay, RELAYS), *trunk_faults("rails", trunks)],
+    )

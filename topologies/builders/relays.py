@@ -25,6 +25,8 @@ def relayed(G: Fabric, ports: Ports, relay: str, out: float) -> Ports:
         With `pxn`, when the ends are no accelerators, or one has no switch beside it through
         which its peers reach its card.
     """
+    if relay == "none":
+        return ports
     if relay == "all":
         for node, kind in list(G.nodes(data="kind")):
             if kind == ACCELERATOR:
