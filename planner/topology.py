@@ -29,6 +29,8 @@ __all__ = ["Network", "machines", "measured", "network"]
 FILES = (".yaml", ".yml", ".json")
 DOMAINS = 4  # drawn of a machine with a network between domains, if no number is given
 ROWS = 11
+MOST_CHIPS = 20_000
+ROUTINGS = ("optimal", "shortest_ecmp")
 PLACE = re.compile(r"line (\d+), column (\d+): ")
 
 
@@ -94,6 +96,8 @@ def network(name: str, chips: int | None = None, shape: str | None = None) -> Ne
         wanted = chips or known.chips_per_domain
         if known.kind != "torus" and known.scale_out is not None and chips is None:
             wanted = DOMAINS * known.chips_per_domain
+        if wanted > MOST_CHIPS:
+            raise InputError(f"--chips {wanted}: at most {MOST_CHIPS:,} are laid out chip by chip")
         return Network(name, graph(known, wanted), known)
     except TopologyError as error:
         raise InputError(str(error)) from error
@@ -125,7 +129,10 @@ def measured(of: Network, sizes: Sequence[int] = (), routing: str = "optimal") -
     domain = max(map(len, reading.domains.values()))
     wrong = [f"--group {n}: the network has {chips} chips" for n in sizes if not 1 <= n <= chips]
     if wrong:
-        raise InputError("\n".join(wrong))
+        raise InputError("; ".join(wrong))
+    if routing not in ROUTINGS:
+        hint = did_you_mean(routing, ROUTINGS) or f"; one of {', '.join(ROUTINGS)} was expected"
+        raise InputError(f"--routing {quoted(routing)}: unknown{hint}")
     halves = bisection(G) if chips > 1 else None
     wanted = sorted(set(sizes)) or _sizes(chips, domain)
     try:

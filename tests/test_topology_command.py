@@ -1,0 +1,273 @@
+"""`planner topology`: what it says of machines and files, what it writes, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import topologies
+from planner.cli import main
+
+Run = Callable[..., tuple[int, str, str]]
+
+TORUS = """\
+kind: torus
+dims: [4, 4, 4]
+link: {bandwidth: 45 GB/s, latency: 1 us}
+"""
+KEYS = {
+    "name", "title", "chips", "domains", "nodes", "relays", "links", "routing", "bisection",
+    "leaving", "in_network_reduce", "groups", "faults", "warnings", "source", "as_of", "figures",
+}  # fmt: skip
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process: exit status, standard output, standard error."""
+
+    def ran(*words: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit_:
+            main(["topology", *(str(word) for word in words)])
+        told = capsys.readouterr()
+        return int(exit_.value.code or 0), told.out, told.err
+
+    return ran
+
+
+def document(run: Run, *words: object) -> Any:
+    """The one JSON document that the command prints."""
+    status, out, _ = run(*words, "--json")
+    assert status == 0
+    return json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """Every number in a document."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from numbers(each)
+    elif isinstance(value, float):
+        yield value
+
+
+@pytest.fixture
+def torus(tmp_path: Path) -> Path:
+    """A file with a torus of 64 chips."""
+    file = tmp_path / "torus.yaml"
+    file.write_text(TORUS, encoding="utf-8")
+    return file
+
+
+# What it says
+
+
+def test_without_a_name_it_lists_the_machines(run):
+    """Each machine of the catalogue with its domain and rates, as text and as JSON."""
+    status, out, err = run()
+    assert status == 0
+    assert not err
+    assert all(name in out for name in topologies.names())
+    rows = document(run)
+    assert [row["name"] for row in rows] == list(topologies.names())
+
+
+@pytest.mark.parametrize("name", topologies.names())
+def test_every_machine_is_measured_in_80_columns(run, name):
+    """Text and JSON of each machine: links, groups, sources; no number that is none."""
+    status, out, _ = run(name)
+    assert status == 0
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert out.isascii() or "×" in out
+    for word in ("links", "all-to-all", "bisection"):
+        assert word in out
+    found = document(run, name)
+    assert found.keys() >= KEYS
+    assert all(math.isfinite(number) for number in numbers(found))
+    assert all(row["all_to_all"] > 0 and row["all_gather"] > 0 for row in found["groups"])
+    assert all(figure["source"] and figure["as_of"] for figure in found["figures"])
+
+
+def test_the_bisection_of_a_pod_is_the_published_one(run):
+    """Google's page of TPU v5e: 1.6 TB/s across 16x16 chips."""
+    assert document(run, "tpu-v5e")["bisection"] == {
+        "rate": 1.6e12,
+        "chips": 128,
+        "across": "x",
+    }
+
+
+def test_leaving_a_rack_is_where_it_becomes_slow(run):
+    """NVL72: from 73 chips on; a chip's links are 900 inside and 50 GB/s outside."""
+    found = document(run, "gb200-nvl72", "--chips", 288)
+    assert found["domains"] == {"count": 4, "chips": [72]}
+    assert found["leaving"]["from_chips"] == 73
+    assert found["leaving"]["slowdown_links"] == pytest.approx(18)
+    rates = {row["chips"]: row["all_to_all"] for row in found["groups"]}
+    # Half of what a chip sends to the 143 others crosses its own card of 50 GB/s.
+    assert rates[144] == pytest.approx(50e9 * 143 / 72)
+    assert found["leaving"]["slowdown_all_to_all"] == pytest.approx(900e9 / rates[144])
+
+
+def test_one_domain_cannot_be_left(run):
+    """Of a single domain nothing is said about leaving it."""
+    assert document(run, "tpu-v5e")["leaving"] is None
+    _, out, _ = run("hgx-h200", "--chips", 8)
+    assert "leaving" not in out
+
+
+def test_links_are_counted_by_class(run):
+    """Of 32 chips of HGX: a link each to their board and to the spine."""
+    links = document(run, "hgx-h200", "--chips", 32)["links"]
+    assert {(row["tier"], row["bandwidth"], row["links"]) for row in links} == {
+        ("scale_up", 450e9, 32),
+        ("scale_out", 50e9, 32),
+    }
+
+
+def test_asked_groups_are_the_ones_answered(run):
+    """`--group` may be repeated; sizes come sorted, each once."""
+    found = document(run, "tpu-v4", "--group", 64, "--group", 8, "--group", 8)
+    assert [row["chips"] for row in found["groups"]] == [8, 64]
+    assert found["groups"][1]["box"] == [4, 4, 4]
+
+
+def test_a_slice_has_the_shape_that_is_asked_for(run):
+    """A slice of a TPU by its sides; in a full cube the rings are closed."""
+    found = document(run, "tpu-v4", "--shape", "4x4x8")
+    assert found["chips"] == 128
+    assert found["links"][0]["links"] == 3 * 128
+
+
+def test_a_file_is_measured_like_a_machine(run, torus):
+    """The 4x4x4 torus of the study: 1.40625 GB/s for each ordered pair."""
+    found = document(run, torus, "--group", 64)
+    assert found["groups"][0]["all_to_all"] == pytest.approx(1.40625e9 * 63)
+    assert found["bisection"]["rate"] == pytest.approx(2 * 16 * 45e9)
+
+
+def test_a_fault_in_a_file_is_found_and_costs(run, tmp_path):
+    """One link of the torus at half its rate: 1.38428 GB/s for each pair."""
+    file = tmp_path / "hurt.yaml"
+    change = "overrides: [{link: [[0, 0, 0], [0, 0, 1]], factor: 0.5}]\n"
+    file.write_text(TORUS + change, encoding="utf-8")
+    found = document(run, file, "--group", 64)
+    assert found["faults"] == ["0.0.0 – 0.0.1: 22.5 GB/s, not 45 GB/s"]
+    assert found["groups"][0]["all_to_all"] / 63 == pytest.approx(1.38428e9, rel=1e-5)
+
+
+def test_an_unlikely_rate_is_warned_of_and_kept_back_when_quiet(run, tmp_path):
+    """45 B/s is sound and odd: said on standard error and in the document."""
+    file = tmp_path / "slow.yaml"
+    file.write_text(TORUS.replace("45 GB/s", "45 B/s"), encoding="utf-8")
+    status, out, err = run(file, "--group", 2)
+    assert status == 0
+    assert "warning:" in err
+    assert "below 1 MB/s" in out
+    _, _, err = run(file, "--group", 2, "--quiet")
+    assert not err
+
+
+# What it writes
+
+
+def test_it_draws(run, tmp_path):
+    """A picture beside the answer, the same through `--svg` and `--out`."""
+    status, out, err = run("hgx-h200", "--svg", tmp_path / "a.svg", "--out", tmp_path / "b.svg")
+    assert status == 0
+    assert "all-to-all" in out
+    assert "wrote" in err
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(text).tag.endswith("svg")
+    assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
+
+
+def test_what_it_writes_it_reads_again(run, tmp_path):
+    """A machine as JSON is the same network from its file."""
+    file = tmp_path / "board.json"
+    first = document(run, "hgx-h200", "--chips", 8, "--out", file)
+    again = document(run, file)
+    for key in ("chips", "domains", "nodes", "bisection"):
+        assert again[key] == first[key]
+    rates = [[row[k] for k in ("all_to_all", "all_gather")] for row in first["groups"]]
+    assert [[row[k] for k in ("all_to_all", "all_gather")] for row in again["groups"]] == [
+        pytest.approx(row) for row in rates
+    ]
+
+
+def test_other_forms_are_written(run, tmp_path):
+    """GraphML of anything, ASTRA-sim of what it can express."""
+    assert run("tpu-v5e", "--out", tmp_path / "a.graphml")[0] == 0
+    assert "graphml" in (tmp_path / "a.graphml").read_text(encoding="utf-8")
+    assert run("tpu-v5e", "--out", tmp_path / "a.yaml")[0] == 0
+    assert "npus_count" in (tmp_path / "a.yaml").read_text(encoding="utf-8")
+
+
+# What it refuses
+
+MISTAKES = {
+    "typo": (["gb200-nvl7"], "did you mean 'gb200-nvl72'?"),
+    "no such name": (["zzz"], "known: hgx-a100"),
+    "no such file": (["nowhere.yaml"], "no such file"),
+    "a folder": (["."], "was expected"),
+    "part of a domain": (["hgx-h200", "--chips", "12"], "8 or 16 are"),
+    "no chips": (["hgx-h200", "--chips", "0"], "at least 1"),
+    "too many chips": (["hgx-h200", "--chips", "80000000"], "at most 20,000"),
+    "no network between": (["h100-pcie", "--chips", "4"], "scale_out is not known"),
+    "no such slice": (["tpu-v4", "--chips", "4093"], "tpu-v4"),
+    "shape of no torus": (["hgx-h200", "--shape", "2x4"], "no torus"),
+    "no shape": (["tpu-v4", "--shape", "4xfour"], "sides such as 4x4x8"),
+    "empty shape": (["tpu-v4", "--shape", ""], "sides such as 4x4x8"),
+    "shape too large": (["tpu-v4", "--shape", "4x4x64"], "no slice of tpu-v4"),
+    "flat shape": (["tpu-v4", "--shape", "4x4"], "no slice of tpu-v4"),
+    "shape and chips": (["tpu-v4", "--shape", "4x4x4", "--chips", "32"], "has 64"),
+    "group too large": (["hgx-h200", "--group", "999"], "has 32 chips"),
+    "group of nothing": (["hgx-h200", "--group", "0"], "--group 0"),
+    "routing": (["hgx-h200", "--routing", "optimum"], "did you mean 'optimal'?"),
+    "form": (["hgx-h200", "--out", "a.txt"], ".graphml"),
+    "folder to write": (["hgx-h200", "--out", "folder.json"], "folder"),
+    "folder to draw": (["hgx-h200", "--svg", "folder.json"], "directory"),
+    "not of ASTRA-sim": (["hgx-h200", "--out", "a.yaml"], "ASTRA-sim"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_one_message_and_status_2(run, case, tmp_path, monkeypatch):
+    """What is wrong and what was expected, on standard error; nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.json").mkdir()
+    words, expected = MISTAKES[case]
+    status, out, err = run(*words)
+    assert status == 2
+    assert not out
+    assert expected.casefold() in err.casefold()
+    assert "Traceback" not in err
+    assert [file.name for file in tmp_path.iterdir()] == ["folder.json"]
+
+
+def test_every_mistake_of_a_file_is_told_with_its_place(run, tmp_path):
+    """One line each: file, line, column, what is wrong, what was meant."""
+    file = tmp_path / "bad.yaml"
+    file.write_text(TORUS.replace("4]", "0]").replace("bandwidth", "bandwith"), encoding="utf-8")
+    status, out, err = run(file)
+    assert status == 2
+    assert not out
+    lines = err.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith(f"{file}:") for line in lines)
+    assert f"{file}:2:14" in lines[0]
+    assert "did you mean 'bandwidth'?" in err
+
+
+def test_options_of_machines_are_not_for_files(run, torus):
+    """A file says what it is."""
+    status, _, err = run(torus, "--chips", 8)
+    assert status == 2
+    assert "--chips" in err
