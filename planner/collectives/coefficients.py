@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.catalogue.collectives import ANY, collectives
 from planner.collectives.curves import Moved, moved
 from planner.collectives.group import Group, algorithms, group_of, named
 from planner.collectives.times import NETWORK, crossing
@@ -35,6 +36,8 @@ class Coefficients:
         Bytes on the wire per byte; 0 for a single chip. [1]
     efficiency
         `rate` over the rate of the network. [1]
+    low, high
+        Measured over predicted: the band that holds the profile's coverage. [1]
     """
 
     n: np.ndarray
@@ -43,6 +46,8 @@ class Coefficients:
     gamma: np.ndarray
     traffic: np.ndarray
     efficiency: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
     def seconds(self, size: np.ndarray) -> np.ndarray:
         """Times [s], shape (n_groups, *size.shape); `size` in bytes."""
@@ -79,8 +84,8 @@ def coefficients(
         If the machine has no such group.
     """
     rows = [_row(group_of(machine, n, chip), operation, algorithm, network, within) for n in sizes]
-    n, alpha, rate, gamma, traffic, efficiency = np.array(rows).reshape(len(rows), 6).T
-    return Coefficients(n.astype(np.int64), alpha, rate, gamma, traffic, efficiency)
+    n, *columns = np.array(rows).reshape(len(rows), 8).T
+    return Coefficients(n.astype(np.int64), *columns)
 
 
 def _row(
@@ -90,22 +95,29 @@ def _row(
     network: str,
     within: tuple[float, float] | None,
 ) -> tuple[float, ...]:
-    """n, alpha, rate, gamma, traffic, efficiency."""
+    """What `Coefficients` holds of one group, in its order."""
     algorithms(group, operation)  # an operation that does not exist is refused for one chip too
     rate = group.rate(operation)
     if group.n == 1:
-        return 1, 0.0, rate, 0.0, 0.0, 1.0
+        return 1, 0.0, rate, 0.0, 0.0, 1.0, 1.0, 1.0
     name = named(group, operation, algorithm)
     traffic = group.traffic(operation, name)
     if group.domains > 1:
-        across = crossing(group, operation, name, network)
-        alpha, share, gamma = across.alpha, across.efficiency, across.gamma
-    else:
-        found = moved(group, operation, name)
+        found, evidence = crossing(group, operation, name, network), ANY
         alpha, share, gamma = found.alpha, found.efficiency, found.gamma
+    else:
+        curves = moved(group, operation, name)
+        alpha, share, gamma, evidence = (
+            curves.alpha,
+            curves.efficiency,
+            curves.gamma,
+            curves.evidence,
+        )
         if within is not None:
-            alpha, share, gamma = _refitted(found, within)
-    return group.n, alpha, rate * share, gamma, traffic, share
+            alpha, share, gamma = _refitted(curves, within)
+    bands = [collectives().bands[kind] for kind in ("fitted", evidence)]
+    low, high = min(band[0] for band in bands), max(band[1] for band in bands)
+    return group.n, alpha, rate * share, gamma, traffic, share, low, high
 
 
 def _refitted(found: Moved, within: tuple[float, float]) -> tuple[float, float, float]:

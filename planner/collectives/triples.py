@@ -1,7 +1,8 @@
 """T = alpha + q V/(r e) + gamma sqrt(V): three coefficients fitted to a curve.
 
-Non-negative, by relative error, outliers weighted down. The efficiency cannot exceed one, so what
-is fitted never beats the bound.
+Non-negative, by relative error to the power POWER: between least squares, which serve the many,
+and the least worst error, which serves the few. The efficiency cannot exceed one, so what is
+fitted never beats the bound. Outliers are dealt with before: a curve is its own lower envelope.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 __all__ = ["Triple", "fit_triple", "intervals"]
 
 TURNS = 20
-BEND = 0.2  # relative error beyond which a point counts less than by its square
-LEAST = 1e-9
+POWER = 2.5
+LEAST = 0.01  # relative error below which points count alike
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ def fit_triple(
     found = np.zeros(len(columns))
     for _ in range(TURNS):
         found = nnls(matrix / scale * weight[:, None], target * weight)[0] / scale
-        missed = np.abs(matrix @ found - target)
-        weight = np.sqrt(BEND / np.maximum(missed, BEND))
+        missed = np.maximum(np.abs(matrix @ found - target), LEAST)
+        weight = missed ** (POWER / 2 - 1)
     return Triple(float(found[0]), float(1 / (1 + found[1])), float(found[2]) if root else 0.0)
 
 
