@@ -25,7 +25,7 @@ from planner.collectives import (
 )
 from planner.collectives.triples import fit_triple
 from planner.errors import CatalogueError
-from topologies import TopologyError, machine, names
+from topologies import TopologyError, graph, machine, names
 
 ROWS = Path(__file__).parent.parent.parent / "shared" / "data" / "collectives.csv"
 SHIPPED = Path(__file__).parent.parent / "planner" / "catalogue" / "collectives.toml"
@@ -313,6 +313,18 @@ def test_what_is_not_known_is_borrowed_and_said():
         assert str(found.reason) == reason
     measured = collective_time(group_of(fabric("hgx-h100"), 2), "all-gather", [2.0**20, 2.0**40])
     assert measured.reason.tolist() == ["measured on h100", "beyond the sizes measured on h100"]
+
+
+def test_a_fabric_is_timed_as_the_machine_it_draws():
+    """The same links, the same times, whichever way they are written down."""
+    for name, chips in (("hgx-b200", 8), ("hgx-b200", 32), ("gb200-nvl72", 72)):
+        drawn = group_of(graph(name, chips), chips)
+        assert drawn.chip == group_of(fabric(name), chips).chip
+        for operation in ("all-reduce", "all-to-all"):
+            one = collective_time(drawn, operation, SIZES)
+            other = collective_time(group_of(fabric(name), chips), operation, SIZES)
+            assert one.seconds == pytest.approx(other.seconds, rel=1e-6)
+            assert one.algorithm.tolist() == other.algorithm.tolist()
 
 
 def test_a_hop_is_network_and_software_apart():

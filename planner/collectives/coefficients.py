@@ -16,6 +16,7 @@ from planner.collectives.triples import fit_triple
 
 if TYPE_CHECKING:
     from topologies import Machine
+    from topologies.fabric import Fabric
 
 __all__ = ["Coefficients", "coefficients"]
 
@@ -57,7 +58,7 @@ class Coefficients:
 
 
 def coefficients(
-    machine: Machine,
+    of: Machine | Fabric,
     operation: str,
     sizes: Sequence[int],
     *,
@@ -66,14 +67,14 @@ def coefficients(
     network: str = NETWORK,
     within: tuple[float, float] | None = None,
 ) -> Coefficients:
-    """Coefficients of groups of these sizes on a machine.
+    """Coefficients of groups of these sizes on a machine or a fabric.
 
     Parameters
     ----------
-    machine : the network.
+    of : the network, a machine or a fabric.
     operation, algorithm, network : as for `collective_time`, but no fastest is sought.
     sizes : chips of each group.
-    chip : whose curves to take; by the machine's name if not given.
+    chip : whose curves to take; by the name of the machine or fabric if not given.
     within : smallest and largest message that matter [byte]; the coefficients then fit best there.
 
     Raises
@@ -81,9 +82,9 @@ def coefficients(
     CatalogueError
         If operation, algorithm or network is not known.
     TopologyError
-        If the machine has no such group.
+        If there is no such group.
     """
-    rows = [_row(group_of(machine, n, chip), operation, algorithm, network, within) for n in sizes]
+    rows = [_row(group_of(of, n, chip), operation, algorithm, network, within) for n in sizes]
     n, *columns = np.array(rows).reshape(len(rows), 8).T
     return Coefficients(n.astype(np.int64), *columns)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
@@ -16,10 +17,12 @@ from formulas.collectives import (
 from formulas.evaluate import Kernel, kernel
 from planner.catalogue.collectives import ANY, collectives
 from planner.errors import CatalogueError, did_you_mean
-from topologies.groups import GroupRate, group_rate
+from topologies import Machine, group_rate
 
 if TYPE_CHECKING:
-    from topologies import Machine
+    from collections.abc import Hashable, Sequence
+
+    from topologies.fabric import Fabric
 
 __all__ = [
     "EXCHANGES",
@@ -97,20 +100,48 @@ class Group:
         return float(_traffic(operation)(n_group=float(self.n))["q"])
 
 
-def group_of(machine: Machine, n: int, chip: str | None = None) -> Group:
-    """The group of `n` chips of a machine, placed in the best way.
+def group_of(
+    of: Machine | Fabric,
+    n: int,
+    chip: str | None = None,
+    *,
+    order: Sequence[Hashable] | None = None,
+) -> Group:
+    """The group of `n` chips of a machine or a fabric, placed in the best way.
+
+    Parameters
+    ----------
+    chip : whose curves to take; by the name of the machine or fabric if not given.
+    order : accelerators of a fabric in the order in which they are filled.
 
     Raises
     ------
     TopologyError
-        If the machine has no such group.
+        If there is no such group.
     """
-    return _group(machine, group_rate(machine, n), chip or chip_of(machine.name))
+    known = collectives()
+    if isinstance(of, Machine):
+        name, adds, least = of.name, of.in_network_reduce, of.reduce_from
+    else:
+        name, least = str(of.graph.get("name", "")), None
+        adds = any(flag for _, flag in of.nodes(data="in_network_reduce"))
+    whose = chip or chip_of(name)
+    if least is None:  # of a chip without a family, as late as of any
+        late = max(known.reduce_from.values())
+        least = known.reduce_from.get(known.families.get(whose, ANY), late)
+
+    def group(size: int) -> Group:
+        rate = group_rate(of, size, order=order)
+        inside = group(ceil(size / rate.domains)) if rate.domains > 1 else None
+        reduces = adds and size >= least and inside is None
+        return Group(whose, size, rate.domains, rate.all_to_all, rate.all_gather, reduces, inside)
+
+    return group(n)
 
 
 def chip_of(name: str) -> str:
-    """The chip whose curves a machine of this name takes; `any` where the name holds none."""
-    words = name.split("-")
+    """The chip whose name stands in that of a machine or fabric; `any` where none does."""
+    words = re.split(r"[^a-z0-9]+", name.lower())
     known = {c.chip for c in collectives().curves} | set(collectives().families)
     return next((word for word in words if word in known), ANY)
 
@@ -169,19 +200,6 @@ def named(group: Group, operation: str, algorithm: str) -> str:
             f"{algorithm!r}{did_you_mean(algorithm, usable)} usable: {', '.join(usable)}"
         )
     return algorithm
-
-
-def _group(machine: Machine, rate: GroupRate, chip: str) -> Group:
-    known, n = collectives(), rate.n
-    least = machine.reduce_from or known.reduce_from.get(known.families.get(chip, ANY))
-    reduces = machine.in_network_reduce and least is not None and n >= least
-    inside = None
-    if rate.domains > 1:
-        part = group_rate(machine, ceil(n / rate.domains))
-        inside = _group(machine, part, chip)
-    return Group(
-        chip, n, rate.domains, rate.all_to_all, rate.all_gather, reduces and not inside, inside
-    )
 
 
 @cache

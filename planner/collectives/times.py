@@ -191,29 +191,28 @@ def _one(
     group: Group, operation: str, algorithm: str, sizes: np.ndarray, network: str
 ) -> CollectiveTime:
     """By one algorithm."""
-    if group.domains > 1:
-        across = crossing(group, operation, algorithm, network)
-        seconds, wire = across.seconds(sizes), across.wire
-        evidence = np.full(sizes.shape, "any")
-    else:
-        found = moved(group, operation, algorithm)
-        seconds, wire = found.seconds(sizes), found.wire
-        outside = "fitted" if found.evidence == "measured" else found.evidence
-        evidence = np.where(found.inside(sizes), found.evidence, outside)
-    bound = wire * sizes
-    bands = collectives().bands
-    low, high = (np.vectorize(lambda e, i=i: bands[e][i])(evidence) for i in (0, 1))
     chip = "this chip" if group.chip == ANY else group.chip
     reasons = {kind: text.format(chip=chip) for kind, text in REASONS.items()}
     if group.domains > 1:
-        reasons["any"] = f"physics with what {network} was measured to add"
+        across = crossing(group, operation, algorithm, network)
+        seconds, wire = across.seconds(sizes), across.wire
+        evidence, inside = ANY, np.ones(sizes.shape, dtype=bool)
+        reasons[ANY] = f"physics with what {network} was measured to add"
+    else:
+        found = moved(group, operation, algorithm)
+        seconds, wire = found.seconds(sizes), found.wire
+        evidence, inside = found.evidence, found.inside(sizes)
+    beyond = "fitted" if evidence == "measured" else evidence
+    bands = collectives().bands
+    low, high = (np.where(inside, bands[evidence][i], bands[beyond][i]) for i in (0, 1))
+    bound = wire * sizes
     return CollectiveTime(
         seconds=seconds,
         low=np.maximum(seconds * low, bound),
         high=seconds * high,
         bound=bound,
         algorithm=np.full(sizes.shape, algorithm),
-        reason=np.vectorize(reasons.__getitem__)(evidence),
+        reason=np.where(inside, reasons[evidence], reasons[beyond]),
     )
 
 
