@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from topologies.errors import TopologyError
 from topologies.fabric import Fabric
 
-__all__ = ["Distances", "distances"]
+__all__ = ["Distances", "Paths"]
 
 CHUNK = 8_000_000  # sources times arcs looked at together: 64 MB of latencies
 
@@ -28,26 +27,7 @@ class Distances:
     latency: np.ndarray  # [s]
 
 
-def distances(G: Fabric, sources: Sequence[Hashable], targets: Sequence[Hashable]) -> Distances:
-    """Hops and latency [s] from every source to every target, shapes (sources, targets).
-
-    Raises
-    ------
-    TopologyError
-        When a target cannot be reached from a source.
-    """
-    paths = _Paths(G)
-    rows = max(1, CHUNK // max(1, len(paths.tail)))
-    parts = [paths.search(sources[i : i + rows], targets) for i in range(0, len(sources), rows)]
-    hops = np.concatenate([hops for hops, _ in parts])
-    if (hops < 0).any():
-        i, j = np.argwhere(hops < 0)[0]
-        told = f"no permitted path from {sources[i]!r} to {targets[j]!r}"
-        raise TopologyError(f"fabric {G.graph.get('name')!r}", told)
-    return Distances(hops, np.concatenate([late for _, late in parts]))
-
-
-class _Paths:
+class Paths:
     """Arcs of a fabric as arrays, sorted by head; a node that does not relay is two.
 
     What arrives at such a node ends there: its arcs leave from a copy that no arc enters.
@@ -61,14 +41,46 @@ class _Paths:
             node: i if relays[i] else size + i for node, i in self.end.items()
         }
         self.nodes = 2 * size
-        arcs = [(self.end[v], self.start[u], a["latency"]) for u, v, a in G.edges(data=True)]
-        arcs.sort()
+        self.arcs = sorted(G.edges, key=lambda arc: self.end[arc[1]])
+        arcs = [(self.end[v], self.start[u], G.edges[u, v]["latency"]) for u, v in self.arcs]
         self.head = np.array([head for head, _, _ in arcs], dtype=np.int64)
         self.tail = np.array([tail for _, tail, _ in arcs], dtype=np.int64)
         self.late = np.array([late for _, _, late in arcs], dtype=np.float64)
         self.heads, self.firsts = np.unique(self.head, return_index=True)
 
-    def search(
+    def distances(self, sources: Sequence[Hashable], targets: Sequence[Hashable]) -> Distances:
+        """Hops and latency [s] from every source to every target, shapes (sources, targets).
+
+        Where there is no permitted path, hops is -1.
+        """
+        parts = [self._search(some, targets) for some in self._few(sources)]
+        wanted = [self.end[node] for node in targets]
+        hops = np.concatenate([hops[:, wanted] for hops, _ in parts])
+        return Distances(hops, np.concatenate([late[:, wanted] for _, late in parts]))
+
+    def lanes(
+        self, sources: Sequence[Hashable], targets: Sequence[Hashable]
+    ) -> list[tuple[Any, Any]]:
+        """The arcs that lie on shortest permitted paths from any source to any target."""
+        used = np.zeros(len(self.head), dtype=bool)
+        wanted = np.array([self.end[node] for node in targets])
+        for some in self._few(sources):
+            hops, _ = self._search(some, targets)
+            led = np.zeros_like(hops, dtype=bool)
+            led[:, wanted] = True
+            for level in range(int(hops.max()), 0, -1):
+                on = (hops[:, self.head] == level) & (hops[:, self.tail] == level - 1)
+                on &= led[:, self.head]
+                used |= on.any(axis=0)
+                row, column = np.nonzero(on)
+                led[row, self.tail[column]] = True
+        return [self.arcs[i] for i in np.flatnonzero(used).tolist()]
+
+    def _few(self, sources: Sequence[Hashable]) -> list[Sequence[Hashable]]:
+        rows = max(1, CHUNK // max(1, len(self.tail)))
+        return [sources[i : i + rows] for i in range(0, len(sources), rows)]
+
+    def _search(
         self, sources: Iterable[Hashable], targets: Sequence[Hashable]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Hops (-1 where there is no path) and latency from a few sources."""
@@ -93,4 +105,4 @@ class _Paths:
             node = self.heads[column]
             frontier[row, node] = True
             hops[row, node], late[row, node] = level, best[row, column]
-        return hops[:, wanted], late[:, wanted]
+        return hops, late

@@ -120,4 +120,17 @@ def _domains(machine: Machine) -> Domains:
         rings=machine.rings if machine.kind == "torus" else (),
         out=machine.scale_out,
         out_latency=machine.scale_out_latency,
+        twisted=machine.twisted,
+        join=machine.join,
+        leaf=machine.leaf,
+        above=_above(machine),
     )
+
+
+def _above(machine: Machine) -> float | None:
+    """What leads up from a leaf or a rail for each card; None if there is nothing above it."""
+    if machine.scale_out is None or machine.join == "spine":
+        return None
+    if machine.join == "rails" and machine.oversubscription == 1:
+        return None
+    return machine.scale_out / machine.oversubscription

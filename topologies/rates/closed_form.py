@@ -28,6 +28,7 @@ __all__ = [
     "rails",
     "switch",
     "twisted",
+    "twisted_diameter",
 ]
 
 
@@ -141,14 +142,24 @@ def twisted(sides: Sequence[int], link: float) -> Shares:
     round a short side is k farther along every long one, so a distance is the least sum of steps
     over the turns round each side. All-gather: what enters one chip, 2 B a dimension.
     """
-    n, short = prod(sides), min(sides)
-    turns = list(product((-1, 0, 1), repeat=len(sides)))
-    far = sum(
-        min(sum(map(abs, _unwound(place, turn, sides, short))) for turn in turns)
-        for place in product(*map(range, sides))
-    )
+    n, far = prod(sides), sum(_distances(sides))
     ports = 2 * len(sides)
     return Shares(ports * link * n / (n * far), ports * link / (n - 1))
+
+
+def twisted_diameter(sides: Sequence[int]) -> int:
+    """Links between the two chips of a twisted torus that are farthest apart."""
+    return max(_distances(sides))
+
+
+def _distances(sides: Sequence[int]) -> list[int]:
+    """From one chip of a twisted torus to each, itself included."""
+    short = min(sides)
+    turns = list(product((-1, 0, 1), repeat=len(sides)))
+    return [
+        min(sum(map(abs, _unwound(place, turn, sides, short))) for turn in turns)
+        for place in product(*map(range, sides))
+    ]
 
 
 def _unwound(

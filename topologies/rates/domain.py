@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 
 from topologies.rates import closed_form
 from topologies.rates.boxes import Sides, best_box
 from topologies.rates.closed_form import Shares
 from topologies.rates.table import GroupRate
+from topologies.rates.trunks import Trunk, clos_trunk, rail_trunk
 
-__all__ = ["Domains", "group_in"]
+__all__ = ["Domains", "cards_bind", "group_in"]
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,13 @@ class Domains:
         Of one such link. [s]
     dims, rings
         Sides of the torus, and which of them close into rings.
+    twisted
+        Whether who comes back round a short side is farther along the long ones.
     out, out_latency
         From a chip into the network between domains; None if there is none. [byte/s one way; s]
+    join, leaf, above
+        What joins domains: one `spine`, `rails` or a `clos` network with `leaf` cards on a leaf;
+        what leads up from a leaf or rail for each card, None if it is enough. [byte/s one way]
     """
 
     kind: str
@@ -46,6 +52,10 @@ class Domains:
     rings: tuple[bool, ...] = ()
     out: float | None = None
     out_latency: float = 0.0
+    twisted: bool = False
+    join: str = "spine"
+    leaf: int | None = None
+    above: float | None = None
 
 
 @lru_cache(maxsize=65536)
@@ -57,6 +67,20 @@ def group_in(domains: Domains, n: int) -> GroupRate | None:
     if n <= domains.chips:
         return _inside(domains, n)
     return None if domains.out is None else _across(domains, n, domains.out)
+
+
+def cards_bind(domains: Domains, n: int) -> bool:
+    """Are the links between domains what a group that leaves its domain waits for?
+
+    Then the formula is exact whatever the layer between them: what crosses it, and what must
+    first reach a chip of the right place within a domain, fits beside the rest.
+    """
+    if domains.out is None or n <= domains.chips or domains.out > domains.scale_up:
+        return False
+    count = ceil(n / domains.chips)
+    least, most = n // count, ceil(n / count)
+    within = _shares(domains, most).all_to_all * least / n if most > 1 else inf
+    return domains.out / (n - least) <= within
 
 
 def _inside(domains: Domains, n: int) -> GroupRate:
@@ -72,9 +96,13 @@ def _inside(domains: Domains, n: int) -> GroupRate:
     else:
         sides, rings = _box(domains, n)
         shares = closed_form.box(sides, domains.links, rings)
+        hops = closed_form.box_diameter(sides, rings)
+        if domains.twisted and sides == domains.dims:
+            shares = closed_form.twisted(sides, domains.links[0])
+            hops = closed_form.twisted_diameter(sides)
         # Every neighbouring pair along any long side may be the one that sends.
         send = min(B for B, k in zip(domains.links, sides, strict=True) if k > 1)
-        hops, step = closed_form.box_diameter(sides, rings), hop
+        step = hop
     others = n - 1
     return GroupRate(
         n,
@@ -102,18 +130,34 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
         smallest=_shares(domains, least),
         largest=_shares(domains, most),
     )
-    beyond = 2 * domains.out_latency
+    trunk = _trunk(domains, n)
+    arcs = 4 if trunk is not None and trunk.crossed else 2
+    beyond = arcs * domains.out_latency
     farther = part if part.latency > beyond else None
+    theta, alpha, send = shares.all_to_all, shares.all_gather, min(out, part.send)
+    if trunk is not None:
+        theta, alpha = min(theta, trunk.shares.all_to_all), min(alpha, trunk.shares.all_gather)
+        send = min(send, trunk.send)
     return GroupRate(
         n,
-        all_to_all=min(shares.all_to_all * (n - 1), whole.all_to_all),
-        all_gather=min(shares.all_gather * (n - 1), whole.all_gather),
-        send=min(out, part.send),
-        latency_hops=2 if farther is None else farther.latency_hops,
+        all_to_all=min(theta * (n - 1), whole.all_to_all),
+        all_gather=min(alpha * (n - 1), whole.all_gather),
+        send=send,
+        latency_hops=arcs if farther is None else farther.latency_hops,
         latency=beyond if farther is None else farther.latency,
         domains=count,
         step_latency=max(beyond, part.step_latency),
     )
+
+
+def _trunk(domains: Domains, n: int) -> Trunk | None:
+    """What lies above the leaves or rails, if there is anything."""
+    if domains.join == "clos" and domains.leaf is not None and domains.above is not None:
+        above = domains.above * domains.leaf
+        return clos_trunk(n, chips=domains.chips, leaf=domains.leaf, above=above)
+    if domains.join == "rails" and domains.above is not None:
+        return rail_trunk(n, chips=domains.chips, above=domains.above)
+    return None
 
 
 def _one(domains: Domains, n: int) -> GroupRate:
@@ -134,7 +178,9 @@ def _box(domains: Domains, n: int) -> tuple[Sides, tuple[bool, ...]]:
 
     def rings(sides: Sides) -> tuple[bool, ...]:
         filled = zip(sides, domains.dims, domains.rings, strict=True)
-        return tuple(ring and side == whole for side, whole, ring in filled)
+        # The short sides of a twisted torus close over its long ones, not over themselves.
+        short = min(domains.dims) if domains.twisted else 0
+        return tuple(ring and side == whole != short for side, whole, ring in filled)
 
     sides = best_box(domains.dims, n, domains.links, rings, exact=False)
     return sides, rings(sides)

@@ -1,0 +1,302 @@
+"""Rates of groups on any fabric: the tables of machines, shared uplinks, faults, twins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topologies import (
+    TopologyError,
+    graph,
+    group_rate,
+    hierarchy,
+    machine,
+    rate_table,
+    switch,
+    torus,
+)
+from topologies.fabric import SCALE_UP, SWITCH, Fabric, link
+from topologies.fabric_groups import FabricGroups, grouped
+from topologies.rates.flow import concurrent_flow
+from topologies.rates.jointly import joint_rate
+from topologies.rates.traffic import all_to_all
+from topologies.ways import Ways
+
+COLUMNS = ("all_to_all", "all_gather", "send", "latency", "step_latency")
+WHOLE = ("latency_hops", "domains")
+BOTH = [
+    ("hgx-h200", 32, [1, 2, 3, 4, 8, 9, 10, 12, 16, 17, 24, 32]),
+    ("gb200-nvl72", 144, [1, 2, 64, 72, 73, 100, 144]),
+    ("mi300x-8", 16, [1, 2, 4, 8, 9, 16]),
+    ("trainium2", 64, [1, 2, 4, 8, 16, 32, 64]),
+    ("tpu-v5e", 16, [2, 3, 4, 8, 16]),
+    ("tpu-v5p", 64, [2, 8, 16, 64]),
+]
+
+
+def blemished(G: Fabric) -> Fabric:
+    """The same with a dead end on every chip: nothing changes but that no formula fits."""
+    for i, (chip, kind) in enumerate(list(G.nodes(data="kind"))):
+        if kind == "accelerator":
+            G.add_node(("end", i), kind=SWITCH, forward=True)
+            late = next(iter(G.succ[chip].values()))["latency"]
+            link(G, chip, ("end", i), bandwidth=1e9, latency=late, tier=SCALE_UP)
+    G.graph["orbits"] = False
+    return G
+
+
+def clos(domains: int, leaf: int, ratio: float, **others) -> Fabric:
+    """Boards of eight on leaves of `leaf` cards, uplinks narrower by `ratio`."""
+    board = switch(8, up=450e9, latency=0.5e-6)
+    given = {"out": 50e9, "latency": 1e-6, "join": "clos", "leaf": leaf, "spines": 4}
+    return hierarchy(board, domains, oversubscription=ratio, **(given | others))
+
+
+@pytest.mark.parametrize(("name", "chips", "sizes"), BOTH)
+def test_the_table_of_a_fabric_is_that_of_its_machine(name, chips, sizes):
+    """A machine drawn as a fabric is recognised, whatever it was drawn from."""
+    fabric, figures = rate_table(graph(name, chips), sizes), rate_table(_cut(name, chips), sizes)
+    for column in (*COLUMNS, *WHOLE):
+        assert getattr(fabric, column) == pytest.approx(getattr(figures, column), rel=1e-12)
+
+
+@pytest.mark.parametrize(("name", "chips", "sizes"), BOTH)
+def test_the_engines_find_what_the_formulas_say(name, chips, sizes):
+    """With every formula out of reach: flows and cuts, all groups of a size at once."""
+    sizes = [n for n in sizes if n > 1][-5:]
+    groups = FabricGroups(blemished(graph(name, chips)))
+    figures = rate_table(_cut(name, chips), sizes)
+    for i, n in enumerate(sizes):
+        rate = groups.rate(n)
+        for column in COLUMNS:
+            assert getattr(rate, column) == pytest.approx(getattr(figures, column)[i], rel=1e-6)
+        assert rate.domains == figures.domains[i]
+
+
+def _cut(name: str, chips: int):
+    known = machine(name)
+    return machine(name, chips) if known.kind == "torus" else known
+
+
+def test_groups_that_cross_leaves_share_their_uplinks():
+    """Three boards a group, four a leaf: two groups cross each leaf, at half of what one has."""
+    G = clos(16, 32, 4.0)
+    groups = FabricGroups(G).groups(24)
+    alone = Ways(G, groups[1:2]).exchange()
+    assert alone.rate == pytest.approx(400e9 / (8 * 16))
+    assert group_rate(G, 24).all_to_all / 23 == pytest.approx(400e9 / (2 * 8 * 16))
+
+
+@pytest.mark.parametrize(
+    ("n", "share"),
+    [
+        (16, 50e9 / 8),  # two boards on one leaf: their cards
+        (32, 50e9 / 24),  # a whole leaf
+        (64, 400e9 / (32 * 32)),  # two leaves: the uplink of one to the other
+        (128, 400e9 / (32 * 96)),  # the study's four to one
+    ],
+)
+def test_an_oversubscribed_clos_pays_at_its_leaves(n, share):
+    """Rates by hand, per ordered pair."""
+    assert group_rate(clos(16, 32, 4.0), n).all_to_all / (n - 1) == pytest.approx(share)
+
+
+def test_a_clos_without_oversubscription_is_a_spine():
+    """The closed form of cards, leaf after leaf."""
+    for n in (16, 32, 64, 128):
+        rate = group_rate(clos(16, 32, 1.0), n)
+        assert rate.all_to_all == pytest.approx(group_rate(machine("hgx-h200"), n).all_to_all)
+
+
+@pytest.mark.parametrize("leaf", [16, 32])
+@pytest.mark.parametrize("ratio", [1.0, 4.0])
+def test_a_machine_on_a_clos_has_the_table_of_its_fabric(leaf, ratio):
+    """Whole boards below a leaf: uplinks shared by all groups, as the engines find."""
+    what = replace(machine("hgx-h200"), join="clos", leaf=leaf, oversubscription=ratio)
+    sizes = [2, 8, 9, 16, 20, 24, 32, 64]
+    drawn, figures = rate_table(graph(what, 96), sizes), rate_table(what, sizes)
+    for column in (*COLUMNS, *WHOLE):
+        assert getattr(figures, column) == pytest.approx(getattr(drawn, column), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"join": "clos", "leaf": 12, "oversubscription": 2.0},  # boards lie below two leaves
+        {"join": "clos", "leaf": 32, "oversubscription": 4.0},
+        {"join": "rails", "oversubscription": 2.0},
+        {"join": "rails"},
+    ],
+    ids=str,
+)
+def test_a_machine_is_never_faster_than_its_fabric(how):
+    """Where the formulas leave something out, it is what would have made groups faster."""
+    what = replace(machine("hgx-h200"), **how)
+    sizes = [2, 8, 9, 12, 16, 20, 24, 40, 48, 72]
+    drawn, figures = rate_table(graph(what, 96), sizes), rate_table(what, sizes)
+    for column in COLUMNS[:3]:
+        assert (getattr(figures, column) <= getattr(drawn, column) * (1 + 1e-9)).all()
+    assert figures.latency == pytest.approx(drawn.latency)
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 8), (4, 8, 8)])
+def test_a_twisted_torus_exchanges_as_the_engines_say(shape):
+    """The formula of the machine, the program of the fabric."""
+    what = machine("tpu-v4", shape=shape, twisted=True)
+    drawn, figures = (
+        group_rate(graph(what), what.chips_per_domain),
+        group_rate(what, what.chips_per_domain),
+    )
+    assert drawn.all_to_all == pytest.approx(figures.all_to_all, rel=1e-6)
+    assert drawn.all_gather == pytest.approx(figures.all_gather, rel=1e-6)
+    assert drawn.latency_hops == figures.latency_hops
+    assert group_rate(what, 64).all_to_all < group_rate(machine("tpu-v4", 64), 64).all_to_all
+
+
+def test_a_gather_over_leaves_shares_them_too():
+    """What one leaf holds must enter the other through 400 GB/s."""
+    rate = group_rate(clos(4, 16, 8.0), 32)
+    assert rate.all_gather == pytest.approx(31 / 16 * 100e9)
+    assert group_rate(clos(4, 16, 1.0), 32).all_gather == 450e9
+
+
+def test_one_card_down_slows_the_group_it_is_in():
+    """Two boards on rails, one card gone: 350 GB/s for 64 pairs each way."""
+    G = hierarchy(switch(8, up=450e9), 2, out=50e9, join="rails")
+    G.remove_edges_from([((0, 3), ("rail", 3)), (("rail", 3), (0, 3))])
+    assert group_rate(G, 16).all_to_all / 15 == pytest.approx(5.46875e9)
+    assert group_rate(G, 8).all_to_all == pytest.approx(450e9)
+
+
+def test_one_slow_link_slows_a_torus():
+    """4x4x4 with one link at half rate: 1.6 % less; groups of other boxes are as fast as ever."""
+    G = torus((4, 4, 4), link=45e9)
+    for arc in (((0, 0, 0), (0, 0, 1)), ((0, 0, 1), (0, 0, 0))):
+        G.edges[arc]["bandwidth"] = 22.5e9
+    G.graph["orbits"] = False
+    assert group_rate(G, 64).all_to_all / 63 == pytest.approx(1.38428e9, rel=1e-5)
+    assert group_rate(G, 8).send == 22.5e9
+
+
+def test_a_lost_chip_leaves_whole_boxes_to_groups():
+    """Seven boxes of eight are left of eight, and 63 chips together."""
+    G = torus((4, 4, 4), link=45e9)
+    G.remove_node((0, 0, 0))
+    G.graph["orbits"] = False
+    groups = FabricGroups(G)
+    assert len(groups.groups(8)) == 7
+    assert len(groups.groups(63)[0]) == 63
+    # Idle chips beside the boxes relay for them.
+    whole = group_rate(torus((4, 4, 4), link=45e9), 8)
+    assert groups.rate(8).all_to_all >= whole.all_to_all
+    with pytest.raises(TopologyError, match="a group of 64 exceeds its 63 accelerators"):
+        groups.rate(64)
+
+
+def test_boards_of_unequal_size_are_filled_as_far_as_they_go():
+    """A board has lost two chips: fourteen are six and eight."""
+    G = hierarchy(switch(8, up=450e9), 2, out=50e9)
+    G.remove_nodes_from([(0, 1), (0, 5)])
+    (group,) = FabricGroups(G).groups(14)
+    assert [chip[0] for chip in group] == [0] * 6 + [1] * 8
+    assert group_rate(G, 14).all_to_all / 13 == pytest.approx(50e9 / 8)
+
+
+def test_the_order_of_filling_may_be_given():
+    """Chips left out of it stay idle."""
+    G = hierarchy(switch(4, up=8.0e9), 2, out=1.0e9)
+    some = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert group_rate(G, 4, order=some).all_to_all / 3 == pytest.approx(0.5e9)
+    assert FabricGroups(G, some).size == 2
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ([(0,), (9,)], "order: (9,) is no accelerator of it"),
+        ([("switch",)], "order: ('switch',) is no accelerator of it"),
+        ([(0,), (0,)], "order: (0,) stands in it 2 times"),
+        ([], "order: it names no accelerator"),
+    ],
+    ids=str,
+)
+def test_an_order_that_cannot_be_is_refused(order, said):
+    """Unknown, doubled or no chips."""
+    with pytest.raises(TopologyError) as caught:
+        group_rate(switch(4, up=1e9), 2, order=order)
+    assert said in str(caught.value)
+
+
+def test_a_table_of_a_fabric_lists_every_size_without_an_answer():
+    """Too large, and no count."""
+    with pytest.raises(TopologyError) as caught:
+        rate_table(switch(4, up=1e9), [2, 0, 5, True])
+    assert len(caught.value.problems) == 3
+
+
+def test_an_unsound_fabric_has_no_rates():
+    """It is checked before anything is worked out."""
+    G = switch(4, up=1e9)
+    G.edges[(0,), ("switch",)]["bandwidth"] = 0.0
+    with pytest.raises(TopologyError, match="bandwidth is 0"):
+        group_rate(G, 2)
+
+
+def test_a_fabric_that_has_changed_is_looked_at_anew():
+    """Equal fabrics share what was found; a changed link does not."""
+    G = switch(4, up=1e9)
+    assert grouped(G) is grouped(switch(4, up=1e9))
+    before = group_rate(G, 4).all_to_all
+    for arc in G.edges.values():
+        arc["bandwidth"] = 2e9
+    assert group_rate(G, 4).all_to_all == pytest.approx(2 * before)
+
+
+def test_chips_without_links_of_their_own_use_what_there_is():
+    """A domain whose scale-up network is gone talks through its cards."""
+    G = hierarchy(switch(4, up=8e9), 2, out=1e9)
+    G.remove_node((0, "switch"))
+    assert group_rate(G, 4).all_to_all == pytest.approx(1e9)
+    assert group_rate(G, 1).all_to_all == 1e9
+
+
+@st.composite
+def fabrics(draw):
+    """Boards on a Clos network of any ratio, and groups of whole boards."""
+    chips, boards = draw(st.integers(1, 4)), draw(st.integers(2, 6))
+    leaf = chips * draw(st.integers(1, boards))
+    G = hierarchy(
+        switch(chips, up=draw(st.sampled_from([4e9, 9e9]))),
+        boards,
+        out=draw(st.sampled_from([1e9, 3e9])),
+        join="clos",
+        leaf=leaf,
+        oversubscription=draw(st.sampled_from([1.0, 2.0, 3.0])),
+        spines=draw(st.integers(1, 3)),
+    )
+    n = draw(st.integers(chips + 1, chips * boards))
+    return G, FabricGroups(G).groups(n)
+
+
+@settings(max_examples=25, deadline=None)
+@given(fabrics())
+def test_twins_drawn_as_one_change_no_rate(case):
+    """Exchange and gather equal the programs of all chips, all groups at once."""
+    G, groups = case
+    ways = Ways(G, groups)
+    assert ways.exchange().rate == pytest.approx(
+        concurrent_flow(G, all_to_all(*groups)).rate, rel=1e-6
+    )
+    assert ways.gather().rate == pytest.approx(joint_rate(G, groups).rate, rel=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(fabrics())
+def test_groups_together_are_no_faster_than_alone(case):
+    """And on a network that does not block as fast."""
+    G, groups = case
+    joint = Ways(G, groups).exchange().rate
+    assert all(joint <= Ways(G, [group]).exchange().rate * (1 + 1e-9) for group in groups)

@@ -1,0 +1,111 @@
+"""A fabric with its ways looked up once, and everything that groups of one size reach on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from topologies.distances import Distances, Paths
+from topologies.errors import TopologyError
+from topologies.fabric import Fabric
+from topologies.joint import Answer, exchange, gather, send, wires
+from topologies.rates.table import GroupRate
+from topologies.twins import Group, Merged, Twins, merged
+
+__all__ = ["Ways", "group_rates"]
+
+LOOKED_AT = 2048  # members of groups whose distances are all looked at
+
+
+class Ways:
+    """Groups on a fabric, twins drawn as one."""
+
+    def __init__(self, G: Fabric, groups: Sequence[Group]) -> None:
+        self.fabric = G
+        self.groups = tuple(tuple(group) for group in groups)
+        self.small: Merged = merged(G, self.groups)
+
+    @cached_property
+    def paths(self) -> Paths:
+        """Shortest permitted paths of the small fabric."""
+        return Paths(self.small.fabric)
+
+    def exchange(self, *, routing: str = "optimal") -> Answer:
+        """All-to-all in every group at once, per ordered pair. [byte/s]"""
+        return exchange(self.fabric, self.small, routing=routing)
+
+    def gather(self) -> Answer:
+        """All-gather in every group at once, per share. [byte/s]"""
+        lanes = [
+            self.paths.lanes([a.start for a in group], [a.end for a in group])
+            if len(self.groups) > 1
+            else []
+            for group in self.small.groups
+        ]
+        return gather(self.fabric, self.small, lanes)
+
+    def send(self) -> float:
+        """From every chip to one other of its group at once. [byte/s]"""
+        return send(self.fabric, self.small)
+
+    @cached_property
+    def _within(self) -> list[tuple[tuple[Twins, ...], Distances]]:
+        apart = max(1, len(self.groups) * len(self.groups[0]) // LOOKED_AT)
+        found = []
+        for group in self.small.groups[::apart]:
+            ways = self.paths.distances([a.start for a in group], [a.end for a in group])
+            # From a chip that has no twin to itself is no way to look at.
+            alone = [i for i, twins in enumerate(group) if len(twins.chips) == 1]
+            ways.hops[alone, alone], ways.latency[alone, alone] = 0, 0.0
+            if (ways.hops < 0).any():
+                i, j = np.argwhere(ways.hops < 0)[0]
+                a, b = group[i].chips[0], group[j].chips[-1]
+                told = f"no permitted path from {a!r} to {b!r}"
+                raise TopologyError(f"fabric {self.fabric.graph.get('name')!r}", told)
+            found.append((group, ways))
+        return found
+
+    def farthest(self) -> tuple[int, float]:
+        """Hops and seconds between the two members of a group that are farthest apart.
+
+        Of groups of more than 2048 chips in all, some are looked at, evenly spread.
+        """
+        return (
+            max(int(ways.hops.max()) for _, ways in self._within),
+            max(float(ways.latency.max()) for _, ways in self._within),
+        )
+
+    def step(self) -> float:
+        """Seconds between members that follow each other, domain by domain; the longest step."""
+        return max(self._step(group, ways) for group, ways in self._within)
+
+    def _step(self, group: Sequence[Twins], ways: Distances) -> float:
+        domain = [self.fabric.nodes[twins.chips[0]]["domain"] for twins in group]
+        wired = max((arc["latency"] for _, _, arc in wires(self.fabric, group)), default=np.inf)
+        order = [i for i, twins in enumerate(group) for _ in twins.chips]
+        return float(
+            max(
+                min(ways.latency[i, j], wired if domain[i] == domain[j] else np.inf)
+                for i, j in {*pairwise(order), (order[-1], order[0])}
+            )
+        )
+
+
+def group_rates(G: Fabric, groups: Sequence[Group]) -> GroupRate:
+    """Rates of groups of one size, all at once, and the longest ways within any of them."""
+    n = len(groups[0])
+    ways = Ways(G, groups)
+    hops, latency = ways.farthest()
+    return GroupRate(
+        n,
+        all_to_all=ways.exchange().rate * (n - 1),
+        all_gather=ways.gather().rate * (n - 1),
+        send=ways.send(),
+        latency_hops=hops,
+        latency=latency,
+        domains=max(len({G.nodes[chip]["domain"] for chip in group}) for group in groups),
+        step_latency=ways.step(),
+    )
