@@ -447,7 +447,7 @@ overrides: none
         "line 3, column 8: count is 'two'; a whole number of at least 1 was expected",
         "line 4, column 6: out is '50 GB'; GB is a size; did you mean 'GB/s'?",
         "line 5, column 10: latency is 5; less than 0.1 s was expected (given in us or ns?)",
-        "line 6, column 7: name is ['a']; a text was expected",
+        "line 6, column 7: name is ['a']; a line of text was expected",
         "line 8, column 9: domain.kind is 'torsu'; did you mean 'torus'?",
     ]
 
@@ -470,6 +470,7 @@ overrides: none
         ("kind: mesh\nchips: 99999999999\nlink: 1 GB/s\n", "at most 1000000000 was expected"),
         ("kind: clos\nchips: 8\nleaf: 4\nout: 1 GB/s\noversubscription: .inf\n", "such as 4 for"),
         ("kind: clos\nchips: 8\nleaf: 4\nout: 1 GB/s\noversubscription: 0.5\n", "at least 1"),
+        ('kind: mesh\nchips: 2\nlink: 1 GB/s\nname: "a\\nb"\n', "a line of text was expected"),
         ("machine: gb200-nvl27\n", "did you mean 'gb200-nvl72'?"),
         ("machine: gb200-nvl72\nchips: 100\n", "100 chips are not whole domains of 72"),
         ("machine: gb200-nvl72\nchips: 720000000\n", "at most 2000000 are made"),
@@ -523,7 +524,7 @@ def test_a_description_that_is_none_is_refused(text, said, tmp_path):
         ('{"nodes": [], "links": [], "edges": []}', "two names of one list"),
         ('{"nodes": [], "links": [], "directed": 1}', "directed is 1; true or false"),
         ('{"nodes": [], "links": [], "graph": []}', "graph is []; an object was expected"),
-        ('{"nodes": [], "links": [], "graph": {"name": 3}}', "graph: name is 3; a text"),
+        ('{"nodes": [], "links": [], "graph": {"name": 3}}', "graph: name is 3; a line of text"),
         ('{"nodes": [], "links": [], "graph": {"colour": 3}}', "unknown attribute 'colour'"),
         ('{"nodes": [], "links": [], "graph": {"schema_version": 2}}', "schema_version is 2"),
         ('{"nodes": ["\\ud800"], "links": []}', "holds half a character"),
@@ -590,7 +591,7 @@ def test_a_fabric_made_by_hand_is_judged_as_one_from_a_file():
     with pytest.raises(TopologyError) as caught:
         check(G)
     assert list(caught.value.problems) == [
-        "fabric: source is 3; a text was expected",
+        "fabric: source is 3; a line of text was expected",
         "node 'a': coord is [0]; a tuple of whole numbers was expected",
         "node 'a': domain is 0.5; a name, a whole number or a tuple was expected",
         "node 's': in_network_reduce is 1; True or False was expected",

@@ -322,8 +322,8 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     assert {other.name for other in tmp_path.iterdir()} == {"a.yaml", "b.json"}
 
 
-def test_a_file_keeps_its_permissions(tmp_path):
-    """A new file has those that the process gives, a replaced one its own."""
+def test_a_file_keeps_its_permissions_and_a_link_its_file(tmp_path):
+    """A new file has the permissions that the process gives, a replaced one its own."""
     file = tmp_path / "a.json"
     before = os.umask(0o027)
     try:
@@ -332,8 +332,11 @@ def test_a_file_keeps_its_permissions(tmp_path):
         os.umask(before)
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     file.chmod(0o600)
-    write(switch(2, up=1e9), file)
+    (tmp_path / "b.json").symlink_to("a.json")
+    write(switch(3, up=1e9), tmp_path / "b.json")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert (tmp_path / "b.json").is_symlink()
+    assert len(read(file)) == 4
 
 
 def test_unlikely_rates_are_warned_of(tmp_path):

@@ -112,8 +112,9 @@ def graph_faults(data: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with the attributes of the fabric itself."""
     yield from _unknown(data, GRAPH_ATTRIBUTES)
     for name in ("name", "source", "as_of"):
-        if not isinstance(data.get(name), str | None):
-            yield f"{name} is {shown(data[name])}; a text was expected"
+        text = data.get(name)
+        if text is not None and not (isinstance(text, str) and text.isprintable()):
+            yield f"{name} is {shown(text)}; a line of text was expected"
     version = data.get("schema_version", SCHEMA_VERSION)
     if isinstance(version, bool) or version != SCHEMA_VERSION:
         yield f"schema_version is {shown(version)}; {SCHEMA_VERSION} is the one that is read"

@@ -145,6 +145,7 @@ def _replace(file: Path, where: str, text: str) -> None:
     """Write beside the file and then put it in its place, so that no reader meets half of it."""
     beside: str | None = None
     try:
+        file = file.resolve()  # a link stays a link
         handle, beside = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:50]}.")
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
             out.write(text)

@@ -93,10 +93,12 @@ def _told(node: Located, found: Document, path: str) -> Iterator[tuple[str, str]
     for key in TOLD:
         if key in node.value:
             value = node.value[key]
-            if isinstance(value.value, str) and value.value.strip():
-                yield key, value.value
+            text = value.value
+            if isinstance(text, str) and text.strip() and text.isprintable():
+                yield key, text
             else:
-                found.fault(value, f"{_join(path, key)} is {as_given(value)}; a text was expected")
+                said = f"{_join(path, key)} is {as_given(value)}; a line of text was expected"
+                found.fault(value, said)
 
 
 def _made(node: Located, found: Document, path: str, depth: int) -> Fabric | None:
