@@ -60,18 +60,18 @@ class _Box:
     tried: bool = field(default=False, compare=False)
 
 
-def relaxation(step: Step, found: Found, incumbent: float) -> Relaxation:
+def relaxation(step: Step, found: Found, incumbent: float, *, most: int = SOLVES) -> Relaxation:
     """A bound that no layout of `step` beats at any batch, in the unit of the objective.
 
     Layouts that keep no promise at any batch were decided exactly and are left out. The bound is
-    sought up to `incumbent`, the best objective known.
+    sought up to `incumbent`, the best objective known, with about `most` programs.
     """
     order, heap, solves = itertools.count(), [], 0
     for rows in _groups(step, np.flatnonzero(found.largest >= 1)):
         heap.append(_Box(0.0, next(order), rows, 1.0, _most_sequences(step, found, rows)))
     if not heap:
         return Relaxation(incumbent, 0)
-    while heap[0].bound < incumbent * (1 - CLOSE) and solves < SOLVES:
+    while heap[0].bound < incumbent * (1 - CLOSE) and solves < most:
         weakest = heapq.heappop(heap)
         for part in _halves(step, weakest) if weakest.tried else [weakest]:
             if not part.rows.size:

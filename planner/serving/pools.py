@@ -11,7 +11,7 @@ found is better than that.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor, log
 
@@ -96,24 +96,33 @@ def _sides(pools: Pools, reading: Step, decoding: Step) -> Iterator[tuple[Reader
     A promise on the whole request ties the two together: each reader's time to first token leaves
     its own room for decoding.
     """
-    receiving = shards(decoding)
-    for count in np.unique(receiving):
-        rows = np.flatnonzero(receiving == count)
-        moved = pools.transfer(shards(reading), float(count))
-        whole = pools.decode.promises.get("e2e")
-        if whole is None:
+    whole = pools.decode.promises.get("e2e")
+    latency = pools.prefill.objective == "latency"
+    tpot = pools.decode.promises.get("tpot")
+    receiving, sending = shards(decoding), shards(reading)
+    counts = np.unique(receiving)
+    # Every layout that reads, once for each number of chips that may receive from it.
+    count = np.repeat(counts, sending.size)
+    every = np.tile(np.arange(sending.size), counts.size)
+    some = readers(reading.take(every), pools.transfer(sending[every], count))
+    count, some = count[some.rows], replace(some, rows=every[some.rows])
+    if whole is None:
+        others = decoders(decoding, tpot)
+        for number in counts:
             yield (
-                readers(reading, moved, alike=pools.prefill.objective != "latency"),
-                decoders(decoding, rows, pools.decode.promises.get("tpot")),
+                some.best(np.flatnonzero(count == number), alike=not latency),
+                others.best(np.flatnonzero(receiving[others.rows] == number), latency=latency),
             )
-            continue
-        some = readers(reading, moved, alike=False)
-        steps = pools.decode.output_tokens - 1
-        for i in range(len(some.rows)):
-            slowest = (whole - some.first[i]) / steps
+        return
+    steps = pools.decode.output_tokens - 1
+    for number in counts:
+        side = some.best(np.flatnonzero(count == number), alike=False)
+        for i in range(len(side.rows)):
+            slowest = (whole - side.first[i]) / steps
             if slowest > 0:
-                limit = min(slowest, pools.decode.promises.get("tpot", slowest))
-                yield some.take(np.array([i])), decoders(decoding, rows, limit)
+                others = decoders(decoding, min(slowest, tpot or slowest))
+                same = np.flatnonzero(receiving[others.rows] == number)
+                yield side.take(np.array([i])), others.best(same, latency=latency)
 
 
 def _pairs(

@@ -28,6 +28,8 @@ from planner.serving.task import Task
 __all__ = ["ALTERNATIVES", "Point", "Question", "layouts_of", "questions_of", "ranked"]
 
 ALTERNATIVES = 5
+# Whole replicas leave a gap between two pools that no number of programs closes.
+SOLVES_OF_A_POOL = 16
 
 
 class Point(Protocol):
@@ -171,7 +173,12 @@ class TwoPools:
         if not self.pairs:
             return Relaxation(incumbent, 0)
         bounds = [
-            relaxation(side.step, side.found, float(side.found.score.min(initial=incumbent)))
+            relaxation(
+                side.step,
+                side.found,
+                float(side.found.score.min(initial=incumbent)),
+                most=SOLVES_OF_A_POOL,
+            )
             for side in (self.reading, self.decoding)
         ]
         value = sum(bound.value for bound in bounds)

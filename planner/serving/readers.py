@@ -34,6 +34,12 @@ class Readers:
     rate: np.ndarray
     first: np.ndarray
 
+    def best(self, among: np.ndarray, *, alike: bool) -> Readers:
+        """Of the rows `among` those that none of the same room betters in rate and, unless all are
+        `alike` in it, in time to first token."""
+        part = self.take(among)
+        return part.take(_fastest(part.room, part.rate) if alike else _undominated(part))
+
     def take(self, rows: np.ndarray) -> Readers:
         """The same of some rows."""
         columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "room"}
@@ -54,6 +60,16 @@ class Decoders:
     rate: np.ndarray
     decoding: np.ndarray
 
+    def best(self, among: np.ndarray, *, latency: bool) -> Decoders:
+        """Of the rows `among` that take the same room the fastest, or the one of least latency."""
+        part = self.take(among)
+        return part.take(_fastest(part.room, -part.decoding if latency else part.rate))
+
+    def take(self, rows: np.ndarray) -> Decoders:
+        """The same of some rows."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "room"}
+        return Decoders(room=self.room.take(rows), **{k: v[rows] for k, v in columns.items()})
+
 
 def shards(step: Step) -> np.ndarray:
     """Chips that hold different parts of one sequence's cache, for every layout."""
@@ -61,13 +77,10 @@ def shards(step: Step) -> np.ndarray:
     return np.minimum(step.layouts.tp, heads) * step.layouts.pp
 
 
-def readers(step: Step, moved: np.ndarray, *, alike: bool) -> Readers:
+def readers(step: Step, moved: np.ndarray) -> Readers:
     """The layouts that read prompts in time, each as busy as its promises let it be.
 
-    Parameters
-    ----------
-    moved : seconds that a cache takes to the other pool, for every layout.
-    alike : keep only the fastest of those whose replicas take the same room.
+    `moved` are the seconds that a cache takes to the other pool, for every layout.
     """
     task = step.task
     rows, batch, _ = given(task, step.layouts)
@@ -86,34 +99,29 @@ def readers(step: Step, moved: np.ndarray, *, alike: bool) -> Readers:
         good = kept(rows, middle)
         low, high = np.where(good, middle, low), np.where(good, high, middle)
     values = _late(step.take(rows)(batch[rows], low), moved[rows])
-    busy = np.broadcast_to(values["busy"], rows.shape)
-    rate = low * (1.0 - task.headroom) / busy
-    side = Readers(rows, _room(step, rows), low, rate, np.broadcast_to(values["ttft"], rows.shape))
-    return side.take(_fastest(side.room, rate) if alike else _undominated(side))
+    rate = low * (1.0 - task.headroom) / np.broadcast_to(values["busy"], rows.shape)
+    return Readers(rows, _room(step, rows), low, rate, np.broadcast_to(values["ttft"], rows.shape))
 
 
-def decoders(step: Step, rows: np.ndarray, tpot: float | None) -> Decoders:
-    """The layouts of `rows` that keep this time per output token, each at its fastest batch."""
+def decoders(step: Step, tpot: float | None) -> Decoders:
+    """Every layout that keeps this time per output token, at its fastest batch."""
     task = step.task
     promises = {k: v for k, v in task.promises.items() if k == "tpot"}
     if tpot is not None:
         promises["tpot"] = tpot
-    part = step.take(rows)
-    part = part.asked(task.with_layout(promises=promises, arrivals=None))
+    step = step.asked(task.with_layout(promises=promises, arrivals=None))
     if task.batches is None:
-        largest, _ = largest_feasible(part)
-        at, batch, fill = chosen(part, largest)
+        largest, _ = largest_feasible(step)
+        rows, batch, fill = chosen(step, largest)
     else:
-        at, batch, fill = given(part.task, part.layouts)
-    values = part.take(at)(batch, fill)
-    keep = feasible(part.task, values)
-    at, batch = at[keep], batch[keep]
+        rows, batch, fill = given(step.task, step.layouts)
+    values = step.take(rows)(batch, fill)
+    keep = feasible(step.task, values)
+    rows, batch = rows[keep], batch[keep]
     served = np.broadcast_to(values["requests"], keep.shape)[keep]
-    rate = served * (1.0 - task.headroom) / part.layouts.replicas[at]
+    rate = served * (1.0 - task.headroom) / step.layouts.replicas[rows]
     late = np.broadcast_to(values["latency"], keep.shape)[keep]
-    found, room = rows[at], _room(part, at)
-    best = _fastest(room, -late if task.objective == "latency" else rate)
-    return Decoders(found[best], room.take(best), batch[best], rate[best], late[best])
+    return Decoders(rows, _room(step, rows), batch, rate, late)
 
 
 def _late(values: dict[str, np.ndarray], moved: np.ndarray) -> dict[str, np.ndarray]:
