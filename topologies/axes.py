@@ -166,7 +166,7 @@ def _pattern(axes: Sequence[str], pattern: str | None, crossing: float | None) -
 def _own_links(G: Fabric, groups: Sequence[Group]) -> Fabric:
     """The scale-up links, if they join every group; network cards are not used inside a domain."""
     part = G.copy()
-    part.remove_edges_from([(u, v) for u, v, tier in G.edges(data="tier") if tier != SCALE_UP])
+    part.remove_edges_from([e for e in G.edges if G.edges[e]["tier"] != SCALE_UP])
     if part.number_of_edges() == G.number_of_edges():
         return G
     for members in domains_of(G, [chip for group in groups for chip in group]):

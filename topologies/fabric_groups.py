@@ -147,7 +147,7 @@ def _formula(
     if first.shape is None or any(inner is not first for inner in inside) or len(domains) == 1:
         return None
     outer = G.copy()
-    outer.remove_edges_from([(u, v) for u, v, tier in G.edges(data="tier") if tier == SCALE_UP])
+    outer.remove_edges_from([e for e in G.edges if G.edges[e]["tier"] == SCALE_UP])
     joint = joint_of(outer, domains)
     return None if joint is None else replace(first.shape, out=joint[0], out_latency=joint[1])
 

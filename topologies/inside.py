@@ -33,7 +33,7 @@ class Inside:
         self.shape = shape_of(part, members)
         self.box = _bounds(part, members)
         self._members = members
-        self._places = [part.nodes[chip].get("coord") for chip in members]
+        self._places: list[Any] = [part.nodes[chip].get("coord") for chip in members]
         self._part = part
 
     def rate(self, n: int) -> GroupRate:
@@ -70,7 +70,7 @@ def insides(G: Fabric, domains: Sequence[Sequence[Any]]) -> list[Inside]:
     for members in domains:
         nodes = inner_nodes(G, members)
         part = G.subgraph(nodes).copy()
-        outside = [(u, v) for u, v, tier in part.edges(data="tier") if tier != SCALE_UP]
+        outside = [e for e in part.edges if part.edges[e]["tier"] != SCALE_UP]
         part.remove_edges_from(outside)
         part.graph["orbits"] = bool(G.graph.get("orbits")) and not outside
         apart = any(True for _ in unreachable(part))
@@ -82,7 +82,7 @@ def insides(G: Fabric, domains: Sequence[Sequence[Any]]) -> list[Inside]:
 
 
 def _bounds(part: Fabric, members: Sequence[Any]) -> list[tuple[int, float, bool]]:
-    places = [part.nodes[chip].get("coord") for chip in members]
+    places: list[Any] = [part.nodes[chip].get("coord") for chip in members]
     relays = all(part.nodes[chip]["forward"] for chip in members)
     if not relays or any(place is None for place in places) or len({*map(len, places)}) > 1:
         return []
@@ -90,9 +90,9 @@ def _bounds(part: Fabric, members: Sequence[Any]) -> list[tuple[int, float, bool
     box = []
     for d, line in enumerate(zip(*places, strict=True)):
         side, rate, ring = 1 + max(line), 0.0, False
-        for u, v, B in part.edges(data="bandwidth"):
+        for u, v, arc in part.edges(data=True):
             if u in own and v in own and own[u][d] != own[v][d]:
-                rate = max(rate, B)
+                rate = max(rate, arc["bandwidth"])
                 ring = ring or (side > 2 and abs(own[u][d] - own[v][d]) == side - 1)
         box.append((side, rate or 1.0, ring))
     return box

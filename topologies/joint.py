@@ -6,7 +6,7 @@ cut does is a linear program solved.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -128,24 +128,24 @@ def wires(G: Fabric, group: Sequence[Any]) -> list[tuple[Any, Any, Mapping[str, 
 def _limit(G: Fabric, traffic: Traffic, routed: Routed) -> float:
     """A bound for any routing: what crosses the full arcs between the parts that they divide."""
     part = _parts(G, set(routed.binding))
-    out: Counter[int] = Counter()
-    into: Counter[int] = Counter()
+    out: defaultdict[int, float] = defaultdict(float)
+    into: defaultdict[int, float] = defaultdict(float)
     for a, b, weight in _between(traffic, part):
         out[a] += weight
         into[b] += weight
-    leaves: Counter[int] = Counter()
-    enters: Counter[int] = Counter()
-    for u, v, B in G.edges(data="bandwidth"):
+    leaves: defaultdict[int, float] = defaultdict(float)
+    enters: defaultdict[int, float] = defaultdict(float)
+    for u, v, arc in G.edges(data=True):
         if part[u] != part[v]:
-            leaves[part[u]] += B
-            enters[part[v]] += B
+            leaves[part[u]] += arc["bandwidth"]
+            enters[part[v]] += arc["bandwidth"]
     bounds = [leaves[i] / w for i, w in out.items()] + [enters[i] / w for i, w in into.items()]
     return min(bounds, default=float("inf"))
 
 
 def _between(traffic: Traffic, part: Mapping[Any, int]) -> list[tuple[int, int, float]]:
     """Demand from one part to another."""
-    found: Counter[tuple[int, int]] = Counter()
+    found: defaultdict[tuple[int, int], float] = defaultdict(float)
     for a, b, weight in traffic.sent:
         found[part[a], part[b]] += weight
     for what in traffic.exchanges:
@@ -173,7 +173,7 @@ def _numbered(part: Fabric, group: Group) -> Any:
     for node in sorted(part, key=lambda node: _touches(part, node, number)):
         number.setdefault(node, len(number))
     relays = tuple(bool(part.nodes[node]["forward"]) for node in number)
-    arcs = sorted((number[u], number[v], B) for u, v, B in part.edges(data="bandwidth"))
+    arcs = sorted((number[u], number[v], arc["bandwidth"]) for u, v, arc in part.edges(data=True))
     return relays, tuple(arcs)
 
 
@@ -189,7 +189,9 @@ def _gathered(
     members = {chip for group in groups for chip in group}
     beyond = {part[node] for node in starved if node in members}
     enters = sum(
-        B for u, v, B in G.edges(data="bandwidth") if part[v] in beyond and part[u] not in beyond
+        arc["bandwidth"]
+        for u, v, arc in G.edges(data=True)
+        if part[v] in beyond and part[u] not in beyond
     )
     wanted = 0
     for group in groups:
@@ -200,7 +202,7 @@ def _gathered(
 
 def _parts(G: Fabric, without: Collection[Arc]) -> dict[Any, int]:
     """The number of the part that each node is in when these arcs, and those back, are gone."""
-    rest = nx.Graph()
+    rest: nx.Graph[Any] = nx.Graph()
     rest.add_nodes_from(G)
     rest.add_edges_from(
         (u, v) for u, v in G.edges if (u, v) not in without and (v, u) not in without

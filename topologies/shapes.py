@@ -108,7 +108,7 @@ def _mesh(G: Fabric, chips: Sequence[Any]) -> Domains | None:
 
 
 def _box(G: Fabric, chips: Sequence[Any]) -> Domains | None:
-    at = {G.nodes[chip].get("coord"): chip for chip in chips}
+    at: dict[Any, Any] = {G.nodes[chip].get("coord"): chip for chip in chips}
     if len(at) != len(chips) or len(G) != len(chips) or None in at:
         return None
     if not all(G.nodes[chip]["forward"] for chip in chips):
