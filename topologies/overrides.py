@@ -70,11 +70,10 @@ def override(G: Fabric, changes: Sequence[Mapping[str, Any]]) -> Fabric:
         raise TopologyError(_where(G), state.problems)
     try:
         return check(state.fabric)
-    except TopologyError as error:
-        first = _first_to_break(G, changes)
-        raise TopologyError(
-            _where(G), [f"override[{first}]: after it, {problem}" for problem in error.problems]
-        ) from None
+    except TopologyError:
+        index, problems = _cut(G, changes)
+        told = [f"override[{index}]: after it, {problem}" for problem in problems]
+        raise TopologyError(_where(G), told) from None
 
 
 @dataclass
@@ -102,16 +101,20 @@ def _plain_copy(G: Fabric) -> Fabric:
     return changed
 
 
-def _first_to_break(G: Fabric, changes: Sequence[Mapping[str, Any]]) -> int:
-    """The index of the change after which the fabric is no longer sound."""
+def _cut(G: Fabric, changes: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[str, ...]]:
+    """The change after which the fabric stays unsound, and what is wrong with it then."""
     state = _State(_plain_copy(G))
-    for index, change in enumerate(changes[:-1]):
+    found: tuple[int, tuple[str, ...]] | None = None
+    for index, change in enumerate(changes):
         _change(state, index, change)
         try:
             check(state.fabric)
-        except TopologyError:
-            return index
-    return len(changes) - 1
+        except TopologyError as error:
+            # A later change may take what is cut off away altogether.
+            found = found or (index, error.problems)
+        else:
+            found = None
+    return found or (len(changes) - 1, ())
 
 
 def _change(state: _State, index: int, change: Mapping[str, Any]) -> None:
