@@ -87,6 +87,23 @@ def test_every_option_is_one_the_engine_has(engine):
     assert release.sources
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_word_for_a_dtype_is_one_the_engine_takes(engine):
+    """Caches and conversions are called as the engine's own lists call them."""
+    page, choices = ENGINES[engine], RECORDED[engine]["choices"]
+    caches = choices.get("--kv-cache-dtype", choices.get("kv_cache_config.dtype"))
+    assert set(page.CACHES.values()) <= set(caches)
+    assert set(getattr(page, "ONLINE", {}).values()) <= set(choices.get("--quantization", ()))
+
+
+@pytest.mark.parametrize(("case", "engine"), PAIRS)
+def test_every_choice_is_one_the_engine_takes(case, engine):
+    """An option with a list of values has one of them."""
+    choices = RECORDED[engine]["choices"]
+    for name, value in values(exported(case, engine)).items():
+        assert name not in choices or value in choices[name]
+
+
 @pytest.mark.parametrize(("case", "engine"), PAIRS)
 def test_only_options_of_the_page_are_written(case, engine):
     """An option that is written stands in the page's list, with the reason it is there."""
@@ -204,10 +221,14 @@ REASONS = {
         ("model=phi-4", "choose.tp=4", "choose.weights=bf16"), "choose.tp=5"),
     "not a gpu": (
         "vllm", "serve-llama-70b-fast",
-        ("system=tpu-v5p", "promises.ttft=null", "price=$4/hour", "choose.weights=bf16", "choose.tp=4"), "NVIDIA and AMD"),
+        ("system=tpu-v5p", "promises.ttft=null", "price=$4/hour", "choose.weights=bf16"),
+        "NVIDIA and AMD"),
     "not nvidia": (
         "trtllm", "serve-llama-70b-fast",
         ("system=mi300x-8", "price=$2/hour", "choose.weights=bf16"), "NVIDIA"),
+    "fp4 on hopper": (
+        "trtllm", DEEPSEEK,
+        ("model=deepseek-v3.1-nvfp4", "choose.activations=bf16"), "a Blackwell chip"),
     "one phase": ("vllm", DEEPSEEK, ("choose.mode=decode",), "choose.mode=aggregated"),
 }  # fmt: skip
 
@@ -219,6 +240,13 @@ def test_a_refusal_says_what_would_work(case):
     with pytest.raises(Infeasible, match=r"what would work: .*" + re.escape(remedy)) as refused:
         export(solved(name, sets), engine, folder=EXAMPLES)
     assert refused.value.exit_status == 1
+
+
+def test_fp4_weights_are_unpacked_where_the_engine_can():
+    """Weight-only kernels run NVFP4 checkpoints on chips without FP4 arithmetic."""
+    plan = solved(DEEPSEEK, ("model=deepseek-v3.1-nvfp4", "choose.activations=bf16"))
+    assert plan.chosen["weights"] == "nvfp4"
+    assert "--quantization" not in values(export(plan, "vllm"))
 
 
 def test_a_refusal_names_a_runner_up_that_runs():
@@ -249,6 +277,24 @@ def test_nothing_is_exported_where_there_is_no_plan():
     """The promises that fall short are named."""
     with pytest.raises(Infeasible, match=r"(?s)no plan keeps every promise.*memory by a factor"):
         export(solved("infeasible"), "vllm")
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_a_model_is_loaded_from_where_it_was_published(name):
+    """A catalogue name leads to a repository; models nobody published have none."""
+    asked = {
+        "problem": "serving", "model": name, "system": "hgx-h200", "chips": 8,
+        "workload": {"input_tokens": 1, "output_tokens": 2},
+    }  # fmt: skip
+    scenario = checked(Tree("scenario", asked), ROOT)
+    if name.split("-")[0] in ("gpt", "palm", "mt") and "oss" not in name:
+        with pytest.raises(InputError, match="not published"):
+            checkpoint(scenario)
+        return
+    place = checkpoint(scenario).place
+    assert re.fullmatch(r"[\w-]+/[\w.-]*\w", place)
+    family = name.split("-")[0].rstrip("0123456789.")
+    assert family in place.lower()
 
 
 HOSTILE = ["$(touch pwned)", "a'; touch pwned; '", "`touch pwned`", "a b\n# c", '"$HOME"', "-rf"]
@@ -329,6 +375,7 @@ def test_drafts_are_passed_as_json(tmp_path):
     words = run(exported("drafts", "vllm").text, tmp_path, "vllm")
     asked = json.loads(words[words.index("--speculative-config") + 1])
     assert asked == {"method": "mtp", "num_speculative_tokens": 3}
+    assert asked["method"] in RECORDED["vllm"]["choices"]["method"]
 
 
 @pytest.mark.parametrize("case", CASES)

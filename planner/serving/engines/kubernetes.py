@@ -78,7 +78,7 @@ def _documents(launch: Launch, plan: Deployment, model: str) -> Iterator[dict[st
 
 def _placeholders(launch: Launch, plan: Deployment) -> Iterator[str]:
     image = launch.release.vendors[plan.vendor]
-    yield f"  image {image}: named as the project names them, not pulled; pin one you tested"
+    yield f"  image {image}: named as the project names its images, not pulled; pin one you tested"
     yield f"  claim {CLAIM}: a volume that every node reads, mounted at {WEIGHTS}"
     if plan.checkpoint.folder:
         yield f"  the folder of the weights below {WEIGHTS}, where the command names it"

@@ -19,12 +19,14 @@ def general(
     caches: Mapping[str, str],
     online: Mapping[str, str],
     predicting: Collection[str],
+    unpacks_fp4: bool,
 ) -> Iterator[Reason]:
     """Reasons against the plan: context parallelism, maker, heads, dtypes, speculation.
 
     `caches` and `online` are what the engine calls a cache dtype and a conversion of weights while
     loading, by the planner's dtype; `predicting` are the model types whose multi-token prediction
-    blocks it runs.
+    blocks it runs; `unpacks_fp4` says whether it multiplies FP4 weights in a wider format on chips
+    without FP4 arithmetic.
     """
     if plan.layout["cp"] > 1:
         yield Reason(f"cp {plan.layout['cp']} is not written by this export", "choose.cp=1")
@@ -35,7 +37,7 @@ def general(
             f"a system with chips of {known}",
         )
     yield from _heads(plan)
-    yield from _weights(plan, online)
+    yield from _weights(plan, online, unpacks_fp4=unpacks_fp4)
     if cache_dtype(plan, caches) is None:
         yield Reason(
             f"it has no {plan.pool['kv']} KV cache for {plan.checkpoint.sizes.name}",
@@ -70,7 +72,10 @@ def _heads(plan: Deployment) -> Iterator[Reason]:
     heads, tp = plan.checkpoint.sizes.n_kv_heads, plan.layout["tp"]
     if plan.checkpoint.latent or not heads or heads % tp == 0 or tp % heads == 0:
         return
-    fitting = [n for n in range(1, 2 * tp) if heads % n == 0 or n % heads == 0]
+    queries = plan.checkpoint.sizes.n_q_heads
+    fitting = [
+        n for n in range(1, queries + 1) if queries % n == 0 and heads % n * (n % heads) == 0
+    ]
     nearest = min(fitting, key=lambda n: (abs(n - tp), n))
     yield Reason(
         f"tp {tp} neither divides the {heads} KV heads of {plan.checkpoint.sizes.name} nor is a "
@@ -79,13 +84,14 @@ def _heads(plan: Deployment) -> Iterator[Reason]:
     )
 
 
-def _weights(plan: Deployment, online: Mapping[str, str]) -> Iterator[Reason]:
+def _weights(plan: Deployment, online: Mapping[str, str], *, unpacks_fp4: bool) -> Iterator[Reason]:
     wanted, stored = plan.pool["weights"], plan.checkpoint.weights
     chip = plan.chip
-    if wanted in NEEDS_FP4 and not chip.computes(wanted):
-        yield Reason(
-            f"{chip.title} has no {wanted} arithmetic, which these weights need", "a Blackwell chip"
-        )
+    if wanted == "nvfp4" and plan.vendor != "NVIDIA":
+        yield Reason(f"{chip.title} does not know NVIDIA's format nvfp4", "an mxfp4 or fp8 model")
+    elif wanted in NEEDS_FP4 and not chip.computes(wanted) and not unpacks_fp4:
+        told = f"{chip.title} has no {wanted} arithmetic, which these weights need"
+        yield Reason(told, "a Blackwell chip, or an fp8 model")
     if not plan.converted or (stored in ("bf16", "fp16", "fp32") and wanted in online):
         return
     yield Reason(

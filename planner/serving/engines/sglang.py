@@ -55,7 +55,7 @@ RELEASE = Release(
         }
     ),
     vendors=MappingProxyType(
-        {"NVIDIA": "lmsysorg/sglang:v0.5.23", "AMD": "lmsysorg/sglang:v0.5.23-rocm"}
+        {"NVIDIA": "lmsysorg/sglang:v0.5.23", "AMD": "lmsysorg/sglang:REPLACE-BY-A-ROCM-TAG"}
     ),
 )
 CACHES = MappingProxyType({"bf16": "bfloat16", "fp8": "fp8_e4m3", "nvfp4": "nvfp4"})
@@ -78,7 +78,9 @@ PREDICTING = frozenset(
 
 def reasons(plan: Deployment) -> Iterator[Reason]:
     """Why SGLang cannot run the plan; nothing if it can."""
-    yield from general(plan, RELEASE, caches=CACHES, online=ONLINE, predicting=PREDICTING)
+    yield from general(
+        plan, RELEASE, caches=CACHES, online=ONLINE, predicting=PREDICTING, unpacks_fp4=True
+    )
     layout = plan.layout
     yield from uneven(plan)
     if plan.drafts and layout["pp"] > 1 and plan.role != "prefill":

@@ -68,7 +68,9 @@ PREDICTING = frozenset({"deepseek_v3", "deepseek_v32", "glm4_moe", "nemotron_h"}
 def reasons(plan: Deployment) -> Iterator[Reason]:
     """Why TensorRT-LLM cannot run the plan; nothing if it can."""
     nothing: MappingProxyType[str, str] = MappingProxyType({})
-    yield from general(plan, RELEASE, caches=CACHES, online=nothing, predicting=PREDICTING)
+    yield from general(
+        plan, RELEASE, caches=CACHES, online=nothing, predicting=PREDICTING, unpacks_fp4=False
+    )
     layout = plan.layout
     if layout["tp"] > 1 and layout["dp_attention"] > 1:
         yield Reason(

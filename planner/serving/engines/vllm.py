@@ -89,7 +89,9 @@ PREDICTING = frozenset(
 
 def reasons(plan: Deployment) -> Iterator[Reason]:
     """Why vLLM cannot run the plan; nothing if it can."""
-    yield from general(plan, RELEASE, caches=CACHES, online=ONLINE, predicting=PREDICTING)
+    yield from general(
+        plan, RELEASE, caches=CACHES, online=ONLINE, predicting=PREDICTING, unpacks_fp4=True
+    )
     layout = plan.layout
     if layout["ep"] > 1 and layout["tp_expert"] > 1:
         yield Reason(
@@ -179,7 +181,7 @@ def _notes(plan: Deployment) -> Iterator[str]:
             "to a decode server; caches travel by NIXL, which must be installed"
         )
         if plan.whole["prefill"]["layout"]["tp"] != plan.whole["decode"]["layout"]["tp"]:
-            yield "the pools differ in tp: see the compatibility page of NixlConnector for the model"
+            yield "the pools differ in tp: see whether NixlConnector reads this model's caches then"
     if plan.layout["ep"] > 1:
         yield (
             "experts exchange tokens by all-gather and reduce-scatter unless --all2all-backend "
