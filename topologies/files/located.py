@@ -7,14 +7,23 @@ Duplicate keys, tags and anything that would grow without bound are problems wit
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError, YAMLWarning
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
 
 from topologies.limits import shown
 
@@ -35,9 +44,10 @@ WORDS: dict[str, Any] = {
 CORE = "tag:yaml.org,2002:"
 TAGS = {
     *(CORE + name for name in ("map", "seq", "str", "int", "float", "bool", "null")),
-    *(CORE + name for name in ("timestamp", "merge", "value")),
+    CORE + "timestamp",
     "!",
 }
+TEXTS = {CORE + "str", "!"}
 
 
 @dataclass(frozen=True)
@@ -96,69 +106,133 @@ def document(text: str) -> Document:
     found = Document()
     nowhere = Located(None, 1, 1)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", YAMLWarning)
-            node = YAML(typ="rt", pure=True).compose(text)
-        if node is None:
-            found.fault(nowhere, "the file holds nothing")
-        else:
-            found.root = _located(node, found, 0, iter(range(MOST_VALUES)))
+        _Reader(found, iter(YAML(typ="rt", pure=True).parse(text))).run()
     except _TooMuch as error:
+        found.root = None
         found.fault(nowhere, str(error))
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Located(None, mark.line + 1, mark.column + 1) if mark else nowhere
         said = " ".join(str(error.problem or error.context).split())
-        if said == "but found another document":
-            said = "a second document begins here, one was expected"
+        found.root = None
         found.fault(place, f"not YAML: {said}")
-    except (YAMLError, YAMLWarning, ValueError, IndexError, RecursionError) as error:
+    except (YAMLError, ValueError, IndexError) as error:
+        found.root = None
         found.fault(nowhere, f"not YAML: {' '.join(str(error).split())[:200]}")
     return found
 
 
-def _located(node: Node, found: Document, depth: int, room: Iterator[int]) -> Located:
-    """A node and all below it; aliases are written out, which `room` and `depth` bound."""
-    if next(room, None) is None:
-        raise _TooMuch(f"more than {MOST_VALUES} values, aliases written out")
-    if depth > DEEPEST:
-        raise _TooMuch(f"more than {DEEPEST} levels deep, or a value inside itself")
-    line, column = node.start_mark.line + 1, node.start_mark.column + 1
-    if str(node.tag) not in TAGS:
-        found.fault(
-            Located(None, line, column), f"tags such as {shown(str(node.tag))} are not read"
-        )
-        return Located(None, line, column)
-    if isinstance(node, SequenceNode):
-        items = [_located(item, found, depth + 1, room) for item in node.value]
-        return Located(items, line, column)
-    if isinstance(node, MappingNode):
-        return _mapping(node, found, depth, room)
-    return Located(_scalar(node), line, column)
+@dataclass
+class _Reader:
+    """Builds values out of the events of a parser, no deeper and no more of them than allowed.
+
+    `anchors` holds what aliases stand for, with its size and its height; `size` counts what was
+    read, aliases written out.
+    """
+
+    found: Document
+    events: Iterator[Event]
+    anchors: dict[str, tuple[Located, int, int]] = field(default_factory=dict)
+    size: int = 0
+
+    def run(self) -> None:
+        """Read the document, and see that there is one."""
+        documents = 0
+        for event in self.events:
+            if isinstance(event, DocumentStartEvent):
+                documents += 1
+            elif isinstance(event, NodeEvent) and documents == 1:
+                self.found.root, _ = self._value(event, 0)
+            if documents > 1:
+                self.found.fault(_at(event), "a second document begins here, one was expected")
+                self.found.root = None
+                return
+        if self.found.root is None:
+            self.found.fault(Located(None, 1, 1), "the file holds nothing")
+
+    def _value(self, event: NodeEvent, depth: int) -> tuple[Located, int]:
+        """A value, and how many levels it has below it."""
+        before = self.size
+        if isinstance(event, AliasEvent):
+            return self._alias(event, depth)
+        self._count(1, depth)
+        height = 0
+        if isinstance(event, SequenceStartEvent):
+            value, height = self._list(event, depth)
+        elif isinstance(event, MappingStartEvent):
+            value, height = self._mapping(event, depth)
+        else:
+            value = _at(event, _scalar(event))
+        tag = _tag(event)
+        if tag is not None and tag not in TAGS:
+            self.found.fault(value, f"tags such as {shown(tag)} are not read")
+        if event.anchor is not None:
+            self.anchors[str(event.anchor)] = value, self.size - before, height
+        return value, height
+
+    def _alias(self, event: AliasEvent, depth: int) -> tuple[Located, int]:
+        name = str(event.anchor)
+        if name not in self.anchors:
+            said = f"unknown alias {shown('*' + name)}, or one inside what it names"
+            self.found.fault(_at(event), said)
+            return _at(event), 0
+        value, size, height = self.anchors[name]
+        self._count(size, depth + height)
+        return value, height
+
+    def _list(self, event: NodeEvent, depth: int) -> tuple[Located, int]:
+        items: list[Located] = []
+        height = 0
+        for item in self.events:
+            if isinstance(item, SequenceEndEvent) or not isinstance(item, NodeEvent):
+                break
+            value, below = self._value(item, depth + 1)
+            items.append(value)
+            height = max(height, below + 1)
+        return _at(event, items), height
+
+    def _mapping(self, event: NodeEvent, depth: int) -> tuple[Located, int]:
+        values: dict[str, Located] = {}
+        keys: dict[str, Located] = {}
+        height = 0
+        for name in self.events:
+            if isinstance(name, MappingEndEvent) or not isinstance(name, NodeEvent):
+                break
+            key, _ = self._value(name, depth + 1)
+            value, below = self._value(cast(NodeEvent, next(self.events)), depth + 1)
+            height = max(height, below + 1)
+            if not isinstance(name, ScalarEvent):
+                self.found.fault(key, "a word was expected as a key, not a list or a mapping")
+                continue
+            word = str(name.value)
+            if word in keys:
+                where = f"line {keys[word].line}, column {keys[word].column}"
+                said = f"the key {shown(word)} is given twice, first at {where}"
+                self.found.fault(key, said)
+                continue
+            keys[word], values[word] = key, value
+        return _at(event, values, keys), height
+
+    def _count(self, size: int, depth: int) -> None:
+        self.size += size
+        if self.size > MOST_VALUES:
+            raise _TooMuch(f"more than {MOST_VALUES} values, aliases written out")
+        if depth > DEEPEST:
+            raise _TooMuch(f"more than {DEEPEST} levels deep")
 
 
-def _mapping(node: MappingNode, found: Document, depth: int, room: Iterator[int]) -> Located:
-    values: dict[str, Located] = {}
-    keys: dict[str, Located] = {}
-    for name, below in node.value:
-        key = _located(name, found, depth + 1, room)
-        value = _located(below, found, depth + 1, room)
-        if not isinstance(name, ScalarNode):
-            found.fault(key, "a word was expected as a key, not a list or a mapping")
-            continue
-        word = str(name.value)
-        if word in keys:
-            first = keys[word]
-            where = f"line {first.line}, column {first.column}"
-            found.fault(key, f"the key {shown(word)} is given twice, first at {where}")
-            continue
-        keys[word], values[word] = key, value
-    return Located(values, node.start_mark.line + 1, node.start_mark.column + 1, keys)
+def _at(event: Event, value: Any = None, keys: dict[str, Located] | None = None) -> Located:
+    mark = event.start_mark
+    return Located(value, mark.line + 1, mark.column + 1, keys or {})
 
 
-def _scalar(node: Any) -> Any:
-    text = str(node.value)
-    if node.style in ('"', "'", "|", ">") or str(node.tag) == "!":
+def _tag(event: Any) -> str | None:
+    return None if event.tag is None else str(event.tag)
+
+
+def _scalar(event: Any) -> Any:
+    text, tag = str(event.value), _tag(event)
+    if tag in TEXTS or (tag is None and event.style in ('"', "'", "|", ">")):
         return text
     if text in WORDS:
         return WORDS[text]
