@@ -8,7 +8,6 @@ begins with (reduce-scatter) or sends, its own part included (all-to-all).
 
 from sympy import Integer, log, sqrt
 
-from formulas.derivation import Derivation
 from formulas.equation import Equation
 from formulas.sources import definition, derived, hockney_1994, nccl_tests, thakur_2005
 from formulas.sources_network import klenk_2020, nccl, patarasuk_2009, sanders_2009
@@ -128,15 +127,13 @@ in_network_traffic = Equation(
     source=klenk_2020.at("reduction and multicast in the switch"),
 )
 
-in_network_gain = (
-    Derivation(
-        "what a switch that reduces gains over a ring",
-        source=derived,
-        assumes=("both reach the rate of the link",),
-    )
-    .begin(x_switch, q_ar / q_switch, why="the same rate carries fewer bytes")
-    .substitute(all_reduce_traffic)
-    .substitute(in_network_traffic)
+in_network_gain = Equation(
+    "what a switch that reduces gains over a ring",
+    x_switch,
+    q_ar / q_switch,
+    assumes=("both reach the rate of the link",),
+    source=derived,
+    where=(all_reduce_traffic, in_network_traffic),
 )
 
 # -- latency ----------------------------------------------------------------------------------

@@ -9,12 +9,11 @@ from functools import cache
 
 from sympy import Integer, Mul
 
-from formulas.derivation import Derivation
 from formulas.equation import Equation
 from formulas.expressions import maximum, minimum
 from formulas.sources import deepseek_v3, derived
 from formulas.sources_network import deep_ep
-from formulas.symbols import e_net, n_experts
+from formulas.symbols import e_net, k_experts, n_experts
 from formulas.symbols_fleet import r_out
 from formulas.symbols_network import (
     T_comb,
@@ -96,14 +95,12 @@ remote_copies = Equation(
     where=(nodes_in_reach,),
 )
 
-copy_saving = (
-    Derivation(
-        "copies sent to nodes, over one for each of eight experts",
-        source=derived,
-        assumes=(UNIFORM, EVEN, "m_group <= n_experts, n_experts >= 16"),
-    )
-    .begin(x_dedup, k_nodes / 8, why="what leaves, over what would leave without it")
-    .substitute(distinct_nodes)
+copy_saving = Equation(
+    "copies sent to nodes, over one for each expert",
+    x_dedup,
+    k_nodes / k_experts,
+    assumes=("a node that holds several of a token's experts gets one copy",),
+    source=derived,
 )
 
 dispatch_bytes = Equation(

@@ -180,7 +180,7 @@ def test_copies_that_leave_a_node():
     assert free == pytest.approx(4.63, abs=0.005)
     assert of(remote_copies, m_group=8, k_nodes=distinct, g_limit=4) == pytest.approx(3.5)
     assert of(nodes_in_reach, k_nodes=distinct, g_limit=4) == 4
-    assert of(copy_saving, n_experts=256, m_group=8) == pytest.approx(distinct / 8)
+    assert of(copy_saving, k_nodes=distinct, k_experts=8) == pytest.approx(distinct / 8)
 
 
 def test_one_node_receives_no_copy():
