@@ -8,7 +8,7 @@ node or a rack shows up as the slower rate, and as the arcs that are full.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isfinite
 from types import MappingProxyType
@@ -16,12 +16,12 @@ from typing import Any
 
 from topologies.errors import TopologyError, meant
 from topologies.fabric import SCALE_UP, Fabric
-from topologies.joint import served
+from topologies.joint import Answer, served
 from topologies.measure import domain
 from topologies.placement import Placement
 from topologies.rates.traffic import Traffic, pairs
 from topologies.reach import unreachable
-from topologies.shapes import domains_of, inner_nodes
+from topologies.shapes import inner_nodes
 from topologies.twins import Group
 from topologies.ways import Ways
 
@@ -115,27 +115,20 @@ def axis_rate(
     span = (min(touched), max(touched))
     if len(groups[0]) == 1:
         return AxisRate(axes, kind, 1, len(groups), None, (), (), span, 0, 0.0)
-    part = _own_links(G, groups) if span[1] == 1 else G
-    ways = Ways(part, groups)
-    if kind == GATHER:
-        found, times = ways.gather(), len(groups[0]) - 1
-    elif kind == EXCHANGE and crossing is None:
-        found, times = ways.exchange(routing=routing), len(groups[0]) - 1
-    else:
-        found = served(part, _traffic(G, kind, groups, crossing), routing=routing)
-        times = len(groups[0]) - 1 if kind == EXCHANGE else 1
-    hops, latency = ways.farthest()
+    places = _own_links(G, groups) if span[1] == 1 else [(G, groups)]
+    found = [_judged(part, some, kind, crossing, routing) for part, some in places]
+    slowest = min((answer for answer, _, _ in found), key=lambda answer: answer.rate)
     return AxisRate(
         axes=axes,
         pattern=kind,
         size=len(groups[0]),
         groups=len(groups),
-        rate=found.rate * times,
-        binding=found.binding,
-        tiers=tuple(sorted({part.edges[arc]["tier"] for arc in found.binding})),
+        rate=slowest.rate,
+        binding=slowest.binding,
+        tiers=tuple(sorted({G.edges[arc]["tier"] for arc in slowest.binding})),
         domains=span,
-        latency_hops=hops,
-        latency=latency,
+        latency_hops=max(hops for _, hops, _ in found),
+        latency=max(latency for _, _, latency in found),
     )
 
 
@@ -163,17 +156,37 @@ def _pattern(axes: Sequence[str], pattern: str | None, crossing: float | None) -
     return kind
 
 
-def _own_links(G: Fabric, groups: Sequence[Group]) -> Fabric:
-    """The scale-up links, if they join every group; network cards are not used inside a domain."""
-    part = G.copy()
-    part.remove_edges_from([e for e in G.edges if G.edges[e]["tier"] != SCALE_UP])
-    if part.number_of_edges() == G.number_of_edges():
-        return G
-    for members in domains_of(G, [chip for group in groups for chip in group]):
-        inside = part.subgraph(inner_nodes(part, domain(G, members[0])))
-        if any({*pair} <= {*members} for pair in unreachable(inside)):
-            return G
-    return part
+def _own_links(G: Fabric, groups: Sequence[Group]) -> list[tuple[Fabric, Sequence[Group]]]:
+    """Domain by domain the scale-up links and the groups there; cards are not used inside.
+
+    A domain whose own links do not join its chips is no part by itself: then all is one.
+    """
+    places: dict[Any, list[Group]] = {}
+    for group in groups:
+        places.setdefault(G.nodes[group[0]]["domain"], []).append(group)
+    parts: list[tuple[Fabric, Sequence[Group]]] = []
+    for some in places.values():
+        part = G.subgraph(inner_nodes(G, domain(G, some[0][0]))).copy()
+        part.remove_edges_from([e for e in part.edges if part.edges[e]["tier"] != SCALE_UP])
+        if any(True for _ in unreachable(part)):
+            return [(G, groups)]
+        parts.append((part, some))
+    return parts
+
+
+def _judged(
+    G: Fabric, groups: Sequence[Group], kind: str, crossing: float | None, routing: str
+) -> tuple[Answer, int, float]:
+    """What these groups reach at once, per chip, and their longest way in hops and seconds."""
+    ways = Ways(G, groups)
+    times = len(groups[0]) - 1 if kind in (GATHER, EXCHANGE) else 1
+    if kind == GATHER:
+        found = ways.gather()
+    elif kind == EXCHANGE and crossing is None:
+        found = ways.exchange(routing=routing)
+    else:
+        found = served(G, _traffic(G, kind, groups, crossing), routing=routing)
+    return replace(found, rate=found.rate * times), *ways.farthest()
 
 
 def _traffic(G: Fabric, kind: str, groups: Sequence[Group], crossing: float | None) -> Traffic:

@@ -14,9 +14,10 @@ from typing import Any
 
 import networkx as nx
 
+from topologies.errors import TopologyError, meant
 from topologies.fabric import Fabric
 from topologies.rates.cut import all_gather_rate
-from topologies.rates.flow import concurrent_flow
+from topologies.rates.flow import ROUTINGS, concurrent_flow
 from topologies.rates.jointly import joint_rate
 from topologies.rates.routing import Routed, ecmp
 from topologies.rates.traffic import Traffic, all_to_all, pairs
@@ -58,6 +59,8 @@ def exchange(G: Fabric, small: Merged, *, routing: str = "optimal") -> Answer:
 
 def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> Answer:
     """How fast all of a traffic can be served, per unit of weight. [byte/s]"""
+    if routing not in ROUTINGS:
+        raise TopologyError("traffic", f"unknown routing {routing!r}; {meant(routing, ROUTINGS)}")
     routed = ecmp(G, traffic)
     if routing != "optimal" or _limit(G, traffic, routed) <= routed.rate * (1 + SAME):
         return Answer(routed.rate, routed.binding, "paths and cut")
