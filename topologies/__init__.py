@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from topologies.axes import AxisRate, axis_rate, axis_rates
     from topologies.builders.clos import clos
     from topologies.builders.dragonfly import dragonfly
     from topologies.builders.hierarchy import hierarchy
@@ -29,12 +30,17 @@ if TYPE_CHECKING:
     from topologies.measure import domain, domain_size, hops, latency, path_rate, slowdown
     from topologies.overrides import override
     from topologies.picture import svg
+    from topologies.placement import Placement, place
 
 __all__ = [
+    "AxisRate",
     "GroupRate",
     "Machine",
+    "Placement",
     "RateTable",
     "TopologyError",
+    "axis_rate",
+    "axis_rates",
     "check",
     "clos",
     "domain",
@@ -50,6 +56,7 @@ __all__ = [
     "names",
     "override",
     "path_rate",
+    "place",
     "planes",
     "rails",
     "rate_table",
@@ -64,6 +71,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "topologies.axes": ("AxisRate", "axis_rate", "axis_rates"),
     "topologies.builders.clos": ("clos",),
     "topologies.builders.dragonfly": ("dragonfly",),
     "topologies.builders.hierarchy": ("hierarchy",),
@@ -81,6 +89,7 @@ _HOME = {
     "topologies.measure": ("domain", "domain_size", "hops", "latency", "path_rate", "slowdown"),
     "topologies.overrides": ("override",),
     "topologies.picture": ("svg",),
+    "topologies.placement": ("Placement", "place"),
 }
 _MODULE = {name: module for module, names_ in _HOME.items() for name in names_}
 
