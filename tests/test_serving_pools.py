@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_cases import all_layouts, columns, dense, question, sparse
 
+from planner.serving.onepool import layouts_of
 from planner.serving.pair import evaluate_pair
 from planner.serving.pools import Pools, search_pools
-from planner.serving.questions import layouts_of
 from planner.serving.readers import readers
 from planner.serving.split import Room, replicas_left, replicas_most
 from planner.serving.step import Step

@@ -14,8 +14,9 @@ from planner.scenario import Scenario, resolved
 from planner.serving.asking import Asked, ask
 from planner.serving.candidate import Candidate
 from planner.serving.current import current
+from planner.serving.onepool import ALTERNATIVES
 from planner.serving.pair import PairCandidate
-from planner.serving.questions import ALTERNATIVES, Point, Question, questions_of, ranked
+from planner.serving.questions import Point, Question, questions_of, ranked
 from planner.serving.reasons import EXPRESSIONS
 from planner.serving.task import PROMISES
 
