@@ -51,7 +51,7 @@ prompt_cache = Equation(
     V_prompt,
     (b_store * L_in + R_bnd_mem + R_state) * one_seq,
     assumes=("the whole prompt's cache is moved, found in a prefix cache or computed",),
-    source=zhong_2024,
+    source=zhong_2024.at("disaggregation of prefill and decoding"),
 )
 
 cache_transfer = Equation(
@@ -62,7 +62,7 @@ cache_transfer = Equation(
         "chips that hold different parts of the cache send side by side",
         "nothing is sent before the prompt is read",
     ),
-    source=zhong_2024,
+    source=zhong_2024.at("disaggregation of prefill and decoding"),
 )
 
 prompt_rate = Equation(
@@ -86,7 +86,7 @@ pools_rate = Equation(
     X_pools,
     minimum(n_pf * X_pf, n_dec * X_dec),
     assumes=("the slower pool sets the rate",),
-    source=zhong_2024,
+    source=zhong_2024.at("disaggregation of prefill and decoding"),
     where=(prompt_rate, decode_rate),
 )
 

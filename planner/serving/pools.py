@@ -183,7 +183,9 @@ def _split(
     room, other = a.room.take(i), b.room.take(j)
     spare = pools.prefill.spare
 
-    def left(count: np.ndarray, at: np.ndarray | slice = slice(None)) -> np.ndarray:
+    every = np.arange(i.size)
+
+    def left(count: np.ndarray, at: np.ndarray = every) -> np.ndarray:
         if pools.together:
             return replicas_left(chips[at], room.take(at), count, other.take(at))
         return np.asarray(

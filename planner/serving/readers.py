@@ -18,6 +18,7 @@ from planner.serving.step import Step
 __all__ = ["Decoders", "Readers", "decoders", "readers", "shards"]
 
 HALVINGS = 50
+DELAYED: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,9 @@ def decoders(step: Step, tpot: float | None) -> Decoders:
 
 
 def _late(values: dict[str, np.ndarray], moved: np.ndarray) -> dict[str, np.ndarray]:
-    later = {name: values[name] + moved for name in ("ttft", "ttft_p95", "ttft_p99", "latency")
-             if name in values}  # fmt: skip
-    return {**values, **later}
+    """The same with a cache's way to the other pool added to every time it delays."""
+    late = [name for name in DELAYED if name in values]
+    return {**values, **{name: values[name] + moved for name in late}}
 
 
 def _room(step: Step, rows: np.ndarray) -> Room:

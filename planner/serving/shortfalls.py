@@ -26,7 +26,7 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
     if step.task.loaded:
         served = capacity(step)
         if served > 0:
-            return [("load", step.task.arrivals / served)]
+            return [("load", (step.task.arrivals or 0.0) / served)]
         step = step.asked(step.task.with_layout(arrivals=None))
     task, layouts = step.task, step.layouts
     rows = np.arange(len(layouts))

@@ -106,7 +106,7 @@ class Step:
     def on(self, layouts: Layouts) -> Step:
         """The same model with other numbers of chips and replicas of the same layouts."""
         counts = {"n_rep": layouts.replicas * 1.0, "n_chips": layouts.chips * 1.0}
-        return self._copy(layouts, self._values | counts)
+        return self._copy(layouts, {**self._values, **counts})
 
     def routed_uniformly(self, batch: float) -> Step:
         """The bound with the experts that uniform routing reads at this batch, not the least."""
