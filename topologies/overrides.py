@@ -63,6 +63,7 @@ def override(G: Fabric, changes: Sequence[Mapping[str, Any]]) -> Fabric:
     """
     if isinstance(changes, Mapping | str) or not isinstance(changes, Sequence):
         raise TopologyError("override", f"changes is {changes!r}; a list of mappings was expected")
+    check(G)
     state = _State(_plain_copy(G) if changes else G.copy())
     for index, change in enumerate(changes):
         _change(state, index, change)
