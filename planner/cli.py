@@ -15,6 +15,7 @@ import typer
 
 from planner.console import QUIET, Commands, exits, note, show
 from planner.errors import InputError
+from planner.topology_command import topology
 
 __all__ = ["app", "main"]
 
@@ -226,46 +227,7 @@ def schema(out: Out = None) -> None:
     deliver(dumps(json_schema()), out)
 
 
-@app.command()
-def topology(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME_OR_FILE]", help="machine of the catalogue, or file"),
-    ] = None,
-    chips: Annotated[
-        int | None, typer.Option("--chips", help="how many chips of a machine")
-    ] = None,
-    shape: Annotated[
-        str | None, typer.Option("--shape", metavar="4x4x8", help="slice of a torus")
-    ] = None,
-    group: Annotated[
-        list[int] | None, typer.Option("--group", metavar="N", help="chips of a group")
-    ] = None,
-    routing: Annotated[str, typer.Option("--routing", help="optimal or shortest_ecmp")] = "optimal",
-    svg: Annotated[Path | None, typer.Option("--svg", help="draw it into this file")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="write it: .svg .json .yaml .graphml")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Check, measure and draw a network; without a name list the machines."""
-    from planner.report.json import dumps
-    from planner.report.topology import drawn, machines_text, topology_text, written
-    from planner.topology import machines, measured, network
-
-    if name is None:
-        rows = machines()
-        show(dumps(rows) if json else machines_text(rows))
-        return
-    found = network(name, chips, shape)
-    document = measured(found, group or (), routing)
-    for warning in document["warnings"]:
-        note(f"warning: {warning}", warning=True)
-    if svg is not None:
-        drawn(found.fabric, svg)
-    if out is not None:
-        written(found.fabric, out)
-    show(dumps(document) if json else topology_text(document))
+app.command()(topology)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -41,6 +41,7 @@ def topology_text(found: Mapping[str, Any]) -> str:
         _facts(found),
         _groups(found),
         _binding(found["groups"]),
+        _times_of(found["collectives"]),
         _listed("faults", found["faults"]),
         _listed("warnings", found["warnings"]),
         _grounds(found),
@@ -111,7 +112,7 @@ def _head(found: Mapping[str, Any]) -> str:
 
 
 def _links(rows: Iterable[Mapping[str, Any]]) -> str:
-    lines = [f"{'links':<26}{'one way':>14}{'links':>10}{'latency':>10}"]
+    lines = [f"{'links':<26}{'one way':>12}{'number':>10}{'latency':>10}"]
     for row in rows:
         ends = " - ".join(row["ends"]) + (
             f" along {' '.join(row['along'])}" if row["along"] else ""
@@ -123,15 +124,16 @@ def _links(rows: Iterable[Mapping[str, Any]]) -> str:
         elif back != row["bandwidth"]:
             notes.append(f"back {show(back, 'bandwidth')}")
         if row["cables"] > 1:
-            notes.append(f"{row['cables']} cables each")
+            notes.append(f"{row['cables']} cables")
         if row["degraded"]:
-            notes.append("DEGRADED")
-        rate = show(row["bandwidth"], "bandwidth")
-        late = show(row["latency"], "time")
-        lines.append(
-            f"  {ends[:24]:<24}{rate:>14}{row['links']:>10,}{late:>10}   {', '.join(notes)}"
-        )
-    return "\n".join(line[: WIDTH + 2].rstrip() for line in lines)
+            notes.append("degraded")
+        rate, late = show(row["bandwidth"], "bandwidth"), show(row["latency"], "time")
+        line = f"  {ends[:24]:<24}{rate:>12}{row['links']:>10,}{late:>10}  {notes[0]}"
+        if len(line) + len(", ".join(notes[1:])) + 2 <= WIDTH:
+            lines.append(", ".join([line, *notes[1:]]))
+        else:
+            lines += [line, f"    {', '.join(notes[1:])}"]
+    return "\n".join(lines)
 
 
 def _facts(found: Mapping[str, Any]) -> str:
@@ -178,7 +180,46 @@ def _groups(found: Mapping[str, Any]) -> str:
 
 
 def _binding(rows: Iterable[Mapping[str, Any]]) -> str:
-    return ""
+    """What holds the rates of a group down, and which engine says so."""
+    lines = ["what binds, and what one percent more of it brings"]
+    for row in rows:
+        cut = row["cut"]
+        if not cut:
+            continue
+        full = [f"{_class(each)} {each['elasticity']:+.2f} %" for each in row["binding"][:4]]
+        narrow = [f"{each['arcs']:,} x {_class(each)}" for each in cut["links"][:4]]
+        chips = f"{cut['chips']:,} chip{'s' if cut['chips'] != 1 else ''}"
+        lines += _row(f"groups of {row['chips']:,}", f"all-to-all: {', '.join(full)}")
+        lines += _row("", f"all-gather: what enters {chips}, {' and '.join(narrow)}")
+        if row["reduction"]:
+            rate = show(row["reduction"]["all_reduce"], "bandwidth")
+            lines += _row("", f"all-reduce: {rate} of bus bandwidth where the switches add")
+        same = f", confirmed by {row['confirmed_by']}" if row["confirmed_by"] else ""
+        lines += _row("", f"found by {row['engine']}{same}")
+    return "\n".join(lines) if len(lines) > 1 else ""
+
+
+def _times_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How long a collective takes, to expect and at least."""
+    if not rows:
+        return ""
+    lines = [
+        f"{rows[0]['operation']}",
+        f"{'chips':>8}{'message':>10}{'expected':>12}{'range':>22}{'bound':>11}  algorithm",
+    ]
+    for row in rows:
+        span = f"{show(row['low'], 'time')} to {show(row['high'], 'time')}"
+        lines.append(
+            f"{row['chips']:>8,}{show(row['bytes'], 'size'):>10}{show(row['seconds'], 'time'):>12}"
+            f"{span:>22}{show(row['bound'], 'time'):>11}  {row['algorithm']}"
+        )
+    for reason in dict.fromkeys(row["reason"] for row in rows if row["reason"]):
+        lines += _wrapped(f"  {reason}")
+    return "\n".join(lines)
+
+
+def _class(each: Mapping[str, Any]) -> str:
+    return f"{' - '.join(each['ends'])} of {show(each['bandwidth'], 'bandwidth')}"
 
 
 def _listed(title: str, said: Sequence[str]) -> str:

@@ -1,0 +1,86 @@
+"""The command `planner topology`: its options, and what they ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.console import note, show
+from planner.errors import InputError
+
+__all__ = ["topology"]
+
+
+def topology(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME_OR_FILE]", help="machine of the catalogue, or file"),
+    ] = None,
+    chips: Annotated[
+        int | None, typer.Option("--chips", help="how many chips of a machine")
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option("--shape", metavar="4x4x8", help="slice of a torus")
+    ] = None,
+    twisted: Annotated[bool, typer.Option("--twisted", help="a twisted torus")] = False,
+    join: Annotated[
+        str | None, typer.Option("--join", help="what joins domains: spine, rails or clos")
+    ] = None,
+    leaf: Annotated[
+        int | None, typer.Option("--leaf", help="network cards on a leaf of a clos")
+    ] = None,
+    oversubscription: Annotated[
+        float | None, typer.Option("--oversubscription", help="4 for 4:1 above leaves or rails")
+    ] = None,
+    group: Annotated[
+        list[int] | None, typer.Option("--group", metavar="N", help="chips of a group")
+    ] = None,
+    collective: Annotated[
+        str | None, typer.Option("--collective", metavar="OP", help="time this: all-reduce, ...")
+    ] = None,
+    sizes: Annotated[
+        list[str] | None, typer.Option("--bytes", metavar="B", help="message, such as 16 MB")
+    ] = None,
+    routing: Annotated[str, typer.Option("--routing", help="optimal or shortest_ecmp")] = "optimal",
+    svg: Annotated[Path | None, typer.Option("--svg", help="draw it into this file")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="write it: .svg .json .yaml .graphml")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="print one JSON document and nothing else")
+    ] = False,
+) -> None:
+    """Check, measure and draw a network; without a name list the machines."""
+    from planner.quantities import parse
+    from planner.report.json import dumps
+    from planner.report.topology import drawn, machines_text, topology_text, written
+    from planner.topology import machines, measured, network
+
+    if name is None:
+        if any((chips, shape, group, collective, sizes, svg, out)):
+            raise InputError("of which network? `planner topology` lists the machines")
+        rows = machines()
+        show(dumps(rows) if json else machines_text(rows))
+        return
+    if sizes and collective is None:
+        raise InputError("--bytes: of which --collective? such as --collective all-reduce")
+    messages = [parse(size, "size") for size in sizes or ()]
+    found = network(
+        name,
+        chips,
+        shape,
+        twisted=twisted,
+        join=join,
+        leaf=leaf,
+        oversubscription=oversubscription,
+    )
+    document = measured(found, group or (), routing, collective=collective, messages=messages)
+    for warning in document["warnings"]:
+        note(f"warning: {warning}", warning=True)
+    if svg is not None:
+        drawn(found.fabric, svg)
+    if out is not None:
+        written(found.fabric, out)
+    show(dumps(document) if json else topology_text(document))
