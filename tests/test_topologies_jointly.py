@@ -10,6 +10,7 @@ import pytest
 
 from topologies import TopologyError, hierarchy, mesh, switch, torus
 from topologies.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
+from topologies.rates import jointly
 from topologies.rates.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
 from topologies.rates.jointly import joint_rate
 
@@ -56,6 +57,31 @@ def test_both_halves_at_once_gain_nothing_on_regular_fabrics(name: str) -> None:
     assert joint_rate(G, everyone).rate == pytest.approx(all_gather_rate(G).rate, rel=1e-7)
     both = joint_rate(G, everyone, "all_reduce").rate
     assert both == pytest.approx(all_reduce_rate(G), rel=1e-7)
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_flows_and_cuts_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flow for every target, or just the cuts that are needed: one optimum."""
+    G = FABRICS[name].copy()
+    G.edges[next(iter(G.edges))]["bandwidth"] *= 0.7
+    flows = joint_rate(G, [accelerators(G)], "all_reduce")
+    monkeypatch.setattr(jointly, "FOLDED", 0)
+    cuts = joint_rate(G, [accelerators(G)], "all_reduce")
+    assert cuts.engine.endswith("cuts")
+    assert cuts.rate == pytest.approx(flows.rate, rel=1e-7)
+
+
+def test_a_torus_without_any_symmetry() -> None:
+    """Where no two links are alike, cuts are added until the bound is proven."""
+    rng = np.random.default_rng(1)
+    G = torus((4, 4, 4), link=90.0)
+    for _, _, arc in G.edges(data=True):
+        arc["bandwidth"] *= float(rng.uniform(0.5, 1))
+    joint = joint_rate(G, [accelerators(G)], "all_reduce")
+    # Both halves cross at least one link to each chip: 2 n (n - 1) shares on all links together.
+    most = G.size(weight="bandwidth") / (64 * 63)
+    assert all_reduce_rate(G) * (1 - 1e-9) <= joint.rate <= most
+    assert joint.engine.endswith("cuts")
 
 
 def test_both_halves_at_once_gain_on_a_line() -> None:
@@ -144,6 +170,7 @@ def test_groups_that_cannot_be_judged() -> None:
     with pytest.raises(TopologyError, match="did you mean 'all_gather'"):
         joint_rate(G, [[(0,), (1,)]], "allgather")
     line = torus((3,), link=1.0, wrap=False)
-    nx.set_node_attributes(line, False, "forward")
+    for chip in line:
+        line.nodes[chip]["forward"] = False
     with pytest.raises(TopologyError, match="no permitted path"):
         joint_rate(line, [[(0,), (2,)]])

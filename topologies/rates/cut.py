@@ -22,16 +22,15 @@ from numpy.typing import NDArray
 from topologies.errors import TopologyError
 from topologies.fabric import Fabric
 from topologies.rates.automorphisms import Orbits
-from topologies.rates.flows import Arcs, Flows, arcs_of
+from topologies.rates.flows import Arcs, arcs_of
 from topologies.rates.members import chosen
+from topologies.rates.narrowest import Search
 from topologies.rates.network import demand, network
 from topologies.rates.orbits import orbits
 from topologies.rates.traffic import all_to_all
 
 __all__ = ["Cut", "all_gather_rate", "all_reduce_rate", "reduce_scatter_rate"]
 
-# Two cuts whose ratios differ by less are the same: below this lies the noise of sums of floats.
-NOISE = 1e-12
 GOLDEN = 0.6180339887498949
 
 
@@ -108,7 +107,7 @@ def _narrowest(G: Fabric, group: list[Any], *, mirror: bool) -> Cut:
     net = network(G)
     what = demand(net, all_to_all(group))
     arcs = arcs_of(net, what.groups[0], mirror=mirror)
-    search = _Search(arcs)
+    search = Search(arcs)
     search.run(_classes(arcs, orbits(net, what)))
     near, far = (arcs.nodes[search.inside == side].tolist() for side in (True, False))
     crossing = search.inside[arcs.tail] & ~search.inside[arcs.head]
@@ -141,59 +140,3 @@ def _classes(arcs: Arcs, found: Orbits) -> list[NDArray[np.int64]]:
     classes = np.split(chips[order], np.flatnonzero(np.diff(orbit[order])) + 1)
     spread = np.argsort((np.arange(len(classes)) * GOLDEN) % 1.0)
     return [classes[i] for i in spread.tolist()]
-
-
-class _Search:
-    """Lower the rate until no cut is narrower.
-
-    At a trial rate x every member is a source of x, and each target must be able to take in x
-    times the number of members. If it cannot, the minimum cut has a ratio below x, which is the
-    next trial. Every set that is still suspected holds all targets found satisfied so far, so
-    these may then supply without limit, and many targets can be satisfied in one flow.
-    """
-
-    def __init__(self, arcs: Arcs) -> None:
-        self.arcs = arcs
-        self.count = int(arcs.is_member.sum())
-        n = arcs.nodes.size
-        into = np.bincount(arcs.head, arcs.rate, n).astype(float)
-        into[~arcs.is_member] = np.inf
-        worst = int(np.argmin(into))
-        self.inside = np.ones(n, dtype=bool)
-        self.inside[worst] = False
-        self.rate = self._ratio(self.inside)
-        self.flows = Flows(arcs)
-
-    def run(self, classes: list[NDArray[np.int64]]) -> None:
-        pending, size = classes, 1
-        satisfied = np.zeros(self.arcs.nodes.size, dtype=bool)
-        while pending and self.rate > 0:
-            batch, later = pending[:size], pending[size:]
-            targets = np.array([same[0] for same in batch])
-            filled, inside = self.flows.fill(self.rate, targets, satisfied)
-            if self._lower(inside):
-                continue
-            # A single target that is short by less than the noise counts as satisfied.
-            if len(batch) == 1:
-                filled[:] = True
-            for same, full in zip(batch, filled.tolist(), strict=True):
-                if full:
-                    satisfied[same] = True
-            short = [same for same, full in zip(batch, filled.tolist(), strict=True) if not full]
-            pending = later + short
-            size = max(1, size // 2) if short else 2 * size
-
-    def _lower(self, inside: NDArray[np.bool_]) -> bool:
-        """Take the cut if it is narrower than the narrowest so far."""
-        if not (self.arcs.is_member & inside).any() or not (self.arcs.is_member & ~inside).any():
-            return False
-        ratio = self._ratio(inside)
-        if ratio >= self.rate * (1 - NOISE):
-            return False
-        self.inside, self.rate = inside, ratio
-        return True
-
-    def _ratio(self, inside: NDArray[np.bool_]) -> float:
-        leaving = inside[self.arcs.tail] & ~inside[self.arcs.head]
-        held = int((self.arcs.is_member & inside).sum())
-        return float(self.arcs.rate[leaving].sum()) / held

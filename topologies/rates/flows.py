@@ -22,6 +22,8 @@ __all__ = ["Arcs", "Flows", "arcs_of"]
 
 # SciPy adds a flow to the capacity of the arc back, so two bits of the 32 stay free.
 LARGEST = 2**29
+# Rates that differ in more ways than this have no simple ratios worth looking for.
+DISTINCT = 1000
 # Ratios of rates are taken as simple fractions if that changes none by more than this.
 SAME = 1e-13
 # A target is full when it lacks less than this part of one member's share.
@@ -40,6 +42,8 @@ class Arcs:
         Which of the nodes are members.
     tail, head, rate
         Ends of each arc, as places in `nodes`, and its bandwidth. [byte/s one way]
+    number
+        Of each arc in the network.
     """
 
     nodes: NDArray[np.int64]
@@ -47,6 +51,7 @@ class Arcs:
     tail: NDArray[np.int64]
     head: NDArray[np.int64]
     rate: NDArray[np.float64]
+    number: NDArray[np.int64]
 
 
 def arcs_of(net: Network, members: NDArray[np.int64], *, mirror: bool = False) -> Arcs:
@@ -57,11 +62,11 @@ def arcs_of(net: Network, members: NDArray[np.int64], *, mirror: bool = False) -
     is_member[members] = True
     nodes = np.flatnonzero(usable)
     place = np.cumsum(usable) - 1
-    kept = usable[net.tail] & usable[net.head]
+    kept = np.flatnonzero(usable[net.tail] & usable[net.head])
     tail, head = place[net.tail[kept]], place[net.head[kept]]
     if mirror:
         tail, head = head, tail
-    return Arcs(nodes, is_member[nodes], tail, head, net.bandwidth[kept])
+    return Arcs(nodes, is_member[nodes], tail, head, net.bandwidth[kept], kept)
 
 
 class Flows:
@@ -160,8 +165,8 @@ class Flows:
 
 def _simple(rates: NDArray[np.float64]) -> dict[float, Fraction] | None:
     """Each distinct rate as a simple fraction of the least, unless one is none."""
-    distinct = np.unique(rates).tolist()
-    if len(distinct) > 1000:
+    distinct = np.unique(rates[rates > 0]).tolist()
+    if not 0 < len(distinct) <= DISTINCT:
         return None
     ratios = {rate: Fraction(rate / distinct[0]).limit_denominator(10**4) for rate in distinct}
     simple = all(

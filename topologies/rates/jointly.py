@@ -17,17 +17,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, vstack
 
 from topologies.errors import TopologyError, meant
 from topologies.fabric import Fabric
 from topologies.rates.members import disjoint
+from topologies.rates.narrowest import Search
 from topologies.rates.network import demand, network
 from topologies.rates.orbits import orbits
 from topologies.rates.refinement import shrunk
 from topologies.rates.traffic import all_to_all
-from topologies.rates.uses import Program
+from topologies.rates.uses import Rows, Uses
 
 __all__ = ["COLLECTIVES", "Joint", "joint_rate"]
 
@@ -39,6 +41,13 @@ COLLECTIVES = {
 }
 # A dual above this says that the arc binds.
 BINDING = 1e-9
+# Programs with a flow for every target: variables that are worth folding, and worth solving.
+FOLDED, SOLVED = 1_500_000, 4_000
+# Cuts are added until what is reached is this near to the bound.
+GAP = 1e-8
+# How far each step goes from the best division so far to the one that the cuts seem to allow.
+STEP = 0.9
+STEPS = 500
 
 
 @dataclass(frozen=True)
@@ -52,13 +61,13 @@ class Joint:
         from each, a gather or scatter takes S/(n rate), an all-reduce 2 S/(n rate). [byte/s]
     binding
         Arcs that would raise the rate if they and those that are like them were faster.
-    variables
-        Size of the linear program that was solved.
+    engine
+        How it was found.
     """
 
     rate: float
     binding: tuple[tuple[Any, Any], ...]
-    variables: int
+    engine: str
 
 
 def joint_rate(
@@ -86,8 +95,8 @@ def joint_rate(
 
     >>> from topologies import torus
     >>> G = torus((4,), link=1.0)
-    >>> joint_rate(G, [[(0,), (1,)], [(2,), (3,)]]).rate
-    2.0
+    >>> joint_rate(G, [[(0,), (1,)]]).rate, joint_rate(G, [[(0,), (1,)], [(2,), (3,)]]).rate
+    (2.0, 1.0)
     """
     if collective not in COLLECTIVES:
         raise TopologyError(
@@ -100,40 +109,103 @@ def joint_rate(
     adds[[net.index[node] for node in adding]] = True
     # No symmetry may take a switch that adds to one that does not: each is as if it sent to itself.
     marks = csr_array(diags_array(adds.astype(float))) if adds.any() else what.sent
-    found = orbits(net, replace(what, sent=marks))
-    program = Program(net, what.groups, found, adds)
+    uses = Uses(net, what.groups, orbits(net, replace(what, sent=marks)), adds)
     for mirror in COLLECTIVES[collective]:
-        program.add(mirror=mirror)
-    return _solved(G, program, times=len(COLLECTIVES[collective]))
+        uses.add(mirror=mirror)
+    found = _by_flows(uses) if uses.flow_columns() <= FOLDED else None
+    rate, tight, engine = found or _by_cuts(uses)
+    if rate <= 0:
+        raise TopologyError(
+            f"fabric {G.graph.get('name')!r}", "no permitted path joins the members of some group"
+        )
+    times = len(COLLECTIVES[collective])
+    return Joint(rate * uses.unit * times, uses.binding(tight), engine)
 
 
-def _solved(G: Fabric, program: Program, *, times: int) -> Joint:
-    matrix, equalities, limits = program.rows()
+def _by_flows(uses: Uses) -> tuple[float, NDArray[np.bool_], str] | None:
+    """With a flow for every target, folded; None if what is left is still too large."""
+    width, balances = uses.width, uses.balances.copy()
+    below = uses.flows()
+    parts = [rows.matrix(uses.width) for rows in (uses.balances, below, uses.loads)]
+    uses.width, uses.balances = width, balances
+    matrix = csr_array(vstack(parts))
+    equalities = parts[0].shape[0]
+    limits = np.concatenate([np.zeros(matrix.shape[0] - uses.limits.size), uses.limits])
     _, kind = np.unique(limits, return_inverse=True)
     rows = np.where(np.arange(matrix.shape[0]) < equalities, 0, 1 + kind)
     columns = np.zeros(matrix.shape[1], dtype=np.int64)
     columns[0] = 1
     small = shrunk(matrix, rows, columns)
-    equal = small.first < equalities
-    folded: Any = small.matrix
-    cost = np.zeros(small.matrix.shape[1], dtype=np.float64)
-    cost[small.columns[0]] = -1.0
-    answer = linprog(
-        cost,
-        A_ub=folded[~equal],
-        b_ub=limits[small.first[~equal]],
-        A_eq=folded[equal],
-        b_eq=np.zeros(np.count_nonzero(equal)),
-        method="highs",
+    if small.matrix.shape[1] > SOLVED:
+        return None
+    equal, folded = small.first < equalities, small.matrix
+    rate, _, duals = _optimum(
+        folded[~equal], limits[small.first[~equal]], folded[equal], small.columns[0]
     )
-    if answer.status != 0 or answer.fun is None:
+    every = np.zeros(folded.shape[0])
+    every[~equal] = duals
+    tight = every[small.rows][-uses.limits.size :] > BINDING
+    return rate, tight, f"linear program of {folded.shape[1]} variables"
+
+
+def _by_cuts(uses: Uses) -> tuple[float, NDArray[np.bool_], str]:
+    """With those cuts only that turn out to be needed; the bound, once it is nearly reached."""
+    cuts = Rows()
+    for phase in range(len(uses.phases)):
+        places = np.eye(uses.phases[phase].arcs.nodes.size, dtype=bool)
+        for target in uses.phases[phase].targets.tolist():
+            _add_cut(uses, cuts, phase, places[target])
+            _add_cut(uses, cuts, phase, ~places[target])
+    loads, balances = uses.loads.matrix(uses.width), uses.balances.matrix(uses.width)
+    best, reached = None, 0.0
+    for _ in range(STEPS):
+        limits = np.concatenate([uses.limits, np.zeros(cuts.count)])
+        rows = vstack([loads, cuts.matrix(uses.width)]).tocsr()
+        rate, division, duals = _optimum(rows, limits, balances, 0)
+        trial = division if best is None else STEP * division + (1 - STEP) * best
+        now = _reached(uses, cuts, trial)
+        if now >= reached:
+            best, reached = trial, now
+        if reached >= rate * (1 - GAP):
+            tight = duals[: uses.limits.size] > BINDING
+            return rate, tight, f"linear program of {uses.width} variables, {cuts.count} cuts"
+    raise TopologyError("joint_rate", f"no optimum after {STEPS} rounds of cuts")
+
+
+def _reached(uses: Uses, cuts: Rows, division: NDArray[np.float64]) -> float:
+    """The rate that a division of the arcs allows; its narrow cuts are added."""
+    reached = np.inf
+    for number, phase in enumerate(uses.phases):
+        rates = np.maximum(division[phase.use], 0.0)
+        search = Search(replace(phase.arcs, rate=rates))
+        search.run([phase.targets[i : i + 1] for i in range(phase.targets.size)])
+        for inside in search.passed:
+            _add_cut(uses, cuts, number, inside)
+        reached = min(reached, search.rate)
+    return reached
+
+
+def _add_cut(uses: Uses, cuts: Rows, number: int, inside: NDArray[np.bool_]) -> None:
+    """What leaves a set is as much as its members supply."""
+    phase = uses.phases[number]
+    arcs = phase.arcs
+    leaving = np.flatnonzero(inside[arcs.tail] & ~inside[arcs.head])
+    row = cuts.more(1)
+    cuts.put(row, np.zeros(1, np.int64), float((arcs.is_member & inside).sum()))
+    cuts.put(np.repeat(row, leaving.size), phase.use[leaving], -1.0)
+
+
+def _optimum(
+    below: Any, limits: NDArray[np.float64], equal: Any, rate: int
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """The largest value of one variable, all of them, and the duals of the limits."""
+    cost = np.zeros(below.shape[1])
+    cost[rate] = -1.0
+    # Its type stubs know no sparse matrices.
+    solve: Any = linprog
+    answer = solve(
+        cost, A_ub=below, b_ub=limits, A_eq=equal, b_eq=np.zeros(equal.shape[0]), method="highs"
+    )
+    if answer.status != 0:
         raise TopologyError("joint_rate", f"the solver stopped: {answer.message}")
-    rate = -float(answer.fun)
-    if rate <= 0:
-        raise TopologyError(
-            f"fabric {G.graph.get('name')!r}", "no permitted path joins the members of some group"
-        )
-    duals = np.zeros(small.matrix.shape[0])
-    duals[~equal] = -answer.ineqlin.marginals
-    arcs = program.binding(duals[small.rows] > BINDING)
-    return Joint(rate * program.unit * times, arcs, small.matrix.shape[1])
+    return float(-answer.fun), answer.x, -answer.ineqlin.marginals
