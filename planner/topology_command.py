@@ -12,45 +12,49 @@ from planner.errors import InputError
 
 __all__ = ["topology"]
 
+Name = Annotated[
+    str | None, typer.Argument(metavar="NAME_OR_FILE", help="machine of the catalogue, or file")
+]
+Chips = Annotated[int | None, typer.Option("--chips", help="how many chips of a machine")]
+Shape = Annotated[str | None, typer.Option("--shape", metavar="4x4x8", help="slice of a torus")]
+Twisted = Annotated[bool, typer.Option("--twisted", help="a twisted torus")]
+Join = Annotated[
+    str | None, typer.Option("--join", help="what joins domains: spine, rails or clos")
+]
+Leaf = Annotated[int | None, typer.Option("--leaf", help="network cards on a leaf of a clos")]
+Oversubscription = Annotated[
+    float | None, typer.Option("--oversubscription", help="4 for 4:1 above leaves or rails")
+]
+Groups = Annotated[
+    list[int] | None, typer.Option("--group", metavar="N", help="chips of a group; repeatable")
+]
+Collective = Annotated[
+    str | None, typer.Option("--collective", metavar="OP", help="time this: all-reduce, ...")
+]
+Messages = Annotated[
+    list[str] | None, typer.Option("--bytes", metavar="B", help="message, 16 MB; repeatable")
+]
+Routing = Annotated[str, typer.Option("--routing", help="optimal or shortest_ecmp")]
+Svg = Annotated[Path | None, typer.Option("--svg", help="draw it into this file")]
+Out = Annotated[Path | None, typer.Option("--out", help="write it: .svg .json .yaml .graphml")]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON document and nothing else")]
+
 
 def topology(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME_OR_FILE]", help="machine of the catalogue, or file"),
-    ] = None,
-    chips: Annotated[
-        int | None, typer.Option("--chips", help="how many chips of a machine")
-    ] = None,
-    shape: Annotated[
-        str | None, typer.Option("--shape", metavar="4x4x8", help="slice of a torus")
-    ] = None,
-    twisted: Annotated[bool, typer.Option("--twisted", help="a twisted torus")] = False,
-    join: Annotated[
-        str | None, typer.Option("--join", help="what joins domains: spine, rails or clos")
-    ] = None,
-    leaf: Annotated[
-        int | None, typer.Option("--leaf", help="network cards on a leaf of a clos")
-    ] = None,
-    oversubscription: Annotated[
-        float | None, typer.Option("--oversubscription", help="4 for 4:1 above leaves or rails")
-    ] = None,
-    group: Annotated[
-        list[int] | None, typer.Option("--group", metavar="N", help="chips of a group")
-    ] = None,
-    collective: Annotated[
-        str | None, typer.Option("--collective", metavar="OP", help="time this: all-reduce, ...")
-    ] = None,
-    sizes: Annotated[
-        list[str] | None, typer.Option("--bytes", metavar="B", help="message, such as 16 MB")
-    ] = None,
-    routing: Annotated[str, typer.Option("--routing", help="optimal or shortest_ecmp")] = "optimal",
-    svg: Annotated[Path | None, typer.Option("--svg", help="draw it into this file")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="write it: .svg .json .yaml .graphml")
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="print one JSON document and nothing else")
-    ] = False,
+    name: Name = None,
+    chips: Chips = None,
+    shape: Shape = None,
+    twisted: Twisted = False,
+    join: Join = None,
+    leaf: Leaf = None,
+    oversubscription: Oversubscription = None,
+    group: Groups = None,
+    collective: Collective = None,
+    sizes: Messages = None,
+    routing: Routing = "optimal",
+    svg: Svg = None,
+    out: Out = None,
+    json: Json = False,
 ) -> None:
     """Check, measure and draw a network; without a name list the machines."""
     from planner.quantities import parse

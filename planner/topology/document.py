@@ -44,7 +44,6 @@ def measured(
     InputError
         When a group has more chips than the network, or the network cannot be measured.
     """
-    from planner.topology.rates import Rates
     from topologies.faults import suspicions
     from topologies.halves import bisection
     from topologies.picture.damage import damage
@@ -52,47 +51,54 @@ def measured(
 
     G = of.fabric
     reading = read(G)
-    chips = sum(map(len, reading.domains.values()))
-    domain = max(map(len, reading.domains.values()))
-    wrong = [f"--group {n}: the network has {chips} chips" for n in sizes if not 1 <= n <= chips]
-    if wrong:
-        raise InputError("; ".join(wrong))
-    if routing not in ROUTINGS:
-        hint = did_you_mean(routing, ROUTINGS) or f"; one of {', '.join(ROUTINGS)} was expected"
-        raise InputError(f"--routing {quoted(routing)}: unknown{hint}")
-    halves = bisection(G) if chips > 1 else None
-    wanted = sorted(set(sizes)) or _sizes(chips, domain)
-    try:
-        rates = Rates(of, domain, routing)
-        asked = set(sizes) or {n for n in (domain, 2 * domain, chips) if n <= chips}
-        groups = [rates.row(n, why=n in asked) for n in wanted]
-    except TopologyError as error:
-        raise InputError(str(error)) from error
+    members = list(reading.domains.values())
+    chips, domain = sum(map(len, members)), max(map(len, members))
+    _checked(sizes, chips, routing)
+    asked = sorted(set(sizes) or {n for n in (domain, 2 * domain, chips) if n <= chips})
+    half = bisection(G) if chips > 1 else None
     return {
         "name": of.name,
         "title": of.machine.title if of.machine else str(G.graph.get("name") or of.name),
         "chips": chips,
-        "domains": {
-            "count": len(reading.domains),
-            "chips": sorted({len(members) for members in reading.domains.values()}),
-        },
+        "domains": {"count": len(members), "chips": sorted(set(map(len, members)))},
         "nodes": dict(Counter(str(kind) for _, kind in G.nodes(data="kind"))),
-        "relays": any(G.nodes[c]["forward"] for chips_ in reading.domains.values() for c in chips_),
+        "relays": any(G.nodes[chip]["forward"] for group in members for chip in group),
         "links": _links(reading),
         "routing": routing,
-        "bisection": None
-        if halves is None
-        else {"rate": halves.rate, "chips": halves.chips, "across": halves.across},
+        "bisection": half and {"rate": half.rate, "chips": half.chips, "across": half.across},
         "leaving": _leaving(of, domain, chips),
         "in_network_reduce": _reduces(of),
-        "groups": groups,
-        "collectives": _timed(of, collective, sorted(asked), messages or MESSAGES),
+        "groups": _groups(of, sizes, asked, domain, routing),
+        "collectives": _timed(of, collective, asked, messages or MESSAGES),
         "faults": [fault.said for fault in damage(reading)],
         "warnings": list(dict.fromkeys([*of.warnings, *suspicions(G)])),
         "source": G.graph.get("source"),
         "as_of": G.graph.get("as_of"),
         "figures": _figures(of.machine),
     }
+
+
+def _checked(sizes: Sequence[int], chips: int, routing: str) -> None:
+    wrong = [f"--group {n}: the network has {chips} chips" for n in sizes if not 1 <= n <= chips]
+    if wrong:
+        raise InputError("; ".join(wrong))
+    if routing not in ROUTINGS:
+        hint = did_you_mean(routing, ROUTINGS) or f"; one of {', '.join(ROUTINGS)} was expected"
+        raise InputError(f"--routing {quoted(routing)}: unknown{hint}")
+
+
+def _groups(
+    of: Network, sizes: Sequence[int], asked: Sequence[int], domain: int, routing: str
+) -> list[dict[str, Any]]:
+    """Rates by group size; of those that were asked for, or that matter most, also why."""
+    from planner.topology.rates import Rates
+
+    rates = Rates(of, domain, routing)
+    wanted = asked if sizes else _sizes(rates.chips, domain)
+    try:
+        return [rates.row(n, why=n in asked) for n in wanted]
+    except TopologyError as error:
+        raise InputError(str(error)) from error
 
 
 def _timed(
