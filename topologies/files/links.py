@@ -22,7 +22,7 @@ from topologies.limits import shown
 __all__ = ["fabric_of", "text_of"]
 
 TOP = ("directed", "multigraph", "graph", "nodes", "links", "edges")
-FEW = 200  # nodes among which the one that was meant is looked for
+FEW = 200  # nodes among which, and problems up to which, the one that was meant is looked for
 
 Arc = tuple[Hashable, Hashable]
 
@@ -201,7 +201,7 @@ def _arcs(
         if whole.get("multigraph") is True:
             data.pop("key", None)
         faults = [
-            *_end_faults(record, nodes),
+            *_end_faults(record, nodes, guess=max(len(nodes), len(problems)) < FEW),
             *_attribute_faults(data, ARC_ATTRIBUTES),
             *arc_faults(data, orbits=orbits),
         ]
@@ -221,7 +221,9 @@ def _arcs(
     return arcs
 
 
-def _end_faults(record: dict[str, Any], nodes: dict[Hashable, Any]) -> Iterator[str]:
+def _end_faults(
+    record: dict[str, Any], nodes: dict[Hashable, Any], *, guess: bool
+) -> Iterator[str]:
     ends = []
     for end in ("source", "target"):
         if not _is_id(record.get(end)):
@@ -233,7 +235,7 @@ def _end_faults(record: dict[str, Any], nodes: dict[Hashable, Any]) -> Iterator[
             continue
         ends.append(_tupled(record[end]))
         if ends[-1] not in nodes:
-            close = meant(ends[-1], map(str, nodes)) if len(nodes) < FEW else ""
+            close = meant(ends[-1], map(str, nodes)) if guess else ""
             hint = f"; {close}" if close.startswith("did you mean") else ""
             yield f"{end} {shown(ends[-1])} is no node{hint}"
     if len(ends) == 2 and ends[0] == ends[1]:

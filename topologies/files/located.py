@@ -82,12 +82,11 @@ class Document:
     """What a text holds, and its problems as they are found."""
 
     root: Located | None = None
-    faults: list[tuple[int, int, str]] = field(default_factory=list)
+    faults: dict[tuple[int, int, str], None] = field(default_factory=dict)
 
     def fault(self, at: Located, said: str) -> None:
         """Note a problem at a place."""
-        if (at.line, at.column, said) not in self.faults:
-            self.faults.append((at.line, at.column, said))
+        self.faults[at.line, at.column, said] = None
 
     @property
     def problems(self) -> list[str]:
@@ -172,6 +171,7 @@ class _Reader:
 
     def _alias(self, event: AliasEvent, depth: int) -> tuple[Located, int]:
         name = str(event.anchor)
+        self._count(1, depth)
         if name not in self.anchors:
             said = f"unknown alias {shown('*' + name)}, or one inside what it names"
             self.found.fault(_at(event), said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,8 +44,8 @@ def json_value(text: str, where: str) -> tuple[Any, list[tuple[Path, str]]]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
     made: dict[Any, Any] = dict(pairs)
     if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        made[TWICE] = {key: keys.count(key) for key in made if keys.count(key) > 1}
+        times = Counter(key for key, _ in pairs)
+        made[TWICE] = {key: many for key, many in times.items() if many > 1}
     return made
 
 
