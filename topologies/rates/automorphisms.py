@@ -7,6 +7,7 @@ dropped, so a symmetry may be overlooked but none is invented.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ Ints = NDArray[np.int64]
 # Looks at an arc before the search is content with the symmetries it has.
 BUDGET = 60_000_000
 ATTEMPT = 20_000_000
+CALL = 4000  # arcs that could be looked at in the time that any look takes
 BRANCHES = 3
 DEPTH = 200
 
@@ -76,7 +78,7 @@ class Search:
 
     def _refined(self, colours: Colours) -> Colours:
         colours, rounds = refined(self.arcs, colours)
-        self.spent += (rounds + 1) * (self.what.tail.size + self.what.size)
+        self.spent += (rounds + 1) * (self.what.tail.size + self.what.size + CALL)
         return colours
 
     def _classes(self) -> list[Ints]:
@@ -91,15 +93,20 @@ class Search:
 
     def _class(self, members: Ints) -> None:
         """Compare each orbit of a class with those that differ from each other so far."""
-        firsts: list[tuple[int, Colours]] = []
+        firsts: dict[bytes, list[tuple[int, Colours]]] = defaultdict(list)
+        nodes: set[int] = set()
         for node in self._near_first(members):
             here = self.found.nodes
-            if any(here[node] == here[first] for first, _ in firsts):
+            if here[node] in {here[first] for first in nodes}:
                 continue
             if self.spent > self.budget:
                 return
-            if not any(self._alike(first, node, view) for first, view in firsts):
-                firsts.append((node, self._single(self.base, node)))
+            view = self._single(self.base, node)
+            # What the fabric looks like from a node: equal where a symmetry takes one to another.
+            alike = firsts[np.sort(view).tobytes()]
+            if not any(self._alike(a, left, node, view) for a, left in alike):
+                alike.append((node, view))
+                nodes.add(node)
 
     def _near_first(self, members: Ints) -> list[int]:
         """The members by their distance from the first: near images join most nodes."""
@@ -115,11 +122,8 @@ class Search:
         marked[node] = mixed(marked[[node]], 7)[0]
         return self._refined(marked)
 
-    def _alike(self, a: int, b: int, left: Colours) -> bool:
+    def _alike(self, a: int, left: Colours, b: int, right: Colours) -> bool:
         """Whether a symmetry that takes `a` to `b` is found, and taken into account."""
-        right = self._single(self.base, b)
-        if not np.array_equal(np.sort(left), np.sort(right)):
-            return False
         stays = np.flatnonzero(left == right)
         if stays.size:
             # Most symmetries of switched networks leave all where it is that can stay.
@@ -155,7 +159,7 @@ class Search:
         return False
 
     def _take(self, move: Ints) -> bool:
-        self.spent += self.what.tail.size
+        self.spent += self.what.tail.size + CALL
         images = self.what.images(move)
         if images is None:
             return False

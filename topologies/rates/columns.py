@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, hstack
 from scipy.sparse.csgraph import dijkstra
 
+from topologies.errors import TopologyError
 from topologies.rates.solver import maximum
 from topologies.rates.task import Solution, Task
 
@@ -27,10 +28,10 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 GAP = 1e-9
-ROUNDS = 400
+ROUNDS = 60
 # A little length on every arc, of the mean and of the longest, so that none is free: free arcs
 # could be walked in circles. The bound is that of the lengths with it.
-LEAST, TIE = 1e-11, 1e-13
+LEAST, TIE = 1e-11, 1e-12
 SMOOTH = 0.7
 PATIENCE = 6
 # Rounds after which a routing that the best mixture leaves out is forgotten.
@@ -39,31 +40,27 @@ IDLE = 12
 
 def by_columns(task: Task) -> Solution | None:
     """The optimum, or None if the rounds run out first."""
-    router = _Router(task)
+    router, mixtures = _Router(task), _Mixtures(task)
     whole = task.members * task.capacity
-    best, bound = whole / whole.sum(), np.inf
-    prices = best
-    mixtures = _Mixtures(task)
-    theta = 0.0
+    prices = best = whole / whole.sum()
+    theta, bound = 0.0, np.inf
     for number in range(ROUNDS):
         between = SMOOTH if number > PATIENCE and number % 2 else 0.0
         tried = between * best + (1 - between) * prices
         step = max(LEAST / whole.sum(), TIE * float((tried / whole).max()))
         loads, costs = router.cheapest(tried / whole, step)
-        tried = tried + step * whole
-        limit = float(tried.sum() / (task.share @ costs))
+        # Any prices bound theta from above: what all arcs are worth over what the demand costs.
+        limit = float((1 + step * whole.sum()) / (task.share @ costs))
         if limit < bound:
-            bound, best = limit, tried / tried.sum()
+            bound, best = limit, tried
         if bound <= theta * (1 + GAP + step * whole.sum()):
-            break
+            return Solution(
+                theta, f"routings mixed in {number + 1} rounds", np.arange(whole.size), best
+            )
         mixtures.add(loads)
         theta, prices = mixtures.solve()
-    else:
-        return None
-    elasticity = prices / prices.sum()
-    return Solution(
-        theta, f"routings mixed in {number + 1} rounds", np.arange(whole.size), elasticity
-    )
+        prices = prices / prices.sum()
+    return None
 
 
 class _Router:
@@ -104,12 +101,15 @@ class _Router:
         sent = np.zeros(net.places)
         sent[: task.rows.shape[1]] = task.rows[i]
         through, step = sent.copy(), sent
-        while step.any():
-            step = back @ step
+        for _ in range(net.places):
+            step = np.asarray(back @ step)
+            if not step.any():
+                break
             through += step
-        flow: Floats = through[into] * part
-        loads: Floats = np.bincount(task.orbit[used], flow, minlength=task.members.size)
-        return loads
+        else:
+            raise TopologyError("concurrent flow", "cheapest paths run in circles: rounding")
+        onto = csr_array((part, (task.orbit[used], into)), shape=(task.members.size, net.places))
+        return np.asarray(onto @ through)
 
 
 class _Mixtures:

@@ -31,8 +31,9 @@ from topologies.rates.traffic import Traffic, all_to_all, traffic_checked
 __all__ = ["ROUTINGS", "Bottleneck", "Flow", "all_to_all_rate", "concurrent_flow"]
 
 ROUTINGS = ("optimal", "shortest_ecmp")
-# Variables up to which one linear program is quicker than rounds of routings.
-SMALL = 4000
+# Rounds of routings are quicker than one linear program where few orbits of arcs can bind, and
+# where the program would have more variables than this.
+FEW, LARGE = 32, 30_000
 # An elasticity below this is rounding.
 BINDING = 1e-9
 
@@ -143,7 +144,7 @@ def all_to_all_rate(
 
 
 def _solved(program: Task) -> Solution:
-    if columns_of(program) > SMALL:
+    if program.members.size <= FEW or columns_of(program) > LARGE:
         solution = by_columns(program)
         if solution is not None:
             return solution

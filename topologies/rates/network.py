@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -73,6 +74,8 @@ def network(G: Fabric) -> Network:
         When a bandwidth or a relay permission is unsound; everything else that is wrong with
         the fabric is then listed too.
     """
+    if not isinstance(G, nx.DiGraph) or G.is_multigraph():
+        check(G)
     nodes = list(G)
     index = dict(zip(nodes, range(len(nodes)), strict=True))
     heads: list[Any] = []
@@ -84,7 +87,7 @@ def network(G: Fabric) -> Network:
         rates.extend([data.get("bandwidth") for data in beside.values()])
     forwards = [forward for _, forward in G.nodes(data="forward")]
     bandwidth = _numbers(rates)
-    if bandwidth is None or not {*forwards} <= {True, False} or None in forwards:
+    if bandwidth is None or not {*map(type, forwards)} <= {bool}:
         check(G)
         raise TopologyError(f"fabric {G.graph.get('name')!r}", "its attributes are unsound")
     relays = np.array(forwards, dtype=bool)

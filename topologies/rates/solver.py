@@ -14,10 +14,11 @@ __all__ = ["maximum"]
 
 Floats = NDArray[np.float64]
 
+# Variables beyond which an interior point, ended by a crossover, is quicker than the simplex.
+INNER = 5000
 
-def maximum(
-    at_most: Any, limits: Floats, balanced: Any, *, method: str = "highs"
-) -> tuple[float, Floats, Floats]:
+
+def maximum(at_most: Any, limits: Floats, balanced: Any) -> tuple[float, Floats, Floats]:
     """The largest last variable, all variables, and what one unit of each limit adds to it.
 
     Parameters
@@ -34,6 +35,7 @@ def maximum(
     """
     cost = np.zeros(at_most.shape[1])
     cost[-1] = -1.0
+    method = "highs-ipm" if cost.size > INNER else "highs-ds"
     # Its type stubs know no sparse matrices.
     solve: Any = linprog
     answer = solve(

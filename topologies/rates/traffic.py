@@ -61,9 +61,16 @@ def all_to_all(*groups: Iterable[Hashable], weight: float = 1.0) -> Traffic:
         for i, group in enumerate(groups)
         if isinstance(group, str) or not isinstance(group, Iterable)
     ]
+    listed = [] if faults else [tuple(group) for group in groups]
+    faults += [
+        f"group {i}: {node!r} cannot be the name of a node"
+        for i, group in enumerate(listed)
+        for node in group
+        if not _is_name(node)
+    ]
     if faults:
         raise TopologyError("all_to_all", faults)
-    return Traffic(exchanges=(Exchange(tuple(tuple(group) for group in groups), weight),))
+    return Traffic(exchanges=(Exchange(tuple(listed), weight),))
 
 
 def pairs(weights: Mapping[tuple[Any, Any], float]) -> Traffic:
@@ -137,6 +144,14 @@ def _stranger(G: Fabric, node: Any) -> str:
     if node not in G:
         return f"the fabric has no node {node!r}"
     return f"{node!r} is of kind {G.nodes[node].get('kind')!r}, not {ACCELERATOR!r}"
+
+
+def _is_name(node: object) -> bool:
+    try:
+        hash(node)
+    except TypeError:
+        return False
+    return True
 
 
 def _weight_fault(value: object) -> str | None:
