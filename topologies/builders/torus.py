@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from topologies.builders.given import flag_fault, given
 from topologies.errors import TopologyError
-from topologies.fabric import ACCELERATOR, Fabric, fabric
-from topologies.fabric import link as add_link
+from topologies.fabric import ACCELERATOR, SCALE_UP, Fabric, fabric
 from topologies.faults import check
 from topologies.limits import count_fault
 
@@ -73,13 +72,16 @@ def torus(
     places = list(G)
     for d, (side, rate, ring) in enumerate(box):
         lane = f"side {side} at {rate!r} byte/s"
+        # The figures are checked already, and no two links have the same ends.
+        arc = {"bandwidth": rate, "latency": latency, "tier": SCALE_UP, "count": 1}
         for place in places:
             after = place[d] + 1
             if after == side and not (ring and side > 2):
                 continue
             other = (*place[:d], after % side, *place[d + 1 :])
             orbit = (lane, lane) if symmetric else _lane(box, d, place, other)
-            add_link(G, place, other, bandwidth=rate, latency=latency, orbit=orbit)
+            G.add_edge(place, other, **arc, orbit=orbit[0])
+            G.add_edge(other, place, **arc, orbit=orbit[1])
     return check(G)
 
 
