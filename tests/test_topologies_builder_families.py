@@ -23,7 +23,7 @@ from topologies import (
     twisted_torus,
 )
 from topologies.builders import BUILDERS
-from topologies.fabric import SCALE_OUT, accelerators
+from topologies.fabric import ACCELERATOR, SCALE_OUT, SWITCH, accelerators, fabric, link
 
 SMALL = switch(4, up=8.0)
 
@@ -147,6 +147,18 @@ def test_hierarchies_nest_and_name_what_they_hold():
     assert pod.nodes[2, 1, 3]["domain"] == (2, 1)
     assert len({pod.nodes[chip]["domain"] for chip in accelerators(pod)}) == 6
     assert set(pod.succ[("spine",)]) == {(r, "rail", i) for r in range(3) for i in range(4)}
+
+
+def test_a_fabric_with_names_of_its_own_can_be_copied():
+    """Names need not be tuples: copy r of node `a` is `(r, 'a')`."""
+    G = fabric("given")
+    G.add_node("sw", kind=SWITCH, forward=True)
+    for chip in ("a", 1):
+        G.add_node(chip, kind=ACCELERATOR, forward=False, domain="d")
+        link(G, chip, "sw", bandwidth=1.0)
+    several = hierarchy(G, 2, out=0.5, at="switches")
+    assert set(several.succ[("spine",)]) == {(0, "sw"), (1, "sw")}
+    assert several.nodes[1, "a"]["domain"] == 1
 
 
 FAMILIES = st.sampled_from(

@@ -39,7 +39,7 @@ def ports_of(domain: Fabric, at: str) -> list[Any]:
     tops = [
         (far[node], node)
         for node, kind in domain.nodes(data="kind")
-        if kind == SWITCH and isinstance(node[0], str)
+        if kind == SWITCH and not (isinstance(node, tuple) and isinstance(node[0], int))
     ]
     if not tops:
         raise TopologyError("hierarchy", "at is 'switches' and the domain to copy has none on top")
@@ -49,7 +49,7 @@ def ports_of(domain: Fabric, at: str) -> list[Any]:
 
 def copied(domain: Fabric, count: int, ports: list[Any]) -> tuple[Fabric, Ports]:
     """`count` copies of `domain` in one fabric, node `v` of copy `r` as `(r, *v)`."""
-    name = f"{count} times {domain.graph['name']}"
+    name = f"{count} times {domain.graph.get('name')}"
     G = fabric(name, orbits=bool(domain.graph.get("orbits")))
     named = {node: node if isinstance(node, tuple) else (node,) for node in domain}
     whole = {data["domain"] for _, data in domain.nodes(data=True) if "domain" in data}
