@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from topologies.errors import TopologyError
 from topologies.fabric import Fabric
 from topologies.rates.automorphisms import Orbits
-from topologies.rates.flows import Arcs, arcs_of
+from topologies.rates.flows import Arcs, Flows, arcs_of
 from topologies.rates.members import chosen
 from topologies.rates.narrowest import Search
 from topologies.rates.network import demand, network
@@ -107,7 +107,7 @@ def _narrowest(G: Fabric, group: list[Any], *, mirror: bool) -> Cut:
     net = network(G)
     what = demand(net, all_to_all(group))
     arcs = arcs_of(net, what.groups[0], mirror=mirror)
-    search = Search(arcs)
+    search = Search(Flows(arcs))
     search.run(_classes(arcs, orbits(net, what)))
     near, far = (arcs.nodes[search.inside == side].tolist() for side in (True, False))
     crossing = search.inside[arcs.tail] & ~search.inside[arcs.head]

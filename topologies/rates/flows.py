@@ -7,7 +7,8 @@ is finer by the same factor again, until it is exact to the noise of the sums.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 
@@ -80,7 +81,8 @@ class Flows:
         tails = np.concatenate([arcs.tail, np.full(chips.size, n), chips])
         heads = np.concatenate([arcs.head, chips, np.full(chips.size, n + 1)])
         # Each arc with its arc back, in the order of rows that SciPy keeps.
-        keys = np.unique(np.concatenate([tails * self.size + heads, heads * self.size + tails]))
+        keys = np.sort(np.concatenate([tails * self.size + heads, heads * self.size + tails]))
+        keys = keys[np.concatenate([[True], np.diff(keys) > 0])]
         rows, self.columns = np.divmod(keys, self.size)
         self.starts = np.searchsorted(rows, np.arange(self.size + 1))
         slots = np.searchsorted(keys, tails * self.size + heads)
@@ -93,6 +95,13 @@ class Flows:
         self.drain_of[chips] = self.drains
         self.count = chips.size
         self.ratios: dict[float, Fraction] | None = _simple(arcs.rate)
+
+    def at(self, rate: NDArray[np.float64]) -> Flows:
+        """The same arcs at other rates."""
+        twin = copy(self)
+        twin.arcs = replace(self.arcs, rate=rate)
+        twin.ratios = _simple(rate)
+        return twin
 
     def fill(
         self, share: float, targets: NDArray[np.int64], unlimited: NDArray[np.bool_]
@@ -165,7 +174,8 @@ class Flows:
 
 def _simple(rates: NDArray[np.float64]) -> dict[float, Fraction] | None:
     """Each distinct rate as a simple fraction of the least, unless one is none."""
-    distinct = np.unique(rates[rates > 0]).tolist()
+    some = np.sort(rates[rates > 0])
+    distinct = some[np.diff(some, prepend=0.0) > 0].tolist()
     if not 0 < len(distinct) <= DISTINCT:
         return None
     ratios = {rate: Fraction(rate / distinct[0]).limit_denominator(10**4) for rate in distinct}

@@ -43,6 +43,8 @@ COLLECTIVES = {
 BINDING = 1e-9
 # Programs with a flow for every target: variables that are worth folding, and worth solving.
 FOLDED, SOLVED = 1_500_000, 4_000
+# The same for one group, whose cuts have one variable for each orbit of arcs.
+ALONE = 20_000
 # Cuts are added until what is reached is this near to the bound.
 GAP = 1e-8
 # How far each step goes from the best division so far to the one that the cuts seem to allow.
@@ -112,7 +114,8 @@ def joint_rate(
     uses = Uses(net, what.groups, orbits(net, replace(what, sent=marks)), adds)
     for mirror in COLLECTIVES[collective]:
         uses.add(mirror=mirror)
-    found = _by_flows(uses) if uses.flow_columns() <= FOLDED else None
+    most = min(FOLDED, ALONE) if uses.alone else FOLDED
+    found = _by_flows(uses) if uses.flow_columns() <= most else None
     rate, tight, engine = found or _by_cuts(uses)
     if rate <= 0:
         raise TopologyError(
@@ -151,13 +154,16 @@ def _by_flows(uses: Uses) -> tuple[float, NDArray[np.bool_], str] | None:
 def _by_cuts(uses: Uses) -> tuple[float, NDArray[np.bool_], str]:
     """With those cuts only that turn out to be needed; the bound, once it is nearly reached."""
     cuts = Rows()
-    for phase in range(len(uses.phases)):
-        places = np.eye(uses.phases[phase].arcs.nodes.size, dtype=bool)
-        for target in uses.phases[phase].targets.tolist():
-            _add_cut(uses, cuts, phase, places[target])
-            _add_cut(uses, cuts, phase, ~places[target])
+    for number, phase in enumerate(uses.phases):
+        for target in phase.targets.tolist():
+            alone = np.arange(phase.arcs.nodes.size) == target
+            _add_cut(uses, cuts, number, alone)
+            _add_cut(uses, cuts, number, ~alone)
     loads, balances = uses.loads.matrix(uses.width), uses.balances.matrix(uses.width)
-    best, reached = None, 0.0
+    even = _even(uses, loads)
+    sound = abs(balances @ even).max(initial=0.0) <= BINDING
+    best = even if sound else None
+    reached = _reached(uses, cuts, even) if sound else 0.0
     for _ in range(STEPS):
         limits = np.concatenate([uses.limits, np.zeros(cuts.count)])
         rows = vstack([loads, cuts.matrix(uses.width)]).tocsr()
@@ -172,12 +178,21 @@ def _by_cuts(uses: Uses) -> tuple[float, NDArray[np.bool_], str]:
     raise TopologyError("joint_rate", f"no optimum after {STEPS} rounds of cuts")
 
 
+def _even(uses: Uses, loads: Any) -> NDArray[np.float64]:
+    """Every use of an arc an equal part of it."""
+    cells = loads.tocoo()
+    row, column = cells.coords
+    even = np.zeros(uses.width)
+    even[column] = (uses.limits / loads.sum(axis=1))[row]
+    return even
+
+
 def _reached(uses: Uses, cuts: Rows, division: NDArray[np.float64]) -> float:
     """The rate that a division of the arcs allows; its narrow cuts are added."""
     reached = np.inf
     for number, phase in enumerate(uses.phases):
         rates = np.maximum(division[phase.use], 0.0)
-        search = Search(replace(phase.arcs, rate=rates))
+        search = Search(phase.flows.at(rates))
         search.run([phase.targets[i : i + 1] for i in range(phase.targets.size)])
         for inside in search.passed:
             _add_cut(uses, cuts, number, inside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from topologies.rates.flows import Arcs, Flows
+from topologies.rates.flows import Flows
 
 __all__ = ["Search"]
 
@@ -29,8 +29,9 @@ class Search:
         Near sides of all cuts that were the narrowest for a while.
     """
 
-    def __init__(self, arcs: Arcs) -> None:
-        self.arcs = arcs
+    def __init__(self, flows: Flows) -> None:
+        self.flows, self.arcs = flows, flows.arcs
+        arcs = self.arcs
         self.count = int(arcs.is_member.sum())
         n = arcs.nodes.size
         into = np.bincount(arcs.head, arcs.rate, n).astype(float)
@@ -40,7 +41,6 @@ class Search:
         self.inside[worst] = False
         self.rate = self._ratio(self.inside)
         self.passed = [self.inside]
-        self.flows = Flows(arcs)
 
     def run(self, classes: list[NDArray[np.int64]]) -> None:
         """Find the narrowest cut, from members in classes of which the first stands for all."""

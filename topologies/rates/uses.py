@@ -8,6 +8,7 @@ since the symmetries of a group by itself are not known.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from topologies.rates.automorphisms import Orbits
-from topologies.rates.flows import Arcs, arcs_of
+from topologies.rates.flows import Arcs, Flows, arcs_of
 from topologies.rates.network import Network
 
 __all__ = ["Phase", "Rows", "Uses"]
@@ -69,6 +70,11 @@ class Phase:
     arcs: Arcs
     use: Ints
     targets: Ints
+
+    @cached_property
+    def flows(self) -> Flows:
+        """Maximum flows on the arcs."""
+        return Flows(self.arcs)
 
 
 class Uses:
