@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from topologies.overrides import override
     from topologies.picture import svg
     from topologies.placement import Placement, place
+    from topologies.rates.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
+    from topologies.rates.jointly import joint_rate
+    from topologies.rates.reduction import all_reduce_bounds, best_all_reduce
 
 __all__ = [
     "AxisRate",
@@ -39,8 +42,12 @@ __all__ = [
     "Placement",
     "RateTable",
     "TopologyError",
+    "all_gather_rate",
+    "all_reduce_bounds",
+    "all_reduce_rate",
     "axis_rate",
     "axis_rates",
+    "best_all_reduce",
     "check",
     "clos",
     "domain",
@@ -50,6 +57,7 @@ __all__ = [
     "group_rate",
     "hierarchy",
     "hops",
+    "joint_rate",
     "latency",
     "machine",
     "mesh",
@@ -61,6 +69,7 @@ __all__ = [
     "rails",
     "rate_table",
     "read",
+    "reduce_scatter_rate",
     "slowdown",
     "suspicions",
     "svg",
@@ -90,6 +99,9 @@ _HOME = {
     "topologies.overrides": ("override",),
     "topologies.picture": ("svg",),
     "topologies.placement": ("Placement", "place"),
+    "topologies.rates.cut": ("all_gather_rate", "all_reduce_rate", "reduce_scatter_rate"),
+    "topologies.rates.jointly": ("joint_rate",),
+    "topologies.rates.reduction": ("all_reduce_bounds", "best_all_reduce"),
 }
 _MODULE = {name: module for module, names_ in _HOME.items() for name in names_}
 
