@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 import sys
@@ -254,6 +255,62 @@ def test_hostile_names_are_text_and_nothing_else():
     assert tags <= {"svg", "title", "desc", "rect", "path", "circle", "text"}
     assert "alert(1)" in root.find(f"{SVG}title").text
     assert "\u202e" not in picture
+
+
+NAMES: list[Callable[[int], object]] = [
+    lambda i: i,
+    lambda i: (i,),
+    lambda i: f"n{i}",
+    lambda i: ("a", i, (1, 2)),
+    lambda i: (i % 3, "x", i),
+]
+DOMAINS: list[Callable[[int], object]] = [
+    lambda i: 0,
+    lambda i: i,
+    lambda i: i % 3,
+    lambda i: ("d", i // 4),
+    lambda i: "long " * (i % 20),
+]
+COORDS: list[Callable[[int], tuple[int, ...]]] = [
+    lambda i: (i,),
+    lambda i: (i % 3, i // 3),
+    lambda i: (i % 2, i // 2 % 2, i // 4),
+    lambda i: (i, 0, 0, 0),
+    lambda i: (-i, 10**9),
+]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_the_vocabulary_can_say_is_drawn(seed):
+    """Any names, domains, places and wires, sound or not: a bounded picture inside its page."""
+    draw = random.Random(seed)
+    G = fabric(f"random {seed}")
+    name, domain = draw.choice(NAMES), draw.choice(DOMAINS)
+    chips, others = draw.choice([1, 2, 5, 9, 80]), draw.choice([0, 1, 5, 12])
+    for i in range(chips):
+        place = {"coord": draw.choice(COORDS)(i)} if draw.random() < 0.4 else {}
+        relays = draw.random() < 0.5
+        G.add_node(name(i), kind="accelerator", forward=relays, domain=domain(i), **place)
+    for i in range(others):
+        G.add_node(("box", i), kind=draw.choice(["switch", "nic", "host"]), forward=True)
+    nodes = list(G)
+    for _ in range(draw.choice([0, 1, chips, 6 * chips])):
+        a, b = draw.choice(nodes), draw.choice(nodes)
+        if a != b and not G.has_edge(a, b) and not G.has_edge(b, a):
+            rate, tier = (
+                draw.choice([1.0, 50e9, 1e15]),
+                draw.choice(["scale_up", "scale_out", "host"]),
+            )
+            link(G, a, b, bandwidth=rate, tier=tier, one_way=draw.random() < 0.2)
+    picture = topologies.svg(G)
+    root = ElementTree.fromstring(picture)
+    width, height = map(float, root.attrib["viewBox"].split()[2:])
+    assert height < 4000
+    assert picture.count("<path") + picture.count("<rect") + picture.count("<circle") < 700
+    for box in root.iter(f"{SVG}rect"):
+        assert float(box.attrib["width"]) >= 0
+        assert 0 <= float(box.attrib["x"]) <= width
+        assert 0 <= float(box.attrib["y"]) <= height
 
 
 def test_a_very_long_name_is_cut():

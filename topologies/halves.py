@@ -68,8 +68,8 @@ def _halves(G: Fabric, chips: list[Any]) -> Iterator[tuple[str, set[Any]]]:
     """Ways to halve the accelerators, and the first half of each."""
     domains = dict.fromkeys(G.nodes[chip]["domain"] for chip in chips)
     coords = [tuple(c) for chip in chips if (c := G.nodes[chip].get("coord")) is not None]
-    if len(domains) == 1 and len(coords) == len(chips) and len(coords[0]) <= len("xyz"):
-        for d in range(len(coords[0])):
+    if len(domains) == 1 and len(coords) == len(chips) and set(map(len, coords)) <= {1, 2, 3}:
+        for d in range(min(map(len, coords))):
             side = max(c[d] for c in coords) + 1
             if side > 1:
                 yield "xyz"[d], {v for v, c in zip(chips, coords, strict=True) if c[d] < side // 2}

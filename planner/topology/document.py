@@ -153,6 +153,8 @@ def _reduces(of: Network) -> dict[str, Any]:
 
 def _links(reading: Any) -> list[dict[str, Any]]:
     """The classes of links, alike along several sides of a torus together."""
+    from topologies.picture.reading import side_name
+
     found: dict[Any, dict[str, Any]] = {}
     for each in reading.classes:
         there, back, latency, cables = each.figures
@@ -171,7 +173,7 @@ def _links(reading: Any) -> list[dict[str, Any]]:
             },
         )
         row["links"] += each.number
-        row["along"] = sorted({*row["along"], *("xyz"[d] for d in each.axis)})
+        row["along"] = sorted({*row["along"], *(side_name(d) for d in each.axis)})
     return list(found.values())
 
 

@@ -10,10 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 from topologies.picture.amounts import rate_text
-from topologies.picture.reading import CHIP, Link, Reading, label, role
+from topologies.picture.reading import CHIP, Link, Reading, label, role, side_name
 
 __all__ = ["Damage", "damage"]
 
@@ -49,13 +50,13 @@ def _holes(reading: Reading) -> Iterator[Damage]:
     """Neighbours in a box of chips that nothing joins, and chips that are not there."""
     G = reading.G
     for chips in reading.domains.values():
-        at = {G.nodes[chip].get("coord"): chip for chip in chips}
-        if None in at or len(at) < 3:
+        at = {tuple(c): v for v in chips if (c := G.nodes[v].get("coord")) is not None}
+        if len(at) < max(3, len(chips)) or len({len(place) for place in at}) > 1:
             continue
         sides = [max(c) + 1 for c in zip(*at, strict=True)]
-        places = list(product(*map(range, sides)))
-        if len(at) < ALIKE * len(places):
+        if min(min(place) for place in at) < 0 or len(at) < ALIKE * prod(sides):
             continue
+        places = list(product(*map(range, sides)))
         for place in places:
             if place not in at:
                 yield Damage((), f"{_place(place)}: no chip")
@@ -90,7 +91,7 @@ def _open_rings(G: Any, at: dict[Any, Any], sides: list[int], d: int) -> Iterato
         for place in lost:
             first = at.get((*place[:d], 0, *place[d + 1 :]))
             nodes = (at[place],) if first is None else (at[place], first)
-            yield Damage(nodes, f"{label(at[place])}: the ring along {'xyz'[d]} is open")
+            yield Damage(nodes, f"{label(at[place])}: the ring along {side_name(d)} is open")
 
 
 def _fewer(reading: Reading) -> Iterator[Damage]:

@@ -15,13 +15,12 @@ from typing import Any
 from topologies.picture.amounts import counted_text
 from topologies.picture.canvas import QUIET, fitted
 from topologies.picture.choice import Gap, chosen
-from topologies.picture.reading import CHIP, Link, label
+from topologies.picture.reading import CHIP, Link, label, side_name
 from topologies.picture.sheet import Place, Sheet
 
 __all__ = ["is_lattice", "lattice", "lattice_height"]
 
 SPACE, DEPTH, TITLE = 96.0, (0.24, -0.22), 46.0
-AXES = "xyz"
 Coord = tuple[int, ...]
 Slots = tuple[dict[int, float], ...]
 Point = tuple[float, float]
@@ -69,6 +68,8 @@ def is_lattice(sheet: Sheet, domain: Any) -> bool:
     coords = [tuple(c) for c in found if c is not None]
     if len(coords) < max(3, len(found)) or len({len(c) for c in coords}) != 1:
         return False
+    if not all(isinstance(x, int) and x >= 0 for c in coords for x in c):
+        return False
     sides = _sides(coords)
     return len(sides) <= 3 and len(coords) * 2 >= prod(sides) and len(set(coords)) == len(coords)
 
@@ -98,7 +99,7 @@ def lattice(sheet: Sheet, domain: Any, x: float, y: float, width: float, height:
     _chips(sheet, domain, view)
     _arrows(sheet, view, x + 26, y + height - TITLE + 4)
     chips = counted_text(len(sheet.reading.domains[domain]), CHIP)
-    words = f"{chips}: {', '.join(f'{side} along {AXES[d]}' for d, side in enumerate(sides))}"
+    words = f"{chips}: {', '.join(f'{side} along {side_name(d)}' for d, side in enumerate(sides))}"
     if len(sheet.reading.domains) > 1:
         words = f"domain {label(domain)}: {chips}, {' x '.join(map(str, sides))}"
     foot = fitted(words, width - 16, 12)
@@ -112,7 +113,12 @@ def _arrows(sheet: Sheet, view: View, x: float, y: float) -> None:
         if view.sides[axis] > 1:
             sheet.marks.line([(x, y), (x + dx, y + dy)], QUIET, 1.4)
             sheet.marks.text(
-                x + dx * 1.3, y + dy * 1.25 + 4, AXES[axis], size=12, colour=QUIET, anchor="middle"
+                x + dx * 1.3,
+                y + dy * 1.25 + 4,
+                side_name(axis),
+                size=12,
+                colour=QUIET,
+                anchor="middle",
             )
 
 
@@ -193,10 +199,10 @@ def _wire(sheet: Sheet, view: View, link: Link, a: Coord, b: Coord) -> None:
     apart = [abs(p - q) for p, q in zip(a, b, strict=True)]
     p, q = view.point(a), view.point(b)
     if sum(apart) == 1:
-        sheet.link(link, [p, q], most=view.step / 14)
+        sheet.link(link, [p, q], most=view.step / 20)
     elif sheet.reading.faulty(link) or _at_the_rim(view, a, b):
         sheet.rings = True
-        sheet.link(link, _bowed(view, p, q), faint=True, most=view.step / 18)
+        sheet.link(link, _bowed(view, p, q), faint=True, most=view.step / 24)
 
 
 def _at_the_rim(view: View, a: Coord, b: Coord) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from topologies.fabric import ACCELERATOR
 from topologies.picture.amounts import counted_text, rate_text, time_text
 from topologies.picture.canvas import FAULT, INK, QUIET, TIER_COLOURS, fitted
-from topologies.picture.reading import LinkClass
+from topologies.picture.reading import LinkClass, side_name
 from topologies.picture.sheet import CHIP_FILL, GUTTER, MARGIN, SWITCH_FILL, WIDTH, Sheet
 
 __all__ = ["classes", "legend"]
@@ -60,7 +60,7 @@ def _class(sheet: Sheet, alike: list[LinkClass], y: float) -> None:
     room = GUTTER - MARGIN - 40
     sheet.marks.text(MARGIN + 30, y + 12, fitted(rate, room, 13), size=13, colour=colour, bold=True)
     axes = sorted({axis for each in alike for axis in each.axis})
-    along = f" along {', '.join('xyz'[d] for d in axes)}" if axes else ""
+    along = f" along {', '.join(side_name(d) for d in axes)}" if axes else ""
     cables = f" of {count} cables" if count > 1 else ""
     lines = (
         f"{counted_text(number, 'link')}{cables}, {time_text(latency)}",
@@ -77,7 +77,7 @@ def legend(sheet: Sheet, top: float) -> float:
     sheet.marks.line([(MARGIN, top), (WIDTH - MARGIN, top)], "#cbd5e1", 1)
     y = top + 26
     x = _symbols(sheet, MARGIN, y)
-    _scale(sheet, max(x, MARGIN), y)
+    y = _scale(sheet, x, y)
     return _faults(sheet, y + 14)
 
 
@@ -114,18 +114,19 @@ def _said(sheet: Sheet, x: float, y: float, words: str) -> float:
     return x + 7 * len(words) + 22
 
 
-def _scale(sheet: Sheet, x: float, y: float) -> None:
-    """Three thicknesses and what they carry."""
+def _scale(sheet: Sheet, x: float, y: float) -> float:
+    """Three thicknesses and what they carry; the line that they stand on."""
     rates = sorted({max(c.rate, 1.0) for c in sheet.reading.classes})
     picked = list(dict.fromkeys((rates[0], rates[len(rates) // 2], rates[-1]))) if rates else []
     if len(picked) < 2:
-        return
+        return y
     if x + 130 + 118 * len(picked) > WIDTH - MARGIN:
-        return
+        x, y = MARGIN, y + 24
     x = _said(sheet, x, y, "thickness:")
     for rate in picked:
         sheet.marks.line([(x, y - 4), (x + 22, y - 4)], INK, sheet.stroke(rate))
         x = _said(sheet, x + 28, y, rate_text(rate))
+    return y
 
 
 def _faults(sheet: Sheet, y: float) -> float:

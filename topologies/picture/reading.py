@@ -15,7 +15,7 @@ from typing import Any
 
 from topologies.fabric import ACCELERATOR, SCALE_UP, Fabric, accelerators
 
-__all__ = ["CHIP", "Link", "LinkClass", "Reading", "label", "read", "role"]
+__all__ = ["CHIP", "Link", "LinkClass", "Reading", "label", "read", "role", "side_name"]
 
 CHIP = "chip"
 
@@ -133,6 +133,11 @@ def label(node: Any, *, short: bool = False) -> str:
     return " ".join([*words, places]).strip()
 
 
+def side_name(d: int) -> str:
+    """What a side of a torus is called: x, y, z, then w4 and so on."""
+    return "xyz"[d] if d < len("xyz") else f"w{d + 1}"
+
+
 def role(G: Fabric, node: Any) -> str:
     """What a node is called as one of many: chip, or its kind of switch by its name."""
     kind = G.nodes[node].get("kind")
@@ -219,9 +224,9 @@ def _links(G: Fabric) -> Iterator[Link]:
         if back is not None and order[u] > order[v]:
             continue
         roles = tuple(sorted((role(G, u), role(G, v)), key=lambda r: (r != CHIP, r)))
-        places = [G.nodes[n].get("coord") for n in (u, v)]
+        places = [tuple(G.nodes[n].get("coord") or ()) for n in (u, v)]
         axis: tuple[int, ...] = ()
-        if None not in places:
+        if len(places[0]) == len(places[1]):
             axis = tuple(d for d, (p, q) in enumerate(zip(*places, strict=True)) if p != q)
         yield Link(
             u,
