@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from topologies.faults import check, suspicions
     from topologies.files.disk import read, write
     from topologies.groups import GroupRate, RateTable, group_rate, rate_table
+    from topologies.halves import Bisection, bisection
     from topologies.hardware import Machine
     from topologies.machines import graph, machine, names
     from topologies.measure import domain, domain_size, hops, latency, path_rate, slowdown
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AxisRate",
+    "Bisection",
     "GroupRate",
     "Machine",
     "Placement",
@@ -48,6 +50,7 @@ __all__ = [
     "axis_rate",
     "axis_rates",
     "best_all_reduce",
+    "bisection",
     "check",
     "clos",
     "domain",
@@ -93,6 +96,7 @@ _HOME = {
     "topologies.faults": ("check", "suspicions"),
     "topologies.files.disk": ("read", "write"),
     "topologies.groups": ("GroupRate", "RateTable", "group_rate", "rate_table"),
+    "topologies.halves": ("Bisection", "bisection"),
     "topologies.hardware": ("Machine",),
     "topologies.machines": ("graph", "machine", "names"),
     "topologies.measure": ("domain", "domain_size", "hops", "latency", "path_rate", "slowdown"),
