@@ -39,6 +39,7 @@ SMALL = {
     "mesh": topologies.mesh(6, link=64e9),
     "ring": topologies.torus((8,), link=45e9),
     "torus": topologies.torus((4, 2), link=(45e9, 30e9)),
+    "odd torus": topologies.torus((3, 3), link=45e9),
     "grid": topologies.torus((3, 2), link=45e9, wrap=False),
     "racks": topologies.hierarchy(topologies.switch(3, up=450e9), 2, out=50e9),
     "clos": topologies.clos(8, out=50e9, leaf=4, oversubscription=4),

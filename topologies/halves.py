@@ -70,9 +70,10 @@ def _halves(G: Fabric, chips: list[Any]) -> Iterator[tuple[str, set[Any]]]:
     coords = [tuple(c) for chip in chips if (c := G.nodes[chip].get("coord")) is not None]
     if len(domains) == 1 and len(coords) == len(chips) and set(map(len, coords)) <= {1, 2, 3}:
         for d in range(min(map(len, coords))):
-            side = max(c[d] for c in coords) + 1
-            if side > 1:
-                yield "xyz"[d], {v for v, c in zip(chips, coords, strict=True) if c[d] < side // 2}
+            if len({c[d] for c in coords}) > 1:
+                # The middle layer of an odd side is divided, so that halves are halves.
+                layers = sorted((c[d], c, i) for i, c in enumerate(coords))
+                yield "xyz"[d], {chips[i] for *_, i in layers[: len(layers) // 2]}
         return
     order = {name: i for i, name in enumerate(domains)}
     ranked = sorted(chips, key=lambda chip: order[G.nodes[chip]["domain"]])
