@@ -9,6 +9,7 @@ microbatches in flight that is also the time in which the whole batch advances b
 
 from sympy import sqrt
 
+from formulas.collectives import hop_latency
 from formulas.equation import Equation
 from formulas.microbatches import rank_sequences, stage_pace, stage_sequences
 from formulas.sources import deepseek_v3, definition, lecture_equations, pope_2022
@@ -25,6 +26,7 @@ from formulas.symbols import (
     m_pos,
     n_experts,
 )
+from formulas.symbols_network import V_x, a_ar, a_x, g_ar, g_x, w_ar, w_x
 from formulas.symbols_serving import (
     A_bnd,
     F_attn,
@@ -75,10 +77,6 @@ from formulas.symbols_serving import (
     n_blocks,
     n_hop,
     n_moe,
-    q_a2a,
-    q_ar,
-    r_a2a,
-    r_ar,
     r_hop,
     t_a2a,
     t_ar,
@@ -103,6 +101,7 @@ __all__ = [
     "cache_read_time",
     "decode_time",
     "dense_time",
+    "exchange_bytes",
     "expert_time",
     "hop_time",
     "math_time",
@@ -209,21 +208,31 @@ all_reduce_bytes = Equation(
 all_reduce_time = Equation(
     "all-reduces of tensor parallelism",
     T_ar,
-    f_pace * n_ar * (t_ar + q_ar * V_ar / (r_ar * e_ar)),
-    assumes=("one after attention, one after a feed-forward part that tp shards",),
+    f_pace * n_ar * (t_ar + (a_ar + V_ar / w_ar + g_ar * sqrt(V_ar)) / e_ar),
+    assumes=(
+        "one after attention, one after a feed-forward part that tp shards",
+        "a collective by itself, slowed by the engine around it: e_ar, and t_ar on top",
+    ),
     source=pope_2022.at("section 3.2"),
+)
+
+exchange_bytes = Equation(
+    "bytes one chip sends to experts, and back, in one layer",
+    V_x,
+    b_stage * m_pos * k_copies * h_exp * (b_disp + b_comb) / (tp * dp),
+    assumes=("tokens are spread evenly", "a copy that stays on the chip is counted"),
+    source=deepseek_v3.at("section 3.4"),
+    tags=("C20",),
 )
 
 all_to_all_time = Equation(
     "dispatch and combine of expert parallelism",
     T_a2a,
-    f_pace
-    * n_a2a
-    * (
-        t_a2a
-        + b_stage * m_pos * k_copies * h_exp * (b_disp + b_comb) * q_a2a / (tp * dp * r_a2a * e_a2a)
+    f_pace * n_a2a * (t_a2a + (a_x + V_x / w_x + g_x * sqrt(V_x)) / e_a2a),
+    assumes=(
+        "both ways one after the other, each a collective by itself",
+        "slowed by the engine around it: e_a2a, and t_a2a on top",
     ),
-    assumes=("one copy of a token per expert group it needs", "tokens are spread evenly"),
     source=deepseek_v3.at("section 3.4"),
     tags=("C20",),
 )
@@ -271,7 +280,9 @@ DECODE = (
     expert_time,
     math_time,
     all_reduce_time,
+    exchange_bytes,
     all_to_all_time,
+    hop_latency,
     hop_time,
     overhead_time,
     decode_time,

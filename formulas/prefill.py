@@ -4,7 +4,7 @@ All `dp` ranks of a stage prefill their own prompts side by side, so the experts
 whole stage, see `dp` prompts at once: per prompt every operator costs what it costs on `tp` chips.
 """
 
-from sympy import Max, ceiling
+from sympy import Max, ceiling, sqrt
 
 from formulas.equation import Equation
 from formulas.sources import definition, lecture_equations, pope_2022
@@ -15,6 +15,7 @@ from formulas.symbols import (
     k_experts,
     n_experts,
 )
+from formulas.symbols_network import a_ar_pf, a_x_pf, g_ar_pf, g_x_pf, k_copies_pf, w_ar_pf, w_x_pf
 from formulas.symbols_serving import (
     A_bnd_pf,
     F_attn,
@@ -50,13 +51,12 @@ from formulas.symbols_serving import (
     c_chunk,
     dp,
     e_a2a,
-    e_ar,
+    e_ar_pf,
     e_pf,
     ep,
     f_stage,
     h_act,
     h_exp,
-    k_copies,
     n_a2a,
     n_ar,
     n_blocks,
@@ -66,10 +66,6 @@ from formulas.symbols_serving import (
     one_seq,
     one_token,
     pp,
-    q_a2a,
-    q_ar,
-    r_a2a,
-    r_ar,
     r_hop,
     s_mixed,
     t_a2a,
@@ -162,11 +158,26 @@ prefill_weights = Equation(
 prefill_network = Equation(
     "collectives of one prompt",
     T_pf_net,
-    n_ar * (n_chunks * t_ar + q_ar * L_new * one_seq * h_act * b_act / (r_ar * e_ar))
+    n_ar
+    * (
+        n_chunks * t_ar
+        + (
+            n_chunks * a_ar_pf
+            + L_new * one_seq * h_act * b_act / w_ar_pf
+            + g_ar_pf * sqrt(n_chunks * L_new * one_seq * h_act * b_act)
+        )
+        / e_ar_pf
+    )
     + n_a2a
     * (
         n_chunks * t_a2a
-        + L_new * one_seq * k_copies * h_exp * (b_disp + b_comb) * q_a2a / (tp * r_a2a * e_a2a)
+        + (
+            n_chunks * a_x_pf
+            + L_new * one_seq * k_copies_pf * h_exp * (b_disp + b_comb) / (tp * w_x_pf)
+            + g_x_pf
+            * sqrt(n_chunks * L_new * one_seq * k_copies_pf * h_exp * (b_disp + b_comb) / tp)
+        )
+        / e_a2a
     )
     + n_hop * (t_hop + L_new * one_seq * h_act * b_act / r_hop),
     assumes=("the same collectives as in a decode step, over the tokens of the prompt",),

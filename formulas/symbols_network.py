@@ -27,6 +27,22 @@ T_outer   = symbol("T_outer",   "s",          "time between the nodes")
 T_serial  = symbol("T_serial",  "s",          "time when one phase waits for the other")
 T_overlap = symbol("T_overlap", "s",          "time when both phases run at once")
 
+# --- collectives of a step, by themselves ----------------------------------------------------
+a_ar      = symbol("a_ar",      "s",              "floor of one all-reduce of a decode step")
+w_ar      = symbol("w_ar",      "byte/s",         "bytes all-reduced per second, decode")
+g_ar      = symbol("g_ar",      "s/byte**(1/2)",  "square-root term of an all-reduce, decode")
+a_ar_pf   = symbol("a_ar_pf",   "s",              "floor of one all-reduce of a prompt")
+w_ar_pf   = symbol("w_ar_pf",   "byte/s",         "bytes all-reduced per second, prefill")
+g_ar_pf   = symbol("g_ar_pf",   "s/byte**(1/2)",  "square-root term of an all-reduce, prefill")
+a_x       = symbol("a_x",       "s",              "floor of one exchange with experts, decode")
+w_x       = symbol("w_x",       "byte/s",         "bytes exchanged per second and chip, decode")
+g_x       = symbol("g_x",       "s/byte**(1/2)",  "square-root term of an exchange, decode")
+a_x_pf    = symbol("a_x_pf",    "s",              "floor of one exchange with experts, prefill")
+w_x_pf    = symbol("w_x_pf",    "byte/s",         "bytes exchanged per second and chip, prefill")
+g_x_pf    = symbol("g_x_pf",    "s/byte**(1/2)",  "square-root term of an exchange, prefill")
+V_x       = symbol("V_x",       "byte",           "bytes one chip sends to experts and back")
+k_copies_pf = symbol("k_copies_pf", "1",          "copies of a token sent to experts, prefill")
+
 # --- hand-over between stages ---------------------------------------------------------------
 t_hop_net = symbol("t_hop_net", "s",          "latency of a hop in the network")
 t_hop_sw  = symbol("t_hop_sw",  "s",          "time software takes to hand a microbatch over")

@@ -91,8 +91,8 @@ t_coll    = symbol("t_coll",    "s",              "time of one collective")
 n_ar      = symbol("n_ar",      "1",              "all-reduces per step")
 n_a2a     = symbol("n_a2a",     "1",              "dispatch-and-combine pairs per step")
 n_hop     = symbol("n_hop",     "1",              "hops between stages")
-t_ar      = symbol("t_ar",      "s",              "latency floor of one all-reduce")
-t_a2a     = symbol("t_a2a",     "s",              "latency floor of one dispatch and combine")
+t_ar      = symbol("t_ar",      "s",              "what an engine adds to one all-reduce")
+t_a2a     = symbol("t_a2a",     "s",              "what an engine adds to one exchange")
 t_hop     = symbol("t_hop",     "s",              "latency of one hop, network and software")
 t_layer   = symbol("t_layer",   "s",              "overhead per layer")
 t_moe     = symbol("t_moe",     "s",              "further overhead per layer with experts")
@@ -101,8 +101,9 @@ t_step    = symbol("t_step",    "s",              "overhead per step")
 t_pf_chunk = symbol("t_pf_chunk", "s",            "overhead per prefill chunk")
 t_request = symbol("t_request", "s",              "overhead per request before its first token")
 e_pf      = symbol("e_pf",      "1",              "share of peak arithmetic reached in prefill")
-e_ar      = symbol("e_ar",      "1",              "share of the link rate an all-reduce reaches")
-e_a2a     = symbol("e_a2a",     "1",              "share of the link rate an all-to-all reaches")
+e_ar      = symbol("e_ar",      "1",              "time of an all-reduce alone over that in a step")
+e_ar_pf   = symbol("e_ar_pf",   "1",              "the same of an all-reduce of a prompt")
+e_a2a     = symbol("e_a2a",     "1",              "time of an exchange alone over that in a step")
 c_imb     = symbol("c_imb",     "seq**(1/2)",     "expert imbalance per square root of the batch")
 
 # --- serving: times of one step -------------------------------------------------------------
@@ -240,6 +241,7 @@ __all__ = [
     "dp",
     "e_a2a",
     "e_ar",
+    "e_ar_pf",
     "e_pf",
     "ep",
     "f_heads",

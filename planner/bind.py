@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.architecture.counts import Sizes
+from planner.serving.collectives import DECODE, PREFILL, exchanges, reductions
 
 if TYPE_CHECKING:
     from planner.serving.layouts import Layouts
-    from planner.serving.network import GroupRates, Network
+    from planner.serving.network import Network
     from planner.serving.task import Task
 
 __all__ = ["layout_values", "peaks", "shared_values"]
@@ -48,10 +49,8 @@ def layout_values(task: Task, layouts: Layouts, rates: Network) -> dict[str, np.
     """Values of the symbols that a layout fixes, each of shape (n_layouts,)."""
     sizes = task.sizes
     tp, dp, pp = layouts.tp, layouts.dp_attention, layouts.pp
-    ep, xtp, stage = layouts.ep, layouts.tp_expert, layouts.stage
-    group = rates.rows(stage)
+    ep, xtp = layouts.ep, layouts.tp_expert
     hop = rates.rows(layouts.replica_chips)
-    shards = rates.rows(tp)
     return {
         "tp": tp * 1.0,
         "dp": dp * 1.0,
@@ -65,20 +64,47 @@ def layout_values(task: Task, layouts: Layouts, rates: Network) -> dict[str, np.
             if task.lecture or task.ideal
             else _real_sharding(sizes, layouts)
         ),
-        "k_copies": _copies(sizes, ep) * xtp,
         "c_imb": _imbalance(task, ep),
         "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0.0),
         "n_a2a": np.where(dp > 1, sizes.n_moe_layers, 0) * 1.0,
         "n_hop": pp - 1.0,
         "q_ar": 2.0 * (tp - 1) / tp,
-        "q_a2a": (stage - 1.0) / stage,
-        "r_ar": shards.all_gather,
-        "r_a2a": group.all_to_all,
+        "r_ar": rates.rows(tp).all_gather,
         "r_hop": hop.send,
-        "t_ar": np.where(tp > 1, task.profile.values["t_ar"] + 2 * shards.extra_latency, 0.0),
-        "t_a2a": np.where(dp > 1, _exchange_floor(task, group), 0.0),
-        "t_hop": task.profile.values["t_hop"] + hop.latency,
+        "t_ar": np.full(len(layouts), task.profile.values["t_ar"]),
+        "t_a2a": np.full(len(layouts), task.profile.values["t_a2a"]),
+        "t_hop_net": hop.latency,
+        "t_hop_sw": np.full(len(layouts), task.profile.values["t_hop"]),
+        **_collectives(task, layouts),
     }
+
+
+def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
+    """What all-reduces and exchanges with experts take by themselves, in either phase."""
+    if task.lecture:
+        return _no_collectives(layouts)
+    found: dict[str, np.ndarray] = {}
+    sent = _dispatch_bytes(task.sizes)
+    there = sent / (sent + COMBINE_BYTES)
+    for phase, within in (("", DECODE), ("_pf", PREFILL)):
+        reduced = reductions(task.machine, task.chip.name, layouts.tp, within)
+        exchanged = exchanges(task.machine, task.chip.name, layouts.stage, within, there)
+        copies = _copies(task.sizes, layouts.ep) * layouts.tp_expert
+        if phase:
+            # One copy for each domain, which passes it on inside.
+            nodes = _copies(task.sizes, exchanged.domains)
+            copies = np.where(exchanged.domains > 1, nodes * layouts.tp_expert, copies)
+        each = float(task.sizes.n_experts_active) * layouts.tp_expert
+        found |= {
+            f"a_ar{phase}": reduced.floor,
+            f"w_ar{phase}": reduced.rate,
+            f"g_ar{phase}": reduced.root,
+            f"a_x{phase}": exchanged.floor,
+            f"w_x{phase}": exchanged.rate,
+            f"g_x{phase}": exchanged.root,
+            f"k_copies{phase}": np.where(exchanged.each, each, copies),
+        }
+    return found
 
 
 def peaks(task: Task, *, bound: bool) -> dict[str, float]:
@@ -228,11 +254,13 @@ def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
     return np.where(dp > 1, with_ranks, mixers + feed_forward) * 1.0
 
 
-def _exchange_floor(task: Task, group: GroupRates) -> np.ndarray:
-    """Latency of one dispatch and combine; through network cards their floor comes on top [s]."""
-    floor = task.profile.values
-    outside = np.where(group.extra_latency > 0, floor["t_a2a_out"], 0.0)
-    return floor["t_a2a"] + outside + 2 * group.extra_latency
+def _no_collectives(layouts: Layouts) -> dict[str, np.ndarray]:
+    """The lecture sends nothing between chips."""
+    nothing, whole = np.zeros(len(layouts)), np.ones(len(layouts))
+    terms = [f"{term}{phase}" for phase in ("", "_pf") for term in ("a_ar", "g_ar", "a_x", "g_x")]
+    rates = dict.fromkeys(("w_ar", "w_ar_pf", "w_x", "w_x_pf"), whole)
+    copies = dict.fromkeys(("k_copies", "k_copies_pf"), nothing)
+    return {**dict.fromkeys(terms, nothing), **rates, **copies}
 
 
-_PER_LAYOUT = frozenset({"t_ar", "t_a2a", "t_a2a_out", "t_hop"})
+_PER_LAYOUT = frozenset({"t_ar", "t_a2a", "t_hop"})

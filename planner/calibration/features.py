@@ -30,7 +30,7 @@ ALONE = Machine.from_figures("alone", 1, 1e21)
 RAMP = 0.5 / 10
 # What a pass over the layers costs once, however many prompts it reads.
 PER_PASS = frozenset(
-    {"e_w", "t_layer", "t_moe", "t_ar", "t_a2a", "t_a2a_out", "t_hop", "t_pf_chunk"}
+    {"e_w", "t_layer", "t_moe", "t_ar", "t_a2a", "t_hop", "t_pf_chunk"}
 )
 
 

@@ -38,8 +38,7 @@ FROM_STATIC = ("e_c",)  # static batches of up to 1,024 sequences are bound by a
 # our bytes at line rate and a floor of the network card: 42 us and 48 us at 16 chips, 50 us and
 # 94 us at 128 (dispatch, combine), or our bytes at 0.73 of line rate with no floor. Few runs send
 # to experts on other chips, and none does beyond eight.
-FROM_DEEPEP = {"e_a2a": (0.73, 1.0), "t_a2a_out": (85e-6, 145e-6)}
-FIRM = (*FROM_STATIC, *FROM_DEEPEP)
+FIRM = FROM_STATIC
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def profiles(steady: Path, runs: Path) -> list[Fitted]:
     prior = _prior()
     for name in FROM_STATIC:
         prior[COEFFICIENTS.index(name)] = older.unknowns[COEFFICIENTS.index(name)]
-    taken = {name: older.intervals[name] for name in FROM_STATIC} | FROM_DEEPEP
+    taken = {name: older.intervals[name] for name in FROM_STATIC}
     every = _of_runs(prior)
     found = [
         older,

@@ -24,19 +24,19 @@ COEFFICIENTS = (
     "e_c",
     "e_pf",
     "e_ar",
+    "e_ar_pf",
     "e_a2a",
     "t_layer",
     "t_moe",
     "t_ar",
     "t_a2a",
-    "t_a2a_out",
     "t_hop",
     "t_seq",
     "t_step",
     "t_pf_chunk",
     "t_request",
 )
-EFFICIENCIES = frozenset({"e_w", "e_kv", "e_c", "e_pf", "e_ar", "e_a2a"})
+EFFICIENCIES = frozenset({"e_w", "e_kv", "e_c", "e_pf", "e_ar", "e_ar_pf", "e_a2a"})
 
 
 @dataclass(frozen=True)
