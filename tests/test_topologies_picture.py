@@ -184,7 +184,7 @@ def test_a_lost_card_is_red_and_said():
 def test_a_slow_link_and_a_missing_one_of_a_torus_are_red_and_said():
     """Degraded and removed links of a torus, both with their places."""
     said = [fault.said for fault in damage(read(hurt_torus()))]
-    assert said == ["1.1.0 – 2.1.0: 22.5 GB/s, not 45 GB/s", "0.2.0 – 0.3.0: no link"]
+    assert said == ["1.1.0 - 2.1.0: 22.5 GB/s, not 45 GB/s", "0.2.0 - 0.3.0: no link"]
     assert set(said) <= set(words(topologies.svg(hurt_torus())))
 
 

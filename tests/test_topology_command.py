@@ -243,7 +243,7 @@ def test_a_fault_in_a_file_is_found_and_costs(run, tmp_path):
     change = "overrides: [{link: [[0, 0, 0], [0, 0, 1]], factor: 0.5}]\n"
     file.write_text(TORUS + change, encoding="utf-8")
     found = document(run, file, "--group", 64)
-    assert found["faults"] == ["0.0.0 – 0.0.1: 22.5 GB/s, not 45 GB/s"]
+    assert found["faults"] == ["0.0.0 - 0.0.1: 22.5 GB/s, not 45 GB/s"]
     assert found["groups"][0]["all_to_all"] / 63 == pytest.approx(1.38428e9, rel=1e-5)
 
 
@@ -292,6 +292,16 @@ def test_other_forms_are_written(run, tmp_path):
     assert "graphml" in (tmp_path / "a.graphml").read_text(encoding="utf-8")
     assert run("tpu-v5e", "--out", tmp_path / "a.yaml")[0] == 0
     assert "npus_count" in (tmp_path / "a.yaml").read_text(encoding="utf-8")
+
+
+def test_names_in_a_file_cannot_reach_the_terminal(run, tmp_path):
+    """Escape sequences in the names of nodes are refused or shown as text."""
+    G = topologies.hierarchy(topologies.switch(4, up=450e9), 2, out=50e9)
+    topologies.write(G, tmp_path / "a.json")
+    text = (tmp_path / "a.json").read_text(encoding="utf-8").replace("spine", "\\u001b[31mspine")
+    (tmp_path / "a.json").write_text(text, encoding="utf-8")
+    _, out, err = run(tmp_path / "a.json")
+    assert "\x1b" not in out + err
 
 
 # What it refuses

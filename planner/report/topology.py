@@ -164,9 +164,10 @@ def _facts(found: Mapping[str, Any]) -> str:
 
 def _groups(found: Mapping[str, Any]) -> str:
     rows = found["groups"]
-    routing = "" if found["routing"] == "optimal" else ", shortest paths split evenly"
+    held = ", at most what it reaches in a domain" if found["leaving"] else ""
+    routing = "" if found["routing"] == "optimal" else ", on shortest paths"
     lines = [
-        f"what a chip reaches in a group, bound without overhead{routing}",
+        f"what a chip reaches in a group: a bound{held}{routing}",
         f"{'chips':>8}{'domains':>9}{'all-to-all':>13}{'all-gather':>13}{'send':>12}{'latency':>11}",
     ]
     for row in rows:

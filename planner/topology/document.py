@@ -46,6 +46,7 @@ def measured(
     """
     from topologies.faults import suspicions
     from topologies.halves import bisection
+    from topologies.picture.canvas import plain
     from topologies.picture.damage import damage
     from topologies.picture.reading import read
 
@@ -58,7 +59,7 @@ def measured(
     half = bisection(G) if chips > 1 else None
     return {
         "name": of.name,
-        "title": of.machine.title if of.machine else str(G.graph.get("name") or of.name),
+        "title": of.machine.title if of.machine else plain(G.graph.get("name") or of.name),
         "chips": chips,
         "domains": {"count": len(members), "chips": sorted(set(map(len, members)))},
         "nodes": dict(Counter(str(kind) for _, kind in G.nodes(data="kind"))),

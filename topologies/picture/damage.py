@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
 
 from topologies.picture.amounts import rate_text
+from topologies.picture.canvas import plain
 from topologies.picture.reading import CHIP, Link, Reading, label, role, side_name
 
 __all__ = ["Damage", "damage"]
@@ -33,14 +34,15 @@ class Damage:
 
 def damage(reading: Reading) -> list[Damage]:
     """Every fault that shows, slow links first."""
-    return [*_slow(reading), *_holes(reading), *_fewer(reading)]
+    found = [*_slow(reading), *_holes(reading), *_fewer(reading)]
+    return [replace(each, said=plain(each.said)) for each in found]
 
 
 def _slow(reading: Reading) -> Iterator[Damage]:
     usual = {c.kind: c.rate for c in reversed(reading.classes) if not c.faulty}
     for link in reading.links:
         if reading.faulty(link):
-            ends = f"{label(link.a)} – {label(link.b)}"
+            ends = f"{label(link.a)} - {label(link.b)}"
             slow = min(link.there, link.back or link.there)
             said = f"{ends}: {rate_text(slow)}, not {rate_text(usual[link.kind])}"
             yield Damage((link.a, link.b), said, link)
@@ -71,7 +73,7 @@ def _holes(reading: Reading) -> Iterator[Damage]:
             open_ = [pair for pair in pairs if not _joined(G, *pair)]
             if len(open_) <= (1 - ALIKE) * len(pairs):
                 for a, b in open_:
-                    yield Damage((a, b), f"{label(a)} – {label(b)}: no link")
+                    yield Damage((a, b), f"{label(a)} - {label(b)}: no link")
             yield from _open_rings(G, at, sides, d)
 
 

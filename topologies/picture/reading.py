@@ -149,7 +149,7 @@ def role(G: Fabric, node: Any) -> str:
     for part in parts:
         if isinstance(part, str):
             stem = re.match(r"[^\W\d_]+", part)
-            return stem.group() if stem else "switch"
+            return stem.group()[:40] if stem else "switch"
     return "switch"
 
 
