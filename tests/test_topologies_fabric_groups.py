@@ -14,6 +14,7 @@ from topologies import (
     group_rate,
     hierarchy,
     machine,
+    mesh,
     rate_table,
     switch,
     torus,
@@ -23,7 +24,8 @@ from topologies.fabric_groups import FabricGroups, grouped
 from topologies.rates.flow import concurrent_flow
 from topologies.rates.jointly import joint_rate
 from topologies.rates.traffic import all_to_all
-from topologies.ways import Ways
+from topologies.trees import tree_of
+from topologies.ways import Ways, group_rates
 
 COLUMNS = ("all_to_all", "all_gather", "send", "latency", "step_latency")
 WHOLE = ("latency_hops", "domains")
@@ -291,6 +293,70 @@ def test_twins_drawn_as_one_change_no_rate(case):
         concurrent_flow(G, all_to_all(*groups)).rate, rel=1e-6
     )
     assert ways.gather().rate == pytest.approx(joint_rate(G, groups).rate, rel=1e-6)
+
+
+@st.composite
+def layered(draw):
+    """Boards below leaves, leaves and pods, or rails; perhaps one card at half its rate."""
+    chips, boards = draw(st.integers(1, 4)), draw(st.integers(2, 7))
+    how = draw(st.sampled_from(["leaves", "pods", "rails"]))
+    ratio = draw(st.sampled_from([1.0, 2.0, 3.0]))
+    given = {"join": "rails"} if how == "rails" else {"join": "clos"}
+    if how != "rails":
+        given["leaf"] = chips * draw(st.integers(1, 4))
+    if how == "pods":
+        given |= {"levels": 3, "pod": 2, "cores": draw(st.integers(1, 2))}
+    wired = draw(st.sampled_from([4e9, 30e9]))
+    G = hierarchy(
+        mesh(chips, link=wired, latency=0.5e-6)
+        if draw(st.booleans()) and chips > 1
+        else switch(chips, up=wired, latency=0.5e-6),
+        boards,
+        out=draw(st.sampled_from([1e9, 3e9])),
+        latency=1e-6,
+        oversubscription=[ratio, 2.0] if how == "pods" else ratio,
+        spines=draw(st.integers(1, 3)),
+        **given,
+    )
+    if draw(st.booleans()):
+        (card,) = (v for v in G.succ[0, 0] if G.edges[(0, 0), v]["tier"] != SCALE_UP)
+        G.edges[(0, 0), card]["bandwidth"] /= 2
+        G.graph["orbits"] = False
+    return G, draw(st.integers(chips + 1, chips * boards))
+
+
+@settings(max_examples=40, deadline=None)
+@given(layered())
+def test_counting_finds_what_the_engines_find(case):
+    """Parts below leaves, pods and rails against flows and cuts, all groups at once."""
+    G, n = case
+    groups = FabricGroups(G)
+    whole, rate = groups.rate(groups.size), groups.rate(n)
+    found = group_rates(G, groups.groups(n))
+    for column in COLUMNS[:3]:
+        best = min(getattr(found, column), getattr(whole, column))
+        assert getattr(rate, column) == pytest.approx(best, rel=1e-6)
+    assert (rate.latency_hops, rate.domains) == (found.latency_hops, found.domains)
+    assert rate.latency == pytest.approx(found.latency)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda G: G.edges[("leaf", 0), ("spine", 0)].update(bandwidth=1e9),
+        lambda G: G.edges[("leaf", 0), ("spine", 0)].update(latency=9e-6),
+        lambda G: G.remove_edge(("leaf", 0), ("spine", 1)),
+        lambda G: G.nodes[0, 0].update(forward=True),
+        lambda G: link(G, ("leaf", 0), ("leaf", 1), bandwidth=1e9, latency=1e-6),
+    ],
+)
+def test_levels_that_are_not_alike_are_not_counted(change):
+    """A slow, long or missing uplink, a chip that relays, a link between leaves."""
+    G = clos(4, 16, 2.0)
+    domains = [[(d, i) for i in range(8)] for d in range(4)]
+    assert tree_of(G, domains) is not None
+    change(G)
+    assert tree_of(G, domains) is None
 
 
 @settings(max_examples=25, deadline=None)

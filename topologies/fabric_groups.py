@@ -22,6 +22,7 @@ from topologies.placement import filling
 from topologies.rates.domain import Domains, cards_bind, group_in
 from topologies.rates.table import GroupRate
 from topologies.shapes import domains_of, joint_of
+from topologies.trees import tree_of
 from topologies.twins import Group
 from topologies.ways import group_rates
 
@@ -70,6 +71,8 @@ class FabricGroups:
         self.size = max(map(len, self.domains))
         self._inner = insides(self.fabric, self.domains)
         self._formula = _formula(self.fabric, self.domains, self._inner)
+        plain = all(inner.plain for inner in self._inner)
+        self._tree = tree_of(self.fabric, self.domains) if plain else None
         self._rates: dict[int, GroupRate] = {}
 
     @property
@@ -128,7 +131,8 @@ class FabricGroups:
             known = group_in(self._formula, n)
             if known is not None and cards_bind(self._formula, n):
                 return known
-        rate = group_rates(self.fabric, _spread(self.domains, self._inner, n))
+        groups = _spread(self.domains, self._inner, n)
+        rate = self._in_tree(groups) or group_rates(self.fabric, groups)
         # What network cards add inside a domain is left out, as it is for one domain alone.
         return replace(
             rate,
@@ -136,6 +140,30 @@ class FabricGroups:
             all_gather=min(rate.all_gather, whole.all_gather),
             send=min(rate.send, whole.send),
             latency=max(rate.latency, whole.latency),
+        )
+
+    def _in_tree(self, groups: Sequence[Group]) -> GroupRate | None:
+        """By counting, where the levels above the domains allow it."""
+        tree, n = self._tree, len(groups[0])
+        if tree is None or not (tree.nested or tree.railed):
+            return None
+        cards = tree.cards(groups)
+        inside = {k: self.rate(k) for k in cards if k > 1}
+        shares = [rate.all_to_all / (k - 1) for k, rate in inside.items()]
+        theta = min([tree.exchange(groups), *shares])
+        # Around one chip: its links inside, narrower in a part of a mesh, and its own card.
+        around = [(rate.all_gather + cards[k]) / (n - 1) for k, rate in inside.items()]
+        alpha = min([tree.gather(groups), *around])
+        hops, latency = tree.farthest(groups)
+        return GroupRate(
+            n,
+            all_to_all=theta * (n - 1),
+            all_gather=alpha * (n - 1),
+            send=tree.send(groups),
+            latency_hops=hops,
+            latency=latency,
+            domains=max(len({tree.domain[chip] for chip in group}) for group in groups),
+            step_latency=latency,
         )
 
 

@@ -36,6 +36,11 @@ class Inside:
         self._places: list[Any] = [part.nodes[chip].get("coord") for chip in members]
         self._part = part
 
+    @property
+    def plain(self) -> bool:
+        """Is it one chip, a switch or a mesh, whose chips do not relay?"""
+        return len(self._members) == 1 or (self.shape is not None and not self.box)
+
     def rate(self, n: int) -> GroupRate:
         """Groups of `n` side by side in such a domain."""
         known = None if self.shape is None else group_in(self.shape, n)
