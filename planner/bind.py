@@ -86,15 +86,17 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     sent = _dispatch_bytes(task.sizes)
     there = sent / (sent + COMBINE_BYTES)
+    sparse, one = task.sizes.n_experts > 0, np.ones(len(layouts))
     for phase, within in (("", DECODE), ("_pf", PREFILL)):
         reduced = reductions(task.machine, task.chip.name, layouts.tp, within)
         exchanged = exchanges(task.machine, task.chip.name, layouts.stage, within, there)
-        copies = _copies(task.sizes, layouts.ep) * layouts.tp_expert
-        if phase:
+        # Without experts nothing is sent; a copy keeps the root of its bytes above zero.
+        copies = _copies(task.sizes, layouts.ep) * layouts.tp_expert if sparse else one
+        if phase and sparse:
             # One copy for each domain, which passes it on inside.
             nodes = _copies(task.sizes, exchanged.domains)
             copies = np.where(exchanged.domains > 1, nodes * layouts.tp_expert, copies)
-        each = float(task.sizes.n_experts_active) * layouts.tp_expert
+        each = float(max(task.sizes.n_experts_active, 1)) * layouts.tp_expert
         found |= {
             f"a_ar{phase}": reduced.floor,
             f"w_ar{phase}": reduced.rate,

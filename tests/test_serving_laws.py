@@ -126,11 +126,20 @@ def scaled(task: Task, by: float) -> Task:
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(questions())
 def test_serving_times_scale_with_rates(task: Task) -> None:
-    """All rates times s and all overheads over s make all times s times shorter."""
+    """All rates times s and all overheads over s make all times s times shorter.
+
+    Floors of collectives were measured and are overheads too: they are scaled by hand.
+    """
     layouts = searched(task).layouts
     batch = np.full(len(layouts), 17.0)
     for bound in (False, True):
-        slow, fast = (Step(t, layouts, bound=bound)(batch) for t in (task, scaled(task, 3.0)))
+        steps = [Step(t, layouts, bound=bound) for t in (task, scaled(task, 3.0))]
+        for name, value in steps[0]._values.items():
+            if name.startswith(("a_ar", "g_ar", "a_x", "g_x")):
+                steps[1]._values[name] = value / 3.0
+            if name.startswith(("w_ar", "w_x")):
+                steps[1]._values[name] = value * 3.0
+        slow, fast = (step(batch) for step in steps)
         for name in ("tpot", "ttft", "latency", "usd_per_request"):
             np.testing.assert_allclose(slow[name], 3.0 * fast[name], rtol=1e-12)
 
