@@ -3,7 +3,9 @@
 Same registry and same rules as `formulas.symbols`.
 """
 
-from formulas.symbols import symbol
+from formulas.symbols import SYMBOLS, symbol
+
+_BEFORE = set(SYMBOLS)
 
 # fmt: off
 # ruff: noqa: E501  (a table reads better whole)
@@ -13,6 +15,10 @@ rho_pf    = symbol("rho_pf",    "1",              "share of time a rank has a pr
 S_occ     = symbol("S_occ",     "s",              "time a prompt occupies the rank that reads it")
 v_occ     = symbol("v_occ",     "1",              "coefficient of variation of that time")
 T_wait    = symbol("T_wait",    "s",              "mean time a request waits before its prompt is read")
+T_line    = symbol("T_line",    "s",              "part of it behind the prompts of others")
+T_join    = symbol("T_join",    "s",              "part of it in steps that begin late or carry the prompts of others")
+r_pf      = symbol("r_pf",      "1",              "share of time a replica reads prompts", r"r_{\mathrm{pf}}")
+w_join    = symbol("w_join",    "1",              "share of a chunk that one prompt leaves to others")
 T_tail    = symbol("T_tail",    "s",              "waiting time that a given share of the requests exceed")
 x_tail    = symbol("x_tail",    "1",              "share of the requests that wait longer")
 n_wait    = symbol("n_wait",    "seq",            "requests that wait, on average")
@@ -33,3 +39,37 @@ n_chips_dec = symbol("n_chips_dec", "chip",       "chips of the pool that decode
 p_chip_pf   = symbol("p_chip_pf",   "USD/(chip*s)", "price of one of the first")
 p_chip_dec  = symbol("p_chip_dec",  "USD/(chip*s)", "price of one of the second")
 # fmt: on
+
+__all__ = [
+    "C_pools",
+    "S_occ",
+    "T_join",
+    "T_line",
+    "T_move",
+    "T_tail",
+    "T_wait",
+    "V_prompt",
+    "X_dec",
+    "X_pf",
+    "X_pools",
+    "n_chips_dec",
+    "n_chips_pf",
+    "n_dec",
+    "n_inside",
+    "n_pf",
+    "n_send",
+    "n_wait",
+    "p_chip_dec",
+    "p_chip_pf",
+    "r_pf",
+    "r_send",
+    "rho_pf",
+    "t_send",
+    "v_occ",
+    "w_join",
+    "x_load",
+    "x_own",
+    "x_tail",
+]
+
+__all__ = [name for name in SYMBOLS if name not in _BEFORE]

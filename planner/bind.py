@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.architecture.counts import Sizes
-from planner.serving.collectives import DECODE, PREFILL, exchanges, reductions
+from planner.collectives.phases import DECODE, PREFILL, exchanges, reductions
 
 if TYPE_CHECKING:
     from planner.serving.layouts import Layouts

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from planner.quantities import show
+from planner.report.words import (
+    LABEL,
+    WIDTH,
+    duration,
+    formats,
+    laid_out,
+    length,
+    named,
+    numbers,
+    row,
+    size,
+    unused,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from planner.plan import Plan
 
 __all__ = ["answer", "why"]
 
-WIDTH = 78
-LABEL = 14
 BAR = 24
 
 
@@ -37,15 +48,15 @@ def why(plan: Plan) -> str:
     if not plan.chosen:
         return _shortfall(plan.document)
     if not plan.elasticities:
-        return "Why this plan\n" + "\n".join(_wrapped("; ".join(plan.warnings)))
+        return "Why this plan\n" + "\n".join(wrapped("; ".join(plan.warnings)))
     lines = ["Why this plan"]
     for each in plan.binding:
-        lines += _wrapped(
+        lines += wrapped(
             f"binds: {each['name']}; one percent more room changes the objective by "
             f"{each['elasticity']:+.2f} %"
         )
     if not plan.binding:
-        lines += _wrapped("no promise binds: the price has its minimum inside the limits")
+        lines += wrapped("no promise binds: the price has its minimum inside the limits")
     lines += ["", "One percent more of     changes the objective by"]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: -abs(pair[1]))
     lines += [f"  {name:<28} {value:+.3f} %" for name, value in ranked]
@@ -56,7 +67,7 @@ def why(plan: Plan) -> str:
 def _question(document: Mapping[str, Any]) -> str:
     asked = document["scenario"]
     load = asked["workload"]
-    model, system = _named(asked["model"], "model"), _named(asked["system"], "system")
+    model, system = named(asked["model"], "model"), named(asked["system"], "system")
     promises = [
         f"{name} {show(v, 'time')}"
         for name, v in asked["promises"].items()
@@ -67,8 +78,8 @@ def _question(document: Mapping[str, Any]) -> str:
     best = "most" if asked["objective"] == "throughput" else "least"
     kept = "keeping " + ", ".join(promises) if promises else "with no promise"
     return textwrap.fill(
-        f"{model} on {_numbers(asked['chips'])} chips of {system}: "
-        f"{_length(load['input_tokens'])} tokens in, {_length(load['output_tokens'])} out, {kept}; "
+        f"{model} on {numbers(asked['chips'])} chips of {system}: "
+        f"{length(load['input_tokens'])} tokens in, {length(load['output_tokens'])} out, {kept}; "
         f"{best} {asked['objective']}",
         WIDTH,
     )
@@ -81,8 +92,8 @@ def _chosen(document: Mapping[str, Any]) -> str:
         ("price", "usd_per_mtok", lambda v: f"${v:.3g}/Mtok", "input and output together"),
         ("  output", "usd_per_mtok_output", lambda v: f"${v:.3g}/Mtok", ""),
         ("  input", "usd_per_mtok_input", lambda v: f"${v:.3g}/Mtok", ""),
-        ("TPOT", "tpot", _time, ""),
-        ("TTFT", "ttft", _time, "waiting included" if plan["demand"] else "without queueing"),
+        ("TPOT", "tpot", duration, ""),
+        ("TTFT", "ttft", duration, "waiting included" if plan["demand"] else "without queueing"),
         ("throughput", "tokens_per_s", lambda v: f"{v:,.0f} tokens/s", ""),
         ("per chip", "tokens_per_s_per_chip", lambda v: f"{v:,.0f} tokens/s", ""),
         ("bill", "usd_per_hour", lambda v: f"${v:,.2f}/hour", ""),
@@ -97,9 +108,7 @@ def _chosen(document: Mapping[str, Any]) -> str:
         lines.append(f"{label:<{LABEL}}{form(plan[key]):<16} {ends:<28} {least}".rstrip())
     if band:
         lines.append(
-            _row(
-                "", f"ranges hold {band['coverage']:.0%} of measured runs (profile {band['from']})"
-            )
+            row("", f"ranges hold {band['coverage']:.0%} of measured runs (profile {band['from']})")
         )
     elif document["estimate"]:
         lines.append(_expected(document["estimate"]))
@@ -110,9 +119,9 @@ def _chosen(document: Mapping[str, Any]) -> str:
 
 def _pool(plan: Mapping[str, Any]) -> list[str]:
     return [
-        _row("run", _layout(plan)),
-        _row("on", f"{plan['chips']} {plan['chip']}{_idle(plan)}, {_formats(plan)}"),
-        _row("batch", f"{plan['batch']} in flight, {plan['batch_per_replica']} per replica"),
+        row("run", laid_out(plan)),
+        row("on", f"{plan['chips']} {plan['chip']}{unused(plan)}, {formats(plan)}"),
+        row("batch", f"{plan['batch']} in flight, {plan['batch_per_replica']} per replica"),
     ]
 
 
@@ -120,43 +129,43 @@ def _pools(plan: Mapping[str, Any]) -> list[str]:
     """Two pools and the way of the caches between them."""
     lines = []
     for name in ("prefill", "decode"):
-        pool, layout = plan[name], _layout(plan[name])
-        lines.append(_row(name, f"{layout} on {pool['chips']} {pool['chip']}{_idle(pool)}, "
+        pool, layout = plan[name], laid_out(plan[name])
+        lines.append(row(name, f"{layout} on {pool['chips']} {pool['chip']}{unused(pool)}, "
                           f"{pool['utilisation']:.0%} busy"))  # fmt: skip
     each, moved = plan["decode"]["batch_per_replica"], plan["transfer"]
     way = (
-        f"{_size(moved['bytes'])} of cache per prompt in {_time(moved['seconds'])}, "
+        f"{size(moved['bytes'])} of cache per prompt in {duration(moved['seconds'])}, "
         f"{show(moved['bytes_per_s'], 'bandwidth')} in all"
     )
     return [
         *lines,
-        _row("formats", _formats(plan)),
-        _row("batch", f"{plan['batch']} decoding, up to {each} per replica"),
-        _row("transfer", way),
+        row("formats", formats(plan)),
+        row("batch", f"{plan['batch']} decoding, up to {each} per replica"),
+        row("transfer", way),
     ]
 
 
 def _demand(load: Mapping[str, Any]) -> list[str]:
     """How the plan bears its arrivals."""
     lines = [
-        _row("demand", f"{load['requests_per_s']:.3g} requests/s; {load['in_flight']:.0f} requests "
+        row("demand", f"{load['requests_per_s']:.3g} requests/s; {load['in_flight']:.0f} requests "
              f"in flight, {load['slots']} slots")
     ]  # fmt: skip
     if load["spare_replicas"]:
-        lines.append(_row("", f"times hold with {load['spare_replicas']} spare down"))
+        lines.append(row("", f"times hold with {load['spare_replicas']} spare down"))
     if load["wait"] is not None:
         lines.append(
-            _row("queue", f"prompts wait {_time(load['wait'])}, readers are busy "
+            row("queue", f"prompts wait {duration(load['wait'])}, readers are busy "
                  f"{load['readers_busy']:.0%} of the time; TTFT of 95 % is below "
-                 f"{_time(load['ttft_p95'])}, of 99 % below {_time(load['ttft_p99'])}")
+                 f"{duration(load['ttft_p95'])}, of 99 % below {duration(load['ttft_p99'])}")
         )  # fmt: skip
     return lines
 
 
 def _expected(estimate: Mapping[str, Any]) -> str:
     """What the profile expects of a plan that was chosen on the bound."""
-    times = [f"{k.upper()} {_time(estimate[k])}" for k in ("tpot", "ttft") if estimate[k]]
-    return _row("to expect", f"${estimate['usd_per_mtok']:.3g}/Mtok, {', '.join(times)}")
+    times = [f"{k.upper()} {duration(estimate[k])}" for k in ("tpot", "ttft") if estimate[k]]
+    return row("to expect", f"${estimate['usd_per_mtok']:.3g}/Mtok, {', '.join(times)}")
 
 
 def _shares(plan: Mapping[str, Any]) -> str:
@@ -164,12 +173,12 @@ def _shares(plan: Mapping[str, Any]) -> str:
     parts = plan["time_per_step"]
     if parts:
         whole = sum(parts.values())
-        blocks.append(_bars(f"one step {_time(whole)}", parts, whole, _time))
+        blocks.append(_bars(f"one step {duration(whole)}", parts, whole, duration))
     for name in ("prefill", "decode") if plan["mode"] == "disaggregated" else ("",):
         memory = dict((plan[name] if name else plan)["memory_per_chip"])
         capacity = memory.pop("capacity")
         title = f"memory per chip{f' that {name}s' if name else ''} {show(capacity, 'size')}"
-        blocks.append(_bars(title, memory, capacity, _size))
+        blocks.append(_bars(title, memory, capacity, size))
     if not plan["fits_at_full_context"]:
         blocks[-1] += "\n  at mean context; with every sequence at its full one it would not fit"
     return "\n\n".join(blocks)
@@ -188,7 +197,7 @@ def _bars(title: str, parts: Mapping[str, float], whole: float, form: Any) -> st
 def _shortfall(document: Mapping[str, Any]) -> str:
     lines = ["No plan keeps every promise. The nearest one would need"]
     for each in document["infeasible"]:
-        lines += _wrapped(
+        lines += wrapped(
             f"{each['promise']}: short by a factor of {each['short_by']:.3g}   "
             f"({each['expression']})"
         )
@@ -199,13 +208,13 @@ def _current(document: Mapping[str, Any]) -> str:
     mine = document["current"]
     if not mine:
         return ""
-    lines = ["your layout", _row("  run", _layout(mine)), _row("  batch", str(mine["batch"]))]
-    lines.append(_row("  price", f"${mine['usd_per_mtok']:.3g}/Mtok"))
-    times = [f"{k.upper()} {_time(mine[k])}" for k in ("ttft", "tpot") if mine[k] is not None]
-    lines.append(_row("  times", ", ".join(times)))
+    lines = ["your layout", row("  run", laid_out(mine)), row("  batch", str(mine["batch"]))]
+    lines.append(row("  price", f"${mine['usd_per_mtok']:.3g}/Mtok"))
+    times = [f"{k.upper()} {duration(mine[k])}" for k in ("ttft", "tpot") if mine[k] is not None]
+    lines.append(row("  times", ", ".join(times)))
     for broken in mine["breaks"]:
         text = f"{broken['promise']} by a factor of {broken['short_by']:.3g}"
-        lines.append(_row("  breaks", text))
+        lines.append(row("  breaks", text))
     return "\n".join(lines)
 
 
@@ -215,9 +224,9 @@ def _alternatives(document: Mapping[str, Any]) -> str:
         return ""
     lines = ["next best, of other layouts"]
     for plan in others:
-        tpot = f", TPOT {_time(plan['tpot'])}" if plan["tpot"] is not None else ""
+        tpot = f", TPOT {duration(plan['tpot'])}" if plan["tpot"] is not None else ""
         price = f"${plan['usd_per_mtok']:.4g}/Mtok"
-        lines.append(f"  {price:<16}{_layout(plan)}, batch {plan['batch']}{tpot}")
+        lines.append(f"  {price:<16}{laid_out(plan)}, batch {plan['batch']}{tpot}")
     return "\n".join(lines)
 
 
@@ -249,72 +258,4 @@ def _closed_form(plan: Plan) -> Iterable[str]:
     if any("tpot" in each["name"] for each in plan.binding):
         equations.insert(0, time_per_output_token)
     for equation in equations:
-        yield from _wrapped(str(equation))
-
-
-def _idle(plan: Mapping[str, Any]) -> str:
-    idle = plan["chips"] - plan["chips_used"]
-    return f" ({idle} of them idle)" if idle else ""
-
-
-def _formats(plan: Mapping[str, Any]) -> str:
-    return f"weights {plan['weights']}, KV cache {plan['kv']}"
-
-
-def _layout(plan: Mapping[str, Any]) -> str:
-    layout = plan["layout"]
-    if layout is None:
-        return f"prefill {_layout(plan['prefill'])}, decode {_layout(plan['decode'])}"
-    words = [f"tp {layout['tp']}"]
-    words += [
-        f"{label} {layout[key]}"
-        for key, label in (
-            ("pp", "pp"),
-            ("dp_attention", "dp attention"),
-            ("ep", "ep"),
-            ("tp_expert", "expert tp"),
-        )
-        if layout[key] > 1
-    ]
-    times = f"{layout['replicas']} x " if layout["replicas"] > 1 else ""
-    return f"{times}({', '.join(words)})"
-
-
-def _named(value: Any, kind: str) -> str:
-    """A model or system as it was named; a list by its names, a description by what it varies."""
-    if isinstance(value, list):
-        return " or ".join(_named(each, kind) for each in value)
-    if isinstance(value, Mapping):
-        return f"{value['like']} (varied)" if value.get("like") else f"a described {kind}"
-    return str(value)
-
-
-def _numbers(chips: Any) -> str:
-    if isinstance(chips, Mapping):
-        return f"{chips['from']} to {chips['to']}"
-    return ", ".join(map(str, chips)) if isinstance(chips, list) else str(chips)
-
-
-def _length(value: Any) -> str:
-    return f"{value['mean']:g} (mean)" if isinstance(value, Mapping) else f"{value:g}"
-
-
-def _row(label: str, text: str) -> str:
-    return textwrap.fill(
-        text, WIDTH, initial_indent=f"{label:<{LABEL}}", subsequent_indent=" " * LABEL
-    )
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
-
-
-def _time(value: float) -> str:
-    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:.2g} s" if math.isfinite(value) else "never"
-
-
-def _size(value: float) -> str:
-    return show(value, "size")
+        yield from wrapped(str(equation))

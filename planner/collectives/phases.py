@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.collectives import Group, algorithms, coefficients, group_of
+from planner.collectives.coefficients import coefficients
+from planner.collectives.group import Group, algorithms, group_of
 
 if TYPE_CHECKING:
     from topologies import Machine
