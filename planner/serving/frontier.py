@@ -16,7 +16,7 @@ import numpy as np
 from planner.errors import FieldError
 from planner.scenario import Scenario
 from planner.serving.asking import ask
-from planner.serving.questions import Question, questions_of, ranked
+from planner.serving.questions import best_of, questions_of, ranked
 
 __all__ = ["FAST_PRICE", "POINTS", "Frontier", "frontier", "modes"]
 
@@ -51,16 +51,16 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         raise FieldError(("choose.mode", told))
     free = scenario.model_copy(update={"objective": "cost"})
     asked = ask(free)
-    slowest = free.promises.slowest_tpot
     questions = questions_of(asked)
-    cheapest = ranked([each.promising(slowest) for each in questions])
+    cheapest = ranked(questions)
     if not cheapest:
         return Frontier((), {}, asked.warnings)
     last = cheapest[0].candidate.plan()
-    first = min(each.least_tpot() for each in questions)
-    limits = np.geomspace(first, last["tpot"], points)[:-1]
-    found = [_best(questions, float(limit) * EDGE) for limit in limits]
-    kept = _undominated([*(plan for plan in found if plan is not None), last])
+    first = min(each.fastest() for each in questions)
+    paces = np.geomspace(first, last["tpot"], points)[:-1] * EDGE
+    found = zip(*(each.paced(paces) for each in questions), strict=True)
+    best = [best_of([point for point in some if point is not None]) for some in found]
+    kept = _undominated([*(point[0].candidate.plan() for point in best if point), last])
     return Frontier(tuple(kept), modes(kept), asked.warnings)
 
 
@@ -76,11 +76,6 @@ def modes(plans: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     normal = int(np.argmin(price * time))
     affordable = np.flatnonzero(price <= FAST_PRICE * price[normal])
     return {"fast": int(affordable[0]), "normal": normal, "slow": len(plans) - 1}
-
-
-def _best(questions: Sequence[Question], tpot: float) -> dict[str, Any] | None:
-    points = ranked([each.promising(tpot) for each in questions])
-    return points[0].candidate.plan() if points else None
 
 
 def _undominated(plans: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -9,13 +9,24 @@ import numpy as np
 from planner.errors import FieldError
 from planner.serving.candidate import Candidate, evaluate
 from planner.serving.certificate import Relaxation, relaxation
+from planner.serving.fleet import carrying
 from planner.serving.layouts import Layouts, enumerate_layouts
-from planner.serving.search import Found, grows, search, sized
+from planner.serving.search import (
+    LARGEST_BATCH,
+    Found,
+    feasible,
+    given,
+    grows,
+    largest_at,
+    largest_feasible,
+    search,
+    sized,
+)
 from planner.serving.shortfalls import shortfalls
 from planner.serving.step import Step
 from planner.serving.task import Task
 
-__all__ = ["ALTERNATIVES", "OnePool", "layouts_of", "one_pool", "promising"]
+__all__ = ["ALTERNATIVES", "OnePool", "layouts_of", "one_pool"]
 
 ALTERNATIVES = 5
 
@@ -47,16 +58,7 @@ class OnePool:
         """The best batch of the best few layouts."""
         found = self.found
         _, leading = np.unique(found.rows, return_index=True)
-        return [
-            SinglePoint(
-                float(found.score[i]),
-                self.task,
-                self.step.layouts.take(found.rows[i : i + 1]),
-                float(found.batch[i]),
-                float(found.fill[i]),
-            )
-            for i in np.sort(leading)[: 1 + ALTERNATIVES]
-        ]
+        return [self._point(found, int(i)) for i in np.sort(leading)[: 1 + ALTERNATIVES]]
 
     def relaxation(self, incumbent: float) -> Relaxation:
         """A bound over every layout and batch."""
@@ -66,16 +68,53 @@ class OnePool:
         """How far the nearest plan is from each promise."""
         return shortfalls(self.step)
 
-    def promising(self, tpot: float | None) -> OnePool:
-        """The same question with another promise on the time per output token, searched [s]."""
-        task = promising(self.task, tpot)
-        step = sized(self.step.asked(task))
-        return OnePool(task, step, search(step))
+    def paced(self, paces: np.ndarray) -> list[SinglePoint | None]:
+        """The best point at each promise on the time per output token [s]; None where none is."""
+        task = self.task.promising(None)
+        if task.loaded or task.batches is not None:
+            found = [self._promising(float(pace)).points() for pace in paces]
+            return [points[0] if points else None for points in found]
+        count, step = len(self.step.layouts), self.step.asked(task)
+        largest = largest_at(step, largest_feasible(step)[0], paces)
+        rows = np.tile(np.arange(count), paces.size)
+        tiled = search(step.take(rows), largest.ravel())
+        pace = tiled.rows // count
+        return [
+            self._point(tiled, int(at[0]), rows) if at.size else None
+            for at in (np.flatnonzero(pace == k) for k in range(paces.size))
+        ]
 
-    def least_tpot(self) -> float:
-        """The least time per output token of any layout, one sequence at a time [s]."""
-        alone = self.step.asked(self.task.with_layout(arrivals=None))
-        return float(np.min(alone(np.ones(len(self.step.layouts)))["tpot"]))
+    def fastest(self) -> float:
+        """The least time per output token that keeps the promises [s]; infinite if none does."""
+        task, step = self.task, self.step
+        batch, fill = np.ones(len(step.layouts)), np.ones(len(step.layouts))
+        if task.loaded:
+            # The more chips carry the load, the less each holds.
+            paid = np.full(len(step.layouts), max(task.chips))
+            step = step.on(step.layouts.on(paid, task.machine.chips_per_domain))
+            batch = carrying(step, LARGEST_BATCH)
+            step, batch, fill = step.take(batch > 0), batch[batch > 0], fill[batch > 0]
+        elif task.batches is not None:
+            rows, batch, fill = given(task, step.layouts)
+            step = step.take(rows)
+        values = step(batch, fill)
+        kept = feasible(task, values)
+        return float(np.broadcast_to(values["tpot"], kept.shape)[kept].min(initial=np.inf))
+
+    def _promising(self, tpot: float) -> OnePool:
+        step = sized(self.step.asked(self.task.promising(tpot)))
+        return OnePool(step.task, step, search(step))
+
+    def _point(self, found: Found, i: int, rows: np.ndarray | None = None) -> SinglePoint:
+        """A point found; `rows` are the layouts' numbers if others than those were searched."""
+        row = found.rows[i : i + 1] if rows is None else rows[found.rows[i : i + 1]]
+        return SinglePoint(
+            float(found.score[i]),
+            self.task,
+            self.step.layouts.take(row),
+            float(found.batch[i]),
+            float(found.fill[i]),
+        )
 
 
 @dataclass(frozen=True)
@@ -101,12 +140,6 @@ def one_pool(task: Task) -> OnePool:
     """A task searched; `FieldError` if the limits on its choices admit no layout at all."""
     step = sized(Step(task, layouts_of(task), bound=task.uses_bound))
     return OnePool(task, step, search(step))
-
-
-def promising(task: Task, tpot: float | None) -> Task:
-    """The task with another promise on the time per output token [s], or with none."""
-    others = {name: limit for name, limit in task.promises.items() if name != "tpot"}
-    return task.with_layout(promises=others if tpot is None else {**others, "tpot": tpot})
 
 
 def layouts_of(task: Task) -> Layouts:

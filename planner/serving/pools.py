@@ -10,7 +10,7 @@ found is better than that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor, log
@@ -18,13 +18,14 @@ from math import floor, log
 import numpy as np
 
 from planner.serving.fleet import first
-from planner.serving.readers import Decoders, Readers, decoders, readers, shards
+from planner.serving.readers import Decoders, Readers
 from planner.serving.search import SAME_PRICE
+from planner.serving.sides import sides, sides_at
 from planner.serving.split import replicas_left, replicas_most
 from planner.serving.step import Step
 from planner.serving.task import Task
 
-__all__ = ["KEPT", "Pair", "Pools", "search_pools"]
+__all__ = ["KEPT", "Pair", "Pools", "search_paces", "search_pools"]
 
 KEPT = 6  # pairs of a question that are worth evaluating in full
 MOST_TIED = 64  # splits of one number of chips that may share the best score
@@ -54,6 +55,10 @@ class Pools:
         stored = sum(cache.stored_bytes(task.input_tokens) for cache in task.sizes.caches)
         return stored + task.sizes.state_bytes_per_sequence
 
+    def promising(self, tpot: float | None) -> Pools:
+        """The same question with another promise on the time per output token [s], or none."""
+        return replace(self, decode=self.decode.promising(tpot))
+
     def transfer(self, senders: np.ndarray | float, receivers: np.ndarray | float) -> np.ndarray:
         """Seconds that a prompt's cache takes between so many chips."""
         chips = np.minimum(senders, receivers)
@@ -81,48 +86,27 @@ class Pair:
 
 def search_pools(pools: Pools, reading: Step, decoding: Step) -> tuple[list[Pair], int]:
     """The best pairs, best first, and how many splits were evaluated; no pair if none serves."""
+    return _searched(pools, sides(pools, reading, decoding))
+
+
+def search_paces(
+    pools: Pools, reading: Step, decoding: Step, paces: np.ndarray
+) -> list[list[Pair]]:
+    """The best pairs at each promise on the time per output token: `search_pools` of all at once.
+
+    What the promise does not change, layouts that read in time above all, is worked out once.
+    """
+    return [_searched(pools, some)[0] for some in sides_at(pools, reading, decoding, paces)]
+
+
+def _searched(pools: Pools, sides: Iterable[tuple[Readers, Decoders]]) -> tuple[list[Pair], int]:
     best: list[Pair] = []
     looked = 0
-    for sides in _sides(pools, reading, decoding):
-        for found, points in _pairs(pools, *sides, best):
+    for first_side, second in sides:
+        for found, points in _pairs(pools, first_side, second, best):
             best = _merged(best, found)
             looked += points
     return best, looked
-
-
-def _sides(pools: Pools, reading: Step, decoding: Step) -> Iterator[tuple[Readers, Decoders]]:
-    """Readers and decoders that may be paired: those between which a cache takes one time.
-
-    A promise on the whole request ties the two together: each reader's time to first token leaves
-    its own room for decoding.
-    """
-    whole = pools.decode.promises.get("e2e")
-    latency = pools.prefill.objective == "latency"
-    tpot = pools.decode.promises.get("tpot")
-    receiving, sending = shards(decoding), shards(reading)
-    counts = np.unique(receiving)
-    # Every layout that reads, once for each number of chips that may receive from it.
-    count = np.repeat(counts, sending.size)
-    every = np.tile(np.arange(sending.size), counts.size)
-    some = readers(reading.take(every), pools.transfer(sending[every], count))
-    count, some = count[some.rows], replace(some, rows=every[some.rows])
-    if whole is None:
-        others = decoders(decoding, tpot)
-        for number in counts:
-            yield (
-                some.best(np.flatnonzero(count == number), alike=not latency),
-                others.best(np.flatnonzero(receiving[others.rows] == number), latency=latency),
-            )
-        return
-    steps = pools.decode.output_tokens - 1
-    for number in counts:
-        side = some.best(np.flatnonzero(count == number), alike=False)
-        for i in range(len(side.rows)):
-            slowest = (whole - side.first[i]) / steps
-            if slowest > 0:
-                others = decoders(decoding, min(slowest, tpot or slowest))
-                same = np.flatnonzero(receiving[others.rows] == number)
-                yield side.take(np.array([i])), others.best(same, latency=latency)
 
 
 def _pairs(

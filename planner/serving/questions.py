@@ -15,7 +15,7 @@ from planner.serving.onepool import OnePool, SinglePoint, one_pool
 from planner.serving.search import SAME_PRICE
 from planner.serving.twopools import DoublePoint, TwoPools, two_pools
 
-__all__ = ["Point", "Question", "questions_of", "ranked"]
+__all__ = ["Point", "Question", "best_of", "questions_of", "ranked"]
 
 
 Point: TypeAlias = SinglePoint | DoublePoint
@@ -36,7 +36,11 @@ def questions_of(asked: Asked) -> list[Question]:
 
 def ranked(questions: Sequence[Question]) -> list[Point]:
     """The best points of all questions, best first."""
-    points: list[Point] = [point for each in questions for point in each.points()]
+    return best_of([point for each in questions for point in each.points()])
+
+
+def best_of(points: Sequence[Point]) -> list[Point]:
+    """The points, best first."""
     best = min((point.score for point in points), default=1.0)
     # Within one price the order of the search stands: it puts the faster plan first.
     return sorted(points, key=lambda point: floor(log(point.score / best) / SAME_PRICE))

@@ -104,16 +104,19 @@ def readers(step: Step, moved: np.ndarray) -> Readers:
     return Readers(rows, _room(step, rows), low, rate, np.broadcast_to(values["ttft"], rows.shape))
 
 
-def decoders(step: Step, tpot: float | None) -> Decoders:
-    """Every layout that keeps this time per output token, at its fastest batch."""
+def decoders(step: Step, tpot: float | None, largest: np.ndarray | None = None) -> Decoders:
+    """Every layout that keeps this time per output token, at its fastest batch.
+
+    `largest` are the largest batches that keep it, where they are known already.
+    """
     task = step.task
     promises = {k: v for k, v in task.promises.items() if k == "tpot"}
     if tpot is not None:
         promises["tpot"] = tpot
     step = step.asked(task.with_layout(promises=promises, arrivals=None))
     if task.batches is None:
-        largest, _ = largest_feasible(step)
-        rows, batch, fill = chosen(step, largest)
+        most = largest_feasible(step)[0] if largest is None else largest
+        rows, batch, fill = chosen(step, most)
     else:
         rows, batch, fill = given(step.task, step.layouts)
     values = step.take(rows)(batch, fill)

@@ -32,6 +32,7 @@ __all__ = [
     "feasible",
     "given",
     "grows",
+    "largest_at",
     "largest_feasible",
     "search",
     "sized",
@@ -60,14 +61,17 @@ class Found:
     points_evaluated: int
 
 
-def search(step: Step) -> Found:
-    """Every feasible layout at its best batch, best first; empty if nothing keeps the promises."""
+def search(step: Step, largest: np.ndarray | None = None) -> Found:
+    """Every feasible layout at its best batch, best first; empty if nothing keeps the promises.
+
+    `largest` are the largest feasible batches where they are known already, shape (n_layouts,).
+    """
     task, layouts = step.task, step.layouts
     if task.loaded:
         largest, rows, batch, fill, looked = _loaded(step)
         points = int(np.minimum(largest + 1, LARGEST_BATCH).sum())
     elif task.batches is None and task.mode != "prefill":
-        largest, looked = largest_feasible(step)
+        largest, looked = (largest, 0) if largest is not None else largest_feasible(step)
         rows, batch, fill = chosen(step, largest)
         if step.bound and task.objective != "latency":
             batch = _smallest_as_cheap(step, rows, batch)
@@ -135,6 +139,27 @@ def largest_feasible(step: Step) -> tuple[np.ndarray, int]:
         low[open_rows[kept]] = middle[kept]
         high[open_rows[~kept]] = middle[~kept]
         looked += open_rows.size
+
+
+def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray:
+    """Largest batch, of at most `largest`, at each time per output token, (n_paces, n_layouts)."""
+    rows = np.tile(np.arange(largest.size), paces.size)
+    pace = np.repeat(paces, largest.size)
+    low, high = np.zeros(rows.size), np.tile(largest, paces.size) + 1
+    # Most layouts are too slow even for one sequence, or kept by something else than the pace.
+    for batch in (np.ones(rows.size), high - 1):
+        at = np.flatnonzero(high - low > 1)
+        keeps = step.take(rows[at])(batch[at])["tpot"] <= pace[at]
+        low[at[keeps]] = batch[at[keeps]]
+        high[at[~keeps]] = batch[at[~keeps]]
+    while True:
+        at = np.flatnonzero(high - low > 1)
+        if not at.size:
+            return low.reshape(paces.size, largest.size)
+        middle = _between(low[at], high[at])
+        keeps = step.take(rows[at])(middle)["tpot"] <= pace[at]
+        low[at[keeps]] = middle[keeps]
+        high[at[~keeps]] = middle[~keeps]
 
 
 def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:

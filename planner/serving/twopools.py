@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import numpy as np
 
 from planner.serving.certificate import Relaxation, relaxation
-from planner.serving.onepool import OnePool, layouts_of, promising
+from planner.serving.onepool import OnePool, layouts_of
 from planner.serving.pair import PairCandidate, evaluate_pair
-from planner.serving.pools import Pair, Pools, search_pools
+from planner.serving.pools import Pair, Pools, search_paces, search_pools
 from planner.serving.search import search
 from planner.serving.shortfalls import shortfalls
 from planner.serving.step import Step
@@ -17,6 +19,8 @@ __all__ = ["TwoPools", "two_pools"]
 
 # Whole replicas leave a gap between two pools that no number of programs closes.
 SOLVES_OF_A_POOL = 30
+FINENESS = 1024  # promises between the fastest thinkable and the cheapest, under a given load
+EDGE = 1 + 1e-9  # a promise equal to a plan's own time must not fail by a rounding
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,7 @@ class TwoPools:
 
     def points(self) -> list[DoublePoint]:
         """The best split of the best few pairs."""
-        return [
-            DoublePoint(pair.score, self.pools, self.reading.step, self.decoding.step, pair)
-            for pair in self.pairs
-        ]
+        return [self._point(pair) for pair in self.pairs]
 
     def relaxation(self, incumbent: float) -> Relaxation:
         """The sum of what either pool costs at least per request: no split does better."""
@@ -78,14 +79,37 @@ class TwoPools:
                  for name, factor in shortfalls(side.step)}  # fmt: skip
         return sorted(found.items(), key=lambda pair: -pair[1])
 
-    def promising(self, tpot: float | None) -> TwoPools:
-        """The same question with another promise on the time per output token, searched [s]."""
-        pools = replace(self.pools, decode=promising(self.pools.decode, tpot))
-        return _paired(pools, self.reading, self.decoding.promising(tpot))
+    def paced(self, paces: np.ndarray) -> list[DoublePoint | None]:
+        """The best point at each promise on the time per output token [s]; None where none is."""
+        reading = self.reading.step.asked(self.pools.prefill)
+        found = search_paces(self.pools, reading, self.decoding.step, paces)
+        return [self._point(pairs[0]) if pairs else None for pairs in found]
 
-    def least_tpot(self) -> float:
-        """The least time per output token of any layout that decodes [s]."""
-        return self.decoding.least_tpot()
+    def fastest(self) -> float:
+        """The least time per output token that keeps the promises [s]; infinite if none does.
+
+        Every pair that decodes one sequence at a time is as fast as its layout that decodes; a
+        given load slows it down, and the promise that it still keeps is found by bisection.
+        """
+        if not self.pairs:
+            return np.inf
+        step = self.decoding.step.asked(self.task.with_layout(arrivals=None))
+        alone = np.unique(np.broadcast_to(step(np.ones(len(step.layouts)))["tpot"],
+                                          len(step.layouts)))  # fmt: skip
+        last = self._point(self.pairs[0]).candidate.decoders.chosen_by["tpot"]
+        if self.pools.demand is not None:
+            alone = np.geomspace(alone[0], max(last, alone[0]), FINENESS)
+        low, high = -1, int(np.searchsorted(alone, last))
+        # Usually the very fastest has room beside a pool that reads.
+        middle = 0
+        while high - low > 1:
+            kept = self.paced(alone[middle : middle + 1] * EDGE)[0]
+            low, high = (low, middle) if kept else (middle, high)
+            middle = (low + high) // 2
+        return float(alone[high]) if high < alone.size else last
+
+    def _point(self, pair: Pair) -> DoublePoint:
+        return DoublePoint(pair.score, self.pools, self.reading.step, self.decoding.step, pair)
 
 
 @dataclass(frozen=True)
@@ -115,9 +139,5 @@ def two_pools(pools: Pools) -> TwoPools:
     reading, decoding = (
         OnePool(task, step, search(step)) for task, step in zip(tasks, steps, strict=True)
     )
-    return _paired(pools, reading, decoding)
-
-
-def _paired(pools: Pools, reading: OnePool, decoding: OnePool) -> TwoPools:
     pairs, looked = search_pools(pools, reading.step.asked(pools.prefill), decoding.step)
     return TwoPools(pools, reading, decoding, pairs, looked)
