@@ -33,26 +33,33 @@ if TYPE_CHECKING:
     from topologies.picture import svg
     from topologies.placement import Placement, place
     from topologies.rates.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
+    from topologies.rates.flow import Flow, all_to_all_rate, concurrent_flow
     from topologies.rates.jointly import joint_rate
     from topologies.rates.reduction import all_reduce_bounds, best_all_reduce
+    from topologies.rates.traffic import Traffic, all_to_all, pairs
 
 __all__ = [
     "AxisRate",
     "Bisection",
+    "Flow",
     "GroupRate",
     "Machine",
     "Placement",
     "RateTable",
     "TopologyError",
+    "Traffic",
     "all_gather_rate",
     "all_reduce_bounds",
     "all_reduce_rate",
+    "all_to_all",
+    "all_to_all_rate",
     "axis_rate",
     "axis_rates",
     "best_all_reduce",
     "bisection",
     "check",
     "clos",
+    "concurrent_flow",
     "domain",
     "domain_size",
     "dragonfly",
@@ -66,6 +73,7 @@ __all__ = [
     "mesh",
     "names",
     "override",
+    "pairs",
     "path_rate",
     "place",
     "planes",
@@ -104,8 +112,10 @@ _HOME = {
     "topologies.picture": ("svg",),
     "topologies.placement": ("Placement", "place"),
     "topologies.rates.cut": ("all_gather_rate", "all_reduce_rate", "reduce_scatter_rate"),
+    "topologies.rates.flow": ("Flow", "all_to_all_rate", "concurrent_flow"),
     "topologies.rates.jointly": ("joint_rate",),
     "topologies.rates.reduction": ("all_reduce_bounds", "best_all_reduce"),
+    "topologies.rates.traffic": ("Traffic", "all_to_all", "pairs"),
 }
 _MODULE = {name: module for module, names_ in _HOME.items() for name in names_}
 
