@@ -23,6 +23,7 @@ T_tail    = symbol("T_tail",    "s",              "waiting time that a given sha
 x_tail    = symbol("x_tail",    "1",              "share of the requests that wait longer")
 n_wait    = symbol("n_wait",    "seq",            "requests that wait, on average")
 n_inside  = symbol("n_inside",  "seq",            "requests in flight, on average")
+x_var     = symbol("x_var",     "1",              "variance over time of the requests in flight, over their mean")
 T_move    = symbol("T_move",    "s",              "moving a prompt's cache from the pool that read it to the one that decodes")
 V_prompt  = symbol("V_prompt",  "byte",           "cache bytes of one prompt")
 n_send    = symbol("n_send",    "1",              "chips that send a prompt's cache, or receive it, if those are fewer")
@@ -70,6 +71,7 @@ __all__ = [
     "x_load",
     "x_own",
     "x_tail",
+    "x_var",
 ]
 
 __all__ = [name for name in SYMBOLS if name not in _BEFORE]

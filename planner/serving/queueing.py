@@ -9,8 +9,12 @@ import numpy as np
 from formulas.evaluate import Kernel, kernel
 from formulas.prefill import new_tokens
 from formulas.queues import (
+    joining_room,
+    joining_time,
+    line_time,
     prompt_occupancy,
     reader_utilisation,
+    reading_share,
     waiting_quantile,
     waiting_time,
 )
@@ -29,33 +33,36 @@ def queue(given: dict, found: dict, load: np.ndarray) -> dict[str, np.ndarray]:
     the shape of the points.
     """
     values = {**given, **found, "x_load": np.maximum(load, np.finfo(float).tiny)}
-    at = _readers()(**{name: values[name] for name in _readers().names})
-    busy = at["rho_pf"]
-    endless = busy >= 1
-    ready = np.where(endless, 0.0, busy)
-    served = _wait()(rho_pf=ready, S_occ=at["S_occ"], v_occ=values["v_occ"])["T_wait"]
-    wait = np.where(endless, np.inf, served)
+    values |= _readers()(**{name: values[name] for name in _readers().names})
+    busy = values["rho_pf"]
+    endless = (busy >= 1) | (values["r_pf"] >= 1)
+    # Those that cannot keep up are computed as if nothing arrived, and then put to infinity.
+    ready = {**values, **{n: np.where(endless, 0.0, values[n]) for n in ("rho_pf", "r_pf")}}
+    ready |= _wait()(**{name: ready[name] for name in _wait().names})
     tails = {
-        name: np.where(endless, np.inf, _quantile(served, ready, share))
+        f"wait.{name}": np.where(endless, np.inf, _quantile(ready, share))
         for name, share in TAILS.items()
     }
-    return {"readers": busy, "wait": wait, **{f"wait.{name}": tail for name, tail in tails.items()}}
+    return {"readers": busy, "wait": np.where(endless, np.inf, ready["T_wait"]), **tails}
 
 
-def _quantile(wait: np.ndarray, busy: np.ndarray, share: float) -> np.ndarray:
-    """The wait that this share exceeds; zero where so many do not wait at all."""
-    found = _tail()(T_wait=wait, rho_pf=np.maximum(busy, share), x_tail=share)["T_tail"]
-    return np.where(busy > share, found, 0.0)
+def _quantile(values: dict, share: float) -> np.ndarray:
+    """The wait that this share exceeds; fewer than that wait in line where readers are idler."""
+    at = {**values, "rho_pf": np.maximum(values["rho_pf"], share), "x_tail": share}
+    return _tail()(**{name: at[name] for name in _tail().names})["T_tail"]
 
 
 @cache
 def _readers() -> Kernel:
-    return kernel((new_tokens, prompt_occupancy, reader_utilisation), ["rho_pf", "S_occ"])
+    return kernel(
+        (new_tokens, prompt_occupancy, reader_utilisation, reading_share, joining_room),
+        ["rho_pf", "r_pf", "S_occ", "w_join", "L_new"],
+    )
 
 
 @cache
 def _wait() -> Kernel:
-    return kernel([waiting_time], ["T_wait"])
+    return kernel([line_time, joining_time, waiting_time], ["T_line", "T_join", "T_wait"])
 
 
 @cache

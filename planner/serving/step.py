@@ -186,7 +186,10 @@ class Step:
         """Add memory, request rate [1/s] and money; one identity prices estimate and bound."""
         slot = times["slot"] if self.task.mode != "prefill" else times["busy"]
         served = given["n_rep"] * given["r_fill"]
-        if self.task.arrivals is not None:
+        if self.task.arrivals is None:
+            # Nobody waits, so one request's first token comes as late as another's.
+            times = {**times, **{tail: times["ttft"] for tail in TAILS}}
+        else:
             times, served = self._arriving(times, found, given, slot)
         hourly = given["p_chip"] * given["n_chips"]
         return {
