@@ -252,6 +252,8 @@ def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
     # Blocks of hybrid models are either a mixer or a feed-forward part, others hold both.
     both = feed_forward == sizes.n_layers
     mixers = sizes.n_layers if both else sizes.n_layers - feed_forward
+    # Of two parts side by side the outputs are added up before they are sent.
+    feed_forward -= sizes.n_parallel_layers
     with_ranks = mixers + sizes.n_dense_ffn_layers
     return np.where(dp > 1, with_ranks, mixers + feed_forward) * 1.0
 

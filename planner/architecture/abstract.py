@@ -22,6 +22,7 @@ UNKNOWN: dict[str, Any] = {
     "n_experts": 0,
     "n_experts_active": 0,
     "n_shared_experts": 0,
+    "n_parallel_layers": 0,
     "max_context": None,
     "index_elements_per_token": 0.0,
     "window_elements_per_sequence": 0,

@@ -43,6 +43,7 @@ class Sizes:
     n_moe_layers: int
     n_dense_ffn_layers: int
     n_attention_layers: int
+    n_parallel_layers: int
     hidden: int
     vocab: int
     tied: bool
@@ -134,6 +135,7 @@ def _shape(model: Model) -> dict[str, Any]:
         "n_moe_layers": sum(part.kind == "moe" for part in parts),
         "n_dense_ffn_layers": sum(part.kind == "dense" for part in parts),
         "n_attention_layers": sum(bool(mixer.caches) for mixer in mixers),
+        "n_parallel_layers": sum(layer.parallel for layer in model.layers),
         "hidden": model.hidden,
         "vocab": model.vocab,
         "tied": model.tied,

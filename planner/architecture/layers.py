@@ -115,11 +115,15 @@ class FeedForward:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A mixer, a feed-forward part (either may be missing in hybrids) and the norms around them."""
+    """A mixer, a feed-forward part (either may be missing in hybrids) and the norms around them.
+
+    Parts that are `parallel` read the same vector, and their outputs are added up together.
+    """
 
     mixer: Mixer | None
     feed_forward: FeedForward | None
     weights: tuple[Weight, ...] = ()
+    parallel: bool = False
 
     def all_weights(self) -> Iterator[Weight]:
         """Every weight of the layer."""

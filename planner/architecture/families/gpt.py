@@ -88,5 +88,5 @@ def palm(reader: Reader, name: str) -> Model:
     form = shape(reader, kv_heads=1, width=256, tied=True)
     mixer = grouped_attention(form.hidden, form.heads, form.kv_heads, form.width)
     part = dense(form.hidden, reader.whole("intermediate_size"))
-    layer = Layer(mixer, part, (vector("norms", "other", form.hidden),))
+    layer = Layer(mixer, part, (vector("norms", "other", form.hidden),), parallel=True)
     return assemble(name, "palm", form, [layer] * form.layers)
