@@ -71,6 +71,7 @@ def ask(scenario: Scenario, today: date | None = None) -> Asked:
     for weights, kv, activations, chunk in _formats(scenario):
         with _at("model"):
             counted = _sizes(model, weights, kv, activations)
+        notes.warnings.extend(_beyond(scenario, counted))
         draft = Draft(scenario, counted, float(chunk))
         for mode in modes(scenario):
             if mode == "disaggregated":
@@ -115,6 +116,11 @@ def _refuse_unanswered(scenario: Scenario) -> None:
         if scenario.chips[-1] < 2:
             told = "two pools need two chips; choose mode: aggregated"
             found.append(("chips", told))
+    elif "disaggregated" not in modes(scenario):
+        for pool in ("prefill", "decode"):
+            if getattr(scenario.choose, pool) is not None:
+                told = "a pool of its own layout is one of two; choose mode: disaggregated as well"
+                found.append((f"choose.{pool}", told))
     if any(n != 1 for n in scenario.choose.cp or (1,)):
         told = "context parallelism is not planned by this version; leave it 1"
         found.append(("choose.cp", told))
@@ -216,6 +222,18 @@ def _warnings(scenario: Scenario, system: System, *told: str | None) -> Iterator
         yield (
             f"the on-chip memory of {system.chip.name} is not known and taken as none: what it "
             "holds need not be read again, so the bound may be that much too high"
+        )
+
+
+def _beyond(scenario: Scenario, counted: Sizes) -> Iterator[str]:
+    """What the user should know of requests longer than the model was made for."""
+    load, limit = scenario.workload, counted.max_context
+    into, out = load.input_tokens.mean, load.output_tokens.mean
+    if limit is not None and into + out > limit:
+        yield (
+            f"a request of {into:.0f} tokens in and {out:.0f} out is longer than the {limit} tokens "
+            f"that {counted.name} was made for (max_position_embeddings), and engines refuse it; "
+            f"what would work: at most {limit} tokens in all, or a model of a longer context"
         )
 
 
