@@ -231,8 +231,8 @@ def _beyond(scenario: Scenario, counted: Sizes) -> Iterator[str]:
     into, out = load.input_tokens.mean, load.output_tokens.mean
     if limit is not None and into + out > limit:
         yield (
-            f"a request of {into:.0f} tokens in and {out:.0f} out is longer than the {limit} tokens "
-            f"that {counted.name} was made for (max_position_embeddings), and engines refuse it; "
+            f"a request of {into:.0f} tokens in and {out:.0f} out is longer than the {limit} that "
+            f"{counted.name} was made for (max_position_embeddings), and engines refuse it; "
             f"what would work: at most {limit} tokens in all, or a model of a longer context"
         )
 
