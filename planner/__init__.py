@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planner.answer import solve
     from planner.errors import Infeasible, InputError, PlannerError, SolverError
     from planner.plan import Plan
+    from planner.report.frontier import pareto
     from planner.scenario import Scenario, load
     from planner.serving.engines import export
 
@@ -29,6 +30,7 @@ __all__ = [
     "SolverError",
     "export",
     "load",
+    "pareto",
     "sensitivity",
     "solve",
 ]
@@ -42,6 +44,7 @@ _HOMES = {
     "SolverError": "planner.errors",
     "export": "planner.serving.engines",
     "load": "planner.scenario",
+    "pareto": "planner.report.frontier",
     "solve": "planner.answer",
 }
 

@@ -1,16 +1,20 @@
-"""A scenario in, a plan out, whatever its problem."""
+"""A scenario in, a plan out, or a frontier of them, whatever its problem."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.errors import FieldError, InputError
 from planner.plan import Plan
 from planner.scenario import Document, Scenario, Tree, opened
 
-__all__ = ["solve"]
+if TYPE_CHECKING:
+    from planner.serving.frontier import Frontier
+
+__all__ = ["frontier", "solve"]
 
 
 def solve(source: str | Path | Mapping[str, Any] | Scenario, sets: Sequence[str] = ()) -> Plan:
@@ -27,14 +31,43 @@ def solve(source: str | Path | Mapping[str, Any] | Scenario, sets: Sequence[str]
     SolverError
         When the plan does not survive its own checks.
     """
+    with _asked(source, sets) as scenario:
+        from planner.serving.answer import answer
+
+        return answer(scenario)
+
+
+def frontier(
+    source: str | Path | Mapping[str, Any] | Scenario,
+    sets: Sequence[str] = (),
+    points: int | None = None,
+) -> Frontier:
+    """The cheapest plan at each speed; `points` speeds are looked at, as many as usual if None.
+
+    Raises
+    ------
+    InputError
+        With every mistake in the input.
+    SolverError
+        When a plan does not survive its own checks.
+    """
+    with _asked(source, sets) as scenario:
+        from planner.serving.frontier import POINTS, frontier
+
+        return frontier(scenario, POINTS if points is None else points)
+
+
+@contextmanager
+def _asked(
+    source: str | Path | Mapping[str, Any] | Scenario, sets: Sequence[str]
+) -> Iterator[Scenario]:
+    """The scenario of a source; what is refused while it is answered gets its place there."""
     tree, scenario = opened(source, sets)
     try:
         if isinstance(scenario, Document):
             told = f"this version answers serving, not {scenario.problem}"
             raise FieldError(("problem", told))
-        from planner.serving.answer import answer
-
-        return answer(scenario)
+        yield scenario
     except InputError as error:
         raise _placed(error, tree) from error
 

@@ -93,6 +93,33 @@ def solve(
 
 
 @app.command()
+def pareto(
+    file: File,
+    sets: Sets = None,
+    points: Annotated[int, typer.Option("--points", help="speeds to look at")] = 25,
+    json: Json = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="write it: .svg .png .pdf .csv .json .txt")
+    ] = None,
+) -> None:
+    """Show price against speed: the cheapest plan at each speed, and its layout."""
+    from planner.report.frontier import frontier_text
+    from planner.report.frontier import pareto as answer
+    from planner.report.frontier_files import checked, written
+    from planner.report.json import dumps
+
+    if out is not None:
+        checked(out)
+    found = answer(file, sets or (), points)
+    for warning in found.warnings:
+        note(f"warning: {warning}", warning=True)
+    if out is not None:
+        written(found.document, out)
+    show(dumps(found.document) if json else frontier_text(found.document))
+    raise typer.Exit(0 if found.frontier.status == "optimal" else 1)
+
+
+@app.command()
 def check(file: File, sets: Sets = None, json: Json = False) -> None:
     """Validate a scenario without solving it."""
     from planner.report.json import dumps

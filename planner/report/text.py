@@ -25,7 +25,7 @@ from planner.report.words import (
 if TYPE_CHECKING:
     from planner.plan import Plan
 
-__all__ = ["answer", "why"]
+__all__ = ["answer", "question", "shortfall", "why"]
 
 BAR = 24
 
@@ -34,8 +34,8 @@ def answer(plan: Plan) -> str:
     """The whole answer as lines of at most 80 columns."""
     document = plan.document
     blocks = [
-        _question(document),
-        _chosen(document) if plan.chosen else _shortfall(document),
+        question(document),
+        _chosen(document) if plan.chosen else shortfall(document),
         _current(document),
         _alternatives(document),
         _grounds(document),
@@ -46,7 +46,7 @@ def answer(plan: Plan) -> str:
 def why(plan: Plan) -> str:
     """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
     if not plan.chosen:
-        return _shortfall(plan.document)
+        return shortfall(plan.document)
     if not plan.elasticities:
         return "Why this plan\n" + "\n".join(wrapped("; ".join(plan.warnings)))
     lines = ["Why this plan"]
@@ -64,7 +64,8 @@ def why(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def _question(document: Mapping[str, Any]) -> str:
+def question(document: Mapping[str, Any], aim: str | None = None) -> str:
+    """What was asked, in a sentence; `aim` instead of the scenario's objective."""
     asked = document["scenario"]
     load = asked["workload"]
     model, system = named(asked["model"], "model"), named(asked["system"], "system")
@@ -76,11 +77,11 @@ def _question(document: Mapping[str, Any]) -> str:
     if asked["promises"].get("tokens_per_s_per_user"):
         promises.append(f"{asked['promises']['tokens_per_s_per_user']:g} tokens/s per user")
     best = "most" if asked["objective"] == "throughput" else "least"
+    aim = aim or f"{best} {asked['objective']}"
     kept = "keeping " + ", ".join(promises) if promises else "with no promise"
+    tokens = f"{length(load['input_tokens'])} tokens in, {length(load['output_tokens'])} out"
     return textwrap.fill(
-        f"{model} on {numbers(asked['chips'])} chips of {system}: "
-        f"{length(load['input_tokens'])} tokens in, {length(load['output_tokens'])} out, {kept}; "
-        f"{best} {asked['objective']}",
+        f"{model} on {numbers(asked['chips'])} chips of {system}: {tokens}, {kept}; {aim}",
         WIDTH,
     )
 
@@ -148,16 +149,22 @@ def _pools(plan: Mapping[str, Any]) -> list[str]:
 def _demand(load: Mapping[str, Any]) -> list[str]:
     """How the plan bears its arrivals."""
     lines = [
-        row("demand", f"{load['requests_per_s']:.3g} requests/s; {load['in_flight']:.0f} requests "
-             f"in flight, {load['slots']} slots")
+        row("demand", f"{load['requests_per_s']:.3g} requests/s; {load['in_flight']:.0f} in flight "
+             "on average, those that wait included")
     ]  # fmt: skip
+    if load["decoding_per_replica"]:
+        lines.append(
+            row("room", f"a replica decodes {load['decoding_per_replica']:.0f} on average; memory "
+                 f"holds {load['room_per_replica']:,}, too few {load['crowded']:.1%} of the time")
+        )  # fmt: skip
     if load["spare_replicas"]:
-        lines.append(row("", f"times hold with {load['spare_replicas']} spare down"))
+        lines.append(row("spare", f"times hold with {load['spare_replicas']} of the replicas down"))
     if load["wait"] is not None:
         lines.append(
-            row("queue", f"prompts wait {duration(load['wait'])}, readers are busy "
-                 f"{load['readers_busy']:.0%} of the time; TTFT of 95 % is below "
-                 f"{duration(load['ttft_p95'])}, of 99 % below {duration(load['ttft_p99'])}")
+            row("queue", f"{duration(load['wait'])} on average before a prompt is read; readers "
+                 f"are busy {load['readers_busy']:.0%} of the time; TTFT is below "
+                 f"{duration(load['ttft_p95'])} for 95% of the requests, below "
+                 f"{duration(load['ttft_p99'])} for 99%")
         )  # fmt: skip
     return lines
 
@@ -194,7 +201,8 @@ def _bars(title: str, parts: Mapping[str, float], whole: float, form: Any) -> st
     return "\n".join(lines)
 
 
-def _shortfall(document: Mapping[str, Any]) -> str:
+def shortfall(document: Mapping[str, Any]) -> str:
+    """Which promises fall short, and by how much."""
     lines = ["No plan keeps every promise. The nearest one would need"]
     for each in document["infeasible"]:
         lines += wrapped(

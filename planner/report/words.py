@@ -13,6 +13,7 @@ __all__ = [
     "LABEL",
     "WIDTH",
     "duration",
+    "figure",
     "formats",
     "laid_out",
     "length",
@@ -103,3 +104,8 @@ def duration(value: float) -> str:
 def size(value: float) -> str:
     """A size with its unit."""
     return show(value, "size")
+
+
+def figure(value: float) -> str:
+    """Three digits, and all that stand before the point."""
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"

@@ -13,6 +13,7 @@ from planner.plan import Plan
 from planner.scenario import Scenario, resolved
 from planner.serving.asking import Asked, ask
 from planner.serving.candidate import Candidate
+from planner.serving.crowding import crowded
 from planner.serving.current import current
 from planner.serving.onepool import ALTERNATIVES
 from planner.serving.pair import PairCandidate
@@ -20,7 +21,7 @@ from planner.serving.questions import Point, Question, questions_of, ranked
 from planner.serving.reasons import EXPRESSIONS
 from planner.serving.task import PROMISES
 
-__all__ = ["answer"]
+__all__ = ["answer", "band", "head", "provenance", "short_by"]
 
 METHOD = (
     "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
@@ -47,11 +48,12 @@ def answer(scenario: Scenario) -> Plan:
     best = points[0].candidate
     best.recheck()
     binds, elasticities, unknown = _worth(best)
-    asked = replace(asked, warnings=(*asked.warnings, *unknown))
+    chosen = best.plan()
+    asked = replace(asked, warnings=(*asked.warnings, *unknown, *crowded(chosen["demand"])))
     document = {
-        **_head(scenario, "optimal"),
-        "plan": best.plan(),
-        "band": _band(best),
+        **head(scenario, "optimal"),
+        "plan": chosen,
+        "band": band(best),
         "bound": best.floor(),
         "estimate": best.expected(),
         "certificate": _certificate(questions, points[0]),
@@ -60,7 +62,7 @@ def answer(scenario: Scenario) -> Plan:
         "alternatives": [p.candidate.plan() for p in points[1 : 1 + ALTERNATIVES]],
         "current": current(scenario, asked.tasks),
         "infeasible": None,
-        "provenance": _provenance(scenario, asked, best.task.profile),
+        "provenance": provenance(scenario, asked, best.task.profile),
     }
     return Plan(document, elasticities, asked.warnings)
 
@@ -103,26 +105,22 @@ def _considered(questions: Sequence[Question]) -> dict[str, int]:
     }
 
 
-def _band(best: Candidate | PairCandidate) -> dict[str, Any] | None:
+def band(best: Candidate | PairCandidate) -> dict[str, Any] | None:
     """Where the profile's left-out rows put the truth; a bound needs no band."""
     if best.task.uses_bound:
         return None
     profile, plan = best.task.profile, best.plan()
-    band: dict[str, Any] = {"coverage": profile.coverage, "from": profile.name}
+    found: dict[str, Any] = {"coverage": profile.coverage, "from": profile.name}
     for name in ("tpot", "ttft", "usd_per_mtok"):
         value, ratio = plan[name], profile.band(name)
-        band[name] = None if value is None else [value * ratio.low, value * ratio.high]
-    return band
+        found[name] = None if value is None else [value * ratio.low, value * ratio.high]
+    return found
 
 
 def _infeasible(scenario: Scenario, asked: Asked, questions: Sequence[Question]) -> Plan:
     """The document of a question without answer: which promises fall short, and by how much."""
-    short = min(
-        (each.shortfalls() for each in questions),
-        key=lambda missed: max((factor for _, factor in missed), default=1.0),
-    )
     document = {
-        **_head(scenario, "infeasible"),
+        **head(scenario, "infeasible"),
         "plan": None,
         "band": None,
         "bound": None,
@@ -139,24 +137,35 @@ def _infeasible(scenario: Scenario, asked: Asked, questions: Sequence[Question])
         "elasticities": {},
         "alternatives": [],
         "current": current(scenario, asked.tasks),
-        "infeasible": [
-            {
-                "promise": PROMISES[name],
-                "short_by": factor,
-                "expression": EXPRESSIONS[PROMISES[name]],
-            }
-            for name, factor in short
-        ],
-        "provenance": _provenance(scenario, asked, questions[0].task.profile),
+        "infeasible": short_by(questions),
+        "provenance": provenance(scenario, asked, questions[0].task.profile),
     }
     return Plan(document, {}, asked.warnings)
 
 
-def _head(scenario: Scenario, status: str) -> dict[str, Any]:
+def short_by(questions: Sequence[Question]) -> list[dict[str, Any]]:
+    """The promises that the nearest plan of questions without answer breaks, and by how much."""
+    short = min(
+        (each.shortfalls() for each in questions),
+        key=lambda missed: max((factor for _, factor in missed), default=1.0),
+    )
+    return [
+        {
+            "promise": PROMISES[name],
+            "short_by": factor,
+            "expression": EXPRESSIONS[PROMISES[name]],
+        }
+        for name, factor in short
+    ]
+
+
+def head(scenario: Scenario, status: str) -> dict[str, Any]:
+    """What the question was, and whether it has an answer."""
     return {"problem": "serving", "status": status, "scenario": resolved(scenario)}
 
 
-def _provenance(scenario: Scenario, asked: Asked, profile: Profile) -> dict[str, Any]:
+def provenance(scenario: Scenario, asked: Asked, profile: Profile) -> dict[str, Any]:
+    """What an answer rests on: version, assumptions, sources with their dates, warnings."""
     return {
         "version": version("token-planner"),
         "assumptions": scenario.assumptions,

@@ -11,6 +11,7 @@ from formulas.evaluate import scalar
 from formulas.queues import QUEUE
 from planner.errors import SolverError
 from planner.serving.certificate import elastic
+from planner.serving.crowding import crowding
 from planner.serving.reasons import binding, worth
 from planner.serving.step import BOUND, ESTIMATE, PARTS, Step
 from planner.serving.task import PROMISES
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from planner.serving.layouts import Layouts
     from planner.serving.task import Task
 
-__all__ = ["Candidate", "evaluate", "recheck"]
+__all__ = ["ROOFS", "Candidate", "evaluate", "recheck"]
 
 AGREES = 1e-9
 PER_MILLION = 1e6
@@ -127,7 +128,9 @@ class Candidate:
         task, values = self.task, self.chosen_by
         if task.arrivals is None:
             return None
-        prefills = task.mode != "decode"
+        prefills, replicas = task.mode != "decode", int(self.layouts.replicas[0])
+        step = Step(task, self.layouts, bound=task.uses_bound)
+        crowd = crowding(step, self.batch, values["requests"] / max(replicas - task.spare, 1))
         return {
             "requests_per_s": values["requests"],
             "load": values["load"],
@@ -137,7 +140,10 @@ class Candidate:
             "ttft_p95": values["ttft_p95"] if prefills else None,
             "ttft_p99": values["ttft_p99"] if prefills else None,
             "in_flight": values["requests"] * values["latency"],
-            "slots": int(self.batch) * int(self.layouts.replicas[0]),
+            "slots": int(self.batch) * replicas,
+            "decoding_per_replica": crowd.decoding,
+            "room_per_replica": crowd.room,
+            "crowded": crowd.crowded,
         }
 
     def floor(self) -> dict[str, Any]:
