@@ -15,7 +15,7 @@ from planner.collectives.phases import DECODE, PREFILL, exchanges, reductions
 
 if TYPE_CHECKING:
     from planner.serving.layouts import Layouts
-    from planner.serving.network import Network
+    from planner.serving.network import GroupRates
     from planner.serving.task import Task
 
 __all__ = ["layout_values", "peaks", "shared_values"]
@@ -45,12 +45,16 @@ def shared_values(task: Task) -> dict[str, float]:
     }
 
 
-def layout_values(task: Task, layouts: Layouts, rates: Network) -> dict[str, np.ndarray]:
-    """Values of the symbols that a layout fixes, each of shape (n_layouts,)."""
+def layout_values(
+    task: Task, layouts: Layouts, shards: GroupRates, hop: GroupRates
+) -> dict[str, np.ndarray]:
+    """Values of the symbols that a layout fixes, each of shape (n_layouts,).
+
+    `shards` are the rates of the groups that shard attention, `hop` those from stage to stage.
+    """
     sizes = task.sizes
     tp, dp, pp = layouts.tp, layouts.dp_attention, layouts.pp
     ep, xtp = layouts.ep, layouts.tp_expert
-    hop = rates.rows(layouts.replica_chips)
     return {
         "tp": tp * 1.0,
         "dp": dp * 1.0,
@@ -69,7 +73,7 @@ def layout_values(task: Task, layouts: Layouts, rates: Network) -> dict[str, np.
         "n_a2a": np.where(dp > 1, sizes.n_moe_layers, 0) * 1.0,
         "n_hop": pp - 1.0,
         "q_ar": 2.0 * (tp - 1) / tp,
-        "r_ar": rates.rows(tp).all_gather,
+        "r_ar": shards.all_gather,
         "r_hop": hop.send,
         "t_ar": np.full(len(layouts), task.profile.values["t_ar"]),
         "t_a2a": np.full(len(layouts), task.profile.values["t_a2a"]),
@@ -88,8 +92,8 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     there = sent / (sent + COMBINE_BYTES)
     sparse, one = task.sizes.n_experts > 0, np.ones(len(layouts))
     for phase, within in (("", DECODE), ("_pf", PREFILL)):
-        reduced = reductions(task.machine, task.chip.name, layouts.tp, within)
-        exchanged = exchanges(task.machine, task.chip.name, layouts.stage, within, there)
+        reduced = reductions(task.network, task.chip.name, layouts.tp, within)
+        exchanged = exchanges(task.network, task.chip.name, layouts.stage, within, there)
         # Without experts nothing is sent; a copy keeps the root of its bytes above zero.
         copies = _copies(task.sizes, layouts.ep) * layouts.tp_expert if sparse else one
         if phase and sparse:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -32,7 +33,8 @@ class System:
     `chips_per_domain` the chips one fast network joins, None when all of them are; `scale_up` and
     `scale_out` bandwidth per chip, one way [byte/s] or None. `varied` lists what differs from the
     catalogue (`memory_bandwidth`, `flops.fp8`, ...); `price` is set only by the user
-    [USD/(chip*s)]. `figures` holds the system's own numbers with their sources.
+    [USD/(chip*s)]; `file` is a topology file of the user's, in place of the catalogue's network.
+    `figures` holds the system's own numbers with their sources.
     """
 
     name: str
@@ -43,6 +45,7 @@ class System:
     scale_out: float | None = None
     price: float | None = None
     varied: tuple[str, ...] = ()
+    file: Path | None = None
     figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
 
 

@@ -18,6 +18,7 @@ from planner.collectives.group import Group, algorithms, group_of
 
 if TYPE_CHECKING:
     from topologies import Machine
+    from topologies.fabric import Fabric
 
 __all__ = ["DECODE", "PREFILL", "Exchange", "Reduction", "exchanges", "reductions"]
 
@@ -52,16 +53,16 @@ class Exchange:
 
 
 def reductions(
-    machine: Machine, chip: str, sizes: np.ndarray, within: tuple[float, float]
+    of: Machine | Fabric, chip: str, sizes: np.ndarray, within: tuple[float, float]
 ) -> Reduction:
     """All-reduces of groups of these sizes, by messages `within` [byte]."""
     groups, back = np.unique(sizes, return_inverse=True)
-    rows = [_reduction(machine, chip, int(n), within) for n in groups]
+    rows = [_reduction(of, chip, int(n), within) for n in groups]
     return Reduction(*np.array(rows)[back].T)
 
 
 def exchanges(
-    machine: Machine,
+    of: Machine | Fabric,
     chip: str,
     sizes: np.ndarray,
     within: tuple[float, float],
@@ -69,34 +70,34 @@ def exchanges(
 ) -> Exchange:
     """Exchanges with experts in groups of these sizes; `there` is dispatch's share of the bytes."""
     groups, back = np.unique(sizes, return_inverse=True)
-    rows = [_exchange(machine, chip, int(n), within, there) for n in groups]
+    rows = [_exchange(of, chip, int(n), within, there) for n in groups]
     floor, rate, root, each, domains = np.array(rows)[back].T
     return Exchange(floor, rate, root, each.astype(bool), domains.astype(np.int64))
 
 
 @lru_cache(maxsize=65536)
 def _reduction(
-    machine: Machine, chip: str, n: int, within: tuple[float, float]
+    of: Machine | Fabric, chip: str, n: int, within: tuple[float, float]
 ) -> tuple[float, float, float]:
     if n == 1:
         return 0.0, 1.0, 0.0
-    group = group_of(machine, n, chip)
+    group = group_of(of, n, chip)
     offered = algorithms(group, "all-reduce")
     name = "fused" if within == DECODE and "fused" in offered else "library"
-    return _triple(machine, chip, n, "all-reduce", name, within if group.domains == 1 else None)
+    return _triple(of, chip, n, "all-reduce", name, within if group.domains == 1 else None)
 
 
 @lru_cache(maxsize=65536)
 def _exchange(
-    machine: Machine, chip: str, n: int, within: tuple[float, float], there: float
+    of: Machine | Fabric, chip: str, n: int, within: tuple[float, float], there: float
 ) -> tuple[float, float, float, bool, int]:
     if n == 1:
         return 0.0, 1.0, 0.0, False, 1
-    group = group_of(machine, n, chip)
+    group = group_of(of, n, chip)
     names = algorithms(group, "dispatch")
     if group.domains > 1:
         names = (PER_EXPERT,) if within == DECODE else ("deepep-normal",)
-    found = {name: _both_ways(machine, chip, group, name, there) for name in names}
+    found = {name: _both_ways(of, chip, group, name, there) for name in names}
     size = float(np.sqrt(within[0] * within[1]))
 
     def seconds(name: str) -> float:
@@ -108,13 +109,12 @@ def _exchange(
 
 
 def _both_ways(
-    machine: Machine, chip: str, group: Group, name: str, there: float
+    of: Machine | Fabric, chip: str, group: Group, name: str, there: float
 ) -> tuple[float, float, float]:
     """One after the other, as one law of the bytes of both."""
     shares = (there, 1.0 - there)
     ways = [
-        _triple(machine, chip, group.n, operation, name, None)
-        for operation in ("dispatch", "combine")
+        _triple(of, chip, group.n, operation, name, None) for operation in ("dispatch", "combine")
     ]
     slowness = sum(share / rate for share, (_, rate, _) in zip(shares, ways, strict=True))
     root = sum(share**0.5 * root for share, (_, _, root) in zip(shares, ways, strict=True))
@@ -122,13 +122,13 @@ def _both_ways(
 
 
 def _triple(
-    machine: Machine,
+    of: Machine | Fabric,
     chip: str,
     n: int,
     operation: str,
     name: str,
     within: tuple[float, float] | None,
 ) -> tuple[float, float, float]:
-    found = coefficients(machine, operation, [n], algorithm=name, chip=chip, within=within)
+    found = coefficients(of, operation, [n], algorithm=name, chip=chip, within=within)
     wire = float(found.traffic[0] / found.rate[0])
     return float(found.alpha[0]), 1.0 / wire, float(found.gamma[0])

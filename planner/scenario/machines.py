@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator
 
 from planner.catalogue.chips import MATH
 from planner.catalogue.systems import REQUIRED, System, system, system_from, system_names
@@ -15,6 +16,9 @@ from planner.scenario.fields import Count, Kind, Quantity, Record, Refusals, Ren
 from planner.scenario.references import File, Found, Reference, name_or_file, nested
 
 __all__ = ["SystemDescription", "SystemField", "resolved_system"]
+
+
+LINKS = ("scale_up", "scale_out", "chips_per_domain")  # what a topology file says itself
 
 
 class _Flops(Kind):
@@ -75,6 +79,20 @@ class SystemDescription(Record):
     )
     power: Annotated[float, Quantity("power")] | None = Field(None, description="per chip [J/s]")
     price: Rent | None = Field(None, description="per chip [USD/(chip*s)]")
+    topology: Annotated[File | None, WithJsonSchema({"type": "string"})] = Field(
+        None, description="a topology file: how such chips are wired"
+    )
+
+    @field_validator("topology", mode="before")
+    @classmethod
+    def _wired(cls, value: object, info: ValidationInfo) -> File | None:
+        if value is None or isinstance(value, File):
+            return value
+        found = name_or_file(value, "topology", "pod.yaml", (), info)
+        twice = [key for key in LINKS if info.data.get(key) is not None]
+        if twice:
+            raise ValueError(f"the file says how chips are wired; leave {', '.join(twice)} out")
+        return found if isinstance(found, File) else None
 
     @field_validator("like")
     @classmethod
@@ -171,7 +189,11 @@ def resolved_system(choice: str | File | SystemDescription) -> System | File:
     """The system of a reference; a topology file stays a file."""
     if isinstance(choice, File):
         return choice
-    return system(choice) if isinstance(choice, str) else system_from(dict(choice))
+    if isinstance(choice, str):
+        return system(choice)
+    described = {key: value for key, value in choice if key != "topology"}
+    wired = choice.topology
+    return replace(system_from(described), file=wired.path if wired else None)
 
 
 def _double(value: float, known: float) -> bool:

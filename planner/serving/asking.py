@@ -22,12 +22,13 @@ from planner.scenario import File, ModelDescription, Scenario
 from planner.serving.draft import Draft, Hardware
 from planner.serving.lecture import LECTURE
 from planner.serving.load import modes
-from planner.serving.network import machine_of
+from planner.serving.network import fabric_of, machine_of
 from planner.serving.pools import Pools
 from planner.serving.task import Task
 
 if TYPE_CHECKING:
     from planner.architecture.layers import Model
+    from topologies.fabric import Fabric
 
 __all__ = ["CHUNK", "Asked", "ask"]
 
@@ -131,8 +132,8 @@ def _refuse_unanswered(scenario: Scenario) -> None:
 def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardware:
     if isinstance(system, File):
         told = (
-            f"{system.given}: topology files are not read by this version; "
-            "describe the system inline or give a catalogue name"
+            f"{system.given} says how chips are wired, but not which chips; "
+            f"write {{like: hgx-h200, topology: {system.given}}}"
         )
         raise FieldError(("system", told))
     with _at("price"):
@@ -142,9 +143,19 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
     notes.warnings.extend(_warnings(scenario, system, price.warning(notes.today), borrowed))
     notes.data.extend(_sources(system, price.source, price.as_of, profile))
     lecture = scenario.assumptions == "lecture"
-    network = machine_of(system, scenario.chips[-1], lecture=lecture)
     chip = _lecture_chip(system) if lecture else system.chip
+    if system.file is not None:
+        fabric, network = fabric_of(system.file, scenario.chips[-1])
+        notes.data.append(_wiring(fabric, system.file.name))
+        return Hardware(chip, network, price.value, profile, fabric)
+    network = machine_of(system, scenario.chips[-1], lecture=lecture)
     return Hardware(chip, network, price.value, profile)
+
+
+def _wiring(fabric: Fabric, file: str) -> dict[str, str]:
+    """Where the wiring of a file comes from, as it says itself."""
+    source, date_ = fabric.graph.get("source"), fabric.graph.get("as_of")
+    return {"what": f"network {file}", "source": source or "given", "as_of": date_ or ""}
 
 
 def _formats(scenario: Scenario) -> Iterator[tuple[str | None, str | None, str | None, int]]:

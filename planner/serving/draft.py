@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from planner.catalogue.chips import Chip
     from planner.scenario import Scenario
     from topologies import Machine
+    from topologies.fabric import Fabric
 
 __all__ = ["RESERVE", "Draft", "Hardware"]
 
@@ -35,12 +36,13 @@ RESERVE = 0.10  # share of memory left to the runtime: vLLM's default gpu_memory
 
 @dataclass(frozen=True)
 class Hardware:
-    """One kind of machine, its price [USD/(chip*s)] and its profile."""
+    """One kind of machine, its price [USD/(chip*s)], its profile, and the fabric of a file."""
 
     chip: Chip
     machine: Machine
     price: float
     profile: Profile
+    fabric: Fabric | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Draft:
             sizes=self.sizes,
             chip=hardware.chip,
             machine=hardware.machine,
+            fabric=hardware.fabric,
             price=hardware.price,
             profile=hardware.profile,
             chips=scenario.chips,

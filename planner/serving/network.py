@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +13,12 @@ from planner.errors import FieldError
 from topologies import Machine, TopologyError, machine
 from topologies.groups import RateTable, rate_table
 
-__all__ = ["GroupRates", "Network", "between", "machine_of", "network"]
+if TYPE_CHECKING:
+    from planner.serving.layouts import Layouts
+    from planner.serving.task import Task
+    from topologies.fabric import Fabric
+
+__all__ = ["GroupRates", "Network", "between", "fabric_of", "hop_groups", "machine_of", "network"]
 
 UNUSED = 1.0  # byte/s of a network that nothing is sent through
 
@@ -49,18 +55,85 @@ class Network:
         )
 
 
-def network(machine: Machine, sizes: np.ndarray) -> Network:
-    """The network of a machine for these group sizes.
+def network(of: Machine | Fabric, domain: int, sizes: np.ndarray) -> Network:
+    """The network of a machine or fabric with domains of `domain` chips, for these group sizes.
 
     Raises
     ------
     TopologyError
         If a group leaves its domain on a machine whose scale-out rate is not known.
     """
-    pair = min(2, machine.chips_per_domain)
+    pair = min(2, domain)
     wanted = np.unique(np.concatenate([np.array([1, pair]), sizes]))
-    table = rate_table(machine, wanted.tolist())
+    table = rate_table(of, wanted.tolist())
     return Network(table, float(table.step_latency[np.searchsorted(table.n, pair)]))
+
+
+def hop_groups(task: Task, layouts: Layouts) -> np.ndarray:
+    """The size of group whose slowest pair stands for a hop between stages, for every layout.
+
+    On a machine it is the replica. The rates of a fabric from a file are computed one size after
+    the other, so there it is a pair of one domain, or two whole domains.
+    """
+    if task.fabric is None:
+        return layouts.replica_chips
+    from topologies.fabric import accelerators
+
+    domain, chips = task.machine.chips_per_domain, len(accelerators(task.fabric))
+    inside = layouts.replica_chips <= domain
+    return np.where(inside, min(2, domain), min(2 * domain, chips))
+
+
+def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
+    """The fabric of a topology file, and its figures as those of a machine.
+
+    Domains that differ count as the smallest of them, so that a stage fits into any.
+
+    Raises
+    ------
+    FieldError
+        With every mistake in the file, or if it has fewer chips than are paid for.
+    """
+    from topologies import read
+    from topologies.fabric import SCALE_OUT, SCALE_UP, accelerators
+    from topologies.shapes import domains_of
+
+    try:
+        G = read(file)
+    except TopologyError as error:
+        raise FieldError(("system", " ".join(str(error).split()))) from error
+    chips = accelerators(G)
+    if len(chips) < most:
+        told = f"{most} chips are asked for, but {file.name} wires {len(chips)}"
+        raise FieldError(("chips", told))
+    domains = domains_of(G)
+    arcs = {tier: _of_tier(G, tier) for tier in (SCALE_UP, SCALE_OUT)}
+    rates = {tier: _leaving(arcs[tier], chips) for tier in arcs}
+    late = {tier: max((a["latency"] for _, _, a in arcs[tier]), default=0.0) for tier in arcs}
+    joined = len(domains) > 1
+    machine_ = Machine.from_figures(
+        str(G.graph.get("name") or file.name),
+        min(map(len, domains)),
+        min(rates[SCALE_UP], default=UNUSED),
+        # A chip without a card of its own reaches others through its neighbours' cards.
+        min(rates[SCALE_OUT], default=UNUSED) if joined else None,
+        scale_up_latency=late[SCALE_UP],
+        scale_out_latency=late[SCALE_OUT],
+    )
+    return G, machine_
+
+
+def _of_tier(G: Fabric, tier: str) -> list[tuple[Any, Any, dict[str, Any]]]:
+    return [(u, v, arc) for u, v, arc in G.edges(data=True) if arc["tier"] == tier]
+
+
+def _leaving(arcs: list[tuple[Any, Any, dict[str, Any]]], chips: list[Any]) -> list[float]:
+    """Bandwidth out of each of the chips that have such arcs [byte/s]."""
+    found = dict.fromkeys(chips, 0.0)
+    for u, _, arc in arcs:
+        if u in found:
+            found[u] += arc["bandwidth"]
+    return [rate for rate in found.values() if rate > 0]
 
 
 def machine_of(system: System, most: int, *, lecture: bool) -> Machine:

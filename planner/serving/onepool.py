@@ -152,7 +152,7 @@ def layouts_of(task: Task) -> Layouts:
         domain=task.machine.chips_per_domain,
         chips=task.chips[-1:] if alone else task.chips,
         joined=task.machine.scale_out is not None,
-        tiled=task.machine.kind == "torus",
+        tiled=task.tiled,
         limits=task.limits_of,
     )
     if not len(layouts):

@@ -18,7 +18,7 @@ from formulas.evaluate import Kernel, kernel
 from formulas.prefill import PREFILL, PREFILL_BOUND
 from formulas.serving import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.bind import layout_values, peaks, shared_values
-from planner.serving.network import network
+from planner.serving.network import hop_groups, network
 from planner.serving.queueing import TAILS, queue
 
 if TYPE_CHECKING:
@@ -79,13 +79,13 @@ class Step:
         self.task = task
         self.layouts = layouts
         self.bound = bound
-        rates = network(
-            task.machine, np.concatenate([layouts.tp, layouts.stage, layouts.replica_chips])
-        )
+        hops = hop_groups(task, layouts)
+        sizes = np.concatenate([layouts.tp, hops])
+        rates = network(task.network, task.machine.chips_per_domain, sizes)
         self._values: dict[str, float | np.ndarray] = {
             **shared_values(task),
             **peaks(task, bound=bound),
-            **layout_values(task, layouts, rates),
+            **layout_values(task, layouts, rates.rows(layouts.tp), rates.rows(hops)),
         }
         self._kernel = bound_kernel() if bound else estimate_kernel()
 
@@ -188,7 +188,7 @@ class Step:
         served = given["n_rep"] * given["r_fill"]
         if self.task.arrivals is None:
             # Nobody waits, so one request's first token comes as late as another's.
-            times = {**times, **{tail: times["ttft"] for tail in TAILS}}
+            times = {**times, **dict.fromkeys(TAILS, times["ttft"])}
         else:
             times, served = self._arriving(times, found, given, slot)
         hourly = given["p_chip"] * given["n_chips"]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.calibration.profile import Profile
     from planner.catalogue.chips import Chip
+    from topologies.fabric import Fabric
     from topologies.machines import Machine
 
 __all__ = ["PROMISES", "Task"]
@@ -72,7 +73,8 @@ class Task:
     evenly over any number of chips, as no engine does, for bounds of rows whose layout is unknown.
     `arrivals` are requests per second of an open loop, infinite where as many as can be served are
     wanted; `spare` replicas may be down, a share `headroom` of the slots stays free, `input_spread`
-    is the coefficient of variation of prompt lengths. A task is `pooled` where the other phase runs
+    is the coefficient of variation of prompt lengths. `fabric` is the network where it was read
+    from a file, which `machine` then only sums up. A task is `pooled` where the other phase runs
     on a pool of its own.
     """
 
@@ -105,6 +107,7 @@ class Task:
     headroom: float = 0.0
     input_spread: float = 0.0
     pooled: bool = False
+    fabric: Fabric | None = None
 
     @property
     def limits(self) -> dict[str, float]:
@@ -117,6 +120,21 @@ class Task:
             limits["readers"] = BUSIEST
         names = {promise: name for name, promise in PROMISES.items()}
         return limits | {names[promise]: limit for promise, limit in self.promises.items()}
+
+    @property
+    def network(self) -> Machine | Fabric:
+        """What the chips talk through: the fabric of a file, or a machine of the catalogue."""
+        return self.machine if self.fabric is None else self.fabric
+
+    @property
+    def tiled(self) -> bool:
+        """Whether chips relay for each other, so that stages are slices that tile a domain."""
+        if self.fabric is None:
+            return self.machine.kind == "torus"
+        return any(
+            data["kind"] == "accelerator" and data["forward"]
+            for _, data in self.fabric.nodes(data=True)
+        )
 
     @property
     def loaded(self) -> bool:
