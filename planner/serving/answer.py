@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -147,7 +148,8 @@ def short_by(questions: Sequence[Question]) -> list[dict[str, Any]]:
     """The promises that the nearest plan of questions without answer breaks, and by how much."""
     short = min(
         (each.shortfalls() for each in questions),
-        key=lambda missed: max((factor for _, factor in missed), default=1.0),
+        # A question that says nothing of what is missing is no way out.
+        key=lambda missed: max((factor for _, factor in missed), default=math.inf),
     )
     return [
         {

@@ -210,7 +210,9 @@ class PairCandidate:
             return None
         late = {tail: arriving[tail] + self.moved for tail in ("ttft_p95", "ttft_p99")}
         flight = self.requests * (self.ttft + (self.task.output_tokens - 1) * second["tpot"])
-        return {**arriving, **late, "in_flight": flight, "slots": second["demand"]["slots"]}
+        kept = ("slots", "decoding_per_replica", "room_per_replica", "crowded")
+        there = {name: second["demand"][name] for name in kept}
+        return {**arriving, **late, **there, "in_flight": flight}
 
 
 def evaluate_pair(pools: Pools, reading: Step, decoding: Step, pair: Pair) -> PairCandidate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -74,7 +74,11 @@ class TwoPools:
         return Relaxation(min(value, incumbent), sum(bound.solves for bound in bounds))
 
     def shortfalls(self) -> list[tuple[str, float]]:
-        """The worst of either pool; where each keeps its own, two of them need more chips."""
+        """How far the chips fall short of a load that they could serve part of, else the worst of
+        either pool; where each keeps its own, two of them need more chips."""
+        served = self._most() if self.pools.demand is not None else 0.0
+        if served > 0:
+            return [("load", (self.pools.demand or 0.0) / served)]
         found = {name: factor for side in (self.reading, self.decoding)
                  for name, factor in shortfalls(side.step)}  # fmt: skip
         return sorted(found.items(), key=lambda pair: -pair[1])
@@ -107,6 +111,18 @@ class TwoPools:
             low, high = (low, middle) if kept else (middle, high)
             middle = (low + high) // 2
         return float(alone[high]) if high < alone.size else last
+
+    def _most(self) -> float:
+        """Most requests per second that any pair serves within the promises, 0 if none does."""
+        first, second = (
+            task.with_layout(objective="throughput")
+            for task in (self.pools.prefill, self.pools.decode)
+        )
+        most = replace(self.pools, demand=None, prefill=first, decode=second)
+        found, _ = search_pools(
+            most, self.reading.step.asked(first), self.decoding.step.asked(second)
+        )
+        return found[0].requests if found else 0.0
 
     def _point(self, pair: Pair) -> DoublePoint:
         return DoublePoint(pair.score, self.pools, self.reading.step, self.decoding.step, pair)
