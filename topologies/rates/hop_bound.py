@@ -54,5 +54,5 @@ def hop_bound(G: Fabric, members: Iterable[Hashable] | None = None) -> float:
     hops = sum(int(h) * times for h, times in zip(far, sources.values(), strict=True))
     part = set(group)
     usable = {node for node, forward in G.nodes(data="forward") if forward or node in part}
-    rate = sum(B for u, v, B in G.edges(data="bandwidth") if u in usable and v in usable)
+    rate = sum(arc["bandwidth"] for u, v, arc in G.edges(data=True) if {u, v} <= usable)
     return float(rate / hops)
