@@ -80,10 +80,20 @@ def question(document: Mapping[str, Any], aim: str | None = None) -> str:
     aim = aim or f"{best} {asked['objective']}"
     kept = "keeping " + ", ".join(promises) if promises else "with no promise"
     tokens = f"{length(load['input_tokens'])} tokens in, {length(load['output_tokens'])} out"
+    arriving = f", {_arriving(load['demand'])}" if load["demand"] else ""
     return textwrap.fill(
-        f"{model} on {numbers(asked['chips'])} chips of {system}: {tokens}, {kept}; {aim}",
+        f"{model} on {numbers(asked['chips'])} chips of {system}: {tokens}{arriving}, {kept}; "
+        f"{aim}",
         WIDTH,
     )
+
+
+def _arriving(demand: float | str) -> str:
+    """A demand in words: requests per second unless it says what else."""
+    if demand == "max":
+        return "as many as can be served"
+    told = demand if isinstance(demand, str) else f"{demand:g} requests/s"
+    return f"arriving at {told}"
 
 
 def _chosen(document: Mapping[str, Any]) -> str:
@@ -205,6 +215,13 @@ def shortfall(document: Mapping[str, Any]) -> str:
     """Which promises fall short, and by how much."""
     lines = ["No plan keeps every promise. The nearest one would need"]
     for each in document["infeasible"]:
+        if each["promise"] == "demand":
+            lines = ["These chips do not carry the load within the promises."]
+            lines += wrapped(
+                f"demand: {1 / each['short_by']:.3g} of it can be served, {each['short_by']:.3g} "
+                "times as much is asked"
+            )
+            continue
         lines += wrapped(
             f"{each['promise']}: short by a factor of {each['short_by']:.3g}   "
             f"({each['expression']})"
