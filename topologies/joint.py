@@ -26,6 +26,7 @@ from topologies.twins import Group, Merged
 __all__ = ["Answer", "exchange", "gather", "send", "served"]
 
 Arc = tuple[Any, Any]
+LARGEST = 40_000  # chips times arcs up to which gathers are solved together: seconds
 SAME = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engines agree to
 
 
@@ -40,7 +41,7 @@ class Answer:
     binding
         Arcs that are full, or that the narrowest cut consists of.
     engine
-        `paths and cut`, `flow` or `cuts`.
+        `paths and cut`, `flow`, `cuts`, or `divided evenly` for a gather that may go faster.
     """
 
     rate: float
@@ -96,7 +97,8 @@ def gather(G: Fabric, small: Merged, lanes: Sequence[Sequence[Arc]]) -> Answer:
     lanes
         For each group the arcs of the small fabric on shortest paths between its members. An arc
         that several groups use is divided evenly among them; if what each then reaches is what
-        they could not exceed together, that is the rate.
+        they could not exceed together, that is the rate. On large fabrics without symmetry it
+        is taken in any case, on the safe side of what they might reach together.
     """
     groups = [tuple(chip for twins in group for chip in twins.chips) for group in small.groups]
     if len(groups) == 1:
@@ -113,6 +115,8 @@ def gather(G: Fabric, small: Merged, lanes: Sequence[Sequence[Arc]]) -> Answer:
     rate, starved, arcs = min(known.values(), key=lambda found: found[0])
     if _gathered(G, groups, starved, arcs) <= rate * (1 + SAME):
         return Answer(rate, arcs, "cuts")
+    if sum(map(len, groups)) * G.number_of_edges() > LARGEST:
+        return Answer(rate, arcs, "divided evenly")
     joint = joint_rate(G, groups)
     return Answer(joint.rate, joint.binding, "flow")
 
