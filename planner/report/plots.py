@@ -40,7 +40,7 @@ MARKERS = {
     "pp": "^",
     "one chip": "v",
 }
-STYLE: dict[str, Any] = {
+STYLE = {
     "svg.hashsalt": "token-planner",
     "svg.fonttype": "path",
     "pdf.fonttype": 42,
@@ -73,7 +73,8 @@ def drawn(document: Mapping[str, Any], form: str) -> bytes:
         raise MissingExtra("matplotlib", "plot", "a picture") from error
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(STYLE)
+        settings: Any = mpl.rcParams
+        settings.update(STYLE)
         canvas = Figure(figsize=INCHES, layout="constrained")
         _filled(canvas, document)
         written = io.BytesIO()

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from planner.calibration.profile import Profile
-from planner.errors import SolverError
+from planner.errors import Infeasible, SolverError
 from planner.plan import Plan
 from planner.scenario import Scenario, resolved
 from planner.serving.asking import Asked, ask
@@ -77,7 +77,8 @@ def _worth(
     """
     try:
         return *best.worth(), ()
-    except SolverError as error:
+    except (Infeasible, SolverError) as error:
+        # A promise just kept is missed by a program that smooths the plan by a part in 10,000.
         return [], {}, (f"what binds and what each quantity is worth is unknown: {error}",)
 
 

@@ -10,7 +10,7 @@ from planner.serving.certificate import Relaxation, relaxation
 from planner.serving.onepool import OnePool, layouts_of
 from planner.serving.pair import PairCandidate, evaluate_pair
 from planner.serving.pools import Pair, Pools, search_paces, search_pools
-from planner.serving.search import search
+from planner.serving.search import given, search
 from planner.serving.shortfalls import shortfalls
 from planner.serving.step import Step
 from planner.serving.task import Task
@@ -92,14 +92,17 @@ class TwoPools:
     def fastest(self) -> float:
         """The least time per output token that keeps the promises [s]; infinite if none does.
 
-        Every pair that decodes one sequence at a time is as fast as its layout that decodes; a
-        given load slows it down, and the promise that it still keeps is found by bisection.
+        A pair that decodes one sequence at a time, or a given batch, is as fast as its layout that
+        decodes; a given load slows it down, and the promise it still keeps is found by bisection.
         """
         if not self.pairs:
             return np.inf
         step = self.decoding.step.asked(self.task.with_layout(arrivals=None))
-        alone = np.unique(np.broadcast_to(step(np.ones(len(step.layouts)))["tpot"],
-                                          len(step.layouts)))  # fmt: skip
+        rows, batch, fill = np.arange(len(step.layouts)), 1.0, 1.0
+        if step.task.batches is not None:
+            rows, batch, fill = given(step.task, step.layouts)
+        tpot = step.take(rows)(np.broadcast_to(batch, rows.shape), fill)["tpot"]
+        alone = np.unique(np.broadcast_to(tpot, rows.shape))
         last = self._point(self.pairs[0]).candidate.decoders.chosen_by["tpot"]
         if self.pools.demand is not None:
             alone = np.geomspace(alone[0], max(last, alone[0]), FINENESS)
