@@ -19,7 +19,9 @@ __all__ = ["TwoPools", "two_pools"]
 
 # Whole replicas leave a gap between two pools that no number of programs closes.
 SOLVES_OF_A_POOL = 30
-FINENESS = 1024  # promises between the fastest thinkable and the cheapest, under a given load
+# The fastest pair is looked for among so many promises at once, so often.
+FINENESS = 32
+ROUNDS = 2
 EDGE = 1 + 1e-9  # a promise equal to a plan's own time must not fail by a rounding
 
 
@@ -98,22 +100,28 @@ class TwoPools:
         if not self.pairs:
             return np.inf
         step = self.decoding.step.asked(self.task.with_layout(arrivals=None))
-        rows, batch, fill = np.arange(len(step.layouts)), 1.0, 1.0
+        rows = np.arange(len(step.layouts))
+        batch, fill = np.ones(rows.size), np.ones(rows.size)
         if step.task.batches is not None:
             rows, batch, fill = given(step.task, step.layouts)
-        tpot = step.take(rows)(np.broadcast_to(batch, rows.shape), fill)["tpot"]
+        tpot = step.take(rows)(batch, fill)["tpot"]
         alone = np.unique(np.broadcast_to(tpot, rows.shape))
-        last = self._point(self.pairs[0]).candidate.decoders.chosen_by["tpot"]
-        if self.pools.demand is not None:
-            alone = np.geomspace(alone[0], max(last, alone[0]), FINENESS)
-        low, high = -1, int(np.searchsorted(alone, last))
+        low = float(alone[0])
         # Usually the very fastest has room beside a pool that reads.
-        middle = 0
-        while high - low > 1:
-            kept = self.paced(alone[middle : middle + 1] * EDGE)[0]
-            low, high = (low, middle) if kept else (middle, high)
-            middle = (low + high) // 2
-        return float(alone[high]) if high < alone.size else last
+        if self.paced(alone[:1] * EDGE)[0]:
+            return low
+        high = float(self._point(self.pairs[0]).candidate.decoders.chosen_by["tpot"])
+        for _ in range(ROUNDS):
+            low, high = self._turn(np.geomspace(low, high, FINENESS))
+        if self.pools.demand is not None:
+            return high
+        return self._turn(np.array([low, *alone[(alone > low) & (alone < high)], high]))[1]
+
+    def _turn(self, paces: np.ndarray) -> tuple[float, float]:
+        """The last of some promises that no pair keeps, and the first that one does."""
+        found = self.paced(paces[:-1] * EDGE)
+        kept = next((k for k, point in enumerate(found) if point), paces.size - 1)
+        return float(paces[max(kept - 1, 0)]), float(paces[kept])
 
     def _most(self) -> float:
         """Most requests per second that any pair serves within the promises, 0 if none does."""
