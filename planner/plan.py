@@ -50,7 +50,7 @@ class Plan:
     @property
     def layout(self) -> Mapping[str, int]:
         """tp, pp, cp, dp_attention, ep, tp_expert and replicas."""
-        return MappingProxyType(self.chosen.get("layout", {}))
+        return MappingProxyType(self.chosen.get("layout") or {})
 
     @property
     def batch(self) -> int | None:
