@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import subprocess
 import sys
 from dataclasses import replace
 from itertools import pairwise
@@ -341,3 +342,14 @@ def test_a_missing_library_is_named(scenario, tmp_path, capsys, monkeypatch, ans
     with pytest.raises(planner.PlannerError, match=r"token-planner\[plot\]"):
         drawn(answered.document, "svg")
     assert ran(["pareto", scenario, "--points", "3", "--quiet"], capsys)[0] == 0
+
+
+def test_the_example_prints_the_output_beside_it():
+    """The lecture's menu: at s times the speed the price is (1 - w)/(1 - s w) times the normal."""
+    script = Path(__file__).parent.parent / "examples" / "price-of-speed.py"
+    run = subprocess.run([sys.executable, "-W", "error", str(script)], capture_output=True,
+                         text=True, encoding="utf-8", check=False)  # fmt: skip
+    assert run.stderr == ""
+    assert run.stdout == script.with_suffix(".txt").read_text(encoding="utf-8")
+    menu = [line.split() for line in run.stdout.splitlines()[-7:]]
+    assert all(price == formula for _, price, formula in menu)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -54,7 +54,7 @@ def answer(scenario: Scenario) -> Plan:
     document = {
         **head(scenario, "optimal"),
         "plan": chosen,
-        "band": band(best),
+        "band": band(best, chosen),
         "bound": best.floor(),
         "estimate": best.expected(),
         "certificate": _certificate(questions, points[0]),
@@ -107,11 +107,11 @@ def _considered(questions: Sequence[Question]) -> dict[str, int]:
     }
 
 
-def band(best: Candidate | PairCandidate) -> dict[str, Any] | None:
-    """Where the profile's left-out rows put the truth; a bound needs no band."""
+def band(best: Candidate | PairCandidate, plan: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Where the profile's left-out rows put the truth of a plan; a bound needs no band."""
     if best.task.uses_bound:
         return None
-    profile, plan = best.task.profile, best.plan()
+    profile = best.task.profile
     found: dict[str, Any] = {"coverage": profile.coverage, "from": profile.name}
     for name in ("tpot", "ttft", "usd_per_mtok"):
         value, ratio = plan[name], profile.band(name)

@@ -85,7 +85,7 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         return Frontier(_nothing(scenario, asked, questions), asked.warnings)
     last = cheapest[0].candidate
     first = min(each.fastest() for each in questions)
-    paces = np.geomspace(first, last.plan()["tpot"], points)[:-1] * EDGE
+    paces = np.geomspace(first, _decoding_time(last), points)[:-1] * EDGE
     found = zip(*(each.paced(paces) for each in questions), strict=True)
     best = [best_of([point for point in some if point is not None]) for some in found]
     kept = _undominated([*(some[0].candidate for some in best if some), last])
@@ -111,6 +111,12 @@ def modes(plans: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 Kept = Sequence[tuple[Candidate | PairCandidate, dict[str, Any]]]
 
 
+def _decoding_time(candidate: Candidate | PairCandidate) -> float:
+    """Time per output token of a plan [s]."""
+    one = candidate.decoders if isinstance(candidate, PairCandidate) else candidate
+    return one.chosen_by["tpot"]
+
+
 def _undominated(candidates: Sequence[Candidate | PairCandidate]) -> Kept:
     """Plans by speed, without those that another matches in speed at no higher price."""
     kept: list[tuple[Candidate | PairCandidate, dict[str, Any]]] = []
@@ -129,7 +135,7 @@ def _document(scenario: Scenario, asked: Asked, kept: Kept) -> dict[str, Any]:
         "points": [
             {
                 "plan": plan,
-                "band": band(candidate),
+                "band": band(candidate, plan),
                 "bound": candidate.floor(),
                 "estimate": candidate.expected(),
             }

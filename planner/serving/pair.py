@@ -60,7 +60,11 @@ class PairCandidate:
 
     def plan(self) -> dict[str, Any]:
         """The plan in the words of the answer, base units; null where a field does not apply."""
-        task, first, second = self.task, self.readers.plan(), self.decoders.plan()
+        task, first, decoders = self.task, self.readers.plan(), self.decoders
+        if self.pools.demand is None:
+            # What the pool that reads sends it is no arrival that varies.
+            decoders = replace(decoders, task=decoders.task.with_layout(arrivals=None))
+        second = decoders.plan()
         output, into, mixed = self.prices()
         chips = first["chips"] + second["chips"]
         tpot = second["tpot"]
@@ -165,7 +169,8 @@ class PairCandidate:
         """
         recheck(self.readers)
         recheck(self.decoders)
-        made = {"ttft": self.ttft, "e2e": self.plan()["e2e"]}
+        emitted, tpot = self.task.output_tokens - 1, self.decoders.chosen_by["tpot"]
+        made = {"ttft": self.ttft, "e2e": self.ttft + emitted * tpot}
         promised = {**self.pools.prefill.promises, **self.pools.decode.promises}
         for name, value in made.items():
             limit = promised.get(name)

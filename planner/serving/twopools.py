@@ -105,7 +105,10 @@ class TwoPools:
         if step.task.batches is not None:
             rows, batch, fill = given(step.task, step.layouts)
         tpot = step.take(rows)(batch, fill)["tpot"]
-        alone = np.unique(np.broadcast_to(tpot, rows.shape))
+        # Chips of a replica that decodes beside the smallest that reads.
+        beside = step.layouts.replica_chips + self.reading.step.layouts.replica_chips.min()
+        fits = beside[rows] <= max(self.task.chips)
+        alone = np.unique(np.broadcast_to(tpot, rows.shape)[fits])
         low = float(alone[0])
         # Usually the very fastest has room beside a pool that reads.
         if self.paced(alone[:1] * EDGE)[0]:
