@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import log
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import MissingExtra
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["FORMS", "drawn"]
 
 FORMS = ("svg", "png", "pdf")
-INCHES = (9.5, 6.2)
+INCHES = (9.5, 5.0)  # of the curve; the strip comes below
 ROW = 0.19  # inches of a row in the strip
 MOST_ROWS = 12
 DOTS = 160
 MARGIN = 1.06  # room beside the first and last point, as a factor of speed
+BELOW = 1.8  # room under the cheapest point for its label, as a factor
 ALONE = 3.0  # room around a single point, as a factor
+SAME = 1e-6  # a bound this close is the price itself: the load, or the question, fixes it
+RIGHTMOST = 0.7  # share of the speeds from which on there is no room beside a point
 LABELLED = 9  # batches written along the curve
 # Safe for readers who see red and green alike (Okabe and Ito, 2008).
 COLOURS = {
@@ -51,8 +55,8 @@ STYLE = {
     "axes.linewidth": 0.8,
     "axes.unicode_minus": False,
 }
-# Prices span decades, speeds often less than one.
-TICKS = ((1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
+COARSE, FINE = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+DECADE = 12.0  # a range of speeds with room for fine ticks
 PAPER = {"facecolor": "white", "alpha": 0.65, "lw": 0, "pad": 0.6}
 NAMELESS = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None},
             "pdf": {"CreationDate": None, "Creator": None, "Producer": None}}  # fmt: skip
@@ -87,9 +91,8 @@ def _filled(canvas: Figure, document: Mapping[str, Any]) -> None:
     stretches = _stretches(plans)
     rows = len({name for name, *_ in stretches})
     strip = ROW * min(rows, MOST_ROWS + 1) + 0.1
-    above, below = canvas.subplots(
-        2, 1, sharex=True, height_ratios=[INCHES[1] - strip - 0.8, strip]
-    )
+    canvas.set_size_inches(INCHES[0], INCHES[1] + strip)
+    above, below = canvas.subplots(2, 1, sharex=True, height_ratios=[INCHES[1] - 0.8, strip])
     _curve(above, document, plans)
     _marks(above, document, plans)
     _axes(above, document, plans)
@@ -114,8 +117,8 @@ def _curve(axes: Axes, document: Mapping[str, Any], plans: Sequence[Mapping[str,
         told = f"{band['coverage']:.0%} of measured runs (profile {band['from']})"
         axes.fill(*zip(*outline, strict=True), color="0.5", alpha=0.13, lw=0, label=told)
     axes.plot(speed, price, color="0.35", lw=1.1, zorder=2)
-    if document["provenance"]["estimate"] != "bound":
-        floor = [point["bound"]["usd_per_mtok"] for point in points]
+    floor = [point["bound"]["usd_per_mtok"] for point in points]
+    if any(low < usd * (1 - SAME) for low, usd in zip(floor, price, strict=True)):
         axes.plot(speed, floor, color="0.45", lw=1, ls=(0, (4, 2)),
                   label="no implementation of the same plan is cheaper")  # fmt: skip
     for mode, family in dict.fromkeys((plan["mode"], _family(plan)) for plan in plans):
@@ -139,31 +142,39 @@ def _marks(axes: Axes, document: Mapping[str, Any], plans: Sequence[Mapping[str,
     places: dict[int, list[str]] = {}
     for name, place in document["marks"].items():
         places.setdefault(place, []).append(name)
+    left, end = (log(_speed(plans[place])) for place in (-1, 0))
+    end += left == end
     for place, names in places.items():
         plan = plans[place]
         at = (_speed(plan), plan["usd_per_mtok"])
         axes.plot(*at, ls="", marker="o", ms=12, mfc="none", mec="black", mew=1.1, zorder=4)
         told = f"{', '.join(names)}: {figure(at[0])} tokens/s, ${at[1]:.3g}"
-        down = -6 if "normal" in names or "fast" in names else -20
-        axes.annotate(told, at, xytext=(10, down), textcoords="offset points", va="top",
+        right = (log(at[0]) - left) / (end - left) > RIGHTMOST
+        down = 14 if right else -6 if "normal" in names or "fast" in names else -20
+        axes.annotate(told, at, xytext=(-10 if right else 10, down), textcoords="offset points",
+                      ha="right" if right else "left", va="bottom" if right else "top",
                       fontsize=8.5, fontweight="bold", zorder=5, bbox=PAPER)  # fmt: skip
 
 
 def _axes(axes: Axes, document: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    axes.set_xscale("log")
+    axes.set_yscale("log")
     prices = [plan["usd_per_mtok"] for plan in plans]
     if len(plans) == 1:
         axes.set_xlim(_speed(plans[0]) / ALONE, _speed(plans[0]) * ALONE)
         axes.set_ylim(prices[0] / ALONE, prices[0] * ALONE)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    else:
+        low, high = axes.get_ylim()
+        axes.set_ylim(min(low, min(prices) / BELOW), high)
+    fine = _speed(plans[0]) < DECADE * _speed(plans[-1])
     for axis, form in ((axes.xaxis, "{:,g}"), (axes.yaxis, "${:,g}")):
-        axis.set_major_locator(LogLocator(10, subs=TICKS[axis is axes.xaxis]))
+        axis.set_major_locator(LogLocator(10, subs=FINE if fine and axis is axes.xaxis else COARSE))
         axis.set_major_formatter(FuncFormatter(lambda value, _, form=form: form.format(value)))
         axis.set_minor_formatter(NullFormatter())
     axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
-    axes.set_ylabel("price of input and output together [USD per million tokens]")
+    axes.set_ylabel("price [USD per million tokens]")
     asked = document["scenario"]
     load = asked["workload"]
     model, system = named(asked["model"], "model"), named(asked["system"], "system")
