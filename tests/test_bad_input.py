@@ -179,12 +179,12 @@ def test_a_configuration_that_is_none_is_refused(solve, tmp_path, content):
     assert err.startswith("s.yaml:2:8  model: ")
 
 
-def test_a_topology_file_is_refused_by_name(solve, tmp_path):
-    """Until files are read, the way out is said."""
+def test_a_topology_file_alone_does_not_say_which_chips(solve, tmp_path):
+    """A file wires chips; which ones has to be said beside it."""
     (tmp_path / "net.yaml").write_text("nodes: 3\n", encoding="utf-8")
     status, out, err = solve(SMALL.replace("hgx-h100", "./net.yaml"))
     assert (status, out) == (2, "")
-    assert err.startswith("s.yaml:3:9  system: ./net.yaml: topology files are not read")
+    assert err.startswith("s.yaml:3:9  system: ./net.yaml says how chips are wired, but not")
 
 
 def test_a_model_that_fits_nowhere_is_infeasible(solve):

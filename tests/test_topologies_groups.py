@@ -13,7 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topologies
-from topologies import Machine, TopologyError, group_rate, machine, names, rate_table
+from topologies import (
+    Machine,
+    TopologyError,
+    all_gather_rate,
+    graph,
+    group_rate,
+    machine,
+    names,
+    rate_table,
+)
 
 
 def test_groups_of_a_mesh_have_the_links_between_their_members():
@@ -42,10 +51,10 @@ def test_a_group_that_straddles_racks_is_slowed_to_its_cards():
 
 
 def test_two_boards_exchange_six_and_a_quarter_per_pair():
-    """2x HGX with 50 GB/s cards: 93.75 GB/s per chip; gathering no faster than inside."""
+    """2x HGX with 50 GB/s cards: 93.75 GB/s per chip; a gather comes in by links and card."""
     rate = group_rate(machine("hgx-h200"), 16)
     assert rate.all_to_all / 15 == pytest.approx(6.25e9)
-    assert rate.all_gather == 450e9
+    assert rate.all_gather == pytest.approx(500e9)
 
 
 def test_a_group_fills_its_domains_evenly():
@@ -122,17 +131,28 @@ def test_a_table_lists_every_size_without_an_answer():
 
 
 @pytest.mark.parametrize("name", [n for n in names() if machine(n).scale_out is not None])
-def test_no_group_beyond_a_domain_is_faster_than_a_whole_domain(name):
-    """All-to-all, all-gather and send fall, or stay, where a domain is left."""
+def test_leaving_a_domain_adds_no_more_than_the_cards(name):
+    """Exchanges and sends fall, or stay; a gather wins at most what the cards bring in."""
     what = machine(name)
     size = what.chips_per_domain
     whole = group_rate(what, size)
     for n in {size + 1, size + 2, 2 * size - 1, 2 * size, 3 * size + 1, 64 * size}:
         beyond = group_rate(what, n)
         assert beyond.all_to_all <= whole.all_to_all
-        assert beyond.all_gather <= whole.all_gather
+        assert beyond.all_gather <= (whole.all_gather + what.scale_out) * (1 + 1e-12)
         assert beyond.send <= whole.send
         assert beyond.latency >= whole.latency
+
+
+@pytest.mark.parametrize(
+    ("name", "chips", "gathered"),
+    [("hgx-h100", 16, 500e9), ("gb200-nvl72", 144, 950e9), ("mi300x-8", 16, 498e9)],
+)
+def test_a_gather_over_two_domains_is_the_cut(name, chips, gathered):
+    """Cards and scale-up links together, by formula and by the cut of the fabric."""
+    assert group_rate(machine(name), chips).all_gather == pytest.approx(gathered, rel=1e-9)
+    cut = all_gather_rate(graph(name, chips)).rate * (chips - 1)
+    assert cut == pytest.approx(gathered, rel=1e-6)
 
 
 @st.composite

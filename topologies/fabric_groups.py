@@ -133,13 +133,16 @@ class FabricGroups:
                 return known
         groups = _spread(self.domains, self._inner, n)
         rate = self._in_tree(groups) or group_rates(self.fabric, groups)
-        # What network cards add inside a domain is left out, as it is for one domain alone.
+        rate = replace(
+            rate, send=min(rate.send, whole.send), latency=max(rate.latency, whole.latency)
+        )
+        if not self.tiled:
+            return rate
+        # Boxes of several tori are not credited with more than a whole torus, as on machines.
         return replace(
             rate,
             all_to_all=min(rate.all_to_all, whole.all_to_all),
             all_gather=min(rate.all_gather, whole.all_gather),
-            send=min(rate.send, whole.send),
-            latency=max(rate.latency, whole.latency),
         )
 
     def _in_tree(self, groups: Sequence[Group]) -> GroupRate | None:

@@ -87,7 +87,7 @@ def hop_groups(task: Task, layouts: Layouts) -> np.ndarray:
 def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     """The fabric of a topology file, and its figures as those of a machine.
 
-    Domains that differ count as the smallest of them, so that a stage fits into any.
+    Domains that differ count as the largest of them; groups are rated where they fit.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     """
     from topologies import read
     from topologies.fabric import SCALE_OUT, SCALE_UP, accelerators
-    from topologies.shapes import domains_of
+    from topologies.fabric_groups import grouped
 
     try:
         G = read(file)
@@ -106,14 +106,14 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     if len(chips) < most:
         told = f"{most} chips are asked for, but {file.name} wires {len(chips)}"
         raise FieldError(("chips", told))
-    domains = domains_of(G)
+    groups = grouped(G)
     arcs = {tier: _of_tier(G, tier) for tier in (SCALE_UP, SCALE_OUT)}
     rates = {tier: _leaving(arcs[tier], chips) for tier in arcs}
     late = {tier: max((a["latency"] for _, _, a in arcs[tier]), default=0.0) for tier in arcs}
-    joined = len(domains) > 1
+    joined = groups.joined
     machine_ = Machine.from_figures(
         str(G.graph.get("name") or file.name),
-        min(map(len, domains)),
+        groups.size,
         min(rates[SCALE_UP], default=UNUSED),
         # A chip without a card of its own reaches others through its neighbours' cards.
         min(rates[SCALE_OUT], default=UNUSED) if joined else None,

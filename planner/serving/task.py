@@ -131,10 +131,9 @@ class Task:
         """Whether chips relay for each other, so that stages are slices that tile a domain."""
         if self.fabric is None:
             return self.machine.kind == "torus"
-        return any(
-            data["kind"] == "accelerator" and data["forward"]
-            for _, data in self.fabric.nodes(data=True)
-        )
+        from topologies.fabric_groups import grouped
+
+        return grouped(self.fabric).tiled
 
     @property
     def loaded(self) -> bool:

@@ -138,10 +138,15 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
     if trunk is not None:
         theta, alpha = min(theta, trunk.shares.all_to_all), min(alpha, trunk.shares.all_gather)
         send = min(send, trunk.send)
+    exchanged, gathered = theta * (n - 1), alpha * (n - 1)
+    if domains.kind == "torus":
+        # No formula is known for boxes of several tori; a whole one is not exceeded.
+        exchanged = min(exchanged, whole.all_to_all)
+        gathered = min(gathered, whole.all_gather)
     return GroupRate(
         n,
-        all_to_all=min(theta * (n - 1), whole.all_to_all),
-        all_gather=min(alpha * (n - 1), whole.all_gather),
+        all_to_all=exchanged,
+        all_gather=gathered,
         send=send,
         latency_hops=arcs if farther is None else farther.latency_hops,
         latency=beyond if farther is None else farther.latency,

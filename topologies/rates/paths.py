@@ -106,6 +106,7 @@ class Paths:
         """For each target the arcs that lie on a shortest path to it."""
         net, n = self.net, len(self.net.nodes)
         nearer = away[:, net.tail] == away[:, net.head] + 1
+        nearer &= np.isfinite(away[:, net.tail])  # infinity is one more than itself
         nearer &= net.forwards[net.head] | (net.head == targets[:, None])
         rows, arcs = np.nonzero(nearer)
         ways = _Ways(arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel())
