@@ -53,13 +53,9 @@ def sides_at(pools: Pools, reading: Step, decoding: Step, paces: np.ndarray) -> 
 def _matched(
     pools: Pools, decoding: Step, some: Sequence[tuple[int, Readers]], others: Decoders
 ) -> Matched:
-    latency = pools.prefill.objective == "latency"
     receiving = shards(decoding)[others.rows]
     for number, every in some:
-        yield (
-            every.best(np.arange(len(every.rows)), alike=not latency),
-            others.best(np.flatnonzero(receiving == number), latency=latency),
-        )
+        yield _best(pools, every, others.take(np.flatnonzero(receiving == number)))
 
 
 def _whole(
@@ -83,31 +79,42 @@ def _whole(
     ]
 
     def matched(k: int) -> Matched:
-        for (side, at, part, _), (slow, fast) in zip(rooms, largest, strict=True):
-            yield from _each(pools, side, part, at, np.minimum(slow, fast[k]))
+        for (side, at, part, slowest), (slow, fast) in zip(rooms, largest, strict=True):
+            # Readers that leave more room than the pace takes share what decodes after them.
+            free = slowest >= paces[k]
+            if free.any():
+                others = decoders(part, None, fast[k])
+                others = replace(others, rows=at[others.rows])
+                yield _best(pools, side.take(free), others)
+            yield from _each(pools, side.take(~free), part, at, np.minimum(slow[~free], fast[k]))
 
     return [matched(k) for k in range(paces.size)]
 
 
 def _given(pools: Pools, rooms: Sequence[Room], pace: float) -> Matched:
     """Each reader with what decodes the given batches fast enough after it."""
-    latency = pools.prefill.objective == "latency"
     for side, at, part, slowest in rooms:
         for i, slow in enumerate(slowest):
             own = decoders(part, min(float(slow), pace))
             own = replace(own, rows=at[own.rows])
-            yield side.take(np.array([i])), own.best(np.arange(own.rows.size), latency=latency)
+            yield _best(pools, side.take(np.array([i])), own)
+
+
+def _best(pools: Pools, side: Readers, others: Decoders) -> tuple[Readers, Decoders]:
+    """Both sides without what another row of the same room betters."""
+    latency = pools.prefill.objective == "latency"
+    first = side.best(np.arange(side.rows.size), alike=not latency)
+    return first, others.best(np.arange(others.rows.size), latency=latency)
 
 
 def _each(pools: Pools, side: Readers, part: Step, at: np.ndarray, largest: np.ndarray) -> Matched:
     """Each reader of a side with the layouts `at`, whose batches are at most its `largest`."""
-    latency = pools.prefill.objective == "latency"
     tiled = part.take(np.tile(np.arange(at.size), len(side.rows)))
     others = decoders(tiled, None, largest.ravel())
     for i in range(len(side.rows)):
         own = others.take(np.flatnonzero(others.rows // at.size == i))
         own = replace(own, rows=at[own.rows % at.size])
-        yield side.take(np.array([i])), own.best(np.arange(own.rows.size), latency=latency)
+        yield _best(pools, side.take(np.array([i])), own)
 
 
 def _largest(pools: Pools, decoding: Step, paces: np.ndarray) -> np.ndarray:
