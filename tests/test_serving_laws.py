@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -10,9 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from serving_cases import MODELS, question, questions, searched
+from test_serving_pools import pools_of
 
 from planner.calibration.profile import EFFICIENCIES
 from planner.serving.candidate import evaluate
+from planner.serving.onepool import layouts_of
+from planner.serving.pools import search_pools
 from planner.serving.search import search
 from planner.serving.step import PARTS, Step
 from planner.serving.task import Task
@@ -120,7 +124,14 @@ def scaled(task: Task, by: float) -> Task:
         scale_out_latency=task.machine.scale_out_latency / by,
     )
     values = {k: v if k in EFFICIENCIES else v / by for k, v in task.profile.values.items()}
-    return replace(task, chip=chip, machine=wired, profile=replace(task.profile, values=values))
+    return replace(
+        task,
+        chip=chip,
+        machine=wired,
+        profile=replace(task.profile, values=values),
+        promises={name: limit / by for name, limit in task.promises.items()},
+        arrivals=task.arrivals and task.arrivals * by,
+    )
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
@@ -133,15 +144,57 @@ def test_serving_times_scale_with_rates(task: Task) -> None:
     layouts = searched(task).layouts
     batch = np.full(len(layouts), 17.0)
     for bound in (False, True):
-        steps = [Step(t, layouts, bound=bound) for t in (task, scaled(task, 3.0))]
-        for name, value in steps[0]._values.items():
-            if name.startswith(("a_ar", "g_ar", "a_x", "g_x")):
-                steps[1]._values[name] = value / 3.0
-            if name.startswith(("w_ar", "w_x")):
-                steps[1]._values[name] = value * 3.0
-        slow, fast = (step(batch) for step in steps)
+        step = Step(task, layouts, bound=bound)
+        slow, fast = step(batch), hurried(step, 3.0)(batch)
         for name in ("tpot", "ttft", "latency", "usd_per_request"):
             np.testing.assert_allclose(slow[name], 3.0 * fast[name], rtol=1e-12)
+
+
+def hurried(step: Step, by: float) -> Step:
+    """The model of the same layouts where everything is `by` times faster."""
+    fast = Step(scaled(step.task, by), step.layouts, bound=step.bound)
+    for name, value in step._values.items():
+        if name.startswith(("a_ar", "g_ar", "a_x", "g_x")):
+            fast._values[name] = value / by
+        if name.startswith(("w_ar", "w_x")):
+            fast._values[name] = value * by
+    return fast
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize("load", [None, 0.3, math.inf])
+@pytest.mark.parametrize("pooled", [False, True], ids=["one pool", "two pools"])
+def test_serving_plan_scales_with_rates(model: str, load: float | None, *, pooled: bool) -> None:
+    """Three times the rates, a third of the promises, three times the load: a third of the cost.
+
+    Chips, replicas and batches stay, in one pool and in two, whoever arrives.
+    """
+    promises = {"ttft": 0.2, "tpot": 0.004}
+    if pooled:
+        pools = pools_of(MODELS[model], chips=(4, 8), promises=promises)
+        if load is not None:
+            waits = pools.prefill.with_layout(arrivals=math.inf)
+            pools = replace(pools, prefill=waits, demand=None if math.isinf(load) else load * 10)
+        steps = [
+            Step(task, layouts_of(task), bound=False) for task in (pools.prefill, pools.decode)
+        ]
+        slow = search_pools(pools, *steps)[0][0]
+        fast_steps = [hurried(step, 3.0) for step in steps]
+        quick = replace(
+            pools, prefill=fast_steps[0].task, decode=fast_steps[1].task, rate=3 * pools.rate,
+            latency=pools.latency / 3, demand=pools.demand and 3 * pools.demand,
+        )  # fmt: skip
+        fast = search_pools(quick, *fast_steps)[0][0]
+        assert (fast.rows, fast.replicas, fast.chips) == (slow.rows, slow.replicas, slow.chips)
+        assert fast.batch == slow.batch
+        assert fast.requests == pytest.approx(3 * slow.requests)
+        assert fast.score == pytest.approx(slow.score / 3)
+        return
+    task = question(MODELS[model], chips=(8,), promises=promises, arrivals=load and load * 10)
+    step = searched(task)
+    slow_found, fast_found = (search(each) for each in (step, hurried(step, 3.0)))
+    assert fast_found.score[0] == pytest.approx(slow_found.score[0] / 3)
+    assert fast_found.batch[0] == slow_found.batch[0]
 
 
 BETTER: dict[str, Any] = {

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import product
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from planner.errors import FieldError, InputError
 from planner.scenario import File, ModelDescription, Scenario
 from planner.serving.draft import Draft, Hardware
 from planner.serving.lecture import LECTURE
-from planner.serving.load import modes
+from planner.serving.load import limits_of, modes
 from planner.serving.network import fabric_of, machine_of
 from planner.serving.pools import Pools
 from planner.serving.task import Task
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["CHUNK", "Asked", "ask"]
 
 CHUNK = 8192  # tokens of prompt per step: vLLM's default max_num_batched_tokens for servers
+OF_CHIPS = ("tp", "dp_attention", "pp", "replicas")  # ways that multiply to chips
 
 
 @dataclass(frozen=True)
@@ -117,16 +119,33 @@ def _refuse_unanswered(scenario: Scenario) -> None:
         if scenario.chips[-1] < 2:
             told = "two pools need two chips; choose mode: aggregated"
             found.append(("chips", told))
-    elif "disaggregated" not in modes(scenario):
-        for pool in ("prefill", "decode"):
-            if getattr(scenario.choose, pool) is not None:
-                told = "a pool of its own layout is one of two; choose mode: disaggregated as well"
-                found.append((f"choose.{pool}", told))
+    found += _too_much(scenario)
     if any(n != 1 for n in scenario.choose.cp or (1,)):
         told = "context parallelism is not planned by this version; leave it 1"
         found.append(("choose.cp", told))
     if found:
         raise FieldError(*found)
+
+
+def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Layouts and spare replicas that no plan on these chips has, whatever the model."""
+    chips, spare = scenario.chips[-1], scenario.workload.spare_replicas
+    if spare >= chips:
+        told = f"{chips} chips are at most {chips} replicas, and one must serve"
+        yield "workload.spare_replicas", f"{told}; give at most {chips - 1}, or more chips"
+    pools = [name for name in ("prefill", "decode") if getattr(scenario.choose, name) is not None]
+    if "disaggregated" not in modes(scenario):
+        for name in pools:
+            told = "a pool of its own layout is one of two; choose mode: disaggregated as well"
+            yield f"choose.{name}", told
+    elif pools:
+        least = [
+            prod(min(limits_of(scenario.choose, name).get(axis, (1,))) for axis in OF_CHIPS)
+            for name in ("prefill", "decode")
+        ]
+        if sum(least) > chips:
+            told = f"the pools need {least[0]} and {least[1]} chips at least, but chips is {chips}"
+            yield f"choose.{pools[0]}", told
 
 
 def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardware:
