@@ -218,8 +218,8 @@ def shortfall(document: Mapping[str, Any]) -> str:
         if each["promise"] == "demand":
             lines = ["These chips do not carry the load within the promises."]
             lines += wrapped(
-                f"demand: {1 / each['short_by']:.3g} of it can be served, {each['short_by']:.3g} "
-                "times as much is asked"
+                f"demand: {1 / each['short_by']:.3g} of it can be served, so it is short by a "
+                f"factor of {each['short_by']:.3g}"
             )
             continue
         lines += wrapped(

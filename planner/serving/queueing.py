@@ -49,7 +49,7 @@ def queue(given: dict, found: dict, load: np.ndarray) -> dict[str, np.ndarray]:
 def _quantile(values: dict, share: float) -> np.ndarray:
     """The wait that this share exceeds; fewer than that wait in line where readers are idler."""
     at = {**values, "rho_pf": np.maximum(values["rho_pf"], share), "x_tail": share}
-    return _tail()(**{name: at[name] for name in _tail().names})["T_tail"]
+    return np.asarray(_tail()(**{name: at[name] for name in _tail().names})["T_tail"])
 
 
 @cache
