@@ -29,11 +29,14 @@ RECORDED = json.loads((Path(__file__).parent / "engine_options.json").read_text(
 DEEPSEEK = "serve-deepseek-v3-h200"
 RACK = ("choose.dp_attention=64", "choose.ep=64")
 CASES = {
-    "one node": (DEEPSEEK, ()),
+    "one node": (DEEPSEEK, ("choose.dp_attention=8",)),
     "two nodes": (DEEPSEEK, ("choose.tp=1", "choose.dp_attention=16", "choose.kv=fp8")),
     "a rack": ("serve-deepseek-v3-gb200", RACK),
     "drafts": (DEEPSEEK, ("speculation={drafts: 3, acceptance: 0.7}",)),
-    "stages": (DEEPSEEK, ("choose.pp=2", "choose.tp=1", "choose.ep=8")),
+    "stages": (
+        DEEPSEEK,
+        ("choose.pp=2", "choose.tp=1", "choose.dp_attention=8", "choose.ep=8"),
+    ),
     "dense": ("serve-llama-70b-fast", ("choose.weights=bf16",)),
     "converted": ("serve-llama-70b-fast", ("choose.weights=fp8",)),
     "cached": ("size-gpt-oss-120b", ()),
@@ -251,7 +254,7 @@ def test_fp4_weights_are_unpacked_where_the_engine_can():
 
 def test_a_refusal_names_a_runner_up_that_runs():
     """The changes that a refusal gives lead to a plan that the engine takes."""
-    sets = ("choose.dp_attention=8", "choose.tp_expert=[2, 8]")
+    sets = ("choose.tp=1", "choose.dp_attention=8", "choose.tp_expert=[4, 8]")
     with pytest.raises(Infeasible, match="runners-up") as refused:
         export(solved(DEEPSEEK, sets), "vllm")
     again = re.findall(r"--set (\S+)", str(refused.value).splitlines()[-1])
