@@ -122,7 +122,13 @@ def test_more_freedom_never_costs_more(scenario: dict[str, Any], how: str) -> No
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(scenarios(), st.sampled_from(["input_tokens", "output_tokens"]))
 def test_longer_requests_never_cost_less(scenario: dict[str, Any], name: str) -> None:
-    """Per request, whose prompt, answer and context all grow; of prompts alone only the prompt."""
+    """Per request, whose prompt, answer and context all grow; of prompts alone only the prompt.
+
+    In one pool a longer answer spreads the prompts of others over more of its tokens, so a promise
+    on the time per token is easier to keep: it is left out there.
+    """
+    if name == "output_tokens":
+        scenario = changed(scenario, "promises.tpot", None)
     longer = changed(scenario, f"workload.{name}", 1.5 * scenario["workload"][name])
     assert least(longer) >= least(scenario) / ROUNDING
 
@@ -135,6 +141,9 @@ def test_more_to_bear_never_costs_less(scenario: dict[str, Any], what: str) -> N
     What is paid is compared, per second: under a load a plan has more chips, not dearer requests.
     """
     rate = 1.0
+    if scenario["objective"] == "latency":  # two pools compare latencies at their most
+        scenario = changed(scenario, "choose.mode", "aggregated")
+        scenario = changed(scenario, "promises", {})
     plain = changed(scenario, "workload.demand", f"{rate} requests/s")
     values = {"demand": f"{1.5 * rate} requests/s", "spare_replicas": 1, "headroom": 0.2}
     more = changed(plain, f"workload.{what}", values[what])

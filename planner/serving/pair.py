@@ -61,7 +61,7 @@ class PairCandidate:
     def plan(self) -> dict[str, Any]:
         """The plan in the words of the answer, base units; null where a field does not apply."""
         task, first, decoders = self.task, self.readers.plan(), self.decoders
-        if self.pools.demand is None:
+        if self.pools.prefill.arrivals is None:
             # What the pool that reads sends it is no arrival that varies.
             decoders = replace(decoders, task=decoders.task.with_layout(arrivals=None))
         second = decoders.plan()
