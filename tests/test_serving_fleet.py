@@ -28,7 +28,7 @@ NAMES = {
     False: ("T_tpot", "T_ttft", "M_need", "phi_mixed", "T_slot", "T_pf_busy"),
     True: ("T_tpot_bound", "T_ttft_bound", "M_need", "T_slot_bound", "T_pf_busy_bound"),
 }
-WAITS = ("rho_pf", "T_line", "T_join", "r_pf")
+WAITS = ("T_line", "T_join", "S_occ")
 
 
 @cache
@@ -69,8 +69,11 @@ def waits(task: Task, at: dict[str, Any], index: int, rate: float) -> dict[str, 
         return {"readers": busy, "wait": math.inf, **dict.fromkeys(TAILS, math.inf)}
     found = compiled(**{n: given_[n] for n in compiled.names})
     late = {
-        name: found["T_line"] * max(0.0, math.log(busy / share)) / max(busy, share)
-        + 2 * found["T_join"]
+        name: math.hypot(
+            found["T_line"] * max(0.0, math.log(busy / share)) / max(busy, share)
+            + 2 * found["T_join"],
+            task.input_spread * found["S_occ"] * (math.log(1 / share) - 1),
+        )
         for name, share in TAILS.items()
     }
     return {"readers": busy, "wait": found["T_line"] + found["T_join"], **late}

@@ -186,15 +186,15 @@ def test_the_first_token_waits_as_long_as_the_queue_says(case):
     assert seen.ttft.mean() == pytest.approx(found["T_ttft"] + found["T_wait"], rel=0.12)
 
 
-@pytest.mark.parametrize("case", [case for case in LOADS if case[2] < 1])
-@pytest.mark.parametrize(("name", "share"), [("p95", 0.05), ("p99", 0.01)])
-def test_quantiles_of_the_first_token(case, name, share):
-    """95th and 99th percentile of TTFT, prompts of similar length."""
+@pytest.mark.parametrize("case", LOADS)
+@pytest.mark.parametrize("share", [0.05, 0.01])
+def test_quantiles_of_the_first_token(case, share):
+    """95th and 99th percentile of TTFT: never much too short, at most a quarter too long."""
     seen, values = opened(*case)
-    found = predicted(["T_ttft", "T_line", "T_join", "rho_pf"], values)
-    tail = scalar([waiting_quantile], ["T_tail"], {**found, "x_tail": share})["T_tail"]
-    measured = float(np.quantile(seen.ttft, 1 - share))
-    assert found["T_ttft"] + tail == pytest.approx(measured, rel=0.25), name
+    found = predicted(["T_ttft", "T_line", "T_join", "rho_pf", "S_occ"], values)
+    given_ = {**found, "x_tail": share, "v_occ": values["v_occ"]}
+    tail = scalar([waiting_quantile], ["T_tail"], given_)["T_tail"]
+    assert 0.92 < (found["T_ttft"] + tail) / float(np.quantile(seen.ttft, 1 - share)) < 1.27
 
 
 def test_ranks_have_queues_of_their_own():
