@@ -29,7 +29,7 @@ RECORDED = json.loads((Path(__file__).parent / "engine_options.json").read_text(
 DEEPSEEK = "serve-deepseek-v3-h200"
 RACK = ("choose.dp_attention=64", "choose.ep=64")
 CASES = {
-    "one node": (DEEPSEEK, ("choose.dp_attention=8",)),
+    "one node": (DEEPSEEK, ("choose.tp=1", "choose.pp=1", "choose.dp_attention=8")),
     "two nodes": (DEEPSEEK, ("choose.tp=1", "choose.dp_attention=16", "choose.kv=fp8")),
     "a rack": ("serve-deepseek-v3-gb200", RACK),
     "drafts": (DEEPSEEK, ("speculation={drafts: 3, acceptance: 0.7}",)),
