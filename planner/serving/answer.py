@@ -19,7 +19,7 @@ from planner.serving.current import current
 from planner.serving.onepool import ALTERNATIVES
 from planner.serving.pair import PairCandidate
 from planner.serving.questions import Point, Question, questions_of, ranked
-from planner.serving.reasons import EXPRESSIONS
+from planner.serving.reasons import EXPRESSIONS, together
 from planner.serving.task import PROMISES
 
 __all__ = ["answer", "band", "head", "provenance", "short_by"]
@@ -50,7 +50,9 @@ def answer(scenario: Scenario) -> Plan:
     best.recheck()
     binds, elasticities, unknown = _worth(best)
     chosen = best.plan()
-    asked = replace(asked, warnings=(*asked.warnings, *unknown, *crowded(chosen["demand"])))
+    asked = replace(
+        asked, warnings=(*asked.warnings, *unknown, *together(chosen), *crowded(chosen["demand"]))
+    )
     document = {
         **head(scenario, "optimal"),
         "plan": chosen,
