@@ -1,15 +1,17 @@
 """One decode step of one replica: what is read, what is multiplied, what is sent.
 
-A replica is `pp` stages of `tp * dp` chips. Attention is sharded `tp` ways and copied `dp` ways,
-each copy for its own share of the sequences; the experts of a stage are spread over the same chips,
-`ep` ways, each expert sharded `xtp` ways. The step is followed through all stages, so a term is the
-time one microbatch of `B/pp` sequences spends in it from the first layer to the last; with `pp`
-microbatches in flight that is also the time in which the whole batch advances by one step.
+A replica is `pp` stages of `tp * dp * cp` chips. Attention is sharded `tp` ways and copied `dp`
+ways, each copy for its own share of the sequences; `cp` parts share the contexts of a copy (see
+`context`). The experts of a stage are spread over the same `tp * dp` chips, `ep` ways, each expert
+sharded `xtp` ways. The step is followed through all stages, so a term is the time one microbatch
+of `B/pp` sequences spends in it from the first layer to the last; with `pp` microbatches in flight
+that is also the time in which the whole batch advances by one step.
 """
 
 from sympy import sqrt
 
 from formulas.collectives import hop_latency
+from formulas.context import own_sequences, partial_bytes, partial_time, slice_sequences
 from formulas.equation import Equation
 from formulas.microbatches import rank_sequences, stage_pace, stage_sequences
 from formulas.sources import deepseek_v3, definition, lecture_equations, pope_2022
@@ -26,7 +28,8 @@ from formulas.symbols import (
     m_pos,
     n_experts,
 )
-from formulas.symbols_network import V_x, a_ar, a_x, g_ar, g_x, w_ar, w_x
+from formulas.symbols_context import A_state, T_cp, b_own, b_slice, cp
+from formulas.symbols_network import V_x, a_ar, a_x, f_skew, g_ar, g_x, w_ar, w_x, x_ep
 from formulas.symbols_serving import (
     A_bnd,
     F_attn,
@@ -61,7 +64,6 @@ from formulas.symbols_serving import (
     b_comb,
     b_disp,
     b_rank,
-    b_stage,
     c_imb,
     dp,
     e_a2a,
@@ -114,7 +116,7 @@ __all__ = [
 stage_coverage = Equation(
     "expected share of the experts that one microbatch reads",
     coverage,
-    1 - (1 - k_experts / n_experts) ** (b_stage * m_pos),
+    1 - (1 - k_experts / n_experts) ** (b_slice * m_pos),
     assumes=("independent uniform routing, the largest share of all routings",),
     source=definition,
     tags=("result 9",),
@@ -135,10 +137,11 @@ weights_read = Equation(
 cache_read = Equation(
     "cache bytes one chip reads in one step",
     V_kv_dec,
-    b_rank * ((b_kv * L_ctx + R_bnd) * f_heads + 2 * R_state / tp),
+    b_rank * (b_kv * L_ctx + R_bnd) * f_heads / cp + b_own * 2 * R_state / tp,
     assumes=(
         "each sequence reads its whole cache, and reads and writes its recurrent state",
         "a KV head is not split: tp beyond the number of KV heads copies the cache",
+        "the tokens of a context lie in turn on its cp parts",
     ),
     source=pope_2022.at("section 3.3"),
     tags=("C3",),
@@ -163,7 +166,7 @@ cache_read_time = Equation(
 dense_time = Equation(
     "multiplying with the weights every token passes",
     T_dense,
-    c_fwd * b_rank * m_pos * (N_attn / F_attn + N_ffn / F_ffn + N_head / F_head) / tp,
+    c_fwd * b_own * m_pos * (N_attn / F_attn + N_ffn / F_ffn + N_head / F_head) / tp,
     assumes=("each operator class runs at the peak of its own dtype",),
     source=lecture_equations.at("equation 2"),
     tags=("C2",),
@@ -172,9 +175,10 @@ dense_time = Equation(
 expert_time = Equation(
     "multiplying with the routed experts",
     T_experts,
-    c_fwd * b_stage * m_pos * N_exp * u_ep * (1 + c_imb / sqrt(b_stage)) / (F_routed * ep * xtp),
+    c_fwd * b_slice * m_pos * N_exp * x_ep * (1 + c_imb / sqrt(b_slice)) / (F_routed * ep * xtp),
     assumes=(
-        "a rank with more experts than the mean gets more tokens in proportion",
+        "a rank with more experts than the mean gets more tokens in proportion, and whatever "
+        "skewed routing adds: x_ep",
         "the fullest of ep ranks is about 1 + sqrt(2 ln ep / (tokens per rank)) times the mean",
     ),
     source=definition,
@@ -183,7 +187,7 @@ expert_time = Equation(
 attention_time = Equation(
     "multiplying with the cache",
     T_sdpa,
-    b_rank * m_pos * (a_kv * L_ctx + A_bnd) / (F_sdpa * tp),
+    m_pos * (b_rank * (a_kv * L_ctx + A_bnd) / cp + b_own * A_state) / (F_sdpa * tp),
     assumes=("query heads are sharded over tp",),
     source=pope_2022.at("section 2.1"),
     tags=("C2",),
@@ -200,7 +204,7 @@ math_time = Equation(
 all_reduce_bytes = Equation(
     "activation bytes one rank all-reduces",
     V_ar,
-    b_rank * m_pos * h_act * b_act,
+    b_own * m_pos * h_act * b_act,
     assumes=("one hidden vector per position",),
     source=pope_2022.at("section 3.2"),
 )
@@ -219,8 +223,11 @@ all_reduce_time = Equation(
 exchange_bytes = Equation(
     "bytes one chip sends to experts, and back, in one layer",
     V_x,
-    b_stage * m_pos * k_copies * h_exp * (b_disp + b_comb) / (tp * dp),
-    assumes=("tokens are spread evenly", "a copy that stays on the chip is counted"),
+    b_slice * m_pos * k_copies * f_skew * h_exp * (b_disp + b_comb) / (tp * dp),
+    assumes=(
+        "the fullest chip gets f_skew times its even share",
+        "a copy that stays on the chip is counted",
+    ),
     source=deepseek_v3.at("section 3.4"),
     tags=("C20",),
 )
@@ -240,7 +247,7 @@ all_to_all_time = Equation(
 hop_time = Equation(
     "hops between pipeline stages",
     T_hop,
-    n_hop * (t_hop + b_rank * m_pos * h_act * b_act / r_hop),
+    n_hop * (t_hop + b_own * m_pos * h_act * b_act / r_hop),
     assumes=("one hop between neighbouring stages, the token's way back not counted",),
     source=lecture_equations.at("pipeline parallelism"),
     tags=("C27",),
@@ -257,7 +264,7 @@ overhead_time = Equation(
 decode_time = Equation(
     "decode step of one replica, estimate",
     T_dec,
-    T_w_dec + T_kv_dec + T_math + T_ar + T_a2a + T_hop + T_over,
+    T_w_dec + T_kv_dec + T_math + T_ar + T_a2a + T_cp + T_hop + T_over,
     assumes=("terms follow one another: on measured steps the sum fits better than the maximum",),
     source=definition,
 )
@@ -265,6 +272,8 @@ decode_time = Equation(
 COMMON = (
     rank_sequences,
     stage_sequences,
+    own_sequences,
+    slice_sequences,
     cache_read,
     dense_time,
     attention_time,
@@ -282,6 +291,8 @@ DECODE = (
     all_reduce_time,
     exchange_bytes,
     all_to_all_time,
+    partial_bytes,
+    partial_time,
     hop_latency,
     hop_time,
     overhead_time,

@@ -15,6 +15,7 @@ from formulas.symbols import (
     m_pos,
     n_experts,
 )
+from formulas.symbols_context import b_own, b_slice
 from formulas.symbols_serving import (
     F_routed,
     M_sram,
@@ -32,8 +33,6 @@ from formulas.symbols_serving import (
     V_w_bound,
     W_chip,
     b_act,
-    b_rank,
-    b_stage,
     ep,
     h_act,
     n_ar,
@@ -75,7 +74,7 @@ memory_bound = Equation(
 math_bound = Equation(
     "arithmetic roof of one step",
     T_math_bound,
-    T_dense + c_fwd * b_stage * m_pos * N_exp / (F_routed * ep * xtp) + T_sdpa,
+    T_dense + c_fwd * b_slice * m_pos * N_exp / (F_routed * ep * xtp) + T_sdpa,
     assumes=("perfect balance, datasheet peak",),
     source=lecture_equations.at("equation 2"),
 )
@@ -83,10 +82,11 @@ math_bound = Equation(
 network_bound = Equation(
     "network roof of one step",
     T_net_bound,
-    n_ar * q_ar * V_ar / (2 * r_ar) + n_hop * b_rank * m_pos * h_act * b_act / (tp * r_hop),
+    n_ar * q_ar * V_ar / (2 * r_ar) + n_hop * b_own * m_pos * h_act * b_act / (tp * r_hop),
     assumes=(
         "a switch that reduces halves the traffic of an all-reduce",
         "a token may find all its experts on its own chip",
+        "what the parts of a context send each other may hide behind attention",
         "every chip of a rank sends its share of a vector to the next stage",
     ),
     source=definition,

@@ -1,21 +1,35 @@
 """Reading a prompt: arithmetic of the new tokens, weights once per chunk, pipelined over stages.
 
-All `dp` ranks of a stage prefill their own prompts side by side, so the experts, spread over the
-whole stage, see `dp` prompts at once: per prompt every operator costs what it costs on `tp` chips.
+Each of the `cp` parts of a context computes its share of the new tokens. All `dp` ranks of a stage
+prefill their own prompts side by side, so the experts, spread over `tp * dp` chips, see `dp`
+prompts at once: per prompt every operator costs what it costs on `tp * cp` chips.
 """
 
-from sympy import Max, ceiling, sqrt
+from sympy import ceiling, sqrt
 
+from formulas.context import ring_bytes, ring_time
 from formulas.equation import Equation
+from formulas.expressions import maximum
 from formulas.sources import definition, lecture_equations, pope_2022
+from formulas.sources_serving import yang_2024
 from formulas.symbols import (
     L_in,
     c_fwd,
     e_w,
-    k_experts,
-    n_experts,
 )
-from formulas.symbols_network import a_ar_pf, a_x_pf, g_ar_pf, g_x_pf, k_copies_pf, w_ar_pf, w_x_pf
+from formulas.symbols_context import T_pf_attn, T_ring, cp
+from formulas.symbols_network import (
+    V_x_pf,
+    a_ar_pf,
+    a_x_pf,
+    f_skew,
+    g_ar_pf,
+    g_x_pf,
+    k_copies_pf,
+    w_ar_pf,
+    w_x_pf,
+    x_ep,
+)
 from formulas.symbols_serving import (
     A_bnd_pf,
     F_attn,
@@ -35,14 +49,11 @@ from formulas.symbols_serving import (
     T_dec,
     T_pf,
     T_pf_busy,
-    T_pf_busy_bound,
     T_pf_math,
-    T_pf_math_bound,
     T_pf_net,
     T_pf_over,
     T_pf_w,
     T_ttft,
-    T_ttft_bound,
     W_chip,
     a_pf,
     b_act,
@@ -83,20 +94,18 @@ from formulas.symbols_serving import (
 
 __all__ = [
     "PREFILL",
-    "PREFILL_BOUND",
     "attention_pairs",
     "cached_tokens",
     "chunk_count",
-    "first_token_bound",
     "new_tokens",
+    "prefill_attention",
     "prefill_busy",
-    "prefill_busy_bound",
     "prefill_math",
-    "prefill_math_bound",
     "prefill_network",
     "prefill_overhead",
     "prefill_time",
     "prefill_weights",
+    "prompt_exchange_bytes",
     "time_to_first_token",
 ]
 
@@ -133,18 +142,29 @@ chunk_count = Equation(
 )
 
 prefill_math = Equation(
-    "arithmetic of one prompt on tp chips",
+    "arithmetic of one prompt with weights, on tp * cp chips",
     T_pf_math,
     (
-        c_fwd * L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp * u_ep / F_routed)
+        c_fwd * L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp * x_ep / F_routed)
         + c_fwd * (N_head / F_head) * one_token / one_seq
-        + (a_pf * P_pairs + A_bnd_pf * L_new) / F_sdpa
     )
     * one_seq
-    / (tp * e_pf),
-    assumes=("only the last position needs the head", "experts see dp prompts at once"),
+    / (tp * cp * e_pf),
+    assumes=(
+        "only the last position needs the head",
+        "experts see dp prompts at once, the fullest rank x_ep times its share",
+    ),
     source=lecture_equations.at("equation 2"),
     tags=("C23", "C30"),
+)
+
+prefill_attention = Equation(
+    "arithmetic of attention of one prompt, on tp * cp chips",
+    T_pf_attn,
+    (a_pf * P_pairs + A_bnd_pf * L_new) * one_seq / (F_sdpa * tp * cp * e_pf),
+    assumes=("every part of a context gets early and late tokens of a chunk, so all work alike",),
+    source=yang_2024.at("section 3, load-balanced sharding"),
+    tags=("C23",),
 )
 
 prefill_weights = Equation(
@@ -155,6 +175,14 @@ prefill_weights = Equation(
     source=lecture_equations.at("equation 3"),
 )
 
+prompt_exchange_bytes = Equation(
+    "bytes one chip sends to experts, and back, for one prompt in one layer",
+    V_x_pf,
+    L_new * one_seq * k_copies_pf * f_skew * h_exp * (b_disp + b_comb) / (tp * cp),
+    assumes=("the fullest chip gets f_skew times its even share",),
+    source=pope_2022.at("section 3.2"),
+)
+
 prefill_network = Equation(
     "collectives of one prompt",
     T_pf_net,
@@ -163,8 +191,8 @@ prefill_network = Equation(
         n_chunks * t_ar
         + (
             n_chunks * a_ar_pf
-            + L_new * one_seq * h_act * b_act / w_ar_pf
-            + g_ar_pf * sqrt(n_chunks * L_new * one_seq * h_act * b_act)
+            + L_new * one_seq * h_act * b_act / (cp * w_ar_pf)
+            + g_ar_pf * sqrt(n_chunks * L_new * one_seq * h_act * b_act / cp)
         )
         / e_ar_pf
     )
@@ -173,13 +201,28 @@ prefill_network = Equation(
         n_chunks * t_a2a
         + (
             n_chunks * a_x_pf
-            + L_new * one_seq * k_copies_pf * h_exp * (b_disp + b_comb) / (tp * w_x_pf)
+            + L_new
+            * one_seq
+            * k_copies_pf
+            * f_skew
+            * h_exp
+            * (b_disp + b_comb)
+            / (tp * cp * w_x_pf)
             + g_x_pf
-            * sqrt(n_chunks * L_new * one_seq * k_copies_pf * h_exp * (b_disp + b_comb) / tp)
+            * sqrt(
+                n_chunks
+                * L_new
+                * one_seq
+                * k_copies_pf
+                * f_skew
+                * h_exp
+                * (b_disp + b_comb)
+                / (tp * cp)
+            )
         )
         / e_a2a
     )
-    + n_hop * (t_hop + L_new * one_seq * h_act * b_act / r_hop),
+    + n_hop * (t_hop + L_new * one_seq * h_act * b_act / (cp * r_hop)),
     assumes=("the same collectives as in a decode step, over the tokens of the prompt",),
     source=pope_2022.at("section 3.2"),
 )
@@ -193,10 +236,13 @@ prefill_overhead = Equation(
 )
 
 prefill_time = Equation(
-    "one prompt through all layers on tp chips, estimate",
+    "one prompt through all layers on tp * cp chips, estimate",
     T_pf,
-    T_pf_math + T_pf_w + T_pf_net + T_pf_over,
-    assumes=("terms follow one another",),
+    T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_net + T_pf_over,
+    assumes=(
+        "terms follow one another",
+        "keys and values go round behind the arithmetic of attention",
+    ),
     source=definition,
 )
 
@@ -222,50 +268,19 @@ prefill_busy = Equation(
     source=definition,
 )
 
-prefill_math_bound = Equation(
-    "arithmetic roof of one prompt on one replica",
-    T_pf_math_bound,
-    (
-        c_fwd * L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp / F_routed)
-        + c_fwd * (N_head / F_head) * one_token / one_seq
-        + (a_pf * P_pairs + A_bnd_pf * L_new) / F_sdpa
-    )
-    * one_seq
-    / (tp * dp * pp),
-    assumes=("every chip of the replica works on the prompt",),
-    source=lecture_equations.at("equation 2"),
-)
-
-first_token_bound = Equation(
-    "time to first token, bound",
-    T_ttft_bound,
-    Max(
-        T_pf_math_bound,
-        (S_fixed / (tp * dp) + S_routed * (k_experts / n_experts) / (ep * xtp)) / (W_chip * pp),
-        evaluate=False,
-    ),
-    assumes=("perfect overlap, all stages and ranks on one prompt, k experts read",),
-    source=lecture_equations.at("equation 1"),
-)
-
-prefill_busy_bound = Equation(
-    "time a replica spends per prompt, bound",
-    T_pf_busy_bound,
-    T_pf_math_bound,
-    assumes=("weights are read anyway by the decode steps that carry the chunks",),
-    source=lecture_equations.at("equation 1"),
-)
-
 COMMON = (new_tokens, cached_tokens, attention_pairs)
 PREFILL = (
     *COMMON,
     chunk_count,
     prefill_math,
+    prefill_attention,
+    ring_bytes,
+    ring_time,
     prefill_weights,
+    prompt_exchange_bytes,
     prefill_network,
     prefill_overhead,
     prefill_time,
     time_to_first_token,
     prefill_busy,
 )
-PREFILL_BOUND = (*COMMON, prefill_math_bound, first_token_bound, prefill_busy_bound)

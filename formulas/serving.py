@@ -8,6 +8,7 @@ prefill emits the first token.
 
 from sympy import Max, ceiling
 
+from formulas.context import state_sequences
 from formulas.equation import Equation
 from formulas.sources import definition, lecture_equations
 from formulas.symbols import (
@@ -22,6 +23,7 @@ from formulas.symbols import (
     n_chips,
     p_chip,
 )
+from formulas.symbols_context import b_own, b_state, cp
 from formulas.symbols_pools import x_own
 from formulas.symbols_serving import (
     C_mix,
@@ -55,7 +57,6 @@ from formulas.symbols_serving import (
     b_act,
     b_logit,
     b_mem,
-    b_rank,
     b_store,
     c_chunk,
     dp,
@@ -211,8 +212,11 @@ resident_weights = Equation(
 resident_cache = Equation(
     "cache bytes resident on one chip",
     M_kv,
-    f_stage * b_mem * ((b_store * L_ctx + R_bnd_mem) * f_heads + R_state / tp) / pp,
-    assumes=("sequences are out of step, so each holds its mean context", "paged cache"),
+    f_stage * (b_mem * (b_store * L_ctx + R_bnd_mem) * f_heads / cp + b_state * R_state / tp) / pp,
+    assumes=(
+        "sequences are out of step, so each holds its mean context",
+        "paged cache, the tokens of a context in turn on its cp parts",
+    ),
     source=lecture_equations.at("memory per chip"),
     tags=("C24", "C25"),
 )
@@ -220,8 +224,8 @@ resident_cache = Equation(
 resident_activations = Equation(
     "activation bytes resident on one chip",
     M_act,
-    (x_pf * c_chunk * one_seq + b_rank * m_pos) * h_wide * b_act
-    + b_rank * m_pos * vocab * b_logit / tp,
+    (x_pf * c_chunk * one_seq / cp + b_own * m_pos) * h_wide * b_act
+    + b_own * m_pos * vocab * b_logit / tp,
     assumes=("one layer's widest tensors and the logits are alive at once",),
     source=definition,
 )
@@ -258,6 +262,7 @@ token_bound = Equation(
 
 MEMORY = (
     resident_sequences,
+    state_sequences,
     resident_weights,
     resident_cache,
     resident_activations,

@@ -41,7 +41,10 @@ a_x_pf    = symbol("a_x_pf",    "s",              "floor of one exchange with ex
 w_x_pf    = symbol("w_x_pf",    "byte/s",         "bytes exchanged per second and chip, prefill")
 g_x_pf    = symbol("g_x_pf",    "s/byte**(1/2)",  "square-root term of an exchange, prefill")
 V_x       = symbol("V_x",       "byte",           "bytes one chip sends to experts and back")
+V_x_pf    = symbol("V_x_pf",    "byte",           "the same of one prompt in one layer")
 k_copies_pf = symbol("k_copies_pf", "1",          "copies of a token sent to experts, prefill")
+x_ep      = symbol("x_ep",      "1",              "tokens of the fullest expert rank over the mean")
+f_skew    = symbol("f_skew",    "1",              "the part of it that skewed routing adds")
 
 # --- hand-over between stages ---------------------------------------------------------------
 t_hop_net = symbol("t_hop_net", "s",          "latency of a hop in the network")

@@ -34,7 +34,7 @@ x_hit     = symbol("x_hit",     "1",              "share of the input served fro
 x_pf      = symbol("x_pf",      "1",              "1 where the pool prefills as well, else 0")
 s_mixed   = symbol("s_mixed",   "1",              "1 where chunks and decoding share a step")
 kappa     = symbol("kappa",     "1",              "share of prompts a decoding sequence awaits")
-c_chunk   = symbol("c_chunk",   "token/seq",      "prompt tokens computed in one chunk")
+c_chunk   = symbol("c_chunk",   "token/seq",      "prompt tokens of one chunk, over all parts")
 n_chunks  = symbol("n_chunks",  "1",              "chunks of one prompt")
 phi_mixed = symbol("phi_mixed", "1",              "share of steps that carry a chunk")
 

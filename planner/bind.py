@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.architecture.counts import Sizes
 from planner.collectives.phases import DECODE, PREFILL, exchanges, reductions
+from planner.spread import contexts, copies, copies_to_domains, evenness, imbalance
 
 if TYPE_CHECKING:
     from planner.serving.layouts import Layouts
@@ -68,7 +69,8 @@ def layout_values(
             if task.lecture or task.ideal
             else _real_sharding(sizes, layouts)
         ),
-        "c_imb": _imbalance(task, ep),
+        **evenness(task, layouts),
+        "c_imb": imbalance(task, ep),
         "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0.0),
         "n_a2a": np.where(dp > 1, sizes.n_moe_layers, 0) * 1.0,
         "n_hop": pp - 1.0,
@@ -79,6 +81,7 @@ def layout_values(
         "t_a2a": np.full(len(layouts), task.profile.values["t_a2a"]),
         "t_hop_net": hop.latency,
         "t_hop_sw": np.full(len(layouts), task.profile.values["t_hop"]),
+        **contexts(task, layouts),
         **_collectives(task, layouts),
     }
 
@@ -93,13 +96,13 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     sparse, one = task.sizes.n_experts > 0, np.ones(len(layouts))
     for phase, within in (("", DECODE), ("_pf", PREFILL)):
         reduced = reductions(task.network, task.chip.name, layouts.tp, within)
-        exchanged = exchanges(task.network, task.chip.name, layouts.stage, within, there)
+        exchanged = exchanges(task.network, task.chip.name, layouts.whole, within, there)
         # Without experts nothing is sent; a copy keeps the root of its bytes above zero.
-        copies = _copies(task.sizes, layouts.ep) * layouts.tp_expert if sparse else one
+        sends = copies(task.sizes, layouts.ep) * layouts.tp_expert if sparse else one
         if phase and sparse:
             # One copy for each domain, which passes it on inside.
-            nodes = _copies(task.sizes, exchanged.domains)
-            copies = np.where(exchanged.domains > 1, nodes * layouts.tp_expert, copies)
+            nodes = copies_to_domains(task.sizes, exchanged.domains)
+            sends = np.where(exchanged.domains > 1, nodes * layouts.tp_expert, sends)
         each = float(max(task.sizes.n_experts_active, 1)) * layouts.tp_expert
         found |= {
             f"a_ar{phase}": reduced.floor,
@@ -108,7 +111,7 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
             f"a_x{phase}": exchanged.floor,
             f"w_x{phase}": exchanged.rate,
             f"g_x{phase}": exchanged.root,
-            f"k_copies{phase}": np.where(exchanged.each, each, copies),
+            f"k_copies{phase}": np.where(exchanged.each, each, sends),
         }
     return found
 
@@ -153,8 +156,8 @@ def _model(task: Task) -> dict[str, float]:
         "R_bnd_mem": sum(c.stored_bytes(context) for c in sizes.caches if not c.grows),
         "R_state": sizes.state_bytes_per_sequence,
         "a_kv": sum(c.flop_per_cached_token for c in plain),
-        "A_bnd": sizes.state_flop_per_token
-        + sum(c.flop_per_cached_token * min(context, limit) for c, limit in bounded),
+        "A_bnd": sum(c.flop_per_cached_token * min(context, limit) for c, limit in bounded),
+        "A_state": sizes.state_flop_per_token,
         "a_pf": sum(c.flop_per_pair_prefill for c in plain),
         "A_bnd_pf": sizes.state_flop_per_token
         + sum(c.flop_per_pair_prefill * _seen(prompt, limit) for c, limit in bounded),
@@ -167,6 +170,8 @@ def _model(task: Task) -> dict[str, float]:
         "vocab": float(sizes.vocab),
         "n_blocks": float(sizes.n_layers),
         "n_moe": float(sizes.n_moe_layers),
+        "n_ctx": float(max(sizes.n_attention_layers, 1)),
+        "h_part": sum(c.asked_elements for c in sizes.caches) / max(sizes.n_attention_layers, 1),
         "b_act": ACTIVATION_BYTES,
         "b_logit": LOGIT_BYTES,
         "b_comb": COMBINE_BYTES,
@@ -176,22 +181,33 @@ def _model(task: Task) -> dict[str, float]:
 
 def _lecture_model(task: Task) -> dict[str, float]:
     """The lecture's reading: all weights are read, attention and network cost nothing."""
-    absent = ("R_bnd", "A_bnd", "A_bnd_pf", "a_kv", "a_pf", "h_act", "h_exp", "h_wide", "vocab")
+    absent = (
+        "R_bnd",
+        "A_bnd",
+        "A_state",
+        "A_bnd_pf",
+        "h_part",
+        "a_kv",
+        "a_pf",
+        "h_act",
+        "h_exp",
+        "h_wide",
+        "vocab",
+    )
     return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
 
 
 def _real_sharding(sizes: Sizes, layouts: Layouts) -> dict[str, np.ndarray]:
-    experts, pp, tp, ep = max(sizes.n_experts, 1), layouts.pp, layouts.tp, layouts.ep
+    pp, tp = layouts.pp, layouts.tp
     return {
         "f_stage": np.ceil(sizes.n_layers / pp) * pp / sizes.n_layers,
         "f_heads": np.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads,
-        "u_ep": np.ceil(experts / ep) * ep / experts,
     }
 
 
 def _ideal_sharding(layouts: Layouts) -> dict[str, np.ndarray]:
     whole = np.ones(len(layouts))
-    return {"f_stage": whole, "f_heads": 1.0 / layouts.tp, "u_ep": whole}
+    return {"f_stage": whole, "f_heads": 1.0 / layouts.tp}
 
 
 def _chip(task: Task) -> dict[str, float]:
@@ -219,7 +235,6 @@ def _workload(task: Task) -> dict[str, float]:
         "kappa": task.kappa,
         "x_own": 1.0 if task.arrivals is None else 0.0,
         "v_occ": task.input_spread,
-        "c_chunk": task.chunk,
         "g": task.tokens_per_step,
         "m_pos": task.positions_per_step,
     }
@@ -234,21 +249,6 @@ def _seen(prompt: float, limit: float) -> float:
 def _dispatch_bytes(sizes: Sizes) -> float:
     narrow = sizes.weight_dtype["routed"] in ("fp8", "fp4", "nvfp4", "mxfp4")
     return 1.0 + FP8_SCALE_BYTES if narrow else ACTIVATION_BYTES
-
-
-def _copies(sizes: Sizes, ep: np.ndarray) -> np.ndarray:
-    """Expected number of expert groups that hold at least one of a token's k experts."""
-    experts, group = sizes.n_experts, sizes.n_experts / ep
-    miss = np.ones(ep.shape)
-    for i in range(sizes.n_experts_active):
-        miss *= np.maximum(experts - group - i, 0.0) / (experts - i)
-    return ep * (1 - miss) if experts else np.zeros(ep.shape)
-
-
-def _imbalance(task: Task, ep: np.ndarray) -> np.ndarray:
-    """The fullest of ep ranks: 1 + c/sqrt(B), c = sqrt(2 ln(ep) ep / (k m))."""
-    k = max(task.sizes.n_experts_active, 1)
-    return np.sqrt(2 * np.log(ep) * ep / (k * task.positions_per_step))
 
 
 def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:

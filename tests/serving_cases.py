@@ -119,9 +119,11 @@ def all_layouts(task: Task) -> list[tuple[int, ...]]:
     for chips in sorted(set(task.chips)):
         largest = chips if task.machine.scale_out is not None else min(chips, domain)
         for tp in range(1, largest + 1):
-            for dp in range(1, (largest // tp if experts else 1) + 1):
-                stage = tp * dp
-                whole = stage % domain == 0 and (tp % domain == 0 or domain % tp == 0)
+            ranks = range(1, (largest // tp if experts else 1) + 1)
+            for dp, cp in itertools.product(ranks, sorted(set(task.limits_of.get("cp", (1,))))):
+                stage = tp * dp * cp
+                edges = [n % domain == 0 or domain % n == 0 for n in (tp, tp * dp)]
+                whole = stage % domain == 0 and all(edges)
                 inside = stage <= domain and (task.machine.kind != "torus" or domain % stage == 0)
                 if heads % tp or stage > largest or not (inside or whole):
                     continue
@@ -133,11 +135,11 @@ def all_layouts(task: Task) -> list[tuple[int, ...]]:
                 for pp in range(1, task.sizes.n_layers + 1):
                     if stage * pp > largest or slots < pp:
                         continue
-                    for ep in range(1, stage + 1 if experts else 2):
-                        if experts and (stage % ep or ep > experts):
+                    for ep in range(1, tp * dp + 1 if experts else 2):
+                        if experts and (tp * dp % ep or ep > experts):
                             continue
-                        xtp = stage // ep if experts else 1
-                        found.append((tp, pp, 1, dp, ep, xtp, slots // pp, chips))
+                        xtp = tp * dp // ep if experts else 1
+                        found.append((tp, pp, cp, dp, ep, xtp, slots // pp, chips))
     return found
 
 
@@ -234,6 +236,9 @@ def questions(draw: st.DrawFn) -> Task:
         "slow": draw(st.sampled_from(["", "flops", "memory"])),
         "plain": draw(st.booleans()),
         "sram": draw(st.sampled_from([0.0, 2e6, 3e7])),
+        "limits_of": draw(st.sampled_from([{}, {}, {"cp": (1, 2, 4)}, {"cp": (1, 3)}])),
+        "redundant": draw(st.sampled_from([0, 0, 1, 4])),
+        "skew": draw(st.sampled_from([1.0, 1.3])),
     }
     if draw(st.booleans()):
         changes |= {"positions_per_step": 3.0, "tokens_per_step": 2.1}

@@ -142,7 +142,7 @@ def test_all_mistakes_come_at_once(solve):
 def test_all_that_is_not_planned_comes_at_once(solve):
     """Of what the file asks, everything that this version does not answer."""
     text = SMALL.replace("output_tokens: 100", "output_tokens: 100\n  demand: 1 requests/s")
-    status, _, err = solve(f"{text}choose: {{batch: 8, cp: 2}}\n")
+    status, _, err = solve(f"{text}choose: {{batch: 8, prefill: {{tp: 1}}}}\n")
     assert (status, len(err.splitlines())) == (2, 2)
 
 

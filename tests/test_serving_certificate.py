@@ -49,11 +49,19 @@ CASES = {
     "given batch": {"batches": (9,), "batch": 21.0},
     "decode": {"mode": "decode", "promises": {"tpot": 1.4}, "batch": 400.0},
     "prefill": {"mode": "prefill", "batch": 400.0},
+    "long prompts": {"input_tokens": 90000.0, "chunk": 4096.0, "batch": 9.0},
     "speculation": {"positions_per_step": 3.0, "tokens_per_step": 2.1, "batch": 21.0},
 }
 LAYOUTS = {
-    "dense": ({"tp": (2,), "pp": (2,)}, {"tp": (1,), "pp": (1,)}),
-    "sparse": ({"tp": (2,), "dp_attention": (2,), "ep": (4,), "pp": (1,)},),
+    "dense": (
+        {"tp": (2,), "pp": (2,)},
+        {"tp": (1,), "pp": (1,)},
+        {"tp": (1,), "cp": (4,), "pp": (1,)},
+    ),
+    "sparse": (
+        {"tp": (2,), "dp_attention": (2,), "ep": (4,), "pp": (1,)},
+        {"tp": (1,), "dp_attention": (2,), "ep": (2,), "cp": (2,), "pp": (1,)},
+    ),
 }
 
 
@@ -133,6 +141,8 @@ def smooth(task: Task, row: dict[str, float], batch: float) -> dict[str, float]:
         "b_stage": batch / row["pp"],
         "b_mem": batch / row["dp"],
     }
+    shared = {"b_own": "b_rank", "b_slice": "b_stage", "b_state": "b_mem"}
+    values |= {part: values[whole] / row["cp"] for part, whole in shared.items()}
     compiled = smooth_kernel(bound=task.uses_bound)
     found = compiled(**{name: values[name] for name in compiled.names})
     end = "_bound" if task.uses_bound else ""
@@ -155,7 +165,7 @@ def smooth(task: Task, row: dict[str, float], batch: float) -> dict[str, float]:
 @cache
 def smooth_kernel(*, bound: bool) -> Kernel:
     """The model's kernel with what has ceilings given instead of computed."""
-    given = {"b_rank", "b_stage", "b_mem", "f_pace", "n_chunks"}
+    given = {"b_rank", "b_stage", "b_mem", "b_own", "b_slice", "b_state", "f_pace", "n_chunks"}
     equations = [e for e in (BOUND if bound else ESTIMATE) if e.symbol.name not in given]
     return kernel(equations, NAMES[bound])
 

@@ -47,16 +47,18 @@ def test_serving_promised_quantities_never_fall_with_the_batch(task: Task) -> No
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(questions())
 def test_serving_price_never_rises_between_ceilings(task: Task) -> None:
-    """T(B)/B falls while ceil(B/pp) stands, from one full stage of a group to the next, and from
-    one full group to the next (the estimate; on-chip memory may bend the bound)."""
+    """T(B)/B falls while ceil(B/pp) stands, while a rank's number stands from one full number of
+    the experts to the next, and from one full group to the next (the estimate; on-chip memory may
+    bend the bound)."""
     step = Step(replace(task, batches=None), searched(task).layouts, bound=False)
     for row in range(len(step.layouts)):
         price = over_batches(step, row)["usd_per_request"]
         pp = int(step.layouts.pp[row])
-        group = pp * int(step.layouts.dp_attention[row])
+        cell, full = pp * int(step.layouts.dp_attention[row]), pp * int(step.layouts.cp[row])
+        group = int(step.layouts.group[row])
         same = np.diff(np.ceil(BATCHES / pp)) == 0
         assert (np.diff(price)[same] <= 1e-12 * price[1:][same]).all()
-        stages, ranks = price[pp - 1 :: pp], np.ceil(BATCHES[pp - 1 :: pp] / group)
+        stages, ranks = price[full - 1 :: full], np.ceil(BATCHES[full - 1 :: full] / cell)
         kept = np.diff(ranks) == 0
         assert (np.diff(stages)[kept] <= 1e-12 * stages[1:][kept]).all()
         groups = price[group - 1 :: group]
@@ -154,9 +156,9 @@ def hurried(step: Step, by: float) -> Step:
     """The model of the same layouts where everything is `by` times faster."""
     fast = Step(scaled(step.task, by), step.layouts, bound=step.bound)
     for name, value in step._values.items():
-        if name.startswith(("a_ar", "g_ar", "a_x", "g_x")):
+        if name.startswith(("a_ar", "g_ar", "a_x", "g_x", "a_cp", "g_cp", "a_ring", "g_ring")):
             fast._values[name] = value / by
-        if name.startswith(("w_ar", "w_x")):
+        if name.startswith(("w_ar", "w_x", "w_cp", "w_ring")):
             fast._values[name] = value * by
     return fast
 

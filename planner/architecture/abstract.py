@@ -127,6 +127,7 @@ def _cache(given: Description) -> CacheKind:
         flop_per_cached_token=flop,
         flop_per_pair_prefill=flop,
         heads=HEADS,
+        asked_elements=flop / 2,
     )
 
 

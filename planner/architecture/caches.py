@@ -23,6 +23,8 @@ class CacheKind:
     query and one cached token that is within the limit (a chunked layer is counted at its full
     chunk, the most it reads): `flop_per_cached_token` in decode,
     `flop_per_pair_prefill` in prefill [flop]. `heads` is over how many heads it can be sharded.
+    `asked_elements` are those of a position's queries and results in decode, over its layers: two
+    FLOP each per entry.
     """
 
     kind: str
@@ -34,6 +36,7 @@ class CacheKind:
     flop_per_cached_token: float
     flop_per_pair_prefill: float
     heads: int
+    asked_elements: float = 0.0
 
     def reach(self, context: float) -> float:
         """How many of `context` tokens one query attends to [token]."""
@@ -83,6 +86,7 @@ def _kind(cache: Cache, count: int, precision: Precision) -> CacheKind:
         flop_per_cached_token=_number(Fraction(count * cache.flop, cache.ratio)),
         flop_per_pair_prefill=_number(Fraction(count * cache.flop_prefill, cache.ratio)),
         heads=cache.heads,
+        asked_elements=count * cache.flop / 2,
     )
 
 

@@ -7,24 +7,34 @@ messages of the phase.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.collectives.coefficients import coefficients
-from planner.collectives.group import Group, algorithms, group_of
+from planner.collectives.group import Group, algorithms, group_of, library
+from planner.collectives.times import NETWORK, crossing
+from topologies import group_rate
 
 if TYPE_CHECKING:
     from topologies import Machine
     from topologies.fabric import Fabric
 
-__all__ = ["DECODE", "PREFILL", "Exchange", "Reduction", "exchanges", "reductions"]
+__all__ = ["DECODE", "PREFILL", "Exchange", "Reduction", "exchanges", "reductions", "rounds"]
 
 # Messages of one collective of either phase [byte]: from one sequence of a small model to a
 # thousand of a large one, and from a short chunk to the longest.
 DECODE, PREFILL = (8e3, 16e6), (4e6, 256e6)
+# What the parts of a context do in each layer: queries are gathered and partial results exchanged,
+# half of the bytes each; in prefill keys and values pass all of them.
+ROUNDS: Mapping[tuple[float, float], tuple[tuple[str, float], ...]] = {
+    DECODE: (("all-gather", 0.5), ("all-to-all", 0.5)),
+    PREFILL: (("all-gather", 1.0),),
+}
 PER_EXPERT = "deepep-low-latency"  # sends a copy for each expert, even to the same chip
 
 
@@ -75,6 +85,51 @@ def exchanges(
     return Exchange(floor, rate, root, each.astype(bool), domains.astype(np.int64))
 
 
+def rounds(
+    of: Machine | Fabric,
+    chip: str,
+    parts: np.ndarray,
+    stages: np.ndarray,
+    within: tuple[float, float],
+) -> Reduction:
+    """Rounds between the parts of a context, in the bytes that a chip has in the end.
+
+    A part is the same place in each of `parts` equal slices of a stage, which lie one after the
+    other; where the stage covers several domains, a part passes on to the next at the rate between
+    two of these.
+    """
+    pairs, back = np.unique(parts + 1j * stages, return_inverse=True)
+    rows = [_round(of, chip, int(each.real), int(each.imag), within) for each in pairs]
+    return Reduction(*np.array(rows)[back].T)
+
+
+@lru_cache(maxsize=65536)
+def _round(
+    of: Machine | Fabric, chip: str, n: int, stage: int, within: tuple[float, float]
+) -> tuple[float, float, float]:
+    if n == 1:
+        return 0.0, 1.0, 0.0
+    names, shares = zip(*ROUNDS[within], strict=True)
+    whole = group_rate(of, stage)
+    if whole.domains == 1:
+        return _joined([_triple(of, chip, n, name, "library", within) for name in names], shares)
+    domains = min(n, whole.domains)
+    inside = group_of(of, ceil(n / domains), chip)
+    group = Group(chip, n, domains, whole.send, whole.send, inside=inside)
+    laws = [crossing(group, name, library(group, name), NETWORK) for name in names]
+    return _joined([(law.alpha, law.efficiency / law.wire, law.gamma) for law in laws], shares)
+
+
+def _joined(
+    laws: Sequence[tuple[float, float, float]], shares: Sequence[float]
+) -> tuple[float, float, float]:
+    """Collectives one after the other, as one law of the bytes of all of them."""
+    both = list(zip(shares, laws, strict=True))
+    slowness = sum(share / rate for share, (_, rate, _) in both)
+    root = sum(share**0.5 * root for share, (_, _, root) in both)
+    return sum(floor for floor, _, _ in laws), 1.0 / slowness, root
+
+
 @lru_cache(maxsize=65536)
 def _reduction(
     of: Machine | Fabric, chip: str, n: int, within: tuple[float, float]
@@ -112,13 +167,8 @@ def _both_ways(
     of: Machine | Fabric, chip: str, group: Group, name: str, there: float
 ) -> tuple[float, float, float]:
     """One after the other, as one law of the bytes of both."""
-    shares = (there, 1.0 - there)
-    ways = [
-        _triple(of, chip, group.n, operation, name, None) for operation in ("dispatch", "combine")
-    ]
-    slowness = sum(share / rate for share, (_, rate, _) in zip(shares, ways, strict=True))
-    root = sum(share**0.5 * root for share, (_, _, root) in zip(shares, ways, strict=True))
-    return sum(floor for floor, _, _ in ways), 1.0 / slowness, root
+    ways = [_triple(of, chip, group.n, way, name, None) for way in ("dispatch", "combine")]
+    return _joined(ways, (there, 1.0 - there))
 
 
 def _triple(

@@ -50,6 +50,7 @@ def laid_out(plan: Mapping[str, Any]) -> str:
         f"{label} {layout[key]}"
         for key, label in (
             ("pp", "pp"),
+            ("cp", "cp"),
             ("dp_attention", "dp attention"),
             ("ep", "ep"),
             ("tp_expert", "expert tp"),

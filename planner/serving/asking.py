@@ -120,9 +120,6 @@ def _refuse_unanswered(scenario: Scenario) -> None:
             told = "two pools need two chips; choose mode: aggregated"
             found.append(("chips", told))
     found += _too_much(scenario)
-    if any(n != 1 for n in scenario.choose.cp or (1,)):
-        told = "context parallelism is not planned by this version; leave it 1"
-        found.append(("choose.cp", told))
     if found:
         raise FieldError(*found)
 
@@ -140,7 +137,7 @@ def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield f"choose.{name}", told
     elif pools:
         least = [
-            prod(min(limits_of(scenario.choose, name).get(axis, (1,))) for axis in OF_CHIPS)
+            prod(min(limits_of(scenario, name).get(axis, (1,))) for axis in OF_CHIPS)
             for name in ("prefill", "decode")
         ]
         if sum(least) > chips:

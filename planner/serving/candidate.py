@@ -215,7 +215,7 @@ class Candidate:
     def _state(self) -> float:
         """Recurrent state resident on one chip, which the equations count with the cache [byte]."""
         layouts, sizes = self.layouts, self.task.sizes
-        held = np.ceil(self.batch / layouts.dp_attention[0])
+        held = np.ceil(np.ceil(self.batch / layouts.dp_attention[0]) / layouts.cp[0])
         stages = np.ceil(sizes.n_layers / layouts.pp[0]) / sizes.n_layers
         return float(held * sizes.state_bytes_per_sequence / layouts.tp[0] * stages)
 

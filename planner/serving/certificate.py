@@ -1,9 +1,10 @@
 """How good a plan can be at most: a bound over all layouts by geometric programs, and elasticities.
 
-Layouts are grouped by tensor-parallel degree and by whether attention is copied, inside a domain
-or beyond; within a group the network's rates take their best values, ranks, stages and batch are
-real numbers. Groups and intervals of the batch are split where the bound is weakest (branch and
-bound), since a chord of the coverage is the tighter the shorter its interval.
+Layouts are grouped by tensor-parallel degree, by the parts of a context, and by whether attention
+is copied, inside a domain or beyond; within a group the network's rates take their best values,
+ranks, stages and batch are real numbers. Groups and intervals of the batch are split where the
+bound is weakest (branch and bound), since a chord of the coverage is the tighter the shorter its
+interval.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ ROOM = 1 + 1e-5  # the programs want room between their bounds; a wider box is a
 LEAST = (
     "n_ar", "q_ar", "n_a2a", "k_copies", "k_copies_pf", "n_hop", "t_ar", "t_a2a", "t_hop_net",
     "t_hop_sw", "a_ar", "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads",
-    "f_stage", "u_ep", "c_imb",
+    "f_stage", "u_ep", "x_ep", "f_skew", "c_imb", "n_cp", "c_chunk", "a_cp", "g_cp",
+    "a_ring", "g_ring",
 )  # fmt: skip
-LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf")
+LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring")
 IDEAL = {"f_pace": 1.0, "r_fill": 1.0}
 
 
@@ -72,6 +74,8 @@ def relaxation(step: Step, found: Found, incumbent: float, *, most: int = SOLVES
         heap.append(_Box(0.0, next(order), rows, 1.0, _most_sequences(step, found, rows)))
     if not heap:
         return Relaxation(incumbent, 0)
+    # Every group is looked at once, however many there are, and some of them are cut.
+    most = max(most, len(heap) + most // 2)
     while heap[0].bound < incumbent * (1 - CLOSE) and solves < most:
         weakest = heapq.heappop(heap)
         for part in _halves(step, weakest) if weakest.tried else [weakest]:
@@ -111,11 +115,11 @@ def elastic(step: Step, batch: float) -> Solution:
     row = {name: float(np.ravel(v)[0]) for name, v in step.values(np.array([batch])).items()}
     decided = task.batches is not None or task.loaded
     fixed = decided or task.mode == "prefill" or task.objective == "latency"
-    # Without ceilings a batch may grow by less than a group of pp*dp sequences.
+    # Without ceilings a batch may grow by less than a group of pp*dp*cp sequences.
     span = (
         (batch * (1 - 1e-7), batch * (1 + 1e-7))
         if fixed
-        else (1.0, 2.0 * (batch + row["pp"] * row["dp"]))
+        else (1.0, 2.0 * (batch + row["pp"] * row["dp"] * row["cp"]))
     )
     alone = 1.0 + (1e-6 if fixed else 1e-2)
     program = continuous(
@@ -145,12 +149,13 @@ def elastic(step: Step, batch: float) -> Solution:
 
 
 def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows by tensor-parallel degree, and by where ranks are: none, in one domain, in several."""
+    """Rows by tp, by cp, and by where ranks are: none, in one domain, in several."""
     layouts = step.layouts
     across = layouts.stage > step.task.machine.chips_per_domain
     where = (layouts.dp_attention > 1).astype(int) + across
-    for tp in np.unique(layouts.tp[rows]):
-        same = rows[layouts.tp[rows] == tp]
+    degree = layouts.tp + 1j * layouts.cp
+    for each in np.unique(degree[rows]):
+        same = rows[degree[rows] == each]
         yield from (same[where[same] == place] for place in np.unique(where[same]))
 
 
@@ -165,6 +170,7 @@ def _shared(step: Step, rows: np.ndarray) -> dict[str, float]:
         | IDEAL
         | {
             "tp": float(layouts.tp[rows[0]]),
+            "cp": float(layouts.cp[rows[0]]),
             "least_dp": float(layouts.dp_attention[rows].min()),
             "most_dp": float(layouts.dp_attention[rows].max()),
             "least_pp": float(layouts.pp[rows].min()),

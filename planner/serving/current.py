@@ -46,7 +46,7 @@ def current(scenario: Scenario, tasks: Sequence[Task]) -> dict[str, Any] | None:
 
 
 def _layouts(mine: Current, task: Task) -> Layouts:
-    sizes, stage = task.sizes, mine.tp * mine.dp_attention * mine.cp
+    sizes, whole = task.sizes, mine.tp * mine.dp_attention
     if sizes.n_q_heads % mine.tp:
         told = f"{mine.tp} does not divide the {sizes.n_q_heads} attention heads of {sizes.name}"
         raise FieldError(("current.tp", told))
@@ -55,16 +55,16 @@ def _layouts(mine: Current, task: Task) -> Layouts:
         raise FieldError(("current", f"{sizes.name} has {told}"))
     if mine.pp > sizes.n_layers:
         raise FieldError(("current.pp", f"{sizes.name} has {sizes.n_layers} layers only"))
-    ep, xtp = _experts(mine, stage) if sizes.n_experts else (1, 1)
+    ep, xtp = _experts(mine, whole) if sizes.n_experts else (1, 1)
     chips = task.chips[-1]
-    most = chips // (stage * mine.pp)
+    most = chips // (whole * mine.cp * mine.pp)
     row = (mine.tp, mine.pp, mine.cp, mine.dp_attention, ep, xtp, mine.replicas or most, chips)
     return Layouts(*(np.array([value]) for value in row))
 
 
-def _experts(mine: Current, stage: int) -> tuple[int, int]:
+def _experts(mine: Current, whole: int) -> tuple[int, int]:
     """How experts are spread where one of the two numbers, or none, was given."""
-    ep = mine.ep or (stage // mine.tp_expert if mine.tp_expert else mine.dp_attention)
-    if stage % ep:
-        raise FieldError(("current.ep", f"{ep} does not divide tp * dp_attention = {stage}"))
-    return ep, stage // ep
+    ep = mine.ep or (whole // mine.tp_expert if mine.tp_expert else mine.dp_attention)
+    if whole % ep:
+        raise FieldError(("current.ep", f"{ep} does not divide tp * dp_attention = {whole}"))
+    return ep, whole // ep

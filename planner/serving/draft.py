@@ -67,7 +67,7 @@ class Draft:
             price=hardware.price,
             profile=hardware.profile,
             chips=scenario.chips,
-            limits_of=limits_of(scenario.choose, mode if pooled else None),
+            limits_of=limits_of(scenario, mode if pooled else None),
             input_tokens=lengths.input_tokens.mean,
             output_tokens=outputs(mode, lengths.output_tokens.mean, pooled=pooled),
             context=lengths.input_tokens.mean if mode == "prefill" else context(lengths),

@@ -1,9 +1,9 @@
 """Which layouts are tried: every divisor tuple that the model and the machine admit.
 
-A stage of `tp * dp` chips sits inside one scale-up domain or fills whole ones, so that no group
-straddles a boundary by accident; what is left of a domain stays idle. The experts of a stage are
-re-partitioned over the same chips as `ep * tp_expert`. Counts stay small because fleets are counts
-of replicas, never more layouts.
+A stage of `tp * dp * cp` chips sits inside one scale-up domain or fills whole ones, so that no
+group straddles a boundary by accident; what is left of a domain stays idle. The experts of a stage
+are re-partitioned over `tp * dp` chips as `ep * tp_expert`, and copied over the `cp` parts of the
+contexts. Counts stay small because fleets are counts of replicas, never more layouts.
 """
 
 from __future__ import annotations
@@ -38,21 +38,29 @@ class Layouts:
         return int(self.tp.size)
 
     @property
+    def whole(self) -> np.ndarray:
+        """Chips that hold the weights of one stage once."""
+        return self.tp * self.dp_attention
+
+    @property
     def stage(self) -> np.ndarray:
         """Chips of one pipeline stage."""
-        return self.tp * self.dp_attention * self.cp
+        return self.whole * self.cp
 
     @property
     def replica_chips(self) -> np.ndarray:
         """Chips of one replica."""
         return self.stage * self.pp
 
+    @property
+    def group(self) -> np.ndarray:
+        """Sequences that give every chip of a replica one to carry."""
+        return self.pp * self.dp_attention * self.cp
+
     def on(self, chips: np.ndarray, domain: int) -> Layouts:
         """The same layouts on other numbers of chips, with as many replicas as these hold."""
-        table = np.column_stack(
-            [self.tp, self.dp_attention, self.pp, self.ep, self.tp_expert, chips]
-        )
-        return replace(self, chips=chips, replicas=_replicas(table, domain))
+        replicas = _replicas(self.stage, self.pp, chips, domain)
+        return replace(self, chips=chips, replicas=replicas)
 
     def take(self, rows: np.ndarray) -> Layouts:
         """The layouts of the given rows (an index or a mask)."""
@@ -85,7 +93,7 @@ def enumerate_layouts(
     chips : numbers of chips that may be paid for.
     joined : whether a network joins the domains; without one a replica stays inside one.
     tiled : whether the stages of one domain divide it evenly, as slices of a torus do.
-    limits : allowed values per axis (and `replicas`), absent axes are free.
+    limits : allowed values per axis (and `replicas`), absent axes are free, but `cp` is 1.
 
     Returns
     -------
@@ -98,8 +106,8 @@ def enumerate_layouts(
     tp = _allowed(_divisors(heads), free.get("tp"))
     dp = _allowed(np.arange(1, largest + 1 if experts else 2), free.get("dp_attention"))
     table = _cross(tp[tp <= largest, None], dp)
-    stage = table[:, 0] * table[:, 1]
-    table = table[(stage <= largest) & _aligned(table[:, 0], stage, domain, tiled)]
+    table = _cross(table[table.prod(axis=1) <= largest], _contexts(largest, free.get("cp")))
+    table = table[(table.prod(axis=1) <= largest) & _aligned(table, domain, tiled)]
 
     table = _cross(table, _allowed(np.arange(1, min(layers, largest) + 1), free.get("pp")))
     table = table[table.prod(axis=1) <= largest]
@@ -107,22 +115,21 @@ def enumerate_layouts(
     # A dense model has nothing to spread: ep = tp_expert = 1.
     groups = np.arange(1, min(experts, largest) + 1) if experts else np.ones(1, dtype=np.int64)
     table = _cross(table, _allowed(groups, free.get("ep")))
-    stage = table[:, 0] * table[:, 1]
-    table = table[stage % table[:, 3] == 0]
-    xtp = table[:, 0] * table[:, 1] // table[:, 3] if experts else np.ones(len(table), np.int64)
+    whole, ep = table[:, 0] * table[:, 1], table[:, 4]
+    table, whole, ep = (values[whole % ep == 0] for values in (table, whole, ep))
+    xtp = whole // ep if experts else np.ones(len(table), np.int64)
     table = np.column_stack([table, xtp])
     table = table[np.isin(xtp, _allowed(xtp, free.get("tp_expert")))]
 
     table = _cross(table, paid)
-    most = _replicas(table, domain)
     if free.get("replicas") is None:
+        most = _most(table, domain)
         table = np.column_stack([table, most])[most >= 1]
     else:
         table = _cross(table, np.asarray(free["replicas"], dtype=np.int64))
-        most = _replicas(table, domain)
-        table = table[(table[:, 6] >= 1) & (table[:, 6] <= most)]
-    tp, dp, pp, ep, xtp, bought, replicas = table.T
-    return Layouts(tp, pp, np.ones_like(tp), dp, ep, xtp, replicas, bought)
+        table = table[(table[:, 7] >= 1) & (table[:, 7] <= _most(table, domain))]
+    tp, dp, cp, pp, ep, xtp, bought, replicas = table.T
+    return Layouts(tp, pp, cp, dp, ep, xtp, replicas, bought)
 
 
 def _cross(table: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -131,14 +138,31 @@ def _cross(table: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.column_stack([left, np.tile(values, len(table))])
 
 
-def _aligned(tp: np.ndarray, stage: np.ndarray, domain: int, tiled: bool) -> np.ndarray:
+def _aligned(table: np.ndarray, domain: int, tiled: bool) -> np.ndarray:
+    """Whether a stage lies inside one domain, or fills whole ones without a group across an edge.
+
+    Ranks of one tensor lie next to each other, then those that share the experts, then the parts
+    of a context: the columns of the table.
+    """
+    tp, whole, stage = np.cumprod(table, axis=1).T
     inside = (stage <= domain) & ((domain % stage == 0) if tiled else True)
-    return inside | ((stage % domain == 0) & ((domain % tp == 0) | (tp % domain == 0)))
+    even = [(domain % group == 0) | (group % domain == 0) for group in (tp, whole)]
+    return inside | ((stage % domain == 0) & even[0] & even[1])
 
 
-def _replicas(table: np.ndarray, domain: int) -> np.ndarray:
+def _contexts(largest: int, wanted: Sequence[int] | None) -> np.ndarray:
+    """Parts of a context: one, unless others are asked for."""
+    asked = np.unique(np.asarray((1,) if wanted is None else wanted, dtype=np.int64))
+    return asked[(asked >= 1) & (asked <= largest)]
+
+
+def _most(table: np.ndarray, domain: int) -> np.ndarray:
+    """`_replicas` of rows of (tp, dp, cp, pp, ep, xtp, chips, ...)."""
+    return _replicas(table[:, :3].prod(axis=1), table[:, 3], table[:, 6], domain)
+
+
+def _replicas(stage: np.ndarray, pp: np.ndarray, paid: np.ndarray, domain: int) -> np.ndarray:
     """Most replicas whose stages the paid chips hold, domain by domain."""
-    stage, pp, paid = table[:, 0] * table[:, 1], table[:, 2], table[:, 5]
     inside = paid // domain * (domain // stage) + paid % domain // stage
     return np.where(stage <= domain, inside, paid // stage) // pp
 

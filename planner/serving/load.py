@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.errors import FieldError
-from planner.scenario import Choose, Promises, Scenario, Workload
+from planner.scenario import Promises, Scenario, Workload
 
 __all__ = [
     "arrivals",
@@ -14,10 +14,13 @@ __all__ = [
     "limits_of",
     "modes",
     "outputs",
+    "parts",
     "promised",
     "speculation",
 ]
 
+PART = 16_384  # least tokens of a prompt in one part, where its parts are not given
+MOST_DOUBLINGS = 6
 LAYOUT_KEYS = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 
 
@@ -37,15 +40,26 @@ def modes(scenario: Scenario) -> tuple[str, ...]:
     return ("aggregated",) if single else ("aggregated", "disaggregated")
 
 
-def limits_of(choose: Choose, pool: str | None) -> Mapping[str, tuple[int, ...]]:
+def limits_of(scenario: Scenario, pool: str | None) -> Mapping[str, tuple[int, ...]]:
     """Allowed values by axis of a layout, of one of two pools or of a single one."""
+    choose, tokens = scenario.choose, scenario.workload.input_tokens.mean
     own = getattr(choose, pool) if pool else None
     found = {}
+    if scenario.assumptions != "lecture" and len(parts(tokens)) > 1:
+        found["cp"] = parts(tokens)
     for key in LAYOUT_KEYS:
         value = getattr(own, key, None) or getattr(choose, key)
         if value is not None:
             found[key] = tuple(value)
     return found
+
+
+def parts(tokens: float) -> tuple[int, ...]:
+    """Into how many parts contexts are cut where nobody says: powers of two, while they are long.
+
+    A part of a shorter prompt gains less than the rounds between parts cost.
+    """
+    return tuple(1 << i for i in range(MOST_DOUBLINGS + 1) if not i or tokens / (1 << i) >= PART)
 
 
 def batches(scenario: Scenario, pool: str | None) -> tuple[int, ...] | None:

@@ -19,6 +19,7 @@ from planner.serving.step import Step
 __all__ = ["chords", "least_unsaved", "tangents", "unsaved"]
 
 LEAST_SHARE = 1e-9  # of a step's traffic, where on-chip memory holds all of it
+ROOM = 1 + 1e-5  # a chord needs two ends
 MOST_MOVED = 1e18  # bytes of one step, beyond any machine
 
 
@@ -26,11 +27,13 @@ def chords(values: dict[str, float], low: float, high: float) -> dict[str, float
     """Under-estimates on [low, high]: coverage, and sequences other than one's own.
 
     Open arrivals meet all of the batch; that all but one are met is then an under-estimate too.
+    Coverage is one of the sequences of a copy of the experts, at least one and a share of 1/cp.
     """
     ends = np.array([low, high])
-    covered = _coverage(values, ends)
+    seen = np.maximum(ends / values["cp"], [1.0, ROOM])
+    covered = _coverage(values, seen)
     others = np.maximum(ends - 1.0, 0.0)
-    c_cov, s_cov = _line(ends, covered)
+    c_cov, s_cov = _line(seen, covered)
     c_others, s_others = _line(ends, others) if others[0] > 0 else (0.0, 1.0)
     return {"c_cov": c_cov, "s_cov": s_cov, "c_others": c_others, "s_others": s_others}
 
@@ -38,7 +41,7 @@ def chords(values: dict[str, float], low: float, high: float) -> dict[str, float
 def tangents(values: dict[str, float], batch: float) -> dict[str, float]:
     """Monomials in B that touch coverage and the sequences a request meets at this batch."""
     near = batch * np.array([1 - 1e-6, 1 + 1e-6])
-    c_cov, s_cov = _line(near, _coverage(values, near / values["pp"]))
+    c_cov, s_cov = _line(near, _coverage(values, near / (values["pp"] * values["cp"])))
     met = batch - values["x_own"]
     s_others = batch / met
     return {
@@ -76,6 +79,7 @@ def unsaved(step: Step, batch: float) -> dict[str, float]:
         return {}
     row = step.values(np.array([batch]))
     row["b_rank"] = batch / (row["pp"] * row["dp"])
+    row["b_own"] = row["b_rank"] / row["cp"]
     moved = _traffic()(**{name: row[name] for name in _traffic().names})
     bytes_moved = float(np.ravel(moved["V_w_bound"] + moved["V_kv_dec"])[0])
     left = bytes_moved - float(step.layouts.pp[0]) * float(row["M_sram"])

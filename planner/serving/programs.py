@@ -15,9 +15,11 @@ import sympy as sp
 from formulas.decode import DECODE
 from formulas.decode_bound import DECODE_BOUND
 from formulas.equation import Equation
-from formulas.prefill import PREFILL, PREFILL_BOUND
+from formulas.prefill import PREFILL
+from formulas.prefill_bound import PREFILL_BOUND
 from formulas.serving import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from formulas.symbols import B, L_in, L_out, coverage, n_chips, p_chip
+from formulas.symbols_context import b_own, b_slice, b_state, cp
 from formulas.symbols_pools import x_own
 from formulas.symbols_serving import (
     L_dec,
@@ -86,7 +88,7 @@ LIMITS = {
 }
 # Memory traffic of a step, a choice of its own: a power of it touches what on-chip memory leaves.
 MOVED = _parameter("V_moved")
-CEILED = {b_rank, b_stage, b_mem}
+CEILED = {b_rank, b_stage, b_mem, b_own, b_slice, b_state}
 
 
 @cache
@@ -95,8 +97,8 @@ def relaxed(
 ) -> Program:
     """The program whose optimum no layout of a group beats, at any batch of an interval.
 
-    Choices are the ranks dp, the stages pp and the sequences of a stage; tp is given. A given
-    batch is spread over as many replicas as the chips allow.
+    Choices are the ranks dp, the stages pp and the sequences of a stage; tp and cp are given. A
+    given batch is spread over as many replicas as the chips allow.
     """
     P = Problem("relaxed serving plan")
     lo, hi = LIMITS["lo"], LIMITS["hi"]
@@ -105,13 +107,18 @@ def relaxed(
     P.choose(b_stage, within=(lo, hi))
     P.choose(b_rank, within=(1, hi))
     P.choose(b_mem, within=(1, hi * LIMITS["most_pp"]))
+    for part in (b_own, b_slice, b_state):
+        P.choose(part, within=(1, hi * LIMITS["most_pp"]))
     P.choose(B, within=(1, hi * LIMITS["most_pp"]))
     P.roof(b_rank, share=b_stage / dp)
     others = CHORDS["c_others"] * b_stage ** CHORDS["s_others"]
     P.roof(b_mem, share=b_stage / dp, flight=pp * others / dp)
-    P.subject("replica fits the chips", sp.Le(tp * dp * pp, LIMITS["most_chips"]))
+    for part, whole in ((b_own, b_rank), (b_slice, b_stage), (b_state, b_mem)):
+        P.roof(part, share=whole / cp)
+    chips = tp * dp * cp * pp
+    P.subject("replica fits the chips", sp.Le(chips, LIMITS["most_chips"]))
     if given_batch:
-        each = LIMITS["batch"] * tp * dp * pp / LIMITS["paid"]
+        each = LIMITS["batch"] * chips / LIMITS["paid"]
         P.subject("stages share the batch", sp.Ge(b_stage, B / pp))
         P.subject("replicas share the batch", sp.Ge(B, each))
     else:
@@ -122,14 +129,14 @@ def relaxed(
         relax={B - x_own * one_seq: one_seq * pp * others},
     )
     if not bound:
-        P.define(sp.Eq(coverage, CHORDS["c_cov"] * b_stage ** CHORDS["s_cov"]))
+        P.define(sp.Eq(coverage, CHORDS["c_cov"] * b_slice ** CHORDS["s_cov"]))
     slot = _slot(bound, mode)
     if objective == "latency":
         P.minimise(_latency(bound, mode))
     elif given_batch:
         P.minimise(LIMITS["factor"] * slot * B)
     else:
-        P.minimise(LIMITS["factor"] * slot * tp * dp * pp)
+        P.minimise(LIMITS["factor"] * slot * chips)
     _promise(P, bound, promises, mode)
     return P.compile()
 
@@ -146,6 +153,9 @@ def continuous(*, bound: bool, objective: str, promises: frozenset[str], mode: s
         sp.Eq(b_rank, B / (pp * dp)),
         sp.Eq(b_stage, B / pp),
         sp.Eq(b_mem, B / dp),
+        sp.Eq(b_own, b_rank / cp),
+        sp.Eq(b_slice, b_stage / cp),
+        sp.Eq(b_state, b_mem / cp),
         *_equations(bound, LIMITS["unsaved"] * MOVED ** LIMITS["steep"]),
         relax={B - x_own * one_seq: CHORDS["c_others"] * B ** CHORDS["s_others"]},
     )

@@ -2,16 +2,19 @@
 
 For one layout the largest batch that keeps every promise is the cheapest per token, because
 T(B)/B never rises and T(B) never falls; both survive sums, maxima, coverage, square roots and a
-prefill share. Ceilings break the first: stages hold ceil(B/pp) sequences and ranks ceil(B/G),
-G = pp dp, so the price jumps after a full stage and after a full group, and falls from one full
-group to the next; the last full group and the last full stage are tried as well. So does on-chip
-memory in the bound: where it holds all weights, traffic per sequence grows with the batch, and the
-batch at which memory becomes the highest roof is tried too. The smallest batch is the fastest. So
-a few bisections over all layouts at once decide all (layout, batch) pairs.
+prefill share. Ceilings break the first: copies of the experts see ceil(B/(pp cp)) sequences, ranks
+decode ceil(B/(pp dp)) and parts of a context carry ceil(B/G), G = pp dp cp, so the price jumps
+after each full number. It falls from one full group of G to the next, which beats every batch
+before it. Beyond the last one a rank's number stands in each of cp cells of pp dp sequences; the
+end of a cell and the last full number of the experts in it are tried. On-chip memory in the bound
+breaks it too: where it holds all weights, traffic per sequence grows with the batch, and the cells
+of the group in which memory becomes the highest roof are tried as well. The smallest batch is the
+fastest. So a few bisections over all layouts at once decide all (layout, batch) pairs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -185,14 +188,30 @@ def chosen(step: Step, largest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     rows = np.flatnonzero(largest >= 1)
     if step.task.objective == "latency":
         return rows, np.ones(rows.size), np.ones(rows.size)
-    most, stages = largest[rows], step.layouts.pp[rows]
-    group = stages * step.layouts.dp_attention[rows]
-    batches = [most, np.floor(most / stages) * stages, np.floor(most / group) * group]
+    most, part = largest[rows], step.take(rows)
+    group = part.layouts.group
+    full = np.floor(most / group)
+    tried = [(np.arange(rows.size), full * group), *_cells(part.layouts, full, most)]
     if step.bound:
-        turn = _memory_takes_over(step.take(rows), np.floor(most / group))
-        batches += [turn * group, (turn - 1) * group]
-    batch = np.maximum(np.concatenate(batches), 1)
-    return np.tile(rows, len(batches)), batch, np.ones(batch.size)
+        turn = _memory_takes_over(part, full)
+        tried += [
+            (np.arange(rows.size), (turn - 1) * group),
+            *_cells(part.layouts, turn - 1, turn * group),
+        ]
+    at, batch = (np.concatenate(columns) for columns in zip(*tried, strict=True))
+    return rows[at], np.maximum(batch, 1), np.ones(batch.size)
+
+
+def _cells(
+    layouts: Layouts, full: np.ndarray, most: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Batches of up to `most` beyond `full` groups: ends of cells, and full experts in them."""
+    cell, stages = layouts.pp * layouts.dp_attention, layouts.pp * layouts.cp
+    for number in range(1, int(layouts.cp.max(initial=0)) + 1):
+        at = np.flatnonzero(layouts.cp >= number)
+        end = np.minimum(full[at] * layouts.group[at] + number * cell[at], most[at])
+        yield at, end
+        yield at, np.floor(end / stages[at]) * stages[at]
 
 
 def _memory_takes_over(step: Step, most: np.ndarray) -> np.ndarray:
@@ -201,7 +220,7 @@ def _memory_takes_over(step: Step, most: np.ndarray) -> np.ndarray:
     Only asked where on-chip memory holds all weights, so that the roof per sequence rises; 0
     elsewhere.
     """
-    group = (step.layouts.pp * step.layouts.dp_attention) * 1.0
+    group = step.layouts.group * 1.0
 
     def roof(groups: np.ndarray | float) -> np.ndarray:
         return np.broadcast_to(step(groups * group)["roof.memory"], group.shape)
@@ -228,7 +247,7 @@ def _smallest_as_cheap(step: Step, rows: np.ndarray, batch: np.ndarray) -> np.nd
     Below the first group, or where a group is cut by a promise, the batch stays as it is.
     """
     part, task = step.take(rows), step.task
-    group = (part.layouts.pp * part.layouts.dp_attention) * 1.0
+    group = part.layouts.group * 1.0
     goal = task.score(part(batch)) * (1 + SAME_PRICE)
     low, high = np.zeros(rows.size), np.ceil(batch / group)
     while (high - low > 1).any():

@@ -15,7 +15,8 @@ import numpy as np
 from formulas.decode import DECODE
 from formulas.decode_bound import DECODE_BOUND
 from formulas.evaluate import Kernel, kernel
-from formulas.prefill import PREFILL, PREFILL_BOUND
+from formulas.prefill import PREFILL
+from formulas.prefill_bound import PREFILL_BOUND
 from formulas.serving import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.bind import layout_values, peaks, shared_values
 from planner.serving.network import hop_groups, network

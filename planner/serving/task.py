@@ -76,6 +76,8 @@ class Task:
     is the coefficient of variation of prompt lengths. `fabric` is the network where it was read
     from a file, which `machine` then only sums up. A task is `pooled` where the other phase runs
     on a pool of its own.
+    `redundant` experts of each layer are copies of others, `skew` is the factor by which uneven
+    routing fills the fullest expert rank.
     """
 
     sizes: Sizes
@@ -107,6 +109,8 @@ class Task:
     headroom: float = 0.0
     input_spread: float = 0.0
     pooled: bool = False
+    redundant: int = 0
+    skew: float = 1.0
     fabric: Fabric | None = None
 
     @property
