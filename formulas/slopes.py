@@ -15,7 +15,7 @@ from formulas.evaluate import Kernel
 from formulas.lowering import Tape
 from formulas.symbols import SymbolError, describe, did_you_mean
 
-__all__ = ["elasticities", "slopes_along"]
+__all__ = ["elasticities", "slopes_along", "values_along"]
 
 TIE = 1e-12  # relative distance at which two branches count as equal
 
@@ -53,6 +53,43 @@ def elasticities(kernel: Kernel, output: str, values: Mapping[str, float]) -> di
         raise SymbolError(f"{describe(output)} has no elasticity where it is {total}")
     slopes = slopes_along(kernel.tape, kernel.names, values)[kernel.tape.outputs[output]] / total
     return {n: (float(slopes[0, i]), float(slopes[1, i])) for i, n in enumerate(kernel.names)}
+
+
+def values_along(tape: Tape, given: Mapping[str, float]) -> dict[str, float]:
+    """The outputs of a tape at one point, by name, with Python's own arithmetic.
+
+    Raises
+    ------
+    ArithmeticError, ValueError
+        Where a node has no value: a division by zero, a logarithm of nothing, an overflow.
+    """
+    values: list[float] = []
+    for operation, *operands in tape.nodes:
+        if operation == "constant":
+            value = operands[0]
+        elif operation == "argument":
+            value = given[operands[0]]
+        elif operation == "sum":
+            value = sum([values[i] for i in operands[0]]) - sum([values[i] for i in operands[1]])
+        elif operation == "product":
+            value = 1.0
+            for i in operands[0]:
+                value *= values[i]
+            for i in operands[1]:
+                value /= values[i]
+        elif operation == "power":
+            value = values[operands[0]] ** values[operands[1]]
+        elif operation == "maximum":
+            value = max([values[i] for i in operands])
+        elif operation == "minimum":
+            value = min([values[i] for i in operands])
+        elif operation == "where":
+            value = values[operands[1] if values[operands[0]] else operands[2]]
+        else:
+            rule = getattr(math, operation, None) or getattr(np, operation)
+            value = rule(*(values[i] for i in operands))
+        values.append(value)
+    return {name: float(values[place]) for name, place in tape.outputs.items()}
 
 
 def slopes_along(tape: Tape, names: Sequence[str], given: Mapping[str, float]) -> list[np.ndarray]:

@@ -18,7 +18,7 @@ from planner.serving.task import Task
 __all__ = ["TwoPools", "two_pools"]
 
 # Whole replicas leave a gap between two pools that no number of programs closes.
-SOLVES_OF_A_POOL = 30
+SOLVES_OF_A_POOL = 24
 # The fastest pair is looked for among so many promises at once, so often.
 FINENESS = 32
 ROUNDS = 2
