@@ -12,11 +12,15 @@ import numpy as np
 import pytest
 from serving_cases import question, searched
 
+import planner
 from formulas.evaluate import kernel
 from planner.architecture import sizes
 from planner.catalogue import models
 from planner.catalogue.systems import system
+from planner.scenario import load
+from planner.serving.asking import ask
 from planner.serving.certificate import elastic, relaxation
+from planner.serving.questions import questions_of, ranked
 from planner.serving.search import search
 from planner.serving.step import BOUND, ESTIMATE
 from planner.serving.task import Task
@@ -63,6 +67,39 @@ def test_search_alone(benchmark: Any, chips: tuple[int, ...]) -> None:
     """Every layout and batch, without certificate."""
     task = deepseek(chips)
     assert benchmark(lambda: search(searched(task))).rows.size
+
+
+def scenario(mode: str | None, chips: Any, demand: str | None) -> dict[str, Any]:
+    """The same question as a scenario, of one pool, of two, or of whichever is better."""
+    lengths: dict[str, Any] = {"input_tokens": 4000, "output_tokens": 1000}
+    return {
+        "problem": "serving", "model": "deepseek-v3", "system": "hgx-h200", "chips": chips,
+        "price": "$3.50/hour", "promises": {"ttft": "2 s", "tpot": "50 ms"},
+        "workload": lengths if demand is None else {**lengths, "demand": demand},
+        "choose": {"mode": mode} if mode else {},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("chips", [32, 100, 100_000], ids=str)
+@pytest.mark.parametrize("demand", [None, "max"])
+@pytest.mark.parametrize("mode", ["aggregated", "disaggregated"])
+def test_questions_of_one_pool_and_two(
+    benchmark: Any, mode: str, demand: str | None, chips: int
+) -> None:
+    """A scenario's questions searched, layouts and batches of one pool, and pairs of two."""
+    asked = ask(load(scenario(mode, chips, demand)))
+    found = benchmark.pedantic(lambda: questions_of(asked), rounds=3, warmup_rounds=1)
+    benchmark.extra_info["points_evaluated"] = sum(each.points_evaluated for each in found)
+    assert ranked(found)
+
+
+@pytest.mark.parametrize("demand", [None, "max", "2 requests/s"])
+def test_both_modes_answered(benchmark: Any, demand: str | None) -> None:
+    """All of an answer on 32 chips: both modes searched, certificate and elasticities included."""
+    asked = scenario(None, 32, demand)
+    plan = benchmark.pedantic(lambda: planner.solve(asked), rounds=5, warmup_rounds=1)
+    benchmark.extra_info["gap"] = plan.document["certificate"]["gap"]
+    assert plan.status == "optimal"
 
 
 def points(model: str) -> tuple[Any, dict[str, Any]]:
@@ -129,18 +166,22 @@ def by_hand(**v: Any) -> dict[str, np.ndarray]:
     )
     math += rank * m * (v["a_kv"] * v["L_ctx"] + v["A_bnd"]) / (v["F_sdpa"] * tp)
     vector = v["h_act"] * v["b_act"]
-    wire = v["q_ar"] * vector / (v["r_ar"] * v["e_ar"])
-    copies = v["k_copies"] * v["h_exp"] * (v["b_disp"] + v["b_comb"]) * v["q_a2a"]
-    copies /= v["r_a2a"] * v["e_a2a"]
+    token = v["h_exp"] * (v["b_disp"] + v["b_comb"])
+    reduced, sent = rank * m * vector, stage * m * v["k_copies"] * token / (tp * dp)
+    reduce = (
+        v["t_ar"] + (v["a_ar"] + reduced / v["w_ar"] + v["g_ar"] * np.sqrt(reduced)) / v["e_ar"]
+    )
+    exchange = v["t_a2a"] + (v["a_x"] + sent / v["w_x"] + v["g_x"] * np.sqrt(sent)) / v["e_a2a"]
+    hop = v["t_hop_net"] + v["t_hop_sw"]
     layers = v["n_blocks"] * v["t_layer"] + v["n_moe"] * v["t_moe"]
     step = pace * (
         (read / v["e_w"] + cache / v["e_kv"]) / v["W_chip"]
         + math / v["e_c"]
-        + v["n_ar"] * (v["t_ar"] + wire * rank * m)
-        + v["n_a2a"] * (v["t_a2a"] + stage * m * copies / (tp * dp))
+        + v["n_ar"] * reduce
+        + v["n_a2a"] * exchange
         + layers
     )
-    step += v["n_hop"] * (v["t_hop"] + rank * m * vector / v["r_hop"])
+    step += v["n_hop"] * (hop + reduced / v["r_hop"])
     step += rank * v["t_seq"] + v["t_step"]
 
     new = v["L_in"] * (1 - v["x_hit"])
@@ -153,15 +194,19 @@ def by_hand(**v: Any) -> dict[str, np.ndarray]:
     prompt += (
         chunks * (v["S_fixed"] / tp + v["S_routed"] * v["u_ep"] / spread) / (v["W_chip"] * v["e_w"])
     )
-    prompt += v["n_ar"] * (chunks * v["t_ar"] + wire * new)
-    prompt += v["n_a2a"] * (chunks * v["t_a2a"] + new * copies / tp)
-    prompt += v["n_hop"] * (v["t_hop"] + new * vector / v["r_hop"])
+    reduced, sent = new * vector, new * v["k_copies_pf"] * token / tp
+    reduce = chunks * v["a_ar_pf"] + reduced / v["w_ar_pf"]
+    reduce += v["g_ar_pf"] * np.sqrt(chunks * reduced)
+    exchange = chunks * v["a_x_pf"] + sent / v["w_x_pf"] + v["g_x_pf"] * np.sqrt(chunks * sent)
+    prompt += v["n_ar"] * (chunks * v["t_ar"] + reduce / v["e_ar_pf"])
+    prompt += v["n_a2a"] * (chunks * v["t_a2a"] + exchange / v["e_a2a"])
+    prompt += v["n_hop"] * (hop + new * vector / v["r_hop"])
     prompt += chunks * (layers + v["t_pf_chunk"])
     ttft = prompt * ((1 - 1 / chunks) * v["f_stage"] / pp + 1 / chunks)
     ttft += v["s_mixed"] * chunks * step + v["t_request"]
     busy = v["f_stage"] * prompt / (pp * dp) * v["x_pf"]
     slot = busy + v["L_dec"] * step / (v["g"] * B)
-    tpot = (step + v["kappa"] * (B - 1) * v["g"] / v["L_dec"] * busy) / v["g"]
+    tpot = (step + v["kappa"] * (B - v["x_own"]) * v["g"] / v["L_dec"] * busy) / v["g"]
 
     memory = v["f_stage"] * (v["M_fixed"] / tp + v["M_routed"] * v["u_ep"] / spread) / pp
     each = (v["b_store"] * v["L_ctx"] + v["R_bnd_mem"]) * v["f_heads"] + v["R_state"] / tp
