@@ -7,20 +7,21 @@ log-log paper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import sympy as sp
 
-from planner.problem.coefficients import compiled, slope
 from planner.problem.posynomial import ProblemError, short
 
 __all__ = ["Monomial", "chord", "tangent"]
 
 SAMPLES = 65
 TOLERANCE = 1e-9
+STEPS = (sp.ceiling, sp.floor)
+CORNERS = (sp.Max, sp.Min)
 
 
 class Monomial(NamedTuple):
@@ -104,4 +105,45 @@ def _function(
 
 @lru_cache(maxsize=256)
 def _both(arguments: tuple[sp.Symbol, ...], expression: sp.Expr) -> Callable[..., list[float]]:
-    return compiled(arguments, [expression, slope(expression, arguments[0])])
+    return _compiled(arguments, [expression, _slope(expression, arguments[0])])
+
+
+def _slope(expression: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
+    """d expression / d symbol: the chosen branch's at a maximum, zero for a rounding.
+
+    SymPy's own derivative of a maximum is a product of step functions that has no value where two
+    branches tie; here the first of the tied branches counts.
+    """
+    if symbol not in expression.free_symbols or isinstance(expression, STEPS):
+        return sp.S.Zero
+    if isinstance(expression, CORNERS):
+        return _chosen(expression, symbol)
+    corners = [each for each in expression.atoms(*CORNERS, *STEPS) if symbol in each.free_symbols]
+    held = {corner: sp.Dummy(positive=True) for corner in corners}
+    smooth = expression.xreplace(held)
+    back = {dummy: corner for corner, dummy in held.items()}
+    chain = [
+        sp.diff(smooth, dummy).xreplace(back) * _slope(corner, symbol)
+        for corner, dummy in held.items()
+        if dummy in smooth.free_symbols
+    ]
+    return sp.Add(sp.diff(smooth, symbol).xreplace(back), *chain)
+
+
+def _compiled(
+    givens: Sequence[sp.Symbol], expressions: Iterable[sp.Expr]
+) -> Callable[..., list[float]]:
+    """A function of the givens that returns the list of values."""
+    # Names of our own: a given called `lambda` or `C'` could not be an argument.
+    names = [sp.Symbol(f"_{i}") for i in range(len(givens))]
+    renamed = dict(zip(givens, names, strict=True))
+    body = [expression.xreplace(renamed) for expression in expressions]
+    function: Callable[..., list[float]] = sp.lambdify(names, body, modules="math", cse=True)
+    return function
+
+
+def _chosen(corner: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
+    compare = sp.Ge if isinstance(corner, sp.Max) else sp.Le
+    *first, last = corner.args
+    cases = [(_slope(branch, symbol), compare(branch, corner)) for branch in first]
+    return sp.Piecewise(*cases, (_slope(last, symbol), True))
