@@ -68,3 +68,20 @@ def test_a_bound_without_on_chip_memory_says_so():
     assert not any("on-chip memory" in warning for warning in known.warnings)
     assert any("on-chip memory" in warning for warning in unknown.warnings)
     assert unknown.document["provenance"]["warnings"] == list(unknown.warnings)
+
+
+def test_electricity_is_paid_on_top_of_the_rent():
+    """Power times PUE times its price, per chip; the plan says how much of the bill it is."""
+    asked = {
+        "problem": "serving", "model": "llama-3.1-8b", "chips": 8, "price": "$2/hour",
+        "system": {"like": "hgx-h100", "power": "700 W"},
+        "workload": {"input_tokens": 1000, "output_tokens": 200},
+    }  # fmt: skip
+    rent = planner.solve(asked).chosen
+    owned = planner.solve({**asked, "power_price": "$0.10/kWh", "pue": 1.5}).chosen
+    assert rent["power_usd_per_hour"] is None
+    assert owned["power_usd_per_hour"] == pytest.approx(8 * 0.7 * 1.5 * 0.10)
+    assert owned["usd_per_hour"] == pytest.approx(8 * 2 + owned["power_usd_per_hour"])
+    assert owned["usd_per_mtok"] / rent["usd_per_mtok"] == pytest.approx(
+        owned["usd_per_hour"] / rent["usd_per_hour"], rel=1e-6
+    )

@@ -107,7 +107,7 @@ def _chosen(document: Mapping[str, Any]) -> str:
         ("TTFT", "ttft", duration, "waiting included" if plan["demand"] else "without queueing"),
         ("throughput", "tokens_per_s", lambda v: f"{v:,.0f} tokens/s", ""),
         ("per chip", "tokens_per_s_per_chip", lambda v: f"{v:,.0f} tokens/s", ""),
-        ("bill", "usd_per_hour", lambda v: f"${v:,.2f}/hour", ""),
+        ("bill", "usd_per_hour", lambda v: f"${v:,.2f}/hour", _power(plan)),
     ]
     for label, key, form, note in rows:
         if plan.get(key) is None:
@@ -177,6 +177,11 @@ def _demand(load: Mapping[str, Any]) -> list[str]:
                  f"{duration(load['ttft_p99'])} for 99%")
         )  # fmt: skip
     return lines
+
+
+def _power(plan: Mapping[str, Any]) -> str:
+    power = plan["power_usd_per_hour"]
+    return f"${power:,.2f} of it for power" if power else ""
 
 
 def _expected(estimate: Mapping[str, Any]) -> str:

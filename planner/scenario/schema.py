@@ -82,7 +82,7 @@ class Scenario(Record):
     )
     current: Current | None = Field(None, description="the layout in use, evaluated beside")
     power_price: Annotated[float, Quantity("energy_price")] | None = Field(
-        None, description="electricity [USD/J]"
+        None, description="electricity, paid on top of the rent [USD/J]"
     )
     pue: Annotated[float, Quantity("number", least=1.0, at_most=10.0)] | None = Field(
         None, description="power drawn by the site per power drawn by the machines, at least 1"

@@ -115,6 +115,7 @@ class Candidate:
             "usd_per_mtok_input": into,
             "usd_per_mtok": mixed,
             "usd_per_hour": task.price * chips * HOUR,
+            "power_usd_per_hour": task.electricity * chips * HOUR if task.electricity else None,
             "joule_per_token": self._energy(values),
             "memory_per_chip": self._memory(values),
             "fits_at_full_context": self.fits_at_full_context(),

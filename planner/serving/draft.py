@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
+from planner.errors import FieldError
 from planner.serving.load import (
     arrivals,
     batches,
@@ -59,12 +60,13 @@ class Draft:
         positions, emitted = speculation(scenario)
         lecture, power = scenario.assumptions == "lecture", hardware.chip.power
         waits = arrivals(scenario)
+        drawn = power and power * (scenario.pue or 1.0)
         return Task(
             sizes=self.sizes,
             chip=hardware.chip,
             machine=hardware.machine,
             fabric=hardware.fabric,
-            price=hardware.price,
+            price=hardware.price + _electricity(scenario, hardware.chip.name, drawn),
             profile=hardware.profile,
             chips=scenario.chips,
             limits_of=limits_of(scenario, mode if pooled else None),
@@ -81,7 +83,8 @@ class Draft:
             estimate=scenario.estimate,
             lecture=lecture,
             reserve=0.0 if lecture else RESERVE,
-            power=power and power * (scenario.pue or 1.0),
+            power=drawn,
+            electricity=_electricity(scenario, hardware.chip.name, drawn),
             # How much a pool can carry is asked first; the load is divided between pools later.
             arrivals=waits if waits is None or not pooled else math.inf,
             spare=lengths.spare_replicas,
@@ -107,3 +110,19 @@ class Draft:
                 together=together,
                 demand=None if load is None or math.isinf(load) else load,
             )
+
+
+def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:
+    """What the power of one chip costs, where the question gives its price [USD/(chip*s)].
+
+    Raises
+    ------
+    FieldError
+        If nobody knows how much power the chip draws.
+    """
+    if scenario.power_price is None:
+        return 0.0
+    if drawn is None:
+        told = f"the catalogue has no power figure for {chip}; give power: in the system"
+        raise FieldError(("power_price", told))
+    return scenario.power_price * drawn

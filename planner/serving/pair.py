@@ -96,6 +96,7 @@ class PairCandidate:
             "usd_per_mtok_input": into,
             "usd_per_mtok": mixed,
             "usd_per_hour": first["usd_per_hour"] + second["usd_per_hour"],
+            "power_usd_per_hour": _together(first, second),
             "joule_per_token": self._energy(),
             "fits_at_full_context": second["fits_at_full_context"],
             "demand": self._demand(first, second),
@@ -261,3 +262,9 @@ def _pool(plan: dict[str, Any], candidate: Candidate) -> dict[str, Any]:
 def _share(candidate: Candidate) -> float:
     """Share of its most that a pool is used."""
     return candidate.chosen_by.get("fill", candidate.fill)
+
+
+def _together(first: dict[str, Any], second: dict[str, Any]) -> float | None:
+    """What the power of both pools costs, None where it is not paid apart [USD/hour]."""
+    parts = [pool["power_usd_per_hour"] for pool in (first, second)]
+    return None if None in parts else sum(parts)

@@ -67,7 +67,8 @@ PROMISES = MappingProxyType(
 class Task:
     """One model on one kind of chip, ready to be bound; lists in the question become many tasks.
 
-    Lengths in token, times in s, `price` in USD/(chip*s), `power` in W per chip, PUE included.
+    Lengths in token, times in s, `price` in USD/(chip*s), of which `electricity` pays the power;
+    `power` in W per chip, PUE included.
     `batches` are totals over all replicas; None leaves the batch to the search. `promises` holds
     ttft [s], tpot [s/token] and e2e [s], those that were made. `ideal` splits KV heads and experts
     evenly over any number of chips, as no engine does, for bounds of rows whose layout is unknown.
@@ -109,6 +110,7 @@ class Task:
     headroom: float = 0.0
     input_spread: float = 0.0
     pooled: bool = False
+    electricity: float = 0.0
     redundant: int = 0
     skew: float = 1.0
     fabric: Fabric | None = None
