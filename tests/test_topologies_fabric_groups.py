@@ -159,10 +159,10 @@ def test_a_twisted_torus_exchanges_as_the_engines_say(shape):
 
 
 def test_a_gather_over_leaves_shares_them_too():
-    """What one leaf holds must enter the other through 400 GB/s."""
+    """What one leaf holds must enter the other; else 450 + 50 GB/s enter each chip."""
     rate = group_rate(clos(4, 16, 8.0), 32)
     assert rate.all_gather == pytest.approx(31 / 16 * 100e9)
-    assert group_rate(clos(4, 16, 1.0), 32).all_gather == 450e9
+    assert group_rate(clos(4, 16, 1.0), 32).all_gather == pytest.approx(500e9)
 
 
 def test_one_card_down_slows_the_group_it_is_in():
@@ -331,11 +331,10 @@ def test_counting_finds_what_the_engines_find(case):
     """Parts below leaves, pods and rails against flows and cuts, all groups at once."""
     G, n = case
     groups = FabricGroups(G)
-    whole, rate = groups.rate(groups.size), groups.rate(n)
-    found = group_rates(G, groups.groups(n))
-    for column in COLUMNS[:3]:
-        best = min(getattr(found, column), getattr(whole, column))
-        assert getattr(rate, column) == pytest.approx(best, rel=1e-6)
+    rate, found = groups.rate(n), group_rates(G, groups.groups(n))
+    for column in COLUMNS[:2]:
+        assert getattr(rate, column) == pytest.approx(getattr(found, column), rel=1e-6)
+    assert rate.send == pytest.approx(min(found.send, groups.rate(groups.size).send))
     assert (rate.latency_hops, rate.domains) == (found.latency_hops, found.domains)
     assert rate.latency == pytest.approx(found.latency)
 
