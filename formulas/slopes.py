@@ -121,7 +121,9 @@ def slopes_along(tape: Tape, names: Sequence[str], given: Mapping[str, float]) -
             inner = [values[operand] for operand in operands]
             value = float(getattr(np, operation)(*inner))
             if operation in _DERIVATIVES:
-                slope = _DERIVATIVES[operation](inner[0], value) * slopes[operands[0]]
+                steep, moved = _DERIVATIVES[operation](inner[0], value), slopes[operands[0]]
+                # What nothing moves stays, be a root of nothing ever so steep.
+                np.multiply(steep, moved, out=slope, where=moved != 0)
         values.append(value)
         slopes.append(slope)
     return slopes

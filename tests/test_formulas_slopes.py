@@ -71,6 +71,15 @@ def test_a_value_of_zero_has_no_influence():
     assert found["L_ctx"] == found["b_kv"] == (0, 0)
 
 
+def test_a_root_of_nothing_has_no_influence():
+    """However steep it is where it begins; what does not move has no slope."""
+    run = kernel([], {"x": e_w + e_c * sp.sqrt(e_kv * sigma)})
+    case = {"e_w": 0.5, "e_c": 0.7, "e_kv": 0.0, "sigma": 2.0}
+    found = elasticities(run, "x", {name: case[name] for name in run.names})
+    assert found["e_w"] == (1, 1)
+    assert found["e_c"] == found["sigma"] == found["e_kv"] == (0, 0)
+
+
 def test_coverage_saturates():
     """At one position the touched experts follow the batch; at thousands they do not."""
     run = kernel([touched_parameters], [N_touched])

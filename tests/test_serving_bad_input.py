@@ -156,3 +156,4 @@ def test_a_model_of_no_known_context_takes_any():
     lengths = {"input_tokens": 400_000, "output_tokens": 100}
     found = planner.solve(asked(model=described, workload=lengths))
     assert not any("longer than" in warning for warning in found.warnings)
+    assert found.elasticities["price"] == pytest.approx(1)
