@@ -267,7 +267,10 @@ def _grounds(document: Mapping[str, Any]) -> str:
         f"{proof['points_considered']:,} points"
     ]
     if proof["gap"] is not None:
-        lines[0] += f"; no plan of the model is more than {100 * proof['gap']:.2g} % better"
+        lines[0] += (
+            f", none of them better; a bound found by other means lies "
+            f"{100 * proof['gap']:.2g} % below"
+        )
     lines.append(
         f"assumptions {ground['assumptions']}, estimate {ground['estimate']}, "
         f"token-planner {ground['version']}"
