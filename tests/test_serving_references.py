@@ -291,3 +291,50 @@ def test_ep64_leaves_the_board_at_a_price():
     sent = [plan["time_per_step"]["collectives"] for plan in (boards, rack)]
     assert sent[0] / sent[1] == pytest.approx(487 / 84, rel=0.4)
     assert 1.5 < boards["tpot"] / rack["tpot"] < sent[0] / sent[1]
+
+
+# The lecture's model on its chips: 100 of 800 G parameters active, a byte each, 300 per byte read.
+WEIGHTS, ACTIVE, RATIO = 800e9, 100e9, 300.0
+CACHE = 1e5  # byte of cache per token, where there is one
+
+
+def blackboard(context: int = 2, batch: int | None = None, cache: float = 0.0) -> Any:
+    """The lecture's question, solved; a plan of one replica of 72 chips."""
+    return planner.solve({
+        "problem": "serving", "assumptions": "lecture", "chips": 72, "price": "$10/hour",
+        "model": {"total_params": WEIGHTS, "active_params": ACTIVE,
+                  "bytes_per_weight": "1 byte/param",
+                  "kv_bytes_per_token": f"{cache:.0f} byte/token"},
+        "system": {"memory": "288 GB", "memory_bandwidth": "20 TB/s", "chips_per_domain": 72,
+                   "flops": {"bf16": "6000 TFLOP/s", "fp8": "6000 TFLOP/s"}},
+        "workload": {"input_tokens": context - 1, "output_tokens": 2},
+        "choose": {"mode": "decode", "tp": 72, **({} if batch is None else {"batch": batch})},
+    })  # fmt: skip
+
+
+def test_no_step_is_shorter_than_reading_the_weights():
+    """C4: 800 GB over 72 chips of 20 TB/s are 0.56 ms, whatever the batch."""
+    floor = WEIGHTS / (72 * 20e12)
+    assert blackboard(batch=1).chosen["tpot"] == pytest.approx(floor)
+    assert blackboard(batch=2400).chosen["tpot"] == pytest.approx(floor)
+    assert blackboard(batch=4800).chosen["tpot"] == pytest.approx(2 * floor)
+
+
+def test_the_planner_chooses_the_critical_batch():
+    """C8: 300 times a sparsity of 8; C5: one alone pays 2400 times; C7: more save nothing."""
+    best = blackboard()
+    critical = RATIO * WEIGHTS / ACTIVE
+    assert best.batch == critical == 2400
+    assert blackboard(batch=1).cost / best.cost == pytest.approx(critical)
+    assert blackboard(batch=9600).cost == pytest.approx(best.cost)
+
+
+def test_a_cache_raises_the_critical_batch_until_there_is_none():
+    """C13: twice the batch at half of L*, and from L* on memory is the roof at any batch."""
+    longest = ACTIVE / (RATIO * CACHE)
+    half = blackboard(context=round(longest / 2), cache=CACHE)
+    assert half.batch == pytest.approx(4800, rel=2e-3)
+    beyond = blackboard(context=round(2 * longest), cache=CACHE)
+    roofs = beyond.bound["roofs"]
+    assert roofs["memory"] > roofs["compute"]
+    assert beyond.cost / half.cost == pytest.approx(2, rel=0.05)
