@@ -92,7 +92,7 @@ def changed(scenario: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(scenarios(), st.sampled_from(sorted(H200)))
 def test_more_of_a_figure_never_costs_more(scenario: dict[str, Any], name: str) -> None:
     """Memory, its bandwidth, arithmetic, links inside and between domains.
@@ -104,7 +104,7 @@ def test_more_of_a_figure_never_costs_more(scenario: dict[str, Any], name: str) 
     assert least(better(scenario, name)) <= least(scenario) * slack
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(scenarios(), st.sampled_from(["looser", "one fewer", "wider"]))
 def test_more_freedom_never_costs_more(scenario: dict[str, Any], how: str) -> None:
     """Promises eased or left out, and another number of chips that may be bought."""
@@ -119,7 +119,7 @@ def test_more_freedom_never_costs_more(scenario: dict[str, Any], how: str) -> No
     assert least(free) <= least(scenario) * ROUNDING
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(scenarios(), st.sampled_from(["input_tokens", "output_tokens"]))
 def test_longer_requests_never_cost_less(scenario: dict[str, Any], name: str) -> None:
     """Per request, whose prompt, answer and context all grow; of prompts alone only the prompt.
@@ -133,7 +133,7 @@ def test_longer_requests_never_cost_less(scenario: dict[str, Any], name: str) ->
     assert least(longer) >= least(scenario) / ROUNDING
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 @given(scenarios(), st.sampled_from(["demand", "spare_replicas", "headroom"]))
 def test_more_to_bear_never_costs_less(scenario: dict[str, Any], what: str) -> None:
     """Half as much again to carry, one replica that may fail, a fifth of the slots kept free.
@@ -151,7 +151,7 @@ def test_more_to_bear_never_costs_less(scenario: dict[str, Any], what: str) -> N
     assert least(more) * grows >= least(plain) / ROUNDING
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=5, deadline=None, derandomize=True)
 @given(scenarios())
 def test_a_price_scales_what_is_paid_and_nothing_else(scenario: dict[str, Any]) -> None:
     """Half the price, half the cost, the same plan."""
