@@ -103,6 +103,14 @@ def test_a_false_declaration_does_not_change_the_answer():
     assert all_to_all_rate(G).rate == pytest.approx(unreduced(G), rel=1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_the_largest_torus_is_known_by_any_name(seed):
+    """9,216 chips whose names say nothing: every chip is like every other."""
+    G, _ = renamed(torus((16, 24, 24), link=GB), seed)
+    assert found(G, all_to_all(list(G)))[0] == 1
+
+
 def test_a_declaration_that_a_fault_has_made_false_is_not_believed():
     """A link is slowed after the torus has declared its orbits."""
     G = torus((4, 4), link=GB)

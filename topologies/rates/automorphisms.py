@@ -8,7 +8,7 @@ dropped, so a symmetry may be overlooked but none is invented.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ __all__ = ["Orbits", "Search"]
 Ints = NDArray[np.int64]
 
 # Looks at an arc before the search is content with the symmetries it has.
-BUDGET = 60_000_000
+BUDGET = 100_000_000
 ATTEMPT = 20_000_000
 CALL = 4000  # arcs that could be looked at in the time that any look takes
 BRANCHES = 3
@@ -65,6 +65,7 @@ class Search:
     spent: int = 0
     budget: int = BUDGET
     _limit: int = 0
+    _finer: dict[bytes, tuple[int, Colours]] = field(default_factory=dict)
 
     def run(self) -> None:
         """Join what can be joined, sources of traffic first."""
@@ -144,19 +145,26 @@ class Search:
             return False
         if self._take(_guess(left, right)):
             return True
-        pick = _next(left, self.degrees)
+        pick, finer = self._picked(left)
         if pick < 0 or depth == DEPTH:
             return False
         options = np.flatnonzero(right == left[pick])
         # A shift of all nodes joins more than a mirror does.
         rank = np.where(options - pick == shift, 0, 1)
-        finer = self._single(left, pick)
         for option in options[np.argsort(rank, kind="stable")][:BRANCHES].tolist():
             if self.spent > min(self._limit, self.budget):
                 return False
             if self._extend(finer, self._single(right, option), option - pick, depth + 1):
                 return True
         return False
+
+    def _picked(self, left: Colours) -> tuple[int, Colours]:
+        """The node to single out next, or -1, and the colours then; many images share them."""
+        key = left.tobytes()
+        if key not in self._finer:
+            pick = _next(left, self.degrees)
+            self._finer[key] = pick, left if pick < 0 else self._single(left, pick)
+        return self._finer[key]
 
     def _take(self, move: Ints) -> bool:
         self.spent += self.what.tail.size + CALL
