@@ -40,7 +40,8 @@ def evenness(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     Copies of experts are weights that a rank holds beyond its share; tokens follow all of its
     experts alike, and whatever skewed routing adds comes on top.
     """
-    skew = np.full(len(layouts), task.skew)
+    # All tokens of one rank is as uneven as it gets.
+    skew = np.minimum(task.skew, layouts.ep)
     if task.lecture or task.ideal:
         whole = np.ones(len(layouts))
         return {"u_ep": whole, "x_ep": whole * skew, "f_skew": skew}
@@ -57,17 +58,28 @@ def imbalance(task: Task, ep: np.ndarray) -> np.ndarray:
 
 
 def copies(sizes: Sizes, ep: np.ndarray) -> np.ndarray:
-    """Expected number of expert groups that hold at least one of a token's k experts."""
-    experts, group = sizes.n_experts, sizes.n_experts / ep
-    miss = np.ones(ep.shape)
-    for i in range(sizes.n_experts_active):
-        miss *= np.maximum(experts - group - i, 0.0) / (experts - i)
-    return ep * (1 - miss) if experts else np.zeros(ep.shape)
+    """Expected number of expert ranks that hold at least one of a token's k experts."""
+    return _distinct(sizes, ep, ep)
 
 
 def copies_to_domains(sizes: Sizes, domains: np.ndarray) -> np.ndarray:
-    """Expected number of domains that hold at least one of a token's k experts."""
-    return copies(sizes, domains)
+    """Expected number of domains that hold at least one of a token's k experts.
+
+    Group-limited routing keeps a token to some of the domains, over which groups of experts lie in
+    turn, and picks its experts among those of these.
+    """
+    each = np.maximum(np.ceil(domains / sizes.expert_groups), 1.0)
+    reach = np.minimum(domains, sizes.expert_groups_active * each)
+    return _distinct(sizes, domains, np.where(sizes.expert_groups > 1, reach, domains))
+
+
+def _distinct(sizes: Sizes, places: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """How many of the `reach` places among which k experts are picked evenly are met."""
+    group = sizes.n_experts / places
+    experts, missed = group * reach, np.ones(np.shape(places))
+    for i in range(sizes.n_experts_active):
+        missed *= np.maximum(experts - group - i, 0.0) / np.maximum(experts - i, 1.0)
+    return reach * (1 - missed) if sizes.n_experts else np.zeros(np.shape(places))
 
 
 _RING = ("a_ring", "w_ring", "g_ring")

@@ -22,6 +22,8 @@ UNKNOWN: dict[str, Any] = {
     "n_experts": 0,
     "n_experts_active": 0,
     "n_shared_experts": 0,
+    "expert_groups": 1,
+    "expert_groups_active": 1,
     "n_parallel_layers": 0,
     "max_context": None,
     "index_elements_per_token": 0.0,

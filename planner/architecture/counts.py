@@ -52,6 +52,8 @@ class Sizes:
     n_experts: int
     n_experts_active: int
     n_shared_experts: int
+    expert_groups: int
+    expert_groups_active: int
     expert_width: int
     max_context: int | None
     n_total: int
@@ -143,6 +145,8 @@ def _shape(model: Model) -> dict[str, Any]:
         "n_experts": experts.routed if experts else 0,
         "n_experts_active": experts.active if experts else 0,
         "n_shared_experts": experts.shared if experts else 0,
+        "expert_groups": experts.groups if experts else 1,
+        "expert_groups_active": experts.groups_active if experts else 1,
         "expert_width": experts.width if experts else model.hidden,
     }
 

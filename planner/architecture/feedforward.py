@@ -36,12 +36,14 @@ def mixture(
     path: str = "mlp",
     router: str = "gate",
     shared_path: str = "shared_experts",
+    groups: tuple[int, int] = (1, 1),
 ) -> FeedForward:
     """`active` of `experts` routed experts of width `inner` per token, beside shared ones.
 
     The shared experts are one matrix set of width `shared_inner` (default shared·inner);
     `shared_gate` adds their scalar gate. With `latent` the routed experts work at that width, with
-    a projection down and up around them. `router_bias` is the selection bias per expert.
+    a projection down and up around them. `router_bias` is the selection bias per expert, `groups`
+    how many groups of experts there are and how many of them a token may use.
     """
     width = hidden if latent is None else latent
     weights = [matrix(f"{path}.{router}", "router", hidden, experts)]
@@ -65,7 +67,7 @@ def mixture(
         )
         if shared_gate:
             weights.append(matrix(f"{path}.shared_expert_gate", "shared", hidden, 1))
-    return FeedForward("moe", tuple(weights), Experts(experts, active, shared, width))
+    return FeedForward("moe", tuple(weights), Experts(experts, active, shared, width, *groups))
 
 
 def _matrices(

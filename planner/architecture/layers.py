@@ -95,13 +95,16 @@ class Mixer:
 class Experts:
     """Routing of a sparse feed-forward part: how many experts, how many chosen, how many shared.
 
-    `width` is the hidden width that travels to the experts and back.
+    `width` is the hidden width that travels to the experts and back. Routing first picks
+    `groups_active` of `groups` equal groups of experts, and then experts of these alone.
     """
 
     routed: int
     active: int
     shared: int
     width: int
+    groups: int = 1
+    groups_active: int = 1
 
 
 @dataclass(frozen=True, slots=True)

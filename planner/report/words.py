@@ -57,6 +57,8 @@ def laid_out(plan: Mapping[str, Any]) -> str:
         )
         if layout[key] > 1
     ]
+    if plan.get("redundant_experts"):
+        words.append(f"{plan['redundant_experts']} redundant experts")
     times = f"{layout['replicas']} x " if layout["replicas"] > 1 else ""
     return f"{times}({', '.join(words)})"
 

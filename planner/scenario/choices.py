@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from planner.scenario.fields import (
     DTYPES,
     MODES,
+    Copies,
     Count,
     Dtypes,
     MathDtypes,
@@ -16,6 +17,7 @@ from planner.scenario.fields import (
     Numbers,
     Quantity,
     Record,
+    Whole,
     Word,
 )
 
@@ -27,7 +29,9 @@ class PoolChoice(Record):
 
     tp: Numbers | None = Field(None, description="chips that shard attention")
     pp: Numbers | None = Field(None, description="pipeline stages")
-    cp: Numbers | None = Field(None, description="chips that share one context")
+    cp: Numbers | None = Field(
+        None, description="parts of a context; tried for long prompts when absent, else 1"
+    )
     dp_attention: Numbers | None = Field(None, description="copies of attention in a replica")
     ep: Numbers | None = Field(None, description="groups the experts are spread over")
     tp_expert: Numbers | None = Field(None, description="chips that shard one expert")
@@ -39,11 +43,16 @@ class Choose(Record):
 
     tp: Numbers | None = Field(None, description="chips that shard attention")
     pp: Numbers | None = Field(None, description="pipeline stages")
-    cp: Numbers | None = Field(None, description="chips that share one context")
+    cp: Numbers | None = Field(
+        None, description="parts of a context; tried for long prompts when absent, else 1"
+    )
     dp_attention: Numbers | None = Field(None, description="copies of attention in a replica")
     ep: Numbers | None = Field(None, description="groups the experts are spread over")
     tp_expert: Numbers | None = Field(None, description="chips that shard one expert")
     replicas: Numbers | None = Field(None, description="independent copies of the model")
+    redundant_experts: Copies | None = Field(
+        None, description="routed experts of a layer that are held once more; 0 when absent"
+    )
     batch: Numbers | None = Field(None, description="sequences in flight over all replicas")
     mode: Modes | None = Field(None, description="one pool, two pools, or one phase alone")
     weights: Dtypes | None = Field(None, description="dtype of the weights")
@@ -64,6 +73,7 @@ class Current(Record):
     ep: Count | None = None
     tp_expert: Count | None = None
     replicas: Count | None = None
+    redundant_experts: Annotated[int, Whole(least=0)] = 0
     batch: Count | None = Field(None, description="sequences in flight over all replicas")
     mode: Annotated[str, Word(MODES)] | None = None
     weights: Annotated[str, Word(DTYPES)] | None = None

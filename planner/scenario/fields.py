@@ -143,20 +143,24 @@ class Whole(Kind):
 class Choices(Kind):
     """Whole numbers to choose from: 8, [1, 2, 4, 8] or {from: 8, to: 64}; `in` works on both.
 
+    None is below `least`.
+
     Read as a sorted tuple without repetitions, or a `range`: the first is the least, the last the
     most, whatever the number of them.
     """
+
+    least: int = 1
 
     def read(self, value: object) -> tuple[int, ...] | range:
         if isinstance(value, dict):
             return self._span(value)
         if not isinstance(value, list | tuple | range):
-            return (whole(value, 1),)
+            return (whole(value, self.least),)
         if isinstance(value, range):
             value = list(value[: LONGEST_LIST + 1])
         if not 0 < len(value) <= LONGEST_LIST:
             raise ValueError(f"expected 1 to {LONGEST_LIST} numbers, got {len(value)}")
-        numbers = collected(value, lambda item: whole(item, 1))
+        numbers = collected(value, lambda item: whole(item, self.least))
         return tuple(sorted(set(numbers)))
 
     def _span(self, value: dict[Any, Any]) -> range:
@@ -170,7 +174,7 @@ class Choices(Kind):
                 found.append(((key,), f"missing required key '{key}'"))
                 continue
             try:
-                ends[key] = whole(value[key], 1)
+                ends[key] = whole(value[key], self.least)
             except ValueError as error:
                 found.append(((key,), error))
         if len(ends) == 2 and ends["from"] > ends["to"]:
@@ -182,7 +186,7 @@ class Choices(Kind):
         return range(ends["from"], ends["to"] + 1)
 
     def schema(self) -> dict[str, Any]:
-        one = {"type": "integer", "minimum": 1}
+        one = {"type": "integer", "minimum": self.least}
         return {
             "oneOf": [
                 one,
@@ -241,6 +245,7 @@ def plausible_rent(value: float) -> float:
 Count = Annotated[int, Whole()]
 Rent = Annotated[float, Quantity("price"), AfterValidator(plausible_rent)]
 Numbers = Annotated[tuple[int, ...] | range, Choices()]
+Copies = Annotated[tuple[int, ...] | range, Choices(least=0)]
 Dtypes = Annotated[tuple[str, ...], Words(DTYPES)]
 MathDtypes = Annotated[tuple[str, ...], Words(DTYPES)]
 Modes = Annotated[tuple[str, ...], Words(MODES)]

@@ -174,6 +174,11 @@ class Workload(Record):
     concurrency: Count | None = Field(
         None, description="closed loop: this many requests always in flight"
     )
+    routing_skew: Annotated[float, Quantity("number", least=1.0, at_most=1000.0)] = Field(
+        1.0,
+        description="tokens of the fullest expert rank over those that even routing gives it, "
+        "copies of experts included: 1 / balancedness",
+    )
     cached_input: Annotated[float, Quantity("share", zero=True, below=1.0)] = Field(
         0.0, description="share of the input served from a prefix cache, 0 <= x < 1"
     )

@@ -21,6 +21,7 @@ from planner.serving.pair import PairCandidate
 from planner.serving.questions import Point, Question, questions_of, ranked
 from planner.serving.reasons import EXPRESSIONS, together
 from planner.serving.task import PROMISES
+from planner.serving.uneven import uneven
 
 __all__ = ["answer", "band", "head", "provenance", "short_by"]
 
@@ -50,9 +51,9 @@ def answer(scenario: Scenario) -> Plan:
     best.recheck()
     binds, elasticities, unknown = _worth(best)
     chosen = best.plan()
-    asked = replace(
-        asked, warnings=(*asked.warnings, *unknown, *together(chosen), *crowded(chosen["demand"]))
-    )
+    even = uneven(chosen, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
+    told = (*asked.warnings, *unknown, *together(chosen), *even, *crowded(chosen["demand"]))
+    asked = replace(asked, warnings=told)
     document = {
         **head(scenario, "optimal"),
         "plan": chosen,

@@ -71,11 +71,14 @@ def ask(scenario: Scenario, today: date | None = None) -> Asked:
     hardware = [_hardware(scenario, system, notes) for system in scenario.systems()]
     found: list[Task] = []
     pools: list[Pools] = []
-    for weights, kv, activations, chunk in _formats(scenario):
+    for weights, kv, activations, chunk, redundant in _formats(scenario):
         with _at("model"):
             counted = _sizes(model, weights, kv, activations)
         notes.warnings.extend(_beyond(scenario, counted))
-        draft = Draft(scenario, counted, float(chunk))
+        if redundant and not counted.n_experts:
+            told = f"{counted.name} has no routed experts; leave it 0"
+            raise FieldError(("choose.redundant_experts", told))
+        draft = Draft(scenario, counted, float(chunk), redundant)
         for mode in modes(scenario):
             if mode == "disaggregated":
                 pools += draft.pools(hardware)
@@ -174,8 +177,8 @@ def _wiring(fabric: Fabric, file: str) -> dict[str, str]:
     return {"what": f"network {file}", "source": source or "given", "as_of": date_ or ""}
 
 
-def _formats(scenario: Scenario) -> Iterator[tuple[str | None, str | None, str | None, int]]:
-    """Every choice of dtypes and chunk; None is the checkpoint's own."""
+def _formats(scenario: Scenario) -> Iterator[tuple[str | None, str | None, str | None, int, int]]:
+    """Every choice of dtypes, chunk and copies of experts; None is the checkpoint's own dtype."""
     choose = scenario.choose
     weights, kv, activations = _own_dtypes(scenario)
     return product(
@@ -183,6 +186,7 @@ def _formats(scenario: Scenario) -> Iterator[tuple[str | None, str | None, str |
         choose.kv or (kv,),
         choose.activations or (activations,),
         choose.chunk or (CHUNK,),
+        choose.redundant_experts or (0,),
     )
 
 

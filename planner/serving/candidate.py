@@ -102,6 +102,7 @@ class Candidate:
             "batch_per_replica": int(self.batch),
             "weights": task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"],
             "kv": task.sizes.kv_dtype,
+            "redundant_experts": task.redundant if task.sizes.n_experts else None,
             "chunk": int(task.chunk) if prefills else None,
             "ttft": values["ttft"] if prefills else None,
             "tpot": values["tpot"] if decodes else None,

@@ -32,7 +32,7 @@ def current(scenario: Scenario, tasks: Sequence[Task]) -> dict[str, Any] | None:
     if not tasks:
         told = "a layout of one pool cannot be set beside two; choose mode: aggregated as well"
         raise FieldError(("current", told))
-    task = tasks[0]
+    task = tasks[0].with_layout(redundant=mine.redundant_experts)
     layouts = _layouts(mine, task)
     replicas = int(layouts.replicas[0])
     total = mine.batch or (scenario.workload.concurrency or 0)

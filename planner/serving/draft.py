@@ -53,6 +53,7 @@ class Draft:
     scenario: Scenario
     sizes: Sizes
     chunk: float
+    redundant: int = 0
 
     def task(self, hardware: Hardware, mode: str, *, pooled: bool = False) -> Task:
         """The question of one phase, or of both in one pool, on one kind of machine."""
@@ -93,6 +94,8 @@ class Draft:
             positions_per_step=positions,
             tokens_per_step=emitted,
             pooled=pooled,
+            redundant=self.redundant,
+            skew=lengths.routing_skew,
         )
 
     def pools(self, hardware: Sequence[Hardware]) -> Iterator[Pools]:

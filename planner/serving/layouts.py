@@ -88,7 +88,7 @@ def enumerate_layouts(
     ----------
     heads : query heads; tensor parallelism divides them.
     layers : layers; no more stages than these.
-    experts : routed experts of a layer, 0 for a dense model.
+    experts : routed experts of a layer, copies included; 0 for a dense model.
     domain : chips of one scale-up domain.
     chips : numbers of chips that may be paid for.
     joined : whether a network joins the domains; without one a replica stays inside one.

@@ -148,7 +148,7 @@ def layouts_of(task: Task) -> Layouts:
     layouts = enumerate_layouts(
         heads=task.sizes.n_q_heads,
         layers=task.sizes.n_layers,
-        experts=task.sizes.n_experts,
+        experts=task.sizes.n_experts and task.sizes.n_experts + task.redundant,
         domain=task.machine.chips_per_domain,
         chips=task.chips[-1:] if alone else task.chips,
         joined=task.machine.scale_out is not None,

@@ -255,7 +255,7 @@ def _sized(step: Step, row: int, replicas: int, chips: int) -> Any:
 def _pool(plan: dict[str, Any], candidate: Candidate) -> dict[str, Any]:
     """One pool in the words of the answer."""
     kept = ("layout", "chip", "chips", "chips_used", "batch", "batch_per_replica", "weights", "kv",
-            "memory_per_chip", "usd_per_hour")  # fmt: skip
+            "redundant_experts", "memory_per_chip", "usd_per_hour")  # fmt: skip
     return {**{name: plan[name] for name in kept}, "utilisation": _share(candidate)}
 
 

@@ -41,7 +41,7 @@ QUANTITIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "system.memory_bandwidth": ("W_chip",),
         "system.memory": ("M_cap", "M_reserve"),  # the runtime keeps a share of it
         "system.flops": ("F_attn", "F_ffn", "F_routed", "F_head", "F_sdpa"),
-        "system.network": ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf"),
+        "system.network": ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring"),
         "model.weight_bytes": ("S_fixed", "S_routed", "M_fixed", "M_routed"),
         "model.active_params": ("N_attn", "N_ffn", "N_exp", "N_head"),
         "model.kv_bytes_per_token": ("b_kv", "b_store", "R_bnd", "R_bnd_mem", "R_state"),

@@ -17,6 +17,7 @@ __all__ = [
     "assemble",
     "attention_kinds",
     "check_experts",
+    "expert_groups",
     "predict",
     "shape",
     "sparse_layers",
@@ -26,8 +27,10 @@ __all__ = [
 EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts")
 PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts")
 SHARED = ("n_shared_experts", "num_shared_experts")
+GROUPS = ("n_group", "num_expert_group")
 MTP = ("num_nextn_predict_layers", "num_mtp_layers")
 
+_UNGROUPED = ("greedy", "gready")  # as DeepSeek-V2-Lite spells it
 _FULL, _WINDOW = "full_attention", "sliding_attention"
 
 
@@ -153,6 +156,26 @@ def check_experts(reader: Reader, experts: int, active: int) -> None:
     """Refuse a token that would visit more experts than there are."""
     if active > experts:
         raise reader.fail(PER_TOKEN[0], f"is {active}, more than the {experts} routed experts")
+
+
+def expert_groups(reader: Reader, experts: int, active: int) -> tuple[int, int]:
+    """Groups of experts, and how many of them a token may use; one of one where routing is free.
+
+    Group-limited routing, DeepSeek-V3 report, section 2.1.2.
+    """
+    groups = max(reader.whole(GROUPS, 1, least=0), 1)
+    chosen = max(reader.whole("topk_group", groups, least=0), 1)
+    if groups == 1 or reader.text("topk_method") in _UNGROUPED:
+        return 1, 1
+    if chosen > groups:
+        raise reader.fail("topk_group", f"is {chosen}, more than the {groups} groups of experts")
+    if experts % groups:
+        raise reader.fail(GROUPS[0], f"is {groups}, which does not divide the {experts} experts")
+    if active > experts // groups * chosen:
+        raise reader.fail(
+            "topk_group", f"is {chosen}: too few groups of experts for the {active} of a token"
+        )
+    return groups, chosen
 
 
 def predict(

@@ -19,6 +19,7 @@ from planner.architecture.families.common import (
     Shape,
     assemble,
     check_experts,
+    expert_groups,
     predict,
     sparse_layers,
 )
@@ -139,6 +140,7 @@ def _parts(
             active,
             shared=reader.whole(SHARED, shared, least=0),
             router_bias=router_bias,
+            groups=expert_groups(reader, experts, active),
         )
     else:
         reader.ignore(*EXPERTS, *PER_TOKEN, *SHARED, "moe_intermediate_size")

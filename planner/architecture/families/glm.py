@@ -10,6 +10,7 @@ from planner.architecture.families.common import (
     SHARED,
     assemble,
     check_experts,
+    expert_groups,
     predict,
     shape,
     sparse_layers,
@@ -42,6 +43,7 @@ def glm4_moe(reader: Reader, name: str) -> Model:
         active,
         shared=reader.whole(SHARED, 1, least=0),
         router_bias=True,
+        groups=expert_groups(reader, experts, active),
     )
     plain = dense(form.hidden, reader.whole("intermediate_size"))
     norms = (vector("norms", "other", 2 * form.hidden),)

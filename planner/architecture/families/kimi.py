@@ -11,6 +11,7 @@ from planner.architecture.families.common import (
     Shape,
     assemble,
     check_experts,
+    expert_groups,
     predict,
     sparse_layers,
 )
@@ -77,6 +78,7 @@ def _mixture(reader: Reader, form: Shape) -> FeedForward:
         latent_norm=reader.flag("latent_moe_use_norm", False) and latent is not None,
         router_bias=True,
         path="block_sparse_moe",
+        groups=expert_groups(reader, experts, active),
     )
 
 

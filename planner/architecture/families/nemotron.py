@@ -11,6 +11,7 @@ from planner.architecture.families.common import (
     Shape,
     assemble,
     check_experts,
+    expert_groups,
     shape,
 )
 from planner.architecture.feedforward import dense, mixture
@@ -117,6 +118,7 @@ def _block(reader: Reader, form: Shape, kind: str) -> tuple[Mixer | None, FeedFo
         latent=reader.optional("moe_latent_size"),
         router_bias=True,
         path="mixer",
+        groups=expert_groups(reader, experts, active),
     )
     return None, part
 
