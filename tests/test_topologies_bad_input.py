@@ -280,7 +280,7 @@ def test_a_bandwidth_that_looks_like_a_slip_is_warned_of(up, said, tmp_path):
     (tmp_path / "fabric.yaml").write_text(f"kind: switch\nchips: 2\nup: {up}\n", encoding="utf-8")
     with pytest.warns(UserWarning, match=said):
         G = read(tmp_path / "fabric.yaml")
-    assert len(suspicions(G)) == 4
+    assert len(suspicions(G)) == 1
 
 
 # Row 7: a group of one.

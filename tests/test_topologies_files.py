@@ -340,11 +340,20 @@ def test_a_file_keeps_its_permissions_and_a_link_its_file(tmp_path):
 
 
 def test_unlikely_rates_are_warned_of(tmp_path):
-    """45 GB/s written as 45: sound, and pointed out with the arcs."""
-    with pytest.warns(UserWarning, match=r"unlikely bandwidths\n  arc .* below 1 MB/s") as caught:
+    """45 GB/s written as 45: sound, and pointed out once for all arcs of that rate."""
+    with pytest.warns(UserWarning, match=r"arc .* and 15 more: .* below 1 MB/s") as caught:
         G = described(tmp_path, "kind: switch\nchips: 8\nup: 45\n")
-    assert "and 11 more" in str(caught[0].message)
+    assert len(caught) == 1
     assert G.number_of_edges() == 16
+
+
+def test_many_unlikely_rates_are_counted(tmp_path):
+    """Seven links of as many slow rates: five are told, two counted."""
+    changes = ", ".join(f"{{link: [{i}, switch], bandwidth: {40 + i}}}" for i in range(7))
+    with pytest.warns(UserWarning, match="unlikely|below 1 MB/s") as caught:
+        described(tmp_path, f"kind: switch\nchips: 8\nup: 45e9\noverrides: [{changes}]\n")
+    assert len(caught) == 6
+    assert str(caught[-1].message).endswith("2 more unlikely bandwidths")
 
 
 def test_a_description_may_be_json(tmp_path):

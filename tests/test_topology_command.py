@@ -26,8 +26,8 @@ link: {bandwidth: 45 GB/s, latency: 1 us}
 """
 KEYS = {
     "name", "title", "chips", "domains", "nodes", "relays", "links", "routing", "bisection",
-    "leaving", "in_network_reduce", "groups", "collectives", "faults", "warnings", "source",
-    "as_of", "figures",
+    "leaving", "in_network_reduce", "groups", "collectives", "faults", "warnings", "doubts",
+    "source", "as_of", "figures",
 }  # fmt: skip
 
 
@@ -237,6 +237,18 @@ def test_a_file_is_measured_like_a_machine(run, torus):
     assert found["bisection"]["rate"] == pytest.approx(2 * 16 * 45e9)
 
 
+def test_what_is_uncertain_about_a_machine_is_said(run):
+    """A rack known from memory, a card that is assumed; nothing where all is stated."""
+    status, out, err = run("rubin-ultra-kyber", "--group", 2)
+    assert (status, err) == (0, "")
+    assert "doubts\n  NVIDIA Rubin Ultra" in out
+    assert out.count("scale_up: from memory, unverified") == 1
+    found = document(run, "mi300x-8", "--group", 2)
+    assert found["doubts"][0].startswith("scale_out: assumption")
+    assert {f["name"] for f in found["figures"] if f["assumed"]} >= {"scale_out"}
+    assert document(run, "hgx-h100", "--group", 2)["doubts"] == []
+
+
 def test_a_fault_in_a_file_is_found_and_costs(run, tmp_path):
     """One link of the torus at half its rate: 1.38428 GB/s for each pair."""
     file = tmp_path / "hurt.yaml"
@@ -248,13 +260,15 @@ def test_a_fault_in_a_file_is_found_and_costs(run, tmp_path):
 
 
 def test_an_unlikely_rate_is_warned_of_and_kept_back_when_quiet(run, tmp_path):
-    """45 B/s is sound and odd: said on standard error and in the document."""
+    """45 B/s is sound and odd: said once on standard error, and in the JSON document."""
     file = tmp_path / "slow.yaml"
     file.write_text(TORUS.replace("45 GB/s", "45 B/s"), encoding="utf-8")
     status, out, err = run(file, "--group", 2)
     assert status == 0
-    assert "warning:" in err
-    assert "below 1 MB/s" in out
+    assert err.count("warning:") == 1
+    assert (err + out).count("below 1 MB/s") == 1
+    (said,) = document(run, file, "--group", 2)["warnings"]
+    assert "and 383 more: bandwidth is 45 byte/s" in said
     _, _, err = run(file, "--group", 2, "--quiet")
     assert not err
 

@@ -50,12 +50,18 @@ def check(G: Fabric) -> Fabric:
 
 
 def suspicions(G: Fabric) -> list[str]:
-    """What is sound but odd: bandwidths below 1 MB/s or above 100 TB/s, most likely unit slips."""
+    """What is sound but odd: bandwidths below 1 MB/s or above 100 TB/s, most likely unit slips.
+
+    One line for all arcs of a bandwidth.
+    """
+    alike: dict[str, list[str]] = {}
+    for u, v, arc in G.edges(data=True):
+        rate = arc.get("bandwidth")
+        if rate_fault(rate) is None and (odd := rate_suspicion(arc["bandwidth"])) is not None:
+            alike.setdefault(odd, []).append(f"arc {u!r} -> {v!r}")
     return [
-        f"arc {u!r} -> {v!r}: bandwidth {odd}"
-        for u, v, data in G.edges(data=True)
-        if rate_fault(data.get("bandwidth")) is None
-        and (odd := rate_suspicion(data["bandwidth"])) is not None
+        f"{arcs[0]}{f' and {len(arcs) - 1} more' if len(arcs) > 1 else ''}: bandwidth {odd}"
+        for odd, arcs in alike.items()
     ]
 
 

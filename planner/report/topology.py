@@ -16,7 +16,7 @@ __all__ = ["drawn", "machines_text", "topology_text", "written"]
 WIDTH = 78
 LABEL = 16
 TIERS = {"scale_up": "scale-up", "scale_out": "scale-out", "host": "host"}
-SHOWN = 8  # faults, warnings
+SHOWN = 8  # faults, doubts
 FORMS = (".svg", ".json", ".yaml", ".yml", ".graphml")
 
 
@@ -43,7 +43,7 @@ def topology_text(found: Mapping[str, Any]) -> str:
         _binding(found["groups"]),
         _times_of(found["collectives"]),
         _listed("faults", found["faults"]),
-        _listed("warnings", found["warnings"]),
+        _listed("doubts", found["doubts"]),
         _grounds(found),
     ]
     return "\n\n".join(block for block in blocks if block)
@@ -164,7 +164,8 @@ def _facts(found: Mapping[str, Any]) -> str:
 
 def _groups(found: Mapping[str, Any]) -> str:
     rows = found["groups"]
-    held = ", at most what it reaches in a domain" if found["leaving"] else ""
+    boxes = found["leaving"] and any(row["box"] for row in rows)
+    held = ", at most what it reaches in a domain" if boxes else ""
     routing = "" if found["routing"] == "optimal" else ", on shortest paths"
     lines = [
         f"what a chip reaches in a group: a bound{held}{routing}",
@@ -237,6 +238,8 @@ def _listed(title: str, said: Sequence[str]) -> str:
 def _grounds(found: Mapping[str, Any]) -> str:
     seen: dict[tuple[str, str], list[str]] = {}
     for figure in found["figures"]:
+        if figure["assumed"]:  # a doubt, and told there
+            continue
         seen.setdefault((figure["source"], figure["as_of"]), []).append(figure["name"])
     lines = []
     for (source, as_of), names in seen.items():

@@ -44,7 +44,6 @@ def measured(
     InputError
         When a group has more chips than the network, or the network cannot be measured.
     """
-    from topologies.faults import suspicions
     from topologies.halves import bisection
     from topologies.picture.canvas import plain
     from topologies.picture.damage import damage
@@ -72,7 +71,8 @@ def measured(
         "groups": _groups(of, sizes, asked, domain, routing),
         "collectives": _timed(of, collective, asked, messages or MESSAGES),
         "faults": [fault.said for fault in damage(reading)],
-        "warnings": list(dict.fromkeys([*of.warnings, *suspicions(G)])),
+        "warnings": list(of.warnings),
+        "doubts": list(of.machine.doubts) if of.machine else [],
         "source": G.graph.get("source"),
         "as_of": G.graph.get("as_of"),
         "figures": _figures(of.machine),
@@ -187,6 +187,7 @@ def _figures(known: Machine | None) -> list[dict[str, Any]]:
             "unit": f.unit,
             "source": f.source,
             "as_of": f.as_of,
+            "assumed": f.assumed,
         }
         for f in figures
     ]

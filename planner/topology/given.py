@@ -133,8 +133,7 @@ def _from_catalogue(name: str, known: Machine, chips: int | None) -> Network:
         wanted = DOMAINS * known.chips_per_domain
     if wanted > MOST_CHIPS:
         raise InputError(f"--chips {wanted}: at most {MOST_CHIPS:,} are laid out chip by chip")
-    told = (known.caution,) if known.caution else ()
-    return Network(name, graph(known, wanted), known, told)
+    return Network(name, graph(known, wanted), known)
 
 
 def _sides(shape: str) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ WRITERS = {"json": "links", "graphml": "graphml", "astra": "astra"}
 LISTED = re.compile(r'"(?:nodes|links|edges)"\s*:')
 DESCRIBED = re.compile(r'"(?:kind|machine|topology)"\s*:')
 READ = (".yaml", ".yml", ".json")
+ODD = 5  # unlikely bandwidths that are each warned of
 LARGEST = {".json": 256 * 2**20, ".yaml": 2**20, ".yml": 2**20}  # bytes
 
 
@@ -47,10 +48,11 @@ def read(path: str | os.PathLike[str]) -> Fabric:
     else:
         G = _from_yaml(text, where, file.stem)
     odd = suspicions(G)
-    if odd:
-        more = f"\n  and {len(odd) - 5} more" if len(odd) > 5 else ""
-        lines = "".join(f"\n  {line}" for line in odd[:5])
-        warnings.warn(f"{where}: unlikely bandwidths{lines}{more}", stacklevel=2)
+    for line in odd[:ODD]:
+        warnings.warn(f"{where}: {line}", stacklevel=2)
+    if len(odd) > ODD:
+        told = f"{where}: {len(odd) - ODD} more unlikely bandwidths"
+        warnings.warn(told, stacklevel=2)
     return G
 
 
