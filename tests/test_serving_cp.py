@@ -13,6 +13,7 @@ from planner.architecture import sizes
 from planner.architecture.counts import Sizes
 from planner.catalogue import models
 from planner.catalogue.systems import system
+from planner.serving.fleet import carrying
 from planner.serving.layouts import Layouts, enumerate_layouts
 from planner.serving.load import parts
 from planner.serving.step import Step
@@ -128,6 +129,19 @@ def test_serving_parts_beyond_a_node_pay_for_the_way() -> None:
     near, far = (Step(asked(LLAMA, 1e6), replica(tp, 2), bound=False)._values for tp in (4, 8))
     assert float(near["w_ring"][0]) > 4 * float(far["w_ring"][0])
     assert float(near["a_cp"][0]) < float(far["a_cp"][0])
+
+
+@pytest.mark.parametrize(("pp", "dp", "cp"), [(1, 3, 4), (2, 4, 2), (1, 1, 8), (3, 2, 3)])
+def test_serving_smallest_batch_that_carries_a_load_in_parts(pp: int, dp: int, cp: int) -> None:
+    """Under arrivals it is the first of all whole batches, tried one by one."""
+    task = asked(MODELS["sparse"], 1e5, chips=(48,), mode="decode")
+    layout = columns([(1, pp, cp, dp, dp, 1, 1, pp * dp * cp)])
+    step, batches = Step(task, layout, bound=False), np.arange(1.0, 400.0)
+    slots = np.array([float(step(np.array([b]))["slot"][0]) for b in batches])
+    for rate in np.random.default_rng(0).uniform(1 / slots[0], 1 / slots.min(), 25):
+        loaded = Step(replace(task, arrivals=float(rate)), layout, bound=False)
+        expected = batches[np.argmax(rate * slots <= 1)]
+        assert carrying(loaded, 1 << 20)[0] == expected
 
 
 def test_serving_contexts_are_cut_unasked_only_where_they_are_long() -> None:

@@ -20,32 +20,52 @@ __all__ = ["carrying", "first", "fitted"]
 def carrying(step: Step, largest: int) -> np.ndarray:
     """The smallest batch of each layout that carries its load, 0 where none up to `largest` does.
 
-    Throughput grows from one full group of pp * dp sequences to the next, within a group from one
-    full stage to the next, and within a stage with every sequence: three bisections find the first.
+    Throughput grows from one full group of pp * dp * cp sequences to the next; within a group it
+    grows where no ceiling of the model moves, in pieces (see `_piece`).
     """
     layouts = step.layouts
     if step.task.mode == "prefill":
         ranks = (layouts.pp * layouts.dp_attention) * 1.0
         return np.where(_carries(step, ranks), ranks, 0.0)
     found = np.zeros(len(layouts))
-    stages = layouts.pp * 1.0
-    group = stages * layouts.dp_attention
+    group = layouts.group * 1.0
     most = np.maximum(np.floor(largest / group), 1)
     rows = np.flatnonzero(_carries(step, most * group))
     if not rows.size:
         return found
-    part, stages, group, most = step.take(rows), stages[rows], group[rows], most[rows]
-    groups = first(lambda at, n: _carries(part.take(at), n * group[at]), np.zeros(rows.size), most)
-    before = (groups - 1) * group
-    each = first(
-        lambda at, n: _carries(part.take(at), before[at] + n * stages[at]),
-        np.zeros(rows.size),
-        group / stages,
-    )
-    before = before + (each - 1) * stages
-    last = first(lambda at, n: _carries(part.take(at), before[at] + n), np.zeros(rows.size), stages)
-    found[rows] = before + last
+    part, group, most = step.take(rows), group[rows], most[rows]
+    groups = first(_carried(part, group), np.zeros(rows.size), most)
+    start, end = _piece(part, (groups - 1) * group)
+    found[rows] = first(_carried(part, np.ones(rows.size)), start, end)
     return found
+
+
+def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends (start, end] of the first batches beyond `before`, in its group, that carry the load.
+
+    In each of the cp cells of pp * dp sequences a rank's number stands, and throughput grows from
+    one full number of the experts, of pp * cp sequences, to the next; what is left of a cell
+    beyond the last of these is a piece of its own.
+    """
+    layouts = step.layouts
+    cell, full = layouts.pp * layouts.dp_attention * 1.0, layouts.pp * layouts.cp * 1.0
+    start, end = before.copy(), before + layouts.group
+    unknown = np.ones(before.size, dtype=bool)
+    for number in range(1, int(layouts.cp.max()) + 1):
+        rows = np.flatnonzero(unknown & (layouts.cp >= number))
+        low = before[rows] + (number - 1) * cell[rows]
+        high, none = low + cell[rows], np.floor(low / full[rows])
+        most = np.floor(high / full[rows])
+        last = np.maximum(most * full[rows], 1)
+        inside = (most > none) & _carries(step.take(rows), last)
+        at = rows[inside]
+        whole = first(_carried(step.take(at), full[at]), none[inside], most[inside])
+        start[at], end[at] = np.maximum(low[inside], (whole - 1) * full[at]), whole * full[at]
+        beyond = ~inside & _carries(step.take(rows), high)
+        start[rows[beyond]] = np.maximum(low, most * full[rows])[beyond]
+        end[rows[beyond]] = high[beyond]
+        unknown[rows[inside | beyond]] = False
+    return start, end
 
 
 def fitted(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:
@@ -86,6 +106,11 @@ def first(
         good = holds(open_rows, middle)
         high[open_rows[good]] = middle[good]
         low[open_rows[~good]] = middle[~good]
+
+
+def _carried(step: Step, each: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Whether numbers of so many sequences `each` carry the load, for some of the rows."""
+    return lambda rows, numbers: _carries(step.take(rows), numbers * each[rows])
 
 
 def _carries(step: Step, batch: np.ndarray) -> np.ndarray:

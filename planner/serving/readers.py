@@ -75,7 +75,7 @@ class Decoders:
 def shards(step: Step) -> np.ndarray:
     """Chips that hold different parts of one sequence's cache, for every layout."""
     heads = max(step.task.sizes.n_kv_heads, 1)
-    return np.minimum(step.layouts.tp, heads) * step.layouts.pp
+    return np.minimum(step.layouts.tp, heads) * step.layouts.pp * step.layouts.cp
 
 
 def readers(step: Step, moved: np.ndarray) -> Readers:
