@@ -13,6 +13,7 @@ from topologies import (
     graph,
     group_rate,
     hierarchy,
+    joint,
     machine,
     mesh,
     rate_table,
@@ -356,6 +357,34 @@ def test_levels_that_are_not_alike_are_not_counted(change):
     assert tree_of(G, domains) is not None
     change(G)
     assert tree_of(G, domains) is None
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 8])
+def test_where_it_is_too_large_to_solve_a_gather_is_on_the_safe_side(n, monkeypatch):
+    """Beyond the limit links are shared evenly: no faster than solved together, and said so."""
+    G = torus((4, 4), link=45e9)
+    for arc in (((0, 0), (0, 1)), ((0, 1), (0, 0))):
+        G.edges[arc]["bandwidth"] = 5e9
+    G.graph["orbits"] = False
+    groups = FabricGroups(G).groups(n)
+    exact = group_rates(G, groups)
+    monkeypatch.setattr(joint, "LARGEST", 0)
+    safe = group_rates(G, groups)
+    assert not exact.shared_evenly
+    assert safe.shared_evenly
+    assert exact.all_to_all <= safe.all_gather * (1 + 1e-9)
+    assert safe.all_gather <= exact.all_gather * (1 + 1e-9)
+    assert safe == replace(exact, all_gather=safe.all_gather, shared_evenly=True)
+
+
+def test_a_large_torus_with_a_slow_link_says_what_is_shared_evenly():
+    """128 chips times 768 arcs are beyond the limit, unless a cut shows the rate to be exact."""
+    G = torus((4, 4, 8), link=45e9)
+    G.edges[(0, 0, 0), (0, 0, 1)]["bandwidth"] = 22.5e9
+    G.graph["orbits"] = False
+    assert len(G) * G.number_of_edges() > joint.LARGEST
+    assert group_rate(G, 8).shared_evenly
+    assert not group_rate(G, 128).shared_evenly
 
 
 @settings(max_examples=25, deadline=None)

@@ -23,9 +23,10 @@ from topologies.rates.routing import Routed, ecmp
 from topologies.rates.traffic import Traffic, all_to_all, pairs
 from topologies.twins import Group, Merged
 
-__all__ = ["Answer", "exchange", "gather", "send", "served"]
+__all__ = ["EVENLY", "Answer", "exchange", "gather", "send", "served"]
 
 Arc = tuple[Any, Any]
+EVENLY = "divided evenly"  # the engine of a gather that may go faster
 LARGEST = 40_000  # chips times arcs up to which gathers are solved together: seconds
 SAME = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engines agree to
 
@@ -41,7 +42,7 @@ class Answer:
     binding
         Arcs that are full, or that the narrowest cut consists of.
     engine
-        `paths and cut`, `flow`, `cuts`, or `divided evenly` for a gather that may go faster.
+        `paths and cut`, `flow`, `cuts`, or `EVENLY` for a gather that may go faster.
     """
 
     rate: float
@@ -116,7 +117,7 @@ def gather(G: Fabric, small: Merged, lanes: Sequence[Sequence[Arc]]) -> Answer:
     if _gathered(G, groups, starved, arcs) <= rate * (1 + SAME):
         return Answer(rate, arcs, "cuts")
     if sum(map(len, groups)) * G.number_of_edges() > LARGEST:
-        return Answer(rate, arcs, "divided evenly")
+        return Answer(rate, arcs, EVENLY)
     joint = joint_rate(G, groups)
     return Answer(joint.rate, joint.binding, "flow")
 

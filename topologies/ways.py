@@ -11,7 +11,7 @@ import numpy as np
 from topologies.distances import Distances, Paths
 from topologies.errors import TopologyError
 from topologies.fabric import Fabric
-from topologies.joint import Answer, exchange, gather, send, wires
+from topologies.joint import EVENLY, Answer, exchange, gather, send, wires
 from topologies.rates.table import GroupRate
 from topologies.twins import Group, Merged, Twins, merged
 
@@ -99,13 +99,18 @@ def group_rates(G: Fabric, groups: Sequence[Group]) -> GroupRate:
     n = len(groups[0])
     ways = Ways(G, groups)
     hops, latency = ways.farthest()
+    theta, gathered = ways.exchange().rate, ways.gather()
+    evenly = gathered.engine == EVENLY
+    # To send a share to each of the others is a way to gather, too.
+    alpha = max(gathered.rate, theta) if evenly else gathered.rate
     return GroupRate(
         n,
-        all_to_all=ways.exchange().rate * (n - 1),
-        all_gather=ways.gather().rate * (n - 1),
+        all_to_all=theta * (n - 1),
+        all_gather=alpha * (n - 1),
         send=ways.send(),
         latency_hops=hops,
         latency=latency,
         domains=max(len({G.nodes[chip]["domain"] for chip in group}) for group in groups),
         step_latency=ways.step(),
+        shared_evenly=evenly,
     )

@@ -173,11 +173,14 @@ def _groups(found: Mapping[str, Any]) -> str:
     ]
     for row in rows:
         rates = [show(row[key], "bandwidth") for key in ("all_to_all", "all_gather", "send")]
+        rates[1] += "+" if row["shared_evenly"] else ""
         box = "   " + "x".join(map(str, row["box"])) if row["box"] else ""
         lines.append(
             f"{row['chips']:>8,}{row['domains']:>9,}{rates[0]:>13}{rates[1]:>13}{rates[2]:>12}"
             f"{show(row['latency'], 'time'):>11}{box}"
         )
+    if any(row["shared_evenly"] for row in rows):
+        lines += _wrapped("  + links shared evenly; together the groups may gather faster")
     return "\n".join(lines)
 
 

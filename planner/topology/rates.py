@@ -58,6 +58,7 @@ class Rates:
             "all_to_all": rate.all_to_all,
             "all_gather": rate.all_gather,
             "all_reduce": rate.all_gather,
+            "shared_evenly": rate.shared_evenly,
             "send": rate.send,
             "latency": rate.latency,
             "hops": rate.latency_hops,

@@ -35,6 +35,10 @@ class GroupRate:
         Scale-up domains the group touches.
     box
         The box it takes in a torus, if it stays inside one.
+    shared_evenly
+        Is `all_gather` what groups side by side reach when each has an even part of the links
+        that they share, or when each sends its share to one after the other? Together they might
+        reach more, which is not looked into on large fabrics without symmetry.
     """
 
     n: int
@@ -46,6 +50,7 @@ class GroupRate:
     domains: int
     step_latency: float
     box: tuple[int, ...] | None = None
+    shared_evenly: bool = False
 
 
 @dataclass(frozen=True)
