@@ -166,6 +166,18 @@ def test_a_gather_over_leaves_shares_them_too():
     assert group_rate(clos(4, 16, 1.0), 32).all_gather == pytest.approx(500e9)
 
 
+@pytest.mark.parametrize("n", [9, 16, 24])
+def test_another_rail_is_reached_by_way_of_a_chip_on_it(n):
+    """Two links inside a board and two of cards; formula, machine and paths say the same."""
+    board = switch(8, up=450e9, latency=0.5e-6)
+    G = hierarchy(board, 3, out=50e9, latency=2.5e-6, join="rails")
+    rate = group_rate(G, n)
+    assert (rate.latency_hops, rate.latency) == (4, pytest.approx(6e-6))
+    assert FabricGroups(blemished(G)).rate(n).latency == pytest.approx(6e-6)
+    figures = group_rate(replace(machine("hgx-h200"), join="rails"), n)
+    assert (figures.latency_hops, figures.latency) == (4, pytest.approx(6e-6))
+
+
 def test_one_card_down_slows_the_group_it_is_in():
     """Two boards on rails, one card gone: 350 GB/s for 64 pairs each way."""
     G = hierarchy(switch(8, up=450e9), 2, out=50e9, join="rails")

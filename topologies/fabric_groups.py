@@ -180,7 +180,10 @@ def _formula(
     outer = G.copy()
     outer.remove_edges_from([e for e in G.edges if G.edges[e]["tier"] == SCALE_UP])
     joint = joint_of(outer, domains)
-    return None if joint is None else replace(first.shape, out=joint[0], out_latency=joint[1])
+    if joint is None:
+        return None
+    out, latency, join = joint
+    return replace(first.shape, out=out, out_latency=latency, join=join)
 
 
 def _spread(domains: Sequence[Sequence[Any]], inside: Sequence[Inside], n: int) -> list[Group]:

@@ -53,11 +53,11 @@ def shape_of(G: Fabric, chips: Sequence[Any]) -> Domains | None:
     return _star(G, chips) or _mesh(G, chips) or _box(G, chips)
 
 
-def joint_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> tuple[float, float] | None:
+def joint_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> tuple[float, float, str] | None:
     """Rate [byte/s] and latency [s] of every chip's own link into a layer that never blocks.
 
-    `G` holds the arcs between the domains alone. The layer is one switch for all chips, or one
-    for all chips of equal place; None for anything else.
+    `G` holds the arcs between the domains alone. The layer is a `spine`, one switch for all
+    chips, or `rails`, one for all chips of equal place; None for anything else.
     """
     ends: dict[Any, list[Any]] = {}
     figures: set[tuple[float, float]] = set()
@@ -74,7 +74,7 @@ def joint_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> tuple[float, float]
     rails = [list(rail) for rail in zip(*domains, strict=False)]
     if len(ends) > 1 and sorted(map(repr, ends.values())) != sorted(map(repr, rails)):
         return None
-    return figures.pop()
+    return *figures.pop(), "rails" if len(ends) > 1 else "spine"
 
 
 def _star(G: Fabric, chips: Sequence[Any]) -> Domains | None:

@@ -133,7 +133,12 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
     trunk = _trunk(domains, n)
     arcs = 4 if trunk is not None and trunk.crossed else 2
     beyond = arcs * domains.out_latency
-    farther = part if part.latency > beyond else None
+    hops, latency = arcs, beyond
+    if domains.join == "rails" and trunk is None:
+        # Who is on another rail is reached by way of a chip that shares one.
+        hops, latency = hops + part.latency_hops, latency + part.latency
+    elif part.latency > beyond:
+        hops, latency = part.latency_hops, part.latency
     theta, alpha, send = shares.all_to_all, shares.all_gather, min(out, part.send)
     if trunk is not None:
         theta, alpha = min(theta, trunk.shares.all_to_all), min(alpha, trunk.shares.all_gather)
@@ -148,8 +153,8 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
         all_to_all=exchanged,
         all_gather=gathered,
         send=send,
-        latency_hops=arcs if farther is None else farther.latency_hops,
-        latency=beyond if farther is None else farther.latency,
+        latency_hops=hops,
+        latency=latency,
         domains=count,
         step_latency=max(beyond, part.step_latency),
     )
