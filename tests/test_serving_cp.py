@@ -15,7 +15,7 @@ from planner.catalogue import models
 from planner.catalogue.systems import system
 from planner.serving.fleet import carrying
 from planner.serving.layouts import Layouts, enumerate_layouts
-from planner.serving.load import parts
+from planner.serving.load import PART_DECODED, parts
 from planner.serving.step import Step
 from planner.serving.task import Task
 
@@ -145,12 +145,14 @@ def test_serving_smallest_batch_that_carries_a_load_in_parts(pp: int, dp: int, c
 
 
 def test_serving_contexts_are_cut_unasked_only_where_they_are_long() -> None:
-    """Powers of two, as long as each part has 16,384 tokens of the prompt."""
+    """Powers of two, as long as each part has 16,384 tokens, or more where a pool only decodes."""
     assert parts(4000.0) == (1,)
     assert parts(32_767.0) == (1,)
     assert parts(32_768.0) == (1, 2)
     assert parts(131_072.0) == (1, 2, 4, 8)
-    assert parts(1e9) == (1, 2, 4, 8, 16, 32, 64)
+    assert parts(1e9) == (1, 2, 4, 8, 16)
+    assert parts(131_072.0, PART_DECODED) == (1,)
+    assert parts(1e6, PART_DECODED) == (1, 2, 4)
 
 
 def test_serving_layouts_in_parts_are_few() -> None:

@@ -19,8 +19,10 @@ __all__ = [
     "speculation",
 ]
 
-PART = 16_384  # least tokens of a prompt in one part, where its parts are not given
-MOST_DOUBLINGS = 6
+# Least tokens of one part, where the parts of a context are not given: of a prompt that is read,
+# and in a pool that only decodes.
+PART_READ, PART_DECODED = 16_384, 131_072
+MOST_DOUBLINGS = 4  # sixteen parts are the most published (arXiv 2411.01783, section 4)
 LAYOUT_KEYS = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 
 
@@ -45,8 +47,9 @@ def limits_of(scenario: Scenario, pool: str | None) -> Mapping[str, tuple[int, .
     choose, tokens = scenario.choose, scenario.workload.input_tokens.mean
     own = getattr(choose, pool) if pool else None
     found = {}
-    if scenario.assumptions != "lecture" and len(parts(tokens)) > 1:
-        found["cp"] = parts(tokens)
+    unasked = parts(tokens, PART_DECODED if pool == "decode" else PART_READ)
+    if scenario.assumptions != "lecture" and len(unasked) > 1:
+        found["cp"] = unasked
     for key in LAYOUT_KEYS:
         value = getattr(own, key, None) or getattr(choose, key)
         if value is not None:
@@ -54,12 +57,12 @@ def limits_of(scenario: Scenario, pool: str | None) -> Mapping[str, tuple[int, .
     return found
 
 
-def parts(tokens: float) -> tuple[int, ...]:
+def parts(tokens: float, least: float = PART_READ) -> tuple[int, ...]:
     """Into how many parts contexts are cut where nobody says: powers of two, while they are long.
 
-    A part of a shorter prompt gains less than the rounds between parts cost.
+    Each part keeps `least` tokens: with fewer a part gains less than the rounds between parts cost.
     """
-    return tuple(1 << i for i in range(MOST_DOUBLINGS + 1) if not i or tokens / (1 << i) >= PART)
+    return tuple(1 << i for i in range(MOST_DOUBLINGS + 1) if not i or tokens / (1 << i) >= least)
 
 
 def batches(scenario: Scenario, pool: str | None) -> tuple[int, ...] | None:
