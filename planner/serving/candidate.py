@@ -98,7 +98,7 @@ class Candidate:
             "chip": task.chip.name,
             "chips": chips,
             "chips_used": replicas * int(self.layouts.replica_chips[0]),
-            "batch": round(self.batch * replicas * values.get("fill", self.fill)),
+            "batch": max(1, round(self.batch * replicas * values.get("fill", self.fill))),
             "batch_per_replica": int(self.batch),
             "weights": task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"],
             "kv": task.sizes.kv_dtype,

@@ -23,9 +23,9 @@ from planner.serving.monomials import chords, least_unsaved, tangents, unsaved
 from planner.serving.programs import CHORDS, LIMITS, continuous, relaxed
 from planner.serving.search import Found
 from planner.serving.step import Step
-from planner.serving.task import PROMISES
+from planner.serving.task import PROMISES, Task
 
-__all__ = ["Relaxation", "elastic", "relaxation"]
+__all__ = ["Relaxation", "elastic", "relaxation", "whole_chips"]
 
 SOLVES = 60  # programs solved at most; the bound holds however early it stops
 CLOSE = 1e-3  # gap below which splitting further is not worth a solve
@@ -90,6 +90,19 @@ def relaxation(step: Step, found: Found, incumbent: float, *, most: int = SOLVES
         if not heap:
             return Relaxation(incumbent, solves)
     return Relaxation(min(heap[0].bound, incumbent), solves)
+
+
+def whole_chips(task: Task, load: float, value: float, spare: float) -> float:
+    """A bound on the price per request under a load, knowing that chips are paid whole.
+
+    `value` is a bound on it were chips divisible [USD], `spare` the fewest chips of spare replicas.
+    The numbers of chips that the question allows are all that can be paid; none of them may do,
+    and then the bound stays what it is.
+    """
+    paid = np.unique(np.asarray(task.chips, dtype=float))
+    needed = value * load / task.price + spare
+    place = int(np.searchsorted(paid, needed * (1 - SETTLED)))
+    return value if place == paid.size else max(value, task.price * float(paid[place]) / load)
 
 
 def _halves(step: Step, box: _Box) -> list[_Box]:

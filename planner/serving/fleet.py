@@ -14,7 +14,9 @@ import numpy as np
 
 from planner.serving.step import Step
 
-__all__ = ["carrying", "first", "fitted"]
+__all__ = ["busiest", "carrying", "first", "fitted"]
+
+HALVINGS = 40  # of the share of time that readers may be busy
 
 
 def carrying(step: Step, largest: int) -> np.ndarray:
@@ -66,6 +68,30 @@ def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         end[rows[beyond]] = high[beyond]
         unknown[rows[inside | beyond]] = False
     return start, end
+
+
+def busiest(
+    step: Step,
+    batch: np.ndarray,
+    keeps: Callable[[dict[str, np.ndarray], np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Layouts that keep their promises when next to nothing arrives, and how busy they may be.
+
+    `keeps(values, rows)` judges what the step says of the layouts `rows`. Returns those rows, and
+    the largest share of their slots that may be filled, by bisection: waits grow with it.
+    """
+    rows = np.arange(len(step.layouts))
+    idle = np.full(rows.size, np.finfo(float).tiny ** 0.5)
+    rows = rows[keeps(step.filled(batch)(idle), rows)]
+    at = step.take(rows).filled(batch[rows])
+    low, high = idle[rows], np.ones(rows.size)
+    full = keeps(at(high), rows)
+    low = np.where(full, high, low)
+    for _ in range(0 if full.all() else HALVINGS):
+        middle = (low + high) / 2
+        good = keeps(at(middle), rows)
+        low, high = np.where(good, middle, low), np.where(good, high, middle)
+    return rows, low
 
 
 def fitted(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:

@@ -38,6 +38,8 @@ def modes(scenario: Scenario) -> tuple[str, ...]:
         or scenario.choose.batch is not None
         or scenario.workload.concurrency is not None
         or scenario.chips[-1] < 2
+        # How a load is best divided between two pools for the least latency is not decided exactly.
+        or (scenario.objective == "latency" and scenario.workload.demand is not None)
     )
     return ("aggregated",) if single else ("aggregated", "disaggregated")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.errors import FieldError
 from planner.serving.candidate import Candidate, evaluate
-from planner.serving.certificate import Relaxation, relaxation
+from planner.serving.certificate import Relaxation, relaxation, whole_chips
 from planner.serving.fleet import carrying
 from planner.serving.layouts import Layouts, enumerate_layouts
 from planner.serving.search import (
@@ -62,7 +62,18 @@ class OnePool:
 
     def relaxation(self, incumbent: float) -> Relaxation:
         """A bound over every layout and batch."""
-        return relaxation(self.step, self.found, incumbent)
+        found, task = relaxation(self.step, self.found, incumbent), self.task
+        if not task.loaded or task.objective != "cost" or not self.found.rows.size:
+            return found
+        spare = task.spare * self.least_chips
+        least = whole_chips(task, task.arrivals or 0.0, found.value, spare)
+        return Relaxation(min(least, incumbent), found.solves)
+
+    @property
+    def least_chips(self) -> int:
+        """Chips of the smallest replica that holds a sequence."""
+        held = self.step.layouts.replica_chips[self.found.largest >= 1]
+        return int(held.min()) if held.size else 0
 
     def shortfalls(self) -> list[tuple[str, float]]:
         """How far the nearest plan is from each promise."""

@@ -124,7 +124,7 @@ def _pairs(
     paid = np.unique(np.asarray(pools.prefill.chips, dtype=np.int64))
     if pools.prefill.objective == "latency":
         paid = paid[-1:]
-    floor = _floor(pools, first_side, second, i, j, int(paid[-1]))
+    floor = _floor(pools, first_side, second, i, j, paid)
     order = np.argsort(floor, kind="stable")
     size = max(1, POINTS // len(paid))
     for start in range(0, order.size, size):
@@ -137,17 +137,31 @@ def _pairs(
 
 
 def _floor(
-    pools: Pools, a: Readers, b: Decoders, i: np.ndarray, j: np.ndarray, most: int
+    pools: Pools, a: Readers, b: Decoders, i: np.ndarray, j: np.ndarray, paid: np.ndarray
 ) -> np.ndarray:
-    """What each pair would score if replicas could be split at will."""
-    first_room, second_room = a.room.chips[i] / a.rate[i], b.room.chips[j] / b.rate[j]
+    """What each pair would score at best: replicas split at will, or a load's replicas packed."""
+    room, other = a.room.chips[i], b.room.chips[j]
     objective = pools.prefill.objective
     if objective == "latency":
         return a.first[i] + b.decoding[j]
-    if objective == "throughput":
-        return (first_room + second_room) / most
     weights = _weights(pools)
-    return weights[0] * first_room + weights[1] * second_room
+    if pools.demand is None:
+        parts = room / a.rate[i], other / b.rate[j]
+        if objective == "throughput":
+            return (parts[0] + parts[1]) / float(paid[-1])
+        return weights[0] * parts[0] + weights[1] * parts[1]
+    if objective == "throughput":
+        return np.full(i.size, 1.0 / pools.demand)
+    taken = _needed(pools, a.rate[i]) * room
+    total = taken + _needed(pools, b.rate[j]) * other
+    place = np.searchsorted(paid, total)
+    chips = np.append(paid.astype(float), np.inf)[place]
+    return (taken * weights[0] + (chips - taken) * weights[1]) / pools.demand
+
+
+def _needed(pools: Pools, rate: np.ndarray) -> np.ndarray:
+    """Replicas that carry the load, spare ones included."""
+    return np.ceil((pools.demand or 0.0) / rate - 1e-12).astype(np.int64) + pools.prefill.spare
 
 
 def _weights(pools: Pools) -> tuple[float, float]:
@@ -164,46 +178,21 @@ def _split(
     i, j, chips = (
         np.repeat(i, paid.size), np.repeat(j, paid.size), np.tile(paid, i.size)
     )  # fmt: skip
-    room, other = a.room.take(i), b.room.take(j)
-    spare = pools.prefill.spare
-
-    every = np.arange(i.size)
-
-    def left(count: np.ndarray, at: np.ndarray = every) -> np.ndarray:
-        if pools.together:
-            return replicas_left(chips[at], room.take(at), count, other.take(at))
-        return np.asarray(
-            replicas_most(np.maximum(chips[at] - count * room.chips[at], 0), other.take(at))
-        ) - (count * room.chips[at] > chips[at])
-
-    if pools.demand is not None:
-        load = pools.demand
-        reading = np.ceil(load / a.rate[i] - 1e-12).astype(np.int64) + spare
-        tries = [(reading, np.ceil(load / b.rate[j] - 1e-12).astype(np.int64) + spare)]
-        tries[0] = (reading, np.where(left(reading) >= tries[0][1], tries[0][1], 0))
-    elif pools.prefill.objective == "latency":
-        tries = [(np.ones(i.size, np.int64) + spare, np.ones(i.size, np.int64) + spare)]
-        tries[0] = (tries[0][0], np.where(left(tries[0][0]) >= tries[0][1], tries[0][1], 0))
-    else:
-        most = replicas_most(chips, room)
-
-        def enough(at: np.ndarray, count: np.ndarray) -> np.ndarray:
-            n = count.astype(np.int64)
-            return (n - spare) * a.rate[i[at]] >= (left(n, at) - spare) * b.rate[j[at]]
-
-        cross = first(enough, np.zeros(i.size), np.maximum(most, 1.0)).astype(np.int64)
-        tries = [(n, left(n)) for n in (cross, cross - 1)]
+    spare, room = pools.prefill.spare, a.room.chips[i]
     pairs: dict[tuple[int, int], Pair] = {}
-    for n, m in tries:
+    for n, m in _tried(pools, a, b, i, j, chips):
         served = np.minimum((n - spare) * a.rate[i], (m - spare) * b.rate[j])
         good = np.flatnonzero((n > spare) & (m > spare) & (served > 0))
         if pools.demand is not None:
             served = np.where(served > 0, pools.demand, served)
         score = _score(pools, a, b, i, j, served, n, chips)
-        for k in good[np.argsort(score[good], kind="stable")][: MOST_TIED * paid.size]:
+        order = good[np.argsort(score[good], kind="stable")]
+        # Of each pair the number of chips that is best for it; equals count, the search settles.
+        _, leading = np.unique(i[order] * len(b.rows) + j[order], return_index=True)
+        for k in order[np.sort(leading)][:MOST_TIED]:
             rows = (int(a.rows[i[k]]), int(b.rows[j[k]]))
             if rows not in pairs or score[k] < pairs[rows].score * (1 - SAME_PRICE):
-                taken = int(n[k] * room.chips[k])
+                taken = int(n[k] * room[k])
                 pairs[rows] = Pair(
                     score=float(score[k]),
                     latency=float(a.first[i[k]] + b.decoding[j[k]]),
@@ -215,6 +204,35 @@ def _split(
                     fill=float(a.fill[i[k]]),
                 )
     return list(pairs.values())
+
+
+def _tried(
+    pools: Pools, a: Readers, b: Decoders, i: np.ndarray, j: np.ndarray, chips: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Replicas of either pool that may be best, for each pair and number of chips."""
+    first_room, other = a.room.take(i), b.room.take(j)
+    taken, spare, every = first_room.chips, pools.prefill.spare, np.arange(i.size)
+
+    def left(count: np.ndarray, at: np.ndarray = every) -> np.ndarray:
+        if pools.together:
+            return replicas_left(chips[at], first_room.take(at), count, other.take(at))
+        rest = chips[at] - count * taken[at]
+        return np.asarray(replicas_most(np.maximum(rest, 0), other.take(at))) - (rest < 0)
+
+    if pools.demand is not None or pools.prefill.objective == "latency":
+        one = np.full(i.size, 1 + spare)
+        n, m = one, one
+        if pools.demand is not None:
+            n, m = _needed(pools, a.rate[i]), _needed(pools, b.rate[j])
+        return [(n, np.where(left(n) >= m, m, 0))]
+    most = replicas_most(chips, first_room)
+
+    def enough(at: np.ndarray, count: np.ndarray) -> np.ndarray:
+        n = count.astype(np.int64)
+        return (n - spare) * a.rate[i[at]] >= (left(n, at) - spare) * b.rate[j[at]]
+
+    cross = first(enough, np.zeros(i.size), np.maximum(most, 1.0)).astype(np.int64)
+    return [(n, left(n)) for n in (cross, cross - 1)]
 
 
 def _score(

@@ -11,13 +11,13 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from planner.serving.fleet import busiest
 from planner.serving.search import chosen, feasible, given, largest_feasible
 from planner.serving.split import Room
 from planner.serving.step import Step
 
 __all__ = ["Decoders", "Readers", "decoders", "readers", "shards"]
 
-HALVINGS = 50
 DELAYED: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
 
 
@@ -84,24 +84,19 @@ def readers(step: Step, moved: np.ndarray) -> Readers:
     `moved` are the seconds that a cache takes to the other pool, for every layout.
     """
     task = step.task
-    rows, batch, _ = given(task, step.layouts)
+    _, batch, _ = given(task, step.layouts)
 
-    def kept(at: np.ndarray, fill: np.ndarray) -> np.ndarray:
-        return feasible(task, _late(step.take(at)(batch[at], fill), moved[at]))
+    def keeps(values: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(feasible(task, _late(values, moved[rows])), rows.shape)
 
-    waits = task.arrivals is not None
-    idle = np.full(rows.size, np.finfo(float).tiny ** 0.5 if waits else 1.0)
-    rows = rows[kept(rows, idle)]
-    low, high = idle[rows], np.ones(rows.size)
-    full = kept(rows, high)
-    low = np.where(full, high, low)
-    for _ in range(HALVINGS if waits and not full.all() else 0):
-        middle = (low + high) / 2
-        good = kept(rows, middle)
-        low, high = np.where(good, middle, low), np.where(good, high, middle)
-    values = _late(step.take(rows)(batch[rows], low), moved[rows])
-    rate = low * (1.0 - task.headroom) / np.broadcast_to(values["busy"], rows.shape)
-    return Readers(rows, _room(step, rows), low, rate, np.broadcast_to(values["ttft"], rows.shape))
+    if task.arrivals is None:
+        rows = np.flatnonzero(keeps(step(batch), np.arange(batch.size)))
+        fill = np.ones(rows.size)
+    else:
+        rows, fill = busiest(step, batch, keeps)
+    values = _late(step.take(rows)(batch[rows], fill), moved[rows])
+    rate = fill * (1.0 - task.headroom) / np.broadcast_to(values["busy"], rows.shape)
+    return Readers(rows, _room(step, rows), fill, rate, np.broadcast_to(values["ttft"], rows.shape))
 
 
 def decoders(step: Step, tpot: float | None, largest: np.ndarray | None = None) -> Decoders:

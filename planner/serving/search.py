@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.serving.fleet import carrying, fitted
+from planner.serving.fleet import busiest, carrying, fitted
 from planner.serving.step import Step
 
 if TYPE_CHECKING:
@@ -81,6 +81,9 @@ def search(step: Step, largest: np.ndarray | None = None) -> Found:
         points = int(np.minimum(largest + 1, LARGEST_BATCH).sum())
     else:
         rows, batch, fill = given(task, layouts)
+        if task.arrivals is not None:
+            rows, fill = busiest(step, batch, lambda values, _: feasible(task, values))
+            batch = batch[rows]
         largest, looked, points = np.zeros(len(layouts)), 0, rows.size
     values = step.take(rows)(batch, fill)
     keep = feasible(task, values)

@@ -126,8 +126,17 @@ def _largest(pools: Pools, decoding: Step, paces: np.ndarray) -> np.ndarray:
 def _reading(pools: Pools, reading: Step, decoding: Step) -> list[tuple[int, Readers]]:
     """Layouts that read in time, for each number of chips that may receive from them."""
     counts, sending = np.unique(shards(decoding)), shards(reading)
-    count = np.repeat(counts, sending.size)
-    every = np.tile(np.arange(sending.size), counts.size)
-    some = readers(reading.take(every), pools.transfer(sending[every], count))
-    count, some = count[some.rows], replace(some, rows=every[some.rows])
-    return [(int(n), some.take(np.flatnonzero(count == n))) for n in counts]
+    # A cache moves at the pace of the fewer chips: beyond what a layout sends from, more receivers
+    # make no difference, and each layout is sized once for each number that does.
+    fewer = np.minimum(sending[None, :], counts[:, None])
+    pairs, back = np.unique(
+        np.stack([np.broadcast_to(np.arange(sending.size), fewer.shape).ravel(), fewer.ravel()]),
+        axis=1,
+        return_inverse=True,
+    )
+    some = readers(reading.take(pairs[0]), pools.transfer(pairs[1], pairs[1]))
+    place = np.full(pairs.shape[1], -1)
+    place[some.rows] = np.arange(some.rows.size)
+    found = replace(some, rows=pairs[0][some.rows])
+    wanted = place[back.reshape(fewer.shape)]
+    return [(int(n), found.take(row[row >= 0])) for n, row in zip(counts, wanted, strict=True)]

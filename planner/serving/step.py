@@ -6,7 +6,7 @@ the bound answer in the same words, so the search does not know which of the two
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -136,9 +136,17 @@ class Step:
         batch : sequences in flight per replica, shape (n_layouts,).
         fill : share of the slots that are filled, same shape.
         """
-        given = self.values(batch, fill)
+        return self.filled(batch)(fill)
+
+    def filled(self, batch: np.ndarray) -> Callable[[np.ndarray | float], dict[str, np.ndarray]]:
+        """The same at fixed batches, as a function of the share of the slots that are filled.
+
+        How long a step takes does not depend on it, only prices and queues do.
+        """
+        given = self.values(batch)
         found = self._kernel(**{name: given[name] for name in self._kernel.names})
-        return self._bounded(found, given) if self.bound else self._estimated(found, given)
+        rule = self._bounded if self.bound else self._estimated
+        return lambda fill: rule(found, {**given, "r_fill": fill})
 
     def _estimated(self, found: dict, given: dict) -> dict[str, np.ndarray]:
         parts = {part: sum(found[name] for name in names) for part, names in PARTS.items()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.serving.certificate import Relaxation, relaxation
+from planner.serving.certificate import Relaxation, relaxation, whole_chips
 from planner.serving.onepool import OnePool, layouts_of
 from planner.serving.pair import PairCandidate, evaluate_pair
 from planner.serving.pools import Pair, Pools, search_paces, search_pools
@@ -73,6 +73,10 @@ class TwoPools:
             for side in (self.reading, self.decoding)
         ]
         value = sum(bound.value for bound in bounds)
+        first, second, load = self.pools.prefill, self.pools.decode, self.pools.demand
+        if load is not None and first.objective == "cost" and first.price == second.price:
+            spare = first.spare * (self.reading.least_chips + self.decoding.least_chips)
+            value = whole_chips(first, load, value, spare)
         return Relaxation(min(value, incumbent), sum(bound.solves for bound in bounds))
 
     def shortfalls(self) -> list[tuple[str, float]]:
