@@ -57,7 +57,6 @@ def topology(
     json: Json = False,
 ) -> None:
     """Check, measure and draw a network; without a name list the machines."""
-    from planner.quantities import parse
     from planner.report.json import dumps
     from planner.report.topology import drawn, machines_text, topology_text, written
     from planner.topology import machines, measured, network
@@ -70,7 +69,7 @@ def topology(
         return
     if sizes and collective is None:
         raise InputError("--bytes: of which --collective? such as --collective all-reduce")
-    messages = [parse(size, "size") for size in sizes or ()]
+    messages = [_size(size) for size in sizes or ()]
     found = network(
         name,
         chips,
@@ -88,3 +87,13 @@ def topology(
     if out is not None:
         written(found.fabric, out)
     show(dumps(document) if json else topology_text(document))
+
+
+def _size(text: str) -> float:
+    """A message [byte], as it is said on the command line."""
+    from planner.quantities import QuantityError, parse
+
+    try:
+        return parse(text, "size")
+    except QuantityError as error:
+        raise InputError(f"--bytes: {error}") from error

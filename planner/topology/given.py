@@ -119,6 +119,8 @@ def _known(name: str) -> bool:
 
 def _file(name: str) -> bool:
     """Is a file meant, there or not?"""
+    if not name.strip():
+        return False
     if Path(name).suffix.lower() in FILES:
         return True
     try:

@@ -102,14 +102,13 @@ def _from_yaml(text: str, where: str, name: str) -> Fabric:
 
 def _text(file: Path, where: str) -> str:
     suffix = file.suffix.lower()
-    if suffix not in READ:
-        hint = "; GraphML is written and not read" if suffix == ".graphml" else ""
-        raise TopologyError(
-            where, f"a file that ends in one of {', '.join(READ)} was expected{hint}"
-        )
     try:
         if file.is_dir():
             raise TopologyError(where, "it is a directory; a file was expected")
+        if suffix not in READ:
+            hint = "; GraphML is written and not read" if suffix == ".graphml" else ""
+            told = f"a file that ends in one of {', '.join(READ)} was expected{hint}"
+            raise TopologyError(where, told)
         if not file.exists():
             raise TopologyError(where, f"no such file{_near(file)}")
         if not file.is_file():
