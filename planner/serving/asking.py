@@ -84,8 +84,8 @@ def ask(scenario: Scenario, today: date | None = None) -> Asked:
                 pools += draft.pools(hardware)
             else:
                 found += (draft.task(machine, mode) for machine in hardware)
-    told = tuple(dict.fromkeys(notes.warnings))
-    return Asked(tuple(found), tuple(pools), tuple(notes.data), told)
+    warned = tuple(dict.fromkeys(notes.warnings))
+    return Asked(tuple(found), tuple(pools), tuple(notes.data), warned)
 
 
 @contextmanager
