@@ -218,3 +218,12 @@ def test_examples_in_docstrings_hold(module):
     """What the docstrings show is what happens."""
     failed, _ = doctest.testmod(importlib.import_module(module))
     assert failed == 0
+
+
+@pytest.mark.parametrize(
+    ("what", "said"), [("hgx-h100", r"machine\('hgx-h100'\)"), (None, "DiGraph was expected")]
+)
+def test_what_is_neither_machine_nor_fabric_is_refused(what, said):
+    """A name is not the machine; nothing is no fabric."""
+    with pytest.raises(TopologyError, match=said):
+        group_rate(what, 8)

@@ -14,6 +14,8 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+import networkx as nx
+
 from topologies.errors import TopologyError
 from topologies.fabric import ACCELERATOR, SCALE_UP, Fabric
 from topologies.faults import check
@@ -39,6 +41,8 @@ def grouped(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
     TopologyError
         When the fabric is unsound, or the order names what is no accelerator or one twice.
     """
+    if not isinstance(G, nx.DiGraph):
+        check(G)
     key = _content(G, order)
     if key not in _known:
         _known[key] = FabricGroups(check(G), order)

@@ -91,6 +91,8 @@ def _answering(
     """What answers for a size, and what it is called in an error."""
     if isinstance(of, Machine):
         return lambda n: _of_machine(of, n), f"machine {of.name!r}"
+    if isinstance(of, str):
+        raise TopologyError("group rates", f"{of!r} is a name; machine({of!r}) is what it names")
     from topologies.fabric_groups import grouped
 
     groups = grouped(of, order)
