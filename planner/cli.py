@@ -83,6 +83,7 @@ def solve(
     plan = answer(file, sets or ())
     for warning in plan.warnings:
         note(f"warning: {warning}", warning=True)
+    plan = plan.explained() if why else plan
     document = dumps(plan.document)
     shown = text(plan) + (f"\n\n{plan.why()}" if why else "")
     if out is not None:

@@ -6,8 +6,9 @@ gives the parts names. It decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -20,12 +21,15 @@ class Plan:
 
     `document` is the whole answer in base units (s, byte, USD, token), exactly what `--json`
     prints; `elasticities` maps given quantities to d ln objective / d ln quantity at the chosen
-    layout with a real batch.
+    layout with a real batch. `explain` works out what would let other kinds of plan win.
     """
 
     document: Mapping[str, Any]
     elasticities: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    explain: Callable[[], list[dict[str, Any]]] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @property
     def problem(self) -> str:
@@ -76,6 +80,18 @@ class Plan:
     def infeasible(self) -> tuple[Mapping[str, Any], ...]:
         """Promises that fall short and by which factor; empty when the plan is optimal."""
         return tuple(self.document["infeasible"] or ())
+
+    @cached_property
+    def rivals(self) -> tuple[Mapping[str, Any], ...]:
+        """The best plan of every other kind, and the nearest changes that would let it win.
+
+        Worked out when first asked for, by solving both kinds again at other values.
+        """
+        return tuple(self.explain() if self.explain else self.document.get("rivals", ()))
+
+    def explained(self) -> Plan:
+        """The same with what would let the rivals win in its document."""
+        return replace(self, document={**self.document, "rivals": list(self.rivals)})
 
     def why(self) -> str:
         """What binds, what each quantity is worth, and the closed form, as text."""

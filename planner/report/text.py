@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from planner.quantities import show
+from planner.report.rivals import alone, others, systems, turns
 from planner.report.words import (
     LABEL,
     WIDTH,
@@ -38,6 +39,7 @@ def answer(plan: Plan) -> str:
         _chosen(document) if plan.chosen else shortfall(document),
         _current(document),
         _alternatives(document),
+        others(document),
         _grounds(document),
     ]
     return "\n\n".join(block for block in blocks if block)
@@ -60,6 +62,7 @@ def why(plan: Plan) -> str:
     lines += ["", "One percent more of     changes the objective by"]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: -abs(pair[1]))
     lines += [f"  {name:<28} {value:+.3f} %" for name, value in ranked]
+    lines += ["", *turns(plan)]
     lines += ["", "Closed form on the active constraints", *_closed_form(plan)]
     return "\n".join(lines)
 
@@ -99,6 +102,7 @@ def _arriving(demand: float | str) -> str:
 def _chosen(document: Mapping[str, Any]) -> str:
     plan, band, bound = document["plan"], document["band"], document["bound"]
     lines = _pools(plan) if plan["mode"] == "disaggregated" else _pool(plan)
+    lines += systems(document)
     rows = [
         ("price", "usd_per_mtok", lambda v: f"${v:.3g}/Mtok", "input and output together"),
         ("  output", "usd_per_mtok_output", lambda v: f"${v:.3g}/Mtok", ""),
@@ -231,7 +235,7 @@ def shortfall(document: Mapping[str, Any]) -> str:
             f"{each['promise']}: short by a factor of {each['short_by']:.3g}   "
             f"({each['expression']})"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *alone(document)])
 
 
 def _current(document: Mapping[str, Any]) -> str:

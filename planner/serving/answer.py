@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -16,10 +17,12 @@ from planner.serving.asking import Asked, ask
 from planner.serving.candidate import Candidate
 from planner.serving.crowding import crowded
 from planner.serving.current import current
+from planner.serving.eased import eased
 from planner.serving.onepool import ALTERNATIVES
 from planner.serving.pair import PairCandidate
 from planner.serving.questions import Point, Question, questions_of, ranked
 from planner.serving.reasons import EXPRESSIONS, together
+from planner.serving.rivals import compared, explained, rivals
 from planner.serving.task import PROMISES
 from planner.serving.uneven import uneven
 
@@ -64,11 +67,14 @@ def answer(scenario: Scenario) -> Plan:
         "binding": binds,
         "elasticities": elasticities,
         "alternatives": [p.candidate.plan() for p in points[1 : 1 + ALTERNATIVES]],
+        "rivals": rivals(scenario, questions, points[0]),
+        "systems": compared(scenario, questions, points[0]),
         "current": current(scenario, asked.tasks),
         "infeasible": None,
+        "eased": None,
         "provenance": provenance(scenario, asked, best.task.profile),
     }
-    return Plan(document, elasticities, asked.warnings)
+    return Plan(document, elasticities, asked.warnings, partial(explained, scenario))
 
 
 def _worth(
@@ -141,11 +147,21 @@ def _infeasible(scenario: Scenario, asked: Asked, questions: Sequence[Question])
         "binding": [],
         "elasticities": {},
         "alternatives": [],
+        "rivals": [],
+        "systems": None,
         "current": current(scenario, asked.tasks),
-        "infeasible": short_by(questions),
+        **_way_out(questions),
         "provenance": provenance(scenario, asked, questions[0].task.profile),
     }
     return Plan(document, {}, asked.warnings)
+
+
+def _way_out(questions: Sequence[Question]) -> dict[str, Any]:
+    """Promises that the nearest plan breaks, and what each promise would have to be alone."""
+    found = eased(questions)
+    alone = {each["promise"]: each["alone"] for each in found}
+    missed = [{**each, "alone": alone.get(each["promise"])} for each in short_by(questions)]
+    return {"infeasible": missed, "eased": found}
 
 
 def short_by(questions: Sequence[Question]) -> list[dict[str, Any]]:
