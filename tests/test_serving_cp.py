@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from serving_cases import MODELS, columns, question
 
+import planner
 from planner.architecture import sizes
 from planner.architecture.counts import Sizes
 from planner.catalogue import models
@@ -47,6 +48,19 @@ def test_serving_a_million_tokens_are_read_nearly_cp_times_as_fast() -> None:
     first = {cp: values(task, replica(1, cp), 1.0)["ttft"] for cp in (1, 2, 4, 8)}
     for cp in (2, 4, 8):
         assert 0.95 * cp < first[1] / first[cp] <= cp * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("prompt", "seconds"), [(128_000, 3.8), (1_000_000, 77.0)])
+def test_serving_long_prompts_on_sixteen_nodes_take_what_was_published(
+    prompt: int, seconds: float
+) -> None:
+    """Llama 3 405B on 128 H100, cp 16 over nodes of tp 8 (arXiv 2411.01783, abstract)."""
+    choose = {"mode": "prefill", "tp": 8, "cp": 16, "pp": 1, "weights": "fp8"}
+    workload = {"input_tokens": prompt, "output_tokens": 2}
+    asked = {"problem": "serving", "model": "llama-3.1-405b", "system": "hgx-h100", "chips": 128}
+    found = planner.solve({**asked, "workload": workload, "choose": choose}).document["plan"]
+    assert found["layout"]["cp"] == 16
+    assert found["ttft"] == pytest.approx(seconds, rel=0.25)
 
 
 def test_serving_a_ring_is_exposed_where_the_network_is_slow() -> None:
