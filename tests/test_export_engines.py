@@ -211,6 +211,8 @@ REASONS = {
     "conversion": (
         "trtllm", "serve-llama-70b-fast", ("choose.weights=fp8",), "choose.weights=bf16"),
     "uneven experts": ("sglang", "serve-deepseek-v3-gb200", (), "choose.dp_attention=64"),
+    "copies of experts": (
+        "sglang", DEEPSEEK, ("choose.redundant_experts=32",), "choose.redundant_experts=0"),
     "stages and drafts": (
         "sglang", DEEPSEEK, (DRAFTS, "choose.pp=2"), "choose.pp=1"),
     "no prediction blocks": (

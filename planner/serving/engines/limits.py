@@ -21,7 +21,7 @@ def general(
     predicting: Collection[str],
     unpacks_fp4: bool,
 ) -> Iterator[Reason]:
-    """Reasons against the plan: context parallelism, maker, heads, dtypes, speculation.
+    """Reasons against the plan: parts of contexts, copies of experts, maker, heads, dtypes, drafts.
 
     `caches` and `online` are what the engine calls a cache dtype and a conversion of weights while
     loading, by the planner's dtype; `predicting` are the model types whose multi-token prediction
@@ -30,6 +30,10 @@ def general(
     """
     if plan.layout["cp"] > 1:
         yield Reason(f"cp {plan.layout['cp']} is not written by this export", "choose.cp=1")
+    copies = plan.pool["redundant_experts"]
+    if copies:
+        told = f"{copies} redundant experts are not written by this export"
+        yield Reason(told, "choose.redundant_experts=0")
     if plan.vendor not in release.vendors:
         known = " and ".join(release.vendors)
         yield Reason(
