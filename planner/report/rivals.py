@@ -75,7 +75,8 @@ def turns(plan: Plan) -> list[str]:
         if ways:
             lines += wrapped(f"{each['kind']} wins if {ways}")
         else:
-            lines += wrapped(f"{each['kind']}: no single quantity, up to twice or half its value")
+            told = "no single quantity found that would do, up to three times or a third of it"
+            lines += wrapped(f"{each['kind']}: {told}")
     if not plan.rivals:
         lines.append("  no other kind keeps the promises")
     return lines

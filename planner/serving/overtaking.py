@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Contest", "changes"]
 
 CLOSE = 1.004  # factor within which the break-even is found
-NEAREST = 2  # changes of one rival that are sought, the nearest first
+NEAREST = 2  # changes of one rival that are told
+TRIED = 4  # guesses that are followed to find them, the nearest first
 ROUNDS = 7
 SAME = 1e-9  # plans closer than this are as good as each other
 
@@ -100,12 +101,15 @@ def changes(contest: Contest, plan: Contender, rival: Contender) -> list[dict[st
     for change in given_quantities(contest.scenario, contest.hardware(), used):
         lead = _Lead(contest, plan, rival, change, start)
         for probe in change.probes:
-            guess = _guess(start, lead.at(probe), probe)
+            at = lead.at(probe)
+            guess = _guess(start, at, probe)
             if guess is not None:
                 guessed.append((abs(math.log(guess)), lead, guess))
-    found = []
-    for _, lead, guess in sorted(guessed, key=lambda one: one[0])[:NEAREST]:
-        bracket = _bracket(lead, guess)
+            if abs(at - start) <= SAME:
+                break  # what does not matter when it is halved does not when it is doubled
+    found: list[dict[str, Any]] = []
+    for _, lead, guess in sorted(guessed, key=lambda one: one[0])[:TRIED]:
+        bracket = _bracket(lead, guess) if len(found) < NEAREST else None
         if bracket is not None:
             found.append(_told(lead.change, *bracket))
     return sorted(found, key=lambda one: abs(math.log(one["factor"])))
@@ -185,12 +189,12 @@ def _bracket(lead: _Lead, guess: float) -> tuple[float, float] | None:
         if step in factors:
             break
         factors[step], at = factor, lead.at(factor)
-        if at <= 0:
+        if math.isnan(at) or (at >= ahead and math.isinf(far)):
+            return None  # neither keeps the promises there, or the lead grows again
+        if at < -SAME:
             far, behind = step, at
-        elif at > 0:
-            near, ahead = step, at
         else:
-            return None
+            near, ahead = step, at
         if far - near <= math.log(CLOSE) or (math.isinf(far) and near >= farthest):
             break
         if math.isinf(far):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FARTHEST", "Change", "given_quantities"]
 
-FARTHEST = 2.0  # factor of a quantity beyond which no change is sought
+FARTHEST = 3.0  # factor of a quantity beyond which no change is sought
 NUDGE = 1.1  # factor by which it is felt whether a quantity matters
 SHORTEST = 8.0  # tokens; shorter requests are not varied
 PROMISES = ("ttft", "ttft_p95", "ttft_p99", "tpot", "e2e", "tokens_per_s_per_user")
