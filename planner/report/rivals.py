@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.quantities import show
@@ -70,8 +70,9 @@ def systems(document: Mapping[str, Any]) -> list[str]:
 def turns(plan: Plan) -> list[str]:
     """What would let each other kind win, one sentence each."""
     lines = ["What would have to change for another kind to win"]
+    names = [each["system"] for each in plan.document["systems"] or ()]
     for each in plan.rivals:
-        ways = " or if ".join(_way(change) for change in each["wins_if"] or ())
+        ways = " or if ".join(_way(change, names) for change in each["wins_if"] or ())
         if ways:
             lines += wrapped(f"{each['kind']} wins if {ways}")
         else:
@@ -108,13 +109,13 @@ def _worse(document: Mapping[str, Any], behind: float) -> str:
     return f"{100 * behind:.3g}% {WORSE[objective]}"
 
 
-def _way(change: Mapping[str, Any]) -> str:
+def _way(change: Mapping[str, Any], systems: Sequence[str]) -> str:
     """One change: what, how far, and by which factor."""
     *where, name = change["what"].split(".")
     more = change["factor"] > 1
     up, down = COMPARED.get(change["dimension"], ("above", "below"))
     times = f"x{change['factor']:.3g}"
-    system = f" of system {where[1]}" if len(where) > 1 else ""
+    system = f" of {systems[int(where[1])]}" if len(where) > 1 else ""
     words = f"{WORDS[name]}{system} is {up if more else down}"
     if change["value"] is None:
         return f"{words} {times} of what it is"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Contest", "changes"]
 
-CLOSE = 1.004  # factor within which the break-even is found
+CLOSE = 1.01  # factor within which the break-even is found
 NEAREST = 2  # changes of one rival that are told
 TRIED = 4  # guesses that are followed to find them, the nearest first
 ROUNDS = 7
@@ -107,12 +107,13 @@ def changes(contest: Contest, plan: Contender, rival: Contender) -> list[dict[st
                 guessed.append((abs(math.log(guess)), lead, guess))
             if abs(at - start) <= SAME:
                 break  # what does not matter when it is halved does not when it is doubled
-    found: list[dict[str, Any]] = []
+    found: dict[tuple[str, bool], dict[str, Any]] = {}
     for _, lead, guess in sorted(guessed, key=lambda one: one[0])[:TRIED]:
-        bracket = _bracket(lead, guess) if len(found) < NEAREST else None
+        key = (lead.change.path, guess > 1)
+        bracket = _bracket(lead, guess) if len(found) < NEAREST and key not in found else None
         if bracket is not None:
-            found.append(_told(lead.change, *bracket))
-    return sorted(found, key=lambda one: abs(math.log(one["factor"])))
+            found[key] = _told(lead.change, *bracket)
+    return sorted(found.values(), key=lambda one: abs(math.log(one["factor"])))
 
 
 @dataclass(frozen=True)
