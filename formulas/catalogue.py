@@ -27,6 +27,7 @@ MODULES = (
     "context",
     "decode",
     "decode_bound",
+    "prefill_network",
     "prefill",
     "prefill_bound",
     "serving",

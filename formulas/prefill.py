@@ -5,11 +5,12 @@ prefill their own prompts side by side, so the experts, spread over `tp * dp` ch
 prompts at once: per prompt every operator costs what it costs on `tp * cp` chips.
 """
 
-from sympy import ceiling, sqrt
+from sympy import ceiling
 
 from formulas.context import ring_bytes, ring_time
 from formulas.equation import Equation
 from formulas.expressions import maximum
+from formulas.prefill_network import PREFILL_NETWORK
 from formulas.sources import definition, lecture_equations, pope_2022
 from formulas.sources_serving import yang_2024
 from formulas.symbols import (
@@ -19,15 +20,6 @@ from formulas.symbols import (
 )
 from formulas.symbols_context import T_pf_attn, T_ring, cp
 from formulas.symbols_network import (
-    V_x_pf,
-    a_ar_pf,
-    a_x_pf,
-    f_skew,
-    g_ar_pf,
-    g_x_pf,
-    k_copies_pf,
-    w_ar_pf,
-    w_x_pf,
     x_ep,
 )
 from formulas.symbols_serving import (
@@ -56,32 +48,18 @@ from formulas.symbols_serving import (
     T_ttft,
     W_chip,
     a_pf,
-    b_act,
-    b_comb,
-    b_disp,
     c_chunk,
     dp,
-    e_a2a,
-    e_ar_pf,
     e_pf,
     ep,
     f_stage,
-    h_act,
-    h_exp,
-    n_a2a,
-    n_ar,
     n_blocks,
     n_chunks,
-    n_hop,
     n_moe,
     one_seq,
     one_token,
     pp,
-    r_hop,
     s_mixed,
-    t_a2a,
-    t_ar,
-    t_hop,
     t_layer,
     t_moe,
     t_pf_chunk,
@@ -101,11 +79,9 @@ __all__ = [
     "prefill_attention",
     "prefill_busy",
     "prefill_math",
-    "prefill_network",
     "prefill_overhead",
     "prefill_time",
     "prefill_weights",
-    "prompt_exchange_bytes",
     "time_to_first_token",
 ]
 
@@ -175,58 +151,6 @@ prefill_weights = Equation(
     source=lecture_equations.at("equation 3"),
 )
 
-prompt_exchange_bytes = Equation(
-    "bytes one chip sends to experts, and back, for one prompt in one layer",
-    V_x_pf,
-    L_new * one_seq * k_copies_pf * f_skew * h_exp * (b_disp + b_comb) / (tp * cp),
-    assumes=("the fullest chip gets f_skew times its even share",),
-    source=pope_2022.at("section 3.2"),
-)
-
-prefill_network = Equation(
-    "collectives of one prompt",
-    T_pf_net,
-    n_ar
-    * (
-        n_chunks * t_ar
-        + (
-            n_chunks * a_ar_pf
-            + L_new * one_seq * h_act * b_act / (cp * w_ar_pf)
-            + g_ar_pf * sqrt(n_chunks * L_new * one_seq * h_act * b_act / cp)
-        )
-        / e_ar_pf
-    )
-    + n_a2a
-    * (
-        n_chunks * t_a2a
-        + (
-            n_chunks * a_x_pf
-            + L_new
-            * one_seq
-            * k_copies_pf
-            * f_skew
-            * h_exp
-            * (b_disp + b_comb)
-            / (tp * cp * w_x_pf)
-            + g_x_pf
-            * sqrt(
-                n_chunks
-                * L_new
-                * one_seq
-                * k_copies_pf
-                * f_skew
-                * h_exp
-                * (b_disp + b_comb)
-                / (tp * cp)
-            )
-        )
-        / e_a2a
-    )
-    + n_hop * (t_hop + L_new * one_seq * h_act * b_act / (cp * r_hop)),
-    assumes=("the same collectives as in a decode step, over the tokens of the prompt",),
-    source=pope_2022.at("section 3.2"),
-)
-
 prefill_overhead = Equation(
     "time of one prompt that no roof explains",
     T_pf_over,
@@ -277,8 +201,7 @@ PREFILL = (
     ring_bytes,
     ring_time,
     prefill_weights,
-    prompt_exchange_bytes,
-    prefill_network,
+    *PREFILL_NETWORK,
     prefill_overhead,
     prefill_time,
     time_to_first_token,

@@ -46,6 +46,11 @@ k_copies_pf = symbol("k_copies_pf", "1",          "copies of a token sent to exp
 x_ep      = symbol("x_ep",      "1",              "tokens of the fullest expert rank over the mean")
 f_skew    = symbol("f_skew",    "1",              "the part of it that skewed routing adds")
 
+V_ar_pf   = symbol("V_ar_pf",   "byte",           "bytes all-reduced per rank for one prompt")
+T_ar_pf   = symbol("T_ar_pf",   "s",              "all-reduces of one prompt")
+T_x_pf    = symbol("T_x_pf",    "s",              "exchanges with experts of one prompt")
+T_hop_pf  = symbol("T_hop_pf",  "s",              "hops of one prompt")
+
 # --- hand-over between stages ---------------------------------------------------------------
 t_hop_net = symbol("t_hop_net", "s",          "latency of a hop in the network")
 t_hop_sw  = symbol("t_hop_sw",  "s",          "time software takes to hand a microbatch over")

@@ -10,13 +10,13 @@ import pytest
 from formulas.batching import critical_batch, critical_batch_anywhere
 from formulas.catalogue import by_name
 from formulas.export import export
-from formulas.prefill import prefill_network
+from formulas.prefill_network import prefill_network, prompt_exchanges
 from planner.report.cases import ABOUT, cases
 from planner.report.pdf import pdf
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
-FEW = (critical_batch, critical_batch_anywhere, prefill_network)
+FEW = (critical_batch, critical_batch_anywhere, prefill_network, prompt_exchanges)
 browser_needed = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium")
 latex_needed = pytest.mark.skipif(not shutil.which("pdflatex"), reason="no pdflatex")
 

@@ -163,9 +163,12 @@ def test_the_gain_of_the_rack_falls_with_the_time_allowed(example):
 
 @pytest.mark.slow
 def test_the_planner_finds_the_gain_of_the_rack():
-    """R1 in FP4, 1k in and out, 8 ms a token: the measured 4.39 lies within plausible drafts."""
+    """R1 in FP4, 1k in and out, 8 ms a token: the measured 4.39 lies within plausible drafts.
+
+    What was measured drafted tokens; without any, 8 ms leave both room for a few sequences only.
+    """
     ratios = {}
-    for drafts, acceptance in ((0, 0.0), (1, 0.85), (3, 0.6), (3, 0.7)):
+    for drafts, acceptance in ((1, 0.85), (3, 0.6), (3, 0.7)):
         batch = {}
         for system in ("gb200-nvl72", "hgx-b200"):
             scenario = {
@@ -178,8 +181,7 @@ def test_the_planner_finds_the_gain_of_the_rack():
                 "promises": {"tpot": "8 ms"},
                 "choose": {"mode": "decode", "weights": "nvfp4"},
             }
-            if drafts:
-                scenario["speculation"] = {"drafts": drafts, "acceptance": acceptance}
+            scenario["speculation"] = {"drafts": drafts, "acceptance": acceptance}
             batch[system] = planner.solve(scenario).batch
         ratios[drafts, acceptance] = batch["gb200-nvl72"] / batch["hgx-b200"]
     assert min(ratios.values()) < 4.39 < max(ratios.values())
