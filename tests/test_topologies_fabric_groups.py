@@ -352,6 +352,17 @@ def test_counting_finds_what_the_engines_find(case):
     assert rate.latency == pytest.approx(found.latency)
 
 
+def test_a_card_slow_one_way_is_not_counted():
+    """A rail that takes in less than it may give out: no division reaches the cut of 6.75 GB/s."""
+    rails = {"join": "rails", "oversubscription": 1.0}
+    G = hierarchy(switch(3, up=4e9), 4, out=3e9, **rails)
+    G.edges[(0, 0), ("rail", 0)]["bandwidth"] /= 2
+    G.graph["orbits"] = False
+    groups = FabricGroups(G).groups(4)
+    assert group_rate(G, 4).all_gather == pytest.approx(3 * joint_rate(G, groups).rate)
+    assert group_rate(G, 4).all_gather == pytest.approx(6.625e9)
+
+
 @pytest.mark.parametrize(
     "change",
     [

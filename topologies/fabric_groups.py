@@ -152,7 +152,7 @@ class FabricGroups:
     def _in_tree(self, groups: Sequence[Group]) -> GroupRate | None:
         """By counting, where the levels above the domains allow it."""
         tree, n = self._tree, len(groups[0])
-        if tree is None or not (tree.nested or tree.railed):
+        if tree is None or not ((tree.nested or tree.railed) and tree.even):
             return None
         cards = tree.cards(groups)
         inside = {k: self.rate(k) for k in cards if k > 1}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import networkx as nx
@@ -138,31 +137,25 @@ def _limit(G: Fabric, traffic: Traffic, routed: Routed) -> float:
     part = _parts(G, set(routed.binding))
     out: defaultdict[int, float] = defaultdict(float)
     into: defaultdict[int, float] = defaultdict(float)
-    for a, b, weight in _between(traffic, part):
-        out[a] += weight
-        into[b] += weight
+    for a, b, weight in traffic.sent:
+        if part[a] != part[b]:
+            out[part[a]] += weight
+            into[part[b]] += weight
+    for what in traffic.exchanges:
+        for group in what.groups:
+            for i, n in Counter(part[chip] for chip in group).items():
+                across = what.weight * n * (len(group) - n)
+                out[i] += across
+                into[i] += across
     leaves: defaultdict[int, float] = defaultdict(float)
     enters: defaultdict[int, float] = defaultdict(float)
     for u, v, arc in G.edges(data=True):
         if part[u] != part[v]:
             leaves[part[u]] += arc["bandwidth"]
             enters[part[v]] += arc["bandwidth"]
-    bounds = [leaves[i] / w for i, w in out.items()] + [enters[i] / w for i, w in into.items()]
+    bounds = [leaves[i] / w for i, w in out.items() if w]
+    bounds += [enters[i] / w for i, w in into.items() if w]
     return min(bounds, default=float("inf"))
-
-
-def _between(traffic: Traffic, part: Mapping[Any, int]) -> list[tuple[int, int, float]]:
-    """Demand from one part to another."""
-    found: defaultdict[tuple[int, int], float] = defaultdict(float)
-    for a, b, weight in traffic.sent:
-        found[part[a], part[b]] += weight
-    for what in traffic.exchanges:
-        for group in what.groups:
-            counts = Counter(part[chip] for chip in group)
-            for (a, n), (b, m) in combinations(counts.items(), 2):
-                found[a, b] += what.weight * n * m
-                found[b, a] += what.weight * n * m
-    return [(a, b, weight) for (a, b), weight in found.items() if a != b]
 
 
 def _divided(G: Fabric, small: Merged, own: Sequence[Arc], users: Mapping[Arc, int]) -> Fabric:

@@ -61,6 +61,11 @@ class Tree:
     nested: bool
     railed: bool
 
+    @property
+    def even(self) -> bool:
+        """Does as much lead into every part as out of it? Else cuts of gathers are not reached."""
+        return all(level.up == level.down for level in self.levels)
+
     def cards(self, groups: Sequence[Group]) -> dict[int, float]:
         """Slowest link into a chip, by how many of its group its domain holds. [byte/s]"""
         cards, slowest = self.levels[0], dict[int, float]()
