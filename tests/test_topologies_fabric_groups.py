@@ -19,6 +19,7 @@ from topologies import (
     rate_table,
     switch,
     torus,
+    ways,
 )
 from topologies.fabric import SCALE_UP, SWITCH, Fabric, link
 from topologies.fabric_groups import FabricGroups, grouped
@@ -350,6 +351,17 @@ def test_counting_finds_what_the_engines_find(case):
     assert rate.send == pytest.approx(min(found.send, groups.rate(groups.size).send))
     assert (rate.latency_hops, rate.domains) == (found.latency_hops, found.domains)
     assert rate.latency == pytest.approx(found.latency)
+
+
+def test_a_group_of_thousands_is_looked_at_from_some_of_its_chips(monkeypatch):
+    """On a torus any chip sees the farthest; steps are looked at where they begin there."""
+    G = torus((4, 4, 6), link=45e9, latency=1e-6)
+    for chip in G:
+        del G.nodes[chip]["coord"]
+    whole = group_rates(G, [tuple(G)])
+    monkeypatch.setattr(ways, "SEARCHED", 10 * G.number_of_edges())
+    assert group_rates(G, [tuple(G)]) == whole
+    assert whole.latency_hops == 7
 
 
 def test_a_card_slow_one_way_is_not_counted():

@@ -18,6 +18,7 @@ from topologies.twins import Group, Merged, Twins, merged
 __all__ = ["Ways", "group_rates"]
 
 LOOKED_AT = 2048  # members of groups whose distances are all looked at
+SEARCHED = 8_000_000  # members of a group times arcs up to which all of them are looked from
 
 
 class Ways:
@@ -52,44 +53,50 @@ class Ways:
         return send(self.fabric, self.small)
 
     @cached_property
-    def _within(self) -> list[tuple[tuple[Twins, ...], Distances]]:
+    def _within(self) -> list[tuple[tuple[Twins, ...], range, Distances]]:
         apart = max(1, len(self.groups) * len(self.groups[0]) // LOOKED_AT)
         found = []
         for group in self.small.groups[::apart]:
-            ways = self.paths.distances([a.start for a in group], [a.end for a in group])
+            searches = len(group) * len(self.paths.arcs)
+            rows = range(0, len(group), max(1, searches // SEARCHED))
+            starts, ends = [group[i].start for i in rows], [a.end for a in group]
+            ways = self.paths.distances(starts, ends)
             # From a chip that has no twin to itself is no way to look at.
-            alone = [i for i, twins in enumerate(group) if len(twins.chips) == 1]
-            ways.hops[alone, alone], ways.latency[alone, alone] = 0, 0.0
+            alone = [(row, i) for row, i in enumerate(rows) if len(group[i].chips) == 1]
+            for row, i in alone:
+                ways.hops[row, i], ways.latency[row, i] = 0, 0.0
             if (ways.hops < 0).any():
-                i, j = np.argwhere(ways.hops < 0)[0]
-                a, b = group[i].chips[0], group[j].chips[-1]
+                row, j = np.argwhere(ways.hops < 0)[0]
+                a, b = group[rows[row]].chips[0], group[j].chips[-1]
                 told = f"no permitted path from {a!r} to {b!r}"
                 raise TopologyError(f"fabric {self.fabric.graph.get('name')!r}", told)
-            found.append((group, ways))
+            found.append((group, rows, ways))
         return found
 
     def farthest(self) -> tuple[int, float]:
         """Hops and seconds between the two members of a group that are farthest apart.
 
-        Of groups of more than 2048 chips in all, some are looked at, evenly spread.
+        Of groups of more than 2048 chips in all, some are looked at, evenly spread; in a group
+        of thousands it is looked from some of them to all.
         """
         return (
-            max(int(ways.hops.max()) for _, ways in self._within),
-            max(float(ways.latency.max()) for _, ways in self._within),
+            max(int(ways.hops.max()) for *_, ways in self._within),
+            max(float(ways.latency.max()) for *_, ways in self._within),
         )
 
     def step(self) -> float:
         """Seconds between members that follow each other, domain by domain; the longest step."""
-        return max(self._step(group, ways) for group, ways in self._within)
+        return max(self._step(*each) for each in self._within)
 
-    def _step(self, group: Sequence[Twins], ways: Distances) -> float:
+    def _step(self, group: Sequence[Twins], rows: range, ways: Distances) -> float:
         domain = [self.fabric.nodes[twins.chips[0]]["domain"] for twins in group]
         wired = max((arc["latency"] for _, _, arc in wires(self.fabric, group)), default=np.inf)
         order = [i for i, twins in enumerate(group) for _ in twins.chips]
         return float(
             max(
-                min(ways.latency[i, j], wired if domain[i] == domain[j] else np.inf)
+                min(ways.latency[rows.index(i), j], wired if domain[i] == domain[j] else np.inf)
                 for i, j in {*pairwise(order), (order[-1], order[0])}
+                if i in rows
             )
         )
 
