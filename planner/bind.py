@@ -27,6 +27,10 @@ LOGIT_BYTES = 4.0  # fp32 before sampling
 COMBINE_BYTES = 2.0  # experts answer in bf16 (DeepSeek-V3 report, section 3.3)
 FP8_SCALE_BYTES = 4.0 / 128.0  # one fp32 scale per 128 elements (DeepSeek-V3 report, section 3.3)
 
+# Chips whose compiler adds up the outputs of parts side by side before it reduces them (PaLM
+# report, section 2). Engines on GPUs reduce each: the runs of 2024 are fitted better so.
+XLA = frozenset({"tpu-v4", "v5e", "v5p", "v6e", "ironwood"})
+
 # What a quantised weight is multiplied as when activations stay in bf16: it is widened first.
 WEIGHT_ONLY = frozenset({"int8", "int4"})
 NARROWEST_FIRST = ("nvfp4", "mxfp4", "fp4", "fp8", "int8", "bf16", "fp16")
@@ -47,11 +51,12 @@ def shared_values(task: Task) -> dict[str, float]:
 
 
 def layout_values(
-    task: Task, layouts: Layouts, shards: GroupRates, hop: GroupRates
+    task: Task, layouts: Layouts, shards: GroupRates, hop: GroupRates, *, bound: bool = False
 ) -> dict[str, np.ndarray]:
     """Values of the symbols that a layout fixes, each of shape (n_layouts,).
 
-    `shards` are the rates of the groups that shard attention, `hop` those from stage to stage.
+    `shards` are the rates of the groups that shard attention, `hop` those from stage to stage. The
+    `bound` sends the least that any engine could.
     """
     sizes = task.sizes
     tp, dp, pp = layouts.tp, layouts.dp_attention, layouts.pp
@@ -71,7 +76,7 @@ def layout_values(
         ),
         **evenness(task, layouts),
         "c_imb": imbalance(task, ep),
-        "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0.0),
+        "n_ar": np.where(tp > 1, _all_reduces(sizes, dp, bound or task.chip.name in XLA), 0.0),
         "n_a2a": np.where(dp > 1, sizes.n_moe_layers, 0) * 1.0,
         "n_hop": pp - 1.0,
         "q_ar": 2.0 * (tp - 1) / tp,
@@ -251,13 +256,14 @@ def _dispatch_bytes(sizes: Sizes) -> float:
     return 1.0 + FP8_SCALE_BYTES if narrow else ACTIVATION_BYTES
 
 
-def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
+def _all_reduces(sizes: Sizes, dp: np.ndarray, fused: bool) -> np.ndarray:
+    """All-reduces of one pass; `fused` where parts side by side are reduced together."""
     feed_forward = sizes.n_dense_ffn_layers + sizes.n_moe_layers
     # Blocks of hybrid models are either a mixer or a feed-forward part, others hold both.
     both = feed_forward == sizes.n_layers
     mixers = sizes.n_layers if both else sizes.n_layers - feed_forward
-    # Of two parts side by side the outputs are added up before they are sent.
-    feed_forward -= sizes.n_parallel_layers
+    if fused:
+        feed_forward -= sizes.n_parallel_layers
     with_ranks = mixers + sizes.n_dense_ffn_layers
     return np.where(dp > 1, with_ranks, mixers + feed_forward) * 1.0
 

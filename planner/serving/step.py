@@ -86,7 +86,7 @@ class Step:
         self._values: dict[str, float | np.ndarray] = {
             **shared_values(task),
             **peaks(task, bound=bound),
-            **layout_values(task, layouts, rates.rows(layouts.tp), rates.rows(hops)),
+            **layout_values(task, layouts, rates.rows(layouts.tp), rates.rows(hops), bound=bound),
         }
         self._kernel = bound_kernel() if bound else estimate_kernel()
 
