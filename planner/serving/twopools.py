@@ -10,6 +10,7 @@ from planner.serving.certificate import Relaxation, relaxation, whole_chips
 from planner.serving.onepool import OnePool, layouts_of
 from planner.serving.pair import PairCandidate, evaluate_pair
 from planner.serving.pools import Pair, Pools, search_paces, search_pools
+from planner.serving.readers import shards
 from planner.serving.search import given, search
 from planner.serving.shortfalls import shortfalls
 from planner.serving.step import Step
@@ -87,7 +88,23 @@ class TwoPools:
             return [("load", (self.pools.demand or 0.0) / served)]
         found = {name: factor for side in (self.reading, self.decoding)
                  for name, factor in shortfalls(side.step)}  # fmt: skip
+        late = self._late()
+        if late > 1:
+            found["ttft"] = late
         return sorted(found.items(), key=lambda pair: -pair[1])
+
+    def _late(self) -> float:
+        """The least time to first token, a cache's way included, over the promised one."""
+        promised = self.pools.prefill.promises.get("ttft")
+        step = self.reading.step
+        if promised is None:
+            return 0.0
+        _, batch, _ = given(step.task, step.layouts)
+        values = step(batch)
+        moved = self.pools.transfer(shards(step), float(shards(self.decoding.step).max()))
+        fits = np.broadcast_to(values["need"] <= step.task.chip.memory, batch.shape)
+        least = np.min(values["ttft"] + moved, where=fits, initial=np.inf)
+        return float(least / promised) if np.isfinite(least) else 0.0
 
     def paced(self, paces: np.ndarray) -> list[DoublePoint | None]:
         """The best point at each promise on the time per output token [s]; None where none is."""
