@@ -56,7 +56,9 @@ class Coefficients:
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        return tuple(f"_{i}" for i in range(len(self.givens)))
+        """The givens' own names, or numbers where two givens of different kinds share a name."""
+        own = tuple(given.name for given in self.givens)
+        return own if len(set(own)) == len(own) else tuple(f"_{i}" for i in range(len(own)))
 
     @cached_property
     def _tape(self) -> Tape:
@@ -65,5 +67,8 @@ class Coefficients:
         A hundred givens have thousands of those, which SymPy takes a second for; the tape takes
         milliseconds, once.
         """
-        names = dict(zip(self.givens, map(sp.Symbol, self._names), strict=True))
-        return record({str(i): each.xreplace(names) for i, each in enumerate(self.expressions)}, {})
+        body = {str(i): each for i, each in enumerate(self.expressions)}
+        if any(given.name != name for given, name in zip(self.givens, self._names, strict=True)):
+            names = dict(zip(self.givens, map(sp.Symbol, self._names), strict=True))
+            body = {i: each.xreplace(names) for i, each in body.items()}
+        return record(body, {})
