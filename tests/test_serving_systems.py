@@ -85,3 +85,13 @@ def test_electricity_is_paid_on_top_of_the_rent():
     assert owned["usd_per_mtok"] / rent["usd_per_mtok"] == pytest.approx(
         owned["usd_per_hour"] / rent["usd_per_hour"], rel=1e-6
     )
+
+
+def test_a_replica_as_large_as_asked_for_is_planned():
+    """Beyond the sizes tried unasked only where the question names them."""
+    asked = {
+        "problem": "serving", "model": "deepseek-v3", "chips": 1024, "price": "$2/hour",
+        "system": "hgx-h200", "workload": {"input_tokens": 1000, "output_tokens": 200},
+        "choose": {"mode": "decode", "tp": 4, "dp_attention": 64, "pp": 4},
+    }  # fmt: skip
+    assert planner.solve(asked).chosen["chips_used"] == 1024

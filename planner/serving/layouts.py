@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from math import prod
 
 import numpy as np
 
@@ -17,8 +18,9 @@ __all__ = ["AXES", "Layouts", "enumerate_layouts"]
 
 AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
 
-# A replica of more chips than this has no published use in decoding; larger fleets are replicas.
-LARGEST_REPLICA = 1024
+# The largest replica with a published use has 320 chips (DeepSeek-V3 report, section 3.4.2); more
+# than this are tried only where the sizes asked for make more. Larger fleets are replicas.
+LARGEST_REPLICA = 512
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,8 @@ def enumerate_layouts(
     """
     free = limits or {}
     paid = np.unique(np.asarray(chips, dtype=np.int64))
-    largest = int(min(paid.max(), max(LARGEST_REPLICA, domain) if joined else domain))
+    given = prod(max(free.get(axis) or (1,)) for axis in ("tp", "pp", "cp", "dp_attention"))
+    largest = int(min(paid.max(), max(LARGEST_REPLICA, domain, given) if joined else domain))
 
     tp = _allowed(_divisors(heads), free.get("tp"))
     dp = _allowed(np.arange(1, largest + 1 if experts else 2), free.get("dp_attention"))
