@@ -24,8 +24,8 @@ from planner.scenario.fields import (
 __all__ = ["Choose", "Current", "PoolChoice", "Speculation"]
 
 
-class PoolChoice(Record):
-    """Limits on the layout of one of two pools; what is absent is taken from the whole."""
+class _Axes(Record):
+    """The sizes of a layout."""
 
     tp: Numbers | None = Field(None, description="chips that shard attention")
     pp: Numbers | None = Field(None, description="pipeline stages")
@@ -35,20 +35,17 @@ class PoolChoice(Record):
     dp_attention: Numbers | None = Field(None, description="copies of attention in a replica")
     ep: Numbers | None = Field(None, description="groups the experts are spread over")
     tp_expert: Numbers | None = Field(None, description="chips that shard one expert")
+
+
+class PoolChoice(_Axes):
+    """Limits on the layout of one of two pools; what is absent is taken from the whole."""
+
     replicas: Numbers | None = Field(None, description="replicas of this pool")
 
 
-class Choose(Record):
+class Choose(_Axes):
     """Limits on, or values of, the choices; what is absent is chosen freely."""
 
-    tp: Numbers | None = Field(None, description="chips that shard attention")
-    pp: Numbers | None = Field(None, description="pipeline stages")
-    cp: Numbers | None = Field(
-        None, description="parts of a context; tried for long prompts when absent, else 1"
-    )
-    dp_attention: Numbers | None = Field(None, description="copies of attention in a replica")
-    ep: Numbers | None = Field(None, description="groups the experts are spread over")
-    tp_expert: Numbers | None = Field(None, description="chips that shard one expert")
     replicas: Numbers | None = Field(None, description="independent copies of the model")
     redundant_experts: Copies | None = Field(
         None, description="routed experts of a layer that are held once more; 0 when absent"

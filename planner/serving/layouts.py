@@ -14,6 +14,8 @@ from math import prod
 
 import numpy as np
 
+from planner.serving.split import Room, replicas_most
+
 __all__ = ["AXES", "Layouts", "enumerate_layouts"]
 
 AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
@@ -61,7 +63,8 @@ class Layouts:
 
     def on(self, chips: np.ndarray, domain: int) -> Layouts:
         """The same layouts on other numbers of chips, with as many replicas as these hold."""
-        replicas = _replicas(self.stage, self.pp, chips, domain)
+        rooms = Room(self.stage, self.pp, np.full(len(self), domain))
+        replicas = replicas_most(chips, rooms)
         return replace(self, chips=chips, replicas=replicas)
 
     def take(self, rows: np.ndarray) -> Layouts:
@@ -160,14 +163,9 @@ def _contexts(largest: int, wanted: Sequence[int] | None) -> np.ndarray:
 
 
 def _most(table: np.ndarray, domain: int) -> np.ndarray:
-    """`_replicas` of rows of (tp, dp, cp, pp, ep, xtp, chips, ...)."""
-    return _replicas(table[:, :3].prod(axis=1), table[:, 3], table[:, 6], domain)
-
-
-def _replicas(stage: np.ndarray, pp: np.ndarray, paid: np.ndarray, domain: int) -> np.ndarray:
-    """Most replicas whose stages the paid chips hold, domain by domain."""
-    inside = paid // domain * (domain // stage) + paid % domain // stage
-    return np.where(stage <= domain, inside, paid // stage) // pp
+    """Most replicas of rows of (tp, dp, cp, pp, ep, xtp, chips, ...) on their chips."""
+    rooms = Room(table[:, :3].prod(axis=1), table[:, 3], np.full(len(table), domain))
+    return replicas_most(table[:, 6], rooms)
 
 
 def _allowed(values: np.ndarray, wanted: Sequence[int] | None) -> np.ndarray:
