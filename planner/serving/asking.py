@@ -68,6 +68,7 @@ def ask(scenario: Scenario, today: date | None = None) -> Asked:
     notes = _Notes(today or date.today(), [], [])
     with _at("model"):
         model = _model(scenario, notes)
+    notes.warnings.extend(_unproven(scenario))
     hardware = [_hardware(scenario, system, notes) for system in scenario.systems()]
     found: list[Task] = []
     pools: list[Pools] = []
@@ -253,6 +254,16 @@ def _warnings(scenario: Scenario, system: System, *told: str | None) -> Iterator
         yield (
             f"the on-chip memory of {system.chip.name} is not known and taken as none: what it "
             "holds need not be read again, so the bound may be that much too high"
+        )
+
+
+def _unproven(scenario: Scenario) -> Iterator[str]:
+    """What the search does not decide exactly, where it was asked for."""
+    asked = "disaggregated" in (scenario.choose.mode or ())
+    if asked and scenario.objective == "latency" and scenario.workload.demand is not None:
+        yield (
+            "two pools under a load are sized by what either can carry at most; another split may "
+            "have a little less latency"
         )
 
 
