@@ -605,4 +605,5 @@ def test_sound_files_are_read_without_a_word(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(listed()), encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read(tmp_path / "a.json")
+        found = read(tmp_path / "a.json")
+    assert {str(node) for node in found} == {node["id"] for node in listed()["nodes"]}

@@ -16,7 +16,7 @@ RATE = st.sampled_from([1.0, 2.0, 3.0, 5.0, 9.0, 45.0])
 RATIO = st.sampled_from([1, 1.5, 2, 4])
 
 
-def agree(G, shares):
+def assert_agree(G, shares):
     """Exchange as the linear program, gather as the minimum cut."""
     assert all_to_all_rate(G).rate == pytest.approx(shares.all_to_all, rel=1e-6)
     assert all_gather_rate(G).rate == pytest.approx(shares.all_gather, rel=1e-6)
@@ -32,7 +32,7 @@ def test_rails_reach_their_formula(nodes, chips, up, out, ratio, relay):
         nodes, chips, up=up, out=out, relay="all" if relay else "none", oversubscription=ratio
     )
     given = {"up": up, "out": out, "relay": relay, "oversubscription": ratio}
-    agree(G, closed_form.rails(nodes, chips, **given))
+    assert_agree(G, closed_form.rails(nodes, chips, **given))
 
 
 @settings(max_examples=15, deadline=None)
@@ -53,13 +53,13 @@ def test_clos_networks_reach_their_formula(data, chips, below, domains, up, out)
     cut = {"out": out, "leaf": leaf, "oversubscription": ratios, "pod": pod}
     domain = None if chips == 1 else switch(chips, up=up)
     G = clos(n, levels=len(ratios) + 1, spines=2, domain=domain, **cut)
-    agree(G, closed_form.clos(n, **cut, chips=chips, up=up))
+    assert_agree(G, closed_form.clos(n, **cut, chips=chips, up=up))
 
 
 @pytest.mark.parametrize("dims", [(2, 4), (3, 6), (2, 2, 4), (2, 4, 4), (8, 4), (4, 4, 8)], ids=str)
 def test_twisted_tori_reach_their_formula(dims):
     """Every way that can be the same is: capacity over distances is the flow itself."""
-    agree(twisted_torus(dims, link=45.0), closed_form.twisted(dims, 45.0))
+    assert_agree(twisted_torus(dims, link=45.0), closed_form.twisted(dims, 45.0))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_planes_are_one_switch_in_parts(chips, switches):
     """As fast as one switch with the sum of the links."""
     shares = closed_form.planes(chips, switches, 12.0 / switches)
     assert shares == closed_form.switch(chips, 12.0)
-    agree(planes(chips, switches, up=12.0), shares)
+    assert_agree(planes(chips, switches, up=12.0), shares)
 
 
 PUBLISHED = [

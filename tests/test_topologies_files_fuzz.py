@@ -112,7 +112,7 @@ def written(value, suffix):
     return text
 
 
-def judged(file):
+def assert_judged(file):
     """The fabric of a file if it is one, after everything that must hold of it was seen."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -140,7 +140,7 @@ def answered(G, folder):
     assert 0 < all_to_all_rate(G, routing="shortest_ecmp").rate <= exchanged * (1 + 1e-6)
     assert 0 < exchanged <= gathered * (1 + 1e-6) < math.inf
     write(G, folder / "again.json")
-    again = judged(folder / "again.json")
+    again = assert_judged(folder / "again.json")
     assert dict(again.nodes(data=True)) == dict(G.nodes(data=True))
     assert list(again.edges(data=True)) == list(G.edges(data=True))
 
@@ -152,7 +152,7 @@ def test_a_file_with_values_astray_is_a_fabric_or_an_error(folder, form, edits):
     suffix, value = form
     file = folder / f"edited{suffix}"
     file.write_text(written(edited(value, edits), suffix), encoding="utf-8")
-    G = judged(file)
+    G = assert_judged(file)
     if G is not None:
         answered(G, folder)
 
@@ -174,7 +174,7 @@ def test_a_file_with_letters_astray_is_a_fabric_or_an_error(folder, form, cuts):
         at = start % (len(text) + 1)
         text = text[:at] + new + text[at + length :]
     (folder / f"cut{suffix}").write_text(text, encoding="utf-8")
-    judged(folder / f"cut{suffix}")
+    assert_judged(folder / f"cut{suffix}")
 
 
 @settings(max_examples=40, deadline=None)
@@ -182,7 +182,7 @@ def test_a_file_with_letters_astray_is_a_fabric_or_an_error(folder, form, cuts):
 def test_any_bytes_are_a_fabric_or_an_error(folder, suffix, data):
     """Noise."""
     (folder / f"noise{suffix}").write_bytes(data)
-    judged(folder / f"noise{suffix}")
+    assert_judged(folder / f"noise{suffix}")
 
 
 @pytest.mark.parametrize(("suffix", "value"), FORMS, ids=lambda value: str(value)[:24])
@@ -190,4 +190,4 @@ def test_what_is_mutated_here_is_sound(suffix, value, folder):
     """Each file stands on its own before anything is changed."""
     file = folder / f"sound{suffix}"
     file.write_text(written(value, suffix), encoding="utf-8")
-    answered(judged(file), folder)
+    answered(assert_judged(file), folder)
