@@ -54,5 +54,28 @@ feistel_1973 = Source(
     "feistel_1973", "Feistel", "Cryptography and Computer Privacy", 1973,
     "https://doi.org/10.1038/scientificamerican0573-15",
 )  # fmt: skip
+krajewski_2024 = Source(
+    "krajewski_2024", "Krajewski et al.", "Scaling Laws for Fine-Grained Mixture of Experts", 2024,
+    "https://arxiv.org/abs/2402.07871",
+)  # fmt: skip
+abnar_2025 = Source(
+    "abnar_2025", "Abnar et al.",
+    "Parameters vs FLOPs: Scaling Laws for Optimal Sparsity for Mixture-of-Experts Language Models",
+    2025, "https://arxiv.org/abs/2501.12370",
+)  # fmt: skip
+llama_2024 = Source(
+    "llama_2024", "Llama Team", "The Llama 3 Herd of Models", 2024,
+    "https://arxiv.org/abs/2407.21783",
+)  # fmt: skip
+deepseek_llm_2024 = Source(
+    "deepseek_llm_2024", "DeepSeek-AI",
+    "DeepSeek LLM: Scaling Open-Source Language Models with Longtermism", 2024,
+    "https://arxiv.org/abs/2401.02954",
+)  # fmt: skip
+hu_2024 = Source(
+    "hu_2024", "Hu et al.",
+    "MiniCPM: Unveiling the Potential of Small Language Models with Scalable Training Strategies",
+    2024, "https://arxiv.org/abs/2404.06395",
+)  # fmt: skip
 
 __all__ = [name for name, value in list(globals().items()) if isinstance(value, Source)]
