@@ -16,6 +16,7 @@ import typer
 from planner.console import QUIET, Commands, exits, note, show
 from planner.errors import InputError
 from planner.topology_command import topology
+from planner.validation_command import validate
 
 __all__ = ["app", "main"]
 
@@ -256,6 +257,7 @@ def schema(out: Out = None) -> None:
 
 
 app.command()(topology)
+app.command()(validate)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "Row",
     "rate_of",
     "read_collectives",
+    "row_of",
     "traffic_of",
 ]
 
@@ -116,7 +117,7 @@ def read_collectives(path: Path) -> tuple[list[Row], Mapping[str, int]]:
     rows, reasons = [], Counter[str]()
     with path.open(encoding="utf-8", newline="") as file:
         for raw in csv.DictReader(file):
-            made = _row(raw)
+            made = row_of(raw)
             if isinstance(made, str):
                 reasons[made] += 1
             else:
@@ -124,8 +125,8 @@ def read_collectives(path: Path) -> tuple[list[Row], Mapping[str, int]]:
     return rows, dict(sorted(reasons.items()))
 
 
-def _row(raw: Mapping[str, str]) -> Row | str:
-    """The row, or why it says too little."""
+def row_of(raw: Mapping[str, str]) -> Row | str:
+    """The row of one line of the table, or why it says too little."""
     if raw["kind"] != "measured":
         return "not measured"
     if not raw["time_us"]:

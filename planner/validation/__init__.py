@@ -1,0 +1,1 @@
+"""Predicted against measured: rows of a file in, scores beside plain baselines out."""

@@ -1,0 +1,50 @@
+"""What a prediction has to beat: the plain roofline, and the best constant times the roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from planner.calibration.features import features
+from planner.calibration.measurements import Measurement
+from planner.calibration.profile import COEFFICIENTS
+
+__all__ = ["FOLDS", "constant", "folds", "roofline"]
+
+FOLDS = 5
+SEED = 20261121
+ROOFS = (("e_w", "e_kv"), ("e_c", "e_pf"), ("e_ar", "e_a2a"))  # memory, arithmetic, network
+
+
+def roofline(rows: Sequence[Measurement]) -> list[float]:
+    """The highest roof of each row at full efficiency, on the layout that ran [s].
+
+    Unlike the bound it reads the experts that uniform routing expects.
+    """
+    if not rows:
+        return []
+    matrix = features(rows).matrix
+    each = [matrix[:, [COEFFICIENTS.index(n) for n in names]].sum(axis=1) for names in ROOFS]
+    return [float(roof) for roof in np.max(each, axis=0)]
+
+
+def folds(groups: Sequence[str], count: int = FOLDS) -> np.ndarray:
+    """A fold for every row, whole groups together, shape (n_rows,)."""
+    names = np.unique(np.asarray(groups, dtype=str))
+    shuffled = np.random.default_rng(SEED).permutation(len(names))
+    where: np.ndarray = shuffled[np.searchsorted(names, groups)] % min(count, max(len(names), 1))
+    return where
+
+
+def constant(roofs: np.ndarray, seconds: np.ndarray, groups: Sequence[str]) -> np.ndarray:
+    """Times [s] of the roofline times the median that rows of other groups need, shape (n_rows,).
+
+    A single group has no others: its own median is taken, which favours this baseline.
+    """
+    fold = folds(groups)
+    scaled = np.array(roofs, dtype=float)
+    for k in np.unique(fold):
+        others = fold != k if (fold != k).any() else fold == k
+        scaled[fold == k] *= np.median(seconds[others] / roofs[others])
+    return scaled

@@ -1,0 +1,182 @@
+"""Everything a validation says, as one document: the text, the page and the JSON show it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from planner.calibration.profile import profile, profile_names
+from planner.catalogue.collectives import collectives
+from planner.validation.entries import Entry
+from planner.validation.scores import GROUPINGS, grouped, section
+from planner.validation.suspects import below_bound, settled, speculating, unit_suspects
+from planner.validation.tables import Table
+
+__all__ = ["document"]
+
+WORST = 10
+
+
+def document(
+    wanted: str, read: Iterable[tuple[Table, Sequence[Entry]]], by: Sequence[str] = tuple(GROUPINGS)
+) -> dict[str, Any]:
+    """The validation of some files, and what the profiles record of themselves.
+
+    Parameters
+    ----------
+    wanted : the profile that was asked for.
+    read : tables with their entries.
+    by : groupings of the tables: engine, chip, model.
+    """
+    files = [_file(table, entries, by) for table, entries in read]
+    scored = any(each["scores"] for file in files for each in file["sections"])
+    used = sorted({name for file in files for name in file["profiles"]})
+    return {
+        "problem": "validation",
+        "status": "scored" if scored else ("nothing to score" if files else "recorded"),
+        "profile": wanted,
+        "files": files,
+        "recorded": _recorded(used if files else profile_names(), bool(files)),
+        "provenance": {"version": version("token-planner")},
+    }
+
+
+def _file(table: Table, entries: Sequence[Entry], by: Sequence[str]) -> dict[str, Any]:
+    parts: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        parts.setdefault((entry.part, entry.quantity), []).append(entry)
+    sections = [_section(part, quantity, some, by) for (part, quantity), some in parts.items()]
+    for part, some in _joined(entries).items():
+        sections.append(_section(part, "all of them", some, by))
+    kept = {e.row for e in entries if not e.repeat}
+    told = {e.row for e in entries if e.prediction is not None and not e.repeat}
+    return {
+        "name": table.name,
+        "kind": table.kind,
+        "rows": len(table.rows),
+        "repeats": len(table.rows) - len(kept),
+        "predicted": len(told),
+        "profiles": sorted({e.profile for e in entries if e.profile}),
+        "sections": sections,
+        "below_bound": [_row(e, why=why) for e, why in below_bound(entries)],
+        "bounded": sum(e.seconds is not None and e.bound is not None for e in entries),
+        "units": [_row(e, why=why) for e, why in unit_suspects(entries)],
+    }
+
+
+def _joined(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """Entries of a part in which one column holds several quantities."""
+    parts: dict[str, list[Entry]] = {}
+    for entry in entries:
+        parts.setdefault(entry.part, []).append(entry)
+    return {
+        part: some
+        for part, some in parts.items()
+        if len({e.column for e in some}) == 1 and len({e.quantity for e in some if e.scored}) > 1
+    }
+
+
+def _section(part: str, quantity: str, some: Sequence[Entry], by: Sequence[str]) -> dict[str, Any]:
+    kept = [entry for entry in some if not entry.repeat]
+    scored = [entry for entry in kept if entry.scored]
+    suspects = speculating(kept)
+    rest = [entry for entry in kept if settled(entry) not in suspects]
+    ranked = sorted(scored, key=lambda e: -abs(_ratio(e) - 1))
+    return {
+        "part": part,
+        "quantity": quantity,
+        "column": some[0].column,
+        "rows": len(kept),
+        "predicted": len(scored),
+        "refused": dict(Counter(e.reason for e in kept if e.reason).most_common()),
+        "in_sample": sum(e.seen is True for e in scored),
+        "sample_known": all(e.seen is not None for e in scored),
+        "scores": section(kept),
+        "speculating": sorted(suspects),
+        "without_speculation": section(rest) if suspects else None,
+        "unseen": section([e for e in kept if e.seen is False])
+        if any(e.seen for e in scored)
+        else None,
+        "by": {name: grouped(kept, name) for name in by},
+        "worst": [_row(entry) for entry in ranked[:WORST]],
+        "points": [_point(entry) for entry in scored],
+    }
+
+
+def _ratio(entry: Entry) -> float:
+    """Predicted over measured, in the value's own unit."""
+    if entry.prediction is None or entry.measured is None:
+        return 1.0
+    return entry.own(entry.prediction.estimate) / entry.measured
+
+
+def _row(entry: Entry, **more: str) -> dict[str, Any]:
+    """One row as it is listed."""
+    return {
+        "line": entry.line,
+        "quantity": entry.quantity,
+        "model": entry.model,
+        "chip": entry.chip,
+        "engine": f"{entry.engine} {entry.version}".strip(),
+        "setting": entry.setting,
+        "measured": entry.measured,
+        "seconds": entry.seconds,
+        "estimate": entry.prediction.estimate if entry.prediction else None,
+        "bound": entry.bound,
+        **more,
+    }
+
+
+def _point(entry: Entry) -> dict[str, Any]:
+    """One point of a plot; times are in s."""
+    told = entry.prediction
+    return {
+        "line": entry.line,
+        "engine": entry.engine,
+        "chip": entry.chip,
+        "model": entry.model,
+        "measured": entry.seconds,
+        "estimate": told.estimate if told else None,
+        "low": told.low if told else None,
+        "high": told.high if told else None,
+    }
+
+
+def _recorded(names: Sequence[str], scored: bool) -> list[dict[str, Any]]:
+    """What profiles say of their own errors, on rows that their fits did not see."""
+    found: list[dict[str, Any]] = []
+    for name in names:
+        if name == "collectives":
+            continue
+        one = profile(name)
+        found.append(
+            {
+                "name": name,
+                "kind": "serving",
+                "as_of": one.as_of,
+                "engine": one.engine,
+                "chips": list(one.chips),
+                "rows": one.rows,
+                "source": one.source,
+                "coverage": one.coverage,
+                "errors": dict(one.errors),
+            }
+        )
+    if not scored or "collectives" in names:
+        network = collectives()
+        found.append(
+            {
+                "name": "collectives",
+                "kind": "collectives",
+                "as_of": network.as_of,
+                "engine": "any",
+                "chips": sorted(network.families),
+                "rows": network.rows,
+                "source": network.source,
+                "coverage": network.coverage,
+                "errors": {name: dict(each) for name, each in network.errors.items()},
+            }
+        )
+    return found

@@ -1,0 +1,79 @@
+"""Predictions for entries that calibration can read, row by row where one of them cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from planner.calibration.ideal import bound_of
+from planner.calibration.measurements import Measurement
+from planner.calibration.prediction import Prediction, predict
+from planner.calibration.profile import choose_profile
+from planner.errors import PlannerError
+from planner.validation.baselines import roofline
+from planner.validation.entries import Entry
+from planner.validation.marks import mark, seen_by
+from topologies import TopologyError
+
+__all__ = ["estimated"]
+
+
+def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
+    """The entries with a bound, an estimate and its band, or the reason why there is none.
+
+    Parameters
+    ----------
+    wanted : a profile's name, or `auto`.
+
+    Raises
+    ------
+    CatalogueError
+        If there is no such profile.
+    """
+    at = [i for i, entry in enumerate(entries) if entry.measurement is not None]
+    rows = [entry.measurement for entry in entries if entry.measurement is not None]
+    found = list(entries)
+    told = [_unfit(row) for row in rows]
+    fit = [i for i, why in enumerate(told) if not why]
+    predictions = dict(zip(fit, _predicted([rows[i] for i in fit], wanted), strict=True))
+    floors = roofline([rows[i] for i in fit])
+    least = dict(zip(fit, floors, strict=True))
+    for i, (place, row) in enumerate(zip(at, rows, strict=True)):
+        made = predictions.get(i)
+        if isinstance(made, Prediction):
+            name = choose_profile(wanted, row.chip.name)[0].name
+            fitted = seen_by(name)
+            found[place] = replace(
+                entries[place],
+                prediction=made,
+                bound=made.bound,
+                roofline=least[i],
+                profile=name,
+                seen=None if fitted is None else mark(row) in fitted,
+            )
+        else:
+            reason = told[i] or made or ""
+            found[place] = replace(entries[place], bound=bound_of(row), reason=reason)
+    return found
+
+
+def _unfit(row: Measurement) -> str:
+    """Why there is a bound and no estimate, empty where there is one."""
+    if row.layout is None:
+        return "the layout is not understood"
+    if row.machine is None and row.chips > 1:
+        return f"no network is known that joins {row.chips} {row.chip.name}"
+    return ""
+
+
+def _predicted(rows: Sequence[Measurement], wanted: str) -> list[Prediction | str]:
+    """Predictions; where they fail together, halves are tried until the row at fault is alone."""
+    if not rows:
+        return []
+    try:
+        return list(predict(rows, wanted))
+    except (PlannerError, TopologyError) as error:
+        if len(rows) == 1:
+            return [" ".join(str(error).split())]
+    half = len(rows) // 2
+    return [*_predicted(rows[:half], wanted), *_predicted(rows[half:], wanted)]

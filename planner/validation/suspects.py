@@ -1,0 +1,100 @@
+"""Rows that cannot be what they say: faster than the bound, a thousand times off, speculating.
+
+None of them is hidden or absorbed. Each is listed with the likeliest explanation, and where there
+is none it says that the row or the bound is at fault.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planner.calibration.ideal import bound_of
+from planner.validation.entries import Entry
+
+__all__ = ["below_bound", "settled", "speculating", "unit_suspects"]
+
+THOUSAND_LEAST, THOUSAND_MOST = 250.0, 4000.0  # a factor of 1,000 and an error of four
+SPECULATED = 0.85  # a group this much faster than expected speculates
+MAY_SPECULATE = "trtllm"  # engine whose published runs mix both
+SLACK = 1e-9
+
+
+def below_bound(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+    """Every row faster than its bound, with the explanation; rows of one table."""
+    first = {e.row: e for e in entries if e.quantity == "ttft"}
+    groups = speculating(entries)
+    return [
+        (entry, _explained(entry, first, groups))
+        for entry in entries
+        if entry.seconds is not None
+        and entry.bound is not None
+        and entry.seconds < entry.bound * (1 - SLACK)
+    ]
+
+
+def unit_suspects(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+    """Rows about a thousand times slower or faster than predicted: another unit was meant."""
+    found = []
+    for entry in entries:
+        if entry.prediction is None or entry.seconds is None:
+            continue
+        ratio = entry.seconds / entry.prediction.estimate
+        if THOUSAND_LEAST < ratio < THOUSAND_MOST:
+            found.append((entry, "a thousand times slower than predicted: a smaller unit?"))
+        elif THOUSAND_LEAST < 1 / ratio < THOUSAND_MOST:
+            found.append((entry, "a thousand times faster than predicted: a larger unit?"))
+    return found
+
+
+def speculating(entries: Sequence[Entry]) -> frozenset[str]:
+    """Groups of runs that only speculated tokens explain, which the table does not state.
+
+    A latent choice, made once for all rows of a model, chip, engine, version and precision.
+    """
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for entry in entries:
+        row = entry.measurement
+        if row is None or entry.prediction is None or entry.quantity != "tpot":
+            continue
+        if row.engine.startswith(MAY_SPECULATE) and row.sizes.mtp_blocks and not row.drafts:
+            ratios[settled(entry)].append(row.seconds / entry.prediction.estimate)
+    return frozenset(key for key, each in ratios.items() if np.median(each) < SPECULATED)
+
+
+def settled(entry: Entry) -> str:
+    """What a row's choice to speculate is made for."""
+    precision = entry.measurement.precision if entry.measurement else ""
+    return f"{entry.group} {precision} {entry.version}"
+
+
+def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str]) -> str:
+    row, seconds, bound = entry.measurement, entry.seconds or 0.0, entry.bound or 0.0
+    if bound / seconds > THOUSAND_LEAST:
+        return "a thousand times too fast: a larger unit was meant?"
+    if row is not None and row.looped and entry.quantity == "tpot":
+        batch = _decoding(entry, first.get(entry.row))
+        if batch is not None and seconds >= bound_of(
+            replace(row, quantity="step", looped=False, batch=batch)
+        ):
+            return (
+                f"meets the bound of the {batch:.3g} requests that decode on average; the others "
+                f"of the {row.batch:g} in flight are in prefill"
+            )
+    if settled(entry) in groups:
+        return "tokens seem to be speculated, which the table does not state"
+    if row is not None and not row.quality.startswith(("clean", "run")):
+        return f"marked {row.quality!r} by its source"
+    return "suspect data or a fault of ours"
+
+
+def _decoding(entry: Entry, prompt: Entry | None) -> float | None:
+    """Requests that decode on average, by Little's law, of those a closed loop keeps in flight."""
+    row = entry.measurement
+    if row is None or prompt is None or prompt.seconds is None:
+        return None
+    decode = (row.output - 1) * row.seconds
+    return max(1.0, row.batch * decode / (decode + prompt.seconds))

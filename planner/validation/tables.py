@@ -1,0 +1,123 @@
+"""Measurement files as tables: which of the known column sets a file has, and its rows as text.
+
+A cell is never changed: what is not understood is refused later, by row and with a reason.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.errors import InputError, Mistake, SolverError
+
+__all__ = ["KINDS", "Table", "kind_of", "table"]
+
+# Columns that only tables of one kind have together, by kind; a table may have more.
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "serving runs": ("model_path", "system", "backend", "concurrency", "ttft_ms", "tpot_ms"),
+    "steady batches": ("model", "chip", "phase", "batch", "metric", "value"),
+    "training runs": ("hidden", "layers", "global_batch", "measured_iter_time_s"),
+    "collectives": ("accelerator", "ranks", "operation", "size_bytes", "time_us"),
+    "exchanges": ("op", "chip", "ep", "dtype", "latency_us"),
+}
+LONGEST = 1 << 20  # characters of one cell
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file of measurements: its `kind`, columns, rows and the line on which each row ends.
+
+    Every row has as many cells as there are columns.
+    """
+
+    path: Path
+    kind: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """The file's own name."""
+        return self.path.name
+
+    def cells(self, row: int) -> dict[str, str]:
+        """One row by column."""
+        return dict(zip(self.columns, self.rows[row], strict=True))
+
+
+def kind_of(columns: Sequence[str]) -> str | None:
+    """The kind of table with such columns, None for none."""
+    had = set(columns)
+    return next((kind for kind, needed in KINDS.items() if had.issuperset(needed)), None)
+
+
+def table(path: Path) -> Table:
+    """The table in a CSV file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read as text, is empty, has columns of no known kind or a column twice, or
+        if a row has more cells than there are columns.
+    """
+    shown = str(path)
+    records = _records(_text(path), shown)
+    if not records:
+        raise InputError(Mistake(shown, None, None, "", "is empty, expected a header and rows"))
+    columns = tuple(name.strip() for name in records[0][1])
+    _checked(columns, shown)
+    kind = kind_of(columns)
+    if kind is None:
+        raise InputError(Mistake(shown, 1, 1, "", _unknown(columns)))
+    rows, lines = [], []
+    for line, cells in records[1:]:
+        if len(cells) > len(columns):
+            told = f"{len(cells)} cells in a row, {len(columns)} columns in the header"
+            raise InputError(Mistake(shown, line, 1, "", told))
+        rows.append(tuple(cells) + ("",) * (len(columns) - len(cells)))
+        lines.append(line)
+    if not rows:
+        raise InputError(Mistake(shown, 1, 1, "", "holds a header and no row"))
+    return Table(path, kind, columns, tuple(rows), tuple(lines))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            Mistake(str(path), None, None, "", f"is not text in UTF-8 (byte {error.start})")
+        ) from error
+    except OSError as error:
+        told = f"{path} cannot be read: {error.strerror or error}"
+        unfit = isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError)
+        raise (InputError if unfit else SolverError)(told) from error
+
+
+def _records(text: str, shown: str) -> list[tuple[int, list[str]]]:
+    """Rows that are not blank, each with the line on which it ends."""
+    csv.field_size_limit(LONGEST)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        return [(reader.line_num, cells) for cells in reader if cells]
+    except csv.Error as error:
+        raise InputError(Mistake(shown, reader.line_num, 1, "", f"no CSV: {error}")) from error
+
+
+def _checked(columns: Sequence[str], shown: str) -> None:
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise InputError(Mistake(shown, 1, 1, "", f"columns named twice: {', '.join(twice)[:200]}"))
+
+
+def _unknown(columns: Sequence[str]) -> str:
+    near = max(KINDS, key=lambda kind: len(set(KINDS[kind]).intersection(columns)))
+    missing = [name for name in KINDS[near] if name not in columns]
+    known = ", ".join(KINDS)
+    if len(missing) == len(KINDS[near]):
+        return f"columns of no known table of measurements (known: {known})"
+    return f"lacks the columns {', '.join(missing)} of a table of {near} (known: {known})"

@@ -1,0 +1,68 @@
+"""The command `planner validate`: its options, and what they ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.console import note, show
+from planner.errors import InputError, did_you_mean
+
+__all__ = ["validate"]
+
+Data = Annotated[
+    list[Path] | None,
+    typer.Option("--data", metavar="FILE", help="measurements, or a folder of them; repeatable"),
+]
+Wanted = Annotated[str, typer.Option("--profile", help="a profile's name, or auto")]
+Predictions = Annotated[
+    Path | None, typer.Option("--predictions", metavar="OUT.csv", help="each row with ours beside")
+]
+By = Annotated[str, typer.Option("--by", help="tables by these: engine, chip, model")]
+Page = Annotated[Path | None, typer.Option("--out", metavar="PAGE.html", help="write a page")]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON document and nothing else")]
+
+
+def validate(
+    data: Data = None,
+    profile: Wanted = "auto",
+    predictions: Predictions = None,
+    by: By = "engine,chip,model",
+    out: Page = None,
+    json: Json = False,
+) -> None:
+    """Show predicted against measured, beside plain baselines."""
+    from planner.report.json import dumps
+    from planner.report.validation import validation_text
+    from planner.validation.document import document
+    from planner.validation.reading import found_in, read
+
+    groupings = _groupings(by)
+    paths = [path for each in data or () for path in found_in(each)]
+    if predictions is not None and len(paths) != 1:
+        raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
+    tables = [read(path, profile) for path in paths]
+    found = document(profile, tables, groupings)
+    if predictions is not None:
+        from planner.report.files import deliver
+        from planner.validation.predictions import predictions_text
+
+        deliver(predictions_text(*tables[0]), predictions)
+    show(dumps(found) if json else validation_text(found))
+    if found["status"] == "nothing to score":
+        note("planner: no row could be both predicted and scored; the reasons are listed")
+        raise typer.Exit(1)
+
+
+def _groupings(text: str) -> list[str]:
+    """The groupings that were asked for, in that order."""
+    from planner.validation.scores import GROUPINGS
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in GROUPINGS:
+            known = ", ".join(GROUPINGS)
+            raise InputError(f"--by {name}{did_you_mean(name, GROUPINGS)} (known: {known})")
+    return names
