@@ -15,8 +15,7 @@ from formulas.sources import clark_2022, definition, derived
 from formulas.sources_training import abnar_2025, krajewski_2024
 from formulas.sparsity import effective_parameters, saturated_experts
 from formulas.symbols import N_active, N_total, n_experts, sigma
-from formulas.symbols_fleet import E_hat as E_sat
-from formulas.symbols_fleet import N_eff, a_route, b_route, c_route, l_E, l_N
+from formulas.symbols_fleet import E_hat, N_eff, a_route, b_route, c_route, l_E, l_N
 from formulas.symbols_scaling import (
     A_fine,
     A_mix,

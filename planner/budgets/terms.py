@@ -60,7 +60,7 @@ class Terms:
         return self.floor + np.asarray(total) ** self.power
 
     def limit(self, loss: float) -> float:
-        """What the sum of the monomials may be at most for a loss [nat]; 0 at or below the floor."""
+        """What the sum of the monomials may be at most for a loss [nat]; 0 at the floor."""
         return max(loss - self.floor, 0.0) ** (1 / self.power)
 
     @property
