@@ -44,7 +44,40 @@ profile: auto
 assumptions: physical            # or lecture
 """
 
-KINDS = {"serving": SERVING}
+BUDGET = """\
+# A budget's question: how large a model, and how many tokens for each phase of its life?
+# Counts are written 13e9, 13B or "2 T tokens". Give quality (the least cost is sought)
+# or cost (the best loss is).
+
+problem: budget
+law: besiroglu-2024              # a scaling law (planner catalog laws), or a file of your own
+quality:
+  like: {n_active: 13B}          # as good as a compute-optimal model of this size,
+                                 # or {loss: 2.05}
+# cost: 1e24 FLOP                # in place of quality; or a sum of money, $5M
+
+inference:
+  tokens: 2e12                   # served over the model's life, or a demand:
+  # rate: 50e6 tokens/s
+  # lifetime: 60 days            # or forever
+  # growth: 20 %/month           # of the rate
+  # discount: 0.1                # per year
+  # obsolescence: 50%            # chance that it is overtaken and serves nothing
+
+# rl: {tokens: 1e11, k: 3}       # k FLOP per parameter and token: 2 rollouts alone, 6 trained on
+# data: {unique: 2e12}           # beyond it tokens repeat, as far as the law knows what that does
+# choose: {sparsity: [1, 8, 32]} # N_total/N_active, where the law knows it
+
+phases:                          # dollars need a chip, its price and its utilisation
+  pretrain:  {system: hgx-h100, mfu: 40%}
+  rl:        {system: hgx-h100, mfu: 20%}
+  inference: {system: hgx-h100, mfu: 20%}
+  # each may have its own price: {system: hgx-h200, mfu: 20%, price: $2.50/hour}
+
+objective: cost                  # cost (USD) or flop
+"""
+
+KINDS = {"serving": SERVING, "budget": BUDGET}
 
 
 def starter(kind: str = "serving") -> str:

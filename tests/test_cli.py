@@ -268,14 +268,19 @@ def test_the_starter_solves(run, tmp_path):
 
 
 def test_the_schema_is_json_schema_2020_12(run, tmp_path):
-    """Dialect, an object whose keys are described, references that resolve."""
+    """Dialect, one shape a problem whose keys are described, references that resolve."""
     _, out, _ = run("schema")
     found = json.loads(out)
     assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert found["type"] == "object"
-    assert found["additionalProperties"] is False
-    assert set(found["required"]) <= found["properties"].keys()
-    assert {"problem", "model", "system", "chips", "workload"} <= set(found["required"])
+    shapes = [found["$defs"][each["$ref"].removeprefix("#/$defs/")] for each in found["oneOf"]]
+    by_problem = {each["properties"]["problem"]["const"]: each for each in shapes}
+    assert {"serving", "budget"} <= by_problem.keys()
+    for shape in shapes:
+        assert shape["additionalProperties"] is False
+        assert set(shape["required"]) <= shape["properties"].keys()
+    required = by_problem["serving"]["required"]
+    assert {"problem", "model", "system", "chips", "workload"} <= set(required)
     references = [line.split('"')[3] for line in out.splitlines() if '"$ref"' in line]
     assert references
     for reference in references:

@@ -167,15 +167,15 @@ def test_yaml_toml_and_json_read_alike(tmp_path):
 def test_yaml_is_version_1_2(tmp_path):
     """`no` is a string, not false; `1e15` a number; 1:30 a string."""
     file = tmp_path / "s.yaml"
-    text = "problem: budget\na: no\nb: 1e15\nc: 1:30\nd: 2026-11-01\ne: 0o17\nf: yes\ng: ~\n"
+    text = "problem: training\na: no\nb: 1e15\nc: 1:30\nd: 2026-11-01\ne: 0o17\nf: yes\ng: ~\n"
     file.write_text(text)
     assert load(file).given == {
-        "problem": "budget", "a": "no", "b": 1e15, "c": "1:30", "d": "2026-11-01", "e": 15,
+        "problem": "training", "a": "no", "b": 1e15, "c": "1:30", "d": "2026-11-01", "e": 15,
         "f": "yes", "g": None,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("problem", ["budget", "lifecycle", "training", "cache", "prices"])
+@pytest.mark.parametrize("problem", ["training", "cache", "prices"])
 def test_other_problems_keep_their_place(problem):
     """Other problems load as documents for the code that answers them."""
     document = load({"problem": problem, "anything": [1]})
@@ -253,9 +253,12 @@ def test_schema_describes_every_key():
     """The JSON Schema has every field, its words and its units."""
     schema = json_schema()
     assert schema["$schema"].endswith("2020-12/schema")
-    assert set(schema["properties"]) == set(Scenario.model_fields)
-    assert schema["additionalProperties"] is False
-    assert schema["properties"]["objective"]["enum"] == ["cost", "throughput", "latency", "energy"]
+    assert {"$ref": "#/$defs/Scenario"} in schema["oneOf"]
+    serving = schema["$defs"]["Scenario"]
+    assert set(serving["properties"]) == set(Scenario.model_fields)
+    assert serving["additionalProperties"] is False
+    assert serving["properties"]["problem"]["const"] == "serving"
+    assert serving["properties"]["objective"]["enum"] == ["cost", "throughput", "latency", "energy"]
     promise = schema["$defs"]["Promises"]["properties"]["tpot"]["anyOf"][0]
     assert promise["type"] == ["string", "number"]
     assert promise["examples"] == ["50 ms"]

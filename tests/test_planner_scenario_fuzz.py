@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.errors import InputError
-from planner.scenario import Document, Scenario, load, resolved
+from planner.scenario import BudgetScenario, Document, Scenario, load, resolved
 from planner.scenario.yaml import yaml_tree
 
 RIGHT = {
@@ -72,7 +72,7 @@ def assert_read_or_refused(source, *sets):
     except InputError as error:
         refusal = error
     if refusal is None:
-        assert isinstance(scenario, Scenario | Document)
+        assert isinstance(scenario, Scenario | BudgetScenario | Document)
         return scenario
     lines = str(refusal).splitlines()
     assert len(lines) == len(refusal.mistakes) >= 1

@@ -6,6 +6,7 @@ fields.py      the kinds of value a field may hold
 workload.py    lengths, demand, promises
 choices.py     layouts, formats and modes, free or limited
 references.py  model and system: a name, a file, or a description
+budget.py      BudgetScenario: the question of token budgets
 schema.py      Scenario, and what its values must agree on
 mistakes.py    what is wrong, each with its place
 changes.py     PATH=VALUE from the command line
@@ -13,6 +14,7 @@ loading.py     file, standard input or mapping to Scenario
 output.py      Scenario to plain data, and its JSON Schema
 """
 
+from planner.scenario.budget import BudgetScenario
 from planner.scenario.changes import ALIASES, changed
 from planner.scenario.choices import Choose, Current, PoolChoice, Speculation
 from planner.scenario.loading import checked, load, opened, read
@@ -27,6 +29,7 @@ from planner.scenario.workload import Demand, Distribution, Promises, Workload
 __all__ = [
     "ALIASES",
     "PROBLEMS",
+    "BudgetScenario",
     "Choose",
     "Current",
     "Demand",

@@ -23,6 +23,9 @@ ALIASES: dict[str, Path] = {
 OPENED: dict[Path, str] = {
     ("model",): "like",
     ("system",): "like",
+    ("phases", "inference", "system"): "like",
+    ("phases", "pretrain", "system"): "like",
+    ("phases", "rl", "system"): "like",
     ("workload", "input_tokens"): "mean",
     ("workload", "output_tokens"): "mean",
 }

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from planner.errors import InputError, Mistake, quoted
+from planner.scenario.budget import BudgetScenario
 from planner.scenario.changes import changed
 from planner.scenario.mistakes import mistakes_of
 from planner.scenario.output import resolved
@@ -23,25 +24,31 @@ __all__ = ["checked", "load", "opened", "read"]
 
 LARGEST = 1_000_000  # bytes of a scenario file
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
+# What a scenario of each problem is read as; the others keep their place as documents.
+READ: dict[str, type[Scenario] | type[BudgetScenario]] = {
+    "serving": Scenario,
+    "budget": BudgetScenario,
+}
 
-Source = str | FilePath | Mapping[str, Any] | Scenario | Document
+Asked = Scenario | BudgetScenario | Document
+Source = str | FilePath | Mapping[str, Any] | Asked
 
 
-def load(source: Source, sets: Sequence[str] = ()) -> Scenario | Document:
+def load(source: Source, sets: Sequence[str] = ()) -> Asked:
     """The scenario of a file path, `-` (standard input), a mapping, or a Scenario itself.
 
     `sets` are changes `PATH=VALUE`, read like the file. Raises InputError with every mistake,
-    each with file, line and column. Problems other than serving come back as a Document.
+    each with file, line and column. Problems that are not answered come back as a Document.
     """
-    if isinstance(source, Scenario | Document) and not sets:
+    if isinstance(source, Asked) and not sets:
         return source
     return opened(source, sets)[1]
 
 
-def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Scenario | Document]:
+def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Asked]:
     """The scenario as `load` gives it, and the tree that knows where its values stand."""
     tree = changed(read(source), sets)
-    if isinstance(source, Scenario | Document) and not sets:
+    if isinstance(source, Asked) and not sets:
         return tree, source
     folder = FilePath() if tree.file in (INSIDE, "-") else FilePath(tree.file).parent
     return tree, checked(tree, folder)
@@ -49,7 +56,7 @@ def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Scenario | D
 
 def read(source: Source) -> Tree:
     """The tree of a source, unchecked; raises InputError when it is not text of a known form."""
-    if isinstance(source, Scenario):
+    if isinstance(source, Scenario | BudgetScenario):
         return Tree(INSIDE, resolved(source, full_paths=True))
     if isinstance(source, Document):
         return Tree(source.file, dict(source.given))
@@ -65,7 +72,7 @@ def read(source: Source) -> Tree:
     return _json(text, file) if suffix == ".json" else yaml_tree(text, file)
 
 
-def checked(tree: Tree, folder: FilePath) -> Scenario | Document:
+def checked(tree: Tree, folder: FilePath) -> Asked:
     """The tree as a Scenario; paths in it are relative to `folder`."""
     data = tree.data
     if not isinstance(data, dict):
@@ -73,12 +80,13 @@ def checked(tree: Tree, folder: FilePath) -> Scenario | Document:
         told = tree.mistake((), f"expected keys such as problem, model, system; {got}")
         raise InputError([*tree.mistakes, told])
     problem = data.get("problem")
-    if isinstance(problem, str) and problem in PROBLEMS and problem != "serving":
+    if isinstance(problem, str) and problem in PROBLEMS and problem not in READ:
         if tree.mistakes:
             raise InputError(tree.mistakes)
         return Document(problem, tree.file, data)
+    kind = READ.get(problem, Scenario) if isinstance(problem, str) else Scenario
     try:
-        scenario = Scenario.model_validate(data, context={"folder": folder})
+        scenario: Asked = kind.model_validate(data, context={"folder": folder})
     except ValidationError as error:
         raise InputError(_ordered(tree, mistakes_of(error, tree))) from None
     if tree.mistakes:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from planner.errors import Mistake, did_you_mean, quoted
+from planner.scenario.budget import BudgetScenario
 from planner.scenario.fields import Refusals
 from planner.scenario.machines import SystemDescription
 from planner.scenario.models import ModelDescription
@@ -18,7 +19,8 @@ from planner.scenario.tree import Path, Tree
 __all__ = ["mistakes_of"]
 
 RECORDS: dict[str, type[BaseModel]] = {
-    record.__name__: record for record in (Scenario, ModelDescription, SystemDescription)
+    record.__name__: record
+    for record in (Scenario, BudgetScenario, ModelDescription, SystemDescription)
 }
 
 

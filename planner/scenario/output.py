@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from planner.scenario.budget import BudgetScenario
+from planner.scenario.budget_fields import FOREVER, Limit
 from planner.scenario.machines import SystemDescription
 from planner.scenario.models import ModelDescription
 from planner.scenario.references import File
@@ -18,20 +20,49 @@ __all__ = ["json_schema", "resolved"]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def resolved(scenario: Scenario | Document, *, full_paths: bool = False) -> dict[str, Any]:
+SHAPES: tuple[type[BaseModel], ...] = (Scenario, BudgetScenario)
+
+
+def resolved(
+    scenario: Scenario | BudgetScenario | Document, *, full_paths: bool = False
+) -> dict[str, Any]:
     """Every key with its value in base units, defaults filled in; only JSON types.
 
     It loads again to an equal scenario. Files are named as given, or by their `full_paths`.
     """
     if isinstance(scenario, Document):
         return dict(_plain(dict(scenario.given), full_paths))
-    return {name: _plain(getattr(scenario, name), full_paths) for name in Scenario.model_fields}
+    return {
+        name: _plain(getattr(scenario, name), full_paths) for name in type(scenario).model_fields
+    }
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a scenario file; quantities are strings with a unit, or numbers."""
-    schema = Scenario.model_json_schema(mode="validation")
-    return {"$schema": DIALECT, **schema, "title": "token-planner scenario"}
+    """JSON Schema (2020-12) of a scenario file; quantities are strings with a unit, or numbers.
+
+    `problem` says which of the shapes a file has.
+    """
+    shapes, parts = {}, {}
+    for shape in SHAPES:
+        whole = shape.model_json_schema(mode="validation")
+        parts.update(whole.pop("$defs", {}))
+        (problem,) = get_args(shape.model_fields["problem"].annotation)
+        whole["properties"]["problem"] = {"const": problem, **_about(whole, "problem")}
+        shapes[problem] = whole
+    return {
+        "$schema": DIALECT,
+        "title": "token-planner scenario",
+        "type": "object",
+        "required": ["problem"],
+        "oneOf": [{"$ref": f"#/$defs/{each['title']}"} for each in shapes.values()],
+        "$defs": parts | {each["title"]: each for each in shapes.values()},
+    }
+
+
+def _about(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """The description of a key, if it has one."""
+    kept = schema["properties"][name]
+    return {key: kept[key] for key in ("description", "title") if key in kept}
 
 
 def _plain(value: Any, full: bool) -> Any:
@@ -43,6 +74,10 @@ def _plain(value: Any, full: bool) -> Any:
         return [_plain(item, full) for item in value]
     if isinstance(value, File):
         return str(value.path.resolve()) if full else value.given
+    if isinstance(value, Limit):
+        return value.value if value.per is None else f"{value.value!r} {value.per}"
+    if isinstance(value, float) and math.isinf(value):
+        return FOREVER
     if isinstance(value, Demand) and math.isinf(value.value):
         return "max"
     if isinstance(value, Demand):

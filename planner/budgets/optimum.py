@@ -1,0 +1,150 @@
+"""The optimum of many budgets at once, by Newton's steps on their first-order conditions.
+
+Both sums are convex in the logarithms of the choices and the limit is always reached, so a point
+that keeps the conditions is the best of all. Every budget takes its own steps, in arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.budgets.repetition import Curve, Worth
+from planner.budgets.shape import Array, Budgets, Sum
+
+__all__ = ["Optimum", "optimum", "start"]
+
+STEPS = 60
+LONGEST = 2.0  # of a step, in logarithms
+PATIENT = 0.25  # the same, for those that long steps do not bring there
+PATIENCE = 400
+ENOUGH = 1e-12
+CONVERGED = 1e-9
+NEAR_CEILING = 0.02
+DIAGONAL = 80  # halvings of the interval in which the first point is looked for
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Points (P, J) in logarithms with their multipliers (P,).
+
+    `multiplier` is minus d ln(what is made small) / d ln(the limit). `found` says where the
+    first-order conditions hold to 1e-9; where they do not, no choice keeps the limit or the steps
+    did not arrive, and the numbers mean nothing.
+    """
+
+    point: Array
+    multiplier: Array
+    found: npt.NDArray[np.bool_]
+    steps: int
+
+
+def optimum(budgets: Budgets, first: Array | None = None) -> Optimum:
+    """The best points of all budgets; `first` are points to begin at, such as those of before."""
+    if not budgets.choices:
+        empty = np.zeros((len(budgets), 0))
+        return Optimum(empty, np.full(len(budgets), np.nan), np.isfinite(budgets.limit), 0)
+    with np.errstate(all="ignore"):  # what has no optimum overflows, and is told by `found`
+        begun = start(budgets) if first is None else first
+        point, multiplier, error, steps = _stepped(budgets, begun, LONGEST, STEPS)
+        late = ~(error < CONVERGED)
+        if late.any():
+            rest = _part(budgets, late)
+            again = _stepped(rest, start(rest), PATIENT, PATIENCE)
+            point[late], multiplier[late], error[late] = again[:3]
+            steps += again[3]
+    return Optimum(point, multiplier, error < CONVERGED, steps)
+
+
+def start(budgets: Budgets) -> Array:
+    """Points that keep the limit with room: every term of the loss, or the cost, has its share."""
+    if budgets.aim == "quality":
+        return _along_the_diagonal(budgets)
+    terms = budgets.loss.shape[1]
+    room = (budgets.limit - np.log(terms))[:, None]
+    point = np.zeros((len(budgets), len(budgets.choices)))
+    for column, choice in enumerate(budgets.choices):
+        power = budgets.loss_powers[:, :, column]
+        alone = np.where(power < 0, (room - budgets.loss) / np.where(power < 0, power, 1.0), 0.0)
+        wanted = alone.max(axis=1)
+        curve = budgets.worth.curved.get(choice) if budgets.worth else None
+        if curve is not None:
+            wanted = curve.inverse(np.minimum(wanted, curve.ceiling - NEAR_CEILING))
+        point[:, column] = wanted
+    return point
+
+
+def _along_the_diagonal(budgets: Budgets) -> Array:
+    """Points on the line where all choices are equal that cost what they may."""
+    low, high = np.full(len(budgets), 0.0), np.full(len(budgets), 80.0)
+    ones = np.ones(len(budgets.choices))
+    for _ in range(DIAGONAL):
+        middle = (low + high) / 2
+        dear = budgets.costs(np.multiply.outer(middle, ones)).value > budgets.limit
+        low, high = np.where(dear, low, middle), np.where(dear, middle, high)
+    return np.multiply.outer((low + high) / 2, ones)
+
+
+def _part(budgets: Budgets, mask: npt.NDArray[np.bool_]) -> Budgets:
+    """The budgets where the mask is true."""
+    worth = budgets.worth and Worth(
+        {k: Curve(c.knee[mask], c.reach[mask]) for k, c in budgets.worth.curved.items()}
+    )
+    return replace(
+        budgets,
+        cost=budgets.cost[mask],
+        loss=budgets.loss[mask],
+        loss_powers=budgets.loss_powers[mask],
+        limit=budgets.limit[mask],
+        worth=worth,
+    )
+
+
+def _sides(budgets: Budgets, point: Array) -> tuple[Sum, Sum]:
+    """What is made small, and what is limited."""
+    cost, loss = budgets.costs(point), budgets.losses(point)
+    return (cost, loss) if budgets.aim == "cost" else (loss, cost)
+
+
+def _stepped(
+    budgets: Budgets, point: Array, longest: float, most: int
+) -> tuple[Array, Array, Array, int]:
+    """Newton's steps from a point: where they end, the multipliers, the largest violation."""
+    size = point.shape[1]
+    goal, held = _sides(budgets, point)
+    multiplier = -(goal.slope * held.slope).sum(1) / (held.slope**2).sum(1)
+    multiplier = np.clip(multiplier, 1e-3, 1e6)
+    error: Array = np.full(len(budgets), np.inf)
+    point, taken = point.copy(), 0
+    for taken in range(most + 1):
+        rest = held.value - budgets.limit
+        stationary = goal.slope + multiplier[:, None] * held.slope
+        scale = 1.0 + np.abs(goal.slope).max(axis=1)
+        error = np.maximum(np.abs(stationary).max(axis=1) / scale, np.abs(rest))
+        going = error > ENOUGH
+        if taken == most or not going.any():
+            break
+        system = np.zeros((len(budgets), size + 1, size + 1))
+        system[:, :size, :size] = goal.curvature + multiplier[:, None, None] * held.curvature
+        system[:, :size, size] = system[:, size, :size] = held.slope
+        right = -np.concatenate([goal.slope, rest[:, None]], axis=1)
+        step = _solved(system, right)
+        length = np.abs(step[:, :size]).max(axis=1)
+        shorter = np.where(length > longest, longest / length, 1.0) * going
+        point += shorter[:, None] * step[:, :size]
+        ahead = np.maximum(step[:, size], multiplier / 10)
+        multiplier += shorter * (ahead - multiplier)
+        goal, held = _sides(budgets, point)
+    return point, multiplier, np.where(np.isnan(error), np.inf, error), taken
+
+
+def _solved(system: Array, right: Array) -> Array:
+    """Solutions of small systems; a singular one, which has no optimum, gives numbers that fail."""
+    size = system.shape[1]
+    eased = np.where(np.isfinite(system), system, 0.0)
+    singular = np.abs(np.linalg.det(eased)) < 1e-300
+    eased[singular] += np.eye(size)
+    solved: Array = np.linalg.solve(eased, right[:, :, None])[:, :, 0]
+    return solved
