@@ -15,6 +15,7 @@ import typer
 
 from planner.console import QUIET, Commands, exits, note, show
 from planner.errors import InputError
+from planner.measure_command import measure
 from planner.topology_command import topology
 from planner.validation_command import validate
 
@@ -256,6 +257,7 @@ def schema(out: Out = None) -> None:
     deliver(dumps(json_schema()), out)
 
 
+app.command()(measure)
 app.command()(topology)
 app.command()(validate)
 

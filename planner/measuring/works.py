@@ -1,0 +1,174 @@
+"""What is timed on a chip: one small frozen description for each kind of work.
+
+A description says how much is moved or multiplied; how it is done is the device's own matter.
+Sizes are in bytes, products in FLOP (2 per multiply-add).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+__all__ = [
+    "WIDTH",
+    "AllReduce",
+    "Attention",
+    "Count",
+    "Launch",
+    "Precision",
+    "Product",
+    "Stream",
+    "Work",
+]
+
+STRICT = ConfigDict(extra="forbid", strict=True)
+Count = Annotated[int, Field(ge=1, le=1 << 53)]
+Precision = Literal["bf16", "fp16", "fp8", "int8", "fp32"]
+Floating = Literal["bf16", "fp16", "fp32"]
+
+WIDTH = {"bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp32": 4}  # bytes of one number
+ARRAYS = {"read": 1, "copy": 2, "triad": 3}  # arrays that pass through memory
+REDUCED = 4  # bytes of one number of an all-reduce, fp32
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Arrays of `size` bytes of fp32 in memory: sums of rows, a copy, or a + s * b."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["read", "copy", "triad"]
+    size: Count
+
+    @property
+    def amount(self) -> int:
+        """Bytes that pass through memory [byte]."""
+        return ARRAYS[self.kind] * self.size
+
+    @property
+    def needs(self) -> int:
+        """Memory taken [byte]."""
+        return self.amount
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.size} bytes"
+
+
+@dataclass(frozen=True)
+class Product:
+    """An (m, k) activation times the transpose of an (n, k) weight, in one precision.
+
+    `copies` of the weight are used in turn, so that none is still in a cache.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    dtype: Precision
+    m: Count
+    n: Count
+    k: Count
+    copies: Count = 1
+
+    @property
+    def amount(self) -> int:
+        """Arithmetic [flop]."""
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of one weight [byte]."""
+        return self.n * self.k * WIDTH[self.dtype]
+
+    @property
+    def needs(self) -> int:
+        """Memory taken [byte]: weights, activation, and the result in four bytes."""
+        return (
+            self.copies * self.weight_bytes
+            + self.m * self.k * WIDTH[self.dtype]
+            + self.m * self.n * 4
+        )
+
+    def __str__(self) -> str:
+        return f"{self.dtype} product {self.m} x {self.n} x {self.k}"
+
+
+@dataclass(frozen=True)
+class Attention:
+    """One decode step of attention: a query token per sequence against its cached context.
+
+    `heads` of queries share `kv_heads` of keys and values.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    dtype: Floating
+    batch: Count
+    context: Count
+    heads: Count
+    kv_heads: Count
+    head_dim: Count
+
+    @property
+    def amount(self) -> int:
+        """Bytes of the cache, each read once [byte]."""
+        tokens = self.batch * self.context
+        return 2 * tokens * self.kv_heads * self.head_dim * WIDTH[self.dtype]
+
+    @property
+    def needs(self) -> int:
+        """Memory taken [byte]: the cache, and scores in four bytes where they are written out."""
+        return self.amount + 4 * self.batch * self.heads * self.context
+
+    def __str__(self) -> str:
+        return f"{self.dtype} attention of {self.batch} sequences over {self.context} tokens"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The smallest kernel, one after another: each by a call, or all in one recorded graph."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    how: Literal["call", "graph"]
+
+    @property
+    def amount(self) -> int:
+        """Launches [1]."""
+        return 1
+
+    @property
+    def needs(self) -> int:
+        """Memory taken [byte]."""
+        return 4
+
+    def __str__(self) -> str:
+        return f"launch by {self.how}"
+
+
+@dataclass(frozen=True)
+class AllReduce:
+    """A sum of `size` bytes of fp32 over several devices, on every one of them."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    backend: Annotated[str, Field(min_length=1, max_length=40)]
+    devices: Annotated[int, Field(ge=2, le=1 << 20)]
+    size: Count
+
+    @property
+    def amount(self) -> float:
+        """Bytes that each device sends at the least, 2 (n - 1) / n of the message [byte]."""
+        return 2 * (self.devices - 1) / self.devices * self.size
+
+    @property
+    def needs(self) -> int:
+        """Memory taken on each device [byte]."""
+        return 2 * self.size
+
+    def __str__(self) -> str:
+        return f"all-reduce of {self.size} bytes over {self.devices} devices"
+
+
+Work = Stream | Product | Attention | Launch | AllReduce
