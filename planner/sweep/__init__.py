@@ -1,0 +1,79 @@
+"""Many scenarios from one: a grid over any of its paths, each point a row of a table.
+
+grid.py      PATH=SPEC to axes, and the points of their product
+units.py     the unit of a path
+survey.py    everything looked at before anything runs
+rows.py      a plan as one row
+closed.py    where nothing is left to search: all points in array operations
+solving.py   chunks of points, solved one by one
+workers.py   here, or in processes of this machine
+cluster.py   on a Dask cluster
+columns.py   columns as they are passed on
+formats.py   Parquet, CSV, JSON lines
+parquet.py   the first of these
+parts.py     what is kept while a sweep runs
+progress.py  the bar
+run.py       from start to end
+table.py     the finished table
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planner.sweep.table import Table
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    source: Any,
+    over: Mapping[str, Any] | Sequence[str],
+    sets: Sequence[str] = (),
+    *,
+    out: str | Path | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    resume: bool = False,
+    yes: bool = False,
+    progress: bool = False,
+) -> Table:
+    """Answer a scenario at every point of a grid; a labelled table with a row for each.
+
+    Parameters
+    ----------
+    source : what `planner.solve` takes.
+    over : {path: values}, where values are a list or a text such as "log(1k..200k,20)"; or
+        "PATH=SPEC" texts as `--over` takes them. The last path varies fastest.
+    sets : changes "path.in.file=value" made before.
+    out : write the table here too (.parquet, .csv or .jsonl), in parts that survive being killed.
+    workers : processes that solve. A script that asks for more than one must guard its own
+        beginning by `if __name__ == "__main__":`, as everywhere in `multiprocessing`.
+    scheduler : address of a Dask scheduler, whose workers solve instead.
+    resume : go on with the parts that an earlier run left beside `out`.
+    yes : compute a grid however many points it has.
+    progress : draw a bar on standard error.
+
+    Raises
+    ------
+    InputError
+        With every mistake in the scenario and in the grid.
+    SolverError
+        If the disk or the cluster is at fault; what was computed is kept.
+    """
+    from planner.sweep.table import table
+
+    return table(
+        source,
+        over,
+        sets,
+        out=None if out is None else Path(out),
+        workers=workers,
+        scheduler=scheduler,
+        resume=resume,
+        yes=yes,
+        progress=progress,
+    )

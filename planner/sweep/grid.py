@@ -1,0 +1,283 @@
+"""The grid of a sweep: `PATH=SPEC` read into axes, and the points of their product by number.
+
+A SPEC lists values as the scenario writes them (`8,16,32`, `20 ms,50 ms`, `hgx-h200,gb200-nvl72`)
+or spans them: `1..8` whole numbers, `lin(1..10,10)` even steps, `log(1k..200k,20)` even ratios.
+Axes keep what they were given, so that a grid of a billion points is as small as its text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from planner.errors import InputError, quoted
+from planner.scenario import ALIASES
+
+__all__ = ["Axis", "Grid", "Listed", "Span", "grid_of", "measured"]
+
+NUMBER = re.compile(r"\s*(\$?)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
+WHOLE = re.compile(r"\s*(\d{1,15})\s*\.\.\s*(\d{1,15})\s*")
+SPANNED = re.compile(r"\s*(lin|log)\s*\((.*)\.\.(.*),\s*(\d{1,15})\s*\)\s*")
+COUNTED = {"k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+OPENING, CLOSING = "([{", ")]}"
+DIGITS = 12  # significant digits of a number between two ends
+EXAMPLES = "8,16,32 or 1..8 or lin(1..10,10) or log(1k..200k,20)"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Values as they were given."""
+
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def text(self, i: int) -> str:
+        """The value as `--set` takes it."""
+        return self.texts[i]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Numbers from `first` to `last` in even steps (`lin`, `whole`) or even ratios (`log`)."""
+
+    kind: str
+    first: float
+    last: float
+    count: int
+    before: str = ""
+    after: str = ""
+
+    def __len__(self) -> int:
+        return self.count
+
+    def number(self, i: int) -> float:
+        """The number at place `i`, in the span's own unit."""
+        if i in (0, self.count - 1):
+            return self.last if i else self.first
+        if self.kind == "whole":
+            return self.first + i
+        share = i / (self.count - 1)
+        if self.kind == "log":
+            value = self.first * (self.last / self.first) ** share
+        else:
+            value = self.first + share * (self.last - self.first)
+        return float(f"{value:.{DIGITS}g}")
+
+    def text(self, i: int) -> str:
+        """The value as `--set` takes it."""
+        value = self.number(i)
+        shown = str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+        return f"{self.before}{shown}{self.after}"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One swept path of the scenario: its dotted name and its values."""
+
+    name: str
+    values: Listed | Span
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def set_to(self, i: int) -> str:
+        """`PATH=VALUE` of the value at place `i`."""
+        return f"{self.name}={self.values.text(i)}"
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The parts of the name."""
+        return tuple(self.name.split("."))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The product of axes; the last varies fastest."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of points, however large."""
+        return math.prod(map(len, self.axes))
+
+    def places(self, point: int) -> tuple[int, ...]:
+        """Where on each axis a point lies."""
+        found = []
+        for axis in reversed(self.axes):
+            point, place = divmod(point, len(axis))
+            found.append(place)
+        return tuple(reversed(found))
+
+    def sets(self, point: int) -> list[str]:
+        """The changes `PATH=VALUE` that make the point out of the scenario."""
+        return [
+            axis.set_to(place) for axis, place in zip(self.axes, self.places(point), strict=True)
+        ]
+
+
+def grid_of(over: Mapping[str, Any] | Sequence[str]) -> Grid:
+    """The grid of `PATH=SPEC` texts, or of a mapping from paths to a SPEC or to values.
+
+    Raises
+    ------
+    InputError
+        With everything that cannot be read.
+    """
+    told: list[str] = []
+    axes: list[Axis] = []
+    for name, values in _pairs(over, told):
+        try:
+            axes.append(_axis(name, values))
+        except InputError as error:
+            told.append(f"--over {_shown(name)}: {error}")
+    told += _overlaps(axes)
+    if not axes and not told:
+        told.append(f"nothing is varied; give --over PATH=SPEC such as chips={EXAMPLES}")
+    if told:
+        raise InputError("\n".join(told))
+    return Grid(tuple(axes))
+
+
+def measured(text: str) -> tuple[float, str, str] | None:
+    """The number of a text and what stands before and after it; None where there is none.
+
+    >>> measured("20 ms"), measured("1.5k"), measured("hgx-h200")
+    ((20.0, '', ' ms'), (1500.0, '', ''), None)
+    """
+    found = NUMBER.fullmatch(text)
+    if found is None or (found[3] and found[3][0] not in "/%µ" and not found[3][0].isalpha()):
+        return None
+    value, unit = float(found[2]), found[3]
+    if not math.isfinite(value):
+        return None
+    if unit in COUNTED:
+        return value * COUNTED[unit], found[1], ""
+    return value, found[1], f" {unit}" if unit and unit[0].isalpha() else unit
+
+
+def _pairs(over: Mapping[str, Any] | Sequence[str], told: list[str]) -> Iterator[tuple[str, Any]]:
+    if isinstance(over, Mapping):
+        yield from ((str(name), values) for name, values in over.items())
+        return
+    for text in [over] if isinstance(over, str) else over:
+        name, sign, spec = str(text).partition("=")
+        if sign and name.strip():
+            yield name.strip(), spec
+        else:
+            told.append(f"--over {_shown(text)}: expected PATH=SPEC such as chips={EXAMPLES}")
+
+
+def _axis(name: str, values: Any) -> Axis:
+    name = ".".join(map(str, ALIASES.get(name, (name,))))
+    if isinstance(values, str):
+        return Axis(name, _spec(values))
+    if not isinstance(values, Iterable) or isinstance(values, Mapping):
+        values = [values]
+    return Axis(name, _listed([_text(value) for value in values]))
+
+
+def _text(value: Any) -> str:
+    """A value of Python as a scenario writes it."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value.item() if hasattr(value, "item") else value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"expected numbers or texts, got {quoted(value)}") from error
+
+
+def _spec(spec: str) -> Listed | Span:
+    whole, spanned = WHOLE.fullmatch(spec), SPANNED.fullmatch(spec)
+    if whole:
+        first, last = int(whole[1]), int(whole[2])
+        if first > last:
+            raise InputError(f"{first}..{last} is empty; did you mean {last}..{first}?")
+        return Span("whole", first, last, last - first + 1)
+    if spanned:
+        return _span(spanned[1], spanned[2], spanned[3], int(spanned[4]))
+    if re.match(r"\s*(lin|log)\s*\(", spec):
+        raise InputError(
+            f"expected {spec.strip()[:3]}(FIRST..LAST,POINTS) such as log(1k..200k,20), "
+            f"got {quoted(spec)}"
+        )
+    return _listed(_split(spec))
+
+
+def _span(kind: str, first: str, last: str, count: int) -> Span:
+    ends = [measured(first), measured(last)]
+    for text, end in zip((first, last), ends, strict=True):
+        if end is None:
+            raise InputError(f"{quoted(text.strip())} is no number; expected two, as 1k..200k")
+    (low, before, unit), (high, _, other) = ends  # type: ignore[misc]
+    before = before or ends[1][1]  # type: ignore[index]
+    if unit and other and unit != other:
+        raise InputError(
+            f"one end is in{_word(unit)}, the other in{_word(other)}; write both in one unit"
+        )
+    if count < 2 and low != high:
+        raise InputError(f"{count} points do not reach from one end to the other; give 2 or more")
+    if count < 1:
+        raise InputError("0 points are none; give 1 or more")
+    if kind == "log" and not (low > 0 and high > 0):
+        raise InputError("the ends of log(...) must be above zero; lin(...) takes any")
+    if low == high and count > 1:
+        raise InputError(f"both ends are {low:g}, so that {count} points would be one")
+    return Span(kind, low, high, count, before, unit or other)
+
+
+def _word(unit: str) -> str:
+    return f" {unit.strip()}"
+
+
+def _listed(texts: Sequence[str]) -> Listed:
+    words = [text.strip() for text in texts]
+    if not any(words):
+        raise InputError(f"no value; expected {EXAMPLES}")
+    if "" in words:
+        raise InputError("an empty value between commas; leave it out, or write null")
+    twice = sorted({word for word in words if words.count(word) > 1}) if len(words) < 1000 else []
+    if twice or len(set(words)) < len(words):
+        raise InputError(f"{', '.join(twice) or 'a value'} is given twice")
+    return Listed(tuple(words))
+
+
+def _split(spec: str) -> list[str]:
+    """The values between commas that no bracket or quotation mark encloses."""
+    values, depth, mark, start = [], 0, "", 0
+    for i, letter in enumerate(spec):
+        if mark:
+            mark = "" if letter == mark else mark
+        elif letter in "\"'":
+            mark = letter
+        elif letter in OPENING:
+            depth += 1
+        elif letter in CLOSING:
+            depth -= 1
+        elif letter == "," and depth == 0:
+            values.append(spec[start:i])
+            start = i + 1
+    return [*values, spec[start:]]
+
+
+def _overlaps(axes: Sequence[Axis]) -> Iterator[str]:
+    """Axes that would overwrite each other."""
+    for i, later in enumerate(axes):
+        for earlier in axes[:i]:
+            if later.path == earlier.path:
+                yield f"--over {later.name}: is given twice; list all its values in one SPEC"
+            elif earlier.path[: len(later.path)] == later.path:
+                yield (
+                    f"--over {later.name}: would overwrite {earlier.name}; give {later.name} first"
+                )
+
+
+def _shown(text: object) -> str:
+    shown = str(text)[:80]
+    return shown if shown.isprintable() else ascii(shown)

@@ -1,0 +1,194 @@
+"""Parts of a sweep beside its output: written whole or not at all, found again, put together.
+
+`FILE.parts/` holds `manifest.json` and one file for each chunk, named by its first and last point
+and by the sweep it belongs to. A run that is killed leaves whole parts only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from planner.console import note
+from planner.errors import InputError, SolverError
+from planner.report.files import write
+from planner.sweep.columns import Columns
+from planner.sweep.formats import assembled, encoded, kind_of, meta_of, rows_in
+
+__all__ = ["Parts"]
+
+MANIFEST = "manifest.json"
+LOCK = "lock"
+NAMED = re.compile(r"(\d{12})-(\d{12})\.([0-9a-f]{12})\.(\w+)")
+
+
+class Parts:
+    """The parts of one sweep, and the file they will be.
+
+    Parameters
+    ----------
+    out : the file; its ending says of which kind.
+    meta : what the sweep is: its `digest`, `version`, `points`, units and scenario.
+
+    Raises
+    ------
+    InputError
+        If the folder holds parts of another sweep, or of this one and `resume` is not asked for.
+    """
+
+    def __init__(self, out: Path, meta: Mapping[str, Any], *, resume: bool) -> None:
+        self.out = out
+        self.kind = kind_of(out)
+        self.meta = meta
+        self.folder = out.with_name(f"{out.name}.parts")
+        self.digest = str(meta["digest"])[:12]
+        if out.is_dir():
+            raise InputError(f"--out {out}: is a folder, expected a file")
+        self.found: list[tuple[int, int, Path]] = []
+        if self.folder.exists():
+            self._refuse_other(resume)
+        write(self.folder / MANIFEST, json.dumps(meta, indent=2, default=str))
+        self._lock = _locked(self.folder / LOCK)
+        self.found = self._sound()
+
+    @classmethod
+    def finished(cls, out: Path, meta: Mapping[str, Any]) -> bool:
+        """Whether the file is this very sweep, complete; InputError if it is another one."""
+        if not out.is_file() or out.with_name(f"{out.name}.parts").exists():
+            return False
+        known = meta_of(out, kind_of(out))
+        if known.get("digest") == meta["digest"] and known.get("version") == meta["version"]:
+            return True
+        raise InputError(
+            f"--resume {out}: is no unfinished sweep of this scenario and grid; "
+            "name another --out, or leave --resume out to write it anew"
+        )
+
+    @property
+    def done(self) -> int:
+        """Points that are kept."""
+        return sum(last - first + 1 for first, last, _ in self.found)
+
+    def missing(self, points: int) -> list[tuple[int, int]]:
+        """Ranges (first, last) of points that no part holds."""
+        ranges, start = [], 0
+        for first, last, _ in sorted(self.found):
+            if first > start:
+                ranges.append((start, first - 1))
+            start = last + 1
+        return [*ranges, (start, points - 1)] if start < points else ranges
+
+    def keep(self, first: int, last: int, columns: Columns) -> None:
+        """Write the rows of points `first` to `last`.
+
+        Raises
+        ------
+        SolverError
+            If the disk is full or broken.
+        """
+        part = self.folder / f"{first:012d}-{last:012d}.{self.digest}.{self.kind}"
+        write(part, encoded(columns, self.kind, {"digest": self.meta["digest"]}))
+        self.found.append((first, last, part))
+
+    def finish(self) -> dict[str, int]:
+        """Put the parts together, and remove them; how many rows have each status.
+
+        Raises
+        ------
+        SolverError
+            If the disk is full or broken; the parts are kept.
+        """
+        target = self.out.resolve()
+        whole = target.with_name(f".{target.name[:200]}.{os.getpid()}.part")
+        try:
+            ordered = [part for *_, part in sorted(self.found)]
+            found = assembled(ordered, whole, self.kind, self.meta)
+            if self.kind != "parquet":
+                beside = self.out.with_name(f"{self.out.name}.meta.json")
+                write(beside, json.dumps(self.meta, indent=2, default=str))
+            whole.replace(target)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise SolverError(f"{self.out} cannot be written: {reason}") from error
+        finally:
+            whole.unlink(missing_ok=True)
+        self.close()
+        shutil.rmtree(self.folder)
+        return found
+
+    def close(self) -> None:
+        """Let another run have the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _refuse_other(self, resume: bool) -> None:
+        """Refuse a folder that this sweep must not touch."""
+        try:
+            known = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            known = {}
+        parts = [name for name in _names(self.folder) if NAMED.fullmatch(name)]
+        other = [name for name in parts if NAMED.fullmatch(name)[3] != self.digest]  # type: ignore[index]
+        if not parts:
+            return
+        if other:
+            raise InputError(
+                f"{self.folder / sorted(other)[0]}: is of another scenario or grid; "
+                "name another --out, or remove the folder"
+            )
+        if known.get("version", self.meta["version"]) != self.meta["version"]:
+            raise InputError(
+                f"{self.folder}: was begun by version {known['version']}, this is "
+                f"{self.meta['version']}; name another --out, or remove the folder"
+            )
+        if not resume:
+            raise InputError(
+                f"{self.folder}: holds an unfinished sweep; go on with --resume, "
+                "or remove the folder to begin anew"
+            )
+
+    def _sound(self) -> list[tuple[int, int, Path]]:
+        """Whole parts of the folder; torn ones are removed and will be computed again."""
+        found: list[tuple[int, int, Path]] = []
+        for name in sorted(_names(self.folder)):
+            part, match = self.folder / name, NAMED.fullmatch(name)
+            if name.endswith(".part"):
+                part.unlink(missing_ok=True)  # what a killed run was writing
+            if match is None or match[4] != self.kind:
+                continue
+            first, last = int(match[1]), int(match[2])
+            overlaps = bool(found) and first <= found[-1][1]
+            if overlaps or rows_in(part, self.kind) != last - first + 1:
+                note(f"{part}: is torn; its points are computed again", warning=True)
+                part.unlink()
+                continue
+            found.append((first, last, part))
+        return found
+
+
+def _names(folder: Path) -> Sequence[str]:
+    try:
+        return os.listdir(folder)
+    except NotADirectoryError as error:
+        raise InputError(f"{folder}: is no folder; parts of the sweep go there") from error
+
+
+def _locked(file: Path) -> int | None:
+    """Hold the folder against a second run; given up by the system when this run ends, however."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such lock
+        return None
+    held = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(held)
+        raise InputError(f"{file.parent}: another run is at work on this sweep") from error
+    return held

@@ -1,0 +1,98 @@
+"""A plan as one row of a table: the quantities that people compare, and their units.
+
+A serving plan has columns of its own; any other problem gives every number and word of its plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.report.words import laid_out
+
+__all__ = ["ANSWERED", "LAYOUT", "SERVING", "UNITS", "answered", "refused"]
+
+LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
+ANSWERED = ("status", "reason", "short_by", "elapsed_s")  # of every row, whatever the problem
+BANDS = ("usd_per_mtok", "tpot", "ttft")
+UNITS: Mapping[str, str] = {
+    "usd_per_mtok": "USD per million tokens",
+    "usd_per_mtok_input": "USD per million input tokens",
+    "usd_per_mtok_output": "USD per million output tokens",
+    "usd_per_hour": "USD/hour",
+    "ttft": "s",
+    "tpot": "s",
+    "e2e": "s",
+    "tokens_per_s": "token/s",
+    "tokens_per_s_per_chip": "token/(s*chip)",
+    "tokens_per_s_per_user": "token/s",
+    "requests_per_s": "seq/s",
+    "batch": "seq",
+    "chips": "chip",
+    "elapsed_s": "s",
+    "gap": "1",
+    "short_by": "1",
+    **{
+        f"{name}_{end}": unit
+        for name, unit in (("usd_per_mtok", "USD per million tokens"), ("tpot", "s"), ("ttft", "s"))
+        for end in ("low", "high", "bound")
+    },
+}
+_WORDS = ("mode", "chip", "weights", "kv", "bottleneck")
+_NUMBERS = (
+    "usd_per_mtok", "usd_per_mtok_input", "usd_per_mtok_output", "usd_per_hour", "ttft", "tpot",
+    "e2e", "tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user", "requests_per_s",
+    "chips", "batch",
+)  # fmt: skip
+SERVING = (
+    *_NUMBERS, "layout", *_WORDS, *LAYOUT,
+    *(f"{name}_{end}" for name in BANDS for end in ("low", "high")),
+    *(f"{name}_bound" for name in BANDS), "gap",
+)  # fmt: skip
+"""Columns of a serving plan, in order."""
+
+
+def answered(document: Mapping[str, Any], elapsed: float) -> dict[str, Any]:
+    """The row of an answer: what every row has, then the quantities of its problem."""
+    missed = document.get("infeasible") or ()
+    head = {
+        "status": document["status"],
+        "reason": ", ".join(str(each["promise"]) for each in missed) or None,
+        "short_by": max((each["short_by"] for each in missed), default=None),
+        "elapsed_s": elapsed,
+    }
+    if document["problem"] == "serving":
+        return head | _serving(document)
+    return head | _flat(document["plan"] or {})
+
+
+def refused(status: str, reason: str, elapsed: float) -> dict[str, Any]:
+    """The row of a point without answer: `refused` is a mistake in it, `failed` one of ours."""
+    told = " ".join(reason.split())
+    return {"status": status, "reason": told, "short_by": None, "elapsed_s": elapsed}
+
+
+def _serving(document: Mapping[str, Any]) -> dict[str, Any]:
+    plan = document["plan"]
+    if plan is None:
+        return dict.fromkeys(SERVING)
+    layout, band, bound = plan["layout"] or {}, document["band"] or {}, document["bound"] or {}
+    row = {name: plan.get(name) for name in (*_NUMBERS, *_WORDS)}
+    row |= {"layout": laid_out(plan)} | {name: layout.get(name) for name in LAYOUT}
+    for name in BANDS:
+        low, high = band.get(name) or (None, None)
+        row |= {f"{name}_low": low, f"{name}_high": high, f"{name}_bound": bound.get(name)}
+    row["gap"] = document["certificate"]["gap"]
+    return {name: row[name] for name in SERVING}
+
+
+def _flat(plan: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Numbers and words of nested mappings by dotted name; lists are left out."""
+    row: dict[str, Any] = {}
+    for key, value in plan.items():
+        name = f"{above}{key}"
+        if isinstance(value, Mapping):
+            row |= _flat(value, f"{name}.")
+        elif value is None or isinstance(value, str | int | float):
+            row[name] = value
+    return row

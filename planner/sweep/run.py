@@ -1,0 +1,223 @@
+"""A sweep from start to end: looked at, computed in chunks that are kept, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol
+
+from planner.console import note
+from planner.errors import InputError, SolverError
+from planner.sweep.closed import ClosedForm, closed_form
+from planner.sweep.columns import Columns, by_name
+from planner.sweep.grid import grid_of
+from planner.sweep.parts import Parts
+from planner.sweep.progress import progress
+from planner.sweep.rows import UNITS
+from planner.sweep.solving import Chunk, chunks
+from planner.sweep.survey import Survey, survey
+from planner.sweep.workers import in_processes, serially
+
+__all__ = ["Order", "Outcome", "executed", "ordered"]
+
+ASKED = 100_000  # points solved one by one that nobody means by mistake
+ASKED_CLOSED = 20_000_000  # points of a closed form: some gigabytes of table
+MOST = 10**9
+PIECE = 1 << 16  # points of a closed form computed at a time
+
+
+@dataclass(frozen=True)
+class Order:
+    """A sweep that is sound and not yet begun; `closed` where no point needs a search."""
+
+    survey: Survey
+    closed: ClosedForm | None
+
+    @property
+    def points(self) -> int:
+        """How many points there are."""
+        return self.survey.grid.count
+
+    @property
+    def method(self) -> str:
+        """How the points are answered, in words."""
+        return "closed form" if self.closed else "solver"
+
+    @cached_property
+    def meta(self) -> dict[str, Any]:
+        """What the table is, for whoever reads it."""
+        units = {name: unit for name, unit in UNITS.items() if unit != "1"}
+        units |= {column.name: column.unit for column in self.survey.columns if column.unit}
+        return {
+            "version": version("token-planner"),
+            "digest": self.survey.digest,
+            "problem": self.survey.problem,
+            "method": self.method,
+            "points": self.points,
+            "over": [column.name for column in self.survey.columns],
+            "units": units,
+            "scenario": self.survey.tree.data,
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a sweep came to: rows by status, those kept from an earlier run, seconds of this one."""
+
+    points: int
+    statuses: Mapping[str, int]
+    resumed: int
+    seconds: float
+
+
+class Keeper(Protocol):
+    """What rows are given to as they are computed."""
+
+    def missing(self, points: int) -> list[tuple[int, int]]: ...
+
+    def keep(self, first: int, last: int, columns: Columns) -> None: ...
+
+
+def ordered(
+    source: Any,
+    over: Mapping[str, Any] | Sequence[str],
+    sets: Sequence[str] = (),
+    *,
+    yes: bool = False,
+) -> Order:
+    """A sweep looked at; nothing is computed yet.
+
+    Raises
+    ------
+    InputError
+        With every mistake in the scenario and the grid, or if it has more points than can be
+        meant; `yes` says that they are.
+    """
+    grid = grid_of(over)
+    if grid.count > MOST:
+        shown = f"{grid.count:,}" if grid.count < 10**15 else f"{grid.count:.3g}"
+        raise InputError(
+            f"--over makes {shown} points, and a sweep takes at most {MOST:,}; give fewer values"
+        )
+    looked = survey(source, sets, grid)
+    order = Order(looked, closed_form(looked))
+    most = ASKED_CLOSED if order.closed else ASKED
+    if order.points > most and not yes:
+        each = "" if order.closed else ", each of which is solved"
+        raise InputError(
+            f"--over makes {order.points:,} points{each}; more than {most:,} are computed only "
+            "with --yes"
+        )
+    return order
+
+
+def executed(
+    order: Order,
+    parts: Parts,
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    shown: bool = True,
+) -> Outcome:
+    """Compute what is missing, keep it part by part, and put the parts together.
+
+    Raises
+    ------
+    SolverError
+        If the disk or the cluster is at fault; what was computed is kept, and the message says
+        how to go on.
+    KeyboardInterrupt
+        As it came, with a note that says the same.
+    """
+    start, resumed = perf_counter(), parts.done
+    try:
+        computed(order, parts, workers=workers, scheduler=scheduler, shown=shown)
+        statuses = parts.finish()
+    except KeyboardInterrupt:
+        note(f"planner: {_kept(order, parts)}")
+        raise
+    except SolverError as error:
+        raise SolverError(f"{error}; {_kept(order, parts)}") from error
+    finally:
+        parts.close()
+    return Outcome(order.points, statuses, resumed, perf_counter() - start)
+
+
+def computed(
+    order: Order,
+    keeper: Keeper,
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    shown: bool = True,
+) -> None:
+    """Give the keeper the rows of every point that it misses."""
+    missing = keeper.missing(order.points)
+    left = sum(last - first + 1 for first, last in missing)
+    with progress(order.points, order.points - left, shown=shown) as advance:
+        if order.closed is not None:
+            pieces = _evaluated(order, order.closed, missing)
+        else:
+            pieces = _solved(order, missing, workers, scheduler)
+        with closing(pieces):
+            for first, last, columns in pieces:
+                keeper.keep(first, last, columns)
+                advance(last - first + 1)
+
+
+Piece = tuple[int, int, Columns]
+
+
+def _evaluated(
+    order: Order, closed: ClosedForm, missing: Sequence[tuple[int, int]]
+) -> Iterator[Piece]:
+    for first, last in missing:
+        for start in range(first, last + 1, PIECE):
+            end = min(start + PIECE - 1, last)
+            yield start, end, closed.columns(start, end)
+
+
+def _solved(
+    order: Order, missing: Sequence[tuple[int, int]], workers: int, scheduler: str | None
+) -> Iterator[Piece]:
+    left = sum(last - first + 1 for first, last in missing)
+    if scheduler is not None:
+        from planner.sweep.cluster import Cluster
+
+        with Cluster(scheduler) as cluster:
+            waiting = chunks(order.survey, missing, cluster.workers)
+            yield from (_piece(order, *done) for done in cluster.solved(waiting))
+        return
+    workers = min(workers, max(left, 1))
+    waiting = chunks(order.survey, missing, workers)
+    found = serially(waiting) if workers == 1 else in_processes(waiting, workers)
+    with closing(found):
+        for chunk, rows in found:
+            yield _piece(order, chunk, rows)
+
+
+def _piece(order: Order, chunk: Chunk, rows: Sequence[Mapping[str, Any]]) -> Piece:
+    """The rows of a chunk as columns, the values of the axes before them."""
+    survey = order.survey
+    places = [survey.grid.places(i) for i in range(chunk.first, chunk.last + 1)]
+    columns: dict[str, Any] = {
+        column.name: [column.at(place[i]) for place in places]
+        for i, column in enumerate(survey.columns)
+    }
+    for name, values in by_name(rows).items():
+        columns[f"plan.{name}" if name in columns else name] = values
+    return chunk.first, chunk.last, columns
+
+
+def _kept(order: Order, parts: Parts) -> str:
+    if not parts.done:
+        return "nothing was computed yet"
+    return (
+        f"{parts.done:,} of {order.points:,} points are kept in {parts.folder}; "
+        "go on with the same command and --resume"
+    )

@@ -1,0 +1,223 @@
+"""The table of a sweep: named columns with units, rows to iterate over, pandas on request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import InputError, MissingExtra
+from planner.sweep.columns import Columns, Words, named, plain
+from planner.sweep.formats import kind_of, loaded, meta_of
+from planner.sweep.parts import Parts
+from planner.sweep.run import computed, executed, ordered
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+__all__ = ["Table", "table"]
+
+SHOWN = 10  # rows of a repr
+FIRST = ("usd_per_mtok", "ttft", "tpot", "tokens_per_s", "layout", "bottleneck")
+
+
+class Table:
+    """The rows of a sweep.
+
+    Attributes
+    ----------
+    over : names of the columns that were varied, in order.
+    units : {column: base unit}; columns without one are absent.
+    meta : version, digest of scenario and grid, problem, method, scenario.
+    """
+
+    def __init__(self, columns: Columns | None, meta: Mapping[str, Any], file: Path | None) -> None:
+        self._given = columns
+        self._file = file
+        self.meta = dict(meta)
+        self.over: tuple[str, ...] = tuple(meta["over"])
+        self.units: dict[str, str] = dict(meta["units"])
+
+    @classmethod
+    def read(cls, file: str | Path) -> Table:
+        """The table of a file that a sweep wrote.
+
+        Raises
+        ------
+        InputError
+            If it is none.
+        """
+        path = Path(file)
+        meta = meta_of(path, kind_of(path)) if path.is_file() else {}
+        if "over" not in meta:
+            raise InputError(f"{path}: is no table of a sweep")
+        return cls(None, meta, path)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """{name: values}, all of one length."""
+        if self._given is not None:
+            return self._given
+        return loaded(self._file) if self._file is not None else {}
+
+    @property
+    def file(self) -> Path | None:
+        """Where the table was written."""
+        return self._file
+
+    def __len__(self) -> int:
+        return int(self.meta["points"])
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """The values of a column, as Python's own; None where there is none."""
+        if name not in self.columns:
+            from planner.errors import did_you_mean
+
+            hint = did_you_mean(name, self.columns)
+            raise InputError(f"the sweep has no column {name!r}{hint}")
+        return plain(self.columns[name])
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, as mappings."""
+        values = [plain(column) for column in self.columns.values()]
+        for row in zip(*values, strict=True):
+            yield dict(zip(self.columns, row, strict=True))
+
+    def rows(self, **where: Any) -> list[dict[str, Any]]:
+        """The rows in which the columns have these values."""
+        return [row for row in self if all(row.get(k) == value for k, value in where.items())]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a data frame.
+
+        Raises
+        ------
+        MissingExtra
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtra("pandas", "data", "a data frame") from error
+        frame = pd.DataFrame({name: _framed(column) for name, column in self.columns.items()})
+        frame.attrs.update(units=self.units, meta=self.meta)
+        return frame
+
+    def statuses(self) -> dict[str, int]:
+        """How many rows have each status."""
+        found: dict[str, int] = {}
+        for status in self["status"]:
+            found[status] = found.get(status, 0) + 1
+        return found
+
+    def __repr__(self) -> str:
+        names, rows = self._shown()
+        cells = [names, *rows]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
+        lines = ["  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)) for row in cells]
+        return "\n".join([self._title(), *lines, *self._rest()])
+
+    def _repr_html_(self) -> str:
+        names, rows = self._shown()
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+        )
+        told = escape(" ".join([self._title(), *self._rest()]))
+        return f"<table><caption>{told}</caption><tr>{head}</tr>{body}</table>"
+
+    def _title(self) -> str:
+        counts = ", ".join(f"{count:,} {status}" for status, count in self.statuses().items())
+        return f"<Sweep of {', '.join(self.over)}: {len(self):,} points, {counts}>"
+
+    def _rest(self) -> list[str]:
+        left = len(self) - SHOWN
+        return [f"... and {left:,} more"] if left > 0 else []
+
+    def _shown(self) -> tuple[list[str], list[list[str]]]:
+        """Names with units and the first rows, of the columns that say most."""
+        kept = [name for name in named([self.over, ("status",), FIRST]) if name in self.columns]
+        if len(kept) == len(self.over) + 1:  # a problem without serving's words
+            kept = list(self.columns)[: len(self.over) + 8]
+        heads = [f"{n} [{self.units[n]}]" if n in self.units else n for n in kept]
+        columns = [plain(_first(self.columns[name])) for name in kept]
+        return heads, [[_cell(value) for value in row] for row in zip(*columns, strict=True)]
+
+
+class Memory:
+    """Keeps the rows of a sweep in memory."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[int, Columns]] = []
+
+    def missing(self, points: int) -> list[tuple[int, int]]:
+        """All of them."""
+        return [(0, points - 1)]
+
+    def keep(self, first: int, last: int, columns: Columns) -> None:
+        """Remember the rows of points `first` to `last`."""
+        self.kept.append((first, columns))
+
+    def columns(self) -> Columns:
+        """All rows in order."""
+        tables = [columns for _, columns in sorted(self.kept, key=lambda each: each[0])]
+        return {name: _joined(name, tables) for name in named(tables)}
+
+
+def table(
+    source: Any,
+    over: Mapping[str, Any] | Sequence[str],
+    sets: Sequence[str],
+    *,
+    out: Path | None,
+    workers: int,
+    scheduler: str | None,
+    resume: bool,
+    yes: bool,
+    progress: bool,
+) -> Table:
+    """What `planner.sweep` returns."""
+    if workers < 1:
+        raise InputError(f"workers: expected at least 1, got {workers}")
+    order = ordered(source, over, sets, yes=yes)
+    if out is None:
+        memory = Memory()
+        computed(order, memory, workers=workers, scheduler=scheduler, shown=progress)
+        return Table(memory.columns(), order.meta, None)
+    if not (resume and Parts.finished(out, order.meta)):
+        parts = Parts(out, order.meta, resume=resume)
+        executed(order, parts, workers=workers, scheduler=scheduler, shown=progress)
+    return Table.read(out)
+
+
+def _joined(name: str, tables: Sequence[Columns]) -> Any:
+    """One column of tables that follow each other."""
+    columns = [table.get(name) for table in tables]
+    if all(hasattr(column, "dtype") for column in columns):
+        import numpy as np
+
+        return np.concatenate(columns)  # type: ignore[arg-type]
+    lengths = [len(next(iter(table.values()))) for table in tables]
+    values: list[Any] = []
+    for column, length in zip(columns, lengths, strict=True):
+        values += [None] * length if column is None else plain(column)
+    return values
+
+
+def _first(column: Any) -> Any:
+    if isinstance(column, Words):
+        return Words(column.codes[:SHOWN], column.words)
+    return column[:SHOWN]
+
+
+def _framed(column: Any) -> list[Any] | np.ndarray:
+    return plain(column) if isinstance(column, Words) else column
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

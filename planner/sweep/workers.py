@@ -1,0 +1,141 @@
+"""Where chunks are solved: in this process, in processes of this machine, on a Dask cluster.
+
+All three take chunks and give (chunk, rows) back as they are done, whatever the order. Where a
+worker dies its chunks are tried again alone, then point by point; a point that kills the worker
+that is alone with it is a row with that reason.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from typing import Any, TypeAlias
+
+from planner.sweep.rows import refused
+from planner.sweep.solving import Chunk, solved
+
+__all__ = ["AHEAD", "Done", "Rows", "in_processes", "killed", "serially"]
+
+AHEAD = 2  # chunks per worker that wait for it
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
+
+Rows: TypeAlias = list[dict[str, Any]]
+Done: TypeAlias = tuple[Chunk, Rows]
+
+
+def serially(chunks: Iterable[Chunk]) -> Iterator[Done]:
+    """One chunk after the other, here."""
+    for chunk in chunks:
+        yield chunk, solved(chunk)
+
+
+def in_processes(
+    chunks: Iterable[Chunk],
+    workers: int,
+    solve: Callable[[Chunk], Rows] = solved,
+) -> Iterator[Done]:
+    """The same in this many processes, which are started anew and end with this one."""
+    waiting, alone = iter(chunks), list[Chunk]()
+    while True:
+        pool = _pool(workers)
+        try:
+            running: dict[Future[Rows], Chunk] = {}
+            yield from _drained(pool, waiting, running, workers, solve)
+            return
+        except BrokenProcessPool:
+            alone = sorted(running.values(), key=lambda chunk: chunk.first)
+        finally:
+            _stop(pool)
+        for chunk in alone:
+            yield from _isolated(chunk, solve)
+
+
+def killed(chunk: Chunk) -> Rows:
+    """The rows of points that end every worker that tries them."""
+    told = "the worker process was killed at this point; is there enough memory?"
+    return [refused("failed", told, 0.0) for _ in chunk.points]
+
+
+def _drained(
+    pool: ProcessPoolExecutor,
+    waiting: Iterator[Chunk],
+    running: dict[Future[Rows], Chunk],
+    workers: int,
+    solve: Callable[[Chunk], Rows],
+) -> Iterator[Done]:
+    """What a pool makes of the chunks; `running` holds those that are not yet passed on."""
+    while True:
+        for chunk in islice(waiting, AHEAD * workers - len(running)):
+            future = _submitted(pool, solve, chunk)
+            running[future] = chunk
+        if not running:
+            return
+        ready, _ = wait(running, return_when=FIRST_COMPLETED)
+        # Those that ended well are passed on before a broken one breaks off.
+        for future in sorted(ready, key=lambda each: each.exception() is not None):
+            rows = future.result()
+            yield running.pop(future), rows
+
+
+def _submitted(
+    pool: ProcessPoolExecutor, solve: Callable[[Chunk], Rows], chunk: Chunk
+) -> Future[Rows]:
+    """A future of the chunk; of a pool that broke in this moment one that says so."""
+    try:
+        return pool.submit(solve, chunk)
+    except BrokenProcessPool as error:
+        future: Future[Rows] = Future()
+        future.set_exception(error)
+        return future
+
+
+def _isolated(chunk: Chunk, solve: Callable[[Chunk], Rows]) -> Iterator[Done]:
+    """A chunk that was in flight when a worker died: alone, and if that dies too point by point."""
+    pieces: Sequence[Chunk] = [chunk]
+    for attempt in range(2):
+        left: list[Chunk] = []
+        for piece in pieces:
+            pool = _pool(1)
+            try:
+                yield piece, pool.submit(solve, piece).result()
+            except BrokenProcessPool:
+                left += piece.split() if attempt == 0 else [piece]
+            finally:
+                _stop(pool)
+        pieces = left
+    for piece in pieces:
+        yield piece, killed(piece)
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begun)
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End the workers at once: what they are at is not wanted any more."""
+    processes = list((pool._processes or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join()
+
+
+def _begun() -> None:
+    """A worker ends with its parent, however that ends, and leaves Ctrl-C to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_ended_with_parent, daemon=True).start()
+
+
+def _ended_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

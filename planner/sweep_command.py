@@ -1,0 +1,82 @@
+"""The command `planner sweep`: its options, and what they ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from planner.console import note, show
+from planner.errors import InputError
+
+__all__ = ["sweep"]
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="scenario: YAML, TOML, JSON, or -")]
+Over = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--over", metavar="PATH=SPEC", help="8,16 or 1..8 or lin(1..9,5) or log(1k..200k,20)"
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="the table: .parquet, .csv or .jsonl", metavar="FILE")
+]
+Workers = Annotated[int, typer.Option("--workers", metavar="N", help="processes that solve")]
+Scheduler = Annotated[
+    str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Dask: tcp://host:8786")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="go on with what an earlier run left")]
+Yes = Annotated[bool, typer.Option("--yes", help="however many points there are")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="change one value")
+]
+Picture = Annotated[
+    Path | None, typer.Option("--plot", help="draw it too: .svg, .png or .pdf", metavar="FILE")
+]
+Quantity = Annotated[str, typer.Option("--of", help="the column that is drawn")]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON document and nothing else")]
+
+
+def sweep(
+    file: File,
+    over: Over = None,
+    out: Out = None,
+    workers: Workers = 1,
+    scheduler: Scheduler = None,
+    resume: Resume = False,
+    yes: Yes = False,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Answer a scenario at every point of a grid; survives being killed."""
+    if out is None:
+        raise InputError("--out is missing: a table is written, such as --out sweep.parquet")
+    if workers < 1:
+        raise InputError(f"--workers: expected at least 1, got {workers}")
+    if scheduler is not None and workers != 1:
+        raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
+    from planner.report.json import dumps
+    from planner.sweep.formats import kind_of
+    from planner.sweep.parts import Parts
+    from planner.sweep.run import executed, ordered
+
+    kind_of(out)
+    order = ordered(file, over or (), sets or (), yes=yes)
+    document: dict[str, Any] = {"out": str(out), **order.meta}
+    if resume and Parts.finished(out, order.meta):
+        document |= {"statuses": None, "resumed": order.points, "seconds": 0.0}
+        show(dumps(document) if json else f"{out}: is complete already")
+        return
+    parts = Parts(out, order.meta, resume=resume)
+    if parts.done:
+        note(f"{parts.done:,} of {order.points:,} points were kept", warning=True)
+    found = executed(order, parts, workers=workers, scheduler=scheduler)
+    document |= {
+        "statuses": dict(found.statuses), "resumed": found.resumed, "seconds": found.seconds
+    }  # fmt: skip
+    if json:
+        show(dumps(document))
+        return
+    counts = ", ".join(f"{count:,} {status}" for status, count in sorted(found.statuses.items()))
+    show(f"{out}: {found.points:,} points by {order.method}, {counts}; {found.seconds:.3g} s")
