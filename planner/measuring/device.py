@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from planner.measuring.works import AllReduce, Attention, Launch, Product, Stream
+from planner.measuring.works import AllReduce, Timed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,7 +74,7 @@ class Device(Protocol):
 
     facts: Facts
 
-    def ready(self, work: Stream | Product | Attention | Launch) -> Ready:
+    def ready(self, work: Timed) -> Ready:
         """Make a work ready to be run; raises Unsupported."""
 
     def all_reduce(self, sizes: Sequence[int], repeats: int) -> Iterable[Reduced]:

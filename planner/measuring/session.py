@@ -18,7 +18,7 @@ from planner.measuring.recognition import recognised
 from planner.measuring.record import Head, LeftOut, Measured, MeasuredChip
 from planner.measuring.suite import message_sizes, suite
 from planner.measuring.timing import FEWEST, summary, timed
-from planner.measuring.works import AllReduce, Attention, Launch, Product, Stream, Work
+from planner.measuring.works import AllReduce, Attention, Launch, Product, Stream, Timed, Work
 
 __all__ = ["Measurement", "measure"]
 
@@ -120,7 +120,7 @@ def _measured(
 
 def _one(
     device: Device,
-    work: Stream | Product | Attention | Launch,
+    work: Timed,
     notes: _Notes,
     share: float,
     told: Callable[[str], None],

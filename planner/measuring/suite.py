@@ -7,9 +7,11 @@ the device: arrays and caches are several times its last on-chip level.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
+from itertools import product
 
 from planner.measuring.device import Facts
-from planner.measuring.works import WIDTH, Attention, Launch, Product, Stream, Work
+from planner.measuring.works import WIDTH, Attention, Launch, Product, Stream, Timed
 
 __all__ = ["BEYOND", "message_sizes", "suite"]
 
@@ -26,31 +28,22 @@ HEADS, KV_HEADS, HEAD_DIM = 64, 8, 128  # Llama-3.1-70B
 SMALLEST_MESSAGE, LARGEST_MESSAGE = 2**13, 2**28  # [byte]
 
 
-def suite(facts: Facts, *, quick: bool = False) -> tuple[Work, ...]:
+def suite(facts: Facts, *, quick: bool = False) -> tuple[Timed, ...]:
     """The works for one device, most important first; an all-reduce is not among them."""
     processor = facts.kind == "cpu"
     weights = CPU_WEIGHTS if processor else WEIGHTS
     decode = DECODE[::4] if quick else DECODE
     prefill = (512,) if processor else (PREFILL[-2:-1] if quick else PREFILL)
-    works: list[Work] = [*_streams(facts, 1), Launch("call")]
+    works: list[Timed] = [*_streams(facts, 1), Launch("call")]
     if facts.kind == "cuda":
         works.append(Launch("graph"))
-    main = [
-        _product(facts, dtype, m, *weights[0])
-        for m in (*prefill, *decode)
-        for dtype in facts.dtypes
-    ]
-    works += [*main, _attention(facts, CONTEXTS[1])]
+    works += _products(facts, (*prefill, *decode), weights[:1])
+    works.append(_attention(facts, CONTEXTS[1]))
     if quick:
         return tuple(dict.fromkeys(works))
     works += [_attention(facts, context) for context in CONTEXTS]
     works += [*_streams(facts, 4), *_streams(facts, 16)]
-    works += [
-        _product(facts, dtype, m, *shape)
-        for shape in weights[1:]
-        for m in (prefill[-1], *decode[::2])
-        for dtype in facts.dtypes
-    ]
+    works += _products(facts, (prefill[-1], *decode[::2]), weights[1:])
     return tuple(dict.fromkeys(works))
 
 
@@ -65,6 +58,13 @@ def _streams(facts: Facts, times: int) -> list[Stream]:
     least = max(2 * BEYOND * facts.cache, LEAST)
     size = times * 2 ** math.ceil(math.log2(least))
     return [Stream(kind, size) for kind in ("read", "copy", "triad")]
+
+
+def _products(
+    facts: Facts, tokens: Iterable[int], shapes: Iterable[tuple[int, int]]
+) -> Iterator[Product]:
+    for (n, k), m, dtype in product(shapes, tokens, facts.dtypes):
+        yield _product(facts, dtype, m, n, k)
 
 
 def _product(facts: Facts, dtype: str, m: int, n: int, k: int) -> Product:

@@ -14,7 +14,7 @@ from planner.errors import InputError, MissingExtra, did_you_mean
 from planner.measuring.device import Facts, Ready, Reduced, Unsupported
 from planner.measuring.torch_processes import all_reduce
 from planner.measuring.torch_works import loaded
-from planner.measuring.works import Attention, Launch, Product, Stream
+from planner.measuring.works import Timed
 
 __all__ = ["KINDS", "TorchDevice", "torch_device"]
 
@@ -55,7 +55,7 @@ class TorchDevice:
             getattr(self.torch, self.kind).set_device(self.index)
         self.facts = self._facts(visible if count is None else count)
 
-    def ready(self, work: Stream | Product | Attention | Launch) -> Ready:
+    def ready(self, work: Timed) -> Ready:
         """The work in the device's memory, run once; raises Unsupported."""
         try:
             run = loaded(self.torch, self.place, work)
@@ -156,9 +156,7 @@ def _parsed(place: str) -> tuple[str, int]:
     """Kind and number of `cuda:1`."""
     found = re.fullmatch(r"([a-z]+)(?::(\d{1,4}))?", place)
     if found is None or found[1] not in KINDS:
-        hint = (
-            did_you_mean(place.split(":", maxsplit=1)[0], KINDS) or f" (known: {', '.join(KINDS)})"
-        )
+        hint = did_you_mean(place.partition(":")[0], KINDS) or f" (known: {', '.join(KINDS)})"
         raise InputError(f"--device {place[:60]!r}: expected a device such as cuda:0{hint}")
     return found[1], int(found[2] or 0)
 

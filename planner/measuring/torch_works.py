@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from planner.measuring.device import Sample, Unsupported
-from planner.measuring.works import Attention, Launch, Product, Stream
+from planner.measuring.works import Attention, Launch, Product, Stream, Timed
 
 __all__ = ["Run", "loaded"]
 
@@ -43,7 +43,7 @@ class Run:
         return self._sample(self.done)
 
 
-def loaded(torch: Any, place: str, work: Stream | Product | Attention | Launch) -> Run:
+def loaded(torch: Any, place: str, work: Timed) -> Run:
     """The work with its operands in the memory of the device `place`."""
     torch.manual_seed(20261121)
     with torch.no_grad():
@@ -58,7 +58,7 @@ def loaded(torch: Any, place: str, work: Stream | Product | Attention | Launch) 
 
 def _stream(torch: Any, place: str, work: Stream) -> Run:
     rows = max(1, work.size // (4 * ROW))
-    x = torch.empty(rows, ROW, device=place).uniform_(-1, 1)
+    x = _plane(torch, place, rows)
     seen = _spaced(rows)
     if work.kind == "read":
         sums = torch.empty(rows, device=place)
@@ -74,7 +74,7 @@ def _stream(torch: Any, place: str, work: Stream) -> Run:
             to.copy_(x)
 
         return Run(copy, lambda _: Sample({"x": _array(x[seen])}, _array(to[seen])))
-    y = torch.empty_like(x).uniform_(-1, 1)
+    y = _plane(torch, place, rows)
 
     def triad(_: int) -> None:
         torch.add(x, y, alpha=SCALE, out=to)
@@ -86,10 +86,17 @@ def _stream(torch: Any, place: str, work: Stream) -> Run:
     return Run(triad, sample)
 
 
+def _plane(torch: Any, place: str, rows: int) -> Any:
+    """Sums of two random lines: large arrays of random numbers take longer than what is timed."""
+    across, down = (torch.empty(n, device=place).uniform_(-1, 1) for n in (ROW, rows))
+    return across[None, :] + down[:, None]
+
+
 def _product(torch: Any, place: str, work: Product) -> Run:
     dtype = _dtype(torch, work.dtype)
     a = _filled(torch, place, dtype, work.m, work.k)
-    weights = [_filled(torch, place, dtype, work.n, work.k) for _ in range(work.copies)]
+    weight = _filled(torch, place, dtype, work.n, work.k)
+    weights = [weight, *(weight.clone() for _ in range(work.copies - 1))]
     times = _times(torch, place, work.dtype)
     last: list[Any] = [None]
 

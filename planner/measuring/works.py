@@ -20,6 +20,7 @@ __all__ = [
     "Precision",
     "Product",
     "Stream",
+    "Timed",
     "Work",
 ]
 
@@ -171,4 +172,5 @@ class AllReduce:
         return f"all-reduce of {self.size} bytes over {self.devices} devices"
 
 
-Work = Stream | Product | Attention | Launch | AllReduce
+Timed = Stream | Product | Attention | Launch  # on one device
+Work = Timed | AllReduce

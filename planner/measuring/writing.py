@@ -1,4 +1,4 @@
-"""A measured chip as the TOML file that is read again; rates stand beside their times as comments."""
+"""A measured chip as the TOML file that is read again, rates beside their times as comments."""
 
 from __future__ import annotations
 

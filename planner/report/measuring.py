@@ -112,7 +112,7 @@ def _products(measured: MeasuredChip, known: Chip | None) -> str:
 
 
 def _all_reduce(measured: MeasuredChip) -> str:
-    lines = []
+    lines: list[str] = []
     for devices, found in measured.all_reduces.items():
         told = (
             f"{devices} devices: {duration(found.latency)} + bytes sent at "
