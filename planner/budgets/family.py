@@ -17,7 +17,16 @@ from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Weight, matrix, vector
 from planner.errors import ModelError
 
-__all__ = ["ATTENTION", "LARGEST", "LEAST_SPARSE", "SMALLEST", "SOURCE", "Family", "Measures"]
+__all__ = [
+    "ATTENTION",
+    "LARGEST",
+    "LEAST_SPARSE",
+    "SMALLEST",
+    "SOURCE",
+    "TIED_BELOW",
+    "Family",
+    "Measures",
+]
 
 SOURCE = (
     "family rule of token-planner: geometric mean of the Llama 3 shapes (arXiv 2407.21783, table "
