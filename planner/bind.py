@@ -37,7 +37,10 @@ NARROWEST_FIRST = ("nvfp4", "mxfp4", "fp4", "fp8", "int8", "bf16", "fp16")
 
 
 def shared_values(task: Task) -> dict[str, float]:
-    """Values of every symbol that does not depend on layout or batch, by symbol name."""
+    """Values of every symbol that does not depend on layout or batch, by symbol name.
+
+    Lengths, prices, rates and sizes of memory in the task may be arrays of points.
+    """
     return {
         **(_lecture_model(task) if task.lecture else _model(task)),
         **_chip(task),
@@ -156,12 +159,14 @@ def _model(task: Task) -> dict[str, float]:
         "M_fixed": resident,
         "M_routed": weights["routed"],
         "b_kv": sum(c.bytes_per_token for c in plain),
-        "R_bnd": sum(c.read_bytes(context) for c, _ in bounded),
+        "R_bnd": sum(c.bytes_per_token * np.minimum(context, limit) for c, limit in bounded),
         "b_store": sum(c.bytes_per_token for c in growing),
-        "R_bnd_mem": sum(c.stored_bytes(context) for c in sizes.caches if not c.grows),
+        "R_bnd_mem": sum(
+            c.bytes_per_token * np.minimum(context, limit) for c, limit in bounded if not c.grows
+        ),
         "R_state": sizes.state_bytes_per_sequence,
         "a_kv": sum(c.flop_per_cached_token for c in plain),
-        "A_bnd": sum(c.flop_per_cached_token * min(context, limit) for c, limit in bounded),
+        "A_bnd": sum(c.flop_per_cached_token * np.minimum(context, limit) for c, limit in bounded),
         "A_state": sizes.state_flop_per_token,
         "a_pf": sum(c.flop_per_pair_prefill for c in plain),
         "A_bnd_pf": sizes.state_flop_per_token
@@ -247,7 +252,7 @@ def _workload(task: Task) -> dict[str, float]:
 
 def _seen(prompt: float, limit: float) -> float:
     """Mean number of keys that a prompt's token attends to under a window or top-k."""
-    reach = min(prompt, limit)
+    reach = np.minimum(prompt, limit)
     return reach - reach * reach / (2 * prompt)
 
 
