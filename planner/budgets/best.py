@@ -1,0 +1,251 @@
+"""The best answer to each of many questions, on the first-order conditions, and why there is none.
+
+Ten thousand budgets are one call: questions of one shape are arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.budgets.optimum import Optimum, optimum
+from planner.budgets.question import Question, assembled
+from planner.budgets.shape import Array, Budgets
+
+__all__ = ["Answer", "Nothing", "Solved", "least_loss", "solve_many", "solve_one"]
+
+ENDLESS = 200.0  # logarithm of more than there is of anything
+LEAST = 1e4  # parameters, or tokens, below which nothing is a language model
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The best choices of one question.
+
+    Attributes
+    ----------
+    n_active, pretrain, rl
+        Parameters and tokens; `rl` is 0 where a reward alone asks for arithmetic.
+    cost
+        Of each phase: pre-training, reinforcement learning, serving. [USD or flop]
+    loss
+        [nat]
+    worth_of_loss
+        -d ln(cost) / d(loss) at the optimum, the same whichever of them is limited. [1/nat]
+    budgets, point
+        The program it is the optimum of, held choices gone, and where, in logarithms.
+    multiplier
+        -d ln(what is made small) / d ln(the limit), the loss counted without its floor.
+    data_bound
+        -d ln(cost) / d ln(unique) where the data runs out and the law knows no repetition, else 0;
+        for the best loss at a cost, -d ln(loss - floor) / d ln(unique).
+    """
+
+    question: Question
+    n_active: float
+    pretrain: float
+    rl: float
+    cost: tuple[float, float, float]
+    loss: float
+    worth_of_loss: float
+    budgets: Budgets
+    point: Array
+    multiplier: float
+    data_bound: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Cost of the whole life [USD or flop]."""
+        return sum(self.cost)
+
+    @property
+    def score(self) -> float:
+        """What is made small."""
+        return self.total if self.question.aim == "cost" else self.loss
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Why a question has no answer: `promise` falls short by a factor, said in a sentence."""
+
+    question: Question
+    promise: str
+    short_by: float
+    reason: str
+
+
+Solved = Answer | Nothing
+
+
+def solve_one(question: Question) -> Solved:
+    """The best answer to one question."""
+    return solve_many([question])[0]
+
+
+def solve_many(questions: Sequence[Question]) -> list[Solved]:
+    """The best answer to each question, in their order."""
+    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for place, each in enumerate(questions):
+        groups[_shape(each)].append(place)
+    found: dict[int, Solved] = {}
+    for places in groups.values():
+        answers = _solved([questions[i] for i in places])
+        found.update(zip(places, answers, strict=True))
+    return [found[i] for i in range(len(questions))]
+
+
+def _shape(question: Question) -> tuple[object, ...]:
+    """What questions must share to be one set of arrays."""
+    powers = tuple((bool(t.size), bool(t.tokens)) for t in question.terms.terms if t.coefficient)
+    held = tuple(sorted(question.held))
+    return powers, held, question.aim, question.repeats, question.rl_term is not None, bool(
+        question.rl_flop
+    )  # fmt: skip
+
+
+def _solved(questions: list[Question]) -> list[Solved]:
+    """The same for questions of one shape."""
+    whole = assembled(questions)
+    free = whole
+    for name in questions[0].held:
+        free = free.fixed(name, np.log([each.held[name] for each in questions]))
+    possible = _best_possible(free)
+    found = optimum(free)
+    answers: list[Solved] = []
+    for place, question in enumerate(questions):
+        row = free.row(place)
+        if not possible[place] < row.limit[0]:
+            answers.append(_nothing(question, possible[place], row))
+            continue
+        point, multiplier = found.point[place : place + 1], float(found.multiplier[place])
+        if "pretrain" in free.choices and _runs_out(question, point, free.choices):
+            answers.append(_at_the_end_of_the_data(question, row))
+        elif not found.found[place]:
+            answers.append(_unsolved(question))
+        else:
+            answers.append(_read(question, whole.row(place), row, point, multiplier))
+    return answers
+
+
+def _best_possible(free: Budgets) -> Array:
+    """Logarithm of the least that the limited sum can come to, at no matter what."""
+    far = ENDLESS if free.aim == "cost" else -ENDLESS
+    point = np.full((len(free), len(free.choices)), far)
+    with np.errstate(all="ignore"):
+        side = free.losses(point) if free.aim == "cost" else free.costs(point)
+    return side.value
+
+
+def least_loss(question: Question) -> float:
+    """The loss [nat] that no cost goes below: floor, held choices, and worn-out data."""
+    free = assembled([question])
+    for name, value in question.held.items():
+        free = free.fixed(name, np.log([value]))
+    with np.errstate(all="ignore"):
+        side = free.losses(np.full((1, len(free.choices)), ENDLESS))
+    terms = question.terms
+    return terms.floor + math.exp(float(side.value[0])) ** terms.power
+
+
+def _runs_out(question: Question, point: Array, choices: tuple[str, ...]) -> bool:
+    """Whether more data is wanted than there is, by a law that says nothing of repetition."""
+    if question.unique is None or question.repeats:
+        return False
+    return bool(point[0, choices.index("pretrain")] > math.log(question.unique))
+
+
+def _at_the_end_of_the_data(question: Question, row: Budgets) -> Solved:
+    """The best answer that uses every token once."""
+    end = np.array([math.log(question.unique or math.nan)])
+    free = row.fixed("pretrain", end)
+    possible = _best_possible(free)[0]
+    if not possible < free.limit[0]:
+        return _nothing(question, possible, free)
+    found: Optimum = optimum(free)
+    if not found.found[0]:
+        return _unsolved(question)
+    column = row.choices.index("pretrain")
+    point = np.insert(found.point, column, end, axis=1)
+    cost, loss = row.costs(point).slope[0, column], row.losses(point).slope[0, column]
+    goal, held = (cost, loss) if question.aim == "cost" else (loss, cost)
+    multiplier = float(found.multiplier[0])
+    worth = -float(goal + multiplier * held)
+    whole = assembled([question])
+    return _read(question, whole, free, found.point, multiplier, end=end, data_bound=worth)
+
+
+def _read(
+    question: Question,
+    whole: Budgets,
+    free: Budgets,
+    point: Array,
+    multiplier: float,
+    *,
+    end: Array | None = None,
+    data_bound: float = 0.0,
+) -> Solved:
+    """The answer in natural units, from a point of the choices that are free."""
+    values = dict(zip(free.choices, point[0].tolist(), strict=True))
+    values |= {name: math.log(value) for name, value in question.held.items()}
+    if end is not None:
+        values["pretrain"] = float(end[0])
+    at = np.array([[values[each] for each in whole.choices]])
+    costs, losses = whole.costs(at), whole.losses(at)
+    terms = question.terms
+    reducible = math.exp(float(losses.value[0])) ** terms.power
+    total = math.exp(float(costs.value[0]))
+    n_active, pretrain = math.exp(values["n_active"]), math.exp(values["pretrain"])
+    if min(n_active, pretrain) < LEAST:
+        told = f"it buys a model of {n_active:.2g} parameters and {pretrain:.2g} tokens"
+        return Nothing(question, "cost", LEAST / min(n_active, pretrain), told)
+    slope = multiplier if question.aim == "cost" else 1 / multiplier
+    rl = math.exp(values["rl"]) if "rl" in values else question.rl_tokens
+    if question.rl_flop:
+        rl = question.rl_flop / (question.phases["rl"].arithmetic * n_active)
+    shares = costs.shares[0] * total
+    return Answer(
+        question=question,
+        n_active=n_active,
+        pretrain=pretrain,
+        rl=rl,
+        cost=(float(shares[0]), float(shares[1]), float(shares[2])),
+        loss=terms.floor + reducible,
+        worth_of_loss=slope / (terms.power * reducible),
+        budgets=free,
+        point=point,
+        multiplier=multiplier,
+        data_bound=data_bound,
+    )
+
+
+def _nothing(question: Question, possible: float, row: Budgets) -> Nothing:
+    """Why nothing keeps the limit, with the factor by which it falls short."""
+    if question.required is None:
+        least = math.exp(possible)
+        told = "reinforcement learning and what is given alone cost more than that"
+        return Nothing(question, "cost", least / (question.limit or math.nan), told)
+    wanted = question.required.value(question.law)
+    terms = question.terms
+    if wanted <= terms.floor:
+        told = f"the law {question.law.name} has {terms.floor:.4g} that no size and no data removes"
+        return Nothing(question, "loss", terms.floor / wanted, told)
+    least = terms.floor + math.exp(possible) ** terms.power
+    if question.held:
+        told = f"at the values in choose no loss below {least:.4g} is reached"
+    else:
+        told = (
+            f"no size goes below {least:.4g} on {question.unique or math.nan:.3g} unique tokens"
+            f"{', however often they are repeated' if question.repeats else ''}"
+        )
+    return Nothing(question, "loss", least / wanted, told)
+
+
+def _unsolved(question: Question) -> Nothing:
+    """The steps did not arrive: the limit can be kept in theory alone."""
+    what = "loss" if question.required is not None else "cost"
+    told = f"this {what} is so close to what can be reached at all that no number describes it"
+    return Nothing(question, what, 1.0, told)

@@ -1,0 +1,43 @@
+"""The first-order conditions once more, without multipliers and by another solver.
+
+At the optimum every choice lowers the loss in proportion to what it costs, and the limit is met.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import root
+
+from planner.budgets.optimum import start
+from planner.budgets.shape import Array, Budgets
+
+__all__ = ["conditions"]
+
+TOLERANCE = 1e-12
+ATTEMPTS = ("hybr", "lm")
+
+
+def conditions(budgets: Budgets) -> tuple[Array, float] | None:
+    """The point (J,) where the conditions of one budget hold, and their largest violation.
+
+    SciPy's solver of equations from a point of its own; None where it finds nothing.
+    """
+
+    def violated(point: Array) -> Array:
+        at = point[None, :]
+        cost, loss = budgets.costs(at), budgets.losses(at)
+        limited = loss if budgets.aim == "cost" else cost
+        weights, gains = cost.slope[0], -loss.slope[0]
+        # Percent of the loss per percent of the cost, of every choice against the last.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.log(gains[:-1] * weights[-1]) - np.log(gains[-1] * weights[:-1])
+        return np.append(ratios, limited.value - budgets.limit)
+
+    first = start(budgets)[0]
+    for method in ATTEMPTS:
+        with np.errstate(all="ignore"):
+            found = root(violated, first, method=method, tol=TOLERANCE)
+            error = float(np.abs(violated(found.x)).max())
+        if error < 1e-7:
+            return np.asarray(found.x, dtype=np.float64), error
+    return None

@@ -1,0 +1,152 @@
+"""What a FLOP of each phase costs, and how many tokens are served: the givens of a budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from formulas.budgets import discounted_tokens, expected_tokens, serving_tokens
+from formulas.scaling import rl_arithmetic_needed
+from planner.catalogue.laws import law
+from planner.catalogue.prices import Price
+from planner.catalogue.systems import System
+from planner.errors import FieldError
+from planner.scenario.budget_phases import YEAR, Inference, Phase, Reward
+
+__all__ = ["PhaseCost", "Served", "phase_costs", "rl_arithmetic", "served"]
+
+FORWARD = 2.0  # flop/(param*token)
+STEADY = 1e-9  # change over a lifetime below which a demand counts as constant
+SIGMOID = "scalerl-2025"
+
+
+@dataclass(frozen=True)
+class PhaseCost:
+    """Arithmetic of one phase and its price.
+
+    Attributes
+    ----------
+    arithmetic
+        FLOP per parameter and token.
+    mfu
+        Share of the dense peak that is used; None where FLOP alone are counted.
+    usd_per_flop
+        Rent over what a chip does in that time [USD/flop]; None without a chip.
+    """
+
+    name: str
+    arithmetic: float
+    mfu: float | None = None
+    usd_per_flop: float | None = None
+    system: System | None = None
+    price: Price | None = None
+    dtype: str = "bf16"
+
+    def weight(self, in_usd: bool) -> float:
+        """What one FLOP of this phase counts: in USD, or in FLOP of the peak that is paid for."""
+        if in_usd:
+            if self.usd_per_flop is None:
+                raise FieldError((f"phases.{self.name}", "a cost in USD needs system and mfu"))
+            return self.usd_per_flop
+        return 1.0 if self.mfu is None else 1 / self.mfu
+
+    def chip_seconds(self, flop: float) -> float | None:
+        """Time of one chip for this arithmetic [chip*s]; None without a chip."""
+        if self.system is None or self.mfu is None:
+            return None
+        return flop / (self.mfu * self.system.chip.peak(self.dtype))
+
+
+def phase_costs(
+    phases: Mapping[str, Phase], k: float
+) -> tuple[dict[str, PhaseCost], tuple[str, ...], list[dict[str, Any]]]:
+    """The cost of a FLOP in each phase, warnings, and sources.
+
+    Of several systems the one whose FLOP is cheapest is taken, which is exact: a phase's cost is
+    proportional to it, and no other phase knows of it.
+    """
+    arithmetic = {"pretrain": 3 * FORWARD, "rl": k, "inference": FORWARD}
+    found, warnings, data = {}, [], []
+    for name, phase in phases.items():
+        cost = found[name] = _cheapest(name, phase, arithmetic[name])
+        if cost.system is None or cost.price is None:
+            continue
+        told = cost.price.warning(datetime.now(UTC).date())
+        if told:
+            warnings.append(f"{name}: {told}")
+        chip = cost.system.chip
+        entry = chip.figures.get(cost.dtype)
+        data.append(
+            {"what": f"{name}: chip {chip.name}, {cost.dtype} peak",
+             "source": entry.source if entry else "given", "as_of": entry.as_of if entry else ""}
+        )  # fmt: skip
+        data.append(
+            {"what": f"{name}: price of {chip.name}", "source": cost.price.source,
+             "as_of": cost.price.as_of}
+        )  # fmt: skip
+    return found, tuple(dict.fromkeys(warnings)), data
+
+
+def _cheapest(name: str, phase: Phase, arithmetic: float) -> PhaseCost:
+    """The phase on the system whose FLOP costs least; without one, FLOP alone."""
+    if not phase.systems() or phase.mfu is None:
+        return PhaseCost(name, arithmetic, phase.mfu)
+    priced = [
+        (price.value / (phase.mfu * system.chip.peak(phase.dtype)), system, price)
+        for system, price in ((each, phase.price_of(each)) for each in phase.systems())
+    ]
+    per_flop, system, price = min(priced, key=lambda each: each[0])
+    return PhaseCost(name, arithmetic, phase.mfu, per_flop, system, price, phase.dtype)
+
+
+@dataclass(frozen=True)
+class Served:
+    """Tokens served over a life [token].
+
+    `counted` is what they weigh in the cost: discounted, and times the chance of being served;
+    `total` is how many there are if the model is not overtaken.
+    """
+
+    counted: float
+    total: float
+
+
+def served(demand: Inference) -> Served:
+    """Tokens of a demand: given, or a rate over a lifetime."""
+    kept = 1 - demand.obsolescence
+    if demand.rate is None or demand.lifetime is None:
+        tokens = demand.tokens or 0.0
+        return Served(kept * tokens, tokens)
+    fall = (math.log1p(demand.discount) - math.log1p(demand.growth)) / YEAR
+    grown = -math.log1p(demand.growth) / YEAR
+    counted = _integral(demand.rate, demand.lifetime, fall)
+    total = _integral(demand.rate, demand.lifetime, grown)
+    once = expected_tokens.numpy("p_ahead", "X_tok", "t_life")
+    return Served(float(once(kept, counted, 1.0)), total)
+
+
+def _integral(rate: float, lifetime: float, fall: float) -> float:
+    """Tokens of a rate that falls (or rises) exponentially; infinite where it has no end."""
+    if math.isinf(lifetime):
+        return rate / fall if fall > 0 else math.inf
+    if abs(fall * lifetime) < STEADY:
+        return float(serving_tokens.numpy("X_tok", "t_life")(rate, lifetime))
+    return rate * -math.expm1(-fall * lifetime) / fall
+
+
+def rl_arithmetic(reward: Reward) -> float:
+    """Arithmetic of reinforcement learning that a reward needs [flop], from the sigmoid.
+
+    Raises FieldError for a reward at or above the ceiling.
+    """
+    most = reward.most if reward.most is not None else law(SIGMOID).values["R_most"]
+    if reward.needed >= most:
+        raise FieldError(
+            ("rl.reward.needed", f"no amount of reinforcement learning exceeds {most:g} (most), "
+             f"got {reward.needed:g}")
+        )  # fmt: skip
+    needed = rl_arithmetic_needed.numpy("R_pass", "R_start", "R_most", "C_mid", "gamma_rl")
+    return float(needed(reward.needed, reward.start, most, reward.middle, reward.steepness))

@@ -1,0 +1,225 @@
+"""One budget as numbers: a law, a sparsity, what every phase costs, and what is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import brentq
+
+from planner.budgets.laws import ScalingLaw
+from planner.budgets.phases import PhaseCost
+from planner.budgets.repetition import Curve, Worth
+from planner.budgets.shape import CHOICES, Budgets
+from planner.budgets.terms import Terms
+from planner.errors import FieldError
+
+__all__ = ["LossTerm", "Question", "Required", "assembled", "compute_optimal_tokens"]
+
+PHASES = ("pretrain", "rl", "inference")
+REPETITION = "repetition"
+MISSING = -np.inf  # logarithm of a coefficient that is zero
+FAR = (0.0, 120.0)  # logarithms between which compute-optimal tokens are looked for
+
+
+@dataclass(frozen=True)
+class LossTerm:
+    """What reinforcement learning takes off the loss: coefficient * tokens**-exponent."""
+
+    coefficient: float
+    exponent: float
+
+
+@dataclass(frozen=True)
+class Required:
+    """The loss to reach: given [nat], or that of a model of a size and, if given, its tokens."""
+
+    loss: float | None = None
+    n_active: float | None = None
+    tokens: float | None = None
+    sparsity: float = 1.0
+
+    def value(self, law: ScalingLaw) -> float:
+        """The loss [nat] as this law has it."""
+        if self.loss is not None or self.n_active is None:
+            return self.loss or math.nan
+        terms = terms_of(law, self.sparsity)
+        tokens = self.tokens or compute_optimal_tokens(terms, self.n_active)
+        return float(terms.loss(self.n_active, tokens))
+
+
+@dataclass(frozen=True)
+class Question:
+    """One budget to be found.
+
+    Attributes
+    ----------
+    phases
+        The phases that cost something, by name.
+    in_usd
+        Whether the cost is money, or FLOP that are paid for.
+    served
+        Tokens served, as they weigh in the cost [token].
+    rl_tokens
+        Tokens of reinforcement learning, where they are given [token].
+    rl_flop
+        Its arithmetic, where a reward asks for it whatever the size [flop].
+    rl_term
+        What it takes off the loss, where its tokens are chosen.
+    required, limit
+        The loss to reach, or the cost that may not be exceeded [USD or flop]; one of them.
+    held
+        Choices that have one value alone: `n_active`, `pretrain`.
+    """
+
+    law: ScalingLaw
+    phases: Mapping[str, PhaseCost]
+    in_usd: bool = False
+    sparsity: float = 1.0
+    served: float = 0.0
+    rl_tokens: float = 0.0
+    rl_flop: float = 0.0
+    rl_term: LossTerm | None = None
+    unique: float | None = None
+    required: Required | None = None
+    limit: float | None = None
+    held: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def aim(self) -> str:
+        """`cost` or `quality`: what is made as good as can be."""
+        return "cost" if self.required is not None else "quality"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The choices there are, held ones included."""
+        return CHOICES if self.rl_term is not None else CHOICES[:2]
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the law knows what repeated data is worth, and there is data to repeat."""
+        return self.unique is not None and self.law.form == REPETITION
+
+    @property
+    def terms(self) -> Terms:
+        """The law at this sparsity."""
+        return terms_of(self.law, self.sparsity)
+
+    def weights(self) -> dict[str, float]:
+        """What one parameter and token costs in each phase, in the unit of the objective."""
+        return {
+            name: phase.arithmetic * phase.weight(self.in_usd)
+            for name, phase in self.phases.items()
+        }
+
+
+def terms_of(law: ScalingLaw, sparsity: float) -> Terms:
+    """The law's floor and monomials; raises FieldError for a law that gives no loss."""
+    found = law.terms(sparsity)
+    if found is None:
+        raise FieldError(
+            ("law", f"{law.name} gives no loss for a size and tokens (it is of the form "
+             f"{law.form}); besiroglu-2024 and muennighoff-2023 do")
+        )  # fmt: skip
+    return found
+
+
+def compute_optimal_tokens(terms: Terms, n: float) -> float:
+    """Tokens at which a model of `n` active parameters is compute-optimal, every token fresh.
+
+    There one percent more size lowers the loss as much as one percent more tokens. Raises
+    FieldError for a law in which no number of tokens does that.
+    """
+    sizes = [t for t in terms.terms if t.size and not t.tokens]
+    tokens = [t for t in terms.terms if t.tokens and not t.size]
+    if len(tokens) == 1 and len(sizes) + 1 == len(terms.terms):
+        (term,) = tokens
+        wanted = sum(-t.size * t.coefficient * n**t.size for t in sizes)
+        return (wanted / (-term.tokens * term.coefficient)) ** (1 / term.tokens)
+
+    def surplus(log_d: float) -> float:
+        parts = [(t, math.log(t.coefficient) + t.size * math.log(n) + t.tokens * log_d)
+                 for t in terms.terms]  # fmt: skip
+        return sum((t.tokens - t.size) * math.exp(height) for t, height in parts)
+
+    low, high = FAR
+    if not surplus(low) * surplus(high) < 0:
+        raise FieldError(
+            ("quality.like", "this law has no compute-optimal tokens for a size; give tokens too")
+        )
+    return math.exp(brentq(surplus, low, high, xtol=1e-14, rtol=1e-14))
+
+
+def assembled(questions: Sequence[Question]) -> Budgets:
+    """Questions of one shape as arrays; every choice is still there, the held ones too."""
+    first = questions[0]
+    terms = [each.terms for each in questions]
+    losses, powers = zip(
+        *(_loss_rows(each, law) for each, law in zip(questions, terms, strict=True)), strict=True
+    )
+    limits = [_limit(each, law) for each, law in zip(questions, terms, strict=True)]
+    return Budgets(
+        cost=np.array([_cost_row(each) for each in questions]),
+        cost_powers=_cost_powers(first),
+        loss=np.array(losses),
+        loss_powers=np.array(powers),
+        limit=np.array(limits),
+        aim=first.aim,
+        choices=first.choices,
+        worth=_worth(questions) if first.repeats else None,
+    )
+
+
+def _limit(question: Question, terms: Terms) -> float:
+    """Logarithm of what is limited: the reducible loss, or the cost."""
+    if question.required is None:
+        return math.log(question.limit or math.nan)
+    room = terms.limit(question.required.value(question.law))
+    return math.log(room) if room > 0 else -math.inf
+
+
+def _loss_rows(question: Question, terms: Terms) -> tuple[list[float], list[list[float]]]:
+    rows = [(t.coefficient, [t.size, t.tokens, 0.0]) for t in terms.terms if t.coefficient > 0]
+    if question.rl_term is not None:
+        rows.append((question.rl_term.coefficient, [0.0, 0.0, -question.rl_term.exponent]))
+    count = len(question.choices)
+    return [math.log(each) for each, _ in rows], [powers[:count] for _, powers in rows]
+
+
+def _cost_row(question: Question) -> list[float]:
+    """Logarithms of the coefficients of pre-training, reinforcement learning and serving."""
+    weights = question.weights()
+    rl = weights.get("rl", 0.0) * (1.0 if question.rl_term else question.rl_tokens)
+    if question.rl_flop:
+        rl = question.rl_flop * question.phases["rl"].weight(question.in_usd)
+    amounts = (weights["pretrain"], rl, weights.get("inference", 0.0) * question.served)
+    return [math.log(each) if each > 0 else MISSING for each in amounts]
+
+
+def _cost_powers(question: Question) -> np.ndarray:
+    """Exponents of the choices in the cost of each phase."""
+    rl = [0.0, 0.0, 0.0] if question.rl_flop else [1.0, 0.0, 0.0]
+    if question.rl_term is not None:
+        rl = [1.0, 0.0, 1.0]
+    rows = [[1.0, 1.0, 0.0], rl, [1.0, 0.0, 0.0]]
+    return np.array(rows)[:, : len(question.choices)]
+
+
+def _worth(questions: Sequence[Question]) -> Worth:
+    """The knees of tokens and of parameters, for a law that knows repetition."""
+    knees, fed, half, excess = [], [], [], []
+    for each in questions:
+        x, unique = each.law.values, each.unique or math.nan
+        knees.append(math.log(unique))
+        ratio = x["alpha_N"] * x["A_N"] / (x["beta_D"] * x["B_D"])
+        fed.append((math.log(ratio) + x["beta_D"] * math.log(unique)) / x["alpha_N"])
+        half.append(x["R_half"])
+        excess.append(x["R_excess"])
+    return Worth(
+        {
+            "pretrain": Curve(np.array(knees), np.array(half)),
+            "n_active": Curve(np.array(fed), np.array(excess)),
+        }
+    )
