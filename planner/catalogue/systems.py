@@ -33,8 +33,9 @@ class System:
     `chips_per_domain` the chips one fast network joins, None when all of them are; `scale_up` and
     `scale_out` bandwidth per chip, one way [byte/s] or None. `varied` lists what differs from the
     catalogue (`memory_bandwidth`, `flops.fp8`, ...); `price` is set only by the user
-    [USD/(chip*s)]; `file` is a topology file of the user's, in place of the catalogue's network.
-    `figures` holds the system's own numbers with their sources.
+    [USD/(chip*s)]; `file` is a topology file of the user's, in place of the catalogue's network;
+    `measured` a file of `planner measure`: what such a chip was seen to sustain. `figures` holds
+    the system's own numbers with their sources.
     """
 
     name: str
@@ -46,6 +47,7 @@ class System:
     price: float | None = None
     varied: tuple[str, ...] = ()
     file: Path | None = None
+    measured: Path | None = None
     figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ceilings", "misfit"]
 
 ABOVE = 1.1  # of the peak: more is no measurement of this chip
+BELOW = 0.2  # of the peak bandwidth: less is another chip, or one that others used meanwhile
 FABRICS = ("nccl", "xccl")  # gloo passes through the host
 
 
@@ -70,17 +71,19 @@ def misfit(measured: MeasuredChip, chip: Chip) -> str | None:
             f"it was measured on {head.device!r} ({known}), and this system has {chip.name}; "
             f"measure that chip, or write chip = {chip.name!r} in the file if it is one"
         )
-    bandwidth = measured.memory_bandwidth or 0.0
-    if bandwidth > ABOVE * chip.memory_bandwidth:
-        return _above("memory bandwidth", bandwidth, chip.memory_bandwidth, "bandwidth")
+    bandwidth, peak = measured.memory_bandwidth, chip.memory_bandwidth
+    if bandwidth is not None and not BELOW * peak <= bandwidth <= ABOVE * peak:
+        return _apart("memory bandwidth", bandwidth, peak, "bandwidth")
     for dtype, rate in measured.product_rates.items():
         if chip.computes(dtype) and rate > ABOVE * chip.peak(dtype):
-            return _above(f"{dtype} rate", rate, chip.peak(dtype), "compute")
+            return _apart(f"{dtype} rate", rate, chip.peak(dtype), "compute")
     return None
 
 
-def _above(what: str, measured: float, peak: float, dimension: str) -> str:
+def _apart(what: str, measured: float, peak: float, dimension: str) -> str:
+    far = "above" if measured > peak else "far below"
     return (
-        f"the measured {what} of {show(measured, dimension)} is above the {show(peak, dimension)} "
-        "that this system has; one of the two is of another chip"
+        f"the measured {what} of {show(measured, dimension)} is {far} the "
+        f"{show(peak, dimension)} that this system has; one of the two is of another chip, or the "
+        "chip was in use"
     )

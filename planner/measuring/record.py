@@ -14,14 +14,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 
 from planner.catalogue.chips import chip_names
 from planner.errors import InputError, Mistake, did_you_mean, quoted
 from planner.measuring.line import Line, line
 from planner.measuring.suite import BEYOND
 from planner.measuring.timing import Timing
-from planner.measuring.works import STRICT, AllReduce, Attention, Count, Launch, Product, Stream
+from planner.measuring.works import CLOSED, AllReduce, Attention, Count, Launch, Product, Stream
 
 __all__ = ["FORMAT", "LeftOut", "Measured", "MeasuredChip", "read_measured"]
 
@@ -49,7 +49,7 @@ class Measured(Generic[W]):
 class LeftOut:
     """A work without a time, and why."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     what: Text
     why: Text
@@ -59,7 +59,7 @@ class LeftOut:
 class Head:
     """What a file says of its device and its day."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     device: Annotated[str, Field(min_length=1, max_length=400)]
     kind: Annotated[str, Field(min_length=1, max_length=40)]
@@ -67,8 +67,8 @@ class Head:
     capacity: Count
     cache: Count
     as_of: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
-    complete: bool
-    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    complete: StrictBool
+    seconds: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
     software: Mapping[str, Text] = field(default_factory=dict)
     format: Literal[1] = 1
 

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, Field
 
 from planner.measuring.device import Ready, Unsupported
-from planner.measuring.works import STRICT, Count
+from planner.measuring.works import CLOSED, Count
 
 __all__ = ["Timing", "summary", "timed"]
 
@@ -22,7 +22,7 @@ READING = 2e-3  # [s] of one reading at the least
 WARM = 0.05  # [s] of runs before the first reading
 CALLS = 2000  # of one reading at the most
 FEWEST, MOST = 5, 50  # readings
-Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Timing:
     The spread is from the 10th to the 90th percentile, as a share of the median.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     repeats: Count
     best: Seconds
     median: Seconds
-    spread: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+    spread: Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)]
 
 
 def summary(seconds: Sequence[float]) -> Timing:

@@ -24,8 +24,8 @@ __all__ = [
     "Work",
 ]
 
-STRICT = ConfigDict(extra="forbid", strict=True)
-Count = Annotated[int, Field(ge=1, le=1 << 53)]
+CLOSED = ConfigDict(extra="forbid")
+Count = Annotated[int, Field(strict=True, ge=1, le=1 << 53)]
 Precision = Literal["bf16", "fp16", "fp8", "int8", "fp32"]
 Floating = Literal["bf16", "fp16", "fp32"]
 
@@ -38,7 +38,7 @@ REDUCED = 4  # bytes of one number of an all-reduce, fp32
 class Stream:
     """Arrays of `size` bytes of fp32 in memory: sums of rows, a copy, or a + s * b."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     kind: Literal["read", "copy", "triad"]
     size: Count
@@ -64,7 +64,7 @@ class Product:
     `copies` of the weight are used in turn, so that none is still in a cache.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     dtype: Precision
     m: Count
@@ -102,7 +102,7 @@ class Attention:
     `heads` of queries share `kv_heads` of keys and values.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     dtype: Floating
     batch: Count
@@ -130,7 +130,7 @@ class Attention:
 class Launch:
     """The smallest kernel, one after another: each by a call, or all in one recorded graph."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     how: Literal["call", "graph"]
 
@@ -152,10 +152,10 @@ class Launch:
 class AllReduce:
     """A sum of `size` bytes of fp32 over several devices, on every one of them."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     backend: Annotated[str, Field(min_length=1, max_length=40)]
-    devices: Annotated[int, Field(ge=2, le=1 << 20)]
+    devices: Annotated[int, Field(strict=True, ge=2, le=1 << 20)]
     size: Count
 
     @property

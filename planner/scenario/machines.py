@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from planner.catalogue.chips import MATH
 from planner.catalogue.systems import REQUIRED, System, system, system_from, system_names
-from planner.errors import did_you_mean, quoted
+from planner.errors import InputError, did_you_mean, quoted
+from planner.measuring import misfit, read_measured
 from planner.quantities import show
 from planner.scenario.fields import Count, Kind, Quantity, Record, Refusals, Rent
 from planner.scenario.references import File, Found, Reference, name_or_file, nested
@@ -18,6 +19,7 @@ from planner.scenario.references import File, Found, Reference, name_or_file, ne
 __all__ = ["SystemDescription", "SystemField", "resolved_system"]
 
 
+FILES = ("topology", "measured")
 LINKS = ("scale_up", "scale_out", "chips_per_domain")  # what a topology file says itself
 
 
@@ -82,6 +84,9 @@ class SystemDescription(Record):
     topology: Annotated[File | None, WithJsonSchema({"type": "string"})] = Field(
         None, description="a topology file: how such chips are wired"
     )
+    measured: Annotated[File | None, WithJsonSchema({"type": "string"})] = Field(
+        None, description="a file of planner measure: what such a chip sustains"
+    )
 
     @field_validator("topology", mode="before")
     @classmethod
@@ -93,6 +98,31 @@ class SystemDescription(Record):
         if twice:
             raise ValueError(f"the file says how chips are wired; leave {', '.join(twice)} out")
         return found if isinstance(found, File) else None
+
+    @field_validator("measured", mode="before")
+    @classmethod
+    def _timed(cls, value: object, info: ValidationInfo) -> File | None:
+        if value is None or isinstance(value, File):
+            return value
+        found = name_or_file(value, "measured chip", "my-chip.toml", (), info)
+        if not isinstance(found, File):
+            return None
+        try:
+            read_measured(found.path)
+        except InputError as error:
+            raise Refusals(
+                [((), f"{found.given}: {each.path}: {each.message}") for each in error.mistakes]
+                or [((), error)]
+            ) from None
+        return found
+
+    @model_validator(mode="after")
+    def _of_this_chip(self) -> SystemDescription:
+        if self.measured is not None and self.like is not None:
+            told = misfit(read_measured(self.measured.path), _described(self).chip)
+            if told is not None:
+                raise Refusals([(("measured",), f"{self.measured.given}: {told}")])
+        return self
 
     @field_validator("like")
     @classmethod
@@ -191,9 +221,16 @@ def resolved_system(choice: str | File | SystemDescription) -> System | File:
         return choice
     if isinstance(choice, str):
         return system(choice)
-    described = {key: value for key, value in choice if key != "topology"}
-    wired = choice.topology
-    return replace(system_from(described), file=wired.path if wired else None)
+    wired, timed = choice.topology, choice.measured
+    return replace(
+        _described(choice),
+        file=wired.path if wired else None,
+        measured=timed.path if timed else None,
+    )
+
+
+def _described(choice: SystemDescription) -> System:
+    return system_from({key: value for key, value in choice if key not in FILES})
 
 
 def _double(value: float, known: float) -> bool:

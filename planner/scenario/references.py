@@ -81,5 +81,6 @@ def name_or_file(
     if "/" in value or "\\" in value or value.endswith(FILE_SUFFIXES):
         hint = did_you_mean(value.rsplit("/", 1)[-1].lower(), known)
         raise ValueError(f"no {kind} file {quoted(value)} is found{hint}")
-    hint = did_you_mean(value, known) or f" (planner catalog {kind}s lists them)"
+    lists = f" (planner catalog {kind}s lists them)" if known else f"; a file, such as {example}"
+    hint = did_you_mean(value, known) or lists
     raise ValueError(f"unknown {kind} {quoted(value)}{hint}")

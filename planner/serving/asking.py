@@ -23,6 +23,7 @@ from planner.scenario import File, ModelDescription, Scenario
 from planner.serving.draft import Draft, Hardware
 from planner.serving.lecture import LECTURE
 from planner.serving.load import limits_of, modes
+from planner.serving.measured import limited
 from planner.serving.network import fabric_of, machine_of
 from planner.serving.pools import Pools
 from planner.serving.task import Task
@@ -160,8 +161,11 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
         price = scenario.price_of(system)
     with _at("profile"):
         profile, borrowed = _profile(scenario, system)
+    with _at("system.measured"):
+        profile, limits = limited(profile, system)
     notes.warnings.extend(_warnings(scenario, system, price.warning(notes.today), borrowed))
     notes.data.extend(_sources(system, price.source, price.as_of, profile))
+    notes.data.extend([limits] if limits else [])
     lecture = scenario.assumptions == "lecture"
     chip = _lecture_chip(system) if lecture else system.chip
     if system.file is not None:
