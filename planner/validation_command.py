@@ -34,6 +34,7 @@ def validate(
     json: Json = False,
 ) -> None:
     """Show predicted against measured, beside plain baselines."""
+    from planner.report.files import deliver
     from planner.report.json import dumps
     from planner.report.validation import validation_text
     from planner.validation.document import document
@@ -46,10 +47,13 @@ def validate(
     tables = [read(path, profile) for path in paths]
     found = document(profile, tables, groupings)
     if predictions is not None:
-        from planner.report.files import deliver
         from planner.validation.predictions import predictions_text
 
         deliver(predictions_text(*tables[0]), predictions)
+    if out is not None:
+        from planner.report.validation_page import page
+
+        deliver(page(found), out)
     show(dumps(found) if json else validation_text(found))
     if found["status"] == "nothing to score":
         note("planner: no row could be both predicted and scored; the reasons are listed")

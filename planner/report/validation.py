@@ -12,7 +12,9 @@ __all__ = ["validation_text"]
 HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
 NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
 REASONS = 8  # told one by one; the rest are counted together
-LISTED = 12  # of rows below the bound and of rows of a grouping
+LISTED = 12  # rows of a grouping
+FURTHEST = 5  # rows furthest off
+BELOW = 40  # rows better than their bound
 ROWS = ("estimate", "constant", "roofline")
 SAID = {
     "estimate": "estimate",
@@ -39,7 +41,7 @@ def _file(file: Mapping[str, Any]) -> str:
         ),
     ]
     for each in file["sections"]:
-        lines += ["", *_section(each)]
+        lines += ["", *_section(each, file["labels"])]
     lines += ["", *_bounds(file)]
     if file["units"]:
         lines += ["", f"{len(file['units']):,} rows are a thousand times off"]
@@ -47,7 +49,7 @@ def _file(file: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _section(each: Mapping[str, Any]) -> list[str]:
+def _section(each: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
     lines = [_title(each)]
     if each["scores"] is None:
         lines += wrapped("nothing to score")
@@ -56,8 +58,8 @@ def _section(each: Mapping[str, Any]) -> list[str]:
     lines += _refused(each["refused"])
     if each["scores"] is not None:
         for name, rows in each["by"].items():
-            lines += _groups(name, rows)
-        lines += ["  furthest off", *_listed(each["worst"])]
+            lines += _groups(name, labels[name], rows)
+        lines += ["  furthest off", *_listed(each["worst"][:FURTHEST])]
     return lines
 
 
@@ -109,8 +111,8 @@ def _refused(reasons: Mapping[str, int]) -> list[str]:
     return lines
 
 
-def _groups(name: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = [f"  {'by ' + name:<25}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in band':>8}"]
+def _groups(name: str, label: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [f"  {'by ' + label:<25}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in band':>8}"]
     for row in rows[:LISTED]:
         lines.append(
             f"    {row[name][:22]:<23}{row['n']:>6,}{row['median']:>8.1%}{row['mean']:>8.1%}"
@@ -126,7 +128,10 @@ def _bounds(file: Mapping[str, Any]) -> list[str]:
     if not below:
         return [f"no value of {file['bounded']:,} is better than its bound"]
     lines = [f"{len(below):,} values of {file['bounded']:,} are better than their bound"]
-    return lines + _listed(below, of="bound")
+    lines += _listed(below[:BELOW], of="bound")
+    if len(below) > BELOW:
+        lines += wrapped(f"and {len(below) - BELOW:,} more, all of them under --json and --out")
+    return lines
 
 
 def _listed(rows: Iterable[Mapping[str, Any]], of: str = "estimate") -> list[str]:

@@ -17,6 +17,14 @@ from planner.validation.tables import Table
 __all__ = ["document"]
 
 WORST = 10
+EVERY = "all of them"
+# What the groupings are called where no engine serves no model.
+LABELS = {
+    "collectives": {"engine": "algorithm", "model": "operation"},
+    "exchanges": {"engine": "algorithm", "model": "operation"},
+    "steady batches": {"engine": "engine or source"},
+    "training runs": {"engine": "recomputation"},
+}
 
 
 def document(
@@ -44,12 +52,7 @@ def document(
 
 
 def _file(table: Table, entries: Sequence[Entry], by: Sequence[str]) -> dict[str, Any]:
-    parts: dict[tuple[str, str], list[Entry]] = {}
-    for entry in entries:
-        parts.setdefault((entry.part, entry.quantity), []).append(entry)
-    sections = [_section(part, quantity, some, by) for (part, quantity), some in parts.items()]
-    for part, some in _joined(entries).items():
-        sections.append(_section(part, "all of them", some, by))
+    sections = [_section(*each, by) for each in _parts(entries)]
     kept = {e.row for e in entries if not e.repeat}
     told = {e.row for e in entries if e.prediction is not None and not e.repeat}
     return {
@@ -58,6 +61,7 @@ def _file(table: Table, entries: Sequence[Entry], by: Sequence[str]) -> dict[str
         "rows": len(table.rows),
         "repeats": len(table.rows) - len(kept),
         "predicted": len(told),
+        "labels": {name: LABELS.get(table.kind, {}).get(name, name) for name in by},
         "profiles": sorted({e.profile for e in entries if e.profile}),
         "sections": sections,
         "below_bound": [_row(e, why=why) for e, why in below_bound(entries)],
@@ -66,16 +70,21 @@ def _file(table: Table, entries: Sequence[Entry], by: Sequence[str]) -> dict[str
     }
 
 
-def _joined(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Entries of a part in which one column holds several quantities."""
-    parts: dict[str, list[Entry]] = {}
-    for entry in entries:
-        parts.setdefault(entry.part, []).append(entry)
-    return {
-        part: some
-        for part, some in parts.items()
-        if len({e.column for e in some}) == 1 and len({e.quantity for e in some if e.scored}) > 1
-    }
+def _parts(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
+    """Entries by part and quantity; where one column holds several quantities, all of them first.
+
+    Quantities without a prediction are then left to the whole, which tells why.
+    """
+    found = []
+    for part in dict.fromkeys(entry.part for entry in entries):
+        whole = [entry for entry in entries if entry.part == part]
+        quantities = dict.fromkeys(entry.quantity for entry in whole)
+        each = [(part, name, [e for e in whole if e.quantity == name]) for name in quantities]
+        if len(each) > 1 and len({entry.column for entry in whole}) == 1:
+            each = [one for one in each if any(entry.scored for entry in one[2])]
+            each = [(part, EVERY, whole), *(each if len(each) > 1 else [])]
+        found += each
+    return sorted(found, key=lambda one: not any(entry.scored for entry in one[2]))
 
 
 def _section(part: str, quantity: str, some: Sequence[Entry], by: Sequence[str]) -> dict[str, Any]:

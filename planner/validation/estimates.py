@@ -36,8 +36,9 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
     told = [_unfit(row) for row in rows]
     fit = [i for i, why in enumerate(told) if not why]
     predictions = dict(zip(fit, _predicted([rows[i] for i in fit], wanted), strict=True))
-    floors = roofline([rows[i] for i in fit])
-    least = dict(zip(fit, floors, strict=True))
+    sound = [i for i in fit if isinstance(predictions[i], Prediction)]
+    roofs = dict(zip(sound, roofline([rows[i] for i in sound]), strict=True))
+    least = _Least()
     for i, (place, row) in enumerate(zip(at, rows, strict=True)):
         made = predictions.get(i)
         if isinstance(made, Prediction):
@@ -46,15 +47,33 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
             found[place] = replace(
                 entries[place],
                 prediction=made,
-                bound=made.bound,
-                roofline=least[i],
+                bound=least(row, made.bound),
+                roofline=roofs[i],
                 profile=name,
                 seen=None if fitted is None else mark(row) in fitted,
             )
         else:
             reason = told[i] or made or ""
-            found[place] = replace(entries[place], bound=bound_of(row), reason=reason)
+            found[place] = replace(entries[place], bound=least(row, bound_of(row)), reason=reason)
     return found
+
+
+class _Least:
+    """The bound at the batch that favours a row of which only the concurrency is known.
+
+    A prompt may have been read alone, however many requests were in flight.
+    """
+
+    def __init__(self) -> None:
+        self._alone: dict[tuple[object, ...], float] = {}
+
+    def __call__(self, row: Measurement, bound: float) -> float:
+        if not row.looped or row.quantity != "ttft":
+            return bound
+        key = (id(row.sizes), id(row.leanest), row.chip.name, row.chips, row.prompt, row.output)
+        if key not in self._alone:
+            self._alone[key] = bound_of(replace(row, batch=1.0))
+        return min(bound, self._alone[key])
 
 
 def _unfit(row: Measurement) -> str:

@@ -101,7 +101,7 @@ def _entry(
 
 def _fitted(row: Row) -> bool:
     """Whether the profile's curves, or its crossings, were taken from such rows."""
-    if row.system in CROSSINGS:
+    if row.system in CROSSINGS and row.nodes > 1:
         return True
     return row.sweep and any(
         curve.n == row.n and curve.chip == row.chip and curve.evidence == "measured"
@@ -125,6 +125,8 @@ def _exchange(cells: Mapping[str, str]) -> Row | str:
     chip = EXCHANGE_CHIPS.get(cells["chip"])
     if not cells["latency_us"]:
         return "no latency"
+    if cells.get("topology", "").startswith("in-situ"):
+        return "timed inside an engine, waiting included: no bytes of one message"
     if chip is None:
         return f"no chip figures for {cells['chip']!r}"
     try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from planner.calibration.adapters import run, steady
+from planner.calibration.adapters import runs, steady
 from planner.calibration.measurements import Measurement, Refused
 from planner.validation.entries import Entry
 from planner.validation.tables import Table
@@ -19,118 +21,122 @@ LABELS = frozenset({"id", "url", "notes", "source", "quality", "value"})
 TIMES = frozenset({"step_ms", "ttft_ms", "e2e_ms"})
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a value stands, and what its row says of itself in its own words."""
+
+    row: int
+    line: int
+    column: str
+    quantity: str
+    part: str
+    model: str
+    chip: str
+    engine: str
+    version: str
+    setting: str
+    repeat: bool
+    rate: bool
+
+
 def run_entries(table: Table) -> list[Entry]:
-    """TPOT and TTFT of every run, repeats marked."""
-    found: list[Entry] = []
-    seen: set[tuple[str, ...]] = set()
+    """TPOT and TTFT of every run; of rows of one configuration the first counts."""
+    readings = runs(table.path)
+    known = {(each.id, each.quantity): each for each in readings.rows}
+    told: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for lacking in readings.refused:
+        told[lacking.id].append((lacking.quantity, lacking.reason))
+    found, seen = [], set()
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
         key = tuple(value for name, value in cells.items() if name not in OCCASION)
-        measurements, reason = _run(cells, str(line))
         for column, quantity in RUN_COLUMNS.items():
-            found.append(
-                _entry(
-                    index,
-                    line,
-                    column,
-                    cells,
-                    measurements.get(quantity),
-                    reason,
-                    quantity=quantity,
-                    part="aggregated" if cells.get("mode", "agg") == "agg" else "disaggregated",
-                    model=cells["model_path"].split("/")[-1],
-                    chip=cells["system"],
-                    engine=cells["backend"],
-                    version=cells.get("backend_version", ""),
-                    setting=_run_setting(cells),
-                    repeat=key in seen,
-                )
+            measurement = known.get((str(line), quantity))
+            reasons = [why for of, why in told[str(line)] if of in ("", quantity)]
+            place = _Place(
+                index,
+                line,
+                column,
+                quantity,
+                "aggregated" if _together(cells, measurement) else "disaggregated",
+                cells["model_path"].split("/")[-1],
+                cells["system"],
+                cells["backend"],
+                cells.get("backend_version", ""),
+                _run_setting(cells),
+                key in seen or bool(measurement and measurement.repeats),
+                False,
             )
+            found.append(_entry(place, cells, measurement, "; ".join(reasons)))
         seen.add(key)
     return found
 
 
 def steady_entries(table: Table) -> list[Entry]:
     """The value of every steady batch, repeats marked."""
-    found: list[Entry] = []
-    seen: set[tuple[str, ...]] = set()
+    found, seen = [], set()
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
         key = tuple(value for name, value in cells.items() if name not in LABELS)
-        reason, measurement = "", None
-        try:
-            measurement = steady(cells)
-        except (Refused, ValueError, KeyError) as why:
-            reason = _told(why)
-        found.append(
-            _entry(
-                index,
-                line,
-                "value",
-                cells,
-                measurement,
-                reason,
-                quantity=measurement.quantity if measurement else cells["phase"],
-                part="clean" if cells.get("quality", "").startswith("clean") else "not clean",
-                model=cells["model"],
-                chip=cells["chip"],
-                engine=cells.get("source", ""),
-                setting=f"{cells.get('layout', '')} batch {cells['batch']} {cells['metric']}",
-                repeat=key in seen,
-                rate=cells["metric"] not in TIMES,
-            )
+        measurement, reason = _steady(cells)
+        place = _Place(
+            index,
+            line,
+            "value",
+            measurement.quantity if measurement else cells["phase"],
+            "clean" if cells.get("quality", "").startswith("clean") else "not clean",
+            cells["model"],
+            cells["chip"],
+            cells.get("source", ""),
+            "",
+            f"{cells.get('layout', '')} batch {cells['batch'] or '?'} {cells['metric']}",
+            key in seen,
+            cells["metric"] not in TIMES,
         )
+        found.append(_entry(place, cells, measurement, reason))
         seen.add(key)
     return found
 
 
-def _run(cells: Mapping[str, str], line: str) -> tuple[dict[str, Measurement], str]:
+def _together(cells: Mapping[str, str], measurement: Measurement | None) -> bool:
+    """Whether one pool reads prompts and decodes."""
+    if measurement is not None:
+        return not measurement.pooled
+    return cells.get("mode", "agg") == "agg"
+
+
+def _steady(cells: Mapping[str, str]) -> tuple[Measurement | None, str]:
     try:
-        return {each.quantity: each for each in run(cells, line)}, ""
-    except (Refused, ValueError, KeyError) as why:
-        return {}, _told(why)
+        return steady({name: text.strip() for name, text in cells.items()}), ""
+    except Refused as why:
+        return None, str(why)
+    except KeyError as why:
+        return None, f"{why.args[0]} is not given"
 
 
 def _entry(
-    index: int,
-    line: int,
-    column: str,
-    cells: Mapping[str, str],
-    measurement: Measurement | None,
-    reason: str,
-    *,
-    quantity: str,
-    part: str,
-    model: str,
-    chip: str,
-    engine: str,
-    version: str = "",
-    setting: str = "",
-    repeat: bool = False,
-    rate: bool = False,
+    place: _Place, cells: Mapping[str, str], measurement: Measurement | None, reason: str
 ) -> Entry:
-    value = _value(cells.get(column, ""))
+    value = _value(cells.get(place.column, ""))
     if value is None and not reason:
-        reason = f"{column} is {cells.get(column, '')!r}, not a positive number"
+        reason = f"{place.column} is {cells.get(place.column, '')!r}, not a positive number"
     sound = measurement if value is not None else None
-    if sound is not None:
-        model, chip, engine = sound.model, sound.chip.name, sound.engine
     return Entry(
-        index,
-        line,
-        column,
-        quantity,
-        part,
-        model,
-        chip,
-        engine,
-        version,
-        setting,
+        place.row,
+        place.line,
+        place.column,
+        place.quantity,
+        place.part,
+        sound.model if sound else place.model,
+        sound.chip.name if sound else place.chip,
+        sound.engine if sound else place.engine,
+        place.version,
+        place.setting,
         measured=value,
         seconds=sound.seconds if sound else None,
-        rate=rate,
+        rate=place.rate,
         reason=reason,
-        repeat=repeat,
+        repeat=place.repeat,
         measurement=sound,
     )
 
@@ -141,10 +147,6 @@ def _value(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) and value > 0 else None
-
-
-def _told(why: Exception) -> str:
-    return f"{why.args[0]} is not given" if isinstance(why, KeyError) else str(why)
 
 
 def _run_setting(cells: Mapping[str, str]) -> str:

@@ -17,9 +17,8 @@ from planner.validation.entries import Entry
 
 __all__ = ["below_bound", "settled", "speculating", "unit_suspects"]
 
-THOUSAND_LEAST, THOUSAND_MOST = 250.0, 4000.0  # a factor of 1,000 and an error of four
+THOUSAND_LEAST, THOUSAND_MOST = 500.0, 2000.0  # a factor of 1,000 and an error of two
 SPECULATED = 0.85  # a group this much faster than expected speculates
-MAY_SPECULATE = "trtllm"  # engine whose published runs mix both
 SLACK = 1e-9
 
 
@@ -60,7 +59,7 @@ def speculating(entries: Sequence[Entry]) -> frozenset[str]:
         row = entry.measurement
         if row is None or entry.prediction is None or entry.quantity != "tpot":
             continue
-        if row.engine.startswith(MAY_SPECULATE) and row.sizes.mtp_blocks and not row.drafts:
+        if row.speculated is None and row.sizes.mtp_blocks:
             ratios[settled(entry)].append(row.seconds / entry.prediction.estimate)
     return frozenset(key for key, each in ratios.items() if np.median(each) < SPECULATED)
 

@@ -28,7 +28,9 @@ LONGEST = 1 << 20  # characters of one cell
 
 @dataclass(frozen=True)
 class Table:
-    """A file of measurements: its `kind`, columns, rows and the line on which each row ends.
+    """A file of measurements: its `kind`, columns, rows and the line of each row.
+
+    A line counts rows as a spreadsheet does, the header being 1: breaks inside of cells do not.
 
     Every row has as many cells as there are columns.
     """
@@ -99,11 +101,11 @@ def _text(path: Path) -> str:
 
 
 def _records(text: str, shown: str) -> list[tuple[int, list[str]]]:
-    """Rows that are not blank, each with the line on which it ends."""
+    """Rows that are not blank, each with its number among all, the header being 1."""
     csv.field_size_limit(LONGEST)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        return [(reader.line_num, cells) for cells in reader if cells]
+        return [(line, cells) for line, cells in enumerate(reader, start=1) if cells]
     except csv.Error as error:
         raise InputError(Mistake(shown, reader.line_num, 1, "", f"no CSV: {error}")) from error
 

@@ -1,0 +1,169 @@
+"""Pictures of a validation as SVG: predicted against measured, errors, and what bands hold.
+
+Points are set on a grid: a picture shows how predictions scatter, not the values of single rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from planner.report.words import duration
+
+__all__ = ["Scale", "backdrop", "band_bars", "histogram", "scale_of", "scatter"]
+
+SIDE = 1000  # units of a scatter plot, inside its frame
+GRID = 5  # units of the grid that points are set on
+LEFT, BELOW, ABOVE = 150, 110, 70
+DOT = 16
+NEAR = 1.2  # lines beside the diagonal: 20 % more and less
+EDGES = tuple(round(0.1 * i, 1) for i in range(-10, 16))  # of the histogram: predicted/measured - 1
+BAR, ROOM = 34, 420
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Logarithms of the shortest and the longest time of a plot, [log10 s]."""
+
+    least: float
+    most: float
+
+    def at(self, seconds: float) -> int:
+        """Where a time lies on the axis, 0 to SIDE, on the grid."""
+        share = (math.log10(seconds) - self.least) / (self.most - self.least)
+        return GRID * round(SIDE * min(max(share, 0.0), 1.0) / GRID)
+
+
+def scale_of(points: Sequence[Mapping[str, Any]]) -> Scale:
+    """A scale that holds both times of every point, with a margin."""
+    times = [point[name] for point in points for name in ("measured", "estimate")]
+    return Scale(math.log10(min(times)) - 0.05, math.log10(max(times)) + 0.05)
+
+
+def backdrop(points: Iterable[Mapping[str, Any]], scale: Scale, name: str) -> str:
+    """All points as a symbol that the panels of a section show behind their own."""
+    return (
+        '<svg class="hidden" aria-hidden="true"><defs>'
+        f'<path id="{name}" class="others" d="{_dots(points, scale)}"/></defs></svg>'
+    )
+
+
+def scatter(
+    points: Sequence[Mapping[str, Any]], scale: Scale, title: str, behind: str | None = None
+) -> str:
+    """Predicted over measured on logarithmic axes; on the diagonal they are the same."""
+    width, height = SIDE + LEFT + 40, SIDE + BELOW + ABOVE
+    parts = [
+        f'<svg class="scatter" viewBox="{-LEFT} {-ABOVE} {width} {height}" role="img">',
+        f"<title>{escape(title)}: predicted against measured</title>",
+        f'<rect class="frame" width="{SIDE}" height="{SIDE}"/>',
+        *_ticks(scale),
+        *_diagonals(scale),
+        f'<use href="#{behind}"/>' if behind else "",
+        f'<path class="points" d="{_dots(points, scale)}"/>',
+        f'<text class="name" x="0" y="-24">{escape(title)}</text>',
+        f'<text class="axis" x="{SIDE}" y="{SIDE + 96}" text-anchor="end">measured</text>',
+        '<text class="axis" x="24" y="54">predicted</text>',
+        "</svg>",
+    ]
+    return "".join(parts)
+
+
+def histogram(points: Sequence[Mapping[str, Any]]) -> str:
+    """How many rows are predicted how much too short or too long, as times."""
+    counts = [0] * (len(EDGES) + 1)
+    for point in points:
+        error = point["estimate"] / point["measured"] - 1
+        counts[sum(error >= edge for edge in EDGES)] += 1
+    wide, tall = 1000 / len(counts), 300
+    most = max(counts)
+    bars = [
+        f'<rect class="{"bar near" if _within(i) else "bar"}" x="{i * wide + 1:.1f}" '
+        f'y="{tall - tall * n / most:.1f}" width="{wide - 2:.1f}" height="{tall * n / most:.1f}">'
+        f"<title>{_bin(i)}: {n} rows</title></rect>"
+        for i, n in enumerate(counts)
+        if n
+    ]
+    labels = [
+        f'<text x="{(EDGES.index(edge) + 1) * wide:.1f}" y="{tall + 40}" text-anchor="middle">'
+        f"{edge:+.0%}</text>"
+        for edge in (-0.8, -0.5, -0.2, 0.0, 0.2, 0.5, 1.0, 1.4)
+    ]
+    zero = (EDGES.index(0.0) + 1) * wide
+    return (
+        f'<svg class="histogram" viewBox="0 -10 1000 {tall + 60}" role="img">'
+        "<title>Predicted over measured time, less one</title>"
+        + "".join(bars)
+        + f'<line class="diagonal" x1="{zero:.1f}" x2="{zero:.1f}" y1="0" y2="{tall}"/>'
+        + f'<line class="frame" x1="0" x2="1000" y1="{tall}" y2="{tall}"/>'
+        + "".join(labels)
+        + "</svg>"
+    )
+
+
+def band_bars(rows: Sequence[Mapping[str, Any]], key: str, coverage: float) -> str:
+    """The share of rows inside their band, by engine, chip or model, beside what it promises."""
+    height = BAR * len(rows) + 34
+    x = ROOM * (1 + coverage)
+    marks = []
+    for i, row in enumerate(rows):
+        y = BAR * i
+        held = row["band_holds"]
+        marks.append(
+            f'<text x="{ROOM - 12}" y="{y + 23}" text-anchor="end">{escape(row[key][:24])}</text>'
+            f'<rect class="track" x="{ROOM}" y="{y + 6}" width="{ROOM}" height="{BAR - 12}"/>'
+            f'<rect class="held" x="{ROOM}" y="{y + 6}" width="{ROOM * held:.1f}" '
+            f'height="{BAR - 12}"/>'
+            f'<text x="{2 * ROOM + 12}" y="{y + 23}">{held:.0%} of {row["n"]:,}</text>'
+        )
+    return (
+        f'<svg class="bands" viewBox="0 0 {2 * ROOM + 160} {height}" role="img">'
+        "<title>Share of rows inside their band</title>"
+        + "".join(marks)
+        + f'<line class="promise" x1="{x}" x2="{x}" y1="0" y2="{height - 26}"/>'
+        + f'<text x="{x}" y="{height - 4}" text-anchor="middle">{coverage:.0%}</text></svg>'
+    )
+
+
+def _dots(points: Iterable[Mapping[str, Any]], scale: Scale) -> str:
+    places = {(scale.at(p["measured"]), SIDE - scale.at(p["estimate"])) for p in points}
+    return "".join(f"M{x} {y}h0" for x, y in sorted(places))
+
+
+def _ticks(scale: Scale) -> list[str]:
+    """Lines and labels at whole powers of ten, at most six of them."""
+    powers = range(math.ceil(scale.least), math.floor(scale.most) + 1)
+    step = max(1, math.ceil(len(powers) / 6))
+    parts = []
+    for power in powers[::step]:
+        at, told = scale.at(10.0**power), escape(duration(10.0**power))
+        parts.append(
+            f'<path class="grid" d="M{at} 0V{SIDE}M0 {SIDE - at}H{SIDE}"/>'
+            f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{told}</text>'
+            f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{told}</text>'
+        )
+    return parts
+
+
+def _diagonals(scale: Scale) -> list[str]:
+    off = SIDE * math.log10(NEAR) / (scale.most - scale.least)
+    return [
+        f'<path class="near-line" d="M{off:.0f} {SIDE}L{SIDE} {off:.0f}'
+        f'M0 {SIDE - off:.0f}L{SIDE - off:.0f} 0"/>',
+        f'<path class="diagonal" d="M0 {SIDE}L{SIDE} 0"/>',
+    ]
+
+
+def _within(i: int) -> bool:
+    return 0 < i < len(EDGES) and EDGES[i - 1] >= -0.2 and EDGES[i] <= 0.2
+
+
+def _bin(i: int) -> str:
+    if i == 0:
+        return f"below {EDGES[0]:+.0%}"
+    if i == len(EDGES):
+        return f"above {EDGES[-1]:+.0%}"
+    return f"{EDGES[i - 1]:+.0%} to {EDGES[i]:+.0%}"
