@@ -39,10 +39,8 @@ def test_the_error_on_a_third_left_out_is_the_stated_one(sample):
 
 
 def test_rows_that_no_steady_decoding_explains_are_left_out_by_reason(sample):
-    """Queueing, unfinished, speculated and impossible rows are counted, not absorbed."""
-    assert sample.left_out["faster than the bound"] == 2
+    """Queueing, unfinished and speculated rows are counted; none is faster than the bound."""
     assert set(sample.left_out) == {
-        "faster than the bound",
         "marked unfinished",
         "more requests sent than decoded: the prompts queue",
         "tokens seem to be speculated",

@@ -1,41 +1,63 @@
-"""One measurement of serving in the catalogue's words, or the reason why it has no prediction.
-
-Published tables name chips, models, formats and layouts freely; the names are kept as data in
-`aliases.toml`, so that an unknown one is refused by name instead of guessed.
-"""
+"""One measurement of serving in the catalogue's words, or the reason why it has no prediction."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import Any
 
-from planner.architecture import Model, from_config, sizes
 from planner.architecture.counts import Sizes
-from planner.catalogue.chips import Chip, chip
-from planner.catalogue.models import load
-from planner.errors import InputError
+from planner.calibration.names import Refused, aliases, chip_of, sizes_of
+from planner.catalogue.chips import Chip
 
-__all__ = ["Measurement", "NotComputed", "Refused", "aliases", "chip_of", "layout_of", "sizes_of"]
+__all__ = [
+    "Measurement",
+    "NotComputed",
+    "Pool",
+    "Pools",
+    "Refused",
+    "aliases",
+    "chip_of",
+    "layout_of",
+    "sizes_of",
+]
 
 ONE = {"tp": 1, "pp": 1, "dp_attention": 1, "ep": 1, "tp_expert": 1}
 AXES = {"TP": "tp", "PP": "pp", "DP": "dp_attention", "EP": "ep"}
 
 
-class Refused(InputError):  # noqa: N818 - an answer, raised
-    """A row cannot be put into the catalogue's words; the message is the reason."""
-
-
 @dataclass(frozen=True)
 class NotComputed:
-    """A row without a prediction and why."""
+    """A row without a prediction and why; `quantity` where only one of its values has none."""
 
     id: str
     reason: str
+    quantity: str = ""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One of the two pools of a disaggregated run: `workers` alike, each of `chips`.
+
+    `low` and `high` hold the number of workers of four in five such runs; they equal `workers`
+    where the table gives it (`given`).
+    """
+
+    layout: Mapping[str, int]
+    chips: int
+    workers: int
+    low: int
+    high: int
+    given: bool
+
+
+@dataclass(frozen=True)
+class Pools:
+    """The two pools of a disaggregated run, and how many requests were in flight over both."""
+
+    prefill: Pool
+    decode: Pool
+    concurrency: float
 
 
 @dataclass(frozen=True)
@@ -46,10 +68,18 @@ class Measurement:
     batch's prompts), `e2e` (a static batch, prompts and all steps) or `tpot` (mean under load at
     a concurrency); `seconds` its value [s]. `batch` are sequences over the replica, lengths are
     in tokens; `layout` holds ways by axis, None where it was not understood. `drafts` is the
-    number of speculated tokens per step; `looped` says that `batch` requests were kept in flight
-    by a closed loop, prompts included. `leanest` are the sizes in the narrowest formats that the
-    table leaves possible, for the bound; None where it leaves no choice. `group` names model,
-    chip and engine.
+    number of speculated tokens per step, `speculated` whether any were, None where the table does
+    not say; `looped` says that `batch` requests were kept in flight by a closed loop, prompts
+    included. `leanest` are the sizes in the narrowest formats that the table leaves possible, for
+    the bound; None where it leaves no choice. `group` names model, chip and engine.
+
+    With `pools` the run was disaggregated: `layout`, `chips` and `batch` are those of one worker
+    of the pool that makes the quantity (decode for `tpot`, whose steps hold no prompt; prefill for
+    `ttft`, where `batch` prompts wait or run at a worker).
+
+    `repeats` is the id of an earlier row that is the same run, empty for a first one: a repeat is
+    predicted, but counts neither in a fit nor in a score. `assumed` says what was taken for a
+    number that the table does not give, empty where it gives all.
     """
 
     id: str
@@ -73,6 +103,10 @@ class Measurement:
     version: str = ""
     looped: bool = False
     leanest: Sizes | None = None
+    pools: Pools | None = None
+    speculated: bool | None = None
+    repeats: str = ""
+    assumed: str = ""
 
     @property
     def chip_name(self) -> str:
@@ -80,43 +114,14 @@ class Measurement:
         return self.chip.name
 
     @property
+    def pooled(self) -> bool:
+        """Whether prompts and decoding ran on different chips."""
+        return self.pools is not None
+
+    @property
     def group(self) -> str:
         """Model, chip and engine: rows of one group are never split between fit and test."""
         return f"{self.model} {self.chip.name} {self.engine}"
-
-
-@cache
-def aliases() -> Mapping[str, Any]:
-    """The table of names."""
-    path = files("planner.calibration").joinpath("aliases.toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
-
-
-def chip_of(name: str) -> Chip:
-    """The catalogue's chip for a published spelling; raises Refused for one without figures."""
-    known = aliases()["chips"]
-    if name not in known:
-        raise Refused(f"no chip figures for {name!r}")
-    return chip(known[name])
-
-
-@cache
-def sizes_of(
-    model: str, weights: str | None, kv: str | None, activations: str | None = None
-) -> Sizes:
-    """Sizes of a published model name in the given formats, None meaning the checkpoint's own."""
-    table = aliases()
-    if model in table["shapes"]:
-        shape = table["shapes"][model]
-        layers: Model = from_config(shape["config"], model, where=model, source=shape["source"])
-    elif model in table["models"]:
-        name = table["models"][model]
-        other = table["quantised"].get(f"{name} {weights}")
-        layers = load(other or name)
-        weights = None if other else weights
-    else:
-        raise Refused(f"no shape for the model {model!r}")
-    return sizes(layers, weights, kv, activations)
 
 
 def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:

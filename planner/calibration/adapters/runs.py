@@ -1,0 +1,202 @@
+"""Runs of whole engines at a concurrency, of one pool or of two: TPOT and TTFT of each.
+
+The table mixes exports. A run may stand in it twice with the same times to the last digit, under
+`DeepSeek-R1` and, with more columns, under `DeepSeek-V3`: the second export holds runs without
+speculation only, and gives the workers of both pools. The first row is then read as the second.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from planner.architecture.counts import Sizes
+from planner.calibration.adapters.pools import in_decode, pools_of
+from planner.calibration.adapters.tables import Readings, Row, count, given, positive, rows_of
+from planner.calibration.adapters.ways import chips_of, ways_of
+from planner.calibration.measurements import Measurement, NotComputed
+from planner.calibration.names import (
+    Refused,
+    base_of,
+    chip_of,
+    format_of,
+    machine_of,
+    model_of,
+    sizes_of,
+)
+from planner.catalogue.chips import Chip
+
+__all__ = ["read_runs", "run", "runs"]
+
+# Where a table does not give the cache's format: what engines keep by default, and at the least.
+USUAL_CACHE, NARROWEST_CACHE = "bf16", "fp8"
+QUANTITIES = (("tpot", "tpot_ms"), ("ttft", "ttft_ms"))
+# What two rows of one run share; times agree by chance where they are rounded to a few digits.
+SAME_RUN = ("mode", "system", "backend", "isl", "osl", "concurrency", "ttft_ms", "tpot_ms")
+TELLING_DIGITS = 8
+OTHER_DAY = ("measured_on", "image", "wip")
+# The id of the export without speculation: of its 165 disaggregated rows whose concurrency the
+# published sweep definitions hold, 161 have the workers that are defined there without drafts.
+PLAIN = "deepseek-ai/DeepSeek-V3"
+LARGEST_DOMAIN = 8
+
+
+def runs(path: Path) -> Readings:
+    """TPOT and TTFT of every run, ids by line number; repeats are marked, not left out."""
+    table = rows_of(path)
+    fullest, first = _twins(table)
+    found: list[Measurement] = []
+    refused: list[NotComputed] = []
+    for i, said in enumerate(fullest):
+        repeats = "" if first[i] == i else str(first[i] + 2)
+        try:
+            found += _measured(table[said], str(i + 2), repeats, refused)
+        except Refused as why:
+            refused.append(NotComputed(str(i + 2), str(why)))
+    return Readings("serving runs", tuple(found), tuple(refused), len(table))
+
+
+def read_runs(path: Path) -> tuple[list[Measurement], list[NotComputed]]:
+    """Distinct runs of one pool that give both times, and every other row with why it is none."""
+    readings = runs(path)
+    lacking = {each.id: each.reason for each in readings.refused}
+    found = []
+    for row in readings.rows:
+        if row.pooled:
+            lacking[row.id] = "disaggregated"
+        elif row.repeats:
+            lacking[row.id] = "repeats another row"
+        elif row.id not in lacking:
+            found.append(row)
+    return found, [NotComputed(line, reason) for line, reason in lacking.items()]
+
+
+def run(row: Row, line: str) -> list[Measurement]:
+    """TPOT and TTFT of one run; raises Refused if neither can be put into the catalogue's words."""
+    refused: list[NotComputed] = []
+    found = _measured(row, line, "", refused)
+    if not found:
+        raise Refused(refused[0].reason)
+    return found
+
+
+def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[Measurement]:
+    """The row's measurements; a value that is no time goes to `refused`."""
+    chip = chip_of(row["system"])
+    name = row["model_path"]
+    weights = _checkpoint(row)
+    kv = "fp8" if row["backend"] == "trtllm" and weights != "bf16" else USUAL_CACHE
+    sizes = sizes_of(name, weights, kv)
+    prompt, output = positive(row, "isl"), positive(row, "osl")
+    common = {
+        "id": line,
+        "source": "serving runs",
+        "engine": f"{row['backend']}-2026",
+        "model": base_of(model_of(name).name),
+        "sizes": sizes,
+        "chip": chip,
+        "machine": machine_of(chip.name),
+        "prompt": prompt,
+        "output": output,
+        "context": prompt + output / 2,
+        "quality": "wip" if row.get("wip") == "True" else "run",
+        "precision": weights or "own",
+        "version": row["backend_version"],
+        "looped": True,
+        "leanest": sizes_of(name, weights, NARROWEST_CACHE),
+        "speculated": None if sizes.mtp_blocks and name != PLAIN else False,
+        "repeats": repeats,
+    }
+    places = _places(row, sizes, chip)
+    found = []
+    for quantity, column in QUANTITIES:
+        try:
+            seconds = positive(row, column) / 1e3
+        except Refused as why:
+            refused.append(NotComputed(line, str(why), quantity))
+            continue
+        found.append(Measurement(**common, **places[quantity], quantity=quantity, seconds=seconds))
+    return found
+
+
+def _places(row: Row, sizes: Sizes, chip: Chip) -> dict[str, dict[str, object]]:
+    """Where each quantity is made: layout, chips and batch of one replica or of one worker."""
+    if row["mode"] != "disagg" and not _added_up(row):
+        layout = ways_of(row, sizes.n_experts)
+        one = {"layout": layout, "chips": chips_of(layout), "batch": _batch(row)}
+        return {"tpot": one, "ttft": one}
+    pools = pools_of(row, sizes, chip)
+    decoding = in_decode(pools, positive(row, "isl"), positive(row, "osl"), sizes, chip)
+    waiting = pools.concurrency - decoding
+    batches = {"tpot": (pools.decode, decoding), "ttft": (pools.prefill, waiting)}
+    return {
+        quantity: {
+            "layout": pool.layout,
+            "chips": pool.chips,
+            "batch": max(1.0, requests / pool.workers),
+            "pools": pools,
+        }
+        for quantity, (pool, requests) in batches.items()
+    }
+
+
+def _added_up(row: Row) -> bool:
+    """Whether a row that is called aggregated holds the chips of two pools as tensor ways.
+
+    Runs on GB200 whose tensor ways are 12 to 72 without an image: the same concurrencies with
+    times within 2 % stand in the table once more, as disaggregated.
+    """
+    tp, experts = count(row, "tp_size"), count(row, "moe_tp_size", 1)
+    return tp > LARGEST_DOMAIN and tp == experts and not row.get("image")
+
+
+def _batch(row: Row) -> float:
+    """Requests in flight in one replica.
+
+    `batch_size` is that of a copy of attention. Where fewer fit in than the concurrency holds,
+    there were several replicas behind one address.
+    """
+    each = given(row, "batch_size")
+    copies = count(row, "attention_dp_size", 1)
+    requests = given(row, "concurrency")
+    if requests is None:
+        if each is None:
+            raise Refused("neither concurrency nor batch_size is given")
+        return each * copies
+    if each is None:
+        return requests
+    replicas = max(1, round(requests / (each * copies)))
+    return requests / replicas
+
+
+def _checkpoint(row: Row) -> str | None:
+    """The format of the weights, or None where the checkpoint's own is meant."""
+    told = row.get("moe_quant_mode") or row.get("gemm_quant_mode") or row.get("precision")
+    return format_of(told) if told else None
+
+
+def _twins(table: Sequence[Row]) -> tuple[list[int], list[int]]:
+    """For every row: that which says most of the same run, and the first of the same run."""
+    same: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for i, row in enumerate(table):
+        times = [row.get(column, "") for _, column in QUANTITIES]
+        if all(sum(map(str.isdigit, time)) >= TELLING_DIGITS for time in times):
+            key = tuple(row.get(name, "") for name in SAME_RUN)
+        else:
+            key = tuple(value for name, value in row.items() if name not in OTHER_DAY)
+        same[key].append(i)
+    fullest, first = list(range(len(table))), list(range(len(table)))
+    for rows in same.values():
+        best = max(rows, key=lambda i: (_says(table[i]), -i))
+        for i in rows:
+            fullest[i], first[i] = best, best
+    return fullest, first
+
+
+def _says(row: Row) -> tuple[bool, bool, int]:
+    return (
+        bool(row.get("decode_num_workers")),
+        row.get("model_path") == PLAIN,
+        sum(bool(value) for value in row.values()),
+    )

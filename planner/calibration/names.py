@@ -1,0 +1,224 @@
+"""Published spellings of chips, models and number formats in the catalogue's words.
+
+A model id is resolved by its parts (organisation, name, size, release, format), never by a list of
+the ids that one table happens to hold. `aliases.toml` keeps what no rule can tell; an unknown name
+is refused by name instead of guessed.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from planner.architecture import Model, from_config, sizes
+from planner.architecture.counts import Sizes
+from planner.architecture.dtypes import DTYPES
+from planner.catalogue.chips import Chip, chip, chip_names
+from planner.catalogue.models import load, record
+from planner.catalogue.models import names as model_names
+from planner.errors import InputError, did_you_mean, quoted
+
+__all__ = [
+    "NamedModel",
+    "Refused",
+    "aliases",
+    "base_of",
+    "chip_of",
+    "format_of",
+    "machine_of",
+    "model_of",
+    "sizes_of",
+]
+
+# Words of a model id that change neither its shape nor its format: tunings, releases, containers.
+TUNINGS = frozenset(
+    ("base", "chat", "it", "hf", "instruct", "thinking", "reasoning", "preview", "dev", "exp")
+    + ("text", "gguf", "dynamic", "meta", "original", "turbo", "final", "latest", "quantized")
+    + ("kv", "v1", "v2", "w8a16", "g128", "block", "tensorwise")
+)
+RELEASE = re.compile(r"\d{4}|\d{6,8}|v\d+\.\d+|\d+k")  # 0528, 20250826, v0.1, 8k
+FORMATS = {
+    "nvfp4": "nvfp4",
+    "fp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "fp8": "fp8",
+    "bf16": "bf16",
+    "fp16": "fp16",
+    "int8": "int8",
+    "int4": "int4",
+    "awq": "int4",
+    "gptq": "int4",
+    "w4a16": "int4",
+    "w8a8": "fp8",
+}
+
+
+class Refused(InputError):  # noqa: N818 - an answer, raised
+    """A row cannot be put into the catalogue's words; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A catalogue entry, and the format that the published id names (None where it names none)."""
+
+    name: str
+    weights: str | None
+
+
+@cache
+def aliases() -> Mapping[str, Any]:
+    """The table of names."""
+    path = files("planner.calibration").joinpath("aliases.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@cache
+def chip_of(name: str) -> Chip:
+    """The catalogue's chip for a published spelling; raises Refused for one without figures."""
+    known: Mapping[str, str] = aliases()["chips"]
+    if name in known:
+        return chip(known[name])
+    wanted = _chip_words(name)
+    for spelling in (*known, *chip_names()):
+        if _chip_words(spelling) == wanted:
+            return chip(known.get(spelling, spelling))
+    raise Refused(f"no chip figures for {quoted(name)}")
+
+
+def machine_of(chip_name: str) -> str | None:
+    """The machine whose network joins chips of a kind; None where the catalogue has none."""
+    found: str | None = aliases()["machines"].get(chip_name)
+    return found
+
+
+def format_of(name: str) -> str:
+    """A number format in the catalogue's words; raises Refused for an unknown one."""
+    known: Mapping[str, str] = aliases()["formats"]
+    text = name.strip()
+    for spelling in (text, text.lower()):
+        if spelling in known:
+            return known[spelling]
+    if text.lower() in DTYPES:
+        return text.lower()
+    raise Refused(f"unknown number format {quoted(name)}")
+
+
+@cache
+def model_of(published: str) -> NamedModel:
+    """The catalogue entry that a published id names.
+
+    The organisation is left off, letters are made small, then words at the end that name a
+    tuning, a release or a format are left off until an entry is met. An entry that holds the
+    format itself (`qwen3-32b-fp8`) wins over the plain one.
+
+    Raises
+    ------
+    Refused
+        If no entry is met.
+    """
+    table = aliases()
+    if published in table["shapes"]:
+        return NamedModel(published, None)
+    if published in table["models"]:
+        return NamedModel(table["models"][published], None)
+    entries = {_letters(name): name for name in (*model_names(), *table["shapes"])}
+    entries |= {_letters(name): entry for name, entry in table["models"].items()}
+    name = published.strip().rstrip("/").split("/")[-1].lower()
+    name = name.replace("quantized.", "quantized-")
+    words = [word for word in re.split(r"[-_ :]+", name) if word]
+    found = _entry(words, entries)
+    if found is None:
+        hint = did_you_mean(published.rsplit("/", maxsplit=1)[-1].lower(), model_names())
+        raise Refused(f"no shape for the model {quoted(published)}{hint}")
+    formats = [FORMATS[word] for word in words if word in FORMATS]
+    held = any(found.endswith(f"-{each}") for each in formats)
+    return NamedModel(found, None if held or not formats else formats[-1])
+
+
+@cache
+def sizes_of(
+    model: str, weights: str | None, kv: str | None, activations: str | None = None
+) -> Sizes:
+    """Sizes of a published model name in the given formats, None meaning the checkpoint's own.
+
+    A checkpoint that is published in the wanted format, or in a narrower one, is taken as it is.
+    """
+    table, named = aliases(), model_of(model)
+    weights = weights or named.weights
+    if named.name in table["shapes"]:
+        shape = table["shapes"][named.name]
+        layers: Model = from_config(
+            shape["config"], named.name, where=named.name, source=shape["source"]
+        )
+        return sizes(layers, weights, kv, activations)
+    other = table["quantised"].get(f"{named.name} {weights}")
+    if other is None and f"{named.name}-{weights}" in model_names():
+        other = f"{named.name}-{weights}"
+    layers = load(other or named.name)
+    if other or _holds(layers, weights):
+        weights = None
+    return sizes(layers, weights, kv, activations)
+
+
+@cache
+def base_of(name: str) -> str:
+    """The entry whose shape a model shares, so that tunings of one shape count as one model."""
+    shared: str | None = aliases()["same_shape"].get(name)
+    if shared is not None:
+        return shared
+    if name in model_names() and record(name).like:
+        return base_of(record(name).like)
+    for ending in ("-fp8", "-nvfp4"):
+        if name.endswith(ending) and name.removesuffix(ending) in model_names():
+            return base_of(name.removesuffix(ending))
+    return name
+
+
+def _holds(layers: Model, weights: str | None) -> bool:
+    """Whether the checkpoint's own weights are as narrow as the format that a table names."""
+    if weights is None:
+        return True
+    own = sizes(layers, None, None)
+    main = "routed" if own.n_experts else "dense_ffn"
+    name = own.weight_dtype.get(main, "bf16")
+    own_bytes, wanted = DTYPES[name].bytes, DTYPES[weights].bytes
+    return name == weights or own_bytes <= wanted < DTYPES["bf16"].bytes
+
+
+def _entry(words: list[str], entries: Mapping[str, str]) -> str | None:
+    """The entry that the words name, the last ones left off while they say nothing of the shape."""
+    for start in range(min(2, len(words))):  # a leading `meta` or `nvidia` repeats the vendor
+        rest = words[start:]
+        formats = [word for word in rest if word in FORMATS]
+        while rest:
+            for ending in ([FORMATS[formats[-1]]] if formats else []) + [""]:
+                name = _letters("".join(rest) + ending)
+                if name in entries:
+                    return entries[name]
+            # Active parameters and experts, as in 17b-16e, are part of no entry's name.
+            ending_words = 2 if re.search(r"\d+b-\d+e$", "-".join(rest)) else 1
+            if ending_words == 1 and not _empty(rest[-1]):
+                break
+            rest = rest[:-ending_words]
+    return None
+
+
+def _empty(word: str) -> bool:
+    return word in TUNINGS or word in FORMATS or RELEASE.fullmatch(word) is not None
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9.]", "", name.lower())
+
+
+def _chip_words(name: str) -> str:
+    """What is left of a chip's spelling without vendor, capacity and form of mounting."""
+    text = name.lower().replace("‑", "-")
+    text = re.sub(r"nvidia|amd|instinct|geforce|virtualized|tensor core|gpu|\(.*?\)", " ", text)
+    text = re.sub(r"\b\d+\s*(gb|gib)\b|\bhbm\w*|\bsxm\d?\b|_sxm\d?\b|-sxm\b", " ", text)
+    return re.sub(r"[^a-z0-9]", "", text)
