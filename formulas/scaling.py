@@ -14,6 +14,7 @@ from formulas.equation import Equation
 from formulas.sources import definition, hoffmann_2022, lecture_notes
 from formulas.sources_training import khatri_2025, muennighoff_2023
 from formulas.symbols import N_active, c_fwd
+from formulas.symbols_scaling import B_rl, beta_rl
 from formulas.symbols_serving import one_token
 from formulas.symbols_training import (
     A_N,
@@ -24,6 +25,7 @@ from formulas.symbols_training import (
     D_eff,
     D_opt,
     D_pt,
+    D_rl,
     D_unique,
     N_fed,
     N_opt,
@@ -52,6 +54,7 @@ __all__ = [
     "optimal_ratio_equal_exponents",
     "optimal_tokens",
     "passes_for_worth",
+    "reinforced_loss",
     "repetition_ceiling",
     "repetition_worth",
     "rl_arithmetic_needed",
@@ -69,6 +72,18 @@ chinchilla_loss = Equation(
     assumes=(FITTED, "every token is fresh", "one learning-rate schedule, as long as the run"),
     source=hoffmann_2022.at("section 3.3, equation 2"),
     tags=("C35", "C36"),
+)
+
+reinforced_loss = Equation(
+    "loss of a model of given size after given tokens of both kinds of training",
+    loss,
+    chinchilla_loss.rhs + B_rl * (one_token / D_rl) ** beta_rl,
+    assumes=(
+        *chinchilla_loss.assumes,
+        "reinforcement learning lowers the same loss, apart from size and pre-training",
+    ),
+    source=definition,
+    tags=("C33",),
 )
 
 data_loss = Equation(

@@ -37,6 +37,10 @@ x_worth   = symbol("x_worth",   "1",            "worth of the passes, in fresh d
 r_bend    = symbol("r_bend",    "1",            "percent of worth per percent of passes")
 k_convex  = symbol("k_convex",  "1",            "how fast that ratio falls with the logarithm of the passes")
 
+# --- reinforcement learning in a loss -------------------------------------------------------
+B_rl      = symbol("B_rl",      "1",            "loss that one token of reinforcement learning would leave", r"B_{\mathrm{rl}}")
+beta_rl   = symbol("beta_rl",   "1",            "exponent of the tokens of reinforcement learning", r"\beta_{\mathrm{rl}}")
+
 # --- allocation by rule ---------------------------------------------------------------------
 k_size    = symbol("k_size",    "1",            "optimal parameters at one FLOP")
 a_size    = symbol("a_size",    "1",            "exponent of the arithmetic in the optimal parameters")

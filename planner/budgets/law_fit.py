@@ -72,6 +72,20 @@ class LawFit:
         drawn = np.concatenate([np.exp(self.resamples[:, :3]), self.resamples[:, 3:]], axis=1)
         return dict(zip(self.values, drawn.std(axis=0, ddof=1).tolist(), strict=True))
 
+    @property
+    def spread_and_correlation(self) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
+        """Standard deviation of each coordinate, and the correlations, diagonal exactly one."""
+        spread = np.sqrt(np.diag(self.covariance))
+        table = self.covariance / np.outer(spread, spread)
+        np.fill_diagonal(table, 1.0)
+        rows = ((table + table.T) / 2).tolist()
+        return tuple(spread.tolist()), tuple(tuple(row) for row in rows)
+
+    @property
+    def scatter(self) -> float:
+        """Root mean square of the residuals."""
+        return float(np.sqrt(np.mean(self.residuals**2)))
+
 
 def fit_law(
     points: Points | str | Path, *, resamples: int = RESAMPLES, seed: int = 0, drop_highest: int = 0

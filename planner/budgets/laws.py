@@ -1,60 +1,154 @@
-"""A scaling law that can be evaluated: loss, fitted range, drawn coefficients, monomials.
+"""A scaling law by name, from a file, from a mapping, or fitted to points of the user's own.
 
-Everything is in natural units: parameters, tokens, FLOP, nats per token. A law comes from the
-catalogue, from a file of the same shape, or from a mapping of coefficients (`scaling_law`); one
-fitted to points of the user's own comes from `planner.budgets.law_fit`.
+A file is TOML, YAML or JSON of the shape of a catalogue entry: `form`, `coefficients` (a number,
+or `value` with `error`, or `low` and `high`), and where wanted `title`, `source`, `as_of`,
+`scope`, `range`, `settings`, `covariance`. In place of coefficients, `fit: points.csv` fits the
+form of Hoffmann's third approach. `law: NAME` with `routing: NAME` puts a routed law on a dense
+one, as does the text `besiroglu-2024 + clark-2022-s-base`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from planner.budgets.terms import Term, Terms
-from planner.catalogue.laws import Law, law
+from planner.budgets.law_entry import entry_faults, entry_of
+from planner.budgets.scaling import ScalingLaw, of_catalogue
+from planner.catalogue.laws import Covariance, law, law_names
+from planner.errors import FieldError, InputError, quoted
+from planner.scenario.loading import read
 
 __all__ = ["ScalingLaw", "scaling_law"]
 
-
-@dataclass(frozen=True)
-class ScalingLaw:
-    """A law with its coefficients; see `planner.catalogue.laws.FORMS` for the forms."""
-
-    name: str
-    form: str
-    title: str
-    source: str
-    as_of: str
-    scope: str
-    values: Mapping[str, float]
-    errors: Mapping[str, float] = field(default_factory=dict)
-
-    def loss(
-        self, n: np.ndarray | float, d: np.ndarray | float, *, sparsity: float = 1.0,
-        unique: float | None = None,
-    ) -> np.ndarray:  # fmt: skip
-        """Loss [nat] of models of `n` active parameters after `d` tokens, broadcast."""
-        return self.terms(sparsity).loss(n, d)
-
-    def terms(self, sparsity: float = 1.0) -> Terms:
-        """The law as a floor and monomials."""
-        x = self.values
-        return Terms(
-            x["loss_min"],
-            (Term(x["A_N"], -x["alpha_N"], 0.0), Term(x["B_D"], 0.0, -x["beta_D"])),
-        )
+FILES = (".toml", ".yaml", ".yml", ".json")
+FIT_KEYS = ("fit", "drop_highest", "resamples", "seed", "title", "name")
 
 
-def scaling_law(source: str) -> ScalingLaw:
-    """The law of a catalogue name."""
-    return _from_catalogue(law(source))
+def scaling_law(
+    source: str | Path | Mapping[str, Any] | ScalingLaw, folder: Path | None = None
+) -> ScalingLaw:
+    """The law of a catalogue name, two names with a plus, a file, or a mapping.
+
+    Parameters
+    ----------
+    source
+        See the module. A CSV file is fitted.
+    folder
+        That of the scenario, against which a relative path is read.
+
+    Raises
+    ------
+    CatalogueError
+        If no law is called so.
+    InputError
+        If a file cannot be read or is no law, with every mistake.
+    FieldError
+        If a mapping is no law, or a law gives a reward and no loss; at `law`.
+    """
+    if isinstance(source, ScalingLaw):
+        return source
+    if isinstance(source, Mapping):
+        return _of_mapping(source, "law", folder)
+    text = str(source)
+    suffix = Path(text).suffix.lower()
+    if suffix in FILES:
+        return _of_file(_placed(text, folder), folder)
+    if suffix == ".csv":
+        return _fitted({"fit": text}, folder, Path(text).stem)
+    if "+" in text:
+        dense, _, routing = (part.strip() for part in text.partition("+"))
+        return scaling_law(dense, folder).routed_by(scaling_law(routing, folder))
+    return _loss_law(text)
 
 
-def _from_catalogue(entry: Law) -> ScalingLaw:
-    errors = {x: c.error for x, c in entry.coefficients.items() if c.error is not None}
+def _loss_law(name: str) -> ScalingLaw:
+    entry = law(name)
+    if entry.form == "sigmoid":
+        known = ", ".join(each for each in law_names() if law(each).form == "chinchilla")
+        raise FieldError(
+            ("law", f"{name} gives a reward over reinforcement learning and no loss; a loss is "
+                    f"given by {known} and others"),
+        )  # fmt: skip
+    return of_catalogue(entry)
+
+
+def _of_file(path: Path, folder: Path | None) -> ScalingLaw:
+    tree = read(path)
+    if tree.mistakes:
+        raise InputError(tree.mistakes)
+    if not isinstance(tree.data, Mapping):
+        raise InputError(tree.mistake((), f"expected a law, got {quoted(tree.data)}"))
+    try:
+        return _of_mapping(tree.data, "", path.parent, path.stem)
+    except FieldError as error:
+        faults = [(tuple(p for p in at.split(".") if p), text) for at, text in error.faults]
+        raise InputError(tree.mistake(at, text) for at, text in faults) from None
+
+
+def _of_mapping(
+    given: Mapping[str, Any], at: str, folder: Path | None, name: str = "given"
+) -> ScalingLaw:
+    """A law from a mapping that stands at a dotted path."""
+    name = str(given.get("name", name))
+    if "law" in given or "routing" in given:
+        return _pair(given, at, folder)
+    if "fit" in given:
+        return _fitted(given, folder, name, at)
+    faults = entry_faults(given)
+    if faults:
+        raise FieldError(*((".".join(p for p in (at, path) if p), text) for path, text in faults))
+    return of_catalogue(entry_of(name, given))
+
+
+def _pair(given: Mapping[str, Any], at: str, folder: Path | None) -> ScalingLaw:
+    """A dense law, bearing a routed one where there is one."""
+    if set(given) - {"law", "routing", "name"} or not isinstance(given.get("law"), str | Mapping):
+        raise FieldError((at or "law", "expected law: NAME, and with it routing: NAME"))
+    dense = scaling_law(given["law"], folder)
+    if "routing" not in given:
+        return dense
+    return dense.routed_by(scaling_law(given["routing"], folder))
+
+
+def _fitted(given: Mapping[str, Any], folder: Path | None, name: str, at: str = "") -> ScalingLaw:
+    """The law fitted to a CSV file of points."""
+    from planner.budgets.law_fit import COORDINATES, fit_law  # SciPy's optimiser, for this alone
+
+    wrong = [key for key in given if key not in FIT_KEYS]
+    wrong += [x for x in ("drop_highest", "resamples", "seed") if not _counts(given.get(x, 0))]
+    if wrong or not isinstance(given["fit"], str):
+        path = ".".join(part for part in (at, wrong[0] if wrong else "fit") if part)
+        raise FieldError((path, f"expected fit: points.csv, with whole {', '.join(FIT_KEYS[1:4])}"))
+    options = {x: int(given[x]) for x in ("drop_highest", "resamples", "seed") if x in given}
+    found = fit_law(_placed(given["fit"], folder), **options)
+    spread, correlation = found.spread_and_correlation
+    size, tokens = found.points.size, found.points.tokens
     return ScalingLaw(
-        name=entry.name, form=entry.form, title=entry.title, source=entry.source,
-        as_of=entry.as_of, scope=entry.scope, values=entry.values, errors=errors,
-    )  # fmt: skip
+        name=name,
+        form="chinchilla",
+        title=str(given.get("title", f"fit of {Path(found.points.file).name}")),
+        source=f"{len(found.points)} points of {Path(found.points.file).name}",
+        as_of="given",
+        scope=f"{len(found.points)} runs of {Path(found.points.file).name}",
+        values=found.values,
+        errors=found.errors,
+        covariance=Covariance(
+            COORDINATES, spread, correlation, f"{len(found.resamples)} resamples of the points"
+        ),
+        limits={
+            "n": (float(size.min()), float(size.max())),
+            "d": (float(tokens.min()), float(tokens.max())),
+            "sparsity": (1.0, 1.0),
+        },
+        note=f"root mean square {found.scatter:.2g} in the logarithm of the loss",
+    )
+
+
+def _placed(text: str, folder: Path | None) -> Path:
+    path = Path(text).expanduser()
+    return path if folder is None or path.is_absolute() else folder / path
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 100_000

@@ -7,33 +7,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Term", "Terms"]
+__all__ = ["Repetition", "Term", "Terms"]
+
+Number = np.ndarray | float
 
 
 @dataclass(frozen=True)
 class Term:
-    """`coefficient * n**size * d**tokens`, n in active parameters and d in tokens.
+    """`coefficient * n**size * d**tokens * d_rl**rl`, in active parameters and in tokens.
 
     Attributes
     ----------
     coefficient
-        Value at one parameter and one token.
-    size, tokens
-        Exponents of active parameters and of tokens; 0 where the term does not depend on it.
+        Value at one parameter, one token and one token of reinforcement learning.
+    size, tokens, rl
+        Exponents of active parameters, of tokens of pre-training and of reinforcement learning;
+        0 where the term does not depend on it.
     """
 
     coefficient: float
     size: float
     tokens: float
+    rl: float = 0.0
 
-    def __call__(self, n: np.ndarray | float, d: np.ndarray | float) -> np.ndarray:
+    def __call__(self, n: Number, d: Number, d_rl: Number = 1.0) -> np.ndarray:
         """The monomial at sizes and tokens, broadcast."""
-        return self.coefficient * np.asarray(n) ** self.size * np.asarray(d) ** self.tokens
+        found = self.coefficient * np.asarray(n, float) ** self.size
+        return found * np.asarray(d, float) ** self.tokens * np.asarray(d_rl, float) ** self.rl
 
 
 @dataclass(frozen=True)
@@ -54,16 +58,81 @@ class Terms:
     terms: tuple[Term, ...]
     power: float = 1.0
 
-    def loss(self, n: np.ndarray | float, d: np.ndarray | float) -> np.ndarray:
+    def loss(self, n: Number, d: Number, d_rl: Number = 1.0) -> np.ndarray:
         """The loss [nat] that floor and monomials add up to."""
-        total = sum(np.asarray(term(n, d)) for term in self.terms)
+        total = sum(np.asarray(term(n, d, d_rl)) for term in self.terms)
         return self.floor + np.asarray(total) ** self.power
 
     def limit(self, loss: float) -> float:
         """What the sum of the monomials may be at most for a loss [nat]; 0 at the floor."""
         return max(loss - self.floor, 0.0) ** (1 / self.power)
 
+
+@dataclass(frozen=True)
+class Repetition:
+    """What repeated tokens and parameters beyond what the data feeds are worth (Muennighoff).
+
+    Attributes
+    ----------
+    unique
+        Distinct tokens.
+    r_half, r_excess
+        Repetitions, and multiples of the fed parameters, after which 1/e of the worth is left.
+    fed_at_one, fed_exponent
+        Parameters that x distinct tokens feed are `fed_at_one * x**fed_exponent`.
+    """
+
+    unique: float
+    r_half: float
+    r_excess: float
+    fed_at_one: float
+    fed_exponent: float
+
     @property
-    def exponents(self) -> Sequence[tuple[float, float]]:
-        """(exponent of size, exponent of tokens) of each monomial, in order."""
-        return [(term.size, term.tokens) for term in self.terms]
+    def fed(self) -> float:
+        """Parameters that all distinct tokens feed."""
+        return self.fed_at_one * self.unique**self.fed_exponent
+
+    @property
+    def ceiling(self) -> float:
+        """Tokens that no repetition is worth more than."""
+        return self.unique * (1 + self.r_half)
+
+    def tokens_worth(self, d: float) -> tuple[float, float]:
+        """Fresh tokens that `d` tokens are worth, and percent of it per percent of `d`."""
+        return _worth(d, min(d, self.unique), self.r_half)
+
+    def tangent(self, terms: Terms, n: float, d: float) -> Terms:
+        """The terms of size and of tokens as monomials that touch them at a point."""
+        worth, slope = self.tokens_worth(d)
+        fed = self.fed_at_one * min(d, self.unique) ** self.fed_exponent
+        size, size_slope = _worth(n, min(n, fed), self.r_excess)
+        feeding = self.fed_exponent * (1 - size_slope) if d < self.unique else 0.0
+        size_term, data_term = terms.terms
+        return Terms(
+            terms.floor,
+            (
+                _touching(size_term, size_term.size, size, (n, size_slope), (d, feeding)),
+                _touching(data_term, data_term.tokens, worth, (n, 0.0), (d, slope)),
+            ),
+        )
+
+
+def _worth(x: float, knee: float, reach: float) -> tuple[float, float]:
+    """Worth of x that counts in full up to a knee, and its elasticity."""
+    left = np.exp(-(x / knee - 1) / reach)
+    worth = knee * (1 + reach * (1 - left))
+    return float(worth), float(x * left / worth)
+
+
+def _touching(
+    term: Term,
+    exponent: float,
+    worth: float,
+    size: tuple[float, float],
+    tokens: tuple[float, float],
+) -> Term:
+    """`coefficient * worth**exponent` as a monomial; each variable with the worth's elasticity."""
+    value = term.coefficient * worth**exponent
+    powers = exponent * size[1], exponent * tokens[1]
+    return Term(value / (size[0] ** powers[0] * tokens[0] ** powers[1]), *powers)

@@ -33,6 +33,7 @@ FILE = "laws.toml"
 FORMS: Mapping[str, tuple[str, ...]] = {
     "chinchilla": ("chinchilla_loss", "optimal_tokens", "optimal_parameters", "overtraining"),
     "repetition": ("repeated_loss", "repetition_worth", "excess_worth", "fed_parameters"),
+    "reinforced": ("reinforced_loss",),
     "kaplan": ("kaplan_loss", "kaplan_optimal_tokens", "kaplan_optimal_parameters"),
     "power-of-size": ("kaplan_size_loss",),
     "power-of-tokens": ("kaplan_data_loss",),
