@@ -42,6 +42,6 @@ def plain(column: Any) -> list[Any]:
     if isinstance(column, Words):
         return [column.words[code] for code in column.codes.tolist()]
     if hasattr(column, "tolist"):
-        # NaN is how an array of numbers says that there is none.
-        return [None if value != value else value for value in column.tolist()]
+        # NaN, which equals nothing, is how an array of numbers says that there is none.
+        return [value if value == value else None for value in column.tolist()]  # noqa: PLR0124
     return list(column)

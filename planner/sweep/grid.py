@@ -199,7 +199,7 @@ def _spec(spec: str) -> Listed | Span:
         first, last = int(whole[1]), int(whole[2])
         if first > last:
             raise InputError(f"{first}..{last} is empty; did you mean {last}..{first}?")
-        return Span("whole", first, last, last - first + 1)
+        return Span("whole", float(first), float(last), last - first + 1)
     if spanned:
         return _span(spanned[1], spanned[2], spanned[3], int(spanned[4]))
     if re.match(r"\s*(lin|log)\s*\(", spec):

@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 

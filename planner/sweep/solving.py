@@ -15,7 +15,7 @@ from planner.scenario import Tree
 from planner.sweep.rows import answered, refused
 from planner.sweep.survey import Survey, scenario_at
 
-__all__ = ["Chunk", "chunks", "solved"]
+__all__ = ["Chunk", "chunks", "mistaken", "solved"]
 
 LONGEST = 32  # points of a chunk: what a killed worker loses
 SHARES = 8  # chunks per worker of what is left, so that all end together
@@ -69,7 +69,7 @@ def _row(chunk: Chunk, sets: Sequence[str]) -> dict[str, Any]:
     try:
         plan = solve(scenario_at(chunk.tree, chunk.folder, sets))
     except InputError as error:
-        return refused("refused", _told(error), perf_counter() - start)
+        return refused("refused", mistaken(error), perf_counter() - start)
     except PlannerError as error:
         return refused("failed", str(error), perf_counter() - start)
     except Exception as error:
@@ -79,8 +79,8 @@ def _row(chunk: Chunk, sets: Sequence[str]) -> dict[str, Any]:
     return answered(plan.document, perf_counter() - start)
 
 
-def _told(error: InputError) -> str:
-    """What is wrong, without the place, which is the row itself."""
+def mistaken(error: InputError) -> str:
+    """What is wrong at a point, without the place, which is the row itself."""
     if not error.mistakes:
         return str(error)
     told = [f"{m.path}: {m.message}" if m.path else m.message for m in error.mistakes]

@@ -99,10 +99,10 @@ def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Scenario | Doc
     return checked(changed(tree, sets), folder)
 
 
-def _looked_at(axis: Axis) -> range | tuple[int, int]:
-    """Places whose values are read first: of numbers between two ends the ends are enough."""
+def _looked_at(axis: Axis) -> Sequence[int]:
+    """Places that are read first: the ends, and whether steps between them are whole numbers."""
     if isinstance(axis.values, Span):
-        return (0, len(axis) - 1)
+        return sorted({0, min(1, len(axis) - 1), min(2, len(axis) - 1), len(axis) - 1})
     return range(min(len(axis), LOOKED_AT))
 
 

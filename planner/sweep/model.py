@@ -1,0 +1,202 @@
+"""One serving layout at one batch, evaluated at many values of the numbers that vary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.report.words import laid_out
+from planner.scenario import Scenario
+from planner.serving.asking import ask
+from planner.serving.candidate import ROOFS, Candidate
+from planner.serving.layouts import Layouts
+from planner.serving.onepool import layouts_of
+from planner.serving.search import given
+from planner.serving.step import PARTS, Step
+from planner.serving.task import PROMISES, Task
+from planner.sweep.columns import Words
+from planner.sweep.dials import BATCHES, LENGTHS, turned
+from planner.sweep.rows import BANDS, LAYOUT
+
+__all__ = ["Model", "model_of"]
+
+HOUR = 3600.0
+OPTIMAL, INFEASIBLE = 0, 1
+RADIX = 16  # above the number of promises, so that a list of them is one number
+
+
+@dataclass(frozen=True)
+class Model:
+    """A question that has one layout and one batch; `words` are the columns that do not vary."""
+
+    scenario: Scenario
+    task: Task
+    layouts: Layouts
+    words: Mapping[str, Any]
+
+    def __call__(self, values: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Columns at values of shape (n,): floats of that shape, `Words`, and `status`."""
+        task = turned(self.task, self.scenario, values)
+        totals = [values[name] for name in BATCHES if name in values]
+        count = max((len(value) for value in values.values()), default=1)
+        batch, fill = self._batches(task, totals[0] if totals else None)
+        chosen = Step(task, self.layouts, bound=task.uses_bound)(batch, fill)
+        bound = chosen if task.uses_bound else Step(task, self.layouts, bound=True)(batch, fill)
+        found = self._quantities(task, batch, fill, chosen, bound)
+        found |= _verdict(task, chosen, count)
+        found |= {"bottleneck": self._bottleneck(task, chosen, count)}
+        if totals:
+            numbers, codes = np.unique(totals[0], return_inverse=True)
+            lost = np.broadcast_to(found["status"] != OPTIMAL, count)
+            words = (None, *(int(number) for number in numbers))
+            found["batch"] = Words(np.where(lost, 0, codes + 1), words)
+        return {
+            name: value if isinstance(value, Words) else np.broadcast_to(value, count)
+            for name, value in found.items()
+            if value is not None
+        }
+
+    def _batches(self, task: Task, totals: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Sequences per replica and share of slots in use, as the search spreads given batches."""
+        if totals is None:
+            _, batch, fill = given(task, self.layouts)
+            return batch, fill
+        each = np.ceil(totals / self.layouts.replicas)
+        return each, totals / (each * self.layouts.replicas)
+
+    def _quantities(
+        self,
+        task: Task,
+        batch: np.ndarray,
+        fill: np.ndarray,
+        chosen: dict[str, Any],
+        bound: dict[str, Any],
+    ) -> dict[str, Any]:
+        """The numbers of a plan, in the words of `planner.serving.candidate`."""
+        plan = Candidate(task, self.layouts, batch, fill, chosen, bound, bound)  # type: ignore[arg-type]
+        output, into, mixed = plan.prices(chosen)
+        decodes, prefills = task.mode != "prefill", task.mode != "decode"
+        chips = int(self.layouts.chips[0])
+        tokens = chosen["requests"] * task.output_tokens if decodes else None
+        found: dict[str, Any] = {
+            "usd_per_mtok": mixed,
+            "usd_per_mtok_input": into,
+            "usd_per_mtok_output": output,
+            "usd_per_hour": task.price * chips * HOUR,
+            "ttft": chosen["ttft"] if prefills else None,
+            "tpot": chosen["tpot"] if decodes else None,
+            "e2e": chosen["latency"] if task.mode == "aggregated" else None,
+            "tokens_per_s": tokens,
+            "tokens_per_s_per_chip": None if tokens is None else tokens / chips,
+            "tokens_per_s_per_user": 1 / chosen["tpot"] if decodes else None,
+            "requests_per_s": chosen["requests"],
+            "gap": 0.0,  # nothing else could have been chosen
+            "usd_per_mtok_bound": plan.prices(bound)[2],
+            "ttft_bound": bound["ttft"] if prefills else None,
+            "tpot_bound": bound["tpot"] if decodes else None,
+        }
+        for name in () if task.uses_bound else BANDS:
+            ratio, value = task.profile.band(name), found[name]
+            if value is not None:
+                found |= {f"{name}_low": value * ratio.low, f"{name}_high": value * ratio.high}
+        return found
+
+    def _bottleneck(self, task: Task, chosen: Mapping[str, Any], count: int) -> Words:
+        """The largest part of a step, or the highest roof."""
+        if task.uses_bound:
+            names, values = ROOFS, [chosen[f"roof.{roof}"] for roof in ROOFS]
+        elif task.mode == "prefill":
+            names, values = ("prefill",), [np.zeros(count)]
+        else:
+            names, values = tuple(PARTS), [chosen[f"part.{part}"] for part in PARTS]
+        kept = _verdict(task, chosen, count)["status"] == OPTIMAL
+        largest = np.argmax(np.stack([np.broadcast_to(v, count) for v in values]), axis=0)
+        return Words(np.where(kept, largest + 1, 0), (None, *names))
+
+
+def model_of(scenario: Scenario, ends: Mapping[str, np.ndarray]) -> Model | None:
+    """The model of a scenario with one layout and one batch; None if there is a choice.
+
+    `ends` are the least and the most of each number that varies, for which the same must hold.
+
+    Raises
+    ------
+    InputError
+        As `planner.solve` does.
+    """
+    asked = ask(scenario)
+    if len(asked.tasks) != 1 or asked.pools:
+        return None
+    task = asked.tasks[0]
+    fixed = task.mode == "prefill" or (task.batches is not None and len(task.batches) == 1)
+    emitted = [min(values) for name, values in ends.items() if LENGTHS.get(name) == "output_tokens"]
+    one_token = task.mode == "aggregated" and any(least <= 1 for least in emitted)
+    if task.arrivals is not None or not fixed or one_token:
+        return None
+    if scenario.objective == "energy" and task.power is None:
+        return None
+    layouts = layouts_of(task)
+    if len(layouts) != 1:
+        return None
+    model = Model(scenario, task, layouts, _words(task, layouts))
+    model(ends)
+    return model
+
+
+def _words(task: Task, layouts: Layouts) -> dict[str, Any]:
+    """What does not vary with the numbers, in the words of a plan."""
+    layout = layouts.row(0)
+    redundant = task.redundant if task.sizes.n_experts else None
+    chips, replicas = int(layouts.chips[0]), int(layouts.replicas[0])
+    _, batch, fill = given(task, layouts)
+    return {
+        "chips": chips,
+        "batch": max(1, round(float(batch[0]) * replicas * float(fill[0]))),
+        "layout": laid_out({"layout": layout, "redundant_experts": redundant}),
+        "mode": task.mode,
+        "chip": task.chip.name,
+        "weights": task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"],
+        "kv": task.sizes.kv_dtype,
+        **{name: layout[name] for name in LAYOUT},
+    }
+
+
+def _verdict(task: Task, values: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """Which points keep every promise; of the others, which are broken, the worst one first."""
+    limits = task.limits
+    broken = np.stack(
+        [np.broadcast_to(values[name] > limit, count) for name, limit in limits.items()]
+    )
+    lost = broken.any(axis=0)
+    status = np.where(lost, INFEASIBLE, OPTIMAL)
+    if not lost.any():
+        return {"status": status, "short_by": np.full(count, np.nan)}
+    short = np.stack(
+        [np.broadcast_to(values[name] / limit, count) for name, limit in limits.items()]
+    )
+    short = np.where(broken, short, 0.0)
+    order = np.argsort(-short, axis=0, kind="stable")
+    code = np.zeros(count, dtype=np.int64)
+    for place in order:
+        named = np.take_along_axis(broken, place[None], axis=0)[0]
+        code = np.where(named, code * RADIX + place + 1, code)
+    lists, codes = np.unique(code, return_inverse=True)
+    names = [PROMISES[name] for name in limits]
+    told = tuple(_listed(int(each), names) for each in lists)
+    return {
+        "status": status,
+        "short_by": np.where(lost, short.max(axis=0), np.nan),
+        "reason": Words(codes, told),
+    }
+
+
+def _listed(code: int, names: list[str]) -> str | None:
+    """The promises that a number lists."""
+    found: list[str] = []
+    while code:
+        code, place = divmod(code, RADIX)
+        found.insert(0, names[place - 1])
+    return ", ".join(found) or None
