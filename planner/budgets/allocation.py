@@ -16,7 +16,7 @@ from planner.errors import FieldError, SolverError
 __all__ = ["Allocation", "allocation", "size_of_loss"]
 
 FLOP_PER = 6.0  # of training, per active parameter and token
-WIDEST = math.log(1e30)
+WIDEST = math.log(1e80)  # sizes and tokens are looked for between its inverse and this
 CLOSE = 1e-13
 
 
@@ -67,9 +67,8 @@ def allocation(
     if law.form in ("allocation", "ratio"):
         n, d = _by_rule(law, arithmetic, flop_per)
         return Allocation(n, d, arithmetic, None)
-    for choice in ("loss", "size", "tokens"):
-        law.need(choice)
-    ratio = law.fixed_sparsity or 1.0 if sparsity is None else sparsity
+    _need_both(law)
+    ratio = _sparsity(law, sparsity)
     pairs = math.log(arithmetic / flop_per)
 
     def loss_at(ln_n: float) -> float:
@@ -77,7 +76,7 @@ def allocation(
         return float(law.loss(n, arithmetic / (flop_per * n), sparsity=ratio, unique=unique))
 
     if unique is None:
-        ln_n = _root(_slope(law, ratio, pairs), 0.0, pairs)
+        ln_n = _root(_slope(law, ratio, pairs), pairs - WIDEST, WIDEST)
     else:
         law.need("repetition")
         ln_n = _golden(loss_at, 0.0, pairs)
@@ -95,22 +94,33 @@ def size_of_loss(
     FieldError
         If the law has no loss in both size and tokens, or the loss is at or below its floor.
     """
-    law.need("loss")
-    ratio = law.fixed_sparsity or 1.0 if sparsity is None else sparsity
+    _need_both(law)
+    ratio = _sparsity(law, sparsity)
     terms = law.terms(ratio)
-    floor = terms.floor if terms else 0.0
-    if loss <= floor:
+    if terms is None:
+        raise FieldError(("law", f"{law.name} does not say how to split an arithmetic"))
+    if loss <= terms.floor:
         raise FieldError(
-            ("quality.loss", f"{law.name} leaves a loss of {floor:.4g} at any size and with any "
-                             f"tokens; {loss:.4g} is not above it")
+            ("quality.loss", f"{law.name} leaves a loss of {terms.floor:.4g} at any size and with "
+                             f"any tokens; {loss:.4g} is not above it")
         )  # fmt: skip
 
-    def gap(ln_c: float) -> float:
-        found = allocation(law, math.exp(ln_c), sparsity=ratio, flop_per=flop_per).loss
-        return math.log((found or floor) - floor) - math.log(loss - floor)
+    def gap(pairs: float) -> float:
+        ln_n = _root(_slope(law, ratio, pairs), pairs - WIDEST, WIDEST)
+        found = float(terms.excess(math.exp(ln_n), math.exp(pairs - ln_n)))
+        return math.log(found) - math.log(loss - terms.floor)
 
-    ln_c = _root(gap, math.log(flop_per), 2 * WIDEST)
-    return allocation(law, math.exp(ln_c), sparsity=ratio, flop_per=flop_per)
+    pairs = _root(gap, 0.0, WIDEST)
+    return allocation(law, flop_per * math.exp(pairs), sparsity=ratio, flop_per=flop_per)
+
+
+def _need_both(law: ScalingLaw) -> None:
+    for choice in ("loss", "size", "tokens"):
+        law.need(choice)
+
+
+def _sparsity(law: ScalingLaw, given: float | None) -> float:
+    return (law.fixed_sparsity or 1.0) if given is None else given
 
 
 def _by_rule(law: ScalingLaw, arithmetic: float, flop_per: float) -> tuple[float, float]:
@@ -161,7 +171,7 @@ def _root(at: Callable[[float], float], low: float, high: float) -> float:
     """The zero of a function that changes sign once between two points, by halving."""
     first = at(low)
     if first * at(high) > 0:
-        raise SolverError("no compute-optimal model lies between one parameter and one token")
+        raise SolverError("no compute-optimal model lies within eighty orders of magnitude")
     while high - low > CLOSE * max(1.0, abs(high)):
         middle = (low + high) / 2
         if middle in (low, high):

@@ -6,10 +6,12 @@ larger exponent goes with a larger level. Drawn apart, they would spread the ter
 magnitude.
 
 Where a covariance is known it is used. Where only standard errors are, each exponent is drawn by
-its own, the level follows it about the centre of the fitted range (the geometric mean of its
-ends), and is drawn apart only for what its own standard error has beyond that. Errors of the rest
-are taken as independent. Levels are drawn as logarithms: a level has the published value as its
-median and the published standard error as its standard deviation.
+its own, and the logarithm of the level follows it by the logarithm of the centre of the fitted
+range (the geometric mean of its ends), as if the term were known best there; what the standard
+error of the level has beyond that is drawn apart, and where it has less, the level follows by as
+much as it has. Errors of the rest are taken as independent. Levels are drawn as logarithms: a
+level has the published value as its median and the published standard error as its standard
+deviation.
 """
 
 from __future__ import annotations
@@ -95,10 +97,15 @@ def _apart(
             if level not in values:
                 continue
             _, key, sign = SLOPES[exponent]
-            reach = sign * math.log(_centre(limits, key)) if key in limits else 0.0
-            own = spread_of_level(values[level], errors[level]) if level in errors else 0.0
-            rest = math.sqrt(max(own**2 - (reach * errors[exponent]) ** 2, 0.0))
-            shift = reach * (moved[exponent] - values[exponent]) + rest * rng.standard_normal()
+            reach = math.log(_centre(limits, key)) if key in limits else 0.0
+            if level in errors:
+                own = spread_of_level(values[level], errors[level])
+                reach = min(reach, own / errors[exponent])
+                rest = math.sqrt(max(own**2 - (reach * errors[exponent]) ** 2, 0.0))
+            else:
+                rest = 0.0
+            follow = sign * reach * (moved[exponent] - values[exponent])
+            shift = follow + rest * rng.standard_normal()
             moved[level] = values[level] * math.exp(shift)
         return moved
 

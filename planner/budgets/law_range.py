@@ -40,7 +40,7 @@ def outside(
 
 
 def _shown(key: str, value: float) -> str:
-    if RANGES[key] == "number":
-        return f"{value:.3g}"
+    if RANGES[key] in ("number", "work"):
+        return f"{value:.3g}{' FLOP' if RANGES[key] == 'work' else ''}"
     shown = show(value, RANGES[key])
     return shown.removesuffix(" params").removesuffix(" tokens")

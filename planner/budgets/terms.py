@@ -60,8 +60,12 @@ class Terms:
 
     def loss(self, n: Number, d: Number, d_rl: Number = 1.0) -> np.ndarray:
         """The loss [nat] that floor and monomials add up to."""
+        return self.floor + self.excess(n, d, d_rl)
+
+    def excess(self, n: Number, d: Number, d_rl: Number = 1.0) -> np.ndarray:
+        """The loss [nat] above the floor, to full precision however small."""
         total = sum(np.asarray(term(n, d, d_rl)) for term in self.terms)
-        return self.floor + np.asarray(total) ** self.power
+        return np.asarray(total) ** self.power
 
     def limit(self, loss: float) -> float:
         """What the sum of the monomials may be at most for a loss [nat]; 0 at the floor."""

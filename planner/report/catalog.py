@@ -10,7 +10,7 @@ from planner.calibration.profile import profile, profile_names
 from planner.catalogue import models
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.figures import Figure
-from planner.catalogue.laws import Coefficient, law, law_names
+from planner.catalogue.laws import RANGES, Coefficient, Covariance, Law, law, law_names
 from planner.catalogue.prices import default_price, rentals
 from planner.catalogue.systems import system, system_names
 from planner.catalogue.tiers import tier, tier_names
@@ -18,6 +18,8 @@ from planner.errors import CatalogueError, did_you_mean
 from planner.quantities import show
 
 __all__ = ["catalog_text", "listed"]
+
+STRONG = 0.9  # correlations of coefficients that are printed
 
 
 def listed(kind: str | None, name: str | None) -> dict[str, Any]:
@@ -140,12 +142,18 @@ def _law(name: str) -> dict[str, Any]:
     facts = {
         "form": found.form,
         **{symbol: _spread(each) for symbol, each in found.coefficients.items()},
+        **{symbol: f"{value:g} (chosen)" for symbol, value in found.settings.items()},
+        **_together(found.covariance),
         "fitted on": found.scope,
+        **_ranges(found),
         **({"note": found.note} if found.note else {}),
         "source": f"{found.source} {found.link} ({found.as_of}, verified: {found.verified})",
     }
     numbers = {symbol: asdict(each) for symbol, each in found.coefficients.items()}
-    return {"title": found.title, "facts": facts, "coefficients": numbers}
+    more = {"range": dict(found.range), "settings": dict(found.settings)}
+    if found.covariance is not None:
+        more["covariance"] = asdict(found.covariance)
+    return {"title": found.title, "facts": facts, "coefficients": numbers, **more}
 
 
 def _tier(name: str) -> dict[str, Any]:
@@ -153,6 +161,34 @@ def _tier(name: str) -> dict[str, Any]:
     drain = show(found.capacity / found.read_rate, "time")
     facts = {"kind": found.kind, "drain time": drain}
     return {"title": found.title, "facts": facts, "figures": _figures(found.figures)}
+
+
+def _ranges(found: Law) -> dict[str, str]:
+    """The ranges that were fitted on, as `range of n`: lowest to highest."""
+    facts = {}
+    for key, (low, high) in found.range.items():
+        ends = (_end(x, RANGES[key]) for x in (low, high))
+        facts[f"range of {key}"] = " to ".join(dict.fromkeys(ends))
+    return facts
+
+
+def _end(value: float, dimension: str) -> str:
+    if dimension == "number":
+        return f"{value:g}"
+    return f"{value:g} FLOP" if dimension == "work" else show(value, dimension)
+
+
+def _together(covariance: Covariance | None) -> dict[str, str]:
+    """The correlations that are larger than the rest, and where they come from."""
+    if covariance is None:
+        return {}
+    pairs = [
+        f"{covariance.of[i]} and {covariance.of[j]} {row[j]:+.4f}"
+        for i, row in enumerate(covariance.correlation)
+        for j in range(i)
+        if abs(row[j]) >= STRONG
+    ]
+    return {"correlated": f"{', '.join(pairs) or 'weakly'}; {covariance.source}"}
 
 
 def _spread(coefficient: Coefficient) -> str:
