@@ -218,7 +218,7 @@ class _Filled:
     def columns(self, elapsed: float) -> dict[str, Any]:
         """All columns, in the order of the rows of solved plans."""
         plans = [None if isinstance(m, str) else m.words for m in self.models]
-        nothing = np.full(self.count, np.nan)
+        nothing = Words(np.zeros(self.count, dtype=np.int8), (None,))
         found: dict[str, Any] = {}
         for name in (*ANSWERED, *SERVING):
             if name == "status":

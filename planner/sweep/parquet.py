@@ -121,7 +121,7 @@ def _array(column: Any) -> pa.Array:
     import pyarrow as pa
 
     if isinstance(column, Words):
-        return pa.DictionaryArray.from_arrays(pa.array(column.codes), pa.array(column.words))
+        return _coded(column)
     if hasattr(column, "dtype"):
         return pa.array(column, from_pandas=True)
     try:
@@ -129,3 +129,18 @@ def _array(column: Any) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # Numbers of some rows, words of others: such a column is one of words.
         return pa.array([None if value is None else str(value) for value in column])
+
+
+def _coded(column: Words) -> pa.Array:
+    """Words by their number; those that are None are no words."""
+    import numpy as np
+    import pyarrow as pa
+
+    said = np.array([word is not None for word in column.words])
+    if not said.any():
+        return pa.nulls(len(column))
+    places = np.maximum(np.cumsum(said) - 1, 0).astype(np.int32)
+    codes = pa.array(places[column.codes], mask=~said[column.codes])
+    return pa.DictionaryArray.from_arrays(
+        codes, pa.array([word for word in column.words if word is not None])
+    )
