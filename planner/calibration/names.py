@@ -37,9 +37,8 @@ __all__ = [
 
 # Words of a model id that change neither its shape nor its format: tunings, releases, containers.
 TUNINGS = frozenset(
-    ("base", "chat", "it", "hf", "instruct", "thinking", "reasoning", "preview", "dev", "exp")
-    + ("text", "gguf", "dynamic", "meta", "original", "turbo", "final", "latest", "quantized")
-    + ("kv", "v1", "v2", "w8a16", "g128", "block", "tensorwise")
+    """base chat it hf instruct thinking reasoning preview dev exp text gguf dynamic meta original
+    turbo final latest quantized kv v1 v2 w8a16 g128 block tensorwise""".split()
 )
 RELEASE = re.compile(r"\d{4}|\d{6,8}|v\d+\.\d+|\d+k")  # 0528, 20250826, v0.1, 8k
 FORMATS = {
