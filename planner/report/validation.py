@@ -141,7 +141,7 @@ def _listed(rows: Iterable[Mapping[str, Any]], of: str = "estimate") -> list[str
         told = (
             f"line {row['line']} {row['model']} {row['chip']} {row['engine']} {row['setting']} "
             f"{row['quantity']}: {duration(row['seconds'])}, {of} {duration(row[of])} "
-            f"({ratio:.2f} x)"
+            f"({ratio:.2g} x)"
         )
         lines += wrapped(told + (f"; {row['why']}" if row.get("why") else ""))
     return lines

@@ -13,15 +13,15 @@ from typing import Any
 
 from planner.report.words import duration
 
-__all__ = ["Scale", "backdrop", "band_bars", "histogram", "scale_of", "scatter"]
+__all__ = ["Scale", "backdrop", "band_bars", "histogram", "panel", "scale_of", "scatter"]
 
 SIDE = 1000  # units of a scatter plot, inside its frame
 GRID = 5  # units of the grid that points are set on
-LEFT, BELOW, ABOVE = 150, 110, 70
-DOT = 16
+LEFT, BELOW, ABOVE = 170, 110, 96
 NEAR = 1.2  # lines beside the diagonal: 20 % more and less
 EDGES = tuple(round(0.1 * i, 1) for i in range(-10, 16))  # of the histogram: predicted/measured - 1
-BAR, ROOM = 34, 420
+MOST_TICKS, FEW_POWERS = 5, 2.2
+BAR, ROOM = 46, 380
 
 
 @dataclass(frozen=True)
@@ -51,25 +51,33 @@ def backdrop(points: Iterable[Mapping[str, Any]], scale: Scale, name: str) -> st
     )
 
 
-def scatter(
-    points: Sequence[Mapping[str, Any]], scale: Scale, title: str, behind: str | None = None
-) -> str:
+def scatter(points: Sequence[Mapping[str, Any]], scale: Scale, title: str) -> str:
     """Predicted over measured on logarithmic axes; on the diagonal they are the same."""
     width, height = SIDE + LEFT + 40, SIDE + BELOW + ABOVE
-    parts = [
-        f'<svg class="scatter" viewBox="{-LEFT} {-ABOVE} {width} {height}" role="img">',
-        f"<title>{escape(title)}: predicted against measured</title>",
-        f'<rect class="frame" width="{SIDE}" height="{SIDE}"/>',
-        *_ticks(scale),
-        *_diagonals(scale),
-        f'<use href="#{behind}"/>' if behind else "",
-        f'<path class="points" d="{_dots(points, scale)}"/>',
-        f'<text class="name" x="0" y="-24">{escape(title)}</text>',
-        f'<text class="axis" x="{SIDE}" y="{SIDE + 96}" text-anchor="end">measured</text>',
-        '<text class="axis" x="24" y="54">predicted</text>',
-        "</svg>",
-    ]
-    return "".join(parts)
+    return "".join(
+        [
+            f'<svg class="scatter" viewBox="{-LEFT} {-ABOVE} {width} {height}" role="img">',
+            f"<title>{escape(title)}: predicted against measured</title>",
+            *_frame(scale, labelled=True),
+            f'<path class="points" d="{_dots(points, scale)}"/>',
+            f'<text class="name" x="0" y="-24">{escape(title)}</text>',
+            f'<text class="axis" x="{SIDE}" y="{SIDE + 96}" text-anchor="end">measured</text>',
+            '<text class="axis" x="24" y="54">predicted</text></svg>',
+        ]
+    )
+
+
+def panel(points: Sequence[Mapping[str, Any]], scale: Scale, title: str, behind: str) -> str:
+    """The points of one engine, chip or model before all others, on the axes of the whole."""
+    return "".join(
+        [
+            f'<svg class="panel" viewBox="-4 {-ABOVE} {SIDE + 8} {SIDE + ABOVE + 4}" role="img">',
+            f"<title>{escape(title)}: predicted against measured</title>",
+            *_frame(scale, labelled=False),
+            f'<use href="#{behind}"/><path class="points" d="{_dots(points, scale)}"/>',
+            f'<text class="name" x="0" y="-24">{escape(title)}</text></svg>',
+        ]
+    )
 
 
 def histogram(points: Sequence[Mapping[str, Any]]) -> str:
@@ -90,7 +98,7 @@ def histogram(points: Sequence[Mapping[str, Any]]) -> str:
     labels = [
         f'<text x="{(EDGES.index(edge) + 1) * wide:.1f}" y="{tall + 40}" text-anchor="middle">'
         f"{edge:+.0%}</text>"
-        for edge in (-0.8, -0.5, -0.2, 0.0, 0.2, 0.5, 1.0, 1.4)
+        for edge in (-0.8, -0.5, -0.2, 0.2, 0.5, 1.0, 1.4)
     ]
     zero = (EDGES.index(0.0) + 1) * wide
     return (
@@ -106,25 +114,25 @@ def histogram(points: Sequence[Mapping[str, Any]]) -> str:
 
 def band_bars(rows: Sequence[Mapping[str, Any]], key: str, coverage: float) -> str:
     """The share of rows inside their band, by engine, chip or model, beside what it promises."""
-    height = BAR * len(rows) + 34
+    height = BAR * len(rows) + 40
     x = ROOM * (1 + coverage)
     marks = []
     for i, row in enumerate(rows):
         y = BAR * i
         held = row["band_holds"]
         marks.append(
-            f'<text x="{ROOM - 12}" y="{y + 23}" text-anchor="end">{escape(row[key][:24])}</text>'
-            f'<rect class="track" x="{ROOM}" y="{y + 6}" width="{ROOM}" height="{BAR - 12}"/>'
-            f'<rect class="held" x="{ROOM}" y="{y + 6}" width="{ROOM * held:.1f}" '
-            f'height="{BAR - 12}"/>'
-            f'<text x="{2 * ROOM + 12}" y="{y + 23}">{held:.0%} of {row["n"]:,}</text>'
+            f'<text x="{ROOM - 12}" y="{y + 32}" text-anchor="end">{escape(row[key][:24])}</text>'
+            f'<rect class="track" x="{ROOM}" y="{y + 7}" width="{ROOM}" height="{BAR - 14}"/>'
+            f'<rect class="held" x="{ROOM}" y="{y + 7}" width="{ROOM * held:.1f}" '
+            f'height="{BAR - 14}"/>'
+            f'<text x="{2 * ROOM + 12}" y="{y + 32}">{held:.0%} of {row["n"]:,}</text>'
         )
     return (
-        f'<svg class="bands" viewBox="0 0 {2 * ROOM + 160} {height}" role="img">'
+        f'<svg class="bands" viewBox="0 0 {2 * ROOM + 240} {height}" role="img">'
         "<title>Share of rows inside their band</title>"
         + "".join(marks)
-        + f'<line class="promise" x1="{x}" x2="{x}" y1="0" y2="{height - 26}"/>'
-        + f'<text x="{x}" y="{height - 4}" text-anchor="middle">{coverage:.0%}</text></svg>'
+        + f'<line class="promise" x1="{x}" x2="{x}" y1="0" y2="{height - 36}"/>'
+        + f'<text x="{x}" y="{height - 6}" text-anchor="middle">{coverage:.0%}</text></svg>'
     )
 
 
@@ -133,18 +141,27 @@ def _dots(points: Iterable[Mapping[str, Any]], scale: Scale) -> str:
     return "".join(f"M{x} {y}h0" for x, y in sorted(places))
 
 
-def _ticks(scale: Scale) -> list[str]:
-    """Lines and labels at whole powers of ten, at most six of them."""
-    powers = range(math.ceil(scale.least), math.floor(scale.most) + 1)
-    step = max(1, math.ceil(len(powers) / 6))
+def _frame(scale: Scale, *, labelled: bool) -> list[str]:
+    frame = f'<rect class="frame" width="{SIDE}" height="{SIDE}"/>'
+    return [*_ticks(scale, labelled), *_diagonals(scale), frame]
+
+
+def _ticks(scale: Scale, labelled: bool) -> list[str]:
+    """Lines at powers of ten, at halves and doubles of them where there are few."""
+    powers = range(math.floor(scale.least), math.ceil(scale.most) + 1)
+    step = max(1, math.ceil((scale.most - scale.least) / MOST_TICKS))
+    factors = (1, 2, 5) if scale.most - scale.least < FEW_POWERS else (1,)
     parts = []
-    for power in powers[::step]:
-        at, told = scale.at(10.0**power), escape(duration(10.0**power))
-        parts.append(
-            f'<path class="grid" d="M{at} 0V{SIDE}M0 {SIDE - at}H{SIDE}"/>'
-            f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{told}</text>'
-            f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{told}</text>'
-        )
+    for time in [factor * 10.0**power for power in powers[::step] for factor in factors]:
+        if not scale.least <= math.log10(time) <= scale.most:
+            continue
+        at, told = scale.at(time), escape(duration(time))
+        parts.append(f'<path class="grid" d="M{at} 0V{SIDE}M0 {SIDE - at}H{SIDE}"/>')
+        if labelled:
+            parts.append(
+                f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{told}</text>'
+                f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{told}</text>'
+            )
     return parts
 
 

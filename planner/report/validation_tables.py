@@ -17,7 +17,7 @@ SAID = (
     ("constant", "constant × roofline"),
     ("roofline", "plain roofline"),
 )
-HEAD = ("rows", "median", "mean", "within 10 %", "within 20 %", "10–90 % of ratio")
+HEAD = ("rows", "median", "mean", "≤ 10 %", "≤ 20 %", "10–90 % of ratio")
 
 
 def _table(head: Sequence[str], body: Iterable[Sequence[str]], own: int = -1) -> str:
@@ -62,7 +62,7 @@ def summary(files: Iterable[Mapping[str, Any]]) -> str:
                     _sampled(each),
                 ]
             )
-    head = ["", "coverage", *HEAD[:5], "in band", "constant, median", "roofline, median", "rows"]
+    head = ["", "coverage", *HEAD[:5], "in band", "constant", "roofline", "sample"]
     return _table(head, body)
 
 
@@ -122,7 +122,7 @@ def recorded(errors: Mapping[str, float]) -> str:
                     _maybe(errors.get(f"{key}_roofline_median")),
                 ]
             )
-    return _table(["", *HEAD[:5], "in band", "constant, median", "roofline, median"], body)
+    return _table(["", *HEAD[:5], "in band", "constant", "roofline"], body)
 
 
 def network(errors: Mapping[str, Mapping[str, float]]) -> str:
@@ -141,11 +141,11 @@ def network(errors: Mapping[str, Mapping[str, float]]) -> str:
 
 def _sampled(section: Mapping[str, Any]) -> str:
     if not section["sample_known"]:
-        return "may be in sample"
+        return "not recorded"
     if not section["in_sample"]:
-        return "out of sample"
+        return "out"
     share = section["in_sample"] / section["predicted"]
-    return "in sample" if share == 1 else f"{share:.0%} in sample"
+    return "in" if share == 1 else f"{share:.0%} in"
 
 
 def _numbers(score: Mapping[str, Any]) -> list[str]:

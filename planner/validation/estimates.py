@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.calibration.ideal import bound_of
+from planner.calibration.marks import mark, seen_by
 from planner.calibration.measurements import Measurement
 from planner.calibration.prediction import Prediction, predict
 from planner.calibration.profile import choose_profile
 from planner.errors import PlannerError
 from planner.validation.baselines import roofline
 from planner.validation.entries import Entry
-from planner.validation.marks import mark, seen_by
 from topologies import TopologyError
 
 __all__ = ["estimated"]

@@ -10,7 +10,7 @@ from planner.validation.entries import Entry
 from planner.validation.estimates import estimated
 from planner.validation.networks import collective_entries, exchange_entries
 from planner.validation.serving import run_entries, steady_entries
-from planner.validation.tables import Table, table
+from planner.validation.tables import KINDS, Table, kind_at, table
 from planner.validation.training import training_entries
 
 __all__ = ["found_in", "read"]
@@ -46,13 +46,8 @@ def found_in(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    tables = []
-    for each in sorted(path.glob("*.csv")):
-        try:
-            table(each)
-        except InputError:
-            continue
-        tables.append(each)
-    if not tables:
+    kinds = {each: kind for each in path.glob("*.csv") if (kind := kind_at(each)) is not None}
+    if not kinds:
         raise InputError(f"{path}: holds no table of measurements (CSV)")
-    return tables
+    order = list(KINDS)
+    return sorted(kinds, key=lambda each: (order.index(kinds[each]), each.name))

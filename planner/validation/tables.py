@@ -13,7 +13,7 @@ from pathlib import Path
 
 from planner.errors import InputError, Mistake, SolverError
 
-__all__ = ["KINDS", "Table", "kind_of", "table"]
+__all__ = ["KINDS", "Table", "kind_at", "kind_of", "table"]
 
 # Columns that only tables of one kind have together, by kind; a table may have more.
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -55,6 +55,13 @@ def kind_of(columns: Sequence[str]) -> str | None:
     """The kind of table with such columns, None for none."""
     had = set(columns)
     return next((kind for kind, needed in KINDS.items() if had.issuperset(needed)), None)
+
+
+def kind_at(path: Path) -> str | None:
+    """The kind of table in a file by its header alone, None for a file of something else."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        head = file.readline(LONGEST)
+    return kind_of([name.strip() for name in next(csv.reader([head]), [])])
 
 
 def table(path: Path) -> Table:

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 from planner.calibration.measurements import Measurement
 
-__all__ = ["mark", "seen_by", "written"]
+__all__ = ["mark", "marks_text", "seen_by"]
 
 BYTES = 4
 A_LINE = 10
@@ -35,7 +35,7 @@ def seen_by(profile: str) -> frozenset[str] | None:
     return frozenset(path.read_text(encoding="ascii").split())
 
 
-def written(rows: Iterable[Measurement]) -> str:
+def marks_text(rows: Iterable[Measurement]) -> str:
     """The digests of a fit's rows, as they stand in the profile's file of rows."""
     digests = sorted({mark(row) for row in rows})
     lines = [" ".join(digests[i : i + A_LINE]) for i in range(0, len(digests), A_LINE)]
