@@ -13,9 +13,10 @@ from planner.measuring.works import AllReduce, Attention, Launch, Product, Work
 
 __all__ = ["fault"]
 
-SINGLE = 2.0**-23
-# One step of the precision that a result of each dtype is rounded to; whole numbers are exact.
-STEP = {"bf16": 2.0**-7, "fp16": 2.0**-10, "fp8": 2.0**-7, "fp32": SINGLE, "int8": 0.0}
+SINGLE = 2.0**-24
+# Half a step of the precision that a result of each dtype is rounded to; whole numbers are exact.
+HALF_STEP = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8": 2.0**-8, "fp32": SINGLE, "int8": 0.0}
+PARTIAL = 4  # roundings of partial sums, at random and at the worst of the sample
 
 
 def fault(work: Work, sample: Sample) -> str | None:
@@ -47,9 +48,9 @@ def _expected(work: Work, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
     given = sample.operands
     if isinstance(work, Product):
         terms = given["a"][:, None, :] * given["b"][None, :, :]
-        return _sum(terms, STEP[work.dtype], exact=work.dtype == "int8")
+        return _sum(terms, HALF_STEP[work.dtype], exact=work.dtype == "int8")
     if isinstance(work, Attention):
-        return _attention(given["q"], given["k"], given["v"], STEP[work.dtype])
+        return _attention(given["q"], given["k"], given["v"], HALF_STEP[work.dtype])
     if isinstance(work, AllReduce):
         return _sum(given["parts"].T, SINGLE)
     if isinstance(work, Launch):
@@ -59,7 +60,7 @@ def _expected(work: Work, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
     if work.kind == "copy":
         return given["x"], np.zeros_like(given["x"])
     expected = given["x"] + given["scale"] * given["y"]
-    return expected, 4 * SINGLE * (np.abs(given["x"]) + np.abs(given["scale"] * given["y"]))
+    return expected, 8 * SINGLE * (np.abs(given["x"]) + np.abs(given["scale"] * given["y"]))
 
 
 def _sum(terms: np.ndarray, step: float, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -67,9 +68,9 @@ def _sum(terms: np.ndarray, step: float, exact: bool = False) -> tuple[np.ndarra
     total = terms.sum(axis=-1)
     if exact:
         return total, np.zeros_like(total)
-    scale = np.abs(total) + np.sqrt((terms**2).sum(axis=-1))
-    gathered = SINGLE * np.sqrt(terms.shape[-1]) * np.abs(terms).sum(axis=-1)
-    return total, 4 * step * scale + gathered
+    scale = np.abs(total) + PARTIAL * np.sqrt((terms**2).sum(axis=-1))
+    gathered = 2 * SINGLE * np.sqrt(terms.shape[-1]) * np.abs(terms).sum(axis=-1)
+    return total, 2 * step * scale + gathered
 
 
 def _attention(
@@ -82,5 +83,5 @@ def _attention(
     expected = np.einsum("sc,scd->sd", weights, v)
     # Weights are rounded to the precision of the values before they are multiplied.
     spread = np.sqrt(np.einsum("sc,scd->sd", weights**2, v**2))
-    gathered = SINGLE * np.sqrt(k.shape[1]) * np.einsum("sc,scd->sd", weights, np.abs(v))
-    return expected, 4 * step * (np.abs(expected) + spread) + gathered
+    gathered = 2 * SINGLE * np.sqrt(k.shape[1]) * np.einsum("sc,scd->sd", weights, np.abs(v))
+    return expected, 2 * step * (np.abs(expected) + PARTIAL * spread) + gathered
