@@ -16,9 +16,11 @@ from planner.errors import InputError, MissingExtra
 from planner.sweep import parquet
 from planner.sweep.columns import Columns, named, plain
 
-__all__ = ["KINDS", "assembled", "encoded", "kind_of", "loaded", "meta_of", "rows_in"]
+__all__ = ["KINDS", "PARTS", "assembled", "encoded", "kind_of", "loaded", "meta_of", "rows_in"]
 
 KINDS = ("parquet", "csv", "jsonl")
+PARTS = {"parquet": "arrow", "csv": "csv", "jsonl": "jsonl"}
+"""Ending of the parts of each kind of file."""
 STATUS = re.compile(r'"status": "(\w+)"')
 
 

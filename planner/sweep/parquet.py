@@ -1,8 +1,7 @@
-"""Tables in Parquet files: parts as plain as possible, one compressed file in large groups."""
+"""Tables in Parquet files: parts as Arrow files, which cost little, then one in large groups."""
 
 from __future__ import annotations
 
-import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,25 +20,23 @@ GROUP = 1 << 17  # rows of a group in the finished file
 
 
 def encoded(columns: Columns, meta: Mapping[str, Any]) -> bytes:
-    """A part: not compressed, for it is read once and removed."""
+    """A part: an Arrow file, for it is read once and removed."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     table = pa.table({name: _array(column) for name, column in columns.items()})
     table = table.replace_schema_metadata({KEY: json.dumps(meta)})
-    words = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
-    written = io.BytesIO()
-    pq.write_table(table, written, compression="none", use_dictionary=words, write_statistics=False)
-    return written.getvalue()
+    written = pa.BufferOutputStream()
+    with pa.ipc.new_file(written, table.schema) as part:
+        part.write_table(table)
+    return written.getvalue().to_pybytes()
 
 
 def rows_in(part: Path) -> int:
     """Rows of a part; -1 if it cannot be read."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        return int(pq.read_metadata(part).num_rows)
+        return len(_read(part))
     except (OSError, pa.ArrowException):
         return -1
 
@@ -51,7 +48,7 @@ def assembled(parts: Sequence[Path], out: Path, meta: Mapping[str, Any]) -> dict
     import pyarrow.parquet as pq
 
     schema = pa.unify_schemas(
-        (_plain_schema(pq.read_schema(part)) for part in parts), promote_options="permissive"
+        (_plain_schema(_read(part).schema) for part in parts), promote_options="permissive"
     ).with_metadata({KEY: json.dumps(meta)})
     found: Counter[str] = Counter()
     # Measured numbers seldom repeat: a dictionary of them only costs time.
@@ -86,11 +83,10 @@ def meta_of(file: Path) -> dict[str, Any]:
 def _groups(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows of all parts in tables of at least a group, the last one excepted."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     waiting: list[pa.Table] = []
     for part in parts:
-        table = pq.read_table(part, partitioning=None)
+        table = _read(part)
         columns = {
             field.name: table[field.name].cast(field.type)
             if field.name in table.schema.names
@@ -103,6 +99,14 @@ def _groups(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
             waiting = []
     if waiting:
         yield pa.concat_tables(waiting)
+
+
+def _read(part: Path) -> pa.Table:
+    """A part, mapped into memory and not yet touched."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(part)) as mapped:
+        return pa.ipc.open_file(mapped).read_all()
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -139,7 +143,8 @@ def _coded(column: Words) -> pa.Array:
     said = np.array([word is not None for word in column.words])
     if not said.any():
         return pa.nulls(len(column))
-    places = np.maximum(np.cumsum(said) - 1, 0).astype(np.int32)
+    kind = np.int8 if len(said) < 128 else np.int32
+    places = np.maximum(np.cumsum(said) - 1, 0).astype(kind)
     codes = pa.array(places[column.codes], mask=~said[column.codes])
     return pa.DictionaryArray.from_arrays(
         codes, pa.array([word for word in column.words if word is not None])

@@ -18,7 +18,7 @@ from planner.console import note
 from planner.errors import InputError, SolverError
 from planner.report.files import write
 from planner.sweep.columns import Columns
-from planner.sweep.formats import assembled, encoded, kind_of, meta_of, rows_in
+from planner.sweep.formats import PARTS, assembled, encoded, kind_of, meta_of, rows_in
 
 __all__ = ["Parts"]
 
@@ -91,7 +91,7 @@ class Parts:
         SolverError
             If the disk is full or broken.
         """
-        part = self.folder / f"{first:012d}-{last:012d}.{self.digest}.{self.kind}"
+        part = self.folder / f"{first:012d}-{last:012d}.{self.digest}.{PARTS[self.kind]}"
         write(part, encoded(columns, self.kind, {"digest": self.meta["digest"]}))
         self.found.append((first, last, part))
 
@@ -160,7 +160,7 @@ class Parts:
             part, match = self.folder / name, NAMED.fullmatch(name)
             if name.endswith(".part"):
                 part.unlink(missing_ok=True)  # what a killed run was writing
-            if match is None or match[4] != self.kind:
+            if match is None or match[4] != PARTS[self.kind]:
                 continue
             first, last = int(match[1]), int(match[2])
             overlaps = bool(found) and first <= found[-1][1]
