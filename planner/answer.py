@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import FieldError, InputError
 from planner.plan import Plan
-from planner.scenario import Document, Scenario, Tree, opened
+from planner.scenario import BudgetScenario, Document, Scenario, Tree, opened
 
 if TYPE_CHECKING:
     from planner.serving.frontier import Frontier
 
 __all__ = ["frontier", "solve"]
 
+# Where each problem is answered; the module is imported when it is asked.
+ANSWERS = {
+    "serving": "planner.serving.answer",
+    "budget": "planner.budgets.answer",
+    "lifecycle": "planner.budgets.lifecycle",
+}
+Asked = Scenario | BudgetScenario | Document
+Source = str | Path | Mapping[str, Any] | Asked
 
-def solve(source: str | Path | Mapping[str, Any] | Scenario, sets: Sequence[str] = ()) -> Plan:
-    """Answer a scenario: a file's path, a mapping of the same shape, or a `Scenario`.
+
+def solve(source: Source, sets: Sequence[str] = ()) -> Plan:
+    """Answer a scenario: a file's path, a mapping of the same shape, or a scenario that was read.
 
     Parameters
     ----------
@@ -32,16 +42,11 @@ def solve(source: str | Path | Mapping[str, Any] | Scenario, sets: Sequence[str]
         When the plan does not survive its own checks.
     """
     with _asked(source, sets) as scenario:
-        from planner.serving.answer import answer
+        plan: Plan = import_module(ANSWERS[scenario.problem]).answer(scenario)
+        return plan
 
-        return answer(scenario)
 
-
-def frontier(
-    source: str | Path | Mapping[str, Any] | Scenario,
-    sets: Sequence[str] = (),
-    points: int | None = None,
-) -> Frontier:
+def frontier(source: Source, sets: Sequence[str] = (), points: int | None = None) -> Frontier:
     """The cheapest plan at each speed; `points` speeds are looked at, as many as usual if None.
 
     Raises
@@ -52,20 +57,22 @@ def frontier(
         When a plan does not survive its own checks.
     """
     with _asked(source, sets) as scenario:
+        if not isinstance(scenario, Scenario):
+            told = f"a frontier of price and speed is of serving, not of {scenario.problem}"
+            raise FieldError(("problem", told))
         from planner.serving.frontier import POINTS, frontier
 
         return frontier(scenario, POINTS if points is None else points)
 
 
 @contextmanager
-def _asked(
-    source: str | Path | Mapping[str, Any] | Scenario, sets: Sequence[str]
-) -> Iterator[Scenario]:
+def _asked(source: Source, sets: Sequence[str]) -> Iterator[Asked]:
     """The scenario of a source; what is refused while it is answered gets its place there."""
     tree, scenario = opened(source, sets)
     try:
         if isinstance(scenario, Document):
-            told = f"this version answers serving, not {scenario.problem}"
+            known = ", ".join(ANSWERS)
+            told = f"this version answers {known}, not {scenario.problem}"
             raise FieldError(("problem", told))
         yield scenario
     except InputError as error:

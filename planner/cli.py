@@ -79,7 +79,6 @@ def solve(
     from planner.answer import solve as answer
     from planner.report.files import deliver
     from planner.report.json import dumps
-    from planner.report.text import answer as text
 
     if out is not None and out.exists() and not out.is_dir():
         raise InputError(f"--out {out}: is a file, expected a folder")
@@ -88,7 +87,7 @@ def solve(
         note(f"warning: {warning}", warning=True)
     plan = plan.explained() if why else plan
     document = dumps(plan.document)
-    shown = text(plan) + (f"\n\n{plan.why()}" if why else "")
+    shown = str(plan) + (f"\n\n{plan.why()}" if why else "")
     if out is not None:
         deliver(document, out / "plan.json")
         deliver(shown, out / "plan.txt")

@@ -9,10 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
+from importlib import import_module
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 __all__ = ["Plan"]
+
+# What says a plan in words, by problem; imported when it is shown.
+WORDS = {
+    "serving": "planner.report.text",
+    "budget": "planner.report.budget",
+    "lifecycle": "planner.report.lifecycle",
+}
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,11 @@ class Plan:
 
     @property
     def cost(self) -> float | None:
-        """USD per million tokens, input and output together."""
-        return self.chosen.get("usd_per_mtok")
+        """USD per million tokens of a serving plan, input and output together; else USD in all."""
+        if self.problem == "serving":
+            return self.chosen.get("usd_per_mtok")
+        total: float | None = self.chosen.get("cost", {}).get("total", {}).get("usd")
+        return total
 
     @property
     def layout(self) -> Mapping[str, int]:
@@ -95,21 +106,32 @@ class Plan:
 
     def why(self) -> str:
         """What binds, what each quantity is worth, and the closed form, as text."""
-        from planner.report.text import why
-
-        return why(self)
+        told: str = self._words().why(self)
+        return told
 
     def __str__(self) -> str:
-        from planner.report.text import answer
+        told: str = self._words().answer(self)
+        return told
 
-        return answer(self)
+    def _words(self) -> ModuleType:
+        """The module that says plans of this problem in words."""
+        return import_module(WORDS[self.problem])
 
     def __repr__(self) -> str:
         if not self.chosen:
             short = ", ".join(f"{s['promise']} {s['short_by']:.3g}x" for s in self.infeasible)
             return f"<Plan {self.problem}: infeasible, short by {short}>"
+        if self.problem != "serving":
+            return self._life()
         sizes = " ".join(f"{k}={v}" for k, v in self.layout.items() if v != 1)
         return f"<Plan {self.problem}: {sizes} batch={self.batch}, ${self.cost:.4g}/Mtok>"
+
+    def _life(self) -> str:
+        """The short form of a budget, or of a whole life."""
+        plan, spent = self.chosen, self.chosen["cost"]["total"]
+        cost = f"{spent['flop']:.4g} FLOP" if self.cost is None else f"${self.cost:,.4g}"
+        tokens = plan["tokens"]["pretrain"]
+        return f"<Plan {self.problem}: {plan['n_active']:.4g} parameters on {tokens:.4g} tokens, {cost}>"
 
     def _repr_html_(self) -> str:
         from planner.report.html import answer

@@ -116,7 +116,7 @@ def _stepped(
     goal, held = _sides(budgets, point)
     multiplier = -(goal.slope * held.slope).sum(1) / (held.slope**2).sum(1)
     multiplier = np.clip(multiplier, 1e-3, 1e6)
-    error = np.full(len(budgets), np.inf, dtype=np.float64)
+    error: npt.NDArray[np.floating] = np.full(len(budgets), np.inf)
     point, taken = point.copy(), 0
     for taken in range(most + 1):
         rest = held.value - budgets.limit

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from formulas.budgets import discounted_tokens, expected_tokens, serving_tokens
-from formulas.scaling import rl_arithmetic_needed
-from planner.catalogue.laws import law
+from planner.budgets.reward import reward_law
 from planner.catalogue.prices import Price
 from planner.catalogue.systems import System
 from planner.errors import FieldError
@@ -19,8 +18,7 @@ from planner.scenario.budget_phases import YEAR, Inference, Phase, Reward
 __all__ = ["PhaseCost", "Served", "phase_costs", "rl_arithmetic", "served"]
 
 FORWARD = 2.0  # flop/(param*token)
-STEADY = 1e-9  # change over a lifetime below which a demand counts as constant
-SIGMOID = "scalerl-2025"
+STEADY = 1e-6  # change over a lifetime below which a demand counts as constant
 
 
 @dataclass(frozen=True)
@@ -134,19 +132,20 @@ def _integral(rate: float, lifetime: float, fall: float) -> float:
         return rate / fall if fall > 0 else math.inf
     if abs(fall * lifetime) < STEADY:
         return float(serving_tokens.numpy("X_tok", "t_life")(rate, lifetime))
-    return rate * -math.expm1(-fall * lifetime) / fall
+    fading = discounted_tokens.numpy("X_tok", "t_life", "delta_t")
+    return float(fading(rate, lifetime, fall))
 
 
 def rl_arithmetic(reward: Reward) -> float:
     """Arithmetic of reinforcement learning that a reward needs [flop], from the sigmoid.
 
-    Raises FieldError for a reward at or above the ceiling.
+    Raises FieldError for a reward that is not between the first one and the ceiling.
     """
-    most = reward.most if reward.most is not None else law(SIGMOID).values["R_most"]
-    if reward.needed >= most:
-        raise FieldError(
-            ("rl.reward.needed", f"no amount of reinforcement learning exceeds {most:g} (most), "
-             f"got {reward.needed:g}")
-        )  # fmt: skip
-    needed = rl_arithmetic_needed.numpy("R_pass", "R_start", "R_most", "C_mid", "gamma_rl")
-    return float(needed(reward.needed, reward.start, most, reward.middle, reward.steepness))
+    given: dict[str, Any] = {
+        "R_start": reward.start,
+        "C_mid": reward.middle,
+        "gamma_rl": reward.steepness,
+    }
+    if reward.most is not None:
+        given["R_most"] = reward.most
+    return reward_law(**given).arithmetic(reward.needed)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import brentq
 
-from planner.budgets.laws import ScalingLaw
 from planner.budgets.phases import PhaseCost
 from planner.budgets.repetition import Curve, Worth
+from planner.budgets.scaling import ScalingLaw
 from planner.budgets.shape import CHOICES, Budgets
 from planner.budgets.terms import Terms
 from planner.errors import FieldError

@@ -5,8 +5,6 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from planner.report.text import answer as text
-
 if TYPE_CHECKING:
     from planner.plan import Plan
 
@@ -15,4 +13,4 @@ __all__ = ["answer"]
 
 def answer(plan: Plan) -> str:
     """HTML of the answer."""
-    return f'<pre style="line-height:1.35">{escape(text(plan))}</pre>'
+    return f'<pre style="line-height:1.35">{escape(str(plan))}</pre>'

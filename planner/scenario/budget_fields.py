@@ -151,8 +151,11 @@ class _LawReference:
         if isinstance(value, File):
             return value
         if isinstance(value, Mapping):
-            return dict(value)
-        return name_or_file(value, "law", "besiroglu-2024", law_names(), info)
+            return _with_places(dict(value), info)
+        if isinstance(value, str) and " + " in value:  # a routed law on a dense one
+            parts = [name_or_file(each.strip(), *LAW, info) for each in value.split(" + ")]
+            return " + ".join(str(each) for each in parts)
+        return name_or_file(value, *LAW, info)
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -164,6 +167,16 @@ class _LawReference:
         )
 
 
+def _with_places(given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    """A described law whose points lie in a file, that file beside the scenario."""
+    points = given.get("fit")
+    folder = (info.context or {}).get("folder")
+    if folder is None or not isinstance(points, str):
+        return given
+    return {**given, "fit": str(folder / points)}
+
+
+LAW = ("law", "besiroglu-2024", law_names())
 Law = str | File | dict[str, Any]
 LawField = Annotated[Law | tuple[Law, ...], _LawReference()]
 

@@ -17,7 +17,8 @@ from planner.scenario.fields import Path, Quantity, Record, Refusals, Rent, Word
 from planner.scenario.machines import SystemField, resolved_system
 from planner.scenario.references import File
 
-__all__ = ["Inference", "Like", "Phase", "Phases", "Quality", "Reinforcement", "Reward"]
+__all__ = ["Inference", "Like", "Phase", "Phases", "Quality", "Reinforcement", "Reward",
+           "RewardedLoss"]  # fmt: skip
 
 DTYPES = tuple(MATH)
 LARGEST_LOSS = 20.0  # nat per token; guessing among a million words costs 13.8
@@ -162,6 +163,17 @@ class Reward(Record):
         return value
 
 
+class RewardedLoss(Record):
+    """What reinforcement learning takes off the loss: coefficient * tokens**-exponent."""
+
+    coefficient: Annotated[float, Quantity("number")] = Field(
+        description="loss that one token of reinforcement learning would leave [nat]"
+    )
+    exponent: Annotated[float, Quantity("number", at_most=10.0)] = Field(
+        description="exponent of the tokens"
+    )
+
+
 class Reinforcement(Record):
     """Reinforcement learning: tokens given, or as many as a reward or the law asks for."""
 
@@ -173,17 +185,22 @@ class Reinforcement(Record):
     )
     reward: Reward | None = Field(None, description="a reward to reach, and its sigmoid")
 
-    @field_validator("reward")
+    loss: RewardedLoss | None = Field(
+        None, description="a term of the loss in these tokens, which are then chosen"
+    )
+
+    @field_validator("reward", "loss")
     @classmethod
-    def _one(cls, value: Reward | None, info: ValidationInfo) -> Reward | None:
-        if value is not None and info.data.get("tokens") is not None:
-            raise ValueError("give tokens or a reward, not both")
+    def _one(cls, value: Record | None, info: ValidationInfo) -> Record | None:
+        others = [key for key in ("tokens", "reward") if info.data.get(key) is not None]
+        if value is not None and others:
+            raise ValueError(f"give {others[0]} or {info.field_name}, not both")
         return value
 
     @property
     def used(self) -> bool:
-        """Whether any reinforcement learning is asked for here; a law may ask for some too."""
-        return bool(self.tokens) or self.reward is not None
+        """Whether there is any reinforcement learning."""
+        return bool(self.tokens) or self.reward is not None or self.loss is not None
 
 
 class Phase(Record):

@@ -1,0 +1,216 @@
+"""The answer to a scenario of token budgets: size and tokens, the cost of each phase, the proof."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from planner.budgets.asking import Asked, ask, questions_for
+from planner.budgets.beside import compute_optimal, equal_pools, overtraining
+from planner.budgets.best import Answer, Nothing, Solved, least_loss, solve_many
+from planner.budgets.interval import interval
+from planner.budgets.proof import Proof, proof
+from planner.budgets.worth import elasticities
+from planner.errors import FieldError
+from planner.plan import Plan
+from planner.scenario import BudgetScenario, resolved
+
+__all__ = ["answer", "planned"]
+
+ALTERNATIVES = 3
+PHASES = ("pretrain", "rl", "inference")
+ONE_EPOCH = 1.0
+
+
+def answer(scenario: BudgetScenario) -> Plan:
+    """The size, sparsity and tokens of least cost, or of least loss.
+
+    Raises
+    ------
+    InputError
+        For a question that its law cannot answer.
+    SolverError
+        If the program, its first-order conditions and the law do not agree on the answer.
+    """
+    asked = ask(scenario)
+    solved = solve_many(asked.questions)
+    ranked = sorted(
+        (each for each in solved if isinstance(each, Answer)), key=lambda each: each.score
+    )
+    if not ranked:
+        return _none(asked, solved)
+    best = ranked[0]
+    told = (*asked.warnings, *_outside(best, scenario), *_of_the_data(best))
+    proven, worth = proof(best), elasticities(best, scenario)
+    band = interval(best, scenario.draws, scenario.coverage)
+    document = {
+        **_head(scenario, "optimal"),
+        "plan": planned(best),
+        "band": band,
+        "bound": _bound(best, proven),
+        "certificate": proven.document(best, len(asked.questions)),
+        "binding": _binding(best, worth),
+        "elasticities": worth,
+        "alternatives": [planned(each) for each in ranked[1 : 1 + ALTERNATIVES]],
+        "heuristic": equal_pools(best),
+        "compute_optimal": compute_optimal(best),
+        "demand": {"tokens": asked.served.total, "counted": asked.served.counted},
+        "laws": [_by(law, asked, best) for law in asked.others] or None,
+        "infeasible": None,
+        "provenance": _provenance(asked, told),
+    }
+    return Plan(document, worth, told)
+
+
+def planned(best: Answer) -> dict[str, Any]:
+    """The plan of an answer, in the words of the interface."""
+    question, ratio = best.question, overtraining(best)
+    costs = _costs(best)
+    unique = question.unique
+    return {
+        "n_active": best.n_active,
+        "n_total": best.n_active * question.sparsity,
+        "sparsity": question.sparsity,
+        "tokens": {"pretrain": best.pretrain, "rl": best.rl, "inference": question.served},
+        "epochs": max(ONE_EPOCH, best.pretrain / unique) if unique is not None else None,
+        "cost": costs,
+        "share": {name: each / best.total for name, each in zip(PHASES, best.cost, strict=True)},
+        "over_training": None if ratio is None else ratio.ratio,
+        "over_training_from_pools": None if ratio is None else ratio.from_pools,
+        "tokens_per_parameter": best.pretrain / best.n_active,
+        "loss": best.loss,
+        "law": question.law.name,
+        "coefficients": dict(question.law.values),
+        "objective": "usd" if question.in_usd else "flop",
+        "chips": {
+            name: phase.system.chip.name if phase.system else None
+            for name, phase in question.phases.items()
+        },
+    }
+
+
+def _costs(best: Answer) -> dict[str, dict[str, float | None]]:
+    """USD, FLOP done, FLOP of the peak paid for and chip hours, of each phase and in all."""
+    question = best.question
+    tokens = {"pretrain": best.pretrain, "rl": best.rl, "inference": question.served}
+    found: dict[str, dict[str, float | None]] = {}
+    for name in PHASES:
+        phase = question.phases.get(name)
+        flop = phase.arithmetic * best.n_active * tokens[name] if phase else 0.0
+        rate = phase.usd_per_flop if phase else 0.0
+        seconds = phase.chip_seconds(flop) if phase else 0.0
+        found[name] = {
+            "usd": None if rate is None else rate * flop,
+            "flop": flop,
+            "flop_paid": flop * phase.weight(in_usd=False) if phase else 0.0,
+            "chip_hours": None if seconds is None else seconds / 3600,
+        }
+    found["total"] = {key: _sum(found[name][key] for name in PHASES) for key in found["rl"]}
+    return found
+
+
+def _sum(parts: Any) -> float | None:
+    """The sum; None where a part is not known."""
+    known = list(parts)
+    return None if None in known else sum(known)
+
+
+def _bound(best: Answer, proven: Proof) -> dict[str, float | None]:
+    """What no choice goes below, at what is asked."""
+    question = best.question
+    aim = "loss" if question.aim == "quality" else "usd" if question.in_usd else "flop_paid"
+    found: dict[str, float | None] = dict.fromkeys(("usd", "flop_paid", "loss"))
+    found[aim] = proven.lower_bound
+    return {**found, "least_loss": least_loss(question)}
+
+
+def _binding(best: Answer, worth: dict[str, float]) -> list[dict[str, Any]]:
+    """The limits that hold the answer, with d ln(what is made small) / d ln(limit)."""
+    question = best.question
+    if question.required is None:
+        found = [{"name": "cost", "elasticity": worth["cost"]}]
+    else:
+        found = [{"name": "loss", "elasticity": -best.loss * best.worth_of_loss}]
+    if best.data_bound:
+        found.append({"name": "unique data", "elasticity": worth["data.unique"]})
+    found += [
+        {"name": f"choose.{name}", "elasticity": worth[f"choose.{name}"]} for name in question.held
+    ]
+    return found
+
+
+def _outside(best: Answer, scenario: BudgetScenario) -> tuple[str, ...]:
+    """Sentences on what lies beyond the law's fitted range; refused where that is asked for."""
+    question = best.question
+    epochs = None
+    if question.repeats and question.unique is not None:
+        epochs = max(ONE_EPOCH, best.pretrain / question.unique)
+    told = question.law.outside(best.n_active, best.pretrain, epochs=epochs)
+    if told and scenario.extrapolate is False:
+        raise FieldError(("law", f"{'; '.join(told)}; extrapolate: true answers all the same"))
+    return tuple(told)
+
+
+def _of_the_data(best: Answer) -> tuple[str, ...]:
+    """A sentence where the data runs out and the law does not know what repeating it does."""
+    if not best.data_bound:
+        return ()
+    name, unique = best.question.law.name, best.question.unique
+    return (
+        f"the law {name} says nothing of repeated data: training ends with the {unique:.3g} unique "
+        "tokens (muennighoff-2023 knows what repeating them is worth)",
+    )
+
+
+def _by(law: Any, asked: Asked, best: Answer) -> dict[str, Any]:
+    """The same question by another law; a loss is a number of the first law's data."""
+    questions, _ = questions_for(law, asked.scenario, asked.phases, asked.served)
+    solved = solve_many(questions)
+    answers = [each for each in solved if isinstance(each, Answer)]
+    if not answers:
+        why = next(each.reason for each in solved if isinstance(each, Nothing))
+        return {"law": law.name, "plan": None, "why_not": why}
+    found = min(answers, key=lambda each: each.score)
+    return {"law": law.name, "plan": planned(found), "why_not": None}
+
+
+def _none(asked: Asked, solved: Sequence[Solved]) -> Plan:
+    """The document of a question without answer: what falls short, and by how much."""
+    nearest = min(
+        (each for each in solved if isinstance(each, Nothing)), key=lambda each: each.short_by
+    )
+    keys = ("plan", "band", "bound", "heuristic", "compute_optimal", "laws")
+    document = {
+        **_head(asked.scenario, "infeasible"),
+        **dict.fromkeys(keys),
+        "certificate": {
+            "method": "no choice comes closer", "objective": None, "relaxation": None, "gap": None,
+            "points_considered": len(asked.questions), "multiplier": None, "differences": {},
+        },
+        "binding": [],
+        "elasticities": {},
+        "alternatives": [],
+        "demand": {"tokens": asked.served.total, "counted": asked.served.counted},
+        "infeasible": [
+            {"promise": nearest.promise, "short_by": nearest.short_by,
+             "expression": nearest.reason}
+        ],
+        "provenance": _provenance(asked, asked.warnings),
+    }  # fmt: skip
+    return Plan(document, {}, asked.warnings)
+
+
+def _head(scenario: BudgetScenario, status: str) -> dict[str, Any]:
+    return {"problem": "budget", "status": status, "scenario": resolved(scenario)}
+
+
+def _provenance(asked: Asked, warnings: Sequence[str]) -> dict[str, Any]:
+    """What an answer rests on: version, law, sources with their dates, warnings."""
+    law = asked.questions[0].law
+    return {
+        "version": version("token-planner"),
+        "law": {"name": law.name, "title": law.title, "scope": law.scope, "note": law.note},
+        "data": list(asked.data),
+        "warnings": list(warnings),
+    }

@@ -1,0 +1,152 @@
+"""A scenario of token budgets as questions: one for every combination of the named choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from planner.budgets.laws import scaling_law
+from planner.budgets.phases import PhaseCost, Served, phase_costs, rl_arithmetic, served
+from planner.budgets.question import LossTerm, Question, Required
+from planner.budgets.scaling import ScalingLaw
+from planner.catalogue import models
+from planner.errors import FieldError
+from planner.scenario import BudgetScenario, File
+
+__all__ = ["Asked", "ask", "questions_for"]
+
+HELD = ("n_active", "pretrain")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a scenario asks, in numbers.
+
+    `questions` are those of the first law; `others` the further laws to stand beside it.
+    """
+
+    scenario: BudgetScenario
+    questions: tuple[Question, ...]
+    others: tuple[ScalingLaw, ...]
+    phases: dict[str, PhaseCost]
+    served: Served
+    warnings: tuple[str, ...]
+    data: tuple[dict[str, Any], ...]
+
+
+def ask(scenario: BudgetScenario) -> Asked:
+    """The questions of a scenario; raises InputError for what cannot be asked of its law."""
+    used = {name: getattr(scenario.phases, name) for name in scenario.used}
+    phases, warnings, data = phase_costs(used, scenario.rl.k)
+    tokens = served(scenario.inference)
+    laws = [_law(each) for each in scenario.laws]
+    questions, told = questions_for(laws[0], scenario, phases, tokens)
+    known = [{"what": f"law {law.name}", "source": law.source, "as_of": law.as_of} for law in laws]
+    return Asked(
+        scenario=scenario,
+        questions=questions,
+        others=tuple(laws[1:]),
+        phases=phases,
+        served=tokens,
+        warnings=(*warnings, *told),
+        data=(*known, *data),
+    )
+
+
+def questions_for(
+    law: ScalingLaw, scenario: BudgetScenario, phases: dict[str, PhaseCost], tokens: Served
+) -> tuple[tuple[Question, ...], tuple[str, ...]]:
+    """Every combination of sparsity, size and tokens to try of one law, and warnings."""
+    for choice in ("loss", "size"):
+        law.need(choice)
+    sparsities, told = _sparsities(law, scenario)
+    _check_term(law, scenario)
+    held = [getattr(scenario.choose, name) for name in HELD]
+    if held[1] is None and "tokens" in law.lacks:
+        held[1], more = _own_tokens(law)
+        told += more
+    combinations = product(sparsities, *(each or (None,) for each in held))
+    rl = scenario.rl
+    return tuple(
+        Question(
+            law=law,
+            phases=phases,
+            in_usd=scenario.in_usd,
+            sparsity=sparsity,
+            served=tokens.counted,
+            rl_tokens=rl.tokens or 0.0,
+            rl_flop=rl_arithmetic(rl.reward) if rl.reward else 0.0,
+            rl_term=LossTerm(rl.loss.coefficient, rl.loss.exponent) if rl.loss else None,
+            unique=scenario.data.unique,
+            required=_required(scenario),
+            limit=scenario.cost.value if scenario.cost else None,
+            held={k: v for k, v in zip(HELD, values, strict=True) if v is not None},
+        )
+        for sparsity, *values in combinations
+    ), tuple(told)
+
+
+def _law(given: str | File | dict[str, Any]) -> ScalingLaw:
+    """A law by name, from a file, or as described."""
+    if isinstance(given, File):
+        return scaling_law(given.path)
+    return scaling_law(given, folder=Path())
+
+
+def _required(scenario: BudgetScenario) -> Required | None:
+    """The loss to reach; None where a cost limits and the loss is sought."""
+    quality = scenario.quality
+    if quality is None:
+        return None
+    if quality.like is None:
+        return Required(loss=quality.loss)
+    like, size = quality.like, quality.like.n_active
+    if like.model is not None:
+        from planner.architecture import summary
+
+        size = float(summary(models.load(like.model))["n_active"]["all"])
+    return Required(n_active=size, tokens=like.tokens, sparsity=like.sparsity)
+
+
+def _sparsities(law: ScalingLaw, scenario: BudgetScenario) -> tuple[list[float], list[str]]:
+    """The sparsities to try that the law knows, and what is said of the others."""
+    wanted, only = list(scenario.choose.sparsity), law.fixed_sparsity
+    if "sparsity" not in scenario.choose.model_fields_set and only is not None:
+        return [only], []
+    known = wanted if only is None else [each for each in wanted if each == only]
+    told = []
+    if len(known) < len(wanted):
+        others = ", ".join(f"{each:g}" for each in wanted if each not in known)
+        what = f"knows no sparsity but {only:g}"
+        told.append(f"the law {law.name} {what}: {others} of choose.sparsity is left out")
+    inside = known
+    if scenario.extrapolate is not True:
+        inside = [each for each in known if not law.outside(sparsity=each)]
+    for each in known:
+        for sentence in law.outside(sparsity=each):
+            left = "" if each in inside else "; left out (extrapolate: true would try it)"
+            told.append(f"{sentence}{left}")
+    if not inside:
+        why = "; ".join(told)
+        raise FieldError(("choose.sparsity", f"nothing is left to try: {why}"))
+    return inside, told
+
+
+def _check_term(law: ScalingLaw, scenario: BudgetScenario) -> None:
+    """Refuse a further term of the loss where the law is not a sum."""
+    terms = law.terms(law.fixed_sparsity or 1.0)
+    if scenario.rl.loss is not None and (terms is None or terms.power != 1):
+        raise FieldError(("rl.loss", f"{law.name} is no sum of terms to which one could be added"))
+
+
+def _own_tokens(law: ScalingLaw) -> tuple[tuple[float, ...], list[str]]:
+    """The one number of tokens that a law without a term for them was fitted on."""
+    low, high = law.range()["d"] or (None, None)
+    if low is None or low != high:
+        raise FieldError(
+            ("choose.pretrain", f"{law.name}: {law.lacks['tokens']}; give the tokens of "
+             "pre-training, or a law that knows what they do")
+        )  # fmt: skip
+    return (low,), [f"{law.name}: {law.lacks['tokens']}; it was fitted at {low:.3g}"]

@@ -1,0 +1,300 @@
+"""A token budget on a terminal: size and tokens first, then what they cost and rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from planner.quantities import show
+from planner.report.words import WIDTH, row, wrapped
+
+if TYPE_CHECKING:
+    from planner.plan import Plan
+
+__all__ = ["answer", "grounds", "money", "spent", "why"]
+
+BAR = 20
+PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
+SPAN = 40  # column at which ranges begin
+NOTHING = 5e-4  # an elasticity below it does not matter
+
+
+def answer(plan: Plan) -> str:
+    """The whole answer as lines of at most 80 columns."""
+    document = plan.document
+    blocks = [_question(document)]
+    if plan.chosen:
+        blocks += [_chosen(document), spent(document["plan"]), _beside(document)]
+        blocks += [_others(document), _laws(document)]
+    else:
+        blocks.append(_shortfall(document))
+    blocks.append(grounds(document))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def why(plan: Plan) -> str:
+    """What binds, what a percent of each given is worth, and the closed form it comes from."""
+    if not plan.chosen:
+        return _shortfall(plan.document)
+    lines = ["Why this budget"]
+    for each in plan.binding:
+        lines += wrapped(
+            f"binds: {each['name']}; one percent more of it changes the {_aim(plan.document)} by "
+            f"{each['elasticity']:+.2f} %"
+        )
+    lines += ["", f"One percent more of                 changes the {_aim(plan.document)} by"]
+    ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
+    lines += [f"  {name:<32}{_worth(value):>10}" for name, value in ranked]
+    lines += ["", "Closed form on the active constraints", *_closed_form(plan.document)]
+    return "\n".join(lines)
+
+
+def _worth(value: float) -> str:
+    return "~0" if abs(value) < NOTHING else f"{value:+.3f} %"
+
+
+def _aim(document: Mapping[str, Any]) -> str:
+    return "loss" if document["scenario"]["cost"] is not None else "cost"
+
+
+def _question(document: Mapping[str, Any]) -> str:
+    """What was asked, in a sentence."""
+    asked = document["scenario"]
+    quality, served, rl = asked["quality"], document["demand"], asked["rl"]
+    if quality is None:
+        limit = asked["cost"]
+        wanted = f"the best model that costs {limit if isinstance(limit, str) else f'{limit:g}'}"
+    elif quality["loss"] is not None:
+        wanted = f"a loss of {quality['loss']:g}"
+    else:
+        like = quality["like"]
+        size = like["model"] or f"{_count(like['n_active'])} parameters"
+        trained = f" on {_count(like['tokens'])} tokens" if like["tokens"] else ""
+        kind = "a model" if like["tokens"] else "a compute-optimal model"
+        wanted = f"as good as {kind} of {size}{trained}"
+    parts = [wanted]
+    parts.append(f"{_count(served['tokens'])} tokens served" if served["tokens"] else "none served")
+    if served["counted"] != served["tokens"]:
+        parts.append(f"counted as {_count(served['counted'])}")
+    if rl["tokens"]:
+        parts.append(f"{_count(rl['tokens'])} tokens of RL")
+    if rl["reward"]:
+        parts.append(f"a reward of {rl['reward']['needed']:g} after RL")
+    if asked["data"]["unique"]:
+        parts.append(f"{_count(asked['data']['unique'])} unique tokens")
+    aim = "best loss" if quality is None else f"least {asked['objective']}"
+    return "\n".join(_filled(f"{', '.join(parts)}; {aim}"))
+
+
+def _chosen(document: Mapping[str, Any]) -> str:
+    plan, band = document["plan"], document["band"] or {}
+    tokens = plan["tokens"]
+    size = f"{_count(plan['n_active'])} parameters"
+    if plan["sparsity"] > 1:
+        size = f"{_count(plan['n_active'])} active of {_count(plan['n_total'])}"
+    lines = [
+        _ranged("model", size, band.get("n_active"), _count),
+        _ranged("pre-training", f"{_count(tokens['pretrain'])} tokens", band.get("pretrain"),
+                _count),
+    ]  # fmt: skip
+    if tokens["rl"]:
+        lines.append(row("RL", f"{_count(tokens['rl'])} tokens"))
+    if (plan["epochs"] or 1) > 1:
+        lines.append(row("epochs", f"{plan['epochs']:.3g} over the unique tokens"))
+    lines.append(row("ratio", f"{plan['tokens_per_parameter']:.3g} tokens per active parameter"))
+    if plan["over_training"] is not None:
+        ratio = f"{plan['over_training']:.3g} x its compute-optimal tokens"
+        lines.append(_ranged("over-trained", ratio, band.get("over_training"), _digits))
+    lines.append(_ranged("loss", f"{plan['loss']:.4f} nat per token", band.get("loss"), _loss))
+    cost = plan["cost"]["total"]
+    form = money if plan["objective"] == "usd" else _flop
+    total = cost["usd"] if plan["objective"] == "usd" else cost["flop_paid"]
+    lines.append(_ranged("cost", form(total), band.get("cost"), form))
+    if band:
+        held = f"ranges hold {band['coverage']:.0%} of {band['from']}"
+        if band["answered"] < 1:
+            held += f"; {1 - band['answered']:.0%} of them leave no answer"
+        lines.append(row("", held))
+    return "\n".join(lines)
+
+
+def spent(plan: Mapping[str, Any]) -> str:
+    """What each phase costs: FLOP, dollars, chip hours, and its share as a bar."""
+    cost = plan["cost"]
+    priced = cost["total"]["usd"] is not None
+    rated = cost["total"]["flop_paid"] != cost["total"]["flop"]
+    titles = f"{'FLOP':>10}"
+    if rated:
+        titles += f"{'paid for':>10}"
+    if priced:
+        titles += f"{'USD':>11}{'chip hours':>12}"
+    lines = [f"{'':<14}{titles}"]
+    for name in (*PHASES, "total"):
+        each = cost[name]
+        if not each["flop"]:
+            continue
+        line = f"{PHASES.get(name, name):<14}{each['flop']:>10.3g}"
+        if rated:
+            line += f"{each['flop_paid']:>10.3g}"
+        if priced:
+            line += f"{money(each['usd']):>11}{_whole(each['chip_hours']):>12}"
+        if name in PHASES:
+            share = plan["share"][name]
+            bar = "█" * max(1, round(BAR * share))
+            line += f"  {share:4.0%} {bar}"
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _beside(document: Mapping[str, Any]) -> str:
+    """The compute-optimal model and equal pools, with what it costs to follow them."""
+    lines = []
+    aim = _aim(document)
+    for name, label in (("compute_optimal", "compute-optimal"), ("heuristic", "equal pools")):
+        each = document[name]
+        if each is None:
+            continue
+        trained = f"{_count(each['tokens']['pretrain'])} tokens"
+        if each["n_active"] is None:
+            lines += _listed(label, f"{trained}: {each['why_not']}")
+            continue
+        text = f"{_count(each['n_active'])} on {trained}: {_percent(each['worse_by'])} more {aim}"
+        if each["worse_by"] > NOTHING and aim == "cost":
+            text += f"; the budget above saves {_percent(each['saving'])}"
+        lines += _listed(label, text)
+    return "\n".join(["beside it", *lines]) if lines else ""
+
+
+def _others(document: Mapping[str, Any]) -> str:
+    lines = []
+    for plan in document["alternatives"]:
+        label = f"sparsity {plan['sparsity']:g}" if plan["sparsity"] > 1 else "dense"
+        lines += _listed(label, _short(plan, document))
+    return "\n".join(["next best, of other choices", *lines]) if lines else ""
+
+
+def _laws(document: Mapping[str, Any]) -> str:
+    lines = []
+    for each in document["laws"] or ():
+        text = _short(each["plan"], document) if each["plan"] else each["why_not"]
+        lines += _listed(each["law"], text)
+    return "\n".join(["by other laws", *lines]) if lines else ""
+
+
+def _short(plan: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    """A plan in half a line."""
+    text = f"{_count(plan['n_active'])} on {_count(plan['tokens']['pretrain'])} tokens, "
+    if _aim(document) == "loss":
+        return text + f"loss {plan['loss']:.4f}"
+    total = plan["cost"]["total"]
+    usd = plan["objective"] == "usd"
+    return text + (money(total["usd"]) if usd else _flop(total["flop_paid"]))
+
+
+def _shortfall(document: Mapping[str, Any]) -> str:
+    """Why there is no budget, and by how much it falls short."""
+    lines = ["No budget does that."]
+    for each in document["infeasible"]:
+        factor = each["short_by"]
+        by = f"short by a factor of {factor:.4g}: " if factor > 1 else ""
+        lines += wrapped(f"{each['promise']}: {by}{each['expression']}")
+    return "\n".join(lines)
+
+
+def grounds(document: Mapping[str, Any]) -> str:
+    """What the answer rests on: proof, law with its coefficients, sources with dates."""
+    proof, ground = document["certificate"], document["provenance"]
+    lines = []
+    if proof["gap"] is not None:
+        considered = proof["points_considered"]
+        times = f" for each of {considered} choices" if considered > 1 else ""
+        lines.append(
+            f"solved{times}: {proof['method']}; the proven bound lies "
+            f"{max(0.0, 100 * proof['gap']):.1g} % away"
+        )
+    law = ground["law"]
+    if document["plan"]:
+        values = ", ".join(f"{k} {v:.6g}" for k, v in document["plan"]["coefficients"].items())
+        lines.append(f"law {law['name']} ({law['scope']}): {values}")
+        if law["note"]:
+            lines.append(f"note on it: {law['note']}")
+    lines.append(f"token-planner {ground['version']}")
+    for each in ground["data"]:
+        date = f" ({each['as_of']})" if each["as_of"] else ""
+        lines.append(f"{each['what']}: {each['source']}{date}")
+    return "\n".join(text for line in lines for text in _filled(line))
+
+
+def _closed_form(document: Mapping[str, Any]) -> Iterable[str]:
+    """The equations on the active constraints, and the identity of over-training in numbers."""
+    from formulas.budgets import equalisation
+    from formulas.overtraining import overtraining_proportional
+    from formulas.scaling import chinchilla_loss
+
+    plan = document["plan"]
+    yield from wrapped("cost = sum over the phases of (FLOP per parameter and token) * N_active * "
+                       "tokens * (price of a FLOP)")  # fmt: skip
+    if {"A_N", "B_D", "loss_min"} <= plan["coefficients"].keys():
+        yield from wrapped(str(chinchilla_loss))
+    yield from wrapped(
+        "at the optimum one percent more size and one percent more tokens lower the loss in "
+        "proportion to what they cost"
+    )
+    if plan["over_training_from_pools"] is not None:
+        yield from wrapped(str(overtraining_proportional.equation()))
+        share = plan["share"]["pretrain"]
+        yield from wrapped(
+            f"here the pools cost {1 / share:.4g} x pre-training, and the model is trained on "
+            f"{plan['over_training']:.4g} x the compute-optimal tokens of its size"
+        )
+    yield from wrapped(f"equal pools would need equal exponents: {equalisation.equation()}")
+
+
+def _ranged(label: str, text: str, ends: list[float] | None, form: Any) -> str:
+    line = f"{label:<14}{text}"
+    if not ends:
+        return line
+    low, high = (form(each) for each in ends)
+    return f"{line:<{SPAN + 14}}{low} to {high}"
+
+
+def _listed(label: str, text: str) -> list[str]:
+    first = f"  {label:<17} "
+    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * 20)
+
+
+def _filled(text: str) -> list[str]:
+    return wrap(text, WIDTH, subsequent_indent="  ")
+
+
+def money(value: float) -> str:
+    """Dollars with three digits, or all before the point."""
+    for scale, letter in ((1e9, "B"), (1e6, "M")):
+        if value >= scale * 0.9995:
+            return f"${value / scale:.4g}{letter}"
+    return f"${value:,.0f}" if value >= 100 else f"${value:.3g}"
+
+
+def _flop(value: float) -> str:
+    return f"{value:.3g} FLOP"
+
+
+def _count(value: float) -> str:
+    return show(value, "params").removesuffix(" params").replace(" ", "")
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _loss(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}" if value < 1e9 else f"{value:.3g}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.3g} %"
