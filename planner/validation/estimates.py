@@ -10,12 +10,15 @@ from planner.calibration.marks import mark, seen_by
 from planner.calibration.measurements import Measurement
 from planner.calibration.prediction import Prediction, predict
 from planner.calibration.profile import choose_profile
+from planner.calibration.profile import profile as named
 from planner.errors import PlannerError
 from planner.validation.baselines import roofline
 from planner.validation.entries import Entry
 from topologies import TopologyError
 
 __all__ = ["estimated"]
+
+AUTO = "auto"
 
 
 def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
@@ -30,6 +33,8 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
     CatalogueError
         If there is no such profile.
     """
+    if wanted != AUTO:
+        named(wanted)
     at = [i for i, entry in enumerate(entries) if entry.measurement is not None]
     rows = [entry.measurement for entry in entries if entry.measurement is not None]
     found = list(entries)

@@ -18,6 +18,7 @@ from planner.validation.entries import Entry
 __all__ = ["below_bound", "settled", "speculating", "unit_suspects"]
 
 THOUSAND_LEAST, THOUSAND_MOST = 500.0, 2000.0  # a factor of 1,000 and an error of two
+IMPOSSIBLE = 100.0  # times faster than the bound: no doubt of the bound explains it
 SPECULATED = 0.85  # a group this much faster than expected speculates
 SLACK = 1e-9
 
@@ -72,8 +73,8 @@ def settled(entry: Entry) -> str:
 
 def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str]) -> str:
     row, seconds, bound = entry.measurement, entry.seconds or 0.0, entry.bound or 0.0
-    if bound / seconds > THOUSAND_LEAST:
-        return "a thousand times too fast: a larger unit was meant?"
+    if bound / seconds > IMPOSSIBLE:
+        return "a hundred times too fast or more: a larger unit was meant?"
     if row is not None and row.looped and entry.quantity == "tpot":
         batch = _decoding(entry, first.get(entry.row))
         if batch is not None and seconds >= bound_of(

@@ -1,0 +1,87 @@
+"""Scores are what one computes by hand; baselines see no row of the group they are scored on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.calibration.prediction import Prediction
+from planner.validation.baselines import constant, folds
+from planner.validation.entries import Entry
+from planner.validation.scores import band_share, grouped, score, section
+
+TIMES = st.floats(1e-6, 1e3)
+
+
+def entry(seconds: float, estimate: float, **more: object) -> Entry:
+    """A measured step of so many seconds."""
+    given_ = {"model": "m", "chip": "c", "engine": "e", "measured": seconds, "rate": False, **more}
+    return Entry(
+        0, 2, "value", "step", "", seconds=seconds, roofline=seconds / 2,
+        prediction=Prediction(estimate / 4, estimate, 0.9 * estimate, 1.1 * estimate), **given_,
+    )  # fmt: skip
+
+
+def test_errors_are_relative_to_what_was_measured():
+    """Four predictions, counted by hand."""
+    found = score(np.array([1.0, 1.05, 1.15, 2.0]), np.ones(4))
+    assert (found.n, found.within_10, found.within_20) == (4, 0.5, 0.75)
+    assert found.median == pytest.approx(0.1)
+    assert found.mean == pytest.approx(0.3)
+    assert found.middle == pytest.approx(1.1)
+
+
+@given(TIMES, TIMES, st.floats(1e-3, 1e6))
+def test_a_rate_is_turned_round(seconds, time, value):
+    """A time in a rate's own unit is the rate it would be: twice the time is half the rate."""
+    as_rate = entry(seconds, time, measured=value, rate=True)
+    as_time = entry(seconds, time, measured=value, rate=False)
+    assert as_rate.own(seconds) == pytest.approx(value)
+    assert as_rate.own(time) * time == pytest.approx(value * seconds)
+    assert as_time.own(time) * seconds == pytest.approx(value * time)
+
+
+def test_a_rate_is_scored_as_a_rate():
+    """A time half as long is a rate twice as high: an error of 100 %, not of 50 %."""
+    found = section([entry(1.0, 0.5, measured=100.0, rate=True)])
+    assert found["estimate"]["median"] == pytest.approx(1.0)
+    assert section([entry(1.0, 0.5)])["estimate"]["median"] == pytest.approx(0.5)
+
+
+def test_a_band_holds_what_lies_between_its_ends():
+    """Ends included, whatever the unit."""
+    assert band_share([entry(1.0, 1.0), entry(1.09, 1.0), entry(1.2, 1.0), entry(0.5, 1.0)]) == 0.5
+
+
+def test_repeats_and_rows_without_a_prediction_do_not_count():
+    """Only what was measured, predicted and is no repeat is scored."""
+    bare = Entry(0, 2, "value", "step", "", "m", "c", "e", measured=1.0, seconds=1.0, reason="no")
+    assert section([bare, entry(1.0, 1.0, repeat=True)]) is None
+    assert section([bare, entry(1.0, 1.0)])["estimate"]["n"] == 1
+
+
+def test_the_constant_is_taken_from_other_groups():
+    """Each group is scaled by the median of all rows outside its fold, found by brute force."""
+    draw = np.random.default_rng(3)
+    groups = [f"g{i % 7}" for i in range(60)]
+    roofs, seconds = draw.uniform(1, 2, 60), draw.uniform(2, 9, 60)
+    found, fold = constant(roofs, seconds, groups), folds(groups)
+    for i in range(60):
+        others = [j for j in range(60) if fold[j] != fold[i]]
+        assert groups[i] not in {groups[j] for j in others}
+        expected = np.median([seconds[j] / roofs[j] for j in others])
+        assert found[i] == pytest.approx(roofs[i] * expected)
+
+
+def test_a_single_group_is_scaled_by_itself():
+    """There is no other to take the constant from."""
+    assert constant(np.ones(3), np.array([1.0, 2.0, 9.0]), ["g"] * 3).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_groupings_count_every_scored_row_once():
+    """Rows of engines, chips or models add up to all of them, those with most rows first."""
+    rows = [entry(1.0, 1.1, engine=name) for name in "abbccc"]
+    found = grouped(rows, "engine")
+    assert [(row["engine"], row["n"]) for row in found] == [("c", 3), ("b", 2), ("a", 1)]
