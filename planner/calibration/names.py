@@ -35,11 +35,6 @@ __all__ = [
     "sizes_of",
 ]
 
-# Words of a model id that change neither its shape nor its format: tunings, releases, containers.
-TUNINGS = frozenset(
-    """base chat it hf instruct thinking reasoning preview dev exp text gguf dynamic meta original
-    turbo final latest quantized kv v1 v2 w8a16 g128 block tensorwise""".split()
-)
 RELEASE = re.compile(r"\d{4}|\d{6,8}|v\d+\.\d+|\d+k")  # 0528, 20250826, v0.1, 8k
 FORMATS = {
     "nvfp4": "nvfp4",
@@ -208,7 +203,7 @@ def _entry(words: list[str], entries: Mapping[str, str]) -> str | None:
 
 
 def _empty(word: str) -> bool:
-    return word in TUNINGS or word in FORMATS or RELEASE.fullmatch(word) is not None
+    return word in aliases()["tunings"] or word in FORMATS or RELEASE.fullmatch(word) is not None
 
 
 def _letters(name: str) -> str:
