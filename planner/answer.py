@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import FieldError, InputError
 from planner.plan import Plan
-from planner.scenario import BudgetScenario, Document, Scenario, Tree, opened
+from planner.scenario import (
+    BudgetScenario,
+    Document,
+    LifecycleScenario,
+    Scenario,
+    Tree,
+    opened,
+)
 
 if TYPE_CHECKING:
     from planner.serving.frontier import Frontier
@@ -23,7 +30,7 @@ ANSWERS = {
     "budget": "planner.budgets.answer",
     "lifecycle": "planner.budgets.lifecycle",
 }
-Asked = Scenario | BudgetScenario | Document
+Asked = Scenario | BudgetScenario | LifecycleScenario | Document
 Source = str | Path | Mapping[str, Any] | Asked
 
 

@@ -39,6 +39,7 @@ from planner.serving.twopools import two_pools
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.scenario.lifecycle import Serving
+    from planner.serving.task import Task
 
 __all__ = ["Served", "ServingQuestion", "serving_question"]
 
@@ -111,6 +112,7 @@ class Served:
     member: Member
     candidate: Candidate | PairCandidate
     utilisation: float
+    pools: tuple[tuple[Candidate, float, float], ...] | None = None
 
     @cached_property
     def plan(self) -> dict[str, Any]:
@@ -132,15 +134,15 @@ class Served:
     @cached_property
     def elasticity(self) -> float:
         """d ln price / d ln N at the member, layouts held."""
-        return self.slope(self.member.n_active)
+        return self.tangent(self.member.n_active)[1]
 
     def at(self, n_active: float) -> float:
         """USD per token at another size on the same layout."""
         grown = self.member.at(n_active)
         return self.price * sum(w * _solved(c, grown).value / v for c, w, v in self._parts)
 
-    def slope(self, n_active: float) -> float:
-        """d ln price / d ln N at another size on the same layout.
+    def tangent(self, n_active: float) -> tuple[float, float]:
+        """USD per token and d ln price / d ln N at another size on the same layout.
 
         Every symbol of the model follows the size; what the price gives for each is its dual.
         """
@@ -150,24 +152,33 @@ class Served:
             part = weight * solved.value / value
             found += part * self._chained(one, solved, n_active)
             whole += part
-        return found / whole
+        return self.price * whole, found / whole
 
-    def worth(self) -> dict[str, float]:
+    def worth(self, n_active: float) -> dict[str, float]:
         """d ln price / d ln quantity of machine, model, engine and promises, layouts held."""
         total: dict[str, float] = {}
-        for one, weight, _ in self._parts:
-            for name, slope in worth(_solved(one, self.member.sizes)).items():
-                total[name] = total.get(name, 0.0) + weight * slope
-        return total
+        whole = 0.0
+        for one, weight, value in self._parts:
+            solved = _solved(one, self.member.at(n_active))
+            part = weight * solved.value / value
+            whole += part
+            for name, slope in worth(solved).items():
+                total[name] = total.get(name, 0.0) + part * slope
+        return {name: slope / whole for name, slope in total.items()}
 
-    def varied(self, change: Callable[[Candidate], Candidate]) -> float:
-        """The price with every pool changed, layouts held, over the price as it is."""
-        solved = [(_solved(change(c), self.member.sizes), w, v) for c, w, v in self._parts]
-        return sum(w * each.value / v for each, w, v in solved)
+    def changed(self, change: Callable[[Task], Task]) -> Served:
+        """The same layouts for another question of the same model, such as a faster memory.
+
+        The factor of whole numbers stays that of the question as it was, so prices compare.
+        """
+        pools = tuple((replace(c, task=change(c.task)), w, v) for c, w, v in self._parts)
+        return replace(self, pools=pools)
 
     @cached_property
     def _parts(self) -> tuple[tuple[Candidate, float, float], ...]:
         """The pools, the share of the price that each bears, and its value at the member."""
+        if self.pools is not None:
+            return self.pools
         pools = _pools(self.candidate)
         whole = sum(weight for _, weight in pools)
         return tuple((c, w / whole, _solved(c, c.task.sizes).value) for c, w in pools)

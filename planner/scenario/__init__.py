@@ -7,6 +7,7 @@ workload.py    lengths, demand, promises
 choices.py     layouts, formats and modes, free or limited
 references.py  model and system: a name, a file, or a description
 budget.py      BudgetScenario: the question of token budgets
+lifecycle.py   LifecycleScenario: a model from its first token to its last answer
 schema.py      Scenario, and what its values must agree on
 mistakes.py    what is wrong, each with its place
 changes.py     PATH=VALUE from the command line
@@ -17,6 +18,7 @@ output.py      Scenario to plain data, and its JSON Schema
 from planner.scenario.budget import BudgetScenario
 from planner.scenario.changes import ALIASES, changed
 from planner.scenario.choices import Choose, Current, PoolChoice, Speculation
+from planner.scenario.lifecycle import LifecycleScenario
 from planner.scenario.loading import checked, load, opened, read
 from planner.scenario.machines import SystemDescription
 from planner.scenario.models import ModelDescription
@@ -36,6 +38,7 @@ __all__ = [
     "Distribution",
     "Document",
     "File",
+    "LifecycleScenario",
     "ModelDescription",
     "Place",
     "PoolChoice",

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from planner.errors import InputError, Mistake, quoted
 from planner.scenario.budget import BudgetScenario
 from planner.scenario.changes import changed
+from planner.scenario.lifecycle import LifecycleScenario
 from planner.scenario.mistakes import mistakes_of
 from planner.scenario.output import resolved
 from planner.scenario.schema import PROBLEMS, Document, Scenario
@@ -25,12 +26,13 @@ __all__ = ["checked", "load", "opened", "read"]
 LARGEST = 1_000_000  # bytes of a scenario file
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
 # What a scenario of each problem is read as; the others keep their place as documents.
-READ: dict[str, type[Scenario] | type[BudgetScenario]] = {
+READ: dict[str, type[Scenario] | type[BudgetScenario] | type[LifecycleScenario]] = {
     "serving": Scenario,
     "budget": BudgetScenario,
+    "lifecycle": LifecycleScenario,
 }
 
-Asked = Scenario | BudgetScenario | Document
+Asked = Scenario | BudgetScenario | LifecycleScenario | Document
 Source = str | FilePath | Mapping[str, Any] | Asked
 
 
@@ -56,7 +58,7 @@ def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Asked]:
 
 def read(source: Source) -> Tree:
     """The tree of a source, unchecked; raises InputError when it is not text of a known form."""
-    if isinstance(source, Scenario | BudgetScenario):
+    if isinstance(source, Scenario | BudgetScenario | LifecycleScenario):
         return Tree(INSIDE, resolved(source, full_paths=True))
     if isinstance(source, Document):
         return Tree(source.file, dict(source.given))

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from planner.errors import Mistake, did_you_mean, quoted
 from planner.scenario.budget import BudgetScenario
 from planner.scenario.fields import Refusals
+from planner.scenario.lifecycle import LifecycleScenario
 from planner.scenario.machines import SystemDescription
 from planner.scenario.models import ModelDescription
 from planner.scenario.schema import Scenario
@@ -20,7 +21,13 @@ __all__ = ["mistakes_of"]
 
 RECORDS: dict[str, type[BaseModel]] = {
     record.__name__: record
-    for record in (Scenario, BudgetScenario, ModelDescription, SystemDescription)
+    for record in (
+        Scenario,
+        BudgetScenario,
+        LifecycleScenario,
+        ModelDescription,
+        SystemDescription,
+    )
 }
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from planner.scenario.budget import BudgetScenario
 from planner.scenario.budget_fields import FOREVER, Limit
+from planner.scenario.lifecycle import LifecycleScenario
 from planner.scenario.machines import SystemDescription
 from planner.scenario.models import ModelDescription
 from planner.scenario.references import File
@@ -20,11 +21,13 @@ __all__ = ["json_schema", "resolved"]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-SHAPES: tuple[type[BaseModel], ...] = (Scenario, BudgetScenario)
+SHAPES: tuple[type[BaseModel], ...] = (Scenario, BudgetScenario, LifecycleScenario)
 
 
 def resolved(
-    scenario: Scenario | BudgetScenario | Document, *, full_paths: bool = False
+    scenario: Scenario | BudgetScenario | LifecycleScenario | Document,
+    *,
+    full_paths: bool = False,
 ) -> dict[str, Any]:
     """Every key with its value in base units, defaults filled in; only JSON types.
 
