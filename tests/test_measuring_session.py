@@ -128,6 +128,15 @@ def test_what_is_timed_does_not_come_from_a_cache() -> None:
             assert work.amount >= BEYOND * facts.cache
 
 
+def test_a_last_level_that_drivers_do_not_tell_is_the_catalogue_s() -> None:
+    """MI300X has 256 MB behind the 4 MB that are reported."""
+    facts = replace(H200, name="AMD Instinct MI300X", capacity=206 * 10**9, cache=4 * 2**20)
+    chip = measured(Imagined(facts), quick=True)
+    assert chip.head.chip == "mi300x"
+    assert chip.head.cache >= 256e6
+    assert min(each.work.size for each in chip.memory) >= 1e9
+
+
 @pytest.mark.parametrize("kind", ["cuda", "cpu"])
 def test_a_quick_suite_is_a_part_of_the_whole(kind: str) -> None:
     """Fewer sizes of the same works, none twice."""

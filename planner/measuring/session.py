@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
+from planner.catalogue.chips import chip
 from planner.measuring.checks import fault
-from planner.measuring.device import Device, Unsupported
+from planner.measuring.device import Device, Facts, Unsupported
 from planner.measuring.recognition import recognised
 from planner.measuring.record import Head, LeftOut, Measured, MeasuredChip
 from planner.measuring.suite import message_sizes, suite
@@ -59,13 +60,13 @@ def measure(
     `told` is given one line for each work as it begins, and for each that is refused.
     """
     notes, start = _Notes(), clock()
+    facts = _known(device.facts)
     interrupted = False
     try:
-        _measured(device, notes, quick, budget, told, lambda: clock() - start)
+        _measured(device, facts, notes, quick, budget, told, lambda: clock() - start)
     except KeyboardInterrupt:
         interrupted = True
         notes.left_out.append(LeftOut("the rest", "interrupted"))
-    facts = device.facts
     head = Head(
         device=facts.name,
         kind=facts.kind,
@@ -77,7 +78,7 @@ def measure(
         seconds=round(clock() - start, 1),
         software=dict(facts.software),
     )
-    chip = MeasuredChip(
+    found = MeasuredChip(
         head,
         memory=_of(notes, Stream),
         products=_of(notes, Product),
@@ -87,19 +88,27 @@ def measure(
         refused=tuple(notes.refused),
         left_out=tuple(notes.left_out),
     )
-    return Measurement(chip, interrupted)
+    return Measurement(found, interrupted)
+
+
+def _known(facts: Facts) -> Facts:
+    """The facts with the last on-chip level of the catalogue, where drivers tell a lower one."""
+    name = recognised(facts.name, facts.capacity)
+    listed = (chip(name).sram or 0.0) if name else 0.0
+    return replace(facts, cache=max(facts.cache, int(listed)))
 
 
 def _measured(
     device: Device,
+    facts: Facts,
     notes: _Notes,
     quick: bool,
     budget: float,
     told: Callable[[str], None],
     spent: Callable[[], float],
 ) -> None:
-    works = suite(device.facts, quick=quick)
-    together = device.facts.count > 1
+    works = suite(facts, quick=quick)
+    together = facts.count > 1
     parts = len(works) + together
     share = min(0.5 * budget / parts, LONGEST)
     for at, work in enumerate(works):
@@ -114,7 +123,7 @@ def _measured(
     else:
         notes.complete = True
     if together:
-        told(f"{parts}/{parts} all-reduce over {device.facts.count} devices")
+        told(f"{parts}/{parts} all-reduce over {facts.count} devices")
         notes.complete &= _together(device, notes, message_sizes(quick=quick), told)
 
 

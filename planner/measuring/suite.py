@@ -23,6 +23,7 @@ PREFILL = (1024, 2048, 4096, 8192)
 # DeepSeek-V3
 WEIGHTS = ((8192, 8192), (28672, 8192), (8192, 28672), (2048, 7168))
 CPU_WEIGHTS = ((2048, 2048), (4096, 1024))
+INT8_TOKENS = 32  # fewer than 17 rows are refused by CUDA's product of whole numbers
 CONTEXTS = (1024, 8192, 65536)
 HEADS, KV_HEADS, HEAD_DIM = 64, 8, 128  # Llama-3.1-70B
 SMALLEST_MESSAGE, LARGEST_MESSAGE = 2**13, 2**28  # [byte]
@@ -64,6 +65,8 @@ def _products(
     facts: Facts, tokens: Iterable[int], shapes: Iterable[tuple[int, int]]
 ) -> Iterator[Product]:
     for (n, k), m, dtype in product(shapes, tokens, facts.dtypes):
+        if dtype == "int8" and m < INT8_TOKENS:
+            continue
         yield _product(facts, dtype, m, n, k)
 
 

@@ -20,6 +20,7 @@ __all__ = ["KINDS", "TorchDevice", "torch_device"]
 
 KINDS = ("cuda", "xpu", "mps", "cpu")  # those that come first are preferred
 CACHE = 64 * 2**20  # [byte] taken where the last on-chip level is not told
+AMD_CACHE = 256 * 2**20  # [byte] of MI300's last level, of which its driver tells the one before
 DTYPES = {
     "cuda": ("bf16", "fp16", "fp8", "int8", "fp32"),
     "xpu": ("bf16", "fp16", "fp8", "int8", "fp32"),
@@ -179,7 +180,8 @@ def _described(torch: Any, kind: str, index: int) -> tuple[str, int, int, int]:
         total = int(found.total_memory)
         free = int(module.mem_get_info(index)[0]) if hasattr(module, "mem_get_info") else total
         level = getattr(found, "L2_cache_size", 0) or getattr(found, "last_level_cache_size", 0)
-        return str(found.name), total, free, int(level) or CACHE
+        least = AMD_CACHE if getattr(torch.version, "hip", None) else 0
+        return str(found.name), total, free, max(int(level) or CACHE, least)
     page = os.sysconf("SC_PAGE_SIZE")
     total = page * os.sysconf("SC_PHYS_PAGES")
     if kind == "mps":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -72,9 +73,10 @@ def _rank(
 ) -> None:
     """One process: its times and a sample of every size, written for the parent."""
     at = Path(folder)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     try:
         told = _measured(rank, devices, kind, sizes, repeats, at)
-    except (RuntimeError, ValueError, OSError) as error:
+    except Exception as error:  # whatever it is, the parent tells it
         (at / f"{rank}.fault").write_text(str(error).strip().split("\n")[0][:200])
         raise SystemExit(1) from error
     _file(at, rank).write_text(json.dumps(told))
