@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
@@ -211,13 +211,18 @@ def _list(rows: Any, key: str, found: list[Mistake]) -> list[Any]:
 def _read(kind: type, given: Any, path: str, found: list[Mistake]) -> Any:
     """The dataclass, or None with its mistakes added."""
     try:
-        return TypeAdapter(kind).validate_python(given)
+        return _adapter(kind).validate_python(given)
     except ValidationError as error:
         known = [each.name for each in fields(kind)]
         for each in error.errors():
             at = ".".join(str(part) for part in (path, *each["loc"]) if part != "")
             found.append(_mistake(at, _told(each, known)))
         return None
+
+
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def _told(error: Any, known: Iterable[str]) -> str:
