@@ -113,6 +113,7 @@ def _planned(best: Settled) -> dict[str, Any]:
         "tokens_per_parameter": whole.pretrain / whole.n_active,
         "loss": best.answer.loss,
         "law": question.law.name,
+        "coefficients": dict(question.law.values),
         "objective": "usd",
         "chips": _chips(best, costs),
         "serving": served.plan,
@@ -161,11 +162,17 @@ def _costs(best: Settled) -> dict[str, dict[str, float | None]]:
     found["inference"] = {
         "usd": whole.serving_cost,
         "flop": FORWARD * whole.n_active * question.served,
-        "flop_paid": None,
+        "flop_paid": question.served / each_second * _peak(best),
         "chip_hours": question.served / each_second / HOUR,
     }
     found["total"] = {key: _sum(found[name][key] for name in PHASES) for key in found["rl"]}
     return found
+
+
+def _peak(best: Settled) -> float:
+    """Arithmetic peak for the weights of the model that is served [flop/s]."""
+    task, plan = best.served.candidate.task, best.served.plan
+    return task.peak(plan["weights"], bound=False)
 
 
 def _sum(parts: Any) -> float | None:
