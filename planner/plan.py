@@ -130,8 +130,8 @@ class Plan:
         """The short form of a budget, or of a whole life."""
         plan, spent = self.chosen, self.chosen["cost"]["total"]
         cost = f"{spent['flop']:.4g} FLOP" if self.cost is None else f"${self.cost:,.4g}"
-        tokens = plan["tokens"]["pretrain"]
-        return f"<Plan {self.problem}: {plan['n_active']:.4g} parameters on {tokens:.4g} tokens, {cost}>"
+        sizes = f"{plan['n_active']:.4g} parameters on {plan['tokens']['pretrain']:.4g} tokens"
+        return f"<Plan {self.problem}: {sizes}, {cost}>"
 
     def _repr_html_(self) -> str:
         from planner.report.html import answer

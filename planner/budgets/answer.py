@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
@@ -55,7 +56,7 @@ def answer(scenario: BudgetScenario) -> Plan:
         "alternatives": [planned(each) for each in ranked[1 : 1 + ALTERNATIVES]],
         "heuristic": equal_pools(best),
         "compute_optimal": compute_optimal(best),
-        "demand": {"tokens": asked.served.total, "counted": asked.served.counted},
+        "demand": _demand(asked),
         "laws": [_by(law, asked, best) for law in asked.others] or None,
         "infeasible": None,
         "provenance": _provenance(asked, told),
@@ -128,7 +129,10 @@ def _bound(best: Answer, proven: Proof) -> dict[str, float | None]:
 def _binding(best: Answer, worth: dict[str, float]) -> list[dict[str, Any]]:
     """The limits that hold the answer, with d ln(what is made small) / d ln(limit)."""
     question = best.question
-    if question.required is None:
+    found: list[dict[str, Any]] = []
+    if not best.multiplier:
+        pass  # nothing is left to choose: the limit is kept with room
+    elif question.required is None:
         found = [{"name": "cost", "elasticity": worth["cost"]}]
     else:
         found = [{"name": "loss", "elasticity": -best.loss * best.worth_of_loss}]
@@ -191,7 +195,7 @@ def _none(asked: Asked, solved: Sequence[Solved]) -> Plan:
         "binding": [],
         "elasticities": {},
         "alternatives": [],
-        "demand": {"tokens": asked.served.total, "counted": asked.served.counted},
+        "demand": _demand(asked),
         "infeasible": [
             {"promise": nearest.promise, "short_by": nearest.short_by,
              "expression": nearest.reason}
@@ -199,6 +203,12 @@ def _none(asked: Asked, solved: Sequence[Solved]) -> Plan:
         "provenance": _provenance(asked, asked.warnings),
     }  # fmt: skip
     return Plan(document, {}, asked.warnings)
+
+
+def _demand(asked: Asked) -> dict[str, float | None]:
+    """Tokens served if the model is not overtaken, None without end, and what they count as."""
+    total = asked.served.total
+    return {"tokens": total if math.isfinite(total) else None, "counted": asked.served.counted}
 
 
 def _head(scenario: BudgetScenario, status: str) -> dict[str, Any]:

@@ -149,4 +149,6 @@ def _own_tokens(law: ScalingLaw) -> tuple[tuple[float, ...], list[str]]:
             ("choose.pretrain", f"{law.name}: {law.lacks['tokens']}; give the tokens of "
              "pre-training, or a law that knows what they do")
         )  # fmt: skip
-    return (low,), [f"{law.name}: {law.lacks['tokens']}; it was fitted at {low:.3g}"]
+    return (low,), [
+        f"{law.name}: {law.lacks['tokens']}; they are held at the {low:.3g} of its runs"
+    ]

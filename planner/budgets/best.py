@@ -35,11 +35,14 @@ class Answer:
     loss
         [nat]
     worth_of_loss
-        -d ln(cost) / d(loss) at the optimum, the same whichever of them is limited. [1/nat]
+        -d ln(cost) / d(loss) at the optimum, the same whichever of them is limited [1/nat]; 0, or
+        infinite for the best loss, where nothing is left to choose and so nothing is given up.
     budgets, point
         The program it is the optimum of, held choices gone, and where, in logarithms.
     multiplier
         -d ln(what is made small) / d ln(the limit), the loss counted without its floor.
+    gap
+        What the logarithm of what is made small may at most lie above the least there is.
     data_bound
         -d ln(cost) / d ln(unique) where the data runs out and the law knows no repetition, else 0;
         for the best loss at a cost, -d ln(loss - floor) / d ln(unique).
@@ -55,6 +58,7 @@ class Answer:
     budgets: Budgets
     point: Array
     multiplier: float
+    gap: float
     data_bound: float = 0.0
 
     @property
@@ -121,13 +125,13 @@ def _solved(questions: list[Question]) -> list[Solved]:
         if not possible[place] < row.limit[0]:
             answers.append(_nothing(question, possible[place], row))
             continue
-        point, multiplier = found.point[place : place + 1], float(found.multiplier[place])
+        point = found.point[place : place + 1]
         if "pretrain" in free.choices and _runs_out(question, point, free.choices):
             answers.append(_at_the_end_of_the_data(question, row))
         elif not found.found[place]:
             answers.append(_unsolved(question))
         else:
-            answers.append(_read(question, whole.row(place), row, point, multiplier))
+            answers.append(_read(question, whole.row(place), row, found, place))
     return answers
 
 
@@ -172,23 +176,22 @@ def _at_the_end_of_the_data(question: Question, row: Budgets) -> Solved:
     point = np.insert(found.point, column, end, axis=1)
     cost, loss = row.costs(point).slope[0, column], row.losses(point).slope[0, column]
     goal, held = (cost, loss) if question.aim == "cost" else (loss, cost)
-    multiplier = float(found.multiplier[0])
-    worth = -float(goal + multiplier * held)
-    whole = assembled([question])
-    return _read(question, whole, free, found.point, multiplier, end=end, data_bound=worth)
+    worth = -float(goal + found.multiplier[0] * held)
+    return _read(question, assembled([question]), free, found, 0, end=end, data_bound=worth)
 
 
 def _read(
     question: Question,
     whole: Budgets,
     free: Budgets,
-    point: Array,
-    multiplier: float,
+    found: Optimum,
+    place: int,
     *,
     end: Array | None = None,
     data_bound: float = 0.0,
 ) -> Solved:
     """The answer in natural units, from a point of the choices that are free."""
+    point, multiplier = found.point[place : place + 1], float(found.multiplier[place])
     values = dict(zip(free.choices, point[0].tolist(), strict=True))
     values |= {name: math.log(value) for name, value in question.held.items()}
     if end is not None:
@@ -202,7 +205,9 @@ def _read(
     if min(n_active, pretrain) < LEAST:
         told = f"it buys a model of {n_active:.2g} parameters and {pretrain:.2g} tokens"
         return Nothing(question, "cost", LEAST / min(n_active, pretrain), told)
-    slope = multiplier if question.aim == "cost" else 1 / multiplier
+    slope = multiplier
+    if question.aim == "quality":
+        slope = 1 / multiplier if multiplier else math.inf
     rl = math.exp(values["rl"]) if "rl" in values else question.rl_tokens
     if question.rl_flop:
         rl = question.rl_flop / (question.phases["rl"].arithmetic * n_active)
@@ -218,6 +223,7 @@ def _read(
         budgets=free,
         point=point,
         multiplier=multiplier,
+        gap=float(found.gap[place]),
         data_bound=data_bound,
     )
 

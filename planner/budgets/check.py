@@ -5,6 +5,8 @@ At the optimum every choice lowers the loss in proportion to what it costs, and 
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from scipy.optimize import root
 
@@ -14,7 +16,7 @@ from planner.budgets.shape import Array, Budgets
 __all__ = ["conditions"]
 
 TOLERANCE = 1e-12
-ATTEMPTS = ("hybr", "lm")
+ATTEMPTS: tuple[Literal["hybr", "lm"], ...] = ("hybr", "lm")
 
 
 def conditions(budgets: Budgets) -> tuple[Array, float] | None:

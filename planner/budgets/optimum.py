@@ -23,6 +23,7 @@ PATIENCE = 400
 ENOUGH = 1e-12
 CONVERGED = 1e-9
 NEAR_CEILING = 0.02
+FARTHEST = 1e9  # how far the choices may lie from a point, for what its gap says of them
 DIAGONAL = 80  # halvings of the interval in which the first point is looked for
 
 
@@ -30,14 +31,18 @@ DIAGONAL = 80  # halvings of the interval in which the first point is looked for
 class Optimum:
     """Points (P, J) in logarithms with their multipliers (P,).
 
-    `multiplier` is minus d ln(what is made small) / d ln(the limit). `found` says where the
+    `multiplier` is minus d ln(what is made small) / d ln(the limit), 0 where nothing is left to
+    choose. `found` says where the
     first-order conditions hold to 1e-9; where they do not, no choice keeps the limit or the steps
-    did not arrive, and the numbers mean nothing.
+    did not arrive, and the numbers mean nothing. `gap` is what the logarithm of the value may at
+    most lie above the least there is: both sums are convex, so the Lagrangian's tangent at the
+    point bounds it from below wherever the choices stay within a factor of `FARTHEST`.
     """
 
     point: Array
     multiplier: Array
     found: npt.NDArray[np.bool_]
+    gap: Array
     steps: int
 
 
@@ -45,7 +50,8 @@ def optimum(budgets: Budgets, first: Array | None = None) -> Optimum:
     """The best points of all budgets; `first` are points to begin at, such as those of before."""
     if not budgets.choices:
         empty = np.zeros((len(budgets), 0))
-        return Optimum(empty, np.full(len(budgets), np.nan), np.isfinite(budgets.limit), 0)
+        none = np.zeros(len(budgets))
+        return Optimum(empty, none, np.isfinite(budgets.limit), none, 0)
     with np.errstate(all="ignore"):  # what has no optimum overflows, and is told by `found`
         begun = start(budgets) if first is None else first
         point, multiplier, error, steps = _stepped(budgets, begun, LONGEST, STEPS)
@@ -55,7 +61,10 @@ def optimum(budgets: Budgets, first: Array | None = None) -> Optimum:
             again = _stepped(rest, start(rest), PATIENT, PATIENCE)
             point[late], multiplier[late], error[late] = again[:3]
             steps += again[3]
-    return Optimum(point, multiplier, error < CONVERGED, steps)
+        goal, held = _sides(budgets, point)
+        left = np.abs(goal.slope + multiplier[:, None] * held.slope).sum(axis=1)
+        gap = left * np.log(FARTHEST) + np.abs(multiplier * (held.value - budgets.limit))
+    return Optimum(point, multiplier, error < CONVERGED, gap, steps)
 
 
 def start(budgets: Budgets) -> Array:

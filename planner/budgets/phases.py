@@ -12,7 +12,7 @@ from formulas.budgets import discounted_tokens, expected_tokens, serving_tokens
 from planner.budgets.reward import reward_law
 from planner.catalogue.prices import Price
 from planner.catalogue.systems import System
-from planner.errors import FieldError
+from planner.errors import CatalogueError, FieldError
 from planner.scenario.budget_phases import YEAR, Inference, Phase, Reward
 
 __all__ = ["PhaseCost", "Served", "phase_costs", "rl_arithmetic", "served"]
@@ -92,9 +92,13 @@ def _cheapest(name: str, phase: Phase, arithmetic: float) -> PhaseCost:
     """The phase on the system whose FLOP costs least; without one, FLOP alone."""
     if not phase.systems() or phase.mfu is None:
         return PhaseCost(name, arithmetic, phase.mfu)
+    try:
+        prices = [(each, phase.price_of(each)) for each in phase.systems()]
+    except CatalogueError as error:
+        raise FieldError((f"phases.{name}.system", str(error))) from None
     priced = [
         (price.value / (phase.mfu * system.chip.peak(phase.dtype)), system, price)
-        for system, price in ((each, phase.price_of(each)) for each in phase.systems())
+        for system, price in prices
     ]
     per_flop, system, price = min(priced, key=lambda each: each[0])
     return PhaseCost(name, arithmetic, phase.mfu, per_flop, system, price, phase.dtype)
@@ -133,7 +137,9 @@ def _integral(rate: float, lifetime: float, fall: float) -> float:
     if abs(fall * lifetime) < STEADY:
         return float(serving_tokens.numpy("X_tok", "t_life")(rate, lifetime))
     fading = discounted_tokens.numpy("X_tok", "t_life", "delta_t")
-    return float(fading(rate, lifetime, fall))
+    # A rate that rises is one that fades, seen from the end of the life.
+    last = rate if fall > 0 else rate * math.exp(-fall * lifetime)
+    return float(fading(last, lifetime, abs(fall)))
 
 
 def rl_arithmetic(reward: Reward) -> float:

@@ -64,7 +64,9 @@ def _question(document: Mapping[str, Any]) -> str:
     quality, served, rl = asked["quality"], document["demand"], asked["rl"]
     if quality is None:
         limit = asked["cost"]
-        wanted = f"the best model that costs {limit if isinstance(limit, str) else f'{limit:g}'}"
+        number, _, unit = str(limit).partition(" ")
+        per = unit or ("USD" if asked["objective"] == "cost" else "FLOP")
+        wanted = f"the best model that costs {float(number):g} {per}"
     elif quality["loss"] is not None:
         wanted = f"a loss of {quality['loss']:g}"
     else:
@@ -74,16 +76,23 @@ def _question(document: Mapping[str, Any]) -> str:
         kind = "a model" if like["tokens"] else "a compute-optimal model"
         wanted = f"as good as {kind} of {size}{trained}"
     parts = [wanted]
-    parts.append(f"{_count(served['tokens'])} tokens served" if served["tokens"] else "none served")
-    if served["counted"] != served["tokens"]:
-        parts.append(f"counted as {_count(served['counted'])}")
+    if served["tokens"] is None:
+        parts.append(f"tokens served for ever, counted as {_count(served['counted'])}")
+    elif served["counted"] != served["tokens"]:
+        total, counted = _count(served["tokens"]), _count(served["counted"])
+        parts.append(f"{total} tokens served, counted as {counted}")
+    else:
+        parts.append(
+            f"{_count(served['tokens'])} tokens served" if served["tokens"] else "not served"
+        )
     if rl["tokens"]:
         parts.append(f"{_count(rl['tokens'])} tokens of RL")
     if rl["reward"]:
         parts.append(f"a reward of {rl['reward']['needed']:g} after RL")
     if asked["data"]["unique"]:
         parts.append(f"{_count(asked['data']['unique'])} unique tokens")
-    aim = "best loss" if quality is None else f"least {asked['objective']}"
+    least = "cost in USD" if asked["objective"] == "cost" else "FLOP"
+    aim = "best loss" if quality is None else f"least {least}"
     return "\n".join(_filled(f"{', '.join(parts)}; {aim}"))
 
 
@@ -237,18 +246,33 @@ def _closed_form(document: Mapping[str, Any]) -> Iterable[str]:
                        "tokens * (price of a FLOP)")  # fmt: skip
     if {"A_N", "B_D", "loss_min"} <= plan["coefficients"].keys():
         yield from wrapped(str(chinchilla_loss))
-    yield from wrapped(
-        "at the optimum one percent more size and one percent more tokens lower the loss in "
-        "proportion to what they cost"
-    )
+    x = plan["coefficients"]
     if plan["over_training_from_pools"] is not None:
-        yield from wrapped(str(overtraining_proportional.equation()))
-        share = plan["share"]["pretrain"]
+        total = 1 / plan["share"]["pretrain"]
         yield from wrapped(
-            f"here the pools cost {1 / share:.4g} x pre-training, and the model is trained on "
-            f"{plan['over_training']:.4g} x the compute-optimal tokens of its size"
+            "at the optimum one percent more size and one percent more tokens lower the loss in "
+            f"proportion to what they cost, here as {_pulls(plan)}"
         )
-    yield from wrapped(f"equal pools would need equal exponents: {equalisation.equation()}")
+        yield from wrapped(
+            f"{overtraining_proportional.equation()}, where every pool grows with the size: here "
+            f"{plan['over_training']:.4g} from a total of {total:.4g} x pre-training"
+        )
+    if "beta_D" in x:
+        yield from wrapped(f"the tokens' exponent alone decides that power: 1/{x['beta_D']:.6g}")
+    yield from wrapped(
+        f"pools are as percent of quality per percent of them, {equalisation.equation()}: equal "
+        "pools are best only where those are equal"
+    )
+
+
+def _pulls(plan: Mapping[str, Any]) -> str:
+    """What one percent of size and of tokens take off the loss."""
+    x = plan["coefficients"]
+    if not {"A_N", "B_D", "alpha_N", "beta_D"} <= x.keys() or plan["sparsity"] > 1:
+        return f"{1 / plan['share']['pretrain']:.4g} : 1"
+    size = x["alpha_N"] * x["A_N"] * plan["n_active"] ** -x["alpha_N"]
+    tokens = x["beta_D"] * x["B_D"] * plan["tokens"]["pretrain"] ** -x["beta_D"]
+    return f"alpha_N*A_N/N**alpha_N : beta_D*B_D/D**beta_D = {size:.4g} : {tokens:.4g}"
 
 
 def _ranged(label: str, text: str, ends: list[float] | None, form: Any) -> str:
@@ -256,6 +280,8 @@ def _ranged(label: str, text: str, ends: list[float] | None, form: Any) -> str:
     if not ends:
         return line
     low, high = (form(each) for each in ends)
+    if low == high:
+        return line
     return f"{line:<{SPAN + 14}}{low} to {high}"
 
 
