@@ -19,9 +19,11 @@ from planner.serving.step import Step
 from planner.serving.task import Task
 from topologies import Machine
 
-__all__ = ["bound_of"]
+__all__ = ["bound_of", "strange_unit"]
 
 FREE = 1e21  # byte/s of a network that costs nothing
+# Published times are 1 to 100 bounds: a thousand more or less, and another unit was meant.
+THOUSAND, SLOWEST = 1e3, 100.0
 
 
 def bound_of(row: Measurement) -> float:
@@ -34,6 +36,17 @@ def bound_of(row: Measurement) -> float:
     if row.quantity == "e2e":
         return first + (row.output - 1) * per_token
     return per_token
+
+
+def strange_unit(row: Measurement) -> str | None:
+    """Why a row's time seems to be in another unit than its column says; None where it does not."""
+    ratio = row.seconds / bound_of(row)
+    if ratio < SLOWEST / THOUSAND:
+        return f"{row.quantity} is {1 / ratio:.3g} times below the bound: seconds given as ms?"
+    queues = row.looped and row.quantity == "ttft"  # a queue of prompts has no limit
+    if ratio > THOUSAND and not queues:
+        return f"{row.quantity} is {ratio:.3g} times the bound: ms given as seconds?"
+    return None
 
 
 def _values(row: Measurement, mode: str) -> dict[str, float]:

@@ -18,6 +18,7 @@ from typing import Any
 from planner.architecture import Model, from_config, sizes
 from planner.architecture.counts import Sizes
 from planner.architecture.dtypes import DTYPES
+from planner.architecture.huggingface import read_config
 from planner.catalogue.chips import Chip, chip, chip_names
 from planner.catalogue.models import load, record
 from planner.catalogue.models import names as model_names
@@ -116,7 +117,7 @@ def model_of(published: str) -> NamedModel:
         If no entry is met.
     """
     table = aliases()
-    if published in table["shapes"]:
+    if published in table["shapes"] or published.endswith(".json"):
         return NamedModel(published, None)
     if published in table["models"]:
         return NamedModel(table["models"][published], None)
@@ -150,6 +151,8 @@ def sizes_of(
             shape["config"], named.name, where=named.name, source=shape["source"]
         )
         return sizes(layers, weights, kv, activations)
+    if named.name.endswith(".json"):
+        return sizes(read_config(named.name), weights, kv, activations)
     other = table["quantised"].get(f"{named.name} {weights}")
     if other is None and f"{named.name}-{weights}" in model_names():
         other = f"{named.name}-{weights}"

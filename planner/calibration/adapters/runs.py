@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from planner.architecture.counts import Sizes
 from planner.calibration.adapters.pools import in_decode, pools_of
@@ -97,7 +98,7 @@ def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> 
     kv = "fp8" if row["backend"] == "trtllm" and weights != "bf16" else USUAL_CACHE
     sizes = sizes_of(name, weights, kv)
     prompt, output = positive(row, "isl"), positive(row, "osl")
-    common = {
+    common: dict[str, Any] = {
         "id": line,
         "source": "serving runs",
         "engine": f"{row['backend']}-2026",
@@ -128,11 +129,11 @@ def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> 
     return found
 
 
-def _places(row: Row, sizes: Sizes, chip: Chip) -> dict[str, dict[str, object]]:
+def _places(row: Row, sizes: Sizes, chip: Chip) -> dict[str, dict[str, Any]]:
     """Where each quantity is made: layout, chips and batch of one replica or of one worker."""
     if row["mode"] != "disagg" and not _added_up(row):
         layout = ways_of(row, sizes.n_experts)
-        one = {"layout": layout, "chips": chips_of(layout), "batch": _batch(row)}
+        one: dict[str, Any] = {"layout": layout, "chips": chips_of(layout), "batch": _batch(row)}
         return {"tpot": one, "ttft": one}
     pools = pools_of(row, sizes, chip)
     decoding = in_decode(pools, positive(row, "isl"), positive(row, "osl"), sizes, chip)

@@ -48,7 +48,7 @@ def steadies(path: Path) -> Readings:
         except Refused as why:
             refused.append(NotComputed(name, str(why)))
         seen.setdefault(key, name)
-    return Readings("serving steady", tuple(found), tuple(refused), len(table))
+    return Readings("steady batches", tuple(found), tuple(refused), len(table))
 
 
 def read_steady(path: Path) -> tuple[list[Measurement], list[NotComputed]]:

@@ -13,7 +13,7 @@ from planner.calibration.measurements import Measurement, NotComputed
 from planner.calibration.names import Refused
 from planner.errors import InputError, quoted
 
-__all__ = ["Readings", "Row", "count", "given", "number", "positive", "rows_of"]
+__all__ = ["Readings", "Row", "count", "given", "header_of", "number", "positive", "rows_of"]
 
 Row = Mapping[str, str]
 
@@ -45,37 +45,25 @@ class Readings:
 
 
 def rows_of(path: Path) -> list[Row]:
-    """The data lines of a CSV file by column name; names and values stripped, blank lines left out.
+    """The data lines of a CSV file by column name; names and values stripped, blank lines kept.
 
     Raises
     ------
     InputError
         If the file cannot be read, is not text, holds no header, or a column twice.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as why:
-        raise InputError(f"cannot read {path}: {why.strerror or why}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text") from None
-    if "\0" in text:
-        raise InputError(f"{path} holds zero bytes: it is not a text table")
-    csv.field_size_limit(LONGEST)
-    try:
-        lines = list(csv.reader(text.splitlines(keepends=True)))
-    except csv.Error as why:
-        raise InputError(f"{path} is not a CSV table: {why}") from None
-    if not lines or not any(name.strip() for name in lines[0]):
-        raise InputError(f"{path} has no header line")
-    names = [name.strip() for name in lines[0]]
-    twice = [name for name, n in Counter(names).items() if n > 1]
-    if twice:
-        raise InputError(f"{path} has the column {quoted(twice[0])} twice")
+    lines = _lines(path)
+    names = _names(lines, path)
     # A short line lacks its last values; what a long one has over is kept under no name.
     return [
         dict(zip(names, [*map(str.strip, line), *[""] * (len(names) - len(line))], strict=False))
         for line in lines[1:]
     ]
+
+
+def header_of(path: Path) -> list[str]:
+    """The column names of a CSV file; raises InputError as `rows_of` does."""
+    return _names(_lines(path), path)
 
 
 def number(row: Row, name: str) -> float:
@@ -118,3 +106,29 @@ def count(row: Row, name: str, default: int | None = None) -> int:
     if value != int(value):
         raise Refused(f"{name} is no whole number: {row[name]}")
     return int(value)
+
+
+def _lines(path: Path) -> list[list[str]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as why:
+        raise InputError(f"cannot read {path}: {why.strerror or why}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text") from None
+    if "\0" in text:
+        raise InputError(f"{path} holds zero bytes: it is not a text table")
+    csv.field_size_limit(LONGEST)
+    try:
+        return list(csv.reader(text.splitlines(keepends=True)))
+    except csv.Error as why:
+        raise InputError(f"{path} is not a CSV table: {why}") from None
+
+
+def _names(lines: list[list[str]], path: Path) -> list[str]:
+    if not lines or not any(name.strip() for name in lines[0]):
+        raise InputError(f"{path} has no header line")
+    names = [name.strip() for name in lines[0]]
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise InputError(f"{path} has the column {quoted(twice[0])} twice")
+    return names
