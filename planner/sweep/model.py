@@ -106,6 +106,7 @@ class Model:
 
     def _bottleneck(self, task: Task, chosen: Mapping[str, Any], count: int) -> Words:
         """The largest part of a step, or the highest roof."""
+        names: tuple[str, ...]
         if task.uses_bound:
             names, values = ROOFS, [chosen[f"roof.{roof}"] for roof in ROOFS]
         elif task.mode == "prefill":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -159,6 +159,7 @@ def computed(
     missing = keeper.missing(order.points)
     left = sum(last - first + 1 for first, last in missing)
     with progress(order.points, order.points - left, shown=shown) as advance:
+        pieces: Generator[Piece, None, None]
         if order.closed is not None:
             pieces = _evaluated(order, order.closed, missing)
         else:
@@ -174,7 +175,7 @@ Piece = tuple[int, int, Columns]
 
 def _evaluated(
     order: Order, closed: ClosedForm, missing: Sequence[tuple[int, int]]
-) -> Iterator[Piece]:
+) -> Generator[Piece, None, None]:
     for first, last in missing:
         for start in range(first, last + 1, PIECE):
             end = min(start + PIECE - 1, last)
@@ -183,7 +184,7 @@ def _evaluated(
 
 def _solved(
     order: Order, missing: Sequence[tuple[int, int]], workers: int, scheduler: str | None
-) -> Iterator[Piece]:
+) -> Generator[Piece, None, None]:
     left = sum(last - first + 1 for first, last in missing)
     if scheduler is not None:
         from planner.sweep.cluster import Cluster

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import InputError, Mistake
-from planner.scenario import Document, Scenario, Tree, changed, checked, read, resolved
+from planner.scenario import Tree, changed, checked, read, resolved
 from planner.sweep.grid import Axis, Grid, Listed, Span, measured
 from planner.sweep.units import unit_of
 
@@ -94,8 +94,8 @@ def survey(source: Any, sets: Sequence[str], grid: Grid) -> Survey:
     return Survey(tree, folder, grid, tuple(columns), problem, digest)
 
 
-def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Scenario | Document:
-    """The scenario of one point; InputError where it is none."""
+def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Any:
+    """The scenario of one point, of whatever problem; InputError where it is none."""
     return checked(changed(tree, sets), folder)
 
 
@@ -114,7 +114,7 @@ def _at_a_corner(
     number: int,
     place: int,
     told: dict[str, Mistake],
-) -> Scenario | Document | None:
+) -> Any:
     """The scenario with one axis at a place, the others all first or all last; else mistakes."""
     missed: list[Mistake] = []
     for corner in corners:

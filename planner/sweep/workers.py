@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
@@ -23,13 +23,12 @@ from planner.sweep.solving import Chunk, solved
 __all__ = ["AHEAD", "Done", "Rows", "in_processes", "killed", "serially"]
 
 AHEAD = 2  # chunks per worker that wait for it
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
 Rows: TypeAlias = list[dict[str, Any]]
 Done: TypeAlias = tuple[Chunk, Rows]
 
 
-def serially(chunks: Iterable[Chunk]) -> Iterator[Done]:
+def serially(chunks: Iterable[Chunk]) -> Generator[Done, None, None]:
     """One chunk after the other, here."""
     for chunk in chunks:
         yield chunk, solved(chunk)
@@ -39,7 +38,7 @@ def in_processes(
     chunks: Iterable[Chunk],
     workers: int,
     solve: Callable[[Chunk], Rows] = solved,
-) -> Iterator[Done]:
+) -> Generator[Done, None, None]:
     """The same in this many processes, which are started anew and end with this one."""
     waiting, alone = iter(chunks), list[Chunk]()
     while True:
@@ -68,7 +67,7 @@ def _drained(
     running: dict[Future[Rows], Chunk],
     workers: int,
     solve: Callable[[Chunk], Rows],
-) -> Iterator[Done]:
+) -> Generator[Done, None, None]:
     """What a pool makes of the chunks; `running` holds those that are not yet passed on."""
     while True:
         for chunk in islice(waiting, AHEAD * workers - len(running)):
@@ -95,7 +94,7 @@ def _submitted(
         return future
 
 
-def _isolated(chunk: Chunk, solve: Callable[[Chunk], Rows]) -> Iterator[Done]:
+def _isolated(chunk: Chunk, solve: Callable[[Chunk], Rows]) -> Generator[Done, None, None]:
     """A chunk that was in flight when a worker died: alone, and if that dies too point by point."""
     pieces: Sequence[Chunk] = [chunk]
     for attempt in range(2):

@@ -1,0 +1,168 @@
+"""Chunks solved on a Dask cluster by the function that processes of this machine run.
+
+Workers need this package in the same version, and the files that the scenario names at the same
+paths; one thread each is best, since points of one process take turns.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from importlib.metadata import version
+from itertools import islice
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from planner.errors import InputError, MissingExtra, SolverError
+from planner.sweep.solving import Chunk, solved
+from planner.sweep.workers import AHEAD, Done, Rows, killed
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+__all__ = ["Cluster"]
+
+ANSWERS = 10.0  # seconds in which a scheduler answers, and has a worker
+LOOKS = 1.0  # seconds between looks at a scheduler that says nothing
+PROTOCOLS = ("tcp://", "tls://", "ws://", "wss://", "ucx://")
+
+
+class Cluster:
+    """A connection to a Dask scheduler; used with `with`.
+
+    Raises
+    ------
+    InputError
+        If the address is none, or workers have another version of this package.
+    MissingExtra
+        If Dask is not installed.
+    SolverError
+        If the scheduler does not answer, has no workers, or goes away.
+    """
+
+    def __init__(self, address: str) -> None:
+        if not address.startswith(PROTOCOLS):
+            raise InputError(f"--scheduler {address!r}: expected an address as tcp://host:8786")
+        self.address = address
+        self._client: Client | None = None
+        self._levels: dict[str, int] = {}
+
+    @property
+    def client(self) -> Client:
+        """The connection, which is there inside `with`."""
+        if self._client is None:
+            raise SolverError(f"{self.address}: is not connected")
+        return self._client
+
+    @property
+    def workers(self) -> int:
+        """How many workers the scheduler has now, at least one."""
+        return max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
+
+    def __enter__(self) -> Self:
+        try:
+            from distributed import Client
+        except ImportError as error:
+            raise MissingExtra("distributed", "dist", "--scheduler") from error
+        self._silence()
+        try:
+            self._client = Client(self.address, timeout=ANSWERS, set_as_default=False)
+            self.client.wait_for_workers(1, timeout=ANSWERS)
+            self._same_version()
+        except (OSError, ValueError) as error:
+            connected = self._client is not None
+            self._leave()
+            if isinstance(error, InputError):
+                raise
+            told = "has no workers" if connected else "does not answer"
+            raise SolverError(f"the scheduler at {self.address} {told}") from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._leave()
+
+    def solved(
+        self, chunks: Iterable[Chunk], solve: Callable[[Chunk], Rows] = solved
+    ) -> Iterator[Done]:
+        """The chunks with their rows, as they are done."""
+        waiting, running = iter(chunks), dict[Any, Chunk]()
+        again: list[Chunk] = []
+        while True:
+            room = AHEAD * self.workers - len(running)
+            for chunk in (*again, *islice(waiting, max(room, 0))):
+                running[self.client.submit(solve, chunk, pure=False)] = chunk
+            again = []
+            if not running:
+                return
+            for future in self._ready(list(running)):
+                chunk = running.pop(future)
+                rows = self._rows(future, chunk)
+                if rows is None:
+                    again += chunk.split()
+                else:
+                    yield chunk, rows
+
+    def _ready(self, futures: list[Future]) -> list[Future]:
+        """Those that are done; at least one."""
+        from distributed import wait
+
+        silent = monotonic()
+        while True:
+            try:
+                with self.client.as_current():
+                    return list(wait(futures, timeout=LOOKS, return_when="FIRST_COMPLETED").done)
+            except CancelledError as error:
+                raise self._gone() from error
+            except TimeoutError:
+                if self.client.status == "running":
+                    silent = monotonic()
+                elif monotonic() - silent > ANSWERS:
+                    raise self._gone() from None
+
+    def _rows(self, future: Future, chunk: Chunk) -> Rows | None:
+        """The rows of a chunk that is done; None if it killed its workers and can be split."""
+        from distributed import KilledWorker
+
+        if future.status in ("cancelled", "lost"):
+            raise self._gone()
+        try:
+            return list(future.result(timeout=ANSWERS))
+        except KilledWorker:
+            return killed(chunk) if len(chunk.points) == 1 else None
+        except (OSError, TimeoutError, CancelledError) as error:
+            raise self._gone() from error
+
+    def _same_version(self) -> None:
+        mine = version("token-planner")
+        try:
+            found = self.client.run(version, "token-planner")
+        except ImportError as error:
+            raise InputError(
+                f"the workers of {self.address} lack this package; install token-planner {mine}"
+            ) from error
+        for worker, other in sorted(found.items()):
+            if other != mine:
+                raise InputError(f"the worker {worker} has token-planner {other}, this is {mine}")
+
+    def _gone(self) -> SolverError:
+        return SolverError(f"the scheduler at {self.address} went away")
+
+    def _leave(self) -> None:
+        if self._client is not None:
+            self._client.close(timeout=LOOKS)
+            self._client = None
+        for name, level in self._levels.items():
+            logging.getLogger(name).setLevel(level)
+
+    def _silence(self) -> None:
+        """What goes wrong is said here once, not by every part of the connection."""
+        for name in [n for n in logging.root.manager.loggerDict if n.startswith("distributed")]:
+            self._levels[name] = logging.getLogger(name).level
+            logging.getLogger(name).setLevel(logging.CRITICAL)
