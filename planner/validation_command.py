@@ -12,6 +12,8 @@ from planner.errors import InputError, did_you_mean
 
 __all__ = ["validate"]
 
+LEAVES = ("groups", "models")
+
 Data = Annotated[
     list[Path] | None,
     typer.Option("--data", metavar="FILE", help="measurements, or a folder of them; repeatable"),
@@ -19,6 +21,10 @@ Data = Annotated[
 Wanted = Annotated[str, typer.Option("--profile", help="a profile's name, or auto")]
 Predictions = Annotated[
     Path | None, typer.Option("--predictions", metavar="OUT.csv", help="each row with ours beside")
+]
+Leave = Annotated[
+    str | None,
+    typer.Option("--refit", metavar="groups|models", help="predict each by a fit of the others"),
 ]
 By = Annotated[str, typer.Option("--by", help="tables by these: engine, chip, model")]
 Page = Annotated[Path | None, typer.Option("--out", metavar="PAGE.html", help="write a page")]
@@ -29,6 +35,7 @@ def validate(
     data: Data = None,
     profile: Wanted = "auto",
     predictions: Predictions = None,
+    refit: Leave = None,
     by: By = "engine,chip,model",
     out: Page = None,
     json: Json = False,
@@ -41,11 +48,19 @@ def validate(
     from planner.validation.reading import found_in, read
 
     groupings = _groupings(by)
+    if refit not in (None, *LEAVES):
+        raise InputError(
+            f"--refit {refit}{did_you_mean(refit, LEAVES)} (known: {', '.join(LEAVES)})"
+        )
     paths = [path for each in data or () for path in found_in(each)]
     if predictions is not None and len(paths) != 1:
         raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
     tables = [read(path, profile) for path in paths]
-    found = document(profile, tables, groupings)
+    if refit is not None:
+        from planner.validation.refit import refitted
+
+        tables = [(table, refitted(entries, refit)) for table, entries in tables]
+    found = document(profile, tables, groupings, refit)
     if predictions is not None:
         from planner.validation.predictions import predictions_text
 

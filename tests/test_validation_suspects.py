@@ -40,7 +40,7 @@ def test_another_unit_is_suspected_by_a_thousand(steady):
 
 
 def test_every_row_below_its_bound_is_listed(steady):
-    """With the unit as the explanation where it is far off, and with a doubt where none is known."""
+    """With the unit as the explanation where it is far off, else with a doubt."""
     found = {entry.row: why for entry, why in below_bound(steady)}
     assert set(found) == {1, 3}
     assert "larger unit" in found[1]

@@ -87,7 +87,7 @@ def _sample(each: Mapping[str, Any]) -> list[str]:
     if not each["sample_known"]:
         return wrapped("the profile does not record its rows: these may be in sample")
     if not each["in_sample"]:
-        return wrapped("out of sample: the fit saw none of these rows")
+        return wrapped("out of sample: no fit saw the rows it is scored on")
     return wrapped(
         f"IN SAMPLE: the profile was fitted on {each['in_sample']:,} of these "
         f"{each['predicted']:,} rows; its errors on rows left out stand below"

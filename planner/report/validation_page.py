@@ -155,7 +155,7 @@ def _sample(each: Mapping[str, Any]) -> str:
             f"{each['predicted']:,} rows. Its errors on rows left out stand at the end of the page."
         )
     else:
-        return '<p class="quiet">Out of sample: the fit saw none of these rows.</p>'
+        return '<p class="quiet">Out of sample: no fit saw the rows it is scored on.</p>'
     return f'<p class="sample">{told}</p>'
 
 

@@ -28,7 +28,10 @@ LABELS = {
 
 
 def document(
-    wanted: str, read: Iterable[tuple[Table, Sequence[Entry]]], by: Sequence[str] = tuple(GROUPINGS)
+    wanted: str,
+    read: Iterable[tuple[Table, Sequence[Entry]]],
+    by: Sequence[str] = tuple(GROUPINGS),
+    refit: str | None = None,
 ) -> dict[str, Any]:
     """The validation of some files, and what the profiles record of themselves.
 
@@ -37,6 +40,7 @@ def document(
     wanted : the profile that was asked for.
     read : tables with their entries.
     by : groupings of the tables: engine, chip, model.
+    refit : what was left out of fits to the rows themselves, None for a profile as it ships.
     """
     files = [_file(table, entries, by) for table, entries in read]
     scored = any(each["scores"] for file in files for each in file["sections"])
@@ -45,6 +49,7 @@ def document(
         "problem": "validation",
         "status": "scored" if scored else ("nothing to score" if files else "recorded"),
         "profile": wanted,
+        "refit": refit,
         "files": files,
         "recorded": _recorded(used if files else profile_names(), bool(files)),
         "provenance": {"version": version("token-planner")},
@@ -156,8 +161,9 @@ def _point(entry: Entry) -> dict[str, Any]:
 def _recorded(names: Sequence[str], scored: bool) -> list[dict[str, Any]]:
     """What profiles say of their own errors, on rows that their fits did not see."""
     found: list[dict[str, Any]] = []
+    known = profile_names()
     for name in names:
-        if name == "collectives":
+        if name not in known:
             continue
         one = profile(name)
         found.append(

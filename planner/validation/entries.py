@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.calibration.collectives.rows import Row
 from planner.calibration.measurements import Measurement
 from planner.calibration.prediction import Prediction
 
@@ -46,7 +47,7 @@ class Entry:
         The same configuration stands in an earlier row.
     seen
         The fit of the profile saw this very row; None where that is not recorded.
-    measurement
+    measurement, collective
         The row as calibration reads it.
     """
 
@@ -71,6 +72,7 @@ class Entry:
     profile: str = ""
     seen: bool | None = None
     measurement: Measurement | None = None
+    collective: Row | None = None
 
     @property
     def group(self) -> str:

@@ -96,6 +96,7 @@ def _entry(
         repeat=repeat,
         profile="collectives" if prediction else "",
         seen=_fitted(row),
+        collective=row,
     )
 
 
