@@ -10,8 +10,9 @@ Names are loaded when they are first used, so that `planner --help` imports no s
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# At once, for it is called like its module, which would take its place when first imported.
+# At once, for they are called like their modules, which would take their place when first imported.
 from planner.sensitivity import sensitivity
+from planner.sweep import sweep
 
 if TYPE_CHECKING:
     from planner.answer import solve
@@ -33,6 +34,7 @@ __all__ = [
     "pareto",
     "sensitivity",
     "solve",
+    "sweep",
 ]
 
 _HOMES = {
