@@ -137,6 +137,8 @@ def test_a_plan_counts_on_what_the_chip_sustains(tmp_path: Path) -> None:
     told = [each for each in slow["provenance"]["data"] if each["what"].startswith("measured")]
     assert told[0]["source"].startswith("my-chip.toml: e_w ")
     assert told[0]["as_of"] == "2026-11-21"
+    words = str(planner.solve({**SCENARIO, "system": slow["scenario"]["system"]}))
+    assert "hgx-h200 (as measured in" in " ".join(words.split())
 
 
 def test_a_measured_chip_stands_beside_the_scenario(tmp_path: Path) -> None:

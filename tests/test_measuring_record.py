@@ -233,6 +233,14 @@ def test_every_number_on_the_screen_is_in_the_document() -> None:
     assert '"complete": true' in dumps(document)
 
 
+@pytest.mark.parametrize(("spread", "doubt"), [(0.01, False), (0.6, True)])
+def test_times_that_spread_widely_are_doubted(spread: float, doubt: bool) -> None:
+    """A device that others use is not measured."""
+    chip = found()
+    wide = tuple(replace(each, timing=replace(each.timing, spread=spread)) for each in chip.memory)
+    assert ("doubt" in measured_text(replace(chip, memory=wide))) == doubt
+
+
 def test_the_file_is_toml_that_a_person_can_read() -> None:
     """Date and device on top, a work a line, its rate beside it."""
     text = toml(found())

@@ -9,11 +9,13 @@ from typing import Any
 from planner.catalogue.chips import Chip, chip
 from planner.measuring.record import LISTS, TABLES, LeftOut, Measured, MeasuredChip
 from planner.quantities import show
-from planner.report.words import duration, row, size, wrapped
+from planner.report.words import duration, figure, row, size, wrapped
 
 __all__ = ["measured_document", "measured_text"]
 
 SHOWN = 6  # of the works left out
+UNITS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s"))
+BUSY = 0.25  # spread of times beyond which somebody else may have used the device
 
 
 def measured_document(measured: MeasuredChip) -> dict[str, Any]:
@@ -42,6 +44,7 @@ def measured_text(measured: MeasuredChip) -> str:
         "\n".join([*_memory(measured, known), *_attention(measured), *_launch(measured)]),
         _products(measured, known),
         _all_reduce(measured),
+        _busy(measured),
         _listed("wrong results, not kept", measured.refused),
         _listed("left out", measured.left_out),
     ]
@@ -99,11 +102,13 @@ def _products(measured: MeasuredChip, known: Chip | None) -> str:
         rows = by_shape.setdefault((work.n, work.k), {})
         rows.setdefault(work.m, {})[work.dtype] = each.rate
     dtypes = list(measured.product_rates)
-    lines = [row("products", "TFLOP/s of (tokens, k) times (k, n)")]
+    most = max(measured.product_rates.values())
+    scale, unit = next((each for each in UNITS if most >= each[0]), UNITS[-1])
+    lines = [row("products", f"{unit} of (tokens, k) times (k, n)")]
     for (n, k), rows in by_shape.items():
         lines.append(f"{f'n {n}, k {k}':>22}" + "".join(f"{dtype:>10}" for dtype in dtypes))
         for m in sorted(rows):
-            cells = "".join(f"{_tera(rows[m].get(dtype)):>10}" for dtype in dtypes)
+            cells = "".join(f"{_cell(rows[m].get(dtype), scale):>10}" for dtype in dtypes)
             lines.append(f"{f'{m} tokens':>22}{cells}")
     for dtype, rate in measured.product_rates.items():
         peak = known.peak(dtype) if known and known.computes(dtype) else None
@@ -122,6 +127,13 @@ def _all_reduce(measured: MeasuredChip) -> str:
     return "\n".join(lines)
 
 
+def _busy(measured: MeasuredChip) -> str:
+    spread = sorted(each.timing.spread for each in measured.memory)
+    if not spread or spread[len(spread) // 2] <= BUSY:
+        return ""
+    return row("doubt", "the times of memory spread widely; was the device used by others?")
+
+
 def _listed(label: str, found: Sequence[LeftOut]) -> str:
     if not found:
         return ""
@@ -136,5 +148,5 @@ def _of_peak(rate: float, peak: float | None) -> str:
     return "" if peak is None else f", {rate / peak:.0%} of the catalogue's peak"
 
 
-def _tera(rate: float | None) -> str:
-    return "-" if rate is None else f"{rate / 1e12:.3g}"
+def _cell(rate: float | None, scale: float) -> str:
+    return "-" if rate is None else figure(rate / scale)

@@ -68,7 +68,10 @@ def named(value: Any, kind: str) -> str:
     if isinstance(value, list):
         return " or ".join(named(each, kind) for each in value)
     if isinstance(value, Mapping):
-        return f"{value['like']} (varied)" if value.get("like") else f"a described {kind}"
+        name = str(value["like"]) if value.get("like") else f"a described {kind}"
+        told = ["varied"] if value.get("like") and value.keys() - {"like", "measured"} else []
+        told += [f"as measured in {value['measured']}"] if value.get("measured") else []
+        return f"{name} ({', '.join(told)})" if told else name
     return str(value)
 
 
