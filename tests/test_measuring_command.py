@@ -117,6 +117,18 @@ def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
     )
 
 
+def test_an_installation_that_does_not_load_is_named(
+    monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
+) -> None:
+    """What the loader misses is not our fault, and not the extra's."""
+    (tmp_path / "torch.py").write_text("raise ImportError('libcudnn.so.9: cannot open')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    status, out, err = run()
+    assert (status, out) == (2, "")
+    assert err == "planner: PyTorch is installed but does not load: libcudnn.so.9: cannot open\n"
+
+
 def solved(system: Any, **changes: Any) -> dict[str, Any]:
     """The document of a scenario with this system."""
     return dict(planner.solve({**SCENARIO, "system": system, **changes}).document)

@@ -137,7 +137,7 @@ def torch_device(place: str | None = None) -> TorchDevice:
     MissingExtra
         If PyTorch is not installed.
     InputError
-        If there is no such device.
+        If it does not load, or there is no such device.
     """
     torch = _torch()
     return TorchDevice(place or next(kind for kind in KINDS if _count(torch, kind)))
@@ -146,10 +146,10 @@ def torch_device(place: str | None = None) -> TorchDevice:
 def _torch() -> Any:
     try:
         import torch
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise MissingExtra("torch", "measure", "measuring a chip") from error
+    except (ImportError, OSError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            raise MissingExtra("torch", "measure", "measuring a chip") from error
+        raise InputError(f"PyTorch is installed but does not load: {error}") from error
     return torch
 
 
