@@ -90,7 +90,9 @@ def equal_pools(answer: Answer) -> dict[str, Any] | None:
     tokens = beside / weights["pretrain"]
     found = solve_one(replace(question, held={**question.held, "pretrain": tokens}))
     if isinstance(found, Nothing):
-        return {"n_active": None, "tokens": {"pretrain": tokens}, "why_not": found.reason}
+        given = {"pretrain": tokens, "rl": question.rl_tokens, "inference": question.served}
+        lacking = dict.fromkeys(("n_active", "cost", "loss", "worse_by", "saving"))
+        return {**lacking, "tokens": given, "why_not": found.reason}
     told = _compared(answer, found.n_active, tokens)
     return {**told, "why_not": None}
 
