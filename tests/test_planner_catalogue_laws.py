@@ -4,11 +4,12 @@ import csv
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from formulas.catalogue import by_name
 from formulas.derivation import Derivation
-from planner.catalogue.laws import FORMS, default_law, law, law_names
+from planner.catalogue.laws import FORMS, RANGES, default_law, law, law_names
 from planner.errors import CatalogueError
 from planner.report.catalog import catalog_text, listed
 
@@ -28,6 +29,47 @@ def optimum(name, arithmetic):
     case["N_active"] = of("optimal_parameters", case)
     case["D_pt"] = of("optimal_tokens", case)
     return case["N_active"], case["D_pt"], of("chinchilla_loss", case)
+
+
+def test_laws_of_every_kind_are_there():
+    """Dense, repeated, routed by three, fine-grained, sparse, rules, and a reward."""
+    assert {
+        "hoffmann-2022-approach-1", "hoffmann-2022-approach-2", "hoffmann-2022-approach-3",
+        "besiroglu-2024", "muennighoff-2023", "kaplan-2020", "clark-2022-s-base",
+        "clark-2022-rl-r", "clark-2022-hash", "abnar-2025", "krajewski-2024", "llama-3-2024",
+        "deepseek-llm-2024", "minicpm-2024", "scalerl-2025", "sardana-2024",
+    } <= set(law_names())  # fmt: skip
+
+
+@pytest.mark.parametrize("name", law_names())
+def test_a_range_is_of_a_known_quantity(name):
+    """Lowest before highest, both positive."""
+    for key, (low, high) in law(name).range.items():
+        assert key in RANGES
+        assert 0 < low <= high
+
+
+def test_a_covariance_is_one():
+    """Symmetric, ones on the diagonal, no negative variance."""
+    for name in law_names():
+        found = law(name).covariance
+        if found is None:
+            continue
+        table = np.array(found.correlation)
+        assert table.shape == (len(found.of), len(found.of)) == (len(found.spread),) * 2
+        assert (table == table.T).all()
+        assert (np.diag(table) == 1).all()
+        assert np.linalg.eigvalsh(table).min() > -1e-6
+
+
+@pytest.mark.parametrize("name", law_names())
+def test_every_law_is_listed_with_all_it_has(name):
+    """Coefficients, settings and ranges, one line each."""
+    text = catalog_text(listed("laws", name))
+    found = law(name)
+    for key in (*found.coefficients, *found.settings, *(f"range of {x}" for x in found.range)):
+        assert f"\n{key}: " in text
+    assert ("correlated: " in text) == (found.covariance is not None)
 
 
 @pytest.mark.parametrize("name", law_names())
@@ -52,8 +94,7 @@ def test_coefficients_bear_the_names_of_symbols(form):
         equation = value.equation() if isinstance(value, Derivation) else value
         names |= {x.name for x in (*equation.symbols, *equation.givens)}
     for name in law_names(form):
-        taken = set(law(name).values) - {"d"}  # the constant of a routing law cancels from sizes
-        assert taken <= names, name
+        assert set(law(name).values) <= names, name
 
 
 def test_the_default_is_the_refit():

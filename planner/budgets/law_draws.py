@@ -5,13 +5,12 @@ token, so they err together: with the size of the term at the centre of the runs
 larger exponent goes with a larger level. Drawn apart, they would spread the term over orders of
 magnitude.
 
-Where a covariance is known it is used. Where only standard errors are, each exponent is drawn by
-its own, and the logarithm of the level follows it by the logarithm of the centre of the fitted
-range (the geometric mean of its ends), as if the term were known best there; what the standard
-error of the level has beyond that is drawn apart, and where it has less, the level follows by as
-much as it has. Errors of the rest are taken as independent. Levels are drawn as logarithms: a
-level has the published value as its median and the published standard error as its standard
-deviation.
+Where a covariance is known it is used, levels as logarithms. Where only standard errors are, the
+loss at the centre of the fitted ranges (the geometric mean of their ends) is held, as what the
+runs tell best: each exponent is drawn by its own error and the level follows so that its term
+stays at the centre; where the floor is drawn higher, the terms at the centre are that much lower,
+in proportion. The errors of the levels are then not used: they say the same once more. Errors of
+what is neither level, exponent nor floor are taken as independent.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import numpy as np
 
 from planner.catalogue.laws import Covariance
 
-__all__ = ["SLOPES", "drawn_values", "spread_of_level"]
+__all__ = ["drawn_values", "unpaired"]
 
 # {exponent: (its level, the range it is read over, sign with which the level follows)}
 SLOPES: Mapping[str, tuple[str, str, float]] = {
@@ -34,6 +33,7 @@ SLOPES: Mapping[str, tuple[str, str, float]] = {
 }
 LEVELS = frozenset(level for level, _, _ in SLOPES.values())
 LEAST_EXPONENT = 1e-3
+LEAST_SHARE = 0.1  # of the terms at the centre, however high the floor is drawn
 REDRAWN = 20
 
 Step = Callable[[np.random.Generator], dict[str, float]]
@@ -59,9 +59,15 @@ def drawn_values(
     return drawn
 
 
-def spread_of_level(value: float, error: float) -> float:
-    """Standard deviation of the logarithm of a level with a median and a standard error."""
-    return math.sqrt(math.log((1 + math.sqrt(1 + 4 * (error / value) ** 2)) / 2))
+def unpaired(
+    values: Mapping[str, float],
+    errors: Mapping[str, float],
+    limits: Mapping[str, tuple[float, float]],
+) -> tuple[str, ...]:
+    """Exponents whose errors cannot be used, as the range that their levels follow is unsaid."""
+    return tuple(
+        x for x in errors if x in SLOPES and SLOPES[x][0] in values and SLOPES[x][1] not in limits
+    )
 
 
 def _joint(values: Mapping[str, float], covariance: Covariance) -> Step:
@@ -85,28 +91,26 @@ def _apart(
     errors: Mapping[str, float],
     limits: Mapping[str, tuple[float, float]],
 ) -> Step:
-    """Draws by standard errors, each level following its exponent about the centre of the range."""
-    leading = {level: exponent for exponent, (level, _, _) in SLOPES.items() if exponent in errors}
+    """Draws by standard errors that hold the loss at the centre of the ranges."""
+    led = {SLOPES[x][0]: x for x in errors if x in SLOPES and SLOPES[x][1] in limits}
+    reach = {level: _reach(exponent, limits) for level, exponent in led.items()}
+    terms = {
+        x: values[x] * math.exp(-reach[x] * values[led[x]]) for x in ("A_N", "B_D") if x in led
+    }
 
     def step(rng: np.random.Generator) -> dict[str, float]:
-        moved = {}
-        for name, error in errors.items():
-            if name not in leading:
-                moved[name] = _moved(name, values[name], error, rng.standard_normal())
-        for level, exponent in leading.items():
-            if level not in values:
-                continue
-            _, key, sign = SLOPES[exponent]
-            reach = math.log(_centre(limits, key)) if key in limits else 0.0
-            if level in errors:
-                own = spread_of_level(values[level], errors[level])
-                reach = min(reach, own / errors[exponent])
-                rest = math.sqrt(max(own**2 - (reach * errors[exponent]) ** 2, 0.0))
-            else:
-                rest = 0.0
-            follow = sign * reach * (moved[exponent] - values[exponent])
-            shift = follow + rest * rng.standard_normal()
-            moved[level] = values[level] * math.exp(shift)
+        moved = {
+            name: _moved(name, values[name], error, rng.standard_normal())
+            for name, error in errors.items()
+            if name not in led
+        }
+        rise = moved.get("loss_min", 0.0) - values.get("loss_min", 0.0)
+        left = max(1 - rise / sum(terms.values()), LEAST_SHARE) if terms else 1.0
+        for level, exponent in led.items():
+            if level in values:
+                shift = reach[level] * (moved[exponent] - values[exponent])
+                share = left if level in terms else 1.0
+                moved[level] = values[level] * math.exp(shift) * share
         return moved
 
     return step
@@ -115,8 +119,14 @@ def _apart(
 def _moved(name: str, value: float, error: float, by: float) -> float:
     """A coefficient moved by so many standard errors, a level in its logarithm."""
     if name in LEVELS:
-        return value * math.exp(spread_of_level(value, error) * by)
+        return value * math.exp(error / value * by)
     return value + error * by
+
+
+def _reach(exponent: str, limits: Mapping[str, tuple[float, float]]) -> float:
+    """How far the logarithm of a level follows its exponent."""
+    _, key, sign = SLOPES[exponent]
+    return sign * math.log(_centre(limits, key))
 
 
 def _centre(limits: Mapping[str, tuple[float, float]], key: str) -> float:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
 
 from planner.budgets.law_points import Points, read_points
 from planner.errors import InputError, Mistake, SolverError
@@ -24,7 +23,10 @@ from planner.errors import InputError, Mistake, SolverError
 __all__ = ["COORDINATES", "LawFit", "fit_law", "huber_objective"]
 
 DELTA = 1e-3
-STARTS = 24  # starts that are searched from, of those on the grid
+STARTS = 24  # starts that are searched from, of those on the grid, for so many steps
+ROUGH = 30
+KEPT = 3  # of them, that are searched to the end
+STEPS = 400
 RESAMPLES = 400
 
 # What is drawn jointly: logarithms of the three levels, and the two exponents.
@@ -145,10 +147,14 @@ def _residuals(
     """Residuals, the shares of the three terms, and logarithms of size and tokens."""
     size, tokens = np.log(points.size) - middle[0], np.log(points.tokens) - middle[1]
     loss = np.log(points.loss)
+    rows = np.empty((3, len(loss)))
 
     def at(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        terms = np.stack([x[0] - x[3] * size, x[1] - x[4] * tokens, np.full_like(loss, x[2])])
-        return loss - logsumexp(terms, axis=0), softmax(terms, axis=0), size, tokens
+        rows[0], rows[1], rows[2] = x[0] - x[3] * size, x[1] - x[4] * tokens, x[2]
+        top = rows.max(axis=0)
+        shares = np.exp(rows - top)
+        total = shares.sum(axis=0)
+        return loss - top - np.log(total), shares / total, size, tokens
 
     return at
 
@@ -170,7 +176,9 @@ def _objective(
     return at
 
 
-def _polished(points: Points, middle: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
+def _polished(
+    points: Points, middle: np.ndarray, start: np.ndarray, steps: int = STEPS
+) -> tuple[np.ndarray, float]:
     """The minimum that L-BFGS reaches from a start, with the objective in units of delta."""
     objective = _objective(points, middle)
     scale = 1 / (DELTA * len(points))
@@ -182,7 +190,7 @@ def _polished(points: Points, middle: np.ndarray, start: np.ndarray) -> tuple[np
     found = minimize(
         scaled, start, jac=True, method="L-BFGS-B",
         bounds=[(None, None)] * 3 + [(1e-3, 5.0)] * 2,
-        options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20},
+        options={"maxiter": steps, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20},
     )  # fmt: skip
     return found.x, float(found.fun / scale)
 
@@ -196,8 +204,11 @@ def _searched(points: Points, middle: np.ndarray) -> tuple[np.ndarray, float]:
         for a, b, e, alpha, beta in product(SHARES, SHARES, FLOORS, EXPONENTS, EXPONENTS)
     ]
     starts.sort(key=lambda x: objective(x)[0])
-    found = [_polished(points, middle, start) for start in starts[:STARTS]]
-    best, value = min(found, key=lambda each: each[1])
+    found = [_polished(points, middle, start, ROUGH) for start in starts[:STARTS]]
+    found.sort(key=lambda each: each[1])
+    best, value = min(
+        (_polished(points, middle, start) for start, _ in found[:KEPT]), key=lambda each: each[1]
+    )
     if not np.isfinite(value):
         raise SolverError(f"{points.file}: no law could be fitted to the points")
     return best, value

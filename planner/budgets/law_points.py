@@ -20,6 +20,7 @@ from planner.quantities import parse
 __all__ = ["Points", "read_points"]
 
 LARGEST = 100_000  # rows
+MOST_MISTAKES = 20  # that are told; a file with more has another column than was thought
 FLOP_PER_TOKEN = 6.0  # per parameter: two forward, four backward
 
 # {what is meant: names of a column that mean it, folded to letters and digits}
@@ -68,8 +69,8 @@ def read_points(path: str | Path) -> Points:
     Raises
     ------
     InputError
-        If the file cannot be read, lacks a column, or a cell is not a positive quantity; every
-        mistake at once, with its line.
+        If the file cannot be read, lacks a column, or a cell is not a positive quantity; the
+        first twenty mistakes, with their lines.
     """
     file = str(path)
     try:
@@ -88,6 +89,8 @@ def read_points(path: str | Path) -> Points:
             rows[what].append(number)
             if message:
                 mistakes.append(Mistake(file, reader.line_num, None, column, message))
+        if len(mistakes) >= MOST_MISTAKES:
+            break
     if mistakes:
         raise InputError(mistakes)
     arrays = {what: np.asarray(numbers) for what, numbers in rows.items()}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.budgets.forms import FORMS, form_kernel
-from planner.budgets.law_draws import drawn_values
+from planner.budgets.law_draws import drawn_values, unpaired
 from planner.budgets.law_range import outside
 from planner.budgets.terms import Repetition, Terms
 from planner.catalogue.laws import Covariance, Law
@@ -67,8 +67,14 @@ class ScalingLaw:
         Choices are `loss`, `size`, `tokens`, `sparsity`, `repetition`, `rl` and `interval`.
         """
         lacking = dict(FORMS[self.form].lacks)
-        if self.covariance is None and not self.errors:
-            lacking["interval"] = "no standard errors of its coefficients are known"
+        if self.covariance is None:
+            if not self.errors:
+                lacking["interval"] = "no standard errors of its coefficients are known"
+            elif alone := unpaired(self.values, self.errors, self.limits):
+                lacking["interval"] = (
+                    f"how {alone[0]} and its level err together is not known; give a covariance "
+                    "or the range that was fitted on"
+                )
         return lacking
 
     def need(self, choice: str) -> None:

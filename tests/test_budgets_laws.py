@@ -1,0 +1,492 @@
+"""Scaling laws as a budget uses them: loss, monomials, range, intervals, files."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from formulas.catalogue import by_name
+from planner.budgets.allocation import allocation, size_of_loss
+from planner.budgets.forms import FORMS
+from planner.budgets.laws import scaling_law
+from planner.budgets.reward import reward_law
+from planner.catalogue.laws import law, law_names
+from planner.errors import CatalogueError, FieldError, InputError
+
+LOSSES = [
+    name
+    for name in law_names()
+    if law(name).form in FORMS and "loss" not in FORMS[law(name).form].lacks
+]
+ROUTED = "besiroglu-2024 + clark-2022-s-base"
+BESIROGLU = scaling_law("besiroglu-2024")
+MUENNIGHOFF = scaling_law("muennighoff-2023")
+
+TOML = """
+form = "chinchilla"
+title = "ours"
+source = "runs of spring"
+as_of = "2026-05"
+range.n = [1e8, 1e10]
+range.d = [2e9, 2e11]
+[coefficients]
+loss_min = 1.7
+A_N = { value = 6.0, ln = true }
+B_D = { value = 1000, error = 300 }
+alpha_N = { value = 0.34, error = 0.02 }
+beta_D = { value = 0.33, error = 0.02 }
+"""
+
+
+def of(name, **case):
+    """The value of an equation of the catalogue."""
+    return by_name()[name].numpy()(**case)
+
+
+# --- what a law says ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*LOSSES, ROUTED])
+def test_monomials_are_the_equation(name):
+    """Floor and monomials give what the law's own equation gives, at every sparsity."""
+    found = scaling_law(name)
+    rng = np.random.default_rng(0)
+    n, d = np.exp(rng.uniform(np.log(1e7), np.log(1e13), (2, 20)))
+    for sparsity in (1.0, 8.0, 43.0):
+        if sparsity != (found.fixed_sparsity or sparsity):
+            continue
+        terms = found.terms(sparsity)
+        if found.form == "repetition":
+            n = np.minimum(n, found.repetition(1e12).fed_at_one * d)  # models that are fed
+        if terms is not None:
+            assert terms.loss(n, d) == pytest.approx(found.loss(n, d, sparsity=sparsity), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", [*LOSSES, ROUTED])
+def test_more_of_either_never_harms(name):
+    """Loss falls with size and with tokens, and stays above the floor."""
+    found = scaling_law(name)
+    sparsity = found.fixed_sparsity or 4.0
+    for n, d in ((np.geomspace(1e8, 1e11, 9), 1e12), (1e9, np.geomspace(2e10, 1e14, 9))):
+        losses = found.loss(n, d, sparsity=sparsity)
+        assert (np.diff(losses) <= 0).all()
+        terms = found.terms(sparsity)
+        assert terms is None or (losses > terms.floor).all()
+
+
+def test_losses_broadcast():
+    """Sizes down, tokens across."""
+    found = BESIROGLU.loss(np.array([[1e9], [1e10]]), np.array([1e10, 1e11, 1e12]))
+    assert found.shape == (2, 3)
+    assert found[1, 2] == pytest.approx(1.8172 + 482.01 * 1e10**-0.3478 + 2085.43 * 1e12**-0.3658)
+
+
+def test_the_outer_exponent_is_undone():
+    """Kaplan: a loss of L leaves L^(1/alpha_D) to the monomials."""
+    terms = scaling_law("kaplan-2020").terms()
+    assert terms.power == pytest.approx(0.103)
+    at = sum(float(term(1e9, 1e10)) for term in terms.terms)
+    assert terms.limit(2.4197) == pytest.approx(at, rel=1e-3)
+    assert BESIROGLU.terms().limit(1.8) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "ask", "why"),
+    [
+        ("besiroglu-2024", {"sparsity": 8.0}, "dense models and knows no sparsity"),
+        ("besiroglu-2024", {"unique": 1e10}, "fresh tokens and knows no repetition"),
+        ("llama-3-2024", {}, "how to split a given arithmetic and gives no loss"),
+        ("minicpm-2024", {}, "gives no loss"),
+    ],
+)
+def test_what_a_law_cannot_express_is_refused_by_name(name, ask, why):
+    """One sentence with the law and the reason."""
+    with pytest.raises(FieldError, match=f"law: {name}: .*{why}"):
+        scaling_law(name).loss(1e9, 2e10, **ask)
+
+
+def test_a_law_of_reward_is_no_law_of_loss():
+    """And says where a loss is to be had."""
+    with pytest.raises(FieldError, match=r"scalerl-2025 gives a reward .* besiroglu-2024"):
+        scaling_law("scalerl-2025")
+
+
+def test_choices_that_are_lacking_are_listed():
+    """So that a budget can refuse before it computes."""
+    assert set(BESIROGLU.lacks) == {"sparsity", "repetition", "rl"}
+    assert "tokens" in scaling_law("clark-2022-s-base").lacks
+    assert "interval" in scaling_law("kaplan-2020").lacks
+    assert set(MUENNIGHOFF.lacks) == {"sparsity", "rl", "interval"}
+    assert scaling_law("krajewski-2024").fixed_sparsity == 43
+    assert BESIROGLU.fixed_sparsity == 1
+    assert scaling_law("abnar-2025").fixed_sparsity is None
+
+
+def test_granularity_is_chosen():
+    """Finer experts help, by the law's own term."""
+    fine = scaling_law("krajewski-2024")
+    coarse = fine.with_values(G_fine=1.0)
+    gap = coarse.loss(1e9, 1e11, sparsity=43.0) - fine.loss(1e9, 1e11, sparsity=43.0)
+    assert gap == pytest.approx(2.1 * (1 - 16**-0.58) * 43e9**-0.115, rel=1e-9)
+    with pytest.raises(FieldError, match="no coefficient 'granularity'; it has A_N"):
+        fine.with_values(granularity=8)
+
+
+def test_a_routed_law_upon_a_dense_one():
+    """The loss of the dense law at the effective parameters of the routed one."""
+    both, routing = scaling_law(ROUTED), law("clark-2022-s-base").values
+    experts = 1 + 7 * 3
+    start = 1 / (1 / routing["E_first"] - 1 / routing["E_limit"])
+    saturated = 1 / (1 / (experts - 1 + start) + 1 / routing["E_limit"])
+    below = routing["a_route"] - routing["c_route"] * math.log10(routing["E_first"])
+    above = routing["a_route"] - routing["c_route"] * math.log10(saturated)
+    size = 1e9 ** (above / below) * (saturated / routing["E_first"]) ** (routing["b_route"] / below)
+    assert both.loss(1e9, 1e11, sparsity=8.0) == pytest.approx(BESIROGLU.loss(size, 1e11))
+    assert both.loss(1e9, 1e11) == pytest.approx(BESIROGLU.loss(1e9, 1e11))
+    assert both.limits["sparsity"] == law("clark-2022-s-base").range["sparsity"]
+    again = scaling_law({"law": "besiroglu-2024", "routing": "clark-2022-s-base"})
+    assert again.values == both.values
+
+
+def test_routing_wants_a_dense_law_of_size_and_tokens():
+    """Nothing else can bear it."""
+    with pytest.raises(FieldError, match="can bear a routed one"):
+        scaling_law("kaplan-2020 + clark-2022-hash")
+
+
+# --- repeated data --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "tokens", "expected"),
+    [(6.34e9, 2.42e11, 2.2256440889984477), (8.67e9, 1.78e11, 2.2269634075087867)],
+)
+def test_repeated_data(size, tokens, expected):
+    """Both values that Muennighoff et al. print, to twelve digits."""
+    found = MUENNIGHOFF.loss(size, tokens, unique=2.5e10)
+    assert float(found) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "d"), [(2e9, 1e11), (6e9, 3e11), (1e9, 1e10), (5e9, 1e12)])
+def test_tangents_touch_from_below(n, d):
+    """Equal at the point, nowhere above, and of the same slopes: what a geometric program needs."""
+    unique = 2.5e10
+    touching = MUENNIGHOFF.tangent(n, d, unique=unique)
+    assert float(touching.loss(n, d)) == pytest.approx(
+        float(MUENNIGHOFF.loss(n, d, unique=unique)), rel=1e-12
+    )
+    sizes, tokens = np.meshgrid(n * np.geomspace(0.01, 30, 41), d * np.geomspace(0.01, 30, 41))
+    true = MUENNIGHOFF.loss(sizes, tokens, unique=unique)
+    assert (touching.loss(sizes, tokens) <= true * (1 + 1e-12)).all()
+    for way in ((1e-5, 0), (0, 1e-5)):
+        up, down = ((n * math.exp(s * way[0]), d * math.exp(s * way[1])) for s in (1, -1))
+        true = MUENNIGHOFF.loss(*up, unique=unique) - MUENNIGHOFF.loss(*down, unique=unique)
+        assert touching.loss(*up) - touching.loss(*down) == pytest.approx(true, rel=1e-4)
+
+
+def test_without_repetition_the_tangent_is_the_law():
+    """Monomials are their own tangents."""
+    assert BESIROGLU.tangent(1e9, 1e10) == BESIROGLU.terms()
+    assert MUENNIGHOFF.tangent(1e9, 1e10) == MUENNIGHOFF.terms()
+
+
+def test_no_repetition_exceeds_the_ceiling():
+    """16.4 times the distinct tokens."""
+    repeated = MUENNIGHOFF.repetition(1e10)
+    assert repeated.ceiling == pytest.approx(16.388e10, rel=1e-4)
+    assert repeated.tokens_worth(1e14)[0] == pytest.approx(repeated.ceiling)
+    assert repeated.tokens_worth(4e10)[0] == pytest.approx(3.726e10, rel=1e-3)
+
+
+# --- range ----------------------------------------------------------------------------------------
+
+
+def test_values_outside_the_range_are_named():
+    """One sentence each, with what was fitted and how far away the value is."""
+    told = BESIROGLU.outside(7e10, 1e12, 1.0)
+    assert len(told) == 2
+    assert told[0] == (
+        "besiroglu-2024 was fitted on 57.3 M to 16.2 B active parameters; 70 B is 4.32 times the "
+        "largest"
+    )
+    assert "1e+23 FLOP" in scaling_law("llama-3-2024").outside(arithmetic=1e23)[0]
+    assert "0.5 times" not in " ".join(told)
+
+
+def test_values_inside_the_range_are_not():
+    """Nor those of a quantity whose range no one says."""
+    assert BESIROGLU.outside(1e9, 2e10, 1.0) == []
+    assert BESIROGLU.outside(epochs=4.0) == []
+    assert scaling_law("abnar-2025").outside(1e15, 1e15, 50.0) == []
+    assert "times less than" in BESIROGLU.outside(1e6)[0]
+    assert BESIROGLU.range()["epochs"] is None
+    assert BESIROGLU.range()["n"] == (5.73e7, 1.62e10)
+
+
+# --- intervals ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """2,000 laws drawn from the covariance, as arrays by symbol."""
+    laws = BESIROGLU.draws(2000, seed=1)
+    return {name: np.array([each.values[name] for each in laws]) for name in BESIROGLU.values}
+
+
+@pytest.mark.parametrize(
+    ("name", "published", "room"),
+    [("A_N", 124.58, 0.08), ("B_D", 1293.23, 0.3), ("loss_min", 0.026, 0.05),
+     ("alpha_N", 0.015, 0.05), ("beta_D", 0.021, 0.05)],
+)  # fmt: skip
+def test_drawn_laws_have_the_published_standard_errors(drawn, name, published, room):
+    """Those of Besiroglu's notebook; that of B_D has a tail which a normal ln B_D has not."""
+    assert drawn[name].std() == pytest.approx(published, rel=room)
+
+
+def test_the_split_of_arithmetic_has_its_published_error(drawn):
+    """a = beta/(alpha + beta): 0.020, and 0.051 from the tenth to the ninetieth percentile."""
+    split = drawn["beta_D"] / (drawn["alpha_N"] + drawn["beta_D"])
+    assert split.std() == pytest.approx(0.020, abs=0.001)
+    assert np.ptp(np.percentile(split, [10, 90])) == pytest.approx(0.051, abs=0.003)
+
+
+def test_levels_follow_their_exponents(drawn):
+    """Drawn together the loss at the runs is known to 0.01; drawn apart it would not be at all."""
+    assert np.corrcoef(np.log(drawn["B_D"]), drawn["beta_D"])[0, 1] > 0.999
+    assert loss(drawn, 8.5e8, 1.7e10).std() < 0.005
+    rng = np.random.default_rng(0)
+    apart = {name: rng.permutation(values) for name, values in drawn.items()}
+    assert loss(apart, 8.5e8, 1.7e10).std() > 0.1
+
+
+def loss(values, n, d):
+    """The law by hand."""
+    size = values["A_N"] * n ** -values["alpha_N"]
+    return values["loss_min"] + size + values["B_D"] * d ** -values["beta_D"]
+
+
+def test_intervals_widen_away_from_the_runs(drawn):
+    """0.003 at the centre, 0.018 at 6e11 parameters, as resampling the points gives."""
+    assert loss(drawn, 1e9, 2e10).std() == pytest.approx(0.003, abs=0.001)
+    assert loss(drawn, 6e11, 1e13).std() == pytest.approx(0.018, abs=0.002)
+
+
+def test_standard_errors_alone_hold_the_loss_at_the_centre():
+    """Exponents have their errors, the loss at the centre of the ranges has none worth naming."""
+    bare = replace(BESIROGLU, covariance=None)
+    laws = bare.draws(1500, seed=2)
+    values = {name: np.array([each.values[name] for each in laws]) for name in bare.values}
+    assert values["beta_D"].std() == pytest.approx(0.02, rel=0.06)
+    assert values["loss_min"].std() == pytest.approx(0.03, rel=0.06)
+    low, high = bare.limits["n"]
+    few, many = bare.limits["d"]
+    at_centre = loss(values, math.sqrt(low * high), math.sqrt(few * many))
+    assert at_centre.std() < 1e-9
+    assert loss(values, 6e11, 1e13).std() < 0.05
+    split = values["beta_D"] / (values["alpha_N"] + values["beta_D"])
+    assert split.std() == pytest.approx(0.020, abs=0.0015)
+
+
+def test_draws_repeat():
+    """One seed, one set."""
+    first, again, other = (BESIROGLU.draws(3, seed=s)[2].values for s in (5, 5, 6))
+    assert first == again
+    assert first != other
+
+
+def test_a_published_interval_is_an_error():
+    """Hoffmann's first approach: from the tenth to the ninetieth percentile."""
+    sizes = [
+        allocation(each, 1e21).n for each in scaling_law("hoffmann-2022-approach-1").draws(200)
+    ]
+    assert 0 < np.std(np.log(sizes)) < 0.05
+
+
+def test_no_interval_without_standard_errors():
+    """Nor with those of exponents whose levels nobody can place."""
+    with pytest.raises(FieldError, match="kaplan-2020: no standard errors"):
+        scaling_law("kaplan-2020").draws(3)
+    with pytest.raises(FieldError, match="alpha_N and its level err together is not known"):
+        replace(BESIROGLU, covariance=None, limits={}).draws(3)
+
+
+# --- size and tokens for an arithmetic ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "arithmetic", "size", "tokens"),
+    [
+        ("besiroglu-2024", 1e20, 8.535e8, 1.953e10),
+        ("besiroglu-2024", 5.76e23, 7.225e10, 1.329e12),
+        ("besiroglu-2024", 3.8e25, 6.187e11, 1.024e13),
+        ("hoffmann-2022-approach-3", 5.76e23, 4.036e10, 2.379e12),
+        ("hoffmann-2022-approach-3-rounded", 3.8e25, 2.135e11, 2.967e13),
+        ("llama-3-2024", 3.8e25, 3.89e11, 1.629e13),
+    ],
+)
+def test_optima(name, arithmetic, size, tokens):
+    """The rows of the table of published laws."""
+    found = allocation(scaling_law(name), arithmetic)
+    assert found.n == pytest.approx(size, rel=1e-3)
+    assert found.d == pytest.approx(tokens, rel=1e-3)
+
+
+def test_an_optimum_is_the_closed_form():
+    """Kaplan's and Hoffmann's forms, to the digits of a double."""
+    units = {"c_fwd": 2}
+    found = allocation(scaling_law("kaplan-2020"), 1e23)
+    closed = of(
+        "kaplan_optimal_parameters", **units, C_pt=1e23, **scaling_law("kaplan-2020").values
+    )
+    assert found.n == pytest.approx(closed, rel=1e-9)
+
+
+def test_an_optimum_of_repeated_data():
+    """Against every size on a fine grid."""
+    found = allocation(MUENNIGHOFF, 1e23, unique=1e10)
+    sizes = np.geomspace(1e9, 1e12, 20001)
+    losses = MUENNIGHOFF.loss(sizes, 1e23 / 6 / sizes, unique=1e10)
+    assert found.loss <= losses.min() * (1 + 1e-12)
+    assert found.n == pytest.approx(sizes[losses.argmin()], rel=1e-3)
+
+
+def test_twenty_tokens_per_parameter():
+    """Equal exponents: one ratio for every arithmetic."""
+    for arithmetic in (1e20, 1e24):
+        found = allocation(MUENNIGHOFF, arithmetic)
+        assert found.d / found.n == pytest.approx(19.61, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["besiroglu-2024", "kaplan-2020", "abnar-2025"])
+def test_a_loss_becomes_the_model_that_reaches_it(name):
+    """There and back."""
+    there = allocation(scaling_law(name), 3e23)
+    back = size_of_loss(scaling_law(name), there.loss)
+    assert back.n == pytest.approx(there.n, rel=1e-7)
+    assert back.arithmetic == pytest.approx(3e23, rel=1e-7)
+
+
+def test_no_model_reaches_the_floor():
+    """The law, its floor, and what was asked."""
+    with pytest.raises(FieldError, match=r"besiroglu-2024 leaves a loss of 1\.817 .*1\.8 is not"):
+        size_of_loss(BESIROGLU, 1.8)
+
+
+def test_rules_without_a_prefactor_give_no_size():
+    """Hoffmann's second approach."""
+    with pytest.raises(FieldError, match="exponents alone"):
+        allocation(scaling_law("hoffmann-2022-approach-2"), 1e21)
+
+
+def test_a_law_of_size_alone_cannot_split():
+    """It does not know tokens."""
+    with pytest.raises(FieldError, match="clark-2022-s-base: it was fitted at one number"):
+        allocation(scaling_law("clark-2022-s-base"), 1e21)
+
+
+# --- rewards --------------------------------------------------------------------------------------
+
+
+def test_a_reward_and_back():
+    """Half of the gain at C_mid; the arithmetic of a reward gives it again."""
+    found = reward_law(C_mid=1e22, R_start=0.3)
+    assert found.reward(1e22) == pytest.approx((0.3 + 0.61) / 2)
+    for reward in (0.31, 0.5, 0.609):
+        assert found.reward(found.arithmetic(reward)) == pytest.approx(reward, rel=1e-12)
+
+
+def test_a_reward_above_the_ceiling_is_never_reached():
+    """GRPO's recipe ends at 0.49."""
+    found = reward_law(C_mid=1e22, R_start=0.3, R_most=0.49)
+    with pytest.raises(FieldError, match=r"from 0\.3 towards 0\.49, which it never reaches; 0\.6"):
+        found.arithmetic(0.6)
+
+
+def test_what_belongs_to_the_model_must_be_given():
+    """No catalogue knows C_mid and R_start."""
+    with pytest.raises(FieldError) as caught:
+        reward_law()
+    assert {path for path, _ in caught.value.faults} == {"rl.C_mid", "rl.R_start"}
+    with pytest.raises(CatalogueError, match="unknown law of reward 'scalerl'"):
+        reward_law("scalerl", C_mid=1e22, R_start=0.1)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_a_law_from_a_file(tmp_path):
+    """TOML, and YAML of the same shape, relative to a folder."""
+    (tmp_path / "ours.toml").write_text(TOML, encoding="utf-8")
+    found = scaling_law("ours.toml", tmp_path)
+    assert found.name == "ours"
+    assert found.values["A_N"] == pytest.approx(math.exp(6))
+    assert found.errors == {"B_D": 300, "alpha_N": 0.02, "beta_D": 0.02}
+    assert "interval" not in found.lacks
+    assert found.draws(2)[0].values["loss_min"] == 1.7
+    (tmp_path / "ours.yaml").write_text(
+        "form: chinchilla\ncoefficients: {loss_min: 1.7, A_N: 403.4287934927351, B_D: 1000, "
+        "alpha_N: 0.34, beta_D: 0.33}\n",
+        encoding="utf-8",
+    )
+    again = scaling_law(Path("ours.yaml"), tmp_path)
+    assert again.loss(1e9, 1e10) == pytest.approx(found.loss(1e9, 1e10))
+
+
+def test_a_law_with_reinforcement_learning():
+    """A term of its own, for those who measured one."""
+    values = dict(BESIROGLU.values) | {"B_rl": 40, "beta_rl": 0.3}
+    found = scaling_law({"form": "reinforced", "coefficients": values})
+    assert "rl" not in found.lacks
+    expected = BESIROGLU.loss(1e9, 1e11) + 40 * 1e9**-0.3
+    assert found.loss(1e9, 1e11, d_rl=1e9) == pytest.approx(expected)
+    assert found.terms().loss(1e9, 1e11, 1e9) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "message"),
+    [
+        ({"form": "chinchila"}, "law.form", "expected one of chinchilla"),
+        ({"form": "kaplan"}, "law.coefficients", "needs D_c, N_c, alpha_D too"),
+        ({"coefficients": {}}, "law.coefficients", "a mapping of numbers"),
+        ({"colour": "red"}, "law.colour", "unknown"),
+        ({"range": {"n": [1e9]}}, "law.range.n", r"expected \[lowest, highest\]"),
+        ({"range": {"N": [1, 2]}}, "law.range.N", "unknown"),
+        ({"title": 4}, "law.title", "expected text"),
+        ({"settings": {"G_fine": -1}}, "law.settings.G_fine", "positive"),
+        ({"covariance": {"of": ["ln Z"]}}, "law.covariance.of", "no coefficient 'Z'"),
+    ],
+)
+def test_a_law_that_is_none_is_refused_by_path(change, path, message):
+    """Every fault with its path."""
+    given = {"form": "chinchilla", "coefficients": dict(BESIROGLU.values)} | change
+    with pytest.raises(FieldError, match=message) as caught:
+        scaling_law(given)
+    assert path in {at for at, _ in caught.value.faults}
+
+
+@pytest.mark.parametrize("value", [-0.3, 0, "0.34", None, math.nan, True, {"error": 1}, {"x": 1}])
+def test_a_coefficient_is_a_positive_number(value):
+    """Or a mapping with one."""
+    given = {"form": "chinchilla", "coefficients": dict(BESIROGLU.values) | {"alpha_N": value}}
+    with pytest.raises(FieldError, match=r"law\.coefficients\.alpha_N: expected"):
+        scaling_law(given)
+
+
+def test_faults_of_a_file_have_a_place(tmp_path):
+    """File, line and path."""
+    file = tmp_path / "bad.yaml"
+    file.write_text("form: chinchilla\ncoefficients:\n  A_N: -3\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        scaling_law(file)
+    lines = {str(each.line) + each.path for each in caught.value.mistakes}
+    assert "3coefficients.A_N" in lines
+    with pytest.raises(InputError, match="no such file"):
+        scaling_law(tmp_path / "none.toml")
+
+
+def test_an_unknown_name_is_met_with_the_nearest():
+    """As everywhere."""
+    with pytest.raises(CatalogueError, match="did you mean 'kaplan-2020'"):
+        scaling_law("kaplan-2021")
