@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from budget_cases import brute_force, phases, question, solved
 
-from planner.budgets.best import Answer, Nothing, solve_many, solve_one
 from planner.budgets.beside import life_cost
+from planner.budgets.best import Answer, Nothing, solve_many, solve_one
 from planner.budgets.check import conditions
 from planner.budgets.optimum import optimum, start
 from planner.budgets.program import programmed

@@ -19,7 +19,7 @@ BESIROGLU = scaling_law("besiroglu-2024").values
 def test_pools_that_gain_alike_are_equal_whatever_a_token_costs(price):
     """A dollar of either phase takes the same off the loss: half of it goes to each."""
     cost = 3 * price / 6  # of a token of reinforcement learning, over one of pre-training
-    term = LossTerm(BESIROGLU["B_D"] * cost ** BESIROGLU["beta_D"], BESIROGLU["beta_D"])
+    term = LossTerm(BESIROGLU["B_D"] * cost ** -BESIROGLU["beta_D"], BESIROGLU["beta_D"])
     best = solved(question(rl_term=term, phases=phases(rl=price), required=Required(loss=2.2)))
     assert best.cost[1] == pytest.approx(best.cost[0], rel=1e-9)
     assert best.pretrain == pytest.approx(best.rl * cost, rel=1e-9)
