@@ -77,6 +77,10 @@ allocated_tokens_by_size = (
     )
     .begin(D_opt, C_pt / (3 * c_fwd * N_opt), why="the tokens that the arithmetic pays for")
     .substitute(allocated_parameters)
+    .rewrite(
+        one_flop / (3 * c_fwd * one_param * k_size) * (C_pt / one_flop) ** (1 - a_size),
+        why="what one exponent leaves is the other",
+    )
 )
 
 allocated_size_by_tokens = (
@@ -88,6 +92,10 @@ allocated_size_by_tokens = (
     )
     .begin(N_opt, C_pt / (3 * c_fwd * D_opt), why="the size that the arithmetic pays for")
     .substitute(allocated_tokens)
+    .rewrite(
+        one_flop / (3 * c_fwd * one_token * k_tokens) * (C_pt / one_flop) ** (1 - a_tokens),
+        why="what one exponent leaves is the other",
+    )
 )
 
 allocated_size_by_arithmetic = (
@@ -103,6 +111,10 @@ allocated_size_by_arithmetic = (
     )
     .begin(N_opt, M_tok / (3 * c_fwd), why="arithmetic per token over that per parameter")
     .substitute(allocated_arithmetic)
+    .rewrite(
+        k_model * one_flop ** (1 - a_size) * C_pt**a_size / (3 * c_fwd * one_token),
+        why="the exponent is that of the arithmetic per token",
+    )
 )
 
 ratio_parameters = (
