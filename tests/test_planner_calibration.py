@@ -174,6 +174,10 @@ def test_a_chip_that_no_fit_saw_is_said():
         ("EP128/DP128+TBO", 128, (1, 1, 128, 128)),
         ("layer-split(PP, sequential)", 4, (1, 4, 1, 1)),
         ("single", 1, (1, 1, 1, 1)),
+        ("DP8(attn)+EP8", 8, (1, 1, 8, 8)),
+        ("EP2 (4 instances)", 2, (1, 1, 2, 2)),
+        ("EP72/DP72, no TBO", 72, (1, 1, 72, 72)),
+        ("WS-2D/attn-batch", 64, (1, 1, 64, 1)),
     ],
 )
 def test_layouts_are_read(text, chips, ways):
@@ -183,7 +187,7 @@ def test_layouts_are_read(text, chips, ways):
     assert tuple(found[axis] for axis in ("tp", "pp", "dp_attention", "ep")) == ways
 
 
-@pytest.mark.parametrize(("text", "chips"), [("WS-2D", 64), ("TP4", 8), ("", 1)])
+@pytest.mark.parametrize(("text", "chips"), [("CP16xTP8", 128), ("TP4", 8), ("", 1)])
 def test_a_layout_that_is_not_understood_is_none(text, chips):
     """No layout is guessed."""
     assert layout_of(text, chips, 0) is None

@@ -6,6 +6,8 @@ nothing is sent, every weight is read in the row's narrowest format and on-chip 
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +21,7 @@ from planner.serving.step import Step
 from planner.serving.task import Task
 from topologies import Machine
 
-__all__ = ["bound_of", "strange_unit"]
+__all__ = ["bound_of", "bounds_of", "strange_unit"]
 
 FREE = 1e21  # byte/s of a network that costs nothing
 # Published times are 1 to 100 bounds: a thousand more or less, and another unit was meant.
@@ -28,14 +30,19 @@ THOUSAND, SLOWEST = 1e3, 100.0
 
 def bound_of(row: Measurement) -> float:
     """The least time [s] in which the row's quantity is possible on its chips."""
-    prompts = _values(row, "prefill")
-    first = max(prompts["ttft"], row.batch * prompts["busy"])
-    if row.quantity == "ttft":
-        return first
-    per_token = _values(row, "decode")["tpot"]
-    if row.quantity == "e2e":
-        return first + (row.output - 1) * per_token
-    return per_token
+    return float(bounds_of([row])[0])
+
+
+def bounds_of(rows: Sequence[Measurement]) -> np.ndarray:
+    """The least time [s] of every row, shape (n_rows,); rows alike but for size are one sweep."""
+    found = np.empty(len(rows))
+    groups: dict[tuple, list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        groups[(id(row.leanest or row.sizes), row.chip.name, row.quantity, row.prompt, row.output,
+                row.context, row.drafts)].append(i)  # fmt: skip
+    for members in groups.values():
+        found[members] = _bounds([rows[i] for i in members])
+    return found
 
 
 def strange_unit(row: Measurement) -> str | None:
@@ -49,20 +56,47 @@ def strange_unit(row: Measurement) -> str | None:
     return None
 
 
-def _values(row: Measurement, mode: str) -> dict[str, float]:
+def _bounds(rows: Sequence[Measurement]) -> np.ndarray:
+    """Bounds of rows that differ in batch and chips alone."""
+    first = rows[0]
+    batch = np.array([_favourable(row) for row in rows])
+    if first.quantity in ("ttft", "e2e"):
+        prompts = _values(rows, batch, "prefill")
+        reading = np.maximum(prompts["ttft"], batch * prompts["busy"])
+        if first.quantity == "ttft":
+            return reading
+    per_token = _values(rows, batch, "decode")["tpot"]
+    return reading + (first.output - 1) * per_token if first.quantity == "e2e" else per_token
+
+
+def _favourable(row: Measurement) -> float:
+    """The batch that favours a row of which only the concurrency is known.
+
+    A prompt may have been read alone, however many requests were in flight; of workers that were
+    not counted there may have been as many as such runs have at most.
+    """
+    if row.looped and row.quantity == "ttft":
+        return 1.0
+    if row.pools is not None:
+        return max(1.0, row.batch * row.pools.decode.workers / row.pools.decode.high)
+    return row.batch
+
+
+def _values(rows: Sequence[Measurement], batch: np.ndarray, mode: str) -> dict[str, np.ndarray]:
+    first, chips = rows[0], np.array([row.chips for row in rows])
     task = Task(
-        sizes=_narrowest(row.leanest or row.sizes),
-        chip=row.chip,
-        machine=Machine.from_figures("ideal", row.chips, FREE),
+        sizes=_narrowest(first.leanest or first.sizes),
+        chip=first.chip,
+        machine=Machine.from_figures("ideal", int(chips.max()), FREE),
         price=1.0,
         profile=LECTURE,
-        chips=(row.chips,),
+        chips=tuple(int(n) for n in np.unique(chips)),
         limits_of={},
-        input_tokens=row.prompt,
-        output_tokens=max(row.output, 2.0),
-        context=row.context,
+        input_tokens=first.prompt,
+        output_tokens=max(first.output, 2.0),
+        context=first.context,
         cached_input=0.0,
-        chunk=row.prompt,
+        chunk=first.prompt,
         mode=mode,
         batches=None,
         kappa=1.0,
@@ -71,15 +105,15 @@ def _values(row: Measurement, mode: str) -> dict[str, float]:
         estimate="bound",
         lecture=False,
         reserve=0.0,
-        tokens_per_step=1.0 + row.drafts,
-        positions_per_step=1.0 + row.drafts,
+        tokens_per_step=1.0 + first.drafts,
+        positions_per_step=1.0 + first.drafts,
         ideal=True,
     )
-    one, all_chips = np.ones(1, dtype=np.int64), np.array([row.chips])
-    ep = all_chips if row.sizes.n_experts else one
-    layout = Layouts(all_chips, one, one, one, ep, one, one, all_chips)
-    values = Step(task, layout, bound=True)(np.array([row.batch]))
-    return {name: float(np.ravel(value)[0]) for name, value in values.items()}
+    one = np.ones(len(rows), dtype=np.int64)
+    ep = chips if first.sizes.n_experts else one
+    layout = Layouts(chips, one, one, one, ep, one, one, chips)
+    values = Step(task, layout, bound=True)(batch)
+    return {name: np.broadcast_to(value, batch.shape) for name, value in values.items()}
 
 
 def _narrowest(sizes: Sizes) -> Sizes:

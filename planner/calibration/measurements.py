@@ -125,21 +125,29 @@ class Measurement:
 
 
 def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
-    """Ways by axis of a free-text layout such as TP8, TP8EP4, EP32/DP32 or DEP4.
+    """Ways by axis of a free-text layout such as TP8, TP8EP4, EP32/DP32, DP8(attn)+EP8 or DEP4.
 
-    None where the text names no axis or does not multiply to the number of chips.
+    Expert ways alone over all chips mean copies of attention, as wide expert parallelism is run.
+    PaLM's WS-2D and WG-XYZ cut every matrix over all chips; `attn-batch` gives each chip the
+    attention of its share of the sequences. None where the text names no axis or does not multiply
+    to the number of chips.
     """
-    text = re.split(r"[+,]", text, maxsplit=1)[0]
+    text = text.split(",", maxsplit=1)[0].strip()
     if text == "single":
         return dict(ONE)
     if text.startswith("layer-split"):
         return {**ONE, "pp": chips}
-    ways = {AXES[axis]: int(n) for axis, n in re.findall(r"(TP|PP|DP|EP)(\d+)", text)}
+    if text.startswith(("WS-2D", "WG-XYZ")):
+        return {**ONE, "dp_attention" if "attn-batch" in text else "tp": chips}
     joined = re.fullmatch(r"(D|T)EP(\d+)", text)
     if joined:
         ways = {"dp_attention" if joined[1] == "D" else "tp": int(joined[2]), "ep": int(joined[2])}
-    if not ways:
-        return None
+    else:
+        ways = {AXES[axis]: int(n) for axis, n in re.findall(r"(TP|PP|DP|EP)(\d+)", text)}
+        if "CP" in text or not ways:
+            return None
+        if set(ways) == {"ep"} and ways["ep"] == chips:
+            ways["dp_attention"] = chips
     found = {**ONE, **ways}
     stage = found["tp"] * found["dp_attention"]
     if stage * found["pp"] != chips or stage % found["ep"]:

@@ -1,0 +1,353 @@
+"""A user's own table and the results of load generators become the same measurements."""
+
+import json
+
+import pytest
+
+from planner.calibration.adapters import owns, read, recognised
+from planner.calibration.adapters.own import COLUMNS, columns_of
+from planner.errors import InputError
+
+HEAD = "model,system,engine,weights,tp,ep,concurrency,input_tokens,output_tokens,ttft_ms,tpot_ms"
+LLAMA = "llama-3.1-70b,hgx-h100,vllm,fp8,4,,32,1024,256,250,21.5"
+VLLM = {
+    "model_id": "Qwen/Qwen3-32B",
+    "request_rate": "inf",
+    "max_concurrency": 32,
+    "completed": 320,
+    "total_input_tokens": 327680,
+    "total_output_tokens": 81920,
+    "request_throughput": 3.2,
+    "mean_ttft_ms": 210.0,
+    "mean_tpot_ms": 25.0,
+    "mean_itl_ms": 25.2,
+}
+SGLANG = {
+    "backend": "sglang",
+    "request_rate": float("inf"),
+    "max_concurrency": 16,
+    "completed": 100,
+    "total_input_tokens": 102400,
+    "total_output_tokens": 102400,
+    "request_throughput": 1.0,
+    "mean_e2e_latency_ms": 12100.0,
+    "mean_ttft_ms": 100.0,
+    "mean_tpot_ms": 11.7,
+    "accept_length": 2.4,
+}
+GUIDELLM = {
+    "metadata": {"version": 2, "guidellm_version": "0.7.3"},
+    "config": {"spec": {"backend": {"model": "Qwen/Qwen3-32B"}}},
+    "benchmarks": [
+        {
+            "config": {"strategy": strategy},
+            "metrics": {
+                name: {"successful": {"mean": mean}}
+                for name, mean in (
+                    ("request_concurrency", 7.9),
+                    ("prompt_token_count", 512.0),
+                    ("output_token_count", 128.0),
+                    ("time_to_first_token_ms", 80.0),
+                    ("inter_token_latency_ms", 14.0),
+                    ("time_per_output_token_ms", 14.5),
+                )
+            },
+        }
+        for strategy in ({"type_": "concurrent", "streams": 8}, {"type_": "poisson", "rate": 4.0})
+    ],
+}
+PERF = {
+    "load_summary": {"count": 480, "concurrency": 24},
+    "successes": {
+        "count": 480,
+        "latency": {
+            "request_latency": {"mean": 3.0},
+            "time_to_first_token": {"mean": 0.2},
+            "time_per_output_token": {"mean": 0.022},
+        },
+        "throughput": {"requests_per_sec": 8.0},
+        "prompt_tokens": {"mean": 512.0},
+        "output_tokens": {"mean": 128.0},
+    },
+    "failures": {"count": 0},
+}
+PLACE = {"system": "hgx-h100", "tp": 4, "weights": "fp8"}
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A maker of tables from lines."""
+
+    def make(*lines):
+        path = tmp_path / "mine.csv"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    return make
+
+
+@pytest.fixture
+def result(tmp_path):
+    """A maker of JSON files, one object or one a line."""
+
+    def make(*objects):
+        path = tmp_path / "result.json"
+        path.write_text("\n".join(json.dumps(each) for each in objects), encoding="utf-8")
+        return path
+
+    return make
+
+
+def test_a_run_gives_both_of_its_times(table):
+    """Times in s, requests in flight, ways, and the machine of the system."""
+    first, token = owns(table(HEAD, LLAMA)).rows
+    assert (first.quantity, token.quantity) == ("ttft", "tpot")
+    assert (first.seconds, token.seconds) == (0.25, 0.0215)
+    assert (token.id, token.batch, token.chips, token.layout["tp"]) == ("2", 32, 4, 4)
+    assert (token.machine, token.sizes.weight_dtype["dense_ffn"]) == ("hgx-h100", "fp8")
+    assert token.looped
+
+
+def test_words_of_others_are_understood(table):
+    """Columns as engines and dashboards call them, whatever their case, spaces and brackets."""
+    head = "Model ID,GPU,Backend,Precision,TP Size,Max Concurrency,ISL,OSL,Mean TTFT (ms),TPOT [s]"
+    rows = owns(table(head, "Llama-3.1-70B,H100,vLLM,fp8,4,32,1024,256,250,0.0215")).rows
+    assert [row.seconds for row in rows] == [0.25, 0.0215]
+    assert rows[0].chip.name == "h100"
+
+
+def test_every_mistake_of_a_header_is_said_at_once():
+    """A misspelt column, a missing one and a doubled one, in one message."""
+    with pytest.raises(InputError) as caught:
+        columns_of(["model", "tpott_ms", "isl", "input_tokens", "batch"], {}, "mine.csv")
+    told = str(caught.value)
+    assert "did you mean 'tpot_ms'" in told
+    assert "missing column system or chip" in told
+    assert "missing column output_tokens" in told
+    assert "input_tokens is given twice" in told
+
+
+def test_columns_of_something_else_are_left_alone():
+    """Remarks and dates stand in no one's way."""
+    names = ["model", "chip", "batch", "input_tokens", "output_tokens", "step_ms", "remark"]
+    assert "remark" not in columns_of(names, {}, "mine.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"tpot_ms": "0"}, "zero or negative"),
+        ({"tpot_ms": "nan"}, "not finite"),
+        ({"tpot_ms": "-1"}, "zero or negative"),
+        ({"tpot_ms": "quick"}, "no number"),
+        ({"tpot_ms": "0.0215"}, "below the bound: seconds given as ms"),
+        ({"tpot_ms": "21500"}, "times the bound: ms given as seconds"),
+        ({"tp": "1", "weights": "bf16"}, "do not fit on 1 h100"),
+        ({"ep": "8"}, "model without experts"),
+        ({"tp": "3.5"}, "no whole number"),
+        ({"concurrency": ""}, "neither concurrency nor batch"),
+        ({"model": "HAL-9000"}, "no shape"),
+        ({"system": "Cray-1"}, "no chip figures"),
+        ({"weights": "fp7"}, "unknown number format"),
+        ({"input_tokens": ""}, "input_tokens is not given"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(table, change, reason):
+    """The line is counted and the reason says what is wrong."""
+    row = {**dict(zip(HEAD.split(","), LLAMA.split(","), strict=True)), **change}
+    readings = owns(table(HEAD, ",".join(row.values()), LLAMA))
+    assert reason in next(each.reason for each in readings.refused if each.id == "2")
+    assert {row.id for row in readings.rows} >= {"3"}
+    assert readings.lines == 2
+
+
+def test_the_same_line_again_is_a_repeat(table):
+    """It is read, and does not count twice."""
+    readings = owns(table(HEAD, LLAMA, LLAMA))
+    assert [row.repeats for row in readings.rows] == ["", "", "2", "2"]
+    assert len(readings.firsts) == 2
+
+
+def test_chips_that_are_a_multiple_are_replicas(table):
+    """Eight chips hold two replicas of four, which share the requests."""
+    rows = owns(table(f"{HEAD},n_chips", f"{LLAMA},8")).rows
+    assert (rows[0].chips, rows[0].batch) == (4, 16)
+
+
+def test_chips_without_ways_are_tensor_parallel(table):
+    """What is assumed is said."""
+    line = LLAMA.replace(",4,,32", ",,,32")
+    row = owns(table(f"{HEAD},n_chips", f"{line},4")).rows[0]
+    assert row.layout["tp"] == 4
+    assert "tensor" in row.assumed
+
+
+def test_chips_that_are_no_multiple_are_refused(table):
+    """Six chips are no replicas of four."""
+    assert "no multiple" in owns(table(f"{HEAD},n_chips", f"{LLAMA},6")).refused[0].reason
+
+
+@pytest.mark.parametrize(
+    ("columns", "values", "quantity", "seconds"),
+    [
+        ("batch,step_ms", "64,20", "step", 0.02),
+        ("batch,e2e_s", "64,7.5", "e2e", 7.5),
+        ("batch,tokens_per_s", "64,3200", "step", 0.02),
+        ("concurrency,tokens_per_s", "64,2560", "tpot", 0.025),
+        ("concurrency,itl_s", "64,0.025", "tpot", 0.025),
+        ("concurrency,ttft_ms,e2e_ms", "64,500,5600", "tpot", 0.02),
+    ],
+)
+def test_every_way_to_tell_a_time(table, columns, values, quantity, seconds):
+    """Steps, whole batches and rates, under a fixed batch and under a closed loop."""
+    head = f"model,chip,weights,tp,input_tokens,output_tokens,{columns}"
+    rows = owns(table(head, f"llama-3.1-70b,h100,fp8,4,1024,256,{values}")).rows
+    assert (rows[-1].quantity, rows[-1].seconds) == (quantity, pytest.approx(seconds))
+
+
+def test_facts_fill_what_a_table_lacks(table):
+    """What holds for all lines need not stand in each; an unknown fact is named."""
+    path = table("concurrency,isl,osl,tpot_ms", "32,1024,256,21.5")
+    rows = read(path, model="llama-3.1-70b", system="hgx-h100", tp=4, weights="fp8").rows
+    assert rows[0].layout["tp"] == 4
+    with pytest.raises(InputError, match="did you mean 'system'"):
+        read(path, sytem="hgx-h100")
+
+
+def test_a_configuration_of_ones_own_is_a_model(table, tmp_path):
+    """A path that ends in .json is read as a published configuration."""
+    config = {
+        "model_type": "llama",
+        "hidden_size": 2048,
+        "num_hidden_layers": 16,
+        "intermediate_size": 8192,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 128256,
+        "torch_dtype": "bfloat16",
+    }
+    own = tmp_path / "config.json"
+    own.write_text(json.dumps(config), encoding="utf-8")
+    line = LLAMA.replace("llama-3.1-70b", str(own)).replace(",fp8,4,", ",,1,")
+    assert owns(table(HEAD, line)).rows[0].sizes.n_layers == 16
+
+
+def test_results_of_vllm_are_read(result):
+    """Means of lengths, requests in flight, and the id of the model."""
+    first, token = read(result(VLLM), **PLACE).rows
+    assert (first.seconds, token.seconds) == (0.21, 0.025)
+    assert (token.batch, token.prompt, token.output) == (32, 1024, 256)
+    assert (token.model, token.engine, token.speculated) == ("qwen3-32b", "vllm", False)
+
+
+def test_an_open_loop_holds_rate_times_latency(result):
+    """With a finite rate the mean number in flight counts, and it is said so."""
+    row = read(result({**VLLM, "request_rate": 3.2}), **PLACE).rows[0]
+    assert row.batch == pytest.approx(3.2 * (0.21 + 255 * 0.025))
+    assert "in flight" in row.assumed
+
+
+def test_speculation_is_told_by_vllm(result):
+    """Drafts per step from the counters that the engine writes."""
+    told = {
+        "spec_decode_acceptance_length": 2.1,
+        "spec_decode_num_drafts": 1000,
+        "spec_decode_draft_tokens": 3000,
+    }
+    row = read(result({**VLLM, **told}), **PLACE).rows[0]
+    assert (row.drafts, row.speculated) == (3, True)
+
+
+def test_results_of_sglang_are_read_line_by_line(result):
+    """One run a line; an acceptance length above one means speculation."""
+    path = result(SGLANG, {**SGLANG, "max_concurrency": 4, "accept_length": None})
+    rows = read(path, model="Qwen/Qwen3-32B", **PLACE).rows
+    assert recognised(path) == "sglang"
+    assert [row.batch for row in rows] == [16, 16, 4, 4]
+    assert [row.speculated for row in rows] == [True, True, False, False]
+
+
+def test_a_sweep_of_guidellm_is_a_run_per_benchmark(result):
+    """Its time per output token holds the first one, so the inter-token latency is taken."""
+    path = result(GUIDELLM)
+    readings = read(path, **PLACE)
+    assert recognised(path) == "guidellm"
+    tokens = [row for row in readings.rows if row.quantity == "tpot"]
+    assert [(row.id, row.batch, row.seconds) for row in tokens] == [
+        ("2", 8, 0.014),
+        ("3", 7.9, 0.014),
+    ]
+    assert [bool(row.assumed) for row in tokens] == [False, True]
+
+
+def test_results_of_inference_perf_are_in_seconds(result):
+    """A stage names its concurrency; a summary holds rate times latency requests."""
+    stage = result(PERF)
+    assert recognised(stage) == "inference-perf"
+    first, token = read(stage, model="Qwen/Qwen3-32B", **PLACE).rows
+    assert (first.seconds, token.seconds, token.batch) == (0.2, 0.022, 24)
+    summary = result({**PERF, "load_summary": {}})
+    assert read(summary, model="Qwen/Qwen3-32B", **PLACE).rows[0].batch == pytest.approx(24)
+
+
+def test_a_result_without_a_request_is_refused(result):
+    """Nothing completed, nothing measured."""
+    nothing = {**VLLM, "completed": 0}
+    with pytest.raises(InputError, match="missing column"):
+        read(result(nothing), **PLACE)
+    readings = read(result(nothing, VLLM), **PLACE)
+    assert [each.id for each in readings.refused] == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("a.csv", "foo,bar\n1,2\n", "no known table"),
+        ("a.csv", "", "no header"),
+        ("a.csv", "model,model\n", "twice"),
+        ("a.csv", "model,chip\x00\n", "zero bytes"),
+        ("a.json", '{"a": 1}', "no known load generator"),
+        ("a.json", "[1, 2]", "expected JSON objects"),
+        ("a.json", "{", "neither JSON"),
+        ("a.json", "", "expected JSON objects"),
+        ("a.json", "[" * 100_000, "neither JSON"),
+    ],
+)
+def test_a_file_of_something_else_is_refused(tmp_path, name, text, reason):
+    """The message says what was looked for."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=reason):
+        recognised(path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    """As is one that is not text."""
+    with pytest.raises(InputError, match="cannot read"):
+        recognised(tmp_path / "none.csv")
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="UTF-8"):
+        recognised(tmp_path / "bytes.csv")
+
+
+def test_a_table_that_nearly_is_one_names_what_it_lacks(tmp_path):
+    """One column short of a published set."""
+    path = tmp_path / "steady.csv"
+    path.write_text("model,chip,phase,metric,value\n", encoding="utf-8")
+    with pytest.raises(InputError, match="steady batches without the column 'batch'"):
+        recognised(path)
+
+
+def test_a_table_of_collectives_is_no_serving(tmp_path):
+    """It is recognised, and said to be something else."""
+    path = tmp_path / "rings.csv"
+    path.write_text("accelerator,ranks,operation,size_bytes,time_us\n", encoding="utf-8")
+    assert recognised(path) == "collectives"
+    with pytest.raises(InputError, match="not measurements of serving"):
+        read(path)
+
+
+def test_words_mean_one_column_each():
+    """No spelling stands for two columns."""
+    words = [word for name, others in COLUMNS.items() for word in (name, *others)]
+    assert len(words) == len(set(words))
