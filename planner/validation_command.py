@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,10 @@ Wanted = Annotated[str, typer.Option("--profile", help="a profile's name, or aut
 Predictions = Annotated[
     Path | None, typer.Option("--predictions", metavar="OUT.csv", help="each row with ours beside")
 ]
+Facts = Annotated[
+    list[str] | None,
+    typer.Option("--fact", metavar="NAME=VALUE", help="what a file does not say: system=hgx-h200"),
+]
 Leave = Annotated[
     str | None,
     typer.Option("--refit", metavar="groups|models", help="predict each by a fit of the others"),
@@ -33,6 +38,7 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON document and 
 
 def validate(
     data: Data = None,
+    facts: Facts = None,
     profile: Wanted = "auto",
     predictions: Predictions = None,
     refit: Leave = None,
@@ -55,7 +61,8 @@ def validate(
     paths = [path for each in data or () for path in found_in(each)]
     if predictions is not None and len(paths) != 1:
         raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
-    tables = [read(path, profile) for path in paths]
+    told = _facts(facts or ())
+    tables = [read(path, profile, told) for path in paths]
     if refit is not None:
         from planner.validation.refit import refitted
 
@@ -73,6 +80,17 @@ def validate(
     if found["status"] == "nothing to score":
         note("planner: no row could be both predicted and scored; the reasons are listed")
         raise typer.Exit(1)
+
+
+def _facts(texts: Iterable[str]) -> dict[str, str]:
+    """Facts by name."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise InputError(f"--fact {text}: expected NAME=VALUE, such as tp=8")
+        found[name.strip()] = value.strip()
+    return found
 
 
 def _groupings(text: str) -> list[str]:

@@ -53,7 +53,7 @@ def backdrop(points: Iterable[Mapping[str, Any]], scale: Scale, name: str) -> st
 
 def scatter(points: Sequence[Mapping[str, Any]], scale: Scale, title: str) -> str:
     """Predicted over measured on logarithmic axes; on the diagonal they are the same."""
-    width, height = SIDE + LEFT + 40, SIDE + BELOW + ABOVE
+    width, height = SIDE + LEFT + 70, SIDE + BELOW + ABOVE
     return "".join(
         [
             f'<svg class="scatter" viewBox="{-LEFT} {-ABOVE} {width} {height}" role="img">',

@@ -13,13 +13,6 @@ from planner.validation.tables import Table
 __all__ = ["predictions_text"]
 
 ADDED = ("bound", "estimate", "low", "high")
-MEASURED = {
-    "serving runs": ("tpot_ms", "ttft_ms"),
-    "steady batches": ("value",),
-    "training runs": ("iter_time_derived_s", "measured_iter_time_s"),
-    "collectives": ("time_us",),
-    "exchanges": ("latency_us",),
-}
 DIGITS = 9
 
 
@@ -29,9 +22,11 @@ def predictions_text(table: Table, entries: Sequence[Entry]) -> str:
     Raises
     ------
     InputError
-        If the table has one of the added columns already.
+        If the table has one of the added columns already, or is no table.
     """
-    quantities = [name for name in MEASURED[table.kind] if name in table.columns]
+    if not table.columns:
+        raise InputError(f"--predictions: {table.path} is no CSV table that columns are added to")
+    quantities = table.measured
     added = [f"{kind}_{name}" for name in quantities for kind in ADDED] + ["reason"]
     taken = [name for name in added if name in table.columns]
     if taken:

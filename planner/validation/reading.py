@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from planner.errors import InputError
 from planner.validation.entries import Entry
 from planner.validation.estimates import estimated
 from planner.validation.networks import collective_entries, exchange_entries
+from planner.validation.own import generator_entries, own_entries
 from planner.validation.serving import run_entries, steady_entries
-from planner.validation.tables import KINDS, Table, kind_at, table
+from planner.validation.tables import DOCUMENTS, MEASURED, OWN, Table, kind_at, table
 from planner.validation.training import training_entries
 
 __all__ = ["found_in", "read"]
@@ -24,30 +26,48 @@ READERS: Mapping[str, Callable[[Table], list[Entry]]] = {
 }
 
 
-def read(path: Path, profile: str = "auto") -> tuple[Table, list[Entry]]:
+def read(
+    path: Path, profile: str = "auto", facts: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Table, list[Entry]]:
     """The table in a file and its entries, predicted by a profile, in the order of the rows.
+
+    Parameters
+    ----------
+    facts : what the file does not say of its runs, by the names of a table of one's own.
 
     Raises
     ------
     InputError
-        If the file is no table of measurements, or the profile is not known.
+        If the file holds no measurements, facts are missing, or the profile is not known.
     """
-    found = table(path)
-    return found, estimated(READERS[found.kind](found), profile)
+    if path.suffix.lower() in DOCUMENTS:
+        return _estimated(generator_entries(path, facts), profile)
+    found = table(path, facts)
+    if found.kind == OWN:
+        return _estimated((found, own_entries(found, facts)), profile)
+    if facts:
+        raise InputError(f"{path}: a table of {found.kind} says {', '.join(facts)} itself")
+    return _estimated((found, READERS[found.kind](found)), profile)
 
 
 def found_in(path: Path) -> list[Path]:
-    """The file itself, or the tables of measurements in a folder.
+    """The file itself, or the measurements in a folder.
 
     Raises
     ------
     InputError
-        If there is nothing there, or no table of measurements among the files.
+        If there are no measurements among the files of a folder.
     """
     if not path.is_dir():
         return [path]
-    kinds = {each: kind for each in path.glob("*.csv") if (kind := kind_at(each)) is not None}
+    names = [each for each in path.iterdir() if each.suffix.lower() in (".csv", *DOCUMENTS)]
+    kinds = {each: kind for each in names if (kind := kind_at(each)) is not None}
     if not kinds:
-        raise InputError(f"{path}: holds no table of measurements (CSV)")
-    order = list(KINDS)
+        raise InputError(f"{path}: holds no measurements (CSV, or JSON of a load generator)")
+    order = [*MEASURED, *dict.fromkeys(sorted(kinds.values()))]
     return sorted(kinds, key=lambda each: (order.index(kinds[each]), each.name))
+
+
+def _estimated(found: tuple[Table, list[Entry]], profile: str) -> tuple[Table, list[Entry]]:
+    held, entries = found
+    return held, estimated(entries, profile)

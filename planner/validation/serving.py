@@ -50,7 +50,8 @@ def run_entries(table: Table) -> list[Entry]:
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
         key = tuple(value for name, value in cells.items() if name not in OCCASION)
-        for column, quantity in RUN_COLUMNS.items():
+        for column in table.measured:
+            quantity = RUN_COLUMNS[column]
             measurement = known.get((str(line), quantity))
             reasons = [why for of, why in told[str(line)] if of in ("", quantity)]
             place = _Place(

@@ -11,24 +11,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from planner.calibration.adapters import recognised
+from planner.calibration.adapters.own import VALUES, columns_of
 from planner.errors import InputError, Mistake, SolverError
 
-__all__ = ["KINDS", "Table", "kind_at", "kind_of", "table"]
+__all__ = ["DOCUMENTS", "MEASURED", "OWN", "Table", "kind_at", "table"]
 
-# Columns that only tables of one kind have together, by kind; a table may have more.
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "serving runs": ("model_path", "system", "backend", "concurrency", "ttft_ms", "tpot_ms"),
-    "steady batches": ("model", "chip", "phase", "batch", "metric", "value"),
-    "training runs": ("hidden", "layers", "global_batch", "measured_iter_time_s"),
-    "collectives": ("accelerator", "ranks", "operation", "size_bytes", "time_us"),
-    "exchanges": ("op", "chip", "ep", "dtype", "latency_us"),
+MEASURED: Mapping[str, tuple[str, ...]] = {
+    "serving runs": ("tpot_ms", "ttft_ms"),
+    "steady batches": ("value",),
+    "training runs": ("iter_time_derived_s", "measured_iter_time_s"),
+    "collectives": ("time_us",),
+    "exchanges": ("latency_us",),
 }
+OWN = "own rows"
+DOCUMENTS = (".json", ".jsonl")
 LONGEST = 1 << 20  # characters of one cell
 
 
 @dataclass(frozen=True)
 class Table:
-    """A file of measurements: its `kind`, columns, rows and the line of each row.
+    """A file of measurements: its `kind`, columns, rows, the line of each row, measured columns.
+
+    The results of a load generator have no columns, and a row for each run.
 
     A line counts rows as a spreadsheet does, the header being 1: breaks inside of cells do not.
 
@@ -40,6 +45,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     lines: tuple[int, ...]
+    measured: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -51,21 +57,20 @@ class Table:
         return dict(zip(self.columns, self.rows[row], strict=True))
 
 
-def kind_of(columns: Sequence[str]) -> str | None:
-    """The kind of table with such columns, None for none."""
-    had = set(columns)
-    return next((kind for kind, needed in KINDS.items() if had.issuperset(needed)), None)
-
-
 def kind_at(path: Path) -> str | None:
-    """The kind of table in a file by its header alone, None for a file of something else."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        head = file.readline(LONGEST)
-    return kind_of([name.strip() for name in next(csv.reader([head]), [])])
+    """The kind of measurements in a file, None for a file of something else."""
+    try:
+        return recognised(path)
+    except InputError:
+        return None
 
 
-def table(path: Path) -> Table:
+def table(path: Path, facts: Mapping[str, str]) -> Table:
     """The table in a CSV file.
+
+    Parameters
+    ----------
+    facts : what the file does not say, for tables of one's own.
 
     Raises
     ------
@@ -79,9 +84,7 @@ def table(path: Path) -> Table:
         raise InputError(Mistake(shown, None, None, "", "is empty, expected a header and rows"))
     columns = tuple(name.strip() for name in records[0][1])
     _checked(columns, shown)
-    kind = kind_of(columns)
-    if kind is None:
-        raise InputError(Mistake(shown, 1, 1, "", _unknown(columns)))
+    kind = recognised(path)
     rows, lines = [], []
     for line, cells in records[1:]:
         if len(cells) > len(columns):
@@ -91,7 +94,11 @@ def table(path: Path) -> Table:
         lines.append(line)
     if not rows:
         raise InputError(Mistake(shown, 1, 1, "", "holds a header and no row"))
-    return Table(path, kind, columns, tuple(rows), tuple(lines))
+    measured = tuple(name for name in MEASURED.get(kind, ()) if name in columns)
+    if kind == OWN:
+        meant = columns_of(columns, facts, shown)
+        measured = tuple(name for name in columns if meant.get(name) in VALUES)
+    return Table(path, kind, columns, tuple(rows), tuple(lines), measured)
 
 
 def _text(path: Path) -> str:
@@ -121,12 +128,3 @@ def _checked(columns: Sequence[str], shown: str) -> None:
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
         raise InputError(Mistake(shown, 1, 1, "", f"columns named twice: {', '.join(twice)[:200]}"))
-
-
-def _unknown(columns: Sequence[str]) -> str:
-    near = max(KINDS, key=lambda kind: len(set(KINDS[kind]).intersection(columns)))
-    missing = [name for name in KINDS[near] if name not in columns]
-    known = ", ".join(KINDS)
-    if len(missing) == len(KINDS[near]):
-        return f"columns of no known table of measurements (known: {known})"
-    return f"lacks the columns {', '.join(missing)} of a table of {near} (known: {known})"
