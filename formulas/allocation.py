@@ -109,11 +109,15 @@ allocated_size_by_arithmetic = (
             "attention counted as if parameters did it: the size is somewhat too large",
         ),
     )
-    .begin(N_opt, M_tok / (3 * c_fwd), why="arithmetic per token over that per parameter")
-    .substitute(allocated_arithmetic)
-    .rewrite(
-        k_model * one_flop ** (1 - a_size) * C_pt**a_size / (3 * c_fwd * one_token),
-        why="the exponent is that of the arithmetic per token",
+    .begin(
+        3 * c_fwd * N_active,
+        allocated_arithmetic.rhs,
+        why="arithmetic per token, as if parameters did all of it",
+    )
+    .solve(
+        N_active,
+        one_flop / (3 * c_fwd * one_token) * k_model * (C_pt / one_flop) ** a_size,
+        named=N_opt,
     )
 )
 
