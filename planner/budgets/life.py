@@ -174,7 +174,10 @@ def _training(name: str, phase: TrainingPhase, sparsity: float) -> Training:
     """The phase on the system whose FLOP cost least."""
     found = []
     for system in phase.systems():
-        price = phase.price_of(system)
+        try:
+            price = phase.price_of(system)
+        except CatalogueError as error:
+            raise FieldError((f"phases.{name}.price", str(error))) from error
         try:
             by = trainer(system.chip, price.value, phase.dtype, phase.mfu, sparse=sparsity > 1.0)
         except CatalogueError as error:

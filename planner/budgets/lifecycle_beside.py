@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.budgets.lifecycle_search import Settled, curve
+from planner.budgets.lifecycle_settled import Settled, curve
 from planner.budgets.optimum import optimum
 from planner.budgets.question import Question, assembled
 from planner.budgets.shape import Array, Budgets
@@ -134,7 +134,9 @@ def interval(settled: Settled, rates: Rates) -> dict[str, Any] | None:
     if not asked.draws or "interval" in question.law.lacks:
         return None
     drawn = [replace(question, law=law) for law in question.law.draws(asked.draws)]
-    logs = np.log(np.geomspace(rates.sizes[0] / WIDER**2, rates.sizes[-1] * WIDER**2, DRAWN))
+    least, most = settled.life.bounds
+    low, high = rates.sizes[0] / WIDER**2, rates.sizes[-1] * WIDER**2
+    logs = np.log(np.geomspace(max(low, least), min(high, most), DRAWN))
     training, tokens = _drawn(drawn, logs, question)
     total = training + rates.at(np.exp(logs)) * question.served
     best = [_lowest(logs, row, own) for row, own in zip(total, tokens, strict=True)]

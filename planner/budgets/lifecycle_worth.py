@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from planner.budgets.lifecycle_search import Settled
+from planner.budgets.lifecycle_settled import Settled
 from planner.budgets.worth import elasticities
 from planner.scenario.budget import BudgetScenario
 
