@@ -138,6 +138,9 @@ def _places(row: Row, sizes: Sizes, chip: Chip) -> dict[str, dict[str, Any]]:
     pools = pools_of(row, sizes, chip)
     decoding = in_decode(pools, positive(row, "isl"), positive(row, "osl"), sizes, chip)
     waiting = pools.concurrency - decoding
+    assumed = "" if pools.decode.given else "the workers of both pools and what they copy"
+    if given(row, "concurrency") is None:
+        assumed = "as many requests as the decode pool holds"
     batches = {"tpot": (pools.decode, decoding), "ttft": (pools.prefill, waiting)}
     return {
         quantity: {
@@ -145,6 +148,7 @@ def _places(row: Row, sizes: Sizes, chip: Chip) -> dict[str, dict[str, Any]]:
             "chips": pool.chips,
             "batch": max(1.0, requests / pool.workers),
             "pools": pools,
+            "assumed": assumed,
         }
         for quantity, (pool, requests) in batches.items()
     }
