@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.calibration.ideal import bound_of
+from planner.calibration.ideal import bounds_of
 from planner.calibration.marks import mark, seen_by
 from planner.calibration.measurements import Measurement
 from planner.calibration.prediction import Prediction, predict
@@ -43,7 +43,7 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
     predictions = dict(zip(fit, _predicted([rows[i] for i in fit], wanted), strict=True))
     sound = [i for i in fit if isinstance(predictions[i], Prediction)]
     roofs = dict(zip(sound, roofline([rows[i] for i in sound]), strict=True))
-    least = _Least()
+    bounds = bounds_of(rows)
     for i, (place, row) in enumerate(zip(at, rows, strict=True)):
         made = predictions.get(i)
         if isinstance(made, Prediction):
@@ -52,33 +52,15 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
             found[place] = replace(
                 entries[place],
                 prediction=made,
-                bound=least(row, made.bound),
+                bound=float(bounds[i]),
                 roofline=roofs[i],
                 profile=name,
                 seen=None if fitted is None else mark(row) in fitted,
             )
         else:
             reason = told[i] or made or ""
-            found[place] = replace(entries[place], bound=least(row, bound_of(row)), reason=reason)
+            found[place] = replace(entries[place], bound=float(bounds[i]), reason=reason)
     return found
-
-
-class _Least:
-    """The bound at the batch that favours a row of which only the concurrency is known.
-
-    A prompt may have been read alone, however many requests were in flight.
-    """
-
-    def __init__(self) -> None:
-        self._alone: dict[tuple[object, ...], float] = {}
-
-    def __call__(self, row: Measurement, bound: float) -> float:
-        if not row.looped or row.quantity != "ttft":
-            return bound
-        key = (id(row.sizes), id(row.leanest), row.chip.name, row.chips, row.prompt, row.output)
-        if key not in self._alone:
-            self._alone[key] = bound_of(replace(row, batch=1.0))
-        return min(bound, self._alone[key])
 
 
 def _unfit(row: Measurement) -> str:
