@@ -11,7 +11,10 @@ from planner.budgets.asking import Asked, ask, questions_for
 from planner.budgets.beside import compute_optimal, equal_pools, overtraining
 from planner.budgets.best import Answer, Nothing, Solved, least_loss, solve_many
 from planner.budgets.interval import interval
+from planner.budgets.phases import costs
 from planner.budgets.proof import Proof, proof
+from planner.budgets.rule import ruled, ruled_plan
+from planner.budgets.scaling import ScalingLaw
 from planner.budgets.worth import elasticities
 from planner.errors import FieldError
 from planner.plan import Plan
@@ -20,7 +23,6 @@ from planner.scenario import BudgetScenario, resolved
 __all__ = ["answer", "planned"]
 
 ALTERNATIVES = 3
-PHASES = ("pretrain", "rl", "inference")
 ONE_EPOCH = 1.0
 
 
@@ -35,6 +37,8 @@ def answer(scenario: BudgetScenario) -> Plan:
         If the program, its first-order conditions and the law do not agree on the answer.
     """
     asked = ask(scenario)
+    if not asked.questions:
+        return _by_rule(asked)
     solved = solve_many(asked.questions)
     ranked = sorted(
         (each for each in solved if isinstance(each, Answer)), key=lambda each: each.score
@@ -57,7 +61,7 @@ def answer(scenario: BudgetScenario) -> Plan:
         "heuristic": equal_pools(best),
         "compute_optimal": compute_optimal(best),
         "demand": _demand(asked),
-        "laws": [_by(law, asked, best) for law in asked.others] or None,
+        "laws": [_by(law, asked) for law in asked.others] or None,
         "infeasible": None,
         "provenance": _provenance(asked, told),
     }
@@ -67,16 +71,16 @@ def answer(scenario: BudgetScenario) -> Plan:
 def planned(best: Answer) -> dict[str, Any]:
     """The plan of an answer, in the words of the interface."""
     question, ratio = best.question, overtraining(best)
-    costs = _costs(best)
-    unique = question.unique
+    tokens = {"pretrain": best.pretrain, "rl": best.rl, "inference": question.served}
+    unique = None if best.data_bound else question.unique
     return {
         "n_active": best.n_active,
         "n_total": best.n_active * question.sparsity,
         "sparsity": question.sparsity,
-        "tokens": {"pretrain": best.pretrain, "rl": best.rl, "inference": question.served},
-        "epochs": max(ONE_EPOCH, best.pretrain / unique) if unique is not None else None,
-        "cost": costs,
-        "share": {name: each / best.total for name, each in zip(PHASES, best.cost, strict=True)},
+        "tokens": tokens,
+        "epochs": max(ONE_EPOCH, best.pretrain / unique) if unique else ONE_EPOCH,
+        "cost": costs(question.phases, best.n_active, tokens),
+        "share": {name: each / best.total for name, each in zip(tokens, best.cost, strict=True)},
         "over_training": None if ratio is None else ratio.ratio,
         "over_training_from_pools": None if ratio is None else ratio.from_pools,
         "tokens_per_parameter": best.pretrain / best.n_active,
@@ -84,37 +88,8 @@ def planned(best: Answer) -> dict[str, Any]:
         "law": question.law.name,
         "coefficients": dict(question.law.values),
         "objective": "usd" if question.in_usd else "flop",
-        "chips": {
-            name: phase.system.chip.name if phase.system else None
-            for name, phase in question.phases.items()
-        },
+        "phases": {name: phase.document() for name, phase in question.phases.items()},
     }
-
-
-def _costs(best: Answer) -> dict[str, dict[str, float | None]]:
-    """USD, FLOP done, FLOP of the peak paid for and chip hours, of each phase and in all."""
-    question = best.question
-    tokens = {"pretrain": best.pretrain, "rl": best.rl, "inference": question.served}
-    found: dict[str, dict[str, float | None]] = {}
-    for name in PHASES:
-        phase = question.phases.get(name)
-        flop = phase.arithmetic * best.n_active * tokens[name] if phase else 0.0
-        rate = phase.usd_per_flop if phase else 0.0
-        seconds = phase.chip_seconds(flop) if phase else 0.0
-        found[name] = {
-            "usd": None if rate is None else rate * flop,
-            "flop": flop,
-            "flop_paid": flop * phase.weight(in_usd=False) if phase else 0.0,
-            "chip_hours": None if seconds is None else seconds / 3600,
-        }
-    found["total"] = {key: _sum(found[name][key] for name in PHASES) for key in found["rl"]}
-    return found
-
-
-def _sum(parts: Any) -> float | None:
-    """The sum; None where a part is not known."""
-    known = list(parts)
-    return None if None in known else sum(known)
 
 
 def _bound(best: Answer, proven: Proof) -> dict[str, float | None]:
@@ -151,6 +126,11 @@ def _outside(best: Answer, scenario: BudgetScenario) -> tuple[str, ...]:
     if question.repeats and question.unique is not None:
         epochs = max(ONE_EPOCH, best.pretrain / question.unique)
     told = question.law.outside(best.n_active, best.pretrain, epochs=epochs)
+    return _allowed(told, scenario)
+
+
+def _allowed(told: list[str], scenario: BudgetScenario) -> tuple[str, ...]:
+    """The sentences as warnings; refused where the scenario does not extrapolate."""
     if told and scenario.extrapolate is False:
         raise FieldError(("law", f"{'; '.join(told)}; extrapolate: true answers all the same"))
     return tuple(told)
@@ -167,9 +147,15 @@ def _of_the_data(best: Answer) -> tuple[str, ...]:
     )
 
 
-def _by(law: Any, asked: Asked, best: Answer) -> dict[str, Any]:
+def _by(law: ScalingLaw, asked: Asked) -> dict[str, Any]:
     """The same question by another law; a loss is a number of the first law's data."""
-    questions, _ = questions_for(law, asked.scenario, asked.phases, asked.served)
+    try:
+        if ruled(law, asked.scenario):
+            parts = ruled_plan(law, asked.scenario, asked.phases["pretrain"])
+            return {"law": law.name, "plan": parts["plan"], "why_not": None}
+        questions, _ = questions_for(law, asked.scenario, asked.phases, asked.served)
+    except FieldError as error:
+        return {"law": law.name, "plan": None, "why_not": str(error)}
     solved = solve_many(questions)
     answers = [each for each in solved if isinstance(each, Answer)]
     if not answers:
@@ -177,6 +163,28 @@ def _by(law: Any, asked: Asked, best: Answer) -> dict[str, Any]:
         return {"law": law.name, "plan": None, "why_not": why}
     found = min(answers, key=lambda each: each.score)
     return {"law": law.name, "plan": planned(found), "why_not": None}
+
+
+def _by_rule(asked: Asked) -> Plan:
+    """The document of a rule for an arithmetic: a size and tokens, and no loss."""
+    scenario, law = asked.scenario, asked.law
+    parts = ruled_plan(law, scenario, asked.phases["pretrain"])
+    plan = parts["plan"]
+    tokens, flop = plan["tokens"]["pretrain"], plan["cost"]["pretrain"]["flop"]
+    beyond = law.outside(plan["n_active"], tokens, arithmetic=flop)
+    told = (*asked.warnings, *_allowed(beyond, scenario))
+    keys = ("band", "bound", "heuristic", "compute_optimal", "laws", "infeasible")
+    document = {
+        **_head(scenario, "optimal"),
+        **dict.fromkeys(keys),
+        **parts,
+        "binding": [],
+        "elasticities": {},
+        "alternatives": [],
+        "demand": _demand(asked),
+        "provenance": _provenance(asked, told),
+    }
+    return Plan(document, {}, told)
 
 
 def _none(asked: Asked, solved: Sequence[Solved]) -> Plan:
@@ -217,7 +225,7 @@ def _head(scenario: BudgetScenario, status: str) -> dict[str, Any]:
 
 def _provenance(asked: Asked, warnings: Sequence[str]) -> dict[str, Any]:
     """What an answer rests on: version, law, sources with their dates, warnings."""
-    law = asked.questions[0].law
+    law = asked.law
     return {
         "version": version("token-planner"),
         "law": {"name": law.name, "title": law.title, "scope": law.scope, "note": law.note},

@@ -10,6 +10,7 @@ from typing import Any
 from planner.budgets.laws import scaling_law
 from planner.budgets.phases import PhaseCost, Served, phase_costs, rl_arithmetic, served
 from planner.budgets.question import LossTerm, Question, Required
+from planner.budgets.rule import ruled
 from planner.budgets.scaling import ScalingLaw
 from planner.catalogue import models
 from planner.errors import FieldError
@@ -24,10 +25,12 @@ HELD = ("n_active", "pretrain")
 class Asked:
     """What a scenario asks, in numbers.
 
-    `questions` are those of the first law; `others` the further laws to stand beside it.
+    `questions` are those of the first law, none for a rule that only splits an arithmetic;
+    `others` the further laws to stand beside it.
     """
 
     scenario: BudgetScenario
+    law: ScalingLaw
     questions: tuple[Question, ...]
     others: tuple[ScalingLaw, ...]
     phases: dict[str, PhaseCost]
@@ -42,10 +45,14 @@ def ask(scenario: BudgetScenario) -> Asked:
     phases, warnings, data = phase_costs(used, scenario.rl.k)
     tokens = served(scenario.inference)
     laws = [_law(each) for each in scenario.laws]
-    questions, told = questions_for(laws[0], scenario, phases, tokens)
+    questions: tuple[Question, ...] = ()
+    told: tuple[str, ...] = ()
+    if not ruled(laws[0], scenario):
+        questions, told = questions_for(laws[0], scenario, phases, tokens)
     known = [{"what": f"law {law.name}", "source": law.source, "as_of": law.as_of} for law in laws]
     return Asked(
         scenario=scenario,
+        law=laws[0],
         questions=questions,
         others=tuple(laws[1:]),
         phases=phases,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,8 +15,10 @@ from planner.catalogue.systems import System
 from planner.errors import CatalogueError, FieldError
 from planner.scenario.budget_phases import YEAR, Inference, Phase, Reward
 
-__all__ = ["PhaseCost", "Served", "phase_costs", "rl_arithmetic", "served"]
+__all__ = ["PhaseCost", "Served", "costs", "phase_costs", "rl_arithmetic", "served"]
 
+PHASES = ("pretrain", "rl", "inference")
+HOUR = 3600.0
 FORWARD = 2.0  # flop/(param*token)
 STEADY = 1e-6  # change over a lifetime below which a demand counts as constant
 
@@ -56,6 +58,43 @@ class PhaseCost:
         if self.system is None or self.mfu is None:
             return None
         return flop / (self.mfu * self.system.chip.peak(self.dtype))
+
+    def document(self) -> dict[str, Any]:
+        """What the phase runs on and what it pays, for the answer."""
+        return {
+            "system": self.system.name if self.system else None,
+            "chip": self.system.chip.name if self.system else None,
+            "dtype": self.dtype if self.system else None,
+            "mfu": self.mfu,
+            "usd_per_chip_hour": self.price.value * HOUR if self.price else None,
+            "usd_per_flop": self.usd_per_flop,
+        }
+
+
+def costs(
+    phases: Mapping[str, PhaseCost], n_active: float, tokens: Mapping[str, float]
+) -> dict[str, dict[str, float | None]]:
+    """USD, FLOP done, FLOP of the peak paid for and chip hours, of each phase and in all."""
+    found: dict[str, dict[str, float | None]] = {}
+    for name in PHASES:
+        phase = phases.get(name)
+        flop = phase.arithmetic * n_active * tokens[name] if phase else 0.0
+        rate = phase.usd_per_flop if phase else 0.0
+        seconds = phase.chip_seconds(flop) if phase else 0.0
+        found[name] = {
+            "usd": None if rate is None else rate * flop,
+            "flop": flop,
+            "flop_paid": flop * phase.weight(in_usd=False) if phase else 0.0,
+            "chip_hours": None if seconds is None else seconds / HOUR,
+        }
+    found["total"] = {key: _sum(found[name][key] for name in PHASES) for key in found["rl"]}
+    return found
+
+
+def _sum(parts: Iterable[float | None]) -> float | None:
+    """The sum; None where a part is not known."""
+    known = list(parts)
+    return None if None in known else math.fsum(each for each in known if each is not None)
 
 
 def phase_costs(

@@ -16,7 +16,7 @@ __all__ = ["answer", "grounds", "money", "spent", "why"]
 
 BAR = 20
 PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
-SPAN = 40  # column at which ranges begin
+SPAN = 45  # column at which ranges begin
 NOTHING = 5e-4  # an elasticity below it does not matter
 
 
@@ -37,6 +37,8 @@ def why(plan: Plan) -> str:
     """What binds, what a percent of each given is worth, and the closed form it comes from."""
     if not plan.chosen:
         return _shortfall(plan.document)
+    if not plan.elasticities:
+        return "Why this budget\n" + "\n".join(wrapped(plan.certificate["method"]))
     lines = ["Why this budget"]
     for each in plan.binding:
         lines += wrapped(
@@ -113,9 +115,11 @@ def _chosen(document: Mapping[str, Any]) -> str:
         lines.append(row("epochs", f"{plan['epochs']:.3g} over the unique tokens"))
     lines.append(row("ratio", f"{plan['tokens_per_parameter']:.3g} tokens per active parameter"))
     if plan["over_training"] is not None:
-        ratio = f"{plan['over_training']:.3g} x its compute-optimal tokens"
+        ratio = f"{plan['over_training']:.3g} x compute-optimal tokens"
         lines.append(_ranged("over-trained", ratio, band.get("over_training"), _digits))
-    lines.append(_ranged("loss", f"{plan['loss']:.4f} nat per token", band.get("loss"), _loss))
+    if plan["loss"] is not None:
+        told = f"{plan['loss']:.4f} nat per token"
+        lines.append(_ranged("loss", told, band.get("loss"), _loss))
     cost = plan["cost"]["total"]
     form = money if plan["objective"] == "usd" else _flop
     total = cost["usd"] if plan["objective"] == "usd" else cost["flop_paid"]
@@ -222,6 +226,8 @@ def grounds(document: Mapping[str, Any]) -> str:
             f"solved{times}: {proof['method']}; the proven bound lies "
             f"{max(0.0, 100 * proof['gap']):.1g} % away"
         )
+    elif document["plan"]:
+        lines.append(proof["method"])
     law = ground["law"]
     if document["plan"]:
         values = ", ".join(f"{k} {v:.6g}" for k, v in document["plan"]["coefficients"].items())
@@ -282,7 +288,7 @@ def _ranged(label: str, text: str, ends: list[float] | None, form: Any) -> str:
     low, high = (form(each) for each in ends)
     if low == high:
         return line
-    return f"{line:<{SPAN + 14}}{low} to {high}"
+    return f"{line:<{SPAN}} {low} to {high}"
 
 
 def _listed(label: str, text: str) -> list[str]:
