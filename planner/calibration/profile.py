@@ -1,22 +1,42 @@
 """A profile: what real engines reach, as dated data with its errors on rows the fit did not see.
 
-Profiles are TOML files under `catalogue/profiles`. A chip or engine without a profile of its own
-takes the nearest one, and the answer says so.
+Coefficients are shared by all rows; adjustments say what an architecture, an engine, a version or
+a number format changes about them, and bands what is known less well: a model or a chip that the
+fit never saw borrows the shared coefficients and gets the wider band of those left out. Profiles
+are TOML files under `catalogue/profiles`, or files of the user's own.
 """
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.errors import CatalogueError, did_you_mean
 
-__all__ = ["Band", "Profile", "choose_profile", "profile", "profile_from", "profile_names"]
+if TYPE_CHECKING:
+    from planner.architecture.counts import Sizes
+    from planner.catalogue.chips import Chip
+
+__all__ = [
+    "COEFFICIENTS",
+    "EFFICIENCIES",
+    "Adjustment",
+    "Band",
+    "Place",
+    "Profile",
+    "choose_profile",
+    "months_between",
+    "profile",
+    "profile_from",
+    "profile_names",
+]
 
 COEFFICIENTS = (
     "e_w",
@@ -36,7 +56,60 @@ COEFFICIENTS = (
     "t_pf_chunk",
     "t_request",
 )
-EFFICIENCIES = frozenset({"e_w", "e_kv", "e_c", "e_pf", "e_ar", "e_ar_pf", "e_a2a"})
+EFFICIENCIES = frozenset(name for name in COEFFICIENTS if name.startswith("e_"))
+KNOWN, NEW_MODEL, NEW_CHIP = "known", "new_model", "new_chip"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a coefficient is asked for; empty where it is not known or does not matter.
+
+    `math` is the number format that the feed-forward part multiplies in, `months` how long before
+    the profile's date the run was made.
+    """
+
+    chip: str = ""
+    architecture: str = ""
+    engine: str = ""
+    version: str = ""
+    math: str = ""
+    model: str = ""
+    months: float = 0.0
+
+    @classmethod
+    def of(cls, sizes: Sizes, chip: Chip, **more: Any) -> Place:
+        """The place of a model on a chip; `more` are engine, version and months where known."""
+        part = "routed" if sizes.n_experts else "dense_ffn"
+        return cls(
+            chip=chip.name,
+            architecture=chip.architecture,
+            math=sizes.weight_dtype[part],
+            model=sizes.name,
+            **more,
+        )
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """A factor on the times of some coefficients, an efficiency being divided by it.
+
+    It holds where `scope` does, {attribute of a place: value}. `monthly` factors count once for
+    each month before the profile's date. `interval` holds 80 % of refits.
+    """
+
+    of: tuple[str, ...]
+    scope: Mapping[str, str]
+    factor: float
+    interval: tuple[float, float]
+    monthly: bool = False
+
+    def holds(self, place: Place) -> bool:
+        """Whether the place lies in the scope."""
+        return all(getattr(place, key) == value for key, value in self.scope.items())
+
+    def times(self, place: Place) -> float:
+        """The factor on times at a place in scope."""
+        return self.factor**place.months if self.monthly else self.factor
 
 
 @dataclass(frozen=True)
@@ -51,8 +124,10 @@ class Band:
 class Profile:
     """Coefficients of the estimate: efficiencies [1] and overheads [s, s/seq].
 
+    `engine` is the engine it speaks for, `any` where it was fitted on several and none is meant.
     `rows` counts the measurements it was fitted on, `errors` are fractions on rows left out of the
     fit. `intervals` hold 80 % of refits; coefficients in `held` were not identified by the rows.
+    `bands` are those in use, `all_bands` {kind of place: {engine: bands}}.
     """
 
     name: str
@@ -67,10 +142,50 @@ class Profile:
     values: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     held: tuple[str, ...] = ()
+    adjustments: tuple[Adjustment, ...] = ()
+    models: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
+    all_bands: Mapping[str, Mapping[str, Mapping[str, Band]]] = field(default_factory=dict)
 
     def band(self, quantity: str) -> Band:
         """Band of `tpot`, `ttft` or `usd_per_mtok`."""
         return self.bands[quantity]
+
+    def at(self, place: Place) -> Profile:
+        """The profile for one place: adjustments worked in, and the band of what is known there.
+
+        The profile's own engine is meant where the place names none.
+        """
+        if self.engine != "any" and not place.engine:
+            place = replace(place, engine=self.engine)
+        factors = dict.fromkeys(COEFFICIENTS, 1.0)
+        for each in self.adjustments:
+            if each.holds(place):
+                for name in each.of:
+                    factors[name] *= each.times(place)
+        values = {name: _scaled(name, self.values[name], by) for name, by in factors.items()}
+        intervals = {
+            name: (_scaled(name, low, factors[name]), _scaled(name, high, factors[name]))
+            for name, (low, high) in self.intervals.items()
+        }
+        return replace(
+            self,
+            bands=self._bands(place),
+            values=MappingProxyType(values),
+            intervals=MappingProxyType(intervals),
+            adjustments=(),
+        )
+
+    def _bands(self, place: Place) -> Mapping[str, Band]:
+        kind = KNOWN
+        if place.model and self.models and place.model not in self.models:
+            kind = NEW_MODEL
+        if place.chip and place.chip not in self.chips:
+            kind = NEW_CHIP
+        kinds = self.all_bands.get(kind) or self.all_bands.get(KNOWN)
+        if not kinds:
+            return self.bands
+        return {**kinds.get("any", {}), **kinds.get(place.engine, {})}
 
 
 def profile_names() -> tuple[str, ...]:
@@ -83,35 +198,45 @@ def profile_names() -> tuple[str, ...]:
 
 @cache
 def profile(name: str) -> Profile:
-    """A profile by name.
+    """A profile by name, or by the path of a file of one's own that ends in .toml.
 
     Raises
     ------
     CatalogueError
-        If no profile has that name.
+        If no profile has that name, or the file is no profile.
     """
     known = profile_names()
-    if name not in known:
-        raise CatalogueError(
-            f"no profile {name!r}{did_you_mean(name, known)} known profiles: {', '.join(known)}"
-        )
-    path = files("planner.catalogue").joinpath("profiles", f"{name}.toml")
-    return profile_from(name, tomllib.loads(path.read_text(encoding="utf-8")))
+    if name in known:
+        path = files("planner.catalogue").joinpath("profiles", f"{name}.toml")
+        return profile_from(name, tomllib.loads(path.read_text(encoding="utf-8")))
+    if name.endswith(".toml"):
+        return _own(Path(name))
+    raise CatalogueError(
+        f"no profile {name!r}{did_you_mean(name, known)} known profiles: {', '.join(known)}; "
+        "or the path of a .toml file that planner calibrate wrote"
+    )
 
 
 def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
-    """A profile from the contents of its file.
+    """A profile from the contents of its file; with `like` it is another's, seen by one engine.
 
     Raises
     ------
     CatalogueError
         If a coefficient is missing or unknown.
     """
+    if "like" in raw:
+        whole, engine = profile(raw["like"]), raw["engine"]
+        kinds = whole.all_bands.get(KNOWN, {})
+        bands = {**kinds.get("any", {}), **kinds.get(engine, {})}
+        return replace(whole, name=name, engine=engine, bands=MappingProxyType(bands),
+                       errors=MappingProxyType(dict(raw["errors"])), rows=raw["rows"])  # fmt: skip
     values = raw["coefficients"]
     missing = [c for c in COEFFICIENTS if c not in values]
     unknown = [c for c in values if c not in COEFFICIENTS]
     if missing or unknown:
         raise CatalogueError(f"profile {name}: missing {missing}, unknown {unknown}")
+    everywhere = {kind: _bands_of(each) for kind, each in raw["bands"].items()}
     return Profile(
         name=name,
         as_of=raw["as_of"],
@@ -120,11 +245,15 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         rows=raw["rows"],
         source=raw["source"],
         coverage=raw["coverage"],
-        bands=MappingProxyType({k: Band(*v) for k, v in raw["bands"].items()}),
+        bands=everywhere[KNOWN]["any"],
         errors=MappingProxyType(dict(raw["errors"])),
         values=MappingProxyType({c: float(values[c]) for c in COEFFICIENTS}),
         intervals=MappingProxyType({c: (a, b) for c, (a, b) in raw.get("intervals", {}).items()}),
         held=tuple(raw.get("held", ())),
+        adjustments=tuple(map(_adjustment, raw.get("adjustments", ()))),
+        models=tuple(raw.get("models", ())),
+        engines=tuple(raw.get("engines", ())),
+        all_bands=MappingProxyType(everywhere),
     )
 
 
@@ -140,12 +269,54 @@ def choose_profile(wanted: str, chip: str) -> tuple[Profile, str | None]:
         found = profile(wanted)
     else:
         ranked = sorted(
-            map(profile, profile_names()), key=lambda p: (chip in p.chips, p.as_of, p.rows)
+            map(profile, profile_names()),
+            key=lambda p: (chip in p.chips, p.as_of, p.engine == "any", p.rows),
         )
         found = ranked[-1]
     if chip in found.chips:
         return found, None
     return found, (
-        f"profile {found.name} was fitted on {', '.join(found.chips)}, not on {chip}: "
-        "the band is wider than it says"
+        f"profile {found.name} was fitted on {', '.join(found.chips)}, not on {chip}: its band is "
+        "that of chips left out of the fit"
     )
+
+
+def _scaled(name: str, value: float, factor: float) -> float:
+    """A coefficient whose times are multiplied by `factor`; no efficiency exceeds one."""
+    return min(value / factor, 1.0) if name in EFFICIENCIES else value * factor
+
+
+def _adjustment(raw: Mapping[str, Any]) -> Adjustment:
+    own = ("of", "factor", "interval", "monthly")
+    scope = {key: value for key, value in raw.items() if key not in own}
+    low, high = raw["interval"]
+    return Adjustment(
+        tuple(raw["of"]), scope, raw["factor"], (low, high), raw.get("monthly", False)
+    )
+
+
+def _bands_of(raw: Mapping[str, Any]) -> Mapping[str, Mapping[str, Band]]:
+    return {engine: {q: Band(*pair) for q, pair in each.items()} for engine, each in raw.items()}
+
+
+def _own(path: Path) -> Profile:
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        return profile_from(path.stem, raw)
+    except FileNotFoundError:
+        raise CatalogueError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise CatalogueError(f"{path}: is no profile: {error}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, CatalogueError):
+            raise
+        raise CatalogueError(f"{path}: is no profile: {error!r}") from None
+
+
+def months_between(earlier: str, later: str) -> float:
+    """Months from one date (YYYY-MM or YYYY-MM-DD) to a later one, 0 where it is not later."""
+    year, month, *day = map(int, earlier.split("-"))
+    to_year, to_month, *to_day = map(int, later.split("-"))
+    found = 12 * (to_year - year) + to_month - month
+    exact = found + ((to_day or [15])[0] - (day or [15])[0]) / 30.4
+    return max(exact, 0.0) if math.isfinite(exact) else 0.0

@@ -39,7 +39,8 @@ class Chip:
     `flops` dense peak by arithmetic unit [flop/s]; `memory` listed capacity [byte];
     `memory_reported` what the driver reports [byte] or None; `memory_bandwidth` [byte/s]; `sram`
     last on-chip level [byte] or None; `power` [W] or None. `figures` holds every number with its
-    source, under the same names (peaks under their dtype).
+    source, under the same names (peaks under their dtype). `architecture` is the vendor's name of
+    the generation, empty where none is listed.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Chip:
     power: float | None = None
     note: str = ""
     figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
+    architecture: str = ""
 
     def peak(self, dtype: str) -> float:
         """Dense FLOP/s of a matrix product in `dtype` [flop/s].
@@ -111,5 +113,6 @@ def _chip(name: str, row: Mapping[str, Any]) -> Chip:
         sram=base.get("sram"),
         power=base.get("power"),
         note=row.get("note", ""),
+        architecture=row.get("architecture", ""),
         figures=MappingProxyType(figures),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
+from planner.calibration.profile import Place
 from planner.errors import FieldError
 from planner.serving.load import (
     arrivals,
@@ -68,7 +69,7 @@ class Draft:
             machine=hardware.machine,
             fabric=hardware.fabric,
             price=hardware.price + _electricity(scenario, hardware.chip.name, drawn),
-            profile=hardware.profile,
+            profile=hardware.profile.at(Place.of(self.sizes, hardware.chip)),
             chips=scenario.chips,
             limits_of=limits_of(scenario, mode if pooled else None),
             input_tokens=lengths.input_tokens.mean,
