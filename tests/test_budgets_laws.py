@@ -137,7 +137,7 @@ def test_granularity_is_chosen():
 def test_a_routed_law_upon_a_dense_one():
     """The loss of the dense law at the effective parameters of the routed one."""
     both, routing = scaling_law(ROUTED), law("clark-2022-s-base").values
-    experts = 1 + 7 * 3
+    experts = 1 + 7 / 0.31
     start = 1 / (1 / routing["E_first"] - 1 / routing["E_limit"])
     saturated = 1 / (1 / (experts - 1 + start) + 1 / routing["E_limit"])
     below = routing["a_route"] - routing["c_route"] * math.log10(routing["E_first"])
@@ -146,6 +146,7 @@ def test_a_routed_law_upon_a_dense_one():
     assert both.loss(1e9, 1e11, sparsity=8.0) == pytest.approx(BESIROGLU.loss(size, 1e11))
     assert both.loss(1e9, 1e11) == pytest.approx(BESIROGLU.loss(1e9, 1e11))
     assert both.limits["sparsity"] == law("clark-2022-s-base").range["sparsity"]
+    assert both.limits["n"] == (5.73e7, 1.31e9)  # what both were fitted on
     again = scaling_law({"law": "besiroglu-2024", "routing": "clark-2022-s-base"})
     assert again.values == both.values
 
@@ -289,6 +290,19 @@ def test_standard_errors_alone_hold_the_loss_at_the_centre():
     assert split.std() == pytest.approx(0.020, abs=0.0015)
 
 
+def test_a_pair_errs_by_both_of_its_laws():
+    """Wider than the dense law alone where experts matter; the same where there are none."""
+    pair = scaling_law("besiroglu-2024 + clark-2022-refit")
+    laws = pair.draws(300, seed=4)
+    spread = {
+        sparsity: np.std([float(each.loss(1e9, 1e11, sparsity=sparsity)) for each in laws])
+        for sparsity in (1.0, 32.0)
+    }
+    assert spread[32.0] > 1.5 * spread[1.0]
+    assert spread[32.0] < 0.05
+    assert "sparsity" not in pair.lacks
+
+
 def test_draws_repeat():
     """One seed, one set."""
     first, again, other = (BESIROGLU.draws(3, seed=s)[2].values for s in (5, 5, 6))
@@ -374,10 +388,40 @@ def test_no_model_reaches_the_floor():
         size_of_loss(BESIROGLU, 1.8)
 
 
-def test_rules_without_a_prefactor_give_no_size():
-    """Hoffmann's second approach."""
-    with pytest.raises(FieldError, match="exponents alone"):
-        allocation(scaling_law("hoffmann-2022-approach-2"), 1e21)
+def test_rules_need_a_prefactor():
+    """Exponents alone are no rule."""
+    with pytest.raises(FieldError, match="needs a_size and k_size or a_tokens and k_tokens"):
+        scaling_law({"form": "allocation", "coefficients": {"a_size": 0.49}})
+
+
+@pytest.mark.parametrize(
+    ("size", "second", "third", "tokens"),
+    [
+        (4e8, 1.84e19, 2.21e19, (7.7e9, 9.2e9)),
+        (1e9, 1.20e20, 1.62e20, (20.0e9, 27.1e9)),
+        (1e10, 1.32e22, 2.46e22, (219.5e9, 410.1e9)),
+        (67e9, 6.88e23, 1.71e24, (1.7e12, 4.1e12)),
+        (280e9, 1.18e25, 3.52e25, (7.1e12, 20.1e12)),
+        (520e9, 4.19e25, 1.36e26, (13.4e12, 43.5e12)),
+        (1e12, 1.59e26, 5.65e26, (26.5e12, 94.1e12)),
+        (1e13, 1.75e28, 8.55e28, (292.0e12, 1425.5e12)),
+    ],
+)
+def test_hoffmann_table_a3(size, second, third, tokens):
+    """The second approach to 1 % (67B: 4 %), the third, from its coefficients, to 8 %."""
+    room = 0.04 if size == 67e9 else 0.011
+    found = allocation(scaling_law("hoffmann-2022-approach-2"), second)
+    assert found.n == pytest.approx(size, rel=room)
+    assert found.d == pytest.approx(tokens[0], rel=room)
+    found = allocation(scaling_law("hoffmann-2022-approach-3"), third)
+    assert found.n == pytest.approx(size, rel=0.08)
+    assert found.d == pytest.approx(tokens[1], rel=0.11)
+
+
+def test_hoffmann_at_a_zettaflop():
+    """The first approach asks for 2.86e9 parameters at 1e21 FLOP."""
+    found = allocation(scaling_law("hoffmann-2022-approach-1"), 1e21)
+    assert found.n == pytest.approx(2.86e9, rel=0.015)
 
 
 def test_a_law_of_size_alone_cannot_split():

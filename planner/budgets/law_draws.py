@@ -16,13 +16,13 @@ what is neither level, exponent nor floor are taken as independent.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 from planner.catalogue.laws import Covariance
 
-__all__ = ["drawn_values", "unpaired"]
+__all__ = ["drawn_values", "joined", "unpaired"]
 
 # {exponent: (its level, the range it is read over, sign with which the level follows)}
 SLOPES: Mapping[str, tuple[str, str, float]] = {
@@ -47,16 +47,39 @@ def drawn_values(
     count: int,
     rng: np.random.Generator,
 ) -> list[dict[str, float]]:
-    """`count` sets of values; exponents that would not be positive are drawn again."""
+    """`count` sets of values; those that make no law, as with an exponent below zero, are left."""
     step = _joint(values, covariance) if covariance else _apart(values, errors, limits)
     drawn: list[dict[str, float]] = []
     for _ in range(REDRAWN * max(count, 1)):
         if len(drawn) == count:
             break
         found = {**values, **step(rng)}
-        if all(found[x] > LEAST_EXPONENT for x in found if x in SLOPES):
+        if _sound(found):
             drawn.append(found)
     return drawn
+
+
+def joined(
+    dense: Covariance | None, routing: Covariance | None, kept: Iterable[str]
+) -> Covariance | None:
+    """Both covariances side by side, errors of one law independent of those of the other.
+
+    None where the dense law has none; of the routed one, those coefficients that are kept.
+    """
+    if dense is None or routing is None:
+        return dense
+    names = {*kept}
+    rows = [i for i, x in enumerate(routing.of) if x.removeprefix("ln ") in names]
+    first, second = len(dense.of), len(rows)
+    return Covariance(
+        of=(*dense.of, *(routing.of[i] for i in rows)),
+        spread=(*dense.spread, *(routing.spread[i] for i in rows)),
+        correlation=(
+            *((*row, *(0.0,) * second) for row in dense.correlation),
+            *((*(0.0,) * first, *(routing.correlation[i][j] for j in rows)) for i in rows),
+        ),
+        source=f"{dense.source}; {routing.source}",
+    )
 
 
 def unpaired(
@@ -68,6 +91,13 @@ def unpaired(
     return tuple(
         x for x in errors if x in SLOPES and SLOPES[x][0] in values and SLOPES[x][1] not in limits
     )
+
+
+def _sound(values: Mapping[str, float]) -> bool:
+    """Whether exponents are positive, and more experts approach a limit above that of one."""
+    low, high = values.get("E_first", 0.0), values.get("E_limit", math.inf)
+    powers = [x for name, x in values.items() if name in SLOPES or name.endswith("_route")]
+    return all(x > LEAST_EXPONENT / 10 for x in powers) and high > 2 * low
 
 
 def _joint(values: Mapping[str, float], covariance: Covariance) -> Step:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.budgets.forms import FORMS, form_kernel
-from planner.budgets.law_draws import drawn_values, unpaired
+from planner.budgets.law_draws import drawn_values, joined, unpaired
 from planner.budgets.law_range import outside
 from planner.budgets.terms import Repetition, Terms
 from planner.catalogue.laws import Covariance, Law
@@ -255,7 +255,10 @@ class ScalingLaw:
                 ("law", f"{self.name} + {routing.name}: a dense law of size and tokens can bear a "
                         "routed one (clark-2022-...), and nothing else"),
             )  # fmt: skip
+        both = [law.limits["n"] for law in (self, routing) if "n" in law.limits]
         limits = {**self.limits, "sparsity": routing.limits.get("sparsity", (1.0, np.inf))}
+        if both and max(low for low, _ in both) < min(high for _, high in both):
+            limits["n"] = max(low for low, _ in both), min(high for _, high in both)
         routed = {name: x for name, x in routing.values.items() if name != "d_route"}
         return replace(
             self, name=f"{self.name} + {routing.name}", form="routed",
@@ -263,6 +266,8 @@ class ScalingLaw:
             source=f"{self.source}; {routing.source}", as_of=max(self.as_of, routing.as_of),
             scope=f"{self.scope}; routing: {routing.scope}", limits=limits,
             values={**self.values, **routed}, note=f"{self.note}; {routing.note}".strip("; "),
+            errors={**self.errors, **{x: e for x, e in routing.errors.items() if x in routed}},
+            covariance=joined(self.covariance, routing.covariance, routed),
         )  # fmt: skip
 
 
