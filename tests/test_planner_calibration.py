@@ -177,7 +177,8 @@ def test_a_chip_that_no_fit_saw_is_said():
         ("DP8(attn)+EP8", 8, (1, 1, 8, 8)),
         ("EP2 (4 instances)", 2, (1, 1, 2, 2)),
         ("EP72/DP72, no TBO", 72, (1, 1, 72, 72)),
-        ("WS-2D/attn-batch", 64, (1, 1, 64, 1)),
+        ("WS-2D/attn-batch", 64, (64, 1, 1, 1)),
+        ("WG-XYZ/attn-batch", 64, (1, 1, 64, 1)),
     ],
 )
 def test_layouts_are_read(text, chips, ways):

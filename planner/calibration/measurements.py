@@ -128,9 +128,9 @@ def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
     """Ways by axis of a free-text layout such as TP8, TP8EP4, EP32/DP32, DP8(attn)+EP8 or DEP4.
 
     Expert ways alone over all chips mean copies of attention, as wide expert parallelism is run.
-    PaLM's WS-2D and WG-XYZ cut every matrix over all chips; `attn-batch` gives each chip the
-    attention of its share of the sequences. None where the text names no axis or does not multiply
-    to the number of chips.
+    Of PaLM's layouts, WS-2D cuts every matrix over all chips, and under WG-XYZ each chip gathers
+    the weights and reads its share of the sequences. None where the text names no axis or does not
+    multiply to the number of chips.
     """
     text = text.split(",", maxsplit=1)[0].strip()
     if text == "single":
@@ -138,7 +138,7 @@ def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
     if text.startswith("layer-split"):
         return {**ONE, "pp": chips}
     if text.startswith(("WS-2D", "WG-XYZ")):
-        return {**ONE, "dp_attention" if "attn-batch" in text else "tp": chips}
+        return {**ONE, "tp" if text.startswith("WS") else "dp_attention": chips}
     joined = re.fullmatch(r"(D|T)EP(\d+)", text)
     if joined:
         ways = {"dp_attention" if joined[1] == "D" else "tp": int(joined[2]), "ep": int(joined[2])}
