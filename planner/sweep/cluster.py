@@ -1,7 +1,7 @@
 """Chunks solved on a Dask cluster by the function that processes of this machine run.
 
-Workers need this package in the same version, and the files that the scenario names at the same
-paths; one thread each is best, since points of one process take turns.
+Scheduler and workers need this package in the same version, workers the files that the scenario
+names at the same paths. One thread a worker is best: points of one process take turns.
 """
 
 from __future__ import annotations
@@ -142,14 +142,17 @@ class Cluster:
     def _same_version(self) -> None:
         mine = version("token-planner")
         try:
-            found = self.client.run(version, "token-planner")
+            found = {f"worker {where}": v for where, v in
+                     self.client.run(version, "token-planner").items()}  # fmt: skip
+            found["scheduler"] = self.client.run_on_scheduler(version, "token-planner")
         except ImportError as error:
             raise InputError(
-                f"the workers of {self.address} lack this package; install token-planner {mine}"
+                f"the scheduler at {self.address} or a worker of it lacks this package; "
+                f"install token-planner {mine} there"
             ) from error
-        for worker, other in sorted(found.items()):
+        for where, other in sorted(found.items()):
             if other != mine:
-                raise InputError(f"the worker {worker} has token-planner {other}, this is {mine}")
+                raise InputError(f"the {where} has token-planner {other}, this is {mine}")
 
     def _gone(self) -> SolverError:
         return SolverError(f"the scheduler at {self.address} went away")
