@@ -10,7 +10,7 @@ import pytest
 from planner.errors import InputError
 from planner.measuring import session
 from planner.measuring.checks import fault
-from planner.measuring.device import Facts, Sample, Unsupported
+from planner.measuring.device import Facts, Ready, Sample, Unsupported
 from planner.measuring.session import measure
 from planner.measuring.timing import timed
 from planner.measuring.torch_device import TorchDevice, torch_device
@@ -42,10 +42,20 @@ def device() -> Iterator[TorchDevice]:
     torch.set_num_threads(before)
 
 
+def made(device: TorchDevice, work: Timed) -> Ready:
+    """The work ready to be run; processors of older versions do not multiply fp8."""
+    try:
+        return device.ready(work)
+    except Unsupported as error:
+        if isinstance(work, Product) and work.dtype == "fp8":
+            pytest.skip(str(error))
+        raise
+
+
 @pytest.mark.parametrize("work", WORKS, ids=str)
 def test_a_work_is_timed_and_its_result_is_right(device: TorchDevice, work: Timed) -> None:
     """Also after many runs, with weights in turn."""
-    ready = device.ready(work)
+    ready = made(device, work)
     try:
         found = timed(ready, 0.01)
         assert found.median > 0
@@ -57,7 +67,7 @@ def test_a_work_is_timed_and_its_result_is_right(device: TorchDevice, work: Time
 @pytest.mark.parametrize("work", WORKS, ids=str)
 def test_a_result_that_is_changed_is_found(device: TorchDevice, work: Timed) -> None:
     """The sample of a device is enough to tell."""
-    ready = device.ready(work)
+    ready = made(device, work)
     right = ready.sample()
     wrong = Sample(right.operands, right.result * 1.5 + 1.0)
     assert fault(work, wrong) is not None
@@ -128,8 +138,8 @@ def test_a_session_on_the_processor(device: TorchDevice, monkeypatch: pytest.Mon
     monkeypatch.setattr(session, "suite", lambda facts, quick: tuple(WORKS))
     chip = measure(device, budget=20.0).chip
     assert not chip.refused
-    assert not chip.left_out
-    assert len(chip.products) == 5
+    assert all(each.what.startswith("fp8") for each in chip.left_out)
+    assert len(chip.products) + len(chip.left_out) == 5
     assert chip.head.chip == ""
     assert chip.head.complete
 

@@ -21,6 +21,7 @@ __all__ = ["all_reduce"]
 
 BACKENDS = {"cuda": "nccl", "xpu": "xccl", "cpu": "gloo"}
 PATIENCE = 120.0  # [s] that processes may take to meet, and to finish after
+LEAVE = 2.0  # [s] that a process may take to leave
 READING = 16  # sums in one reading
 SAMPLES = 64
 
@@ -55,17 +56,20 @@ def all_reduce(kind: str, devices: int, sizes: Sequence[int], repeats: int) -> I
 
 
 def _waited(group: Sequence[Any], folder: Path) -> None:
-    """Wait for all processes; raises Unsupported if one fails or they do not end."""
+    """Wait for the files of all processes; raises Unsupported if one fails or they take too long.
+
+    Not for the processes themselves: taking a group down hangs in some versions of gloo.
+    """
     end = time.monotonic() + PATIENCE
-    while any(process.is_alive() for process in group):
-        failed = [process.exitcode for process in group if process.exitcode]
+    while not all(_file(folder, rank).is_file() for rank in range(len(group))):
+        failed = any(process.exitcode for process in group)
         if failed or time.monotonic() > end:
-            break
+            told = sorted(folder.glob("*.fault"))
+            why = told[0].read_text() if told else f"no answer in {PATIENCE:g} s"
+            raise Unsupported(f"an all-reduce over {len(group)} devices failed: {why}")
         time.sleep(0.02)
-    if any(process.exitcode != 0 for process in group):
-        told = sorted(folder.glob("*.fault"))
-        why = told[0].read_text() if told else "a process did not end"
-        raise Unsupported(f"an all-reduce over {len(group)} devices failed: {why}")
+    for process in group:
+        process.join(LEAVE)
 
 
 def _rank(
@@ -75,16 +79,16 @@ def _rank(
     at = Path(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     try:
-        told = _measured(rank, devices, kind, sizes, repeats, at)
+        _measured(rank, devices, kind, sizes, repeats, at)
     except Exception as error:  # whatever it is, the parent tells it
         (at / f"{rank}.fault").write_text(str(error).strip().split("\n")[0][:200])
         raise SystemExit(1) from error
-    _file(at, rank).write_text(json.dumps(told))
 
 
 def _measured(
     rank: int, devices: int, kind: str, sizes: Sequence[int], repeats: int, folder: Path
-) -> dict[str, list[Any]]:
+) -> None:
+    """Times and samples of one process, in its file before the group is taken down."""
     import torch
     import torch.distributed as group
 
@@ -101,13 +105,14 @@ def _measured(
         timeout=timedelta(seconds=PATIENCE / 2),
     )
     told: dict[str, list[Any]] = {"seconds": [], "parts": [], "results": []}
-    try:
-        for size in sizes:
-            for key, value in _one(torch, group, place, kind, rank, size, repeats).items():
-                told[key].append(value)
-    finally:
-        group.destroy_process_group()
-    return told
+    for size in sizes:
+        for key, value in _one(torch, group, place, kind, rank, size, repeats).items():
+            told[key].append(value)
+    group.barrier()
+    part = folder / f"{rank}.part"
+    part.write_text(json.dumps(told))
+    part.replace(_file(folder, rank))  # whole or not there
+    group.destroy_process_group()
 
 
 def _one(
