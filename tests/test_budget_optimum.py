@@ -15,7 +15,7 @@ from planner.budgets.optimum import optimum, start
 from planner.budgets.program import programmed
 from planner.budgets.proof import proof
 from planner.budgets.question import LossTerm, Required, assembled
-from planner.errors import SolverError
+from planner.errors import FieldError, SolverError
 
 CASES = {
     "served": question(served=2e12),
@@ -169,6 +169,19 @@ def test_why_there_is_no_budget(asked, promise, told):
     assert found.promise == promise
     assert found.short_by > 1
     assert told in found.reason
+
+
+def test_more_parameters_than_the_data_feeds_count_for_less():
+    """Given few tokens the size follows from the law's own loss, excess parameters included."""
+    for unique in (None, 1e11):
+        asked = question("muennighoff-2023", held={"pretrain": 1.8e11}, unique=unique,
+                         required=Required(n_active=11e9))  # fmt: skip
+        best = solved(asked)
+        proof(best)
+        assert best.n_active > asked.law.repetition(min(1.8e11, unique or 1.8e11)).fed
+        assert asked.law.loss(best.n_active, 1.8e11, unique=unique) == pytest.approx(best.loss)
+    with pytest.raises(FieldError, match="counts them for less"):
+        solve_one(question("muennighoff-2023", held={"n_active": 1e12}))
 
 
 def test_an_answer_that_does_not_hold_is_refused():

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.budgets.optimum import Optimum, optimum
-from planner.budgets.question import Question, assembled
+from planner.budgets.question import REPETITION, Question, assembled
 from planner.budgets.shape import Array, Budgets
+from planner.errors import FieldError
 
 __all__ = ["Answer", "Nothing", "Solved", "least_loss", "solve_many", "solve_one"]
 
 ENDLESS = 200.0  # logarithm of more than there is of anything
+FED = 1e-6  # of the size, for rounding
 LEAST = 1e4  # parameters, or tokens, below which nothing is a language model
 
 
@@ -106,7 +108,7 @@ def _shape(question: Question) -> tuple[object, ...]:
     """What questions must share to be one set of arrays."""
     powers = tuple((bool(t.size), bool(t.tokens)) for t in question.terms.terms if t.coefficient)
     held = tuple(sorted(question.held))
-    return powers, held, question.aim, question.repeats, question.rl_term is not None, bool(
+    return powers, held, question.aim, question.curved, question.rl_term is not None, bool(
         question.rl_flop
     )  # fmt: skip
 
@@ -205,6 +207,7 @@ def _read(
     if min(n_active, pretrain) < LEAST:
         told = f"it buys a model of {n_active:.2g} parameters and {pretrain:.2g} tokens"
         return Nothing(question, "cost", LEAST / min(n_active, pretrain), told)
+    _check_fed(question, n_active, pretrain)
     slope = multiplier
     if question.aim == "quality":
         slope = 1 / multiplier if multiplier else math.inf
@@ -226,6 +229,18 @@ def _read(
         gap=float(found.gap[place]),
         data_bound=data_bound,
     )
+
+
+def _check_fed(question: Question, n_active: float, pretrain: float) -> None:
+    """Refuse a given size that is more than the tokens feed, where the tokens are still free."""
+    if question.law.form != REPETITION or set(question.held) != {"n_active"}:
+        return
+    fed = question.law.repetition(min(pretrain, question.unique or math.inf)).fed
+    if n_active > fed * (1 + FED):
+        raise FieldError(
+            ("choose.n_active", f"{n_active:.3g} parameters are more than {pretrain:.3g} tokens "
+             f"feed, and {question.law.name} counts them for less; give fewer, or pretrain too")
+        )  # fmt: skip
 
 
 def _nothing(question: Question, possible: float, row: Budgets) -> Nothing:

@@ -16,7 +16,7 @@ from planner.budgets.shape import CHOICES, Budgets
 from planner.budgets.terms import Terms
 from planner.errors import FieldError
 
-__all__ = ["LossTerm", "Question", "Required", "assembled", "compute_optimal_tokens"]
+__all__ = ["REPETITION", "LossTerm", "Question", "Required", "assembled", "compute_optimal_tokens"]
 
 PHASES = ("pretrain", "rl", "inference")
 REPETITION = "repetition"
@@ -46,6 +46,8 @@ class Required:
         if self.loss is not None or self.n_active is None:
             return self.loss or math.nan
         terms = terms_of(law, self.sparsity)
+        if self.tokens is not None and law.form == REPETITION:
+            return float(law.loss(self.n_active, self.tokens))  # parameters may be more than fed
         tokens = self.tokens or compute_optimal_tokens(terms, self.n_active)
         return float(terms.loss(self.n_active, tokens))
 
@@ -101,6 +103,11 @@ class Question:
     def repeats(self) -> bool:
         """Whether the law knows what repeated data is worth, and there is data to repeat."""
         return self.unique is not None and self.law.form == REPETITION
+
+    @property
+    def curved(self) -> bool:
+        """Whether a token, or a parameter, may be worth less than a fresh or a fed one."""
+        return self.repeats or (self.law.form == REPETITION and "pretrain" in self.held)
 
     @property
     def terms(self) -> Terms:
@@ -168,7 +175,7 @@ def assembled(questions: Sequence[Question]) -> Budgets:
         limit=np.array(limits),
         aim=first.aim,
         choices=first.choices,
-        worth=_worth(questions) if first.repeats else None,
+        worth=_worth(questions) if first.curved else None,
     )
 
 
@@ -208,13 +215,17 @@ def _cost_powers(question: Question) -> np.ndarray:
 
 
 def _worth(questions: Sequence[Question]) -> Worth:
-    """The knees of tokens and of parameters, for a law that knows repetition."""
+    """The knees of tokens and of parameters, for a law that knows repetition.
+
+    Parameters are fed by the distinct tokens that are seen: all of them, unless fewer tokens than
+    that are given. Where tokens are free an optimum is never larger than what they feed.
+    """
     knees, fed, half, excess = [], [], [], []
     for each in questions:
-        x, unique = each.law.values, each.unique or math.nan
+        x, unique = each.law.values, each.unique or math.inf
+        seen = min(unique, each.held.get("pretrain", math.inf))
         knees.append(math.log(unique))
-        ratio = x["alpha_N"] * x["A_N"] / (x["beta_D"] * x["B_D"])
-        fed.append((math.log(ratio) + x["beta_D"] * math.log(unique)) / x["alpha_N"])
+        fed.append(math.log(each.law.repetition(seen).fed))
         half.append(x["R_half"])
         excess.append(x["R_excess"])
     return Worth(

@@ -198,7 +198,7 @@ def _of_held(answer: Answer) -> Mapping[str, float]:
 def loss_at(answer: Answer, law: ScalingLaw, *, unique: float | None = None) -> float:
     """The loss [nat] of the plan as a law has it, reinforcement learning included."""
     question = answer.question
-    if question.repeats:
+    if question.curved:
         found = law.loss(
             answer.n_active, answer.pretrain, sparsity=question.sparsity,
             unique=unique or question.unique,

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from planner.quantities import show
-from planner.report.words import WIDTH, row, wrapped
+from planner.report.budget_words import (
+    count,
+    digits,
+    filled,
+    flop,
+    listed,
+    loss,
+    money,
+    percent,
+    question,
+    ranged,
+    whole,
+)
+from planner.report.words import row, wrapped
 
 if TYPE_CHECKING:
     from planner.plan import Plan
@@ -16,14 +27,13 @@ __all__ = ["answer", "grounds", "money", "spent", "why"]
 
 BAR = 20
 PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
-SPAN = 45  # column at which ranges begin
 NOTHING = 5e-4  # an elasticity below it does not matter
 
 
 def answer(plan: Plan) -> str:
     """The whole answer as lines of at most 80 columns."""
     document = plan.document
-    blocks = [_question(document)]
+    blocks = [question(document)]
     if plan.chosen:
         blocks += [_chosen(document), spent(document["plan"]), _beside(document)]
         blocks += [_others(document), _laws(document)]
@@ -60,70 +70,32 @@ def _aim(document: Mapping[str, Any]) -> str:
     return "loss" if document["scenario"]["cost"] is not None else "cost"
 
 
-def _question(document: Mapping[str, Any]) -> str:
-    """What was asked, in a sentence."""
-    asked = document["scenario"]
-    quality, served, rl = asked["quality"], document["demand"], asked["rl"]
-    if quality is None:
-        limit = asked["cost"]
-        number, _, unit = str(limit).partition(" ")
-        per = unit or ("USD" if asked["objective"] == "cost" else "FLOP")
-        wanted = f"the best model that costs {float(number):g} {per}"
-    elif quality["loss"] is not None:
-        wanted = f"a loss of {quality['loss']:g}"
-    else:
-        like = quality["like"]
-        size = like["model"] or f"{_count(like['n_active'])} parameters"
-        trained = f" on {_count(like['tokens'])} tokens" if like["tokens"] else ""
-        kind = "a model" if like["tokens"] else "a compute-optimal model"
-        wanted = f"as good as {kind} of {size}{trained}"
-    parts = [wanted]
-    if served["tokens"] is None:
-        parts.append(f"tokens served for ever, counted as {_count(served['counted'])}")
-    elif served["counted"] != served["tokens"]:
-        total, counted = _count(served["tokens"]), _count(served["counted"])
-        parts.append(f"{total} tokens served, counted as {counted}")
-    else:
-        parts.append(
-            f"{_count(served['tokens'])} tokens served" if served["tokens"] else "not served"
-        )
-    if rl["tokens"]:
-        parts.append(f"{_count(rl['tokens'])} tokens of RL")
-    if rl["reward"]:
-        parts.append(f"a reward of {rl['reward']['needed']:g} after RL")
-    if asked["data"]["unique"]:
-        parts.append(f"{_count(asked['data']['unique'])} unique tokens")
-    least = "cost in USD" if asked["objective"] == "cost" else "FLOP"
-    aim = "best loss" if quality is None else f"least {least}"
-    return "\n".join(_filled(f"{', '.join(parts)}; {aim}"))
-
-
 def _chosen(document: Mapping[str, Any]) -> str:
     plan, band = document["plan"], document["band"] or {}
     tokens = plan["tokens"]
-    size = f"{_count(plan['n_active'])} parameters"
+    size = f"{count(plan['n_active'])} parameters"
     if plan["sparsity"] > 1:
-        size = f"{_count(plan['n_active'])} active of {_count(plan['n_total'])}"
+        size = f"{count(plan['n_active'])} active of {count(plan['n_total'])}"
     lines = [
-        _ranged("model", size, band.get("n_active"), _count),
-        _ranged("pre-training", f"{_count(tokens['pretrain'])} tokens", band.get("pretrain"),
-                _count),
+        ranged("model", size, band.get("n_active"), count),
+        ranged("pre-training", f"{count(tokens['pretrain'])} tokens", band.get("pretrain"),
+                count),
     ]  # fmt: skip
     if tokens["rl"]:
-        lines.append(row("RL", f"{_count(tokens['rl'])} tokens"))
+        lines.append(row("RL", f"{count(tokens['rl'])} tokens"))
     if (plan["epochs"] or 1) > 1:
         lines.append(row("epochs", f"{plan['epochs']:.3g} over the unique tokens"))
     lines.append(row("ratio", f"{plan['tokens_per_parameter']:.3g} tokens per active parameter"))
     if plan["over_training"] is not None:
         ratio = f"{plan['over_training']:.3g} x compute-optimal tokens"
-        lines.append(_ranged("over-trained", ratio, band.get("over_training"), _digits))
+        lines.append(ranged("over-trained", ratio, band.get("over_training"), digits))
     if plan["loss"] is not None:
         told = f"{plan['loss']:.4f} nat per token"
-        lines.append(_ranged("loss", told, band.get("loss"), _loss))
+        lines.append(ranged("loss", told, band.get("loss"), loss))
     cost = plan["cost"]["total"]
-    form = money if plan["objective"] == "usd" else _flop
+    form = money if plan["objective"] == "usd" else flop
     total = cost["usd"] if plan["objective"] == "usd" else cost["flop_paid"]
-    lines.append(_ranged("cost", form(total), band.get("cost"), form))
+    lines.append(ranged("cost", form(total), band.get("cost"), form))
     if band:
         held = f"ranges hold {band['coverage']:.0%} of {band['from']}"
         if band["answered"] < 1:
@@ -151,7 +123,7 @@ def spent(plan: Mapping[str, Any]) -> str:
         if rated:
             line += f"{each['flop_paid']:>10.3g}"
         if priced:
-            line += f"{money(each['usd']):>11}{_whole(each['chip_hours']):>12}"
+            line += f"{money(each['usd']):>11}{whole(each['chip_hours']):>12}"
         if name in PHASES:
             share = plan["share"][name]
             bar = "█" * max(1, round(BAR * share))
@@ -168,14 +140,14 @@ def _beside(document: Mapping[str, Any]) -> str:
         each = document[name]
         if each is None:
             continue
-        trained = f"{_count(each['tokens']['pretrain'])} tokens"
+        trained = f"{count(each['tokens']['pretrain'])} tokens"
         if each["n_active"] is None:
-            lines += _listed(label, f"{trained}: {each['why_not']}")
+            lines += listed(label, f"{trained}: {each['why_not']}")
             continue
-        text = f"{_count(each['n_active'])} on {trained}: {_percent(each['worse_by'])} more {aim}"
+        text = f"{count(each['n_active'])} on {trained}: {percent(each['worse_by'])} more {aim}"
         if each["worse_by"] > NOTHING and aim == "cost":
-            text += f"; the budget above saves {_percent(each['saving'])}"
-        lines += _listed(label, text)
+            text += f"; the budget above saves {percent(each['saving'])}"
+        lines += listed(label, text)
     return "\n".join(["beside it", *lines]) if lines else ""
 
 
@@ -183,7 +155,7 @@ def _others(document: Mapping[str, Any]) -> str:
     lines = []
     for plan in document["alternatives"]:
         label = f"sparsity {plan['sparsity']:g}" if plan["sparsity"] > 1 else "dense"
-        lines += _listed(label, _short(plan, document))
+        lines += listed(label, _short(plan, document))
     return "\n".join(["next best, of other choices", *lines]) if lines else ""
 
 
@@ -191,18 +163,18 @@ def _laws(document: Mapping[str, Any]) -> str:
     lines = []
     for each in document["laws"] or ():
         text = _short(each["plan"], document) if each["plan"] else each["why_not"]
-        lines += _listed(each["law"], text)
+        lines += listed(each["law"], text)
     return "\n".join(["by other laws", *lines]) if lines else ""
 
 
 def _short(plan: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     """A plan in half a line."""
-    text = f"{_count(plan['n_active'])} on {_count(plan['tokens']['pretrain'])} tokens, "
+    text = f"{count(plan['n_active'])} on {count(plan['tokens']['pretrain'])} tokens, "
     if _aim(document) == "loss":
         return text + f"loss {plan['loss']:.4f}"
     total = plan["cost"]["total"]
     usd = plan["objective"] == "usd"
-    return text + (money(total["usd"]) if usd else _flop(total["flop_paid"]))
+    return text + (money(total["usd"]) if usd else flop(total["flop_paid"]))
 
 
 def _shortfall(document: Mapping[str, Any]) -> str:
@@ -238,7 +210,7 @@ def grounds(document: Mapping[str, Any]) -> str:
     for each in ground["data"]:
         date = f" ({each['as_of']})" if each["as_of"] else ""
         lines.append(f"{each['what']}: {each['source']}{date}")
-    return "\n".join(text for line in lines for text in _filled(line))
+    return "\n".join(text for line in lines for text in filled(line))
 
 
 def _closed_form(document: Mapping[str, Any]) -> Iterable[str]:
@@ -279,54 +251,3 @@ def _pulls(plan: Mapping[str, Any]) -> str:
     size = x["alpha_N"] * x["A_N"] * plan["n_active"] ** -x["alpha_N"]
     tokens = x["beta_D"] * x["B_D"] * plan["tokens"]["pretrain"] ** -x["beta_D"]
     return f"alpha_N*A_N/N**alpha_N : beta_D*B_D/D**beta_D = {size:.4g} : {tokens:.4g}"
-
-
-def _ranged(label: str, text: str, ends: list[float] | None, form: Any) -> str:
-    line = f"{label:<14}{text}"
-    if not ends:
-        return line
-    low, high = (form(each) for each in ends)
-    if low == high:
-        return line
-    return f"{line:<{SPAN}} {low} to {high}"
-
-
-def _listed(label: str, text: str) -> list[str]:
-    first = f"  {label:<17} "
-    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * 20)
-
-
-def _filled(text: str) -> list[str]:
-    return wrap(text, WIDTH, subsequent_indent="  ")
-
-
-def money(value: float) -> str:
-    """Dollars with three digits, or all before the point."""
-    for scale, letter in ((1e9, "B"), (1e6, "M")):
-        if value >= scale * 0.9995:
-            return f"${value / scale:.4g}{letter}"
-    return f"${value:,.0f}" if value >= 100 else f"${value:.3g}"
-
-
-def _flop(value: float) -> str:
-    return f"{value:.3g} FLOP"
-
-
-def _count(value: float) -> str:
-    return show(value, "params").removesuffix(" params").replace(" ", "")
-
-
-def _digits(value: float) -> str:
-    return f"{value:.3g}"
-
-
-def _loss(value: float) -> str:
-    return f"{value:.3f}"
-
-
-def _whole(value: float) -> str:
-    return f"{value:,.0f}" if value < 1e9 else f"{value:.3g}"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.3g} %"
