@@ -1,23 +1,23 @@
-"""Runs of whole engines at a concurrency, of one pool or of two: TPOT and TTFT of each.
-
-The table mixes exports. A run may stand in it twice with the same times to the last digit, under
-`DeepSeek-R1` and, with more columns, under `DeepSeek-V3`: the second export holds runs without
-speculation only, and gives the workers of both pools. The first row is then read as the second.
-Where the second export holds the same version, layout and concurrency with other times, the first
-row speculated; where it holds nothing, the table does not say.
-"""
+"""Runs of whole engines at a concurrency, of one pool or of two: TPOT and TTFT of each."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from planner.architecture.counts import Sizes
 from planner.calibration.adapters.pools import in_decode, pools_of
-from planner.calibration.adapters.tables import Readings, Row, count, given, positive, rows_of
+from planner.calibration.adapters.speculation import PLAIN, fullest_of, speculated_in
+from planner.calibration.adapters.tables import (
+    Readings,
+    Row,
+    count,
+    given,
+    header_of,
+    positive,
+    rows_of,
+)
 from planner.calibration.adapters.ways import chips_of, ways_of
 from planner.calibration.measurements import Measurement, NotComputed
 from planner.calibration.names import (
@@ -30,37 +30,41 @@ from planner.calibration.names import (
     sizes_of,
 )
 from planner.catalogue.chips import Chip
+from planner.errors import InputError
 
 __all__ = ["read_runs", "run", "runs"]
 
 # Where a table does not give the cache's format: what engines keep by default, and at the least.
 USUAL_CACHE, NARROWEST_CACHE = "bf16", "fp8"
 QUANTITIES = (("tpot", "tpot_ms"), ("ttft", "ttft_ms"))
-# What two rows of one run share beside both times. Exports differ in the sixteenth digit; times of
-# fewer than TELLING digits agree by chance.
-SAME_RUN = ("mode", "system", "backend", "isl", "osl", "concurrency")
-TELLING, SAME_DIGITS = 8, 12
-OTHER_DAY = ("measured_on", "image", "wip")
-# What a run with speculation shares with one of the plain export, beside the layout.
-SAME_SWEEP = (*SAME_RUN, "backend_version", "gemm_quant_mode")
-# The id of the export without speculation: of its 165 disaggregated rows whose concurrency the
-# published sweep definitions hold, 161 have the workers that are defined there without drafts.
-PLAIN = "deepseek-ai/DeepSeek-V3"
+# A table needs the first, and one of the times; others may be missing, as if all were blank.
+NEEDED = ("model_path", "system", "backend", "isl", "osl", "concurrency", "tp_size")
+OTHERS = (
+    "backend_version",
+    "precision",
+    "mode",
+    "gemm_quant_mode",
+    "moe_quant_mode",
+    "batch_size",
+    "measured_on",
+    "wip",
+    "image",
+)
 LARGEST_DOMAIN = 8
 
 
 def runs(path: Path) -> Readings:
     """TPOT and TTFT of every run, ids by line number; repeats are marked, not left out."""
-    table = rows_of(path)
-    fullest = _fullest(table)
-    drafting = _drafting(table, fullest)
+    table = _table(path)
+    fullest = fullest_of(table)
+    told = speculated_in(table, fullest)
     found: list[Measurement] = []
     refused: list[NotComputed] = []
     for i, said in enumerate(fullest):
         repeats = "" if said == i else str(said + 2)
         try:
             each = _measured(table[said], str(i + 2), repeats, refused)
-            found += [replace(one, speculated=True) for one in each] if i in drafting else each
+            found += [replace(one, speculated=told[i]) for one in each] if i in told else each
         except Refused as why:
             refused.append(NotComputed(str(i + 2), str(why)))
     return Readings("serving runs", tuple(found), tuple(refused), len(table))
@@ -88,6 +92,18 @@ def run(row: Row, line: str) -> list[Measurement]:
     if not found:
         raise Refused(refused[0].reason)
     return found
+
+
+def _table(path: Path) -> list[Row]:
+    """Lines with every column that is read; raises InputError if one that is needed is missing."""
+    names = header_of(path)
+    missing = [name for name in NEEDED if name not in names]
+    if not {column for _, column in QUANTITIES} & set(names):
+        missing.append("tpot_ms or ttft_ms")
+    if missing:
+        raise InputError(f"{path}: missing columns {', '.join(missing)}")
+    blank = dict.fromkeys((*OTHERS, *(column for _, column in QUANTITIES)), "")
+    return [{**blank, **row} for row in rows_of(path)]
 
 
 def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[Measurement]:
@@ -187,64 +203,3 @@ def _checkpoint(row: Row) -> str | None:
     """The format of the weights, or None where the checkpoint's own is meant."""
     told = row.get("moe_quant_mode") or row.get("gemm_quant_mode") or row.get("precision")
     return format_of(told) if told else None
-
-
-def _fullest(table: Sequence[Row]) -> list[int]:
-    """For every row that which says most of the same run: itself where no other row is that run."""
-    same: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for i, row in enumerate(table):
-        same[_identity(row)].append(i)
-    fullest = list(range(len(table)))
-    for rows in same.values():
-        best = max(rows, key=lambda i: (_says(table[i]), -i))
-        for i in rows:
-            fullest[i] = best
-    return fullest
-
-
-def _drafting(table: Sequence[Row], fullest: Sequence[int]) -> set[int]:
-    """Rows that speculate, by what the export without speculation holds beside them.
-
-    Of the rows found so in the open part all but three are 1.1 to 2 times as fast as the plain run.
-    """
-    plain = {_sweep(row) for row in table if row["model_path"] == PLAIN} - {None}
-    return {
-        i
-        for i, row in enumerate(table)
-        if table[fullest[i]]["model_path"] != PLAIN
-        and _sweep(row) in plain
-        and base_of(model_of(row["model_path"]).name) == base_of(model_of(PLAIN).name)
-    }
-
-
-def _sweep(row: Row) -> tuple[object, ...] | None:
-    """What tells a configuration of a sweep; sweeps of two pools were tuned from day to day."""
-    try:
-        if row["mode"] == "disagg":
-            tp, copies = count(row, "decode_tp_size"), count(row, "decode_attention_dp_size", 1)
-            layout: tuple[object, ...] = (tp * copies, row["measured_on"])
-        else:
-            ways = ways_of(row, 1)
-            layout = (chips_of(ways), ways["dp_attention"] > 1)
-    except Refused:
-        return None
-    return (*(row.get(name, "") for name in SAME_SWEEP), *layout)
-
-
-def _identity(row: Row) -> tuple[str, ...]:
-    times = [row.get(column, "") for _, column in QUANTITIES]
-    if all(sum(map(str.isdigit, time)) >= TELLING for time in times):
-        try:
-            rounded = [f"{float(time):.{SAME_DIGITS}g}" for time in times]
-        except ValueError:
-            rounded = times
-        return (*(row.get(name, "") for name in SAME_RUN), *rounded)
-    return tuple(value for name, value in row.items() if name not in OTHER_DAY)
-
-
-def _says(row: Row) -> tuple[bool, bool, int]:
-    return (
-        bool(row.get("decode_num_workers")),
-        row.get("model_path") == PLAIN,
-        sum(bool(value) for value in row.values()),
-    )
