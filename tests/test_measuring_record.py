@@ -11,7 +11,7 @@ from types import MappingProxyType
 import pytest
 from measuring_device import H200, Imagined
 
-from planner.calibration.profile import profile
+from planner.calibration.profile import choose_profile
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.systems import system
 from planner.errors import InputError
@@ -154,22 +154,22 @@ def test_sums_through_the_host_say_nothing_of_the_fast_network() -> None:
 def test_a_profile_is_limited_and_never_raised(tmp_path: Path) -> None:
     """Efficiencies above the chip's come down to it; those below hold engines' losses."""
     path = file(tmp_path, toml(found()))
-    given = profile("engines-2026")
+    shipped = choose_profile("auto", "h200")[0]
+    given = replace(shipped, values={**shipped.values, "e_w": 0.75, "e_kv": 1.0, "e_c": 0.9})
     kept, source = limited(given, replace(system("hgx-h200"), measured=path))
     assert kept.values["e_kv"] == pytest.approx(4 / 4.8, rel=1e-5)
-    assert kept.values["e_w"] == given.values["e_w"]
-    assert kept.values["t_layer"] == given.values["t_layer"]
+    assert kept.values["e_c"] == pytest.approx(700 / 989, rel=1e-5)
+    assert kept.values["e_w"] == 0.75
     assert all(kept.values[name] <= given.values[name] for name in given.values)
-    assert source == {
-        "what": "measured NVIDIA H200",
-        "source": "my-chip.toml: e_kv 1 -> 0.833, e_c 0.867 -> 0.708",
-        "as_of": "2026-11-21",
-    }
+    assert all(kept.values[name] == given.values[name] for name in given.values if name[0] == "t")
+    assert source is not None
+    assert (source["what"], source["as_of"]) == ("measured NVIDIA H200", "2026-11-21")
+    assert source["source"].startswith("my-chip.toml: e_kv 1 -> 0.833, e_c 0.9 -> 0.708")
 
 
 def test_a_system_that_was_not_measured_keeps_its_profile() -> None:
     """As it is, with nothing said."""
-    given = profile("engines-2026")
+    given = choose_profile("auto", "h200")[0]
     assert limited(given, system("hgx-h200")) == (given, None)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Line", "line"]
+__all__ = ["Line", "line", "separable"]
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ def line(points: Sequence[tuple[float, float]]) -> Line:
     Raises
     ------
     ValueError
-        With fewer than two sizes, whose latency and rate cannot be told apart.
+        If no size is twice another: latency and rate cannot be told apart.
     """
-    if len({size for size, _ in points}) < 2:
-        raise ValueError("a latency and a rate need messages of two sizes at least")
+    if not separable([size for size, _ in points]):
+        raise ValueError("a latency and a rate need messages of two sizes, one twice the other")
     # Divided by their times, all points weigh the same: 1 = latency * u + v / rate.
     u = [1 / time for _, time in points]
     v = [size / time for size, time in points]
@@ -46,6 +46,11 @@ def line(points: Sequence[tuple[float, float]]) -> Line:
     latency, each = parts
     miss = max(abs(latency * a + each * b - 1) for a, b in zip(u, v, strict=True))
     return Line(latency, 1 / each if each else math.inf, miss)
+
+
+def separable(sizes: Sequence[float]) -> bool:
+    """Whether messages of these sizes tell a latency from a rate."""
+    return len(sizes) > 1 and max(sizes) >= 2 * min(sizes)
 
 
 def _solved(uu: float, uv: float, vv: float, su: float, sv: float) -> tuple[float, float]:

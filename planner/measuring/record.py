@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 
 from planner.catalogue.chips import chip_names
 from planner.errors import InputError, Mistake, did_you_mean, quoted
-from planner.measuring.line import Line, line
+from planner.measuring.line import Line, line, separable
 from planner.measuring.suite import BEYOND
 from planner.measuring.timing import Timing
 from planner.measuring.works import CLOSED, AllReduce, Attention, Count, Launch, Product, Stream
@@ -131,7 +131,7 @@ class MeasuredChip:
             {
                 devices: line([(each.work.amount, each.timing.median) for each in group])
                 for devices, group in found.items()
-                if len(group) > 1
+                if separable([each.work.amount for each in group])
             }
         )
 

@@ -22,7 +22,7 @@ READING = 2e-3  # [s] of one reading at the least
 WARM = 0.05  # [s] of runs before the first reading
 CALLS = 2000  # of one reading at the most
 FEWEST, MOST = 5, 50  # readings
-Seconds = Annotated[float, Field(strict=True, gt=0, le=1e6, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(strict=True, ge=1e-12, le=1e6, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
