@@ -46,6 +46,7 @@ MODULES = (
     "scaling",
     "scaling_kaplan",
     "scaling_moe",
+    "scaling_joint",
     "repetition",
     "allocation",
     "budgets",

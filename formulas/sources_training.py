@@ -63,6 +63,11 @@ abnar_2025 = Source(
     "Parameters vs FLOPs: Scaling Laws for Optimal Sparsity for Mixture-of-Experts Language Models",
     2025, "https://arxiv.org/abs/2501.12370",
 )  # fmt: skip
+ludziejewski_2025 = Source(
+    "ludziejewski_2025", "Ludziejewski et al.",
+    "Joint MoE Scaling Laws: Mixture of Experts Can Be Memory Efficient", 2025,
+    "https://arxiv.org/abs/2502.05172",
+)  # fmt: skip
 llama_2024 = Source(
     "llama_2024", "Llama Team", "The Llama 3 Herd of Models", 2024,
     "https://arxiv.org/abs/2407.21783",

@@ -30,6 +30,11 @@ A_mix     = symbol("A_mix",     "1",            "loss that a model of one parame
 delta_S   = symbol("delta_S",   "1",            "exponent of the sparsity in it", r"\delta")
 gamma_S   = symbol("gamma_S",   "1",            "exponent of the parameters in it", r"\gamma")
 
+delta_E   = symbol("delta_E",   "1",            "exponent with which experts lower the term of the size", r"\delta_{E}")
+gamma_E   = symbol("gamma_E",   "1",            "what experts take from the exponent of the parameters", r"\gamma_{E}")
+omega_E   = symbol("omega_E",   "1",            "exponent with which experts raise the term of the data", r"\omega_{E}")
+zeta_E    = symbol("zeta_E",    "1",            "what experts add to the exponent of the tokens", r"\zeta_{E}")
+
 # --- repeated data --------------------------------------------------------------------------
 D_seen    = symbol("D_seen",    "token",        "distinct tokens that a training run sees")
 n_pass    = symbol("n_pass",    "1",            "passes over the distinct tokens")

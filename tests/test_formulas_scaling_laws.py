@@ -25,6 +25,7 @@ from formulas.repetition import (
     worth_of_tokens,
 )
 from formulas.scaling import optimal_parameters, optimal_tokens, reinforced_loss, rl_reward
+from formulas.scaling_joint import joint_loss, joint_optimal_tokens
 from formulas.scaling_kaplan import (
     kaplan_arithmetic_loss,
     kaplan_data_loss,
@@ -56,6 +57,11 @@ ABNAR = {
 KRAJEWSKI = {
     "A_N": 18.1, "alpha_N": 0.115, "B_D": 30.8, "beta_D": 0.147, "A_fine": 2.1, "gamma_G": 0.58,
     "loss_min": 0.47,
+}  # fmt: skip
+JOINT = {
+    "A_N": 35.91, "alpha_N": 0.1889, "delta_E": 0.2285, "gamma_E": 0.0098, "B_D": 35.98,
+    "beta_D": 0.1775, "omega_E": 0.5529, "zeta_E": 0.0259, "E_first": 2.0732,
+    "E_limit": 290.4521, "loss_min": 1.3637, "x_routed": 9 / 13,
 }  # fmt: skip
 CLARK = {
     "s-base": (0.082, 0.108, 0.009, 1.104, 1.847, 314.478),
@@ -235,6 +241,44 @@ def test_krajewski(active, tokens, granularity, arithmetic, loss):
     assert 1.04 < arithmetic / (6 * active * tokens) < 1.13
     optimal = of(fine_grained_optimal_tokens, case, N_total=43 * active)
     assert optimal == pytest.approx(tokens, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("experts", "levels"),
+    [
+        (1, (30.3640, 0.1817, 53.9838, 0.1965)), (2, (27.7982, 0.1780, 66.8401, 0.2065)),
+        (4, (24.8462, 0.1731, 87.7022, 0.2192)), (8, (21.8330, 0.1676, 119.9126, 0.2338)),
+        (16, (19.0159, 0.1617, 167.5073, 0.2494)), (32, (16.5424, 0.1557, 234.6726, 0.2652)),
+    ],
+)  # fmt: skip
+def test_ludziejewski_by_experts(experts, levels):
+    """Table 4, the law at given experts, to 1 % of each term: what rounding in table 3 leaves."""
+    case = JOINT | {"sigma": 1 + (experts - 1) * 9 / 13}
+    a, alpha, b, beta = levels
+    for n, d in ((1e8, 1e10), (1e9, 1e10), (1e9, 1e11)):
+        expected = 1.3637 + a * n**-alpha + b * d**-beta
+        assert of(joint_loss, case, N_active=n, D_pt=d) == pytest.approx(expected, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "experts", "active", "tokens"),
+    [
+        (1e20, 1, 1.7e9, 9.7e9), (1e20, 2, 1.5e9, 11.4e9), (1e20, 4, 1.2e9, 13.9e9),
+        (1e20, 8, 990e6, 17e9), (1e20, 16, 810e6, 20.7e9), (1e20, 32, 669e6, 24.9e9),
+        (1e21, 1, 5.7e9, 29.3e9), (1e21, 2, 5e9, 33e9), (1e21, 4, 4.4e9, 38e9),
+        (1e21, 8, 3.8e9, 44.3e9), (1e21, 16, 3.3e9, 51.2e9), (1e21, 32, 2.85e9, 58.4e9),
+        (1e22, 1, 18.8e9, 88.6e9), (1e22, 2, 17.4e9, 96e9), (1e22, 4, 15.8e9, 105.4e9),
+        (1e22, 8, 14.4e9, 115.8e9), (1e22, 16, 13.2e9, 126.5e9), (1e22, 32, 12.2e9, 136.9e9),
+    ],
+)  # fmt: skip
+def test_ludziejewski_optima(arithmetic, experts, active, tokens):
+    """Table 1: with more experts, fewer active parameters and more tokens."""
+    case = JOINT | {"sigma": 1 + (experts - 1) * 9 / 13}
+    size = math.exp(cheapest(lambda n, d: of(joint_loss, case, N_active=n, D_pt=d), arithmetic))
+    assert size == pytest.approx(active, rel=0.05)
+    assert arithmetic / 6 / size == pytest.approx(tokens, rel=0.05)
+    closed = of(joint_optimal_tokens, case, N_active=size, E_hat=saturated(case))
+    assert closed == pytest.approx(arithmetic / 6 / size, rel=1e-5)
 
 
 # --- repeated data --------------------------------------------------------------------------------

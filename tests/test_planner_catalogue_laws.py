@@ -37,7 +37,7 @@ def test_laws_of_every_kind_are_there():
         "hoffmann-2022-approach-1", "hoffmann-2022-approach-2", "hoffmann-2022-approach-3",
         "besiroglu-2024", "muennighoff-2023", "kaplan-2020", "clark-2022-s-base",
         "clark-2022-rl-r", "clark-2022-hash", "abnar-2025", "krajewski-2024", "llama-3-2024",
-        "deepseek-llm-2024", "minicpm-2024", "scalerl-2025", "sardana-2024",
+        "ludziejewski-2025", "deepseek-llm-2024", "minicpm-2024", "scalerl-2025", "sardana-2024",
     } <= set(law_names())  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from math import log10
+from math import log, log10
 from typing import TYPE_CHECKING
 
 from planner.budgets.terms import Term, Terms
@@ -105,6 +105,19 @@ def _routed(x: Values, sparsity: float) -> Terms:
     return Terms(x["loss_min"], (size, Term(x["B_D"], 0.0, -x["beta_D"])))
 
 
+def _joint(x: Values, sparsity: float) -> Terms:
+    saturated = _saturated(x, sparsity)
+    size = x["alpha_N"] - x["gamma_E"] * log(saturated)
+    data = x["beta_D"] + x["zeta_E"] * log(saturated)
+    return Terms(
+        x["loss_min"],
+        (
+            Term(x["A_N"] * saturated ** -x["delta_E"], -size, 0.0),
+            Term(x["B_D"] * saturated ** x["omega_E"], 0.0, -data),
+        ),
+    )
+
+
 def _krajewski(x: Values, sparsity: float) -> Terms:
     coarse = x["A_fine"] / x["G_fine"] ** x["gamma_G"] + x["A_N"]
     size = Term(coarse * sparsity ** -x["alpha_N"], -x["alpha_N"], 0.0)
@@ -154,6 +167,7 @@ FORMS: Mapping[str, Form] = {
     ),
     "clark": Form(("scaling_moe", "routed_loss"), _clark, {"tokens": _ONE_NUMBER, **_SPARSE}),
     "routed": Form(("scaling_moe", "routed_chinchilla_loss"), _routed, _SPARSE),
+    "joint": Form(("scaling_joint", "joint_loss"), _joint, _SPARSE),
     "krajewski": Form(("scaling_moe", "fine_grained_loss"), _krajewski, _SPARSE),
     "abnar": Form(("scaling_moe", "sparse_loss"), _abnar, _SPARSE),
     "allocation": Form(None, None, _ALLOCATION),

@@ -39,6 +39,7 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     "power-of-tokens": ("kaplan_data_loss",),
     "power-of-arithmetic": ("kaplan_arithmetic_loss",),
     "clark": ("routed_loss", "effective_parameters", "routing_cutoff"),
+    "joint": ("joint_loss", "joint_optimal_tokens"),
     "krajewski": ("fine_grained_loss", "fine_grained_optimal_tokens"),
     "abnar": ("sparse_loss", "sparse_monomials", "sparse_optimal_tokens"),
     "allocation": ("allocated_parameters", "allocated_tokens", "allocated_arithmetic"),
