@@ -175,7 +175,7 @@ sparse_loss = Equation(
         FITTED,
         "total over active parameters stands for total over active experts",
     ),
-    source=abnar_2025.at("equation 4"),
+    source=abnar_2025.at("equation 6"),
     tags=("routed",),
     where=(TOTAL,),
 )
@@ -183,7 +183,7 @@ sparse_loss = Equation(
 sparse_monomials = (
     Derivation(
         "loss of a sparse model in active parameters, at a given sparsity",
-        source=abnar_2025.at("equation 4"),
+        source=abnar_2025.at("equation 6"),
         tags=("routed", "geometric program"),
         assumes=sparse_loss.assumes,
     )
