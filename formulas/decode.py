@@ -77,11 +77,13 @@ from formulas.symbols_serving import (
     n_a2a,
     n_ar,
     n_blocks,
+    n_ep,
     n_hop,
     n_moe,
     r_hop,
     t_a2a,
     t_ar,
+    t_ep,
     t_hop,
     t_layer,
     t_moe,
@@ -256,7 +258,7 @@ hop_time = Equation(
 overhead_time = Equation(
     "time that no roof explains",
     T_over,
-    f_pace * (n_blocks * t_layer + n_moe * t_moe) + b_rank * t_seq + t_step,
+    f_pace * (n_blocks * t_layer + n_moe * t_moe + n_ep * t_ep) + b_rank * t_seq + t_step,
     assumes=("launches and normalisations per layer, sampling per sequence, the rest per step",),
     source=definition,
 )

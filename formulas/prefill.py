@@ -51,19 +51,23 @@ from formulas.symbols_serving import (
     c_chunk,
     dp,
     e_pf,
+    e_pf_a,
+    e_pf_x,
     ep,
     f_stage,
     n_blocks,
     n_chunks,
     n_moe,
+    n_sched,
     one_seq,
     one_token,
     pp,
     s_mixed,
     t_layer,
-    t_moe,
     t_pf_chunk,
+    t_pf_moe,
     t_request,
+    t_tok,
     tp,
     u_ep,
     x_hit,
@@ -120,12 +124,13 @@ chunk_count = Equation(
 prefill_math = Equation(
     "arithmetic of one prompt with weights, on tp * cp chips",
     T_pf_math,
-    (
-        c_fwd * L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp * x_ep / F_routed)
-        + c_fwd * (N_head / F_head) * one_token / one_seq
+    c_fwd
+    * (
+        L_new * ((N_attn / F_attn + N_ffn / F_ffn) / e_pf + N_exp * x_ep / (F_routed * e_pf_x))
+        + N_head / (F_head * e_pf) * one_token / one_seq
     )
     * one_seq
-    / (tp * cp * e_pf),
+    / (tp * cp),
     assumes=(
         "only the last position needs the head",
         "experts see dp prompts at once, the fullest rank x_ep times its share",
@@ -137,7 +142,7 @@ prefill_math = Equation(
 prefill_attention = Equation(
     "arithmetic of attention of one prompt, on tp * cp chips",
     T_pf_attn,
-    (a_pf * P_pairs + A_bnd_pf * L_new) * one_seq / (F_sdpa * tp * cp * e_pf),
+    (a_pf * P_pairs + A_bnd_pf * L_new) * one_seq / (F_sdpa * tp * cp * e_pf_a),
     assumes=("every part of a context gets early and late tokens of a chunk, so all work alike",),
     source=yang_2024.at("section 3, load-balanced sharding"),
     tags=("C23",),
@@ -154,8 +159,8 @@ prefill_weights = Equation(
 prefill_overhead = Equation(
     "time of one prompt that no roof explains",
     T_pf_over,
-    n_chunks * (n_blocks * t_layer + n_moe * t_moe + t_pf_chunk),
-    assumes=("launches per layer and chunk",),
+    n_chunks * (n_blocks * t_layer + n_moe * t_pf_moe + t_pf_chunk),
+    assumes=("launches per layer and chunk; experts are launched without a recorded graph",),
     source=definition,
 )
 
@@ -174,10 +179,12 @@ time_to_first_token = Equation(
     "time to first token without queueing",
     T_ttft,
     T_pf * ((1 - 1 / n_chunks) * f_stage / pp + 1 / n_chunks)
-    + s_mixed * n_chunks * T_dec
+    + s_mixed * (n_chunks + n_sched) * T_dec
+    + L_new * one_seq * t_tok
     + t_request,
     assumes=(
-        "a request waits for the host and its scheduler while the chips serve others",
+        "a request waits for the host, token by token, and for its scheduler: n_sched steps where "
+        "others decode on the same chips",
         "chunks follow one another through the stages at the pace of the fullest",
         "each chunk shares its step with the decoding sequences (s_mixed = 1 in one pool, else 0)",
     ),

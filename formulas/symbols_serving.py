@@ -99,8 +99,15 @@ t_moe     = symbol("t_moe",     "s",              "further overhead per layer wi
 t_seq     = symbol("t_seq",     "s/seq",          "overhead per sequence of a rank")
 t_step    = symbol("t_step",    "s",              "overhead per step")
 t_pf_chunk = symbol("t_pf_chunk", "s",            "overhead per prefill chunk")
+t_pf_moe  = symbol("t_pf_moe",  "s",              "overhead per chunk and layer with experts")
+t_ep      = symbol("t_ep",      "s",              "overhead per layer of split experts")
+n_ep      = symbol("n_ep",      "1",              "layers whose experts one batch splits")
 t_request = symbol("t_request", "s",              "overhead per request before its first token")
-e_pf      = symbol("e_pf",      "1",              "share of peak arithmetic reached in prefill")
+t_tok     = symbol("t_tok",     "s/token",        "overhead per token of a prompt")
+n_sched    = symbol("n_sched",    "1",              "steps a new request waits to be seen")
+e_pf      = symbol("e_pf",      "1",              "share of peak of dense products, prefill")
+e_pf_x    = symbol("e_pf_x",    "1",              "the same of routed experts")
+e_pf_a    = symbol("e_pf_a",    "1",              "the same of attention")
 e_ar      = symbol("e_ar",      "1",              "time of an all-reduce alone over that in a step")
 e_ar_pf   = symbol("e_ar_pf",   "1",              "the same of an all-reduce of a prompt")
 e_a2a     = symbol("e_a2a",     "1",              "time of an exchange alone over that in a step")
@@ -243,6 +250,8 @@ __all__ = [
     "e_ar",
     "e_ar_pf",
     "e_pf",
+    "e_pf_a",
+    "e_pf_x",
     "ep",
     "f_heads",
     "f_pace",
@@ -257,10 +266,12 @@ __all__ = [
     "n_ar",
     "n_blocks",
     "n_chunks",
+    "n_ep",
     "n_group",
     "n_hop",
     "n_moe",
     "n_rep",
+    "n_sched",
     "one_seq",
     "one_token",
     "phi_mixed",
@@ -278,13 +289,16 @@ __all__ = [
     "t_a2a",
     "t_ar",
     "t_coll",
+    "t_ep",
     "t_hop",
     "t_layer",
     "t_moe",
     "t_pf_chunk",
+    "t_pf_moe",
     "t_request",
     "t_seq",
     "t_step",
+    "t_tok",
     "tp",
     "u_ep",
     "vocab",

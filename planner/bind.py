@@ -81,6 +81,8 @@ def layout_values(
         "c_imb": imbalance(task, ep),
         "n_ar": np.where(tp > 1, _all_reduces(sizes, dp, bound or task.chip.name in XLA), 0.0),
         "n_a2a": np.where(dp > 1, sizes.n_moe_layers, 0) * 1.0,
+        # Ranks of one batch skip the experts of others; what they add up is all-reduced.
+        "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0) * 1.0,
         "n_hop": pp - 1.0,
         "q_ar": 2.0 * (tp - 1) / tp,
         "r_ar": shards.all_gather,

@@ -144,7 +144,7 @@ def test_cold_command(benchmark: Any) -> None:
     assert b'"status": "optimal"' in run.stdout
 
 
-def by_hand(**v: Any) -> dict[str, np.ndarray]:
+def by_hand(**v: Any) -> dict[str, np.ndarray]:  # noqa: PLR0915
     """TTFT, TPOT, memory and price, as one would write them in an afternoon."""
     B, tp, dp, pp = v["B"], v["tp"], v["dp"], v["pp"]
     F_a, F_f, F_r, F_h = v["F_attn"], v["F_ffn"], v["F_routed"], v["F_head"]
@@ -173,7 +173,8 @@ def by_hand(**v: Any) -> dict[str, np.ndarray]:
     )
     exchange = v["t_a2a"] + (v["a_x"] + sent / v["w_x"] + v["g_x"] * np.sqrt(sent)) / v["e_a2a"]
     hop = v["t_hop_net"] + v["t_hop_sw"]
-    layers = v["n_blocks"] * v["t_layer"] + v["n_moe"] * v["t_moe"]
+    blocks = v["n_blocks"] * v["t_layer"]
+    layers = blocks + v["n_moe"] * v["t_moe"] + v["n_ep"] * v["t_ep"]
     step = pace * (
         (read / v["e_w"] + cache / v["e_kv"]) / v["W_chip"]
         + math / v["e_c"]
@@ -187,10 +188,10 @@ def by_hand(**v: Any) -> dict[str, np.ndarray]:
     new = v["L_in"] * (1 - v["x_hit"])
     pairs = new * v["L_in"] * v["x_hit"] + new**2 / 2
     chunks = np.ceil(new / v["c_chunk"])
-    flops = v["c_fwd"] * new * (dense + v["N_exp"] * v["u_ep"] / F_r)
-    flops += v["c_fwd"] * v["N_head"] / F_h
-    flops += (v["a_pf"] * pairs + v["A_bnd_pf"] * new) / v["F_sdpa"]
-    prompt = flops / (tp * v["e_pf"])
+    prompt = v["c_fwd"] * (new * dense + v["N_head"] / F_h) / v["e_pf"]
+    prompt += v["c_fwd"] * new * v["N_exp"] * v["u_ep"] / (F_r * v["e_pf_x"])
+    prompt += (v["a_pf"] * pairs + v["A_bnd_pf"] * new) / (v["F_sdpa"] * v["e_pf_a"])
+    prompt /= tp
     prompt += (
         chunks * (v["S_fixed"] / tp + v["S_routed"] * v["u_ep"] / spread) / (v["W_chip"] * v["e_w"])
     )
@@ -201,9 +202,9 @@ def by_hand(**v: Any) -> dict[str, np.ndarray]:
     prompt += v["n_ar"] * (chunks * v["t_ar"] + reduce / v["e_ar_pf"])
     prompt += v["n_a2a"] * (chunks * v["t_a2a"] + exchange / v["e_a2a"])
     prompt += v["n_hop"] * (hop + new * vector / v["r_hop"])
-    prompt += chunks * (layers + v["t_pf_chunk"])
+    prompt += chunks * (blocks + v["n_moe"] * v["t_pf_moe"] + v["t_pf_chunk"])
     ttft = prompt * ((1 - 1 / chunks) * v["f_stage"] / pp + 1 / chunks)
-    ttft += v["s_mixed"] * chunks * step + v["t_request"]
+    ttft += v["s_mixed"] * (chunks + v["n_sched"]) * step + new * v["t_tok"] + v["t_request"]
     busy = v["f_stage"] * prompt / (pp * dp) * v["x_pf"]
     slot = busy + v["L_dec"] * step / (v["g"] * B)
     tpot = (step + v["kappa"] * (B - v["x_own"]) * v["g"] / v["L_dec"] * busy) / v["g"]

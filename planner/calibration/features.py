@@ -29,7 +29,7 @@ ALONE = Machine.from_figures("alone", 1, 1e21)
 # them in all: that tenth waits for half of the others' prompts (InferenceX, 10 prompts per slot).
 RAMP = 0.5 / 10
 # What a pass over the layers costs once, however many prompts it reads.
-PER_PASS = frozenset({"e_w", "t_layer", "t_moe", "t_ar", "t_a2a", "t_hop", "t_pf_chunk"})
+PER_PASS = frozenset({"e_w", "t_layer", "t_ar", "t_a2a", "t_hop", "t_pf_chunk", "t_pf_moe"})
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is expected of measured rows: the bound, the estimate and its band, in the rows' own time."""
+"""What is expected of measured rows: the bound, the estimate, its band, in the rows' own time."""
 
 from __future__ import annotations
 

@@ -45,10 +45,12 @@ QUANTITIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "model.weight_bytes": ("S_fixed", "S_routed", "M_fixed", "M_routed"),
         "model.active_params": ("N_attn", "N_ffn", "N_exp", "N_head"),
         "model.kv_bytes_per_token": ("b_kv", "b_store", "R_bnd", "R_bnd_mem", "R_state"),
-        "engine.efficiency": ("e_w", "e_kv", "e_c", "e_pf", "e_ar", "e_ar_pf", "e_a2a"),
+        "engine.efficiency": (
+            "e_w", "e_kv", "e_c", "e_pf", "e_pf_x", "e_pf_a", "e_ar", "e_ar_pf", "e_a2a",
+        ),
         "engine.overhead": (
-            "t_layer", "t_moe", "t_ar", "t_a2a", "t_hop_sw", "t_seq", "t_step", "t_pf_chunk",
-            "t_request",
+            "t_layer", "t_moe", "t_ep", "t_ar", "t_a2a", "t_hop_sw", "t_seq", "t_step",
+            "t_pf_chunk", "t_pf_moe", "t_tok", "t_request",
         ),
     }
 )  # fmt: skip
