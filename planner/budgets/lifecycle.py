@@ -6,6 +6,7 @@ is an outcome here, not a constant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,7 +24,7 @@ from planner.budgets.lifecycle_beside import (
 )
 from planner.budgets.lifecycle_plan import planned, short
 from planner.budgets.lifecycle_search import FINE, Unserved, searched
-from planner.budgets.lifecycle_settled import Settled
+from planner.budgets.lifecycle_settled import Settled, curve
 from planner.budgets.lifecycle_worth import lifecycle_elasticities, overtraining_identity
 from planner.budgets.question import compute_optimal_tokens
 from planner.errors import FieldError, SolverError
@@ -130,16 +131,29 @@ def _binding(best: Settled, worth: dict[str, float]) -> list[dict[str, Any]]:
 
 
 def _asked(best: Settled) -> list[dict[str, Any]]:
-    """Every size at which the serving planner was asked, smallest first."""
+    """Every size at which the serving planner was asked, smallest first, with what its life costs.
+
+    Null where no unit serves it; the costs are null where it cannot be as good as asked.
+    """
+    question = best.answer.question
+    pairs = sorted(best.asked, key=lambda pair: pair[0])
+    sizes = [served.member.n_active if served else size for size, served in pairs]
+    trained = curve(question, sizes)
     rows = []
-    for size, served in sorted(best.asked, key=lambda pair: pair[0]):
-        plan = served.plan if served else None
+    for place, (_, served) in enumerate(pairs):
+        plan, usd = served.plan if served else None, float(trained.training[place])
+        whole = served is not None and math.isfinite(usd)
+        serving = served.price * question.served if served else 0.0
         rows.append({
-            "n_active": size,
+            "n_active": sizes[place],
             "usd_per_mtok": served.price * 1e6 if served else None,
             "chip": plan["chip"] if plan else None,
             "chips": plan["chips"] if plan else None,
             "mode": plan["mode"] if plan else None,
+            "pretrain": float(trained.tokens[place]) if whole else None,
+            "training_usd": usd if whole else None,
+            "serving_usd": serving if whole else None,
+            "total_usd": usd + serving if whole else None,
         })  # fmt: skip
     return rows
 

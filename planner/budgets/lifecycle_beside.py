@@ -113,12 +113,15 @@ def flat_price(settled: Settled, rates: Rates, best: float) -> dict[str, Any] | 
     found = optimum(replace(budgets, cost=cost, cost_powers=powers))
     if not found.found[0]:
         return None
-    size = float(np.exp(found.point[0, 0]))
-    trained = curve(question, [size])
-    served = settled.life.serving.cheapest(settled.life.family, size, settled.sparsity)
-    if served is None or not np.isfinite(trained.training[0]):
+    asked = float(np.exp(found.point[0, 0]))
+    served = settled.life.serving.cheapest(settled.life.family, asked, settled.sparsity)
+    if served is None:
         return None
-    total = float(trained.training[0]) + served.at(size) * question.served
+    size = served.member.n_active
+    trained = curve(question, [size])
+    total = float(trained.training[0]) + served.price * question.served
+    if not math.isfinite(total):
+        return None
     return {
         "n_active": size, "tokens": {"pretrain": float(trained.tokens[0])},
         "cost": total, "worse_by": total / best - 1,

@@ -24,7 +24,7 @@ from planner.errors import Infeasible, ModelError
 __all__ = ["FINE", "Unserved", "searched"]
 
 FINE = 241  # sizes at which training alone is computed
-ABOVE = 1.02  # factor beyond that size at which the planner is asked too
+ABOVE = (1.0, 1.003, 1.02)  # factors of that size at which the planner is asked too
 DEEPEST = 1e4  # factor below the size of least training cost at which the search begins
 SCANNED = 9  # sizes at which the serving planner is asked
 BEST = 2  # of them are refined
@@ -83,7 +83,7 @@ def _scan(
     top = min(max(trained, least), most_active)
     fine = curve(question, np.geomspace(max(top / DEEPEST, least), top, FINE))
     # A member in whole numbers may be a little smaller than asked, and just not good enough.
-    ends = [size for size in (top, top * ABOVE) if size <= most_active]
+    ends = [top * factor for factor in ABOVE if top * factor <= most_active]
     asked = {size: _cheapest(life, size, sparsity) for size in ends}
     most = min(_total(life, question, each) if each else math.inf for each in asked.values())
     worth = fine.sizes[fine.training < most]

@@ -138,9 +138,11 @@ def curve(question: Question, sizes: Sequence[float] | Array) -> Curve:
     if question.unique is not None and not question.repeats:
         possible &= tokens <= question.unique
     return Curve(
-        np.asarray(sizes, dtype=float),
-        *(np.where(possible, each, np.inf) for each in (tokens, rl, total)),
-        np.where(possible, rl_cost, 0.0),
+        sizes=np.asarray(sizes, dtype=float),
+        tokens=np.where(possible, tokens, np.inf),
+        rl=np.where(possible, rl, np.inf),
+        training=np.where(possible, total, np.inf),
+        rl_cost=np.where(possible, rl_cost, 0.0),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -184,23 +184,25 @@ def _hardware(document: Mapping[str, Any]) -> str:
 
 def _sizes(document: Mapping[str, Any]) -> str:
     """The cost of the whole life at other sizes, the quality the same."""
-    rows, best = document["curve"], document["plan"]["cost"]["total"]["usd"]
-    asked = [each for each in document["asked"] if each["usd_per_mtok"] is not None]
-    lines = [f"{'at the same loss':<18}{'tokens':>9}{'training':>11}{'serving':>11}{'in all':>11}"]
-    every = max(1, -(-len(asked) // ROWS))
-    for each in asked[::every]:
-        near = _nearest(rows, each["n_active"])
-        more = near["total_usd"] / best - 1
+    plan = document["plan"]
+    best = plan["cost"]["total"]["usd"]
+    rows = {_count(each["n_active"]): each for each in document["asked"] if each["total_usd"]}
+    mine = _count(plan["n_active"])
+    others = [name for name in rows if name != mine]
+    every = max(1, -(-len(others) // ROWS))
+    kept = {*others[::every], mine}
+    title = f"{'tokens':>9}{'training':>11}{'$/Mtok':>9}{'serving':>11}{'in all':>11}"
+    lines = [f"{'at the same loss':<18}{title}"]
+    for name, each in rows.items():
+        if name not in kept:
+            continue
+        more = "the plan" if name == mine else _more(each["total_usd"] / best - 1)
         lines.append(
-            f"  {_count(near['n_active']):<16}{_count(near['pretrain']):>9}"
-            f"{money(near['training_usd']):>11}{money(near['serving_usd']):>11}"
-            f"{money(near['total_usd']):>11}  {100 * more:+.0f} %"
+            f"  {name:<16}{_count(each['pretrain']):>9}{money(each['training_usd']):>11}"
+            f"{each['usd_per_mtok']:>9.3g}{money(each['serving_usd']):>11}"
+            f"{money(each['total_usd']):>11}  {more}"
         )
     return "\n".join(lines)
-
-
-def _nearest(rows: Sequence[Mapping[str, float]], n_active: float) -> Mapping[str, float]:
-    return min(rows, key=lambda row: abs(row["n_active"] / n_active - 1))
 
 
 def _beside(document: Mapping[str, Any]) -> str:
@@ -211,7 +213,7 @@ def _beside(document: Mapping[str, Any]) -> str:
         if each is not None:
             told = (
                 f"{_count(each['n_active'])} on {_count(each['tokens']['pretrain'])} tokens: "
-                f"{money(each['cost'])}, {100 * each['worse_by']:+.2g} %"
+                f"{money(each['cost'])}, {_more(each['worse_by'])}"
             )
             lines += _listed(label, told)
     if document["flat_price"] is not None:
@@ -238,8 +240,8 @@ def _proof(document: Mapping[str, Any]) -> str:
     proof = document["certificate"]
     smooth = proof["smooth"]
     told = (
-        f"{proof['method']}; with real numbers of layers and sequences the optimum of this layout "
-        f"is {_count(smooth['n_active'])} on {_count(smooth['pretrain'])} tokens at "
+        f"with real numbers of layers and sequences the optimum of this layout is"
+        f" {_count(smooth['n_active'])} on {_count(smooth['pretrain'])} tokens at "
         f"{money(smooth['usd'])}, {_percent(abs(proof['whole_over_smooth']))} "
         f"{'below' if proof['whole_over_smooth'] >= 0 else 'above'} the plan; prices between the "
         f"sizes asked are good to {_percent(proof['interpolation_error'])}"
@@ -300,6 +302,11 @@ def _count(value: float) -> str:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.2g} %"
+
+
+def _more(value: float) -> str:
+    percent = 100 * value
+    return f"{percent:+.0f} %" if abs(percent) >= 9.95 else f"{percent:+.2g} %"
 
 
 def _signed(usd: float) -> str:

@@ -1,0 +1,105 @@
+"""What a lifecycle cannot answer is refused in a sentence, with the place in the file."""
+
+import pytest
+from lifecycle_cases import scenario
+
+import planner
+from planner.errors import InputError
+
+
+def serving(**changes):
+    """The scenario with its serving part changed."""
+    return scenario(serving=scenario()["serving"] | changes)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (scenario(law=["besiroglu-2024", "kaplan-2020"]), "law: expected one law"),
+        (scenario(inference={}), "inference: give tokens, or rate and lifetime"),
+        (scenario(inference={"tokens": -1}), "inference.tokens: "),
+        (scenario(phases={}), "phases.pretrain: missing required key"),
+        (scenario(phases={"pretrain": {}}), "phases.pretrain: give system"),
+        (
+            scenario(phases={"pretrain": {"system": "hgx-h100", "mfu": 1.2}}),
+            "phases.pretrain.mfu: expected at most 1",
+        ),
+        (scenario(rl={"tokens": 1e12}), "phases: give rl: {system, mfu}"),
+        (scenario(family={"like": "lama-3.1-70b"}), "did you mean 'llama-3.1-70b'"),
+        (scenario(family={"attention": "mha"}), "family.attention: expected one of gqa, mla"),
+        (
+            scenario(choose={"smallest": 5e9, "largest": 4e9}),
+            "choose.largest: expected more than smallest",
+        ),
+        (scenario(choose={"sparsity": [1, 8]}), "choose.sparsity: besiroglu-2024: "),
+        (
+            scenario(law="llama-3-2024"),
+            "law: llama-3-2024: it says how to split a given arithmetic",
+        ),
+        (
+            scenario(phases={"pretrain": {"system": "hgx-h100", "dtype": "fp4"}}),
+            "phases.pretrain.dtype: the chip h100 has no fp4",
+        ),
+        (
+            scenario(phases={"pretrain": {"system": "mi300x-8", "price": "$2/hour"}}),
+            "phases.pretrain.mfu: no published training run",
+        ),
+        (
+            scenario(phases={"pretrain": {"system": "mi300x-8", "mfu": 0.4}}),
+            "phases.pretrain.price: no verified on-demand price",
+        ),
+        (scenario(extrapolate=False), "law: besiroglu-2024 was fitted on"),
+        (serving(utilisation=0), "serving.utilisation: expected a value above zero"),
+        (serving(choose={"mode": "decode"}), "serving.choose: mode: decode is one phase alone"),
+        (serving(choose={"tp": 7}), "serving.choose: no layout"),
+        (
+            serving(workload={"input_tokens": 1, "output_tokens": 9, "demand": "5 requests/s"}),
+            "serving.workload: leave demand out",
+        ),
+        (serving(promises={"tpott": "50 ms"}), "did you mean 'tpot'"),
+        (serving(profile="nobody"), "serving.profile: "),
+    ],
+)
+def test_a_mistake_is_a_sentence_at_its_place(given, told):
+    """Every refusal names its path and says what was expected."""
+    with pytest.raises(InputError) as caught:
+        planner.solve(given)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "promise", "told"),
+    [
+        (scenario(quality={"loss": 1.5}), "loss", "no size and no data removes"),
+        (scenario(choose={"largest": 4e9}), "loss", "no model of at most 4e+09 active parameters"),
+        (
+            serving(promises={"tpot": "1 us"}),
+            "serving",
+            "no unit of these chips keeps the promises",
+        ),
+        (scenario(data={"unique": 1e9}), "loss", ""),
+    ],
+)
+def test_a_question_without_answer_says_what_falls_short(given, promise, told):
+    """The document is whole, its plan null, and the reason stands in it."""
+    plan = planner.solve(given)
+    assert plan.status == "infeasible"
+    assert plan.document["plan"] is None
+    (short,) = plan.infeasible
+    assert short["promise"] == promise
+    assert told in short["expression"]
+    assert "No model does that." in str(plan)
+
+
+def test_limits_on_the_size_hold_it():
+    """A model that may not be small is as small as it may be."""
+    plan = planner.solve(scenario(choose={"smallest": 25e9}, draws=0))
+    assert plan.chosen["n_active"] == pytest.approx(25e9, rel=0.03)
+
+
+def test_data_that_runs_out_ends_the_training():
+    """With fewer unique tokens the model is larger and every token is used about once."""
+    plan = planner.solve(scenario(data={"unique": 1e12}, draws=0))
+    free = planner.solve(scenario(draws=0))
+    assert plan.chosen["tokens"]["pretrain"] <= 1e12 < free.chosen["tokens"]["pretrain"]
+    assert plan.chosen["n_active"] > free.chosen["n_active"]
