@@ -47,6 +47,8 @@ def sweep(
     resume: Resume = False,
     yes: Yes = False,
     sets: Sets = None,
+    plot: Picture = None,
+    of: Quantity = "usd_per_mtok",
     json: Json = False,
 ) -> None:
     """Answer a scenario at every point of a grid; survives being killed."""
@@ -57,15 +59,21 @@ def sweep(
     if scheduler is not None and workers != 1:
         raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
     from planner.report.json import dumps
+    from planner.report.sweep_files import pictured, written
     from planner.sweep.formats import kind_of
     from planner.sweep.parts import Parts
     from planner.sweep.run import executed, ordered
+    from planner.sweep.table import Table
 
     kind_of(out)
     order = ordered(file, over or (), sets or (), yes=yes)
+    if plot is not None:
+        pictured(plot, [len(axis) for axis in order.survey.grid.axes])
     document: dict[str, Any] = {"out": str(out), **order.meta}
     if resume and Parts.finished(out, order.meta):
         document |= {"statuses": None, "resumed": order.points, "seconds": 0.0}
+        if plot is not None:
+            written(Table.read(out), plot, of)
         show(dumps(document) if json else f"{out}: is complete already")
         return
     parts = Parts(out, order.meta, resume=resume)
@@ -75,6 +83,8 @@ def sweep(
     document |= {
         "statuses": dict(found.statuses), "resumed": found.resumed, "seconds": found.seconds
     }  # fmt: skip
+    if plot is not None:
+        written(Table.read(out), plot, of)
     if json:
         show(dumps(document))
         return

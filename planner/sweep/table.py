@@ -106,6 +106,21 @@ class Table:
         frame.attrs.update(units=self.units, meta=self.meta)
         return frame
 
+    def plot(self, file: str | Path, of: str = "usd_per_mtok") -> None:
+        """Draw a column over one or two axes into a file (.svg, .png, .pdf).
+
+        Raises
+        ------
+        InputError
+            If the column is no number, or the table has more axes.
+        MissingExtra
+            If Matplotlib is not installed.
+        """
+        from planner.report.sweep_files import pictured, written
+
+        pictured(Path(file), [len(dict.fromkeys(self[name])) for name in self.over])
+        written(self, Path(file), of)
+
     def statuses(self) -> dict[str, int]:
         """How many rows have each status."""
         found: dict[str, int] = {}

@@ -1,0 +1,270 @@
+"""Pictures of a sweep: lines over one axis, maps over two, with units and the kinks between kinds.
+
+A region is where one layout is best, or one bottleneck where the layout is always the same; a line
+is marked where it passes from one region to the next. The same table draws the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import InputError, MissingExtra, did_you_mean
+from planner.report.plots import FORMS, NAMELESS, STYLE
+from planner.report.words import figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+__all__ = ["FORMS", "Scaled", "drawn", "regions", "scaled", "set_axis"]
+
+INCHES = (8.5, 5.0)
+DOTS = 160
+WIDE = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
+MOST_LINES = 8
+NAMED_KINKS = 8  # of a line that is alone; more would hide it
+FEW = 2  # of each line beside others, in the legend
+MARKS = {"layout": "kinks: another layout is best", "bottleneck": "kinks: another bottleneck"}
+# Safe for readers who see red and green alike (Okabe and Ito, 2008).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
+# Larger units in which a quantity is read more easily: base unit to (factor, unit).
+LARGER: Mapping[str, tuple[tuple[float, str], ...]] = {
+    "s": ((1e-6, "us"), (1e-3, "ms"), (1.0, "s"), (3600.0, "hours")),
+    "byte": ((1.0, "byte"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")),
+    "byte/s": ((1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")),
+    "flop/s": ((1e9, "GFLOP/s"), (1e12, "TFLOP/s"), (1e15, "PFLOP/s")),
+    "USD/(chip*s)": ((1 / 3600, "USD/(chip*hour)"),),
+    "USD/J": ((1 / 3.6e6, "USD/kWh"),),
+    "J/s": ((1.0, "W"), (1e3, "kW")),
+}
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A numeric column in a unit that suits it; NaN where there is no value."""
+
+    name: str
+    unit: str
+    values: tuple[float, ...]
+
+    @property
+    def label(self) -> str:
+        """Name and unit, as an axis says it."""
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether the values spread over so much that an axis of ratios shows them better."""
+        finite = [value for value in self.values if math.isfinite(value)]
+        return bool(finite) and min(finite) > 0 and max(finite) > WIDE * min(finite)
+
+
+def drawn(table: Any, form: str, of: str = "usd_per_mtok") -> bytes:
+    """A table of one or two axes as `svg`, `png` or `pdf`.
+
+    Parameters
+    ----------
+    table : with `over`, `units`, `meta`, and columns by name, as `planner.sweep` gives it.
+    of : the column that is drawn.
+
+    Raises
+    ------
+    InputError
+        If the column is no number, or the sweep has more than two axes with several values.
+    MissingExtra
+        If Matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("matplotlib", "plot", "a picture") from error
+    axes = [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
+    quantity = scaled(table, of)
+    if not axes or len(axes) > 2:
+        raise InputError(
+            f"a picture has one or two axes, the sweep varies {len(axes)} "
+            f"({', '.join(axes) or 'nothing'}); keep the others at one value"
+        )
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        settings: Any = mpl.rcParams
+        settings.update(STYLE)
+        canvas = Figure(figsize=INCHES, layout="constrained")
+        _filled(canvas, table, axes, quantity)
+        written = io.BytesIO()
+        canvas.savefig(written, format=form, dpi=DOTS, metadata=NAMELESS[form])
+    return written.getvalue()
+
+
+def scaled(table: Any, name: str) -> Scaled:
+    """A numeric column in a unit that suits its values; InputError if it is not one of numbers."""
+    columns = table.columns
+    if name not in columns:
+        raise InputError(f"the sweep has no column {name!r}{did_you_mean(name, columns)}")
+    values = table[name]
+    if not all(value is None or isinstance(value, int | float) for value in values):
+        raise InputError(f"the column {name!r} holds words; a picture shows numbers")
+    numbers = [math.nan if value is None else float(value) for value in values]
+    unit = str(table.units.get(name, ""))
+    sizes = sorted(abs(number) for number in numbers if math.isfinite(number) and number)
+    middle = sizes[len(sizes) // 2] if sizes else 1.0
+    factor, told = 1.0, unit
+    for size, larger in LARGER.get(unit, ()):
+        if middle >= size * 0.999 or unit not in ("s", "byte", "byte/s", "flop/s"):
+            factor, told = size, larger
+    return Scaled(name, told, tuple(number / factor for number in numbers))
+
+
+def regions(table: Any) -> tuple[str, list[str | None]]:
+    """What parts the table into regions, and the region of every row; None without an answer."""
+    for name in ("layout", "bottleneck"):
+        if name in table.columns:
+            words = table[name]
+            if name == "bottleneck" or len({word for word in words if word}) > 1:
+                return name, words
+    return "", [None] * len(table)
+
+
+def set_axis(axis: Axis, column: Scaled) -> None:
+    """Label an axis, and give it a scale and ticks that suit the column."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if column.logarithmic:
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})  # type: ignore[attr-defined]
+        axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+        axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_label_text(column.label)
+
+
+def _filled(canvas: Figure, table: Any, names: Sequence[str], quantity: Scaled) -> None:
+    """Lines, or a map where both axes are numbers of many values."""
+    axes = canvas.subplots()
+    numeric = [name for name in names if all(isinstance(v, int | float) for v in table[name])]
+    others = [name for name in names if name not in numeric]
+    if len(numeric) == 2:
+        few = min(numeric, key=lambda name: len(dict.fromkeys(table[name])))
+        if len(dict.fromkeys(table[few])) <= MOST_LINES // 2:
+            numeric.remove(few)
+            others = [few]
+    if len(numeric) == 2:
+        from planner.report.sweep_maps import mapped
+
+        mapped(canvas, axes, table, numeric, quantity)
+    elif not numeric or len(others) > 1:
+        _bars(axes, table, names, quantity)
+    else:
+        _lines(axes, table, numeric[0], others, quantity)
+    about = table.meta["scenario"] if isinstance(table.meta["scenario"], Mapping) else {}
+    subject = [str(about[key]) for key in ("model", "system") if isinstance(about.get(key), str)
+               and key not in table.over]  # fmt: skip
+    axes.set_title(f"{quantity.name}: {' on '.join(subject)}" if subject else quantity.name,
+                   loc="left", fontsize=10.5, fontweight="bold")  # fmt: skip
+
+
+def _lines(axes: Axes, table: Any, along: str, others: Sequence[str], quantity: Scaled) -> None:
+    """One line for each value of the other axis, kinks marked and named."""
+    x = scaled(table, along)
+    kind, words = regions(table)
+    apart = table[others[0]] if others else [None] * len(x.values)
+    marked = False
+    for number, value in enumerate(dict.fromkeys(apart)):
+        rows = [i for i, each in enumerate(apart) if each == value]
+        rows.sort(key=x.values.__getitem__)
+        turns = [(i, j) for i, j in pairwise(rows) if None not in (words[i], words[j])
+                 and words[i] != words[j]]  # fmt: skip
+        told = [f"{words[j]} from {figure(x.values[j])}" for _, j in turns]
+        colour = COLOURS[number % len(COLOURS)]
+        style = "-" if number < len(COLOURS) else "--"
+        label = ", ".join([_said(table, others[0], value), *told[:FEW]]) if others else None
+        if not others:
+            _around(axes, table, rows, x, quantity)
+        axes.plot([x.values[i] for i in rows], [quantity.values[i] for i in rows], style,
+                  color=colour, lw=1.4, marker="." if len(rows) < 40 else "", ms=4,
+                  label=label)  # fmt: skip
+        for place, turn in enumerate(turns):
+            named = not others and place < NAMED_KINKS
+            _kink(axes, x, quantity, turn, told[place] if named else None, colour)
+        marked = marked or bool(turns)
+    set_axis(axes.xaxis, x)
+    set_axis(axes.yaxis, quantity)
+    axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
+    if marked:
+        axes.plot([], [], ls="", marker="o", mfc="white", mec="0.3", ms=5, label=MARKS[kind])
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=8, title=others[0] if others else None,
+                    title_fontsize=8)  # fmt: skip
+
+
+def _around(axes: Axes, table: Any, rows: Sequence[int], x: Scaled, quantity: Scaled) -> None:
+    """The band and the bound of the quantity, where the table has them."""
+    name, at = quantity.name, [x.values[i] for i in rows]
+    factor = _factor(table, quantity)
+    if {f"{name}_low", f"{name}_high"} <= set(table.columns):
+        low, high = ([_or_nan(table[f"{name}_{end}"][i], factor) for i in rows]
+                     for end in ("low", "high"))  # fmt: skip
+        axes.fill_between(at, low, high, color="0.5", alpha=0.15, lw=0, label="band of the profile")
+    if f"{name}_bound" in table.columns:
+        floor = [_or_nan(table[f"{name}_bound"][i], factor) for i in rows]
+        axes.plot(at, floor, color="0.45", lw=1, ls=(0, (4, 2)), label="bound of the same plan")
+
+
+def _kink(
+    axes: Axes,
+    x: Scaled,
+    quantity: Scaled,
+    rows: tuple[int, int],
+    told: str | None,
+    colour: str,
+) -> None:
+    """Where a line passes into another region: between two points, at the first of the new one."""
+    before, after = rows
+    at = (x.values[after], quantity.values[after])
+    # Beside a line that rises there is room below it, beside one that falls above.
+    below = at[1] > quantity.values[before]
+    axes.plot(*at, ls="", marker="o", ms=5, mfc="white", mec=colour, zorder=4)
+    if told:
+        axes.annotate(told, at, xytext=(7, -5 if below else 5), textcoords="offset points",
+                      fontsize=7, color="0.25", va="top" if below else "bottom", zorder=5,
+                      bbox={"facecolor": "white", "alpha": 0.65, "lw": 0, "pad": 0.6})  # fmt: skip
+
+
+def _bars(axes: Axes, table: Any, names: Sequence[str], quantity: Scaled) -> None:
+    """One bar for each word, or pair of words; what has no answer says so."""
+    labels = [", ".join(str(table[name][i]) for name in names) for i in range(len(table))]
+    _, words = regions(table)
+    for i, (value, word) in enumerate(zip(quantity.values, words, strict=True)):
+        if math.isfinite(value):
+            axes.barh(i, value, color=COLOURS[0], height=0.62)
+        told = f"{figure(value)}  {word or ''}" if math.isfinite(value) else table["status"][i]
+        axes.annotate(f" {told}", (value if math.isfinite(value) else 0, i), va="center",
+                      fontsize=7.5, color="0.25")  # fmt: skip
+    axes.set_yticks(range(len(labels)), labels)
+    axes.invert_yaxis()
+    axes.set_xlabel(quantity.label)
+    axes.margins(x=0.25)
+
+
+def _said(table: Any, name: str, value: Any) -> str:
+    """A value of the other axis, with its unit."""
+    unit = table.units.get(name)
+    return f"{value:g} {unit}" if unit and isinstance(value, int | float) else str(value)
+
+
+def _factor(table: Any, quantity: Scaled) -> float:
+    """Units of the picture per base unit."""
+    for given, shown in zip(table[quantity.name], quantity.values, strict=True):
+        if given:
+            return shown / float(given)
+    return 1.0
+
+
+def _or_nan(value: Any, factor: float) -> float:
+    return math.nan if value is None else float(value) * factor
