@@ -530,6 +530,32 @@ def test_faults_of_a_file_have_a_place(tmp_path):
         scaling_law(tmp_path / "none.toml")
 
 
+def test_a_file_cannot_name_itself(tmp_path):
+    """Nor any other: a pair of laws in a file is of catalogue names."""
+    (tmp_path / "ours.toml").write_text('law = "ours.toml"\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"cannot name another file, 'ours\.toml'"):
+        scaling_law("ours.toml", tmp_path)
+    text = 'law = "besiroglu-2024"\nrouting = "clark-2022-hash"\n'
+    (tmp_path / "pair.toml").write_text(text, encoding="utf-8")
+    assert scaling_law("pair.toml", tmp_path).form == "routed"
+
+
+def test_correlations_that_cannot_be_are_refused():
+    """Three coefficients cannot all be opposed to each other."""
+    table = [[1, -0.9, -0.9], [-0.9, 1, -0.9], [-0.9, -0.9, 1]]
+    names = ["alpha_N", "beta_D", "loss_min"]
+    covariance = {"of": names, "spread": [0.01, 0.01, 0.01], "correlation": table}
+    given = {"form": "chinchilla", "coefficients": dict(BESIROGLU.values), "covariance": covariance}
+    with pytest.raises(FieldError, match="no negative variance"):
+        scaling_law(given)
+
+
+def test_errors_larger_than_exponents_leave_no_laws():
+    """Said so, instead of fewer draws."""
+    with pytest.raises(FieldError, match="most laws drawn from them are none"):
+        replace(BESIROGLU, covariance=None, errors={"alpha_N": 50.0, "beta_D": 50.0}).draws(200)
+
+
 def test_an_unknown_name_is_met_with_the_nearest():
     """As everywhere."""
     with pytest.raises(CatalogueError, match="did you mean 'kaplan-2020'"):

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from planner.catalogue.laws import Covariance
+from planner.errors import FieldError
 
 __all__ = ["drawn_values", "joined", "unpaired"]
 
@@ -32,7 +33,7 @@ SLOPES: Mapping[str, tuple[str, str, float]] = {
     "a_tokens": ("k_tokens", "arithmetic", -1.0),
 }
 LEVELS = frozenset(level for level, _, _ in SLOPES.values())
-LEAST_EXPONENT = 1e-3
+LEAST_POWER, MOST_POWER = 1e-4, 5.0  # exponents beyond which no law is one
 LEAST_SHARE = 0.1  # of the terms at the centre, however high the floor is drawn
 REDRAWN = 20
 
@@ -47,7 +48,13 @@ def drawn_values(
     count: int,
     rng: np.random.Generator,
 ) -> list[dict[str, float]]:
-    """`count` sets of values; those that make no law, as with an exponent below zero, are left."""
+    """`count` sets of values; those that make no law, as with an exponent below zero, are left.
+
+    Raises
+    ------
+    FieldError
+        If most of them make none.
+    """
     step = _joint(values, covariance) if covariance else _apart(values, errors, limits)
     drawn: list[dict[str, float]] = []
     for _ in range(REDRAWN * max(count, 1)):
@@ -56,6 +63,11 @@ def drawn_values(
         found = {**values, **step(rng)}
         if _sound(found):
             drawn.append(found)
+    if len(drawn) < count:
+        raise FieldError(
+            ("law", "its standard errors are so large that most laws drawn from them are none: an "
+                    "exponent below zero, or fewer experts at the limit than at one"),
+        )  # fmt: skip
     return drawn
 
 
@@ -97,7 +109,12 @@ def _sound(values: Mapping[str, float]) -> bool:
     """Whether exponents are positive, and more experts approach a limit above that of one."""
     low, high = values.get("E_first", 0.0), values.get("E_limit", math.inf)
     powers = [x for name, x in values.items() if name in SLOPES or name.endswith("_route")]
-    return all(x > LEAST_EXPONENT / 10 for x in powers) and high > 2 * low
+    return all(LEAST_POWER < x < MOST_POWER for x in powers) and high > 2 * low
+
+
+def _exp(x: float) -> float:
+    """The exponential, of what no law is drawn from without overflow."""
+    return math.exp(min(x, 600.0))
 
 
 def _joint(values: Mapping[str, float], covariance: Covariance) -> Step:
@@ -110,7 +127,7 @@ def _joint(values: Mapping[str, float], covariance: Covariance) -> Step:
         moved = {}
         for name, shift in zip(covariance.of, root @ rng.standard_normal(len(spread)), strict=True):
             bare = name.removeprefix("ln ")
-            moved[bare] = values[bare] * math.exp(shift) if bare != name else values[bare] + shift
+            moved[bare] = values[bare] * _exp(shift) if bare != name else values[bare] + shift
         return moved
 
     return step
@@ -140,7 +157,7 @@ def _apart(
             if level in values:
                 shift = reach[level] * (moved[exponent] - values[exponent])
                 share = left if level in terms else 1.0
-                moved[level] = values[level] * math.exp(shift) * share
+                moved[level] = values[level] * _exp(shift) * share
         return moved
 
     return step
@@ -149,7 +166,7 @@ def _apart(
 def _moved(name: str, value: float, error: float, by: float) -> float:
     """A coefficient moved by so many standard errors, a level in its logarithm."""
     if name in LEVELS:
-        return value * math.exp(error / value * by)
+        return value * _exp(error / value * by)
     return value + error * by
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from planner.budgets.forms import FORMS, form_kernel
 from planner.catalogue.laws import RANGES, Law, law_of
 from planner.errors import did_you_mean, quoted
@@ -17,6 +19,7 @@ Fault = tuple[str, str]
 
 TEXTS = ("title", "source", "link", "as_of", "scope", "verified", "note")
 KEYS = ("name", "form", "coefficients", "range", "settings", "covariance", *TEXTS)
+ROUNDING = 1e-4  # of correlations given with four digits
 COEFFICIENT = ("value", "error", "low", "high", "ln", "scale")
 GIVEN = {"N_active", "D_pt", "D_rl", "D_unique", "C_pt", "sigma", "c_fwd"}
 RULES: Mapping[str, tuple[frozenset[str], ...]] = {  # any one of these is enough
@@ -152,7 +155,7 @@ def _covariance(given: Mapping[str, Any]) -> list[Fault]:
     if not (isinstance(spread, list) and len(spread) == len(names) and all(map(_positive, spread))):
         return [(f"{at}.spread", f"expected {len(names)} positive numbers")]
     if not _correlates(table, len(names)):
-        message = "of numbers from -1 to 1, ones on the diagonal, the same above and below it"
+        message = "of correlations: ones on the diagonal, symmetric, no negative variance"
         return [(f"{at}.correlation", f"expected {len(names)} rows {message}")]
     return [] if isinstance(found.get("source", ""), str) else [(f"{at}.source", "expected text")]
 
@@ -165,7 +168,9 @@ def _correlates(table: object, size: int) -> bool:
     if not all(_finite(x) and abs(x) <= 1 for row in table for x in row):
         return False
     pairs = [(i, j) for i in range(size) for j in range(i + 1)]
-    return all(table[i][j] == (1 if i == j else table[j][i]) for i, j in pairs)
+    if not all(table[i][j] == (1 if i == j else table[j][i]) for i, j in pairs):
+        return False
+    return bool(np.linalg.eigvalsh(np.array(table, float)).min() >= -ROUNDING)
 
 
 def _finite(value: object) -> bool:

@@ -105,6 +105,9 @@ def _pair(given: Mapping[str, Any], at: str, folder: Path | None) -> ScalingLaw:
     """A dense law, bearing a routed one where there is one."""
     if set(given) - {"law", "routing", "name"} or not isinstance(given.get("law"), str | Mapping):
         raise FieldError((at or "law", "expected law: NAME, and with it routing: NAME"))
+    files = [x for x in given.values() if str(x).lower().endswith(FILES)]
+    if not at and files:
+        raise FieldError(("law", f"a file of a law cannot name another file, {quoted(files[0])}"))
     dense = scaling_law(given["law"], folder)
     if "routing" not in given:
         return dense
