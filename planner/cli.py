@@ -72,11 +72,13 @@ def solve(
         bool, typer.Option("--why", help="what binds, elasticities, closed form")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", help="folder for plan.json, plan.txt")
+        Path | None,
+        typer.Option("--out", help="folder for plan.json, plan.txt, and plan.svg of budgets"),
     ] = None,
 ) -> None:
     """Answer a scenario, whatever its problem."""
     from planner.answer import solve as answer
+    from planner.report.budget_files import pictured
     from planner.report.files import deliver
     from planner.report.json import dumps
 
@@ -91,6 +93,7 @@ def solve(
     if out is not None:
         deliver(document, out / "plan.json")
         deliver(shown, out / "plan.txt")
+        pictured(plan, out)
     show(document if json else shown)
     raise typer.Exit(0 if plan.status == "optimal" else 1)
 
