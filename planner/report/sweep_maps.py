@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from planner.report.sweep_plots import Scaled, regions, scaled, set_axis
+from planner.report.sweep_plots import (
+    LETTERS,
+    SUPERLATIVE,
+    Scaled,
+    listed,
+    regions,
+    scaled,
+    set_axis,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["mapped"]
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-NAMED = 12  # regions that are named, the largest ones
-IN_A_LINE = 4
 LEAST = 0.01  # share of the map that a letter needs
 
 
@@ -88,7 +93,7 @@ def _lettered(
     names, counts = np.unique(word, return_counts=True)
     order = [str(names[i]) for i in np.argsort(-counts, kind="stable")]
     told = []
-    for letter, name in zip(LETTERS, order[:NAMED], strict=False):
+    for letter, name in zip(LETTERS, order, strict=False):
         rows, columns = np.nonzero(word == name)
         # The cell of the region that is nearest to its middle.
         far = (rows - rows.mean()) ** 2 + (columns - columns.mean()) ** 2
@@ -99,11 +104,7 @@ def _lettered(
                       bbox={"boxstyle": "circle,pad=0.2", "facecolor": "white", "alpha": 0.85,
                             "lw": 0})  # fmt: skip
         told.append(f"{letter}  {name} ({_share(len(rows) / word.size)})")
-    rest = len(order) - len(told)
-    told += [f"and {rest} more"] if rest else []
-    lines = [told[i : i + IN_A_LINE] for i in range(0, len(told), IN_A_LINE)]
-    text = "\n".join("     ".join(line) for line in lines)
-    axes.figure.supxlabel(f"{kind}:\n{text}", fontsize=8, x=0.02, ha="left", linespacing=1.5)
+    listed(axes.figure, f"where each {kind} is {SUPERLATIVE.get(kind, 'found')}:", told)
 
 
 def _share(share: float) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,15 +23,16 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["FORMS", "Scaled", "drawn", "regions", "scaled", "set_axis"]
+__all__ = ["FORMS", "Scaled", "drawn", "listed", "regions", "scaled", "set_axis"]
 
 INCHES = (8.5, 5.0)
 DOTS = 160
 WIDE = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
 MOST_LINES = 8
-NAMED_KINKS = 8  # of a line that is alone; more would hide it
-FEW = 2  # of each line beside others, in the legend
-MARKS = {"layout": "kinks: another layout is best", "bottleneck": "kinks: another bottleneck"}
+MOST_ENTRIES = 12  # of the list below a picture
+LINE = 0.17  # inches of one of them
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+SUPERLATIVE = {"layout": "best", "bottleneck": "the largest part of a step"}
 # Safe for readers who see red and green alike (Okabe and Ito, 2008).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 # Larger units in which a quantity is read more easily: base unit to (factor, unit).
@@ -174,30 +176,29 @@ def _lines(axes: Axes, table: Any, along: str, others: Sequence[str], quantity: 
     x = scaled(table, along)
     kind, words = regions(table)
     apart = table[others[0]] if others else [None] * len(x.values)
-    marked = False
+    told: list[str] = []
     for number, value in enumerate(dict.fromkeys(apart)):
         rows = [i for i, each in enumerate(apart) if each == value]
         rows.sort(key=x.values.__getitem__)
-        turns = [(i, j) for i, j in pairwise(rows) if None not in (words[i], words[j])
-                 and words[i] != words[j]]  # fmt: skip
-        told = [f"{words[j]} from {figure(x.values[j])}" for _, j in turns]
         colour = COLOURS[number % len(COLOURS)]
         style = "-" if number < len(COLOURS) else "--"
-        label = ", ".join([_said(table, others[0], value), *told[:FEW]]) if others else None
+        label = _said(table, others[0], value) if others else None
         if not others:
             _around(axes, table, rows, x, quantity)
         axes.plot([x.values[i] for i in rows], [quantity.values[i] for i in rows], style,
                   color=colour, lw=1.4, marker="." if len(rows) < 40 else "", ms=4,
                   label=label)  # fmt: skip
-        for place, turn in enumerate(turns):
-            named = not others and place < NAMED_KINKS
-            _kink(axes, x, quantity, turn, told[place] if named else None, colour)
-        marked = marked or bool(turns)
+        for i, j in pairwise(rows):
+            if words[i] != words[j] and None not in (words[i], words[j]):
+                letter = LETTERS[len(told)] if len(told) < len(LETTERS) else ""
+                _kink(axes, (x.values[j], quantity.values[j]), letter, colour)
+                place = f"{label}, " if label else ""
+                told.append(f"{letter}  {place}from {figure(x.values[j])} {x.unit}: {words[j]}")
     set_axis(axes.xaxis, x)
     set_axis(axes.yaxis, quantity)
     axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
-    if marked:
-        axes.plot([], [], ls="", marker="o", mfc="white", mec="0.3", ms=5, label=MARKS[kind])
+    if told:
+        listed(axes.figure, f"kinks, where another {kind} is {SUPERLATIVE[kind]}:", told)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8, title=others[0] if others else None,
                     title_fontsize=8)  # fmt: skip
@@ -216,40 +217,43 @@ def _around(axes: Axes, table: Any, rows: Sequence[int], x: Scaled, quantity: Sc
         axes.plot(at, floor, color="0.45", lw=1, ls=(0, (4, 2)), label="bound of the same plan")
 
 
-def _kink(
-    axes: Axes,
-    x: Scaled,
-    quantity: Scaled,
-    rows: tuple[int, int],
-    told: str | None,
-    colour: str,
-) -> None:
-    """Where a line passes into another region: between two points, at the first of the new one."""
-    before, after = rows
-    at = (x.values[after], quantity.values[after])
-    # Beside a line that rises there is room below it, beside one that falls above.
-    below = at[1] > quantity.values[before]
+def _kink(axes: Axes, at: tuple[float, float], letter: str, colour: str) -> None:
+    """Where a line passes into another region: the first point of the new one."""
     axes.plot(*at, ls="", marker="o", ms=5, mfc="white", mec=colour, zorder=4)
-    if told:
-        axes.annotate(told, at, xytext=(7, -5 if below else 5), textcoords="offset points",
-                      fontsize=7, color="0.25", va="top" if below else "bottom", zorder=5,
-                      bbox={"facecolor": "white", "alpha": 0.65, "lw": 0, "pad": 0.6})  # fmt: skip
+    axes.annotate(letter, at, xytext=(5, 5), textcoords="offset points", fontsize=8,
+                  fontweight="bold", color=colour, zorder=5)  # fmt: skip
+
+
+def listed(canvas: Any, title: str, entries: Sequence[str]) -> None:
+    """What the letters of a picture mean, below it; the picture grows by that much."""
+    shown = [*entries[:MOST_ENTRIES]]
+    shown += [f"and {len(entries) - MOST_ENTRIES} more"] if len(entries) > MOST_ENTRIES else []
+    width, height = INCHES
+    canvas.set_size_inches(width, height + LINE * (len(shown) + 1))
+    text = "\n".join([title, *shown])
+    canvas.supxlabel(text, fontsize=8, x=0.02, ha="left", linespacing=1.4)
 
 
 def _bars(axes: Axes, table: Any, names: Sequence[str], quantity: Scaled) -> None:
     """One bar for each word, or pair of words; what has no answer says so."""
     labels = [", ".join(str(table[name][i]) for name in names) for i in range(len(table))]
     _, words = regions(table)
-    for i, (value, word) in enumerate(zip(quantity.values, words, strict=True)):
+    labels = [_under(label, word) for label, word in zip(labels, words, strict=True)]
+    for i, value in enumerate(quantity.values):
         if math.isfinite(value):
             axes.barh(i, value, color=COLOURS[0], height=0.62)
-        told = f"{figure(value)}  {word or ''}" if math.isfinite(value) else table["status"][i]
+        told = figure(value) if math.isfinite(value) else table["status"][i]
         axes.annotate(f" {told}", (value if math.isfinite(value) else 0, i), va="center",
                       fontsize=7.5, color="0.25")  # fmt: skip
     axes.set_yticks(range(len(labels)), labels)
     axes.invert_yaxis()
     axes.set_xlabel(quantity.label)
-    axes.margins(x=0.25)
+    axes.margins(x=0.1)
+
+
+def _under(label: str, word: str | None) -> str:
+    """A label, and in lines below it what region it is of."""
+    return "\n".join([label, *textwrap.wrap(word or "", 34)])
 
 
 def _said(table: Any, name: str, value: Any) -> str:
