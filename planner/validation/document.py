@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from planner.calibration.profile import profile, profile_names
@@ -51,7 +52,7 @@ def document(
         "profile": wanted,
         "refit": refit,
         "files": files,
-        "recorded": _recorded(used if files else profile_names(), bool(files)),
+        "recorded": _recorded(used if files else profile_names(), wanted, bool(files)),
         "provenance": {"version": version("token-planner")},
     }
 
@@ -158,14 +159,15 @@ def _point(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _recorded(names: Sequence[str], scored: bool) -> list[dict[str, Any]]:
+def _recorded(names: Sequence[str], wanted: str, scored: bool) -> list[dict[str, Any]]:
     """What profiles say of their own errors, on rows that their fits did not see."""
     found: list[dict[str, Any]] = []
     known = profile_names()
     for name in names:
-        if name not in known:
-            continue
-        one = profile(name)
+        own = wanted.endswith(".toml") and Path(wanted).stem == name
+        if not own and name not in known:
+            continue  # a fit to the rows themselves, or the collectives that follow
+        one = profile(wanted if own else name)
         found.append(
             {
                 "name": name,

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from planner.calibration.collectives.evidence import Evidence, curves_of
-from planner.calibration.features import Features, features
+from planner.calibration.features import features, predicted
 from planner.calibration.prediction import Prediction
-from planner.calibration.squares import solve
+from planner.calibration.squares import solve, values_of
 from planner.errors import InputError
 from planner.validation.baselines import FOLDS, folds
 from planner.validation.entries import Entry
@@ -75,13 +75,8 @@ def _left_out(some: Sequence[Entry], fold: np.ndarray) -> np.ndarray:
             x = every
             if own.sum() >= FEWEST:
                 x = solve(columns.take(own), seconds[own], weights[own], prior=every)
-            estimate[test] = _times(columns.take(test), x)
+            estimate[test] = predicted(columns.take(test), values_of(x))
     return estimate
-
-
-def _times(columns: Features, x: np.ndarray) -> np.ndarray:
-    times: np.ndarray = columns.matrix @ x + columns.rest
-    return times
 
 
 def _looped(entry: Entry) -> bool:
