@@ -151,6 +151,21 @@ def test_a_routed_law_upon_a_dense_one():
     assert again.values == both.values
 
 
+@pytest.mark.parametrize(
+    ("active", "total", "measured"),
+    [
+        (368123904, 7503224832, 2.2108),
+        (368123904, 368123904, 2.4633),
+        (1308819456, 1308819456, 2.2420),
+    ],
+)
+def test_measured_losses_of_routed_models(active, total, measured):
+    """Three runs of Clark et al.: S-BASE with 64 experts, and two dense ones."""
+    refit = scaling_law("clark-2022-refit")
+    found = refit.loss(active, 1.3e11, sparsity=total / active)
+    assert float(found) == pytest.approx(measured, rel=0.012)
+
+
 def test_routing_wants_a_dense_law_of_size_and_tokens():
     """Nothing else can bear it."""
     with pytest.raises(FieldError, match="can bear a routed one"):
