@@ -19,7 +19,7 @@ from planner.architecture import Model, from_config, sizes
 from planner.architecture.counts import Sizes
 from planner.architecture.dtypes import DTYPES
 from planner.architecture.huggingface import read_config
-from planner.catalogue.chips import Chip, chip, chip_names
+from planner.catalogue.chips import MATH, Chip, chip, chip_names
 from planner.catalogue.models import load, record
 from planner.catalogue.models import names as model_names
 from planner.errors import InputError, did_you_mean, quoted
@@ -34,6 +34,7 @@ __all__ = [
     "machine_of",
     "model_of",
     "sizes_of",
+    "sizes_on",
 ]
 
 RELEASE = re.compile(r"\d{4}|\d{6,8}|v\d+\.\d+|\d+k")  # 0528, 20250826, v0.1, 8k
@@ -160,6 +161,13 @@ def sizes_of(
     if other or _holds(layers, weights):
         weights = None
     return sizes(layers, weights, kv, activations)
+
+
+def sizes_on(chip: Chip, model: str, weights: str | None, kv: str | None) -> Sizes:
+    """`sizes_of` as a chip computes them: formats that it only stores are multiplied in bf16."""
+    found = sizes_of(model, weights, kv)
+    unit = MATH.get(found.activation_dtype, found.activation_dtype)
+    return found if unit in chip.flops else sizes_of(model, weights, kv, "bf16")
 
 
 @cache

@@ -38,7 +38,7 @@ from planner.calibration.names import (
     format_of,
     machine_of,
     model_of,
-    sizes_of,
+    sizes_on,
 )
 from planner.catalogue.chips import Chip
 from planner.catalogue.systems import system, system_names
@@ -137,7 +137,7 @@ def own(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[M
         value is given.
     """
     chip, machine = _hardware(row)
-    sizes = _sizes(row)
+    sizes = _sizes(row, chip)
     place = _place(row, sizes, chip)
     prompt, output = positive(row, "input_tokens"), positive(row, "output_tokens")
     looped = given(row, "concurrency") is not None
@@ -261,11 +261,11 @@ def _hardware(row: Row) -> tuple[Chip, str | None]:
     return chip, machine_of(chip.name)
 
 
-def _sizes(row: Row) -> Sizes:
+def _sizes(row: Row, chip: Chip) -> Sizes:
     if not row.get("model"):
         raise Refused("model is not given")
     formats = [format_of(row[name]) if row.get(name) else None for name in ("weights", "kv")]
-    return sizes_of(row["model"], formats[0], formats[1])
+    return sizes_on(chip, row["model"], formats[0], formats[1])
 
 
 def _place(row: Row, sizes: Sizes, chip: Chip) -> _Place:

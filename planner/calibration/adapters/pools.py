@@ -11,6 +11,7 @@ its one head cannot be cut, and one wide worker does the work of many.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 from planner.architecture.counts import Sizes
 from planner.calibration.adapters.tables import Row, count, given, number
@@ -26,12 +27,24 @@ COPIED = 120e3
 SHARED, SHARED_LOW, SHARED_HIGH, MOST = 4.5, 2, 9, 11
 # Workers that copy attention: one, but in domains of eight chips short prompts feed several.
 COPIES_OF_EIGHT = 3
+WIDE = (48, 32, 16, 8)  # chips of one worker that copies attention, in one domain
+PREFILLED = 0.9  # the most that a wide worker takes of the chips of both pools
 RACK = 72  # chips of one NVLink domain, which no published pair of pools exceeds
 EIGHT = 8
 # Share of peak that prefill pools reach, and what a layer of a decode step costs beside its
 # bytes at half the bandwidth: typical figures, used for nothing but the balance of the pools.
 PREFILL, LAYER, BYTES = 0.15, 150e-6, 0.5
 SLACK = 1.5
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Chips of a worker of each pool; with the chips of `all` pools, the `workers` that decode."""
+
+    decode: int
+    prefill: int
+    workers: int | None = None
+    all: int | None = None
 
 
 def pools_of(row: Row, sizes: Sizes, chip: Chip) -> Pools:
@@ -48,13 +61,15 @@ def pools_of(row: Row, sizes: Sizes, chip: Chip) -> Pools:
         return _given(row, sizes)
     requests = number(row, "concurrency")
     held = prompt + output / 2
-    side, prefill = _sides(row, sizes, chip, requests * held)
-    decode = _decode(side, requests, held, prompt, domain, sizes, _expert_ways(row))
-    ways = _prefill(prefill, row, sizes)
+    sides = _sides(row, sizes, chip, requests * held, prompt)
+    decode = _decode(sides.decode, requests, held, prompt, domain, sizes, _expert_ways(row))
+    if sides.workers is not None:
+        decode = replace(decode, workers=sides.workers, low=1, high=max(1, 2 * sides.workers))
+    ways = _prefill(sides.prefill, row, sizes)
     workers = _balance(ways, decode, requests, prompt, output, sizes, chip)
-    room = (RACK - decode.workers * decode.chips) // chips_of(ways)
+    room = ((sides.all or RACK) - decode.workers * decode.chips) // chips_of(ways)
     most = max(1, room) if domain == RACK else workers
-    workers = min(workers, most)
+    workers = most if sides.all else min(workers, most)
     low, high = max(1, workers // 2), max(1, min(2 * workers, most) if workers > 1 else 2)
     return Pools(Pool(ways, chips_of(ways), workers, low, high, False), decode, requests)
 
@@ -63,10 +78,13 @@ def in_decode(pools: Pools, prompt: float, output: float, sizes: Sizes, chip: Ch
     """Requests that decode at once, over all workers.
 
     Nearly all of them where the prefill pool keeps up. Where it clearly does not (by more than
-    SLACK, the rates here being typical ones), as many as it can feed while they decode.
+    SLACK, the rates here being typical ones), as many as it can feed while they decode: where its
+    workers are given, or as many as fit into the rack.
     """
-    most = max(1.0, pools.concurrency - pools.prefill.workers)
-    if not pools.prefill.given:
+    prefill, decode = pools.prefill, pools.decode
+    most = max(1.0, pools.concurrency - prefill.workers)
+    left = RACK - prefill.workers * prefill.chips - decode.workers * decode.chips
+    if not prefill.given and left >= prefill.chips:
         return most
     rate = SLACK * pools.prefill.workers * rate_of_prefill(pools.prefill, prompt, sizes, chip)
     found = most
@@ -100,28 +118,38 @@ def _given(row: Row, sizes: Sizes) -> Pools:
     return Pools(found[0], found[1], requests)
 
 
-def _sides(row: Row, sizes: Sizes, chip: Chip, tokens: float) -> tuple[int, int]:
-    """Chips of one decode and of one prefill worker.
+def _sides(row: Row, sizes: Sizes, chip: Chip, tokens: float, prompt: float) -> _Sides:
+    """How large the workers are.
 
     Two exports hold other things than ways. One writes the chips of all pools as tensor ways, on
     both sides; one writes a single chip on both sides for models that no chip holds.
     """
-    mode = row.get("mode")
-    columns = ("decode_", "prefill_") if mode == "disagg" else ("", "")
+    columns = ("decode_", "prefill_") if row.get("mode") == "disagg" else ("", "")
     decode, prefill = (
         count(row, f"{name}tp_size") * count(row, f"{name}attention_dp_size", 1) for name in columns
     )
     least = 2 ** math.ceil(math.log2(max(1.0, sum(sizes.weight_bytes.values()) / chip.memory)))
     least = max(least, 4) if sizes.n_experts and least > 1 else least
     if decode == prefill < least:
-        wide = tokens / (4 * least) >= COPIED
-        return (8 * least if wide else least), least
+        return _Sides(WIDE[1] if tokens / (2 * least) >= COPIED else least, least)
     if decode == prefill > EIGHT and not row.get("image"):
-        node = max(4, least)
-        if tokens / EIGHT >= COPIED or (decode - node) % node:
-            return 2 ** int(math.log2(decode - node)), node
-        return (EIGHT if (decode - node) % EIGHT == 0 else node), node
-    return decode, prefill
+        return _taken_apart(decode, max(4, least), tokens, prompt > 2048)
+    return _Sides(decode, prefill)
+
+
+def _taken_apart(chips: int, node: int, tokens: float, long: bool) -> _Sides:
+    """Workers of two pools that hold so many chips together."""
+    if tokens / EIGHT < COPIED:
+        sizes = [d for d in (EIGHT, node) if (chips - node) % d == 0]
+        if sizes:
+            decode = min(sizes, key=lambda d: abs(math.log((chips - node) / d / (SHARED - 0.5))))
+            return _Sides(decode, node, (chips - node) // decode, chips)
+    wide = [d for d in WIDE if d <= PREFILLED * chips] or [node]
+    decode = wide[0]
+    # Long prompts leave fewer chips to decoding once a worker is full.
+    if long and len(wide) > 1 and tokens / decode > 2 * COPIED and decode != WIDE[0]:
+        decode = wide[1]
+    return _Sides(decode, node, 1, chips)
 
 
 def _expert_ways(row: Row) -> bool:
