@@ -70,8 +70,7 @@ def answer(scenario: LifecycleScenario) -> Plan:
         **_head(scenario, "optimal"),
         "plan": planned(best),
         "band": interval(best, rates),
-        "serving_band": band(best.served.candidate, best.served.plan),
-        "bound": {"usd_per_mtok": best.served.candidate.floor()["usd_per_mtok"]},
+        **_of_serving(best),
         "certificate": _certificate(best, rates),
         "binding": _binding(best, worth),
         "elasticities": worth,
@@ -85,6 +84,16 @@ def answer(scenario: LifecycleScenario) -> Plan:
         "provenance": _provenance(life, best.sparsity, told),
     }
     return Plan(document, worth, tuple(told))
+
+
+def _of_serving(best: Settled) -> dict[str, Any]:
+    """Where measured runs put the plan that serves, and its roofline; idle time is paid too."""
+    served = best.served
+    found = band(served.candidate, served.plan)
+    if found is not None and found["usd_per_mtok"] is not None:
+        found["usd_per_mtok"] = [each / served.utilisation for each in found["usd_per_mtok"]]
+    least = served.candidate.floor()["usd_per_mtok"] / served.utilisation
+    return {"serving_band": found, "bound": {"usd_per_mtok": least}}
 
 
 def _certificate(best: Settled, rates: Rates) -> dict[str, Any]:

@@ -15,10 +15,10 @@ HOUR = 3600.0
 FORWARD = 2.0  # flop/(param*token)
 PHASES = ("pretrain", "rl", "inference")
 KEPT_BYTES = 16.0  # byte/param: weights, gradients and both moments in mixed precision
-KEPT = 20  # checkpoints, for as long as the model is trained and served
+KEPT = 10  # checkpoints, for as long as the model is trained
 STORAGE = 0.06 / 1e9 / (365.25 / 12 * 86400)  # USD/(byte*s)
 STORAGE_TOLD = "$0.06 per GB and month, the dearest listed object store (CoreWeave, 2026-09-20)"
-YEAR = 365.25 * 86400
+LONG = 90 * 86400.0  # training where no duration is given [s]
 
 
 def planned(best: Settled) -> dict[str, Any]:
@@ -142,8 +142,7 @@ def _overtrained(best: Settled) -> dict[str, float | None] | float | None:
 def _checkpoints(best: Settled, total: float) -> dict[str, Any]:
     """What keeping checkpoints costs, to show that it may be left out."""
     kept = KEPT_BYTES * best.served.member.n_total
-    life = best.life.scenario.inference.lifetime
-    seconds = YEAR if life is None or math.isinf(life) else life
+    seconds = best.life.scenario.phases.pretrain.duration or LONG
     usd = KEPT * kept * seconds * STORAGE
     return {
         "bytes": kept, "count": KEPT, "seconds": seconds, "usd": usd, "share": usd / total,

@@ -30,7 +30,7 @@ COLOURS = {"training": "#0072B2", "rl": "#009E73", "serving": "#D55E00", "both":
 NAMES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
 BARS = {"pretrain": COLOURS["training"], "rl": COLOURS["rl"], "inference": COLOURS["serving"]}
 DEEPEST = 30.0  # factor below the least cost that is drawn
-ROOM = 2.0  # factor above the largest, for the legend
+ROOM = 3.0  # factor above the largest, for the legend
 LOSSES = (0.4, 0.7, 1.0, 1.4, 2.0)  # losses over the least of the plane, over that of the plan
 COSTS = (0.25, 0.5, 1.0, 2.0, 4.0)  # costs drawn, over the plan's
 
@@ -95,8 +95,7 @@ def _curve(axes: Axes, document: Mapping[str, Any], along: Costs) -> None:
     axes.set_xlabel("active parameters")
     axes.set_ylabel(f"cost of the whole life [{unit.upper()}]")
     axes.set_title(_title(document), loc="left", fontsize=10.5, fontweight="bold")
-    # The curve falls and rises again, so the middle above it is free.
-    axes.legend(loc="upper center", frameon=False, fontsize=8.5)
+    axes.legend(loc="best", frameon=False, fontsize=8.5)
 
 
 def _asked(axes: Axes, document: Mapping[str, Any]) -> None:
