@@ -10,7 +10,16 @@ from planner.calibration.adapters import runs
 from planner.calibration.adapters.pools import pools_of
 from planner.calibration.adapters.ways import chips_of, ways_of
 from planner.calibration.ideal import bounds_of
-from planner.calibration.names import Refused, base_of, chip_of, model_of, sizes_of
+from planner.calibration.names import (
+    Refused,
+    base_of,
+    chip_of,
+    format_of,
+    model_of,
+    sizes_of,
+    sizes_on,
+)
+from planner.errors import InputError
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "serving_runs.csv"
 COLUMNS = (
@@ -344,6 +353,33 @@ def test_a_checkpoint_is_taken_as_published():
     assert sizes_of("openai/gpt-oss-120b", "nvfp4", "fp8") == own
     assert sizes_of("openai/gpt-oss-120b", "fp8", "fp8") == own
     assert sizes_of("Qwen/Qwen3-32B", "fp8", "fp8").weight_dtype["head"] == "bf16"
+
+
+def test_formats_that_a_chip_only_stores_are_multiplied_in_bf16():
+    """NVFP4 weights run on Hopper, at its bf16 rate."""
+    found = sizes_on(chip_of("h200"), "nvidia/Kimi-K2.5-NVFP4", None, "fp8")
+    assert found.activation_dtype == "bf16"
+    assert found.weight_dtype["routed"] == "nvfp4"
+    assert (
+        sizes_on(chip_of("b200"), "nvidia/Kimi-K2.5-NVFP4", None, "fp8").activation_dtype != "bf16"
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [("fp8_block", "fp8"), ("w4afp8", "int4"), ("float16", "fp16"), ("w4a16_mxfp4", "mxfp4")],
+)
+def test_formats_of_other_tables_are_understood(told, name):
+    """Modes of TensorRT-LLM and aiconfigurator by the format that is stored."""
+    assert format_of(told) == name
+
+
+def test_a_table_without_a_needed_column_is_refused(tmp_path):
+    """All that are missing are named."""
+    path = tmp_path / "runs.csv"
+    path.write_text("model_path,system,backend\n", encoding="utf-8")
+    with pytest.raises(InputError, match="isl, osl, concurrency, tp_size, tpot_ms or ttft_ms"):
+        runs(path)
 
 
 @pytest.mark.parametrize(

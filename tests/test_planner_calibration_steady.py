@@ -3,6 +3,7 @@
 import pytest
 
 from planner.calibration.adapters import steadies
+from planner.errors import InputError
 
 HEADER = (
     "id,source,url,model,phase,chip,n_chips,layout,weight_dtype,kv_dtype,batch,context_or_isl,osl,"
@@ -93,6 +94,14 @@ def test_what_cannot_be_is_refused_by_name(table, change, reason):
     refused = table(change, {"id": "b"}).refused
     assert [each.id for each in refused] == ["a"]
     assert reason in refused[0].reason
+
+
+def test_a_table_without_a_needed_column_is_refused(tmp_path):
+    """All that are missing are named; others may be, as if they were blank."""
+    path = tmp_path / "steady.csv"
+    path.write_text("model,phase,chip,batch,metric\n", encoding="utf-8")
+    with pytest.raises(InputError, match="n_chips, weight_dtype, context_or_isl, value"):
+        steadies(path)
 
 
 def test_a_row_again_is_a_repeat(table):

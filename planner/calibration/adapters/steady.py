@@ -7,7 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.architecture.counts import Sizes
-from planner.calibration.adapters.tables import Readings, Row, count, number, positive, rows_of
+from planner.calibration.adapters.tables import (
+    Readings,
+    Row,
+    count,
+    header_of,
+    number,
+    positive,
+    rows_of,
+)
 from planner.calibration.measurements import ONE, Measurement, NotComputed, layout_of
 from planner.calibration.names import (
     Refused,
@@ -20,9 +28,13 @@ from planner.calibration.names import (
     sizes_of,
 )
 from planner.catalogue.chips import Chip
+from planner.errors import InputError
 
 __all__ = ["read_steady", "steadies", "steady"]
 
+# A row needs the first; others may be missing, as if they were blank.
+NEEDED = ("model", "phase", "chip", "n_chips", "weight_dtype", "context_or_isl", "metric", "value")
+OTHERS = ("id", "source", "layout", "kv_dtype", "batch", "osl", "notes", "quality")
 UNKNOWN = ("", "?")
 # Where a table does not give the cache's format: what engines keep by default, and at the least.
 USUAL_CACHE, NARROWEST_CACHE = "bf16", "fp8"
@@ -36,6 +48,9 @@ FILLED = 0.9
 
 def steadies(path: Path) -> Readings:
     """Every row of a table of steady batches, or why it has no prediction."""
+    missing = [name for name in NEEDED if name not in header_of(path)]
+    if missing:
+        raise InputError(f"{path}: missing columns {', '.join(missing)}")
     table = rows_of(path)
     found: list[Measurement] = []
     refused: list[NotComputed] = []
@@ -65,6 +80,10 @@ def steady(row: Row) -> Measurement:
     Refused
         If a name has no entry in the catalogue, a number is missing, or is none.
     """
+    row = {**dict.fromkeys((*NEEDED, *OTHERS), ""), **row}
+    for name in ("chip", "model", "phase", "metric", "weight_dtype"):
+        if not row[name]:
+            raise Refused(f"{name} is not given")
     chip, phase = chip_of(row["chip"]), row["phase"]
     if phase not in QUANTITY:
         raise Refused(f"unknown phase {phase!r}")

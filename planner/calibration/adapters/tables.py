@@ -17,6 +17,8 @@ __all__ = ["Readings", "Row", "count", "given", "header_of", "number", "positive
 
 Row = Mapping[str, str]
 
+MOST = 1e9  # chips, tokens, requests, ms or s
+MOST_CHIPS = 1_000_000
 LONGEST = 10_000_000  # characters of one field; beyond, a file is not a table
 
 
@@ -85,6 +87,8 @@ def positive(row: Row, name: str) -> float:
     value = number(row, name)
     if value <= 0:
         raise Refused(f"{name} is zero or negative")
+    if value > MOST:
+        raise Refused(f"{name} is beyond any measurement: {value:g}")
     return value
 
 
@@ -105,6 +109,8 @@ def count(row: Row, name: str, default: int | None = None) -> int:
         return default
     if value != int(value):
         raise Refused(f"{name} is no whole number: {row[name]}")
+    if value > MOST_CHIPS:
+        raise Refused(f"{name} is beyond any machine: {value:g}")
     return int(value)
 
 
