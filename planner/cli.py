@@ -16,6 +16,7 @@ import typer
 from planner.console import QUIET, Commands, exits, note, show
 from planner.errors import InputError
 from planner.measure_command import measure
+from planner.sensitivity_command import sensitivity
 from planner.sweep_command import sweep
 from planner.topology_command import topology
 from planner.validation_command import validate
@@ -261,6 +262,7 @@ def schema(out: Out = None) -> None:
 
 
 app.command()(measure)
+app.command()(sensitivity)
 app.command()(topology)
 app.command()(sweep)
 app.command()(validate)

@@ -1,0 +1,78 @@
+"""What an answer hangs on as a table: value, unit, elasticity, by group, and the next switch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.quantities import show
+from planner.report.words import WIDTH, wrapped
+
+__all__ = ["sensitivity_text"]
+
+NOTHING = 5e-4  # an elasticity that is no influence in three digits
+DIMENSIONS = {
+    "byte": "size", "byte/s": "bandwidth", "s": "time", "token": "tokens", "token/s": "token_rate",
+    "USD/(chip*s)": "price", "J/s": "power", "USD/J": "energy_price", "flop/s": "compute",
+    "seq/s": "request_rate", "param": "params", "flop": "work", "USD": "money",
+}  # fmt: skip
+
+
+def sensitivity_text(document: Mapping[str, Any]) -> str:
+    """The whole table, never wider than 78 columns."""
+    rows = document["rows"]
+    lines = wrapped_head(document)
+    width = max((len(row["path"]) for row in rows), default=0)
+    groups = dict.fromkeys(row["group"] for row in rows)
+    for group in groups:
+        lines += ["", group]
+        for row in rows:
+            if row["group"] == group:
+                lines.append(_line(row, width))
+                lines += [f"      {told}" for told in _switches(row)]
+    return "\n".join(lines)
+
+
+def wrapped_head(document: Mapping[str, Any]) -> list[str]:
+    """What is looked at, and with which choice held."""
+    value = valued(document["value"], document["unit"])
+    return [
+        f"{document['of']} = {value}",
+        *wrapped(f"held: {document['choice']}"),
+        "One percent more of a quantity changes it by so many percent; a pair: less, more.",
+    ]
+
+
+def valued(value: float | None, unit: str) -> str:
+    """A number with its unit."""
+    if value is None:
+        return ""
+    if unit in DIMENSIONS:
+        return show(value, DIMENSIONS[unit])
+    return f"{value:.4g}" if unit in ("", "1") else f"{value:.4g} {unit}"
+
+
+def elastic(row: Mapping[str, Any]) -> str:
+    """An elasticity, both sides where they differ, ~0 where it does not matter."""
+    left, right = row["left"], row["right"]
+    if abs(left) < NOTHING and abs(right) < NOTHING:
+        return "~0"
+    if abs(left - right) < NOTHING:
+        return f"{right:+.3f}"
+    return f"{left:+.3f} | {right:+.3f}"
+
+
+def _line(row: Mapping[str, Any], width: int) -> str:
+    value = valued(row["value"], row["unit"])
+    line = f"  {row['path']:<{width}}  {value:>16}  {elastic(row)}"
+    return line[:WIDTH] if len(line) > WIDTH else line.rstrip()
+
+
+def _switches(row: Mapping[str, Any]) -> list[str]:
+    found = []
+    for each in row["switches"] or ():
+        change = 100 * (each["factor"] - 1)
+        value = valued(None if row["value"] is None else row["value"] * each["factor"], row["unit"])
+        at = f" ({value})" if value else ""
+        found += wrapped(f"{change:+.3g} %{at}: {each['to']}")
+    return [line.strip() for line in found]

@@ -1,0 +1,20 @@
+"""What an answer hangs on: elasticities, the next switch, break-even points, uncertain givens.
+
+givens.py        what a scenario gives, each a number that may be varied
+outputs.py       what an answer says, by the names that are asked for
+tangent.py       the slopes of one layout's equations in the direction of every given
+pool.py          one pool with its layout held and its batch as large as its limits allow
+held.py          a serving plan with its layouts held: every output's elasticity to every given
+apart.py         the same by solving again, where there are no equations to go along
+exact.py         a scenario solved, and nothing else
+switches.py      the nearest change of a given at which another choice is the best
+even.py          the value of a given at which one choice is as good as another
+drawing.py       uncertain givens: from the unit cube to values
+study.py         many draws answered: what comes out, which choice is best how often
+indices.py       Sobol and Morris indices, the value of knowing
+elasticities.py  the table
+"""
+
+from planner.sensitivity.elasticities import Elasticities, sensitivity
+
+__all__ = ["Elasticities", "sensitivity"]

@@ -1,0 +1,110 @@
+"""Elasticities of an answer: what one percent of each given quantity is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planner.plan import Plan
+
+__all__ = ["Elasticities", "Row", "sensitivity"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One given quantity and what it does to one output.
+
+    `left` and `right` are d ln output / d ln given when it falls and when it rises; they differ at
+    a kink. `switches` are the nearest changes at which another choice becomes the best, None where
+    they were not sought.
+    """
+
+    path: str
+    value: float | None
+    unit: str
+    group: str
+    left: float
+    right: float
+    method: str
+    switches: tuple[dict[str, Any], ...] | None = None
+
+    @property
+    def elasticity(self) -> float:
+        """The larger side."""
+        return max(self.left, self.right, key=abs)
+
+    def document(self) -> dict[str, Any]:
+        """The row as a mapping."""
+        switches = None if self.switches is None else list(self.switches)
+        return {
+            "path": self.path, "value": self.value, "unit": self.unit, "group": self.group,
+            "elasticity": self.elasticity, "left": self.left, "right": self.right,
+            "method": self.method, "switches": switches,
+        }  # fmt: skip
+
+
+class Elasticities(dict[str, float]):
+    """{path in the scenario: d ln output / d ln quantity}, largest first; prints as a table.
+
+    `rows` say more of each; `document` is all that `--json` prints. Both are empty where only the
+    multipliers of a plan were asked for.
+    """
+
+    rows: tuple[Row, ...] = ()
+    document: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, rows: Iterable[Row], document: dict[str, Any] | None = None) -> Elasticities:
+        """Those of some rows."""
+        ranked = sorted(rows, key=lambda row: (-abs(row.elasticity), row.path))
+        found = cls((row.path, row.elasticity) for row in ranked)
+        found.rows, found.document = tuple(ranked), document
+        return found
+
+    def __str__(self) -> str:
+        if self.document is not None:
+            from planner.report.sensitivity import sensitivity_text
+
+            return sensitivity_text(self.document)
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name:<{width}}  {value:+.3f}" for name, value in self.items())
+
+
+def sensitivity(
+    of: Plan | Any,
+    *,
+    output: str | None = None,
+    sets: Sequence[str] = (),
+    switches: bool = False,
+) -> Elasticities:
+    """What one percent of each given quantity is worth.
+
+    Parameters
+    ----------
+    of : a plan, or what `planner.solve` takes. Of a plan alone come the elasticities of its
+        objective, which it has from the multipliers of its geometric program (envelope theorem)
+        without another solve; a quantity without influence is absent.
+    output : what of the answer is looked at, such as cost, tpot, throughput, tokens or
+        over_training; the cost if None. All given quantities are then in the table.
+    sets : changes "path.in.file=value" made before.
+    switches : seek, for each quantity, the nearest change each way at which another choice is
+        the best, by solving again.
+
+    Raises
+    ------
+    InputError
+        With every mistake in the input, or if the answer has no such output.
+    Infeasible
+        If nothing keeps the promises.
+    """
+    from planner.plan import Plan
+    from planner.sensitivity.local import local
+
+    if isinstance(of, Plan):
+        if output is None and not sets and not switches:
+            ranked = sorted(of.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
+            return Elasticities(ranked)
+        of = of.document["scenario"]
+    return local(of, output, sets, switches=switches)

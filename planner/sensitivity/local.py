@@ -1,0 +1,86 @@
+"""The table of a scenario: every given quantity, what it does to one output, what it switches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any
+
+from planner.errors import Infeasible, InputError
+from planner.scenario import BudgetScenario, LifecycleScenario, Scenario, opened, resolved
+from planner.sensitivity.elasticities import Elasticities, Row
+from planner.sensitivity.exact import Exact, exact
+from planner.sensitivity.givens import Given
+from planner.sensitivity.outputs import UNITS, output_named
+
+__all__ = ["Looked", "local", "looked"]
+
+Looked = tuple[Exact, list[Given], list[Row]]
+"""The best plan, what was given for it, and what each given is worth."""
+
+
+def local(
+    source: Any, output: str | None = None, sets: Sequence[str] = (), *, switches: bool = False
+) -> Elasticities:
+    """Elasticities of one output to every given of a scenario, with its choices held."""
+    scenario = opened(source, sets)[1]
+    name = output_named(_problem(scenario), output or "cost", in_usd=_in_usd(scenario))
+    best, givens, rows = looked(scenario, name)
+    if switches:
+        from planner.sensitivity.switches import switched
+
+        found = switched(best, givens, rows)
+        rows = [replace(row, switches=found.get(row.path)) for row in rows]
+    document = {
+        "problem": _problem(scenario),
+        "status": "optimal",
+        "scenario": resolved(scenario),
+        "of": name,
+        "value": best.values[name],
+        "unit": UNITS[name],
+        "choice": best.choice,
+        "rows": [],
+        "provenance": {"version": version("token-planner")},
+    }
+    table = Elasticities.of(rows, document)
+    document["rows"] = [row.document() for row in table.rows]
+    return table
+
+
+def looked(scenario: Any, name: str) -> Looked:
+    """The best plan, its givens, and a row for each.
+
+    Raises
+    ------
+    Infeasible
+        If nothing keeps the promises.
+    InputError
+        If the plan has no such output.
+    """
+    best = exact(scenario)
+    if not best.plan:
+        raise Infeasible(
+            "nothing keeps the promises, so there is no answer to vary; planner solve says which "
+            "fall short, and by how much"
+        )
+    if name not in best.values:
+        known = ", ".join(best.values)
+        raise InputError(f"--of: this plan has no {name} (it has {known})")
+    if isinstance(scenario, Scenario):
+        from planner.sensitivity.serving import serving_rows
+
+        return best, *serving_rows(scenario, name)
+    from planner.sensitivity.apart import rows_apart
+
+    return best, *rows_apart(scenario, name, best)
+
+
+def _problem(scenario: Any) -> str:
+    if not isinstance(scenario, Scenario | BudgetScenario | LifecycleScenario):
+        raise InputError(f"problem: {scenario.problem} is not answered by this version")
+    return scenario.problem
+
+
+def _in_usd(scenario: Any) -> bool:
+    return scenario.in_usd if isinstance(scenario, BudgetScenario) else True

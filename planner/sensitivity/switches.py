@@ -1,0 +1,90 @@
+"""The nearest change of a given quantity, each way, at which another choice is the best.
+
+Every value looked at is the exact problem solved again, over all layouts and batches. Steps widen
+from 3 % to threefold; where the choice has changed, the change is closed in on from both sides. A
+choice that comes and goes within one step is not seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from planner.errors import InputError
+from planner.sensitivity.elasticities import Row
+from planner.sensitivity.exact import Exact, exact
+from planner.sensitivity.givens import Given
+
+__all__ = ["STEPS", "next_switch", "switched"]
+
+STEPS = (1.03, 1.1, 1.25, 1.6, 2.2, 3.0)
+CLOSE = 1.003  # factor within which a switch is found
+SAME = 1e-9  # plans this close are as good as each other: none of them is a switch
+MATTERS = 2e-3  # elasticity, of what is varied or of the price, below which no switch is sought
+MOST = 10  # quantities that are varied
+
+
+def switched(
+    best: Exact, givens: Sequence[Given], rows: Sequence[Row], most: int = MOST
+) -> dict[str, tuple[dict[str, Any], ...]]:
+    """The switches of the quantities that matter most, the nearest down and up."""
+    known = {given.path: given for given in givens}
+    ranked = sorted(rows, key=lambda row: -abs(row.elasticity))
+    wanted = [row for row in ranked if known[row.path].to is not None and _may_switch(row)]
+    found = {}
+    for row in wanted[:most]:
+        ways = [next_switch(best, known[row.path], up=up) for up in (False, True)]
+        found[row.path] = tuple(way for way in ways if way is not None)
+    return found
+
+
+def next_switch(best: Exact, given: Given, *, up: bool) -> dict[str, Any] | None:
+    """The first step at which the choice differs, closed in on; None if there is none.
+
+    `factor` is the nearest value looked at with the other choice, `before` the last one with the
+    present choice; both were solved.
+    """
+    near = 1.0
+    for step in STEPS:
+        factor = step if up else 1 / step
+        found = _at(given, factor)
+        if found is None:
+            return None
+        if found.choice != best.choice:
+            return _closed(best, given, near, factor, found)
+        near = factor
+    return None
+
+
+def _may_switch(row: Row) -> bool:
+    return row.path != "price" and (abs(row.elasticity) >= MATTERS or row.group == "promises")
+
+
+def _at(given: Given, factor: float) -> Exact | None:
+    """The best plan with the quantity times a factor; None where there can be none such."""
+    if given.to is None:
+        return None
+    try:
+        return exact(given.to(factor))
+    except InputError:
+        return None
+
+
+def _closed(best: Exact, given: Given, near: float, far: float, then: Exact) -> dict[str, Any]:
+    while abs(math.log(far / near)) > math.log(CLOSE):
+        middle = math.sqrt(near * far)
+        found = _at(given, middle)
+        if found is None:
+            break
+        if found.choice == best.choice:
+            near = middle
+        else:
+            far, then = middle, found
+    return {
+        "factor": far,
+        "before": near,
+        "from": best.choice,
+        "to": then.choice,
+        "verified": True,
+    }
