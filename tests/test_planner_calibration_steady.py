@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.calibration.adapters import steadies
+from planner.calibration.adapters import read, steadies
 from planner.errors import InputError
 
 HEADER = (
@@ -108,6 +108,14 @@ def test_a_row_again_is_a_repeat(table):
     """All but its name and address agree."""
     rows = table({}, {"id": "b", "url": "elsewhere"}).rows
     assert [row.repeats for row in rows] == ["", "a"]
+
+
+def test_times_in_another_unit_are_left_out(table, tmp_path):
+    """A step of 5 microseconds was 5 ms given in seconds; the other rows stay."""
+    table({}, {"id": "b", "value": "0.005"}, {"id": "c", "value": "5000000"})
+    readings = read(tmp_path / "steady.csv")
+    assert [row.id for row in readings.rows] == ["a"]
+    assert ["bound" in each.reason for each in readings.refused] == [True, True]
 
 
 @pytest.mark.parametrize("chip", ["M2 Ultra 76-Core GPU 192GB", "4080 16GB", "H20", "H100-NVL"])

@@ -21,7 +21,7 @@ from planner.serving.step import Step
 from planner.serving.task import Task
 from topologies import Machine
 
-__all__ = ["bound_of", "bounds_of", "strange_unit"]
+__all__ = ["bound_of", "bounds_of", "strange_units"]
 
 FREE = 1e21  # byte/s of a network that costs nothing
 # Published times are 1 to 100 bounds: a thousand more or less, and another unit was meant.
@@ -45,9 +45,14 @@ def bounds_of(rows: Sequence[Measurement]) -> np.ndarray:
     return found
 
 
-def strange_unit(row: Measurement) -> str | None:
+def strange_units(rows: Sequence[Measurement]) -> list[str | None]:
     """Why a row's time seems to be in another unit than its column says; None where it does not."""
-    ratio = row.seconds / bound_of(row)
+    return [
+        _strange(row, row.seconds / bound) for row, bound in zip(rows, bounds_of(rows), strict=True)
+    ]
+
+
+def _strange(row: Measurement, ratio: float) -> str | None:
     if ratio < SLOWEST / THOUSAND:
         return f"{row.quantity} is {1 / ratio:.3g} times below the bound: seconds given as ms?"
     queues = row.looped and row.quantity == "ttft"  # a queue of prompts has no limit

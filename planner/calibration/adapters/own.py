@@ -29,7 +29,7 @@ from typing import Any
 
 from planner.architecture.counts import Sizes
 from planner.calibration.adapters.tables import Readings, Row, count, given, positive, rows_of
-from planner.calibration.ideal import strange_unit
+from planner.calibration.ideal import strange_units
 from planner.calibration.measurements import ONE, Measurement, NotComputed
 from planner.calibration.names import (
     Refused,
@@ -171,11 +171,10 @@ def own(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[M
         "assumed": "; ".join(part for part in (row.get("assumed", ""), place.assumed) if part),
     }
     found = []
-    for quantity, seconds in values.items():
-        one = Measurement(**common, quantity=quantity, seconds=seconds)
-        strange = strange_unit(one)
+    made = [Measurement(**common, quantity=name, seconds=time) for name, time in values.items()]
+    for one, strange in zip(made, strange_units(made), strict=True):
         if strange:
-            refused.append(NotComputed(line, strange, quantity))
+            refused.append(NotComputed(line, strange, one.quantity))
         else:
             found.append(one)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from planner.calibration.adapters.benchmarks import (
@@ -15,6 +16,8 @@ from planner.calibration.adapters.own import COLUMNS, VALUES, columns_of, entrie
 from planner.calibration.adapters.runs import runs
 from planner.calibration.adapters.steady import steadies
 from planner.calibration.adapters.tables import Readings, header_of
+from planner.calibration.ideal import strange_units
+from planner.calibration.measurements import NotComputed
 from planner.errors import InputError, quoted
 
 __all__ = ["SETS", "read", "recognised"]
@@ -89,4 +92,16 @@ def read(path: Path, **facts: str | float) -> Readings:
         raise InputError(f"{path}: a table of {kind} says {', '.join(facts)} itself")
     if kind not in READERS:
         raise InputError(f"{path} holds {kind}, not measurements of serving")
-    return READERS[kind](path)
+    return _in_their_units(READERS[kind](path))
+
+
+def _in_their_units(readings: Readings) -> Readings:
+    """Without the values that are a thousand times off: another unit was meant."""
+    told = strange_units(readings.rows)
+    kept = [row for row, strange in zip(readings.rows, told, strict=True) if not strange]
+    strange = [
+        NotComputed(row.id, why, row.quantity)
+        for row, why in zip(readings.rows, told, strict=True)
+        if why
+    ]
+    return replace(readings, rows=tuple(kept), refused=(*readings.refused, *strange))
