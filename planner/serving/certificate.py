@@ -13,6 +13,7 @@ import heapq
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,15 @@ from planner.serving.search import Found
 from planner.serving.step import Step
 from planner.serving.task import PROMISES, Task
 
-__all__ = ["Relaxation", "elastic", "relaxation", "whole_chips"]
+__all__ = [
+    "Relaxation",
+    "alone",
+    "declared",
+    "elastic",
+    "layout_given",
+    "relaxation",
+    "whole_chips",
+]
 
 SOLVES = 60  # programs solved at most; the bound holds however early it stops
 CLOSE = 1e-3  # gap below which splitting further is not worth a solve
@@ -124,41 +133,60 @@ def elastic(step: Step, batch: float) -> Solution:
 
     `step` holds one layout. Tangents of what is no posynomial are renewed until the batch settles.
     """
-    task = step.task
-    row = {name: float(np.ravel(v)[0]) for name, v in step.values(np.array([batch])).items()}
-    decided = task.batches is not None or task.loaded
-    fixed = decided or task.mode == "prefill" or task.objective == "latency"
-    # Without ceilings a batch may grow by less than a group of pp*dp*cp sequences.
-    span = (
-        (batch * (1 - 1e-7), batch * (1 + 1e-7))
-        if fixed
-        else (1.0, 2.0 * (batch + row["pp"] * row["dp"] * row["cp"]))
-    )
-    alone = 1.0 + (1e-6 if fixed else 1e-2)
-    program = continuous(
-        bound=step.bound,
-        objective=task.objective,
-        promises=_promised(step),
-        mode=task.mode,
-    )
-    row["f_pace"] = max(1.0, row["f_stage"] * min(1.0, batch / row["pp"]))
-    row["n_chunks"] = float(np.ceil(task.input_tokens * (1 - task.cached_input) / row["c_chunk"]))
-    at = max(batch, alone)
+    program = continuous(**declared(step))
+    at = max(batch, alone(step))
     for _ in range(8):
-        given = {
-            **row,
-            **_limits(step),
-            **tangents(row, at),
-            "lo": span[0],
-            "hi": span[1],
-            **unsaved(step, at),
-        }
+        given = layout_given(step, batch, at)
         solution = program.solve(_named(program, given))
         settled = solution.choices[SYMBOLS["B"]]
         if abs(settled / at - 1) < SETTLED:
             break
-        at = max(settled, alone)
+        at = max(settled, alone(step))
     return solution
+
+
+def declared(step: Step) -> dict[str, Any]:
+    """What the program of a layout is declared by."""
+    task = step.task
+    return {"bound": step.bound, "objective": task.objective, "promises": _promised(step),
+            "mode": task.mode}  # fmt: skip
+
+
+def alone(step: Step) -> float:
+    """Least batch at which tangents touch: a sequence meets others."""
+    return 1.0 + (1e-6 if _decided(step) else 1e-2)
+
+
+def layout_given(step: Step, batch: float, at: float) -> dict[str, float]:
+    """Givens by name of the program of the layout in `step`, its tangents at the batch `at`.
+
+    `batch` is that of the plan in whole numbers.
+    """
+    task = step.task
+    row = {name: float(np.ravel(v)[0]) for name, v in step.values(np.array([batch])).items()}
+    # Without ceilings a batch may grow by less than a group of pp*dp*cp sequences.
+    span = (
+        (batch * (1 - 1e-7), batch * (1 + 1e-7))
+        if _decided(step)
+        else (1.0, 2.0 * (batch + row["pp"] * row["dp"] * row["cp"]))
+    )
+    row["f_pace"] = max(1.0, row["f_stage"] * min(1.0, batch / row["pp"]))
+    row["n_chunks"] = float(np.ceil(task.input_tokens * (1 - task.cached_input) / row["c_chunk"]))
+    return {
+        **row,
+        **_limits(step),
+        **tangents(row, at),
+        "lo": span[0],
+        "hi": span[1],
+        **unsaved(step, at),
+    }
+
+
+def _decided(step: Step) -> bool:
+    """Whether the batch is no choice of the program."""
+    task = step.task
+    decided = task.batches is not None or task.loaded
+    return decided or task.mode == "prefill" or task.objective == "latency"
 
 
 def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:

@@ -54,7 +54,7 @@ from formulas.symbols_serving import (
 )
 from planner.problem import Problem, Program
 
-__all__ = ["CHORDS", "LIMITS", "continuous", "relaxed"]
+__all__ = ["CHORDS", "LIMITS", "continuous", "layout", "relaxed"]
 
 
 def _parameter(name: str) -> sp.Symbol:
@@ -145,6 +145,18 @@ def relaxed(
 def continuous(*, bound: bool, objective: str, promises: frozenset[str], mode: str) -> Program:
     """The program of one layout with a real batch; its multipliers are elasticities."""
     P = Problem("serving plan")
+    P.minimise(layout(P, bound=bound, objective=objective, promises=promises, mode=mode))
+    return P.compile()
+
+
+def layout(
+    P: Problem, *, bound: bool, objective: str, promises: frozenset[str], mode: str
+) -> sp.Expr:
+    """Declare one layout with a real batch in a problem, and give what is made small.
+
+    That is the price of a token [USD/token] where the objective is cost. What the model is made of
+    are givens, unless the problem defines them.
+    """
     P.choose(B, within=(LIMITS["lo"], LIMITS["hi"]))
     if bound:
         P.choose(MOVED, within=(1, LIMITS["most_moved"]))
@@ -161,14 +173,12 @@ def continuous(*, bound: bool, objective: str, promises: frozenset[str], mode: s
     )
     if not bound:
         P.define(sp.Eq(coverage, CHORDS["c_cov"] * B ** CHORDS["s_cov"]))
-    if objective == "latency":
-        P.minimise(_latency(bound, mode))
-    else:
-        tokens = {"decode": L_out, "prefill": L_in}.get(mode, L_in + L_out)
-        paid = {"cost": p_chip * n_chips, "energy": n_chips}.get(objective, sp.Integer(1))
-        P.minimise(paid * _slot(bound, mode) / (n_rep * r_fill * tokens * one_seq))
     _promise(P, bound, promises, mode)
-    return P.compile()
+    if objective == "latency":
+        return _latency(bound, mode)
+    tokens = {"decode": L_out, "prefill": L_in}.get(mode, L_in + L_out)
+    paid = {"cost": p_chip * n_chips, "energy": n_chips}.get(objective, sp.Integer(1))
+    return paid * _slot(bound, mode) / (n_rep * r_fill * tokens * one_seq)
 
 
 def _equations(bound: bool, unsaved: sp.Expr) -> list[Equation | sp.Eq]:
