@@ -31,6 +31,7 @@ __all__ = ["numbers", "page"]
 
 PANELS = 12  # of each grouping
 FEWEST = 3  # points that make a panel
+ASIDE = ("not clean",)  # parts that are folded away
 INTRO = (
     "Every row of a file of measurements is predicted, compared and counted. Beside the estimate "
     "stand the plain roofline, which knows no overhead, and the best constant times the roofline, "
@@ -106,7 +107,8 @@ def _file(file: Mapping[str, Any], index: int) -> str:
 
 def _section(each: Mapping[str, Any], labels: Mapping[str, str], name: str) -> str:
     told = f"{each['predicted']:,} of {each['rows']:,} predicted"
-    parts = [f"<h3>{escape(named(each))}</h3>", f'<p class="quiet">{told}</p>']
+    title = f'<h3 id="{name}">{escape(named(each))}</h3>'
+    parts = [f'<p class="quiet">{told}</p>']
     if each["scores"] is not None:
         parts += [_sample(each), scores(each), *_pictures(each, labels, name)]
         for key, listed in each["by"].items():
@@ -116,7 +118,11 @@ def _section(each: Mapping[str, Any], labels: Mapping[str, str], name: str) -> s
     if each["refused"]:
         count = sum(each["refused"].values())
         parts.append(_folded(f"{count:,} without an estimate, and why", reasons(each["refused"])))
-    return "\n".join(parts)
+    inner = "\n".join(parts)
+    aside = each["part"] in ASIDE and each["scores"] is not None
+    return title + (
+        _folded("rows that their source does not call clean", inner) if aside else inner
+    )
 
 
 def _pictures(each: Mapping[str, Any], labels: Mapping[str, str], name: str) -> list[str]:
@@ -130,7 +136,7 @@ def _pictures(each: Mapping[str, Any], labels: Mapping[str, str], name: str) -> 
         else f"<h4>Share inside the {band['coverage']:.0%} band: {band['holds']:.1%}</h4>"
     )
     parts = [
-        backdrop(points, scale, name),
+        backdrop(points, scale, f"{name}-all"),
         f'<div class="pair"><div>{scatter(points, scale, named(each))}</div><div>'
         f"<h4>Predicted over measured time, less one</h4>{histogram(points)}{held}</div></div>",
     ]
@@ -139,7 +145,8 @@ def _pictures(each: Mapping[str, Any], labels: Mapping[str, str], name: str) -> 
         if len(names) < 2:
             continue
         panels = [
-            panel([p for p in points if p[grouping] == one], scale, one, name) for one in names
+            panel([p for p in points if p[grouping] == one], scale, one, f"{name}-all")
+            for one in names
         ]
         parts.append(f"<h4>by {escape(labels[grouping])}</h4>")
         parts.append(f'<div class="panels">{"".join(panels)}</div>')

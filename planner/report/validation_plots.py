@@ -21,6 +21,7 @@ LEFT, BELOW, ABOVE = 170, 110, 96
 NEAR = 1.2  # lines beside the diagonal: 20 % more and less
 EDGES = tuple(round(0.1 * i, 1) for i in range(-10, 16))  # of the histogram: predicted/measured - 1
 MOST_TICKS, FEW_POWERS = 5, 2.2
+THOUSAND = 1000.0
 BAR, ROOM = 46, 380
 
 
@@ -155,7 +156,7 @@ def _ticks(scale: Scale, labelled: bool) -> list[str]:
     for time in [factor * 10.0**power for power in powers[::step] for factor in factors]:
         if not scale.least <= math.log10(time) <= scale.most:
             continue
-        at, told = scale.at(time), escape(duration(time))
+        at, told = scale.at(time), escape(_tick(time))
         parts.append(f'<path class="grid" d="M{at} 0V{SIDE}M0 {SIDE - at}H{SIDE}"/>')
         if labelled:
             parts.append(
@@ -163,6 +164,10 @@ def _ticks(scale: Scale, labelled: bool) -> list[str]:
                 f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{told}</text>'
             )
     return parts
+
+
+def _tick(time: float) -> str:
+    return f"{time:,.0f} s" if time >= THOUSAND else duration(time)
 
 
 def _diagonals(scale: Scale) -> list[str]:

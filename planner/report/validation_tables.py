@@ -17,22 +17,8 @@ SAID = (
     ("constant", "constant × roofline"),
     ("roofline", "plain roofline"),
 )
+WHY = "explanation"
 HEAD = ("rows", "median", "mean", "≤ 10 %", "≤ 20 %", "10–90 % of ratio")
-
-
-def _table(head: Sequence[str], body: Iterable[Sequence[str]], own: int = -1) -> str:
-    """A table that scrolls sideways on a small screen; row `own` stands out. Cells are text."""
-    top = "".join(f"<th>{escape(each)}</th>" for each in head)
-    lines = [
-        f"<tr{' class=own' if i == own else ''}>"
-        + "".join(
-            f"<td{' class=why' if head[j] == 'explanation' else ''}>{escape(cell)}</td>"
-            for j, cell in enumerate(cells)
-        )
-        + "</tr>"
-        for i, cells in enumerate(body)
-    ]
-    return f'<div class="wide"><table><tr>{top}</tr>{"".join(lines)}</table></div>'
 
 
 def named(section: Mapping[str, Any]) -> str:
@@ -43,12 +29,13 @@ def named(section: Mapping[str, Any]) -> str:
 
 def summary(files: Iterable[Mapping[str, Any]]) -> str:
     """One line for every quantity of every file."""
-    body = []
-    for file in files:
-        for each in file["sections"]:
+    body, links = [], []
+    for index, file in enumerate(files):
+        for i, each in enumerate(file["sections"]):
             found = each["scores"]
             if found is None:
                 continue
+            links.append(f"s{index}-{i}")
             body.append(
                 [
                     f"{file['name']}: {named(each)}",
@@ -63,7 +50,7 @@ def summary(files: Iterable[Mapping[str, Any]]) -> str:
                 ]
             )
     head = ["", "coverage", *HEAD[:5], "in band", "constant", "roofline", "sample"]
-    return _table(head, body)
+    return _table(head, body, links=links)
 
 
 def scores(section: Mapping[str, Any]) -> str:
@@ -94,7 +81,7 @@ def rows(listed: Sequence[Mapping[str, Any]], of: str) -> str:
         told += [row["chip"], row["engine"], ratio]
         body.append([*told, row["why"]] if "why" in row else told)
     head = ["line", "", "model", "chip", "engine", f"{of} / measured time"]
-    return _table([*head, "explanation"] if listed and "why" in listed[0] else head, body)
+    return _table([*head, WHY] if listed and "why" in listed[0] else head, body)
 
 
 def reasons(told: Mapping[str, int]) -> str:
@@ -159,3 +146,28 @@ def _percent(value: float) -> str:
 
 def _maybe(value: float | None) -> str:
     return "" if value is None else _percent(value)
+
+
+def _table(
+    head: Sequence[str],
+    body: Sequence[Sequence[str]],
+    *,
+    own: int = -1,
+    links: Sequence[str] = (),
+) -> str:
+    """A table that scrolls sideways on a small screen; row `own` stands out. Cells are text.
+
+    `links` are the places on the page that the first cells of the rows lead to.
+    """
+    top = "".join(f"<th>{escape(each)}</th>" for each in head)
+    lines = []
+    for i, cells in enumerate(body):
+        first = escape(cells[0])
+        if links:
+            first = f'<a href="#{links[i]}">{first}</a>'
+        rest = "".join(
+            f"<td{' class=why' if name == WHY else ''}>{escape(cell)}</td>"
+            for name, cell in zip(head[1:], cells[1:], strict=True)
+        )
+        lines.append(f"<tr{' class=own' if i == own else ''}><td>{first}</td>{rest}</tr>")
+    return f'<div class="wide"><table><tr>{top}</tr>{"".join(lines)}</table></div>'
