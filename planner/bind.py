@@ -6,6 +6,7 @@ layouts have in common (model, chip, workload, profile), `layout_values` what a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from planner.serving.network import GroupRates
     from planner.serving.task import Task
 
-__all__ = ["layout_values", "peaks", "shared_values"]
+__all__ = ["engine_values", "layout_values", "peaks", "shared_values"]
 
 ACTIVATION_BYTES = 2.0  # bf16 between layers
 LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
@@ -45,12 +46,17 @@ def shared_values(task: Task) -> dict[str, float]:
         **(_lecture_model(task) if task.lecture else _model(task)),
         **_chip(task),
         **_workload(task),
-        **{name: value for name, value in task.profile.values.items() if name not in _PER_LAYOUT},
+        **engine_values(task.profile.values),
         "one_seq": 1.0,
         "one_token": 1.0,
         "p_chip": task.price,
         "c_fwd": 1.0 if task.lecture else 2.0,
     }
+
+
+def engine_values(coefficients: Mapping[str, float]) -> dict[str, float]:
+    """Values of the symbols of a profile, by symbol name."""
+    return {"t_hop_sw" if name == "t_hop" else name: one for name, one in coefficients.items()}
 
 
 def layout_values(
@@ -87,10 +93,7 @@ def layout_values(
         "q_ar": 2.0 * (tp - 1) / tp,
         "r_ar": shards.all_gather,
         "r_hop": hop.send,
-        "t_ar": np.full(len(layouts), task.profile.values["t_ar"]),
-        "t_a2a": np.full(len(layouts), task.profile.values["t_a2a"]),
         "t_hop_net": hop.latency,
-        "t_hop_sw": np.full(len(layouts), task.profile.values["t_hop"]),
         **contexts(task, layouts),
         **_collectives(task, layouts),
     }
@@ -284,4 +287,3 @@ def _no_collectives(layouts: Layouts) -> dict[str, np.ndarray]:
     return {**dict.fromkeys(terms, nothing), **rates, **copies}
 
 
-_PER_LAYOUT = frozenset({"t_ar", "t_a2a", "t_hop"})

@@ -1,8 +1,9 @@
 """What each coefficient of a profile contributes to the time of a measured row.
 
-The estimate is linear in the overheads t and in the reciprocals 1/e of the efficiencies. So the
-project's own kernel, evaluated with one coefficient switched on at a time, yields the columns of a
-least-squares problem, and nothing is derived twice.
+The estimate is linear in the overheads t and in the reciprocals 1/e of the efficiencies, but for
+one product: the steps that a new request waits times what a step takes. So the project's own
+kernel, evaluated with one coefficient switched on at a time, yields every column, and nothing is
+derived twice.
 """
 
 from __future__ import annotations
@@ -13,108 +14,186 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.calibration.loops import Loop, loop_of
 from planner.calibration.measurements import Measurement
-from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES, Band, Profile
+from planner.calibration.networks import network_between
+from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES, Profile
+from planner.errors import InputError
 from planner.serving.layouts import Layouts
 from planner.serving.step import Step
 from planner.serving.task import Task
-from topologies import Machine, machine
 
 __all__ = ["Features", "features", "predicted", "unknowns"]
 
 CHUNK = 8192.0
-# A chip whose network is not in the catalogue is computed alone.
-ALONE = Machine.from_figures("alone", 1, 1e21)
-# A load generator of a closed loop sends its first requests all at once and about ten rounds of
-# them in all: that tenth waits for half of the others' prompts (InferenceX, 10 prompts per slot).
-RAMP = 0.5 / 10
+WAIT = COEFFICIENTS.index("n_sched")
 # What a pass over the layers costs once, however many prompts it reads.
 PER_PASS = frozenset({"e_w", "t_layer", "t_ar", "t_a2a", "t_hop", "t_pf_chunk", "t_pf_moe"})
+
+# With every coefficient switched off nothing takes time.
+OFF = {c: np.inf if c in EFFICIENCIES else 0.0 for c in COEFFICIENTS}
+NOTHING = Profile("nothing", "", "", (), 0, "", 1.0, {}, {}, OFF)
 
 
 @dataclass(frozen=True)
 class Features:
-    """`matrix` of shape (n_rows, n_coefficients) and `rest` of shape (n_rows,), in s per unknown.
+    """Times of rows as functions of the unknowns: 1/e of an efficiency, an overhead itself.
 
-    An unknown is 1/e for an efficiency, t itself for an overhead; `rest` is what no coefficient
-    scales (latencies of the network, pipeline hops).
+    A row takes `rest` + `matrix` @ x + x[n_sched] * (`step_rest` + `step` @ x) [s], where the last
+    is one decode step of the rows whose requests wait for some. Shapes (n_rows, n_coefficients)
+    and (n_rows,); `rest` is what no coefficient scales (latencies of the network).
     """
 
     matrix: np.ndarray
     rest: np.ndarray
+    step: np.ndarray
+    step_rest: np.ndarray
 
     def take(self, rows: np.ndarray) -> Features:
         """The same columns for some of the rows."""
-        return Features(self.matrix[rows], self.rest[rows])
+        return Features(self.matrix[rows], self.rest[rows], self.step[rows], self.step_rest[rows])
+
+    def times(self, x: np.ndarray) -> np.ndarray:
+        """Times [s] for unknowns of shape (n_coefficients,) or, row by row, (n_rows, same)."""
+        x = np.broadcast_to(x, self.matrix.shape)
+        waits = x[:, WAIT] * (self.step_rest + (self.step * x).sum(axis=1))
+        found: np.ndarray = self.rest + (self.matrix * x).sum(axis=1) + waits
+        return found
 
 
 def features(rows: Sequence[Measurement]) -> Features:
-    """Columns of every row; a row needs a layout.
+    """Columns of every row, in the order of the rows.
 
-    Returns
-    -------
-    Features with n_rows = len(rows), in the order of the rows.
+    Raises
+    ------
+    InputError
+        If a row has no layout, or no network is known between its chips.
     """
-    matrix = np.zeros((len(rows), len(COEFFICIENTS)))
-    rest = np.zeros(len(rows))
+    shape = (len(rows), len(COEFFICIENTS))
+    matrix, step = np.zeros(shape), np.zeros(shape)
+    rest, step_rest = np.zeros(len(rows)), np.zeros(len(rows))
     groups: dict[tuple, list[int]] = defaultdict(list)
     for i, row in enumerate(rows):
-        groups[(id(row.sizes), row.chip.name, row.quantity, row.prompt, row.output, row.context,
-                row.looped)].append(i)  # fmt: skip
+        groups[(id(row.sizes), row.chip.name, row.machine, row.quantity, row.prompt, row.output,
+                row.context, row.looped, row.pooled, row.engine, row.even, row.drafts,
+                row.chips)].append(i)  # fmt: skip
     for members in groups.values():
         some = [rows[i] for i in members]
-        rest[members] = _times(some, None)
+        base = _Rows(some)
+        rest[members], step_rest[members] = base.times(None)
         for column, name in enumerate(COEFFICIENTS):
-            matrix[members, column] = _times(some, name) - rest[members]
-    return Features(np.maximum(matrix, 0.0), rest)
+            if column != WAIT:
+                alone = base.times(name)
+                matrix[members, column] = alone[0] - rest[members]
+                step[members, column] = alone[1] - step_rest[members]
+    return Features(np.maximum(matrix, 0.0), rest, np.maximum(step, 0.0), step_rest)
 
 
 def unknowns(values: Mapping[str, float]) -> np.ndarray:
-    """The linear unknowns of a profile's values: 1/e and t, shape (n_coefficients,)."""
+    """The unknowns of a profile's values: 1/e and t, shape (n_coefficients,)."""
     return np.array([1 / values[c] if c in EFFICIENCIES else values[c] for c in COEFFICIENTS])
 
 
 def predicted(columns: Features, values: Mapping[str, float]) -> np.ndarray:
     """Estimated times [s] of the rows under a profile's values, shape (n_rows,)."""
-    times: np.ndarray = columns.matrix @ unknowns(values) + columns.rest
-    return times
+    return columns.times(unknowns(values))
 
 
-def _times(rows: Sequence[Measurement], only: str | None) -> np.ndarray:
-    """Times of rows that differ in layout and batch alone, with one coefficient switched on."""
-    quantity, output = rows[0].quantity, rows[0].output
-    batch = np.array([row.batch for row in rows])
-    if rows[0].looped:
-        loop = _values(rows, "aggregated", only)
-        wait = RAMP * (batch - 1) * loop["busy"] if quantity == "ttft" else 0.0
-        return np.asarray(loop[quantity] + wait)
-    decode = np.zeros(len(rows)) if quantity == "ttft" else _values(rows, "decode", only)["tpot"]
-    if quantity == "step":
-        return decode
-    values = _values(rows, "prefill", only)
-    prompts = values["ttft"] if only in PER_PASS else values["ttft"] + (batch - 1) * values["busy"]
-    return prompts + (output - 1) * decode if quantity == "e2e" else prompts
+class _Rows:
+    """Rows that differ in layout and batch alone."""
+
+    def __init__(self, rows: Sequence[Measurement]) -> None:
+        self.rows = rows
+        self.first = rows[0]
+        self.layouts = _layouts(rows)
+        self.steps: dict[str, Step] = {}
+        self.loop = self._loop()
+        sent = np.array([row.batch for row in rows])
+        self.batch = np.minimum(sent, self.loop.most) if self.first.looped else sent
+
+    def times(self, only: str | None) -> tuple[np.ndarray, np.ndarray]:
+        """Times of the rows, and of one decode step where requests wait for some [s]."""
+        if self.first.looped:
+            return self._pooled(only) if self.first.pooled else self._looped(only)
+        return self._static(only), np.zeros(len(self.rows))
+
+    def _looped(self, only: str | None) -> tuple[np.ndarray, np.ndarray]:
+        values = self._values("aggregated", only)
+        if self.first.quantity == "tpot":
+            return values["tpot"], np.zeros(len(self.rows))
+        first = values["ttft"] + self.loop.held * values["step"]
+        others = self.loop.before * values["busy"] * self.layouts.dp_attention
+        if only in PER_PASS:
+            others *= self.first.prompt / (CHUNK * np.ceil(self.first.prompt / CHUNK))
+        if only == "t_tok":
+            others = self.loop.before * values["ttft"]
+        rounds = self.loop.rounds
+        return (
+            (1 + rounds) * (first + others) + rounds * self.first.output * values["tpot"],
+            (1 + rounds) * values["step"],
+        )
+
+    def _pooled(self, only: str | None) -> tuple[np.ndarray, np.ndarray]:
+        nothing = np.zeros(len(self.rows))
+        if self.first.quantity == "tpot":
+            return self._values("decode", only)["tpot"], nothing
+        values = self._values("prefill", only)
+        # The prompts of a pool wait for each other, one for half of them.
+        return values["ttft"] + (self.batch - 1) / 2 * values["busy"], nothing
+
+    def _static(self, only: str | None) -> np.ndarray:
+        quantity = self.first.quantity
+        step = self._values("decode", only)["tpot"] if quantity != "ttft" else 0.0
+        if quantity == "step":
+            return np.asarray(step)
+        values = self._values("prefill", only)
+        prompts = values["ttft"]
+        if only not in PER_PASS:
+            prompts = prompts + (self.batch - 1) * values["busy"]
+        return prompts + (self.first.output - 1) * step if quantity == "e2e" else prompts
+
+    def _loop(self) -> Loop:
+        one = np.ones(len(self.rows))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return loop_of(self.rows, self._step("aggregated", None)(one))
+
+    def _values(self, mode: str, only: str | None) -> dict[str, np.ndarray]:
+        # With everything switched off a step takes no time, and rates are not asked for.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self._step(mode, only)(self.batch)
+
+    def _step(self, mode: str, only: str | None) -> Step:
+        """The model with one coefficient switched on."""
+        if mode not in self.steps:
+            task = _task(self.first, mode, self.layouts)
+            self.steps[mode] = Step(task, self.layouts, bound=False)
+        return self.steps[mode].under(OFF if only is None else {**OFF, only: 1.0})
 
 
-def _values(rows: Sequence[Measurement], mode: str, only: str | None) -> dict[str, np.ndarray]:
-    first = rows[0]
+def _layouts(rows: Sequence[Measurement]) -> Layouts:
     axis = {
         name: np.array([(row.layout or {})[name] for row in rows])
         for name in ("tp", "pp", "dp_attention", "ep", "tp_expert")
     }
     one, chips = np.ones(len(rows), dtype=np.int64), np.array([row.chips for row in rows])
-    layouts = Layouts(cp=one, replicas=one, chips=chips, **axis)
-    task = Task(
-        sizes=first.sizes,
-        chip=first.chip,
-        machine=machine(first.machine) if first.machine else ALONE,
+    return Layouts(cp=one, replicas=one, chips=chips, **axis)
+
+
+def _task(row: Measurement, mode: str, layouts: Layouts) -> Task:
+    network = network_between(row.chip.name, row.machine, row.chips)
+    if network is None:
+        raise InputError(f"no network is known that joins {row.chips} {row.chip.name}")
+    return Task(
+        sizes=row.sizes,
+        chip=row.chip,
+        machine=network,
         price=1.0,
-        profile=_switched(only),
-        chips=tuple(int(n) for n in np.unique(chips)),
+        profile=NOTHING,
+        chips=tuple(int(n) for n in np.unique(layouts.chips)),
         limits_of={},
-        input_tokens=first.prompt,
-        output_tokens=first.output,
-        context=first.context,
+        input_tokens=row.prompt,
+        output_tokens=row.output,
+        context=row.context,
         cached_input=0.0,
         chunk=CHUNK,
         mode=mode,
@@ -125,16 +204,6 @@ def _values(rows: Sequence[Measurement], mode: str, only: str | None) -> dict[st
         estimate="calibrated",
         lecture=False,
         reserve=0.0,
+        tokens_per_step=row.emitted,
+        positions_per_step=1.0 + row.drafts,
     )
-    # With everything switched off a step takes no time, and rates are not asked for.
-    with np.errstate(divide="ignore"):
-        return Step(task, layouts, bound=False)(np.array([row.batch for row in rows]))
-
-
-def _switched(only: str | None) -> Profile:
-    """A profile in which one coefficient is 1 and the others cost nothing."""
-    off = {c: np.inf if c in EFFICIENCIES else 0.0 for c in COEFFICIENTS}
-    values = off if only is None else {**off, only: 1.0}
-    exact = Band(1.0, 1.0)
-    bands = {"tpot": exact, "ttft": exact, "usd_per_mtok": exact}
-    return Profile("one", "", "", (), 0, "", 1.0, bands, {}, values)

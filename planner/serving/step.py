@@ -18,7 +18,7 @@ from formulas.evaluate import Kernel, kernel
 from formulas.prefill import PREFILL
 from formulas.prefill_bound import PREFILL_BOUND
 from formulas.serving import AGGREGATED, AGGREGATED_BOUND, MEMORY
-from planner.bind import layout_values, peaks, shared_values
+from planner.bind import engine_values, layout_values, peaks, shared_values
 from planner.serving.network import hop_groups, network
 from planner.serving.queueing import TAILS, queue
 
@@ -103,6 +103,10 @@ class Step:
         twin = self._copy(self.layouts, self._values)
         twin.task = task
         return twin
+
+    def under(self, coefficients: Mapping[str, float]) -> Step:
+        """The same model under another profile's coefficients."""
+        return self._copy(self.layouts, {**self._values, **engine_values(coefficients)})
 
     def on(self, layouts: Layouts) -> Step:
         """The same model with other numbers of chips and replicas of the same layouts."""

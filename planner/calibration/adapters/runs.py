@@ -8,6 +8,7 @@ from typing import Any
 
 from planner.architecture.counts import Sizes
 from planner.calibration.adapters.pools import in_decode, pools_of
+from planner.calibration.adapters.settings import drafting, settings_of
 from planner.calibration.adapters.speculation import PLAIN, fullest_of, speculated_in
 from planner.calibration.adapters.tables import (
     Readings,
@@ -27,7 +28,7 @@ from planner.calibration.names import (
     format_of,
     machine_of,
     model_of,
-    sizes_of,
+    sizes_on,
 )
 from planner.catalogue.chips import Chip
 from planner.errors import InputError
@@ -36,6 +37,8 @@ __all__ = ["read_runs", "run", "runs"]
 
 # Where a table does not give the cache's format: what engines keep by default, and at the least.
 USUAL_CACHE, NARROWEST_CACHE = "bf16", "fp8"
+# What the published scripts draft: num_nextn_predict_layers, speculative-num-steps.
+DRAFTS, DRAFTS_OF_COPIES = 3, 1
 QUANTITIES = (("tpot", "tpot_ms"), ("ttft", "ttft_ms"))
 # A table needs the first, and one of the times; others may be missing, as if all were blank.
 NEEDED = ("model_path", "system", "backend", "isl", "osl", "concurrency", "tp_size")
@@ -64,7 +67,8 @@ def runs(path: Path) -> Readings:
         repeats = "" if said == i else str(said + 2)
         try:
             each = _measured(table[said], str(i + 2), repeats, refused)
-            found += [replace(one, speculated=told[i]) for one in each] if i in told else each
+            drafts = told.get(i, _drafting(table[said], each[0]) if each else None)
+            found += each if drafts is None else [_speculating(one, drafts) for one in each]
         except Refused as why:
             refused.append(NotComputed(str(i + 2), str(why)))
     return Readings("serving runs", tuple(found), tuple(refused), len(table))
@@ -94,6 +98,20 @@ def run(row: Row, line: str) -> list[Measurement]:
     return found
 
 
+def _drafting(row: Row, one: Measurement) -> bool | None:
+    """Whether a run drafts, where the sweep it belongs to says so; None where it does not."""
+    if one.speculated is not None or one.pooled:
+        return None
+    return drafting(row["backend"], row["backend_version"], one.as_of) or None
+
+
+def _speculating(one: Measurement, drafting: bool) -> Measurement:
+    """The row with what is known of its drafts."""
+    copies = (one.layout or {})["dp_attention"]
+    drafts = (DRAFTS if copies == 1 else DRAFTS_OF_COPIES) if drafting else 0
+    return replace(one, speculated=drafting, drafts=drafts)
+
+
 def _table(path: Path) -> list[Row]:
     """Lines with every column that is read; raises InputError if one that is needed is missing."""
     names = header_of(path)
@@ -111,14 +129,27 @@ def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> 
     chip = chip_of(row["system"])
     name = row["model_path"]
     weights = _checkpoint(row)
-    kv = "fp8" if row["backend"] == "trtllm" and weights != "bf16" else USUAL_CACHE
-    sizes = sizes_of(name, weights, kv)
+    base = base_of(model_of(name).name)
     prompt, output = positive(row, "isl"), positive(row, "osl")
+    told = settings_of(
+        row["backend"],
+        base,
+        chip,
+        weights or USUAL_CACHE,
+        prompt,
+        output,
+        given(row, "concurrency") or 0.0,
+        count(row, "tp_size", 1),
+        count(row, "attention_dp_size", 1),
+        row.get("measured_on") or "",
+    )
+    sizes = sizes_on(chip, name, weights, told.cache or USUAL_CACHE)
+    prompt, output = told.length * prompt, told.length * output
     common: dict[str, Any] = {
         "id": line,
         "source": "serving runs",
         "engine": f"{row['backend']}-2026",
-        "model": base_of(model_of(name).name),
+        "model": base,
         "sizes": sizes,
         "chip": chip,
         "machine": machine_of(chip.name),
@@ -129,9 +160,13 @@ def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> 
         "precision": weights or "own",
         "version": row["backend_version"],
         "looped": True,
-        "leanest": sizes_of(name, weights, NARROWEST_CACHE),
+        "leanest": sizes_on(chip, name, weights, NARROWEST_CACHE),
         "speculated": None if sizes.mtp_blocks and name != PLAIN else False,
         "repeats": repeats,
+        "as_of": row.get("measured_on") or "",
+        "even": told.even,
+        "poll": told.poll,
+        "hold": told.hold,
     }
     places = _places(row, sizes, chip)
     found = []

@@ -1,0 +1,241 @@
+"""Coefficients that all rows share, and what an engine or a format changes about them.
+
+Every coefficient is a power of e. A row's logarithmic error is counted as it is while it is small
+and by its size alone beyond `OUTLIER`; every unknown has a prior of stated width, so what the rows
+cannot tell stays where the prior puts it. Rows of one model, chip, engine and version share an
+error that no coefficient explains: it is fitted beside them and then dropped, so that a sweep of a
+hundred runs does not count as a hundred engines.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve
+
+from planner.calibration.features import WAIT, Features
+from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES, Place
+
+__all__ = ["Effect", "Family", "Hierarchy", "effects", "fitted"]
+
+OUTLIER = 0.12
+ROUNDS = 60
+SETTLED = 1e-7  # of the objective
+TOLD = 0.5  # width beside the prior's from which on the rows tell nothing of an unknown
+LEAST_ROWS = 8
+
+
+@dataclass(frozen=True)
+class Family:
+    """Adjustments of some coefficients, one for each value of some attributes of a place.
+
+    `width` is the standard deviation of their logarithms beforehand, by month if `monthly`.
+    """
+
+    keys: tuple[str, ...]
+    of: tuple[str, ...]
+    width: float
+    monthly: bool = False
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One adjustment that the rows can tell: of which coefficients, where, and how wide before."""
+
+    of: tuple[str, ...]
+    scope: Mapping[str, str]
+    width: float
+    monthly: bool = False
+
+    def weight(self, place: Place) -> float:
+        """How often it counts at a place: once where it holds, or once a month."""
+        holds = all(getattr(place, key) == value for key, value in self.scope.items())
+        return (place.months if self.monthly else 1.0) * holds
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """What was fitted: logarithms of the shared unknowns and of the effects, and their widths.
+
+    `shared` has shape (n_coefficients,), `each` (n_effects,); `told` is the share of its prior
+    width that an unknown keeps, near one where the rows say nothing of it.
+    """
+
+    shared: np.ndarray
+    effects: tuple[Effect, ...]
+    each: np.ndarray
+    told: np.ndarray
+
+    def unknowns(self, places: Sequence[Place]) -> np.ndarray:
+        """1/e and t of every place, shape (n_places, n_coefficients)."""
+        return _unknowns(self.shared, self.each, *_design(places, self.effects))
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The shared coefficients as a profile names them."""
+        x = np.maximum(np.exp(self.shared), LEAST).tolist()
+        pairs = zip(COEFFICIENTS, x, strict=True)
+        return {name: 1 / one if name in EFFICIENCIES else one for name, one in pairs}
+
+    @property
+    def factors(self) -> list[float]:
+        """Factors on times, one for each effect."""
+        return [float(one) for one in np.exp(self.each)]
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """Coefficients that the rows do not identify."""
+        return tuple(c for c, kept in zip(COEFFICIENTS, self.told, strict=False) if kept > TOLD)
+
+
+LEAST = np.array([1.0 if name in EFFICIENCIES else 0.0 for name in COEFFICIENTS])
+
+
+def effects(places: Sequence[Place], families: Sequence[Family]) -> tuple[Effect, ...]:
+    """The effects that at least LEAST_ROWS places can tell, in a fixed order."""
+    found = []
+    for family in families:
+        seen = Counter(tuple(getattr(place, key) for key in family.keys) for place in places)
+        for values in sorted(v for v, n in seen.items() if n >= LEAST_ROWS and all(v)):
+            scope = dict(zip(family.keys, values, strict=True))
+            found.append(Effect(family.of, scope, family.width, family.monthly))
+    return tuple(found)
+
+
+def fitted(
+    columns: Features,
+    seconds: np.ndarray,
+    places: Sequence[Place],
+    found: Sequence[Effect],
+    prior: Mapping[str, tuple[float, float]],
+    *,
+    weights: np.ndarray | None = None,
+    cells: np.ndarray | None = None,
+    cell_width: float = 0.2,
+    start: Hierarchy | None = None,
+) -> Hierarchy:
+    """The unknowns that fit the rows best.
+
+    Parameters
+    ----------
+    columns, seconds, places : of every row, n_rows of each.
+    found : effects, as `effects` finds them.
+    prior : {coefficient: (value, standard deviation of its logarithm)}.
+    weights : what a row counts, shape (n_rows,); one each by default.
+    cells : rows of one number share an error, shape (n_rows,); none by default.
+    start : where to begin; the prior by default.
+
+    Raises
+    ------
+    ValueError
+        If there is no row.
+    """
+    if len(seconds) == 0:
+        raise ValueError("nothing to fit: no rows")
+    problem = _Problem(columns, seconds, places, found, prior, weights, cells, cell_width)
+    theta = problem.start(start)
+    value, damping = problem.value(theta), 1e-3
+    for _ in range(ROUNDS):
+        gradient, curvature = problem.slopes(theta)
+        for _ in range(12):
+            damped = curvature + damping * np.diag(np.diag(curvature))
+            step = np.clip(solve(damped, -gradient, assume_a="pos"), -1.0, 1.0)
+            better = problem.value(theta + step)
+            if better <= value:
+                break
+            damping *= 4
+        else:
+            break
+        theta, gained, value = theta + step, value - better, better
+        damping = max(damping / 4, 1e-9)
+        if gained < SETTLED * abs(value):
+            break
+    return problem.result(theta)
+
+
+class _Problem:
+    """Sum of robust squares of logarithmic errors and of squares of the priors."""
+
+    def __init__(self, columns, seconds, places, found, prior, weights, cells, cell_width) -> None:  # type: ignore[no-untyped-def]
+        self.columns, self.found = columns, tuple(found)
+        self.log = np.log(seconds)
+        self.counts, self.touched = _design(places, self.found)
+        self.weights = np.ones(len(seconds)) if weights is None else weights
+        names, self.cell = (
+            (np.zeros(0), None) if cells is None else np.unique(cells, return_inverse=True)
+        )
+        expected = [_logarithm(c, prior[c][0]) for c in COEFFICIENTS]
+        self.sizes = (len(expected), len(self.found), len(names))
+        self.mean = np.concatenate([expected, np.zeros(len(self.found) + len(names))])
+        widths = [prior[c][1] for c in COEFFICIENTS] + [each.width for each in self.found]
+        self.precision = np.concatenate([widths, np.full(len(names), cell_width)]) ** -2.0
+
+    def start(self, start: Hierarchy | None) -> np.ndarray:
+        theta = self.mean.copy()
+        if start is not None:
+            k, j, _ = self.sizes
+            known = {_key(e): x for e, x in zip(start.effects, start.each, strict=True)}
+            theta[:k] = start.shared
+            theta[k : k + j] = [known.get(_key(e), 0.0) for e in self.found]
+        return theta
+
+    def value(self, theta: np.ndarray) -> float:
+        error = self._errors(theta)[0] / OUTLIER
+        robust = 2 * (np.sqrt(1 + error**2) - 1)
+        return float(self.weights @ robust + self.precision @ (theta - self.mean) ** 2)
+
+    def slopes(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Half the gradient, and half the curvature of the reweighted squares."""
+        error, slope = self._errors(theta)
+        each = self.weights / np.sqrt(1 + (error / OUTLIER) ** 2) / OUTLIER**2
+        gradient = slope.T @ (each * error) + self.precision * (theta - self.mean)
+        return gradient, (slope.T * each) @ slope + np.diag(self.precision)
+
+    def result(self, theta: np.ndarray) -> Hierarchy:
+        k, j, _ = self.sizes
+        spread = np.sqrt(np.diag(np.linalg.inv(self.slopes(theta)[1])))
+        told = (spread * np.sqrt(self.precision))[: k + j]
+        return Hierarchy(theta[:k], self.found, theta[k : k + j], told)
+
+    def _errors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Logarithmic errors, shape (n_rows,), and their slopes, shape (n_rows, n_unknowns)."""
+        k, j, n = self.sizes
+        x = _unknowns(theta[:k], theta[k : k + j], self.counts, self.touched)
+        columns = self.columns
+        times = columns.times(x)
+        # Times of each coefficient's own part; of the steps waited for, those of all.
+        parts = (columns.matrix + x[:, [WAIT]] * columns.step) * x
+        parts[:, WAIT] = x[:, WAIT] * (columns.step_rest + (columns.step * x).sum(axis=1))
+        shares = parts / times[:, None]
+        slopes = [shares, self.counts * (shares @ self.touched.T)]
+        error = np.log(times) - self.log
+        if n:
+            error = error + theta[k + j :][self.cell]
+            slopes.append(np.eye(n)[self.cell])
+        return error, np.hstack(slopes)
+
+
+def _design(places: Sequence[Place], found: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:
+    """How often each effect counts for a row, and which coefficients it touches."""
+    distinct = {place: i for i, place in enumerate(dict.fromkeys(places))}
+    weights = np.array([[each.weight(place) for each in found] for place in distinct])
+    counts = weights.reshape(len(distinct), len(found))[[distinct[place] for place in places]]
+    touched = np.array([[c in each.of for c in COEFFICIENTS] for each in found], dtype=float)
+    return counts, touched.reshape(len(found), len(COEFFICIENTS))
+
+
+def _unknowns(
+    shared: np.ndarray, each: np.ndarray, counts: np.ndarray, touched: np.ndarray
+) -> np.ndarray:
+    return np.maximum(np.exp(shared + (counts * each) @ touched), LEAST)
+
+
+def _logarithm(name: str, value: float) -> float:
+    return float(-np.log(value) if name in EFFICIENCIES else np.log(value))
+
+
+def _key(each: Effect) -> tuple:
+    return (each.of, tuple(sorted(each.scope.items())), each.monthly)
