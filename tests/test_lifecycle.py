@@ -12,6 +12,7 @@ from lifecycle_cases import scenario
 import planner
 from planner.budgets.best import solve_one
 from planner.budgets.life import life_of, with_serving
+from planner.budgets.lifecycle_program import joint
 from planner.budgets.lifecycle_search import searched
 from planner.budgets.lifecycle_settled import curve, settle
 from planner.budgets.lifecycle_worth import lifecycle_elasticities, overtraining_identity
@@ -114,6 +115,31 @@ def test_no_member_in_whole_numbers_is_much_cheaper(settled):
         trained = curve(question, [served.member.n_active]).training[0]
         found.append(trained + served.price * question.served)
     assert settled.whole.total <= min(found) * 1.005
+
+
+def test_one_program_from_memory_to_tokens_has_the_same_optimum(settled):
+    """Size, tokens and batch chosen together in one geometric program, duals included."""
+    program, best = joint(settled), settled.answer
+    assert program.n_active == pytest.approx(best.n_active, rel=1e-8)
+    assert program.pretrain == pytest.approx(best.pretrain, rel=1e-8)
+    assert program.cost == pytest.approx(best.total, rel=1e-9)
+    assert program.lower_bound == pytest.approx(best.total, rel=1e-6)
+    worth = lifecycle_elasticities(settled)
+    for path, symbol in (
+        ("serving.system.memory_bandwidth", "W_chip"),
+        ("serving.price", "p_chip"),
+        ("serving.promises.tpot", "tpot"),
+        ("phases.pretrain.price", "u_pretrain"),
+    ):
+        assert program.elasticities[symbol] == pytest.approx(worth.get(path, 0.0), abs=1e-6)
+
+
+def test_two_pools_are_not_one_program():
+    """Where prompts are read elsewhere the search stands alone, and says so."""
+    given = scenario()["serving"] | {"choose": {"weights": "fp8", "mode": "disaggregated"}}
+    plan = planner.solve(scenario(serving=given, draws=0))
+    assert plan.document["certificate"]["program"] is None
+    assert plan.document["certificate"]["differences"]["scipy"] < 1e-6
 
 
 def test_over_training_is_what_the_pools_ask_for(settled):

@@ -23,6 +23,7 @@ from planner.budgets.lifecycle_beside import (
     rates_of,
 )
 from planner.budgets.lifecycle_plan import planned, short
+from planner.budgets.lifecycle_program import joint
 from planner.budgets.lifecycle_search import FINE, Unserved, searched
 from planner.budgets.lifecycle_settled import Settled, curve
 from planner.budgets.lifecycle_worth import lifecycle_elasticities, overtraining_identity
@@ -106,7 +107,22 @@ def _certificate(best: Settled, rates: Rates) -> dict[str, Any]:
             raise SolverError(
                 f"two solvers differ about the size and tokens by {difference:.2g} (in logarithms)"
             )
-    smooth, whole = best.answer, best.whole
+    smooth, whole, program = best.answer, best.whole, joint(best)
+    apart = None
+    if program is not None:
+        apart = max(
+            abs(math.log(one / other))
+            for one, other in (
+                (program.n_active, smooth.n_active),
+                (program.pretrain, smooth.pretrain),
+                (program.cost, smooth.total),
+            )
+        )
+        if apart > AGREE:
+            raise SolverError(
+                f"the search and the one program of size, tokens and batch differ by {apart:.2g} "
+                "(in logarithms)"
+            )
     identity = overtraining_identity(best)
     tokens = compute_optimal_tokens(smooth.question.terms, smooth.n_active) if identity else None
     return {
@@ -121,7 +137,8 @@ def _certificate(best: Settled, rates: Rates) -> dict[str, Any]:
         },
         "interpolation_error": rates.error,
         "multiplier": smooth.multiplier,
-        "differences": {"scipy": difference},
+        "program": program and {"usd": program.cost, "lower_bound": program.lower_bound},
+        "differences": {"scipy": difference, "program": apart},
     }  # fmt: skip
 
 

@@ -139,7 +139,7 @@ class Served:
     def at(self, n_active: float) -> float:
         """USD per token at another size on the same layout."""
         grown = self.member.at(n_active)
-        return self.price * sum(w * _solved(c, grown).value / v for c, w, v in self._parts)
+        return self.price * sum(w * _solved(c, grown).value / v for c, w, v in self.parts)
 
     def tangent(self, n_active: float) -> tuple[float, float]:
         """USD per token and d ln price / d ln N at another size on the same layout.
@@ -147,7 +147,7 @@ class Served:
         Every symbol of the model follows the size; what the price gives for each is its dual.
         """
         found, whole = 0.0, 0.0
-        for one, weight, value in self._parts:
+        for one, weight, value in self.parts:
             solved = _solved(one, self.member.at(n_active))
             part = weight * solved.value / value
             found += part * self._chained(one, solved, n_active)
@@ -158,7 +158,7 @@ class Served:
         """d ln price / d ln quantity of machine, model, engine and promises, layouts held."""
         total: dict[str, float] = {}
         whole = 0.0
-        for one, weight, value in self._parts:
+        for one, weight, value in self.parts:
             solved = _solved(one, self.member.at(n_active))
             part = weight * solved.value / value
             whole += part
@@ -171,11 +171,11 @@ class Served:
 
         The factor of whole numbers stays that of the question as it was, so prices compare.
         """
-        pools = tuple((replace(c, task=change(c.task)), w, v) for c, w, v in self._parts)
+        pools = tuple((replace(c, task=change(c.task)), w, v) for c, w, v in self.parts)
         return replace(self, pools=pools)
 
     @cached_property
-    def _parts(self) -> tuple[tuple[Candidate, float, float], ...]:
+    def parts(self) -> tuple[tuple[Candidate, float, float], ...]:
         """The pools, the share of the price that each bears, and its value at the member."""
         if self.pools is not None:
             return self.pools
