@@ -57,9 +57,9 @@ def brute_force(asked: Question, rounds: int = 6, points: int = 4001) -> tuple[f
         if asked.required is not None:
             wanted = asked.required.value(asked.law)
             d, kept = _tokens(loss, n, wanted)
-            score = np.where(kept, n * (weights["pretrain"] * d + given), np.inf)
+            score = np.where(kept, n * (weights["pretrain"] * d + given) + asked.fixed, np.inf)
         else:
-            left = asked.limit / n - given
+            left = (asked.limit - asked.fixed) / n - given
             kept = left > 0
             d = np.where(kept, left, 1.0) / weights["pretrain"]
             score = np.where(kept, loss(n, d), np.inf)

@@ -53,6 +53,9 @@ CASES = {
                      "choose": {"n_active": 7e9}},
     "a given size at a cost": {"cost": 1e24, "inference": {"tokens": 2e12},
                                "choose": {"n_active": 7e9}},
+    "a given size and a reward": {
+        "objective": "cost", "phases": PHASES, "quality": {"loss": 2.1},
+        "inference": {"tokens": 1e12}, "rl": {"reward": REWARD}, "choose": {"n_active": 7e9}},
     "given tokens": {"quality": {"loss": 2.05}, "inference": {"tokens": 2e12},
                      "choose": {"pretrain": 1e12}},
     "all given": {"quality": {"loss": 2.5}, "inference": {"tokens": 2e12},

@@ -31,6 +31,8 @@ CASES = {
     "abnar at a cost": question("abnar-2025", served=2e12, sparsity=16.0, limit=1e23),
     "kaplan": question("kaplan-2020", served=1e12),
     "kaplan at a cost": question("kaplan-2020", served=1e11, limit=1e22),
+    "a reward": question(served=2e12, rl_flop=3e22),
+    "a reward at a cost": question(served=2e12, rl_flop=3e22, limit=1e24),
     "repeated": question("muennighoff-2023", served=2e12, unique=2e11),
     "much repeated": question("muennighoff-2023", served=1e11, unique=4e10, limit=5e22),
     "enough data": question("muennighoff-2023", served=2e12, unique=1e13),
@@ -160,6 +162,7 @@ def test_a_start_from_before_leads_to_the_same_optimum():
      (question(unique=1e9), "loss", "unique tokens"),
      (question(held={"n_active": 1e8}), "loss", "at the values in choose"),
      (question(limit=1e3), "cost", "it buys a model of"),
+     (question("muennighoff-2023", limit=1e26, unique=1e10), "data", "cannot make use of it"),
      (question(limit=1e20, rl_flop=1e21), "cost", "alone cost more")],
 )  # fmt: skip
 def test_why_there_is_no_budget(asked, promise, told):

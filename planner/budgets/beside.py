@@ -124,7 +124,4 @@ def life_cost(question: Question, n_active: float, tokens: float) -> float:
     weights = question.weights()
     given = weights.get("rl", 0.0) * question.rl_tokens
     given += weights.get("inference", 0.0) * question.served
-    fixed = 0.0
-    if question.rl_flop:
-        fixed = question.rl_flop * question.phases["rl"].weight(question.in_usd)
-    return n_active * (weights["pretrain"] * tokens + given) + fixed
+    return n_active * (weights["pretrain"] * tokens + given) + question.fixed

@@ -20,7 +20,9 @@ from planner.errors import FieldError
 __all__ = ["Answer", "Nothing", "Solved", "least_loss", "solve_many", "solve_one"]
 
 ENDLESS = 200.0  # logarithm of more than there is of anything
+WORN = 8.0  # multiples of a reach beyond which exp(-8) of the worth of more is left
 FED = 1e-6  # of the size, for rounding
+MOST = 1e25  # parameters, or tokens, beyond which nothing is one either
 LEAST = 1e4  # parameters, or tokens, below which nothing is a language model
 
 
@@ -127,6 +129,9 @@ def _solved(questions: list[Question]) -> list[Solved]:
         if not possible[place] < row.limit[0]:
             answers.append(_nothing(question, possible[place], row))
             continue
+        if question.curved and (useless := _worn_out(question, row)) is not None:
+            answers.append(useless)
+            continue
         point = found.point[place : place + 1]
         if "pretrain" in free.choices and _runs_out(question, point, free.choices):
             answers.append(_at_the_end_of_the_data(question, row))
@@ -204,9 +209,11 @@ def _read(
     reducible = math.exp(float(losses.value[0])) ** terms.power
     total = math.exp(float(costs.value[0]))
     n_active, pretrain = math.exp(values["n_active"]), math.exp(values["pretrain"])
-    if min(n_active, pretrain) < LEAST:
-        told = f"it buys a model of {n_active:.2g} parameters and {pretrain:.2g} tokens"
-        return Nothing(question, "cost", LEAST / min(n_active, pretrain), told)
+    told = f"a model of {n_active:.2g} parameters and {pretrain:.2g} tokens"
+    if question.aim == "quality" and min(n_active, pretrain) < LEAST:
+        return Nothing(question, "cost", LEAST / min(n_active, pretrain), f"it buys {told}")
+    if max(values.values()) > math.log(MOST):
+        return Nothing(question, "loss", 1.0, f"it would take {told}, which nobody can train")
     _check_fed(question, n_active, pretrain)
     slope = multiplier
     if question.aim == "quality":
@@ -214,21 +221,42 @@ def _read(
     rl = math.exp(values["rl"]) if "rl" in values else question.rl_tokens
     if question.rl_flop:
         rl = question.rl_flop / (question.phases["rl"].arithmetic * n_active)
-    shares = costs.shares[0] * total
+    paid = (costs.shares[0] * total).tolist()
+    if question.rl_flop:
+        paid[1] = question.fixed
+    varied = total / math.fsum(paid) if question.aim == "cost" else 1.0
     return Answer(
         question=question,
         n_active=n_active,
         pretrain=pretrain,
         rl=rl,
-        cost=(float(shares[0]), float(shares[1]), float(shares[2])),
+        cost=(paid[0], paid[1], paid[2]),
         loss=terms.floor + reducible,
-        worth_of_loss=slope / (terms.power * reducible),
+        worth_of_loss=varied * slope / (terms.power * reducible),
         budgets=free,
         point=point,
         multiplier=multiplier,
         gap=float(found.gap[place]),
-        data_bound=data_bound,
+        data_bound=varied * data_bound,
     )
+
+
+def _worn_out(question: Question, row: Budgets) -> Nothing | None:
+    """The answer where a cost buys more passes over the data than change anything."""
+    if row.aim == "cost" or row.worth is None:
+        return None
+    curves = [row.worth.curved.get(each) for each in row.choices]
+    if None in curves:
+        return None
+    most = [float(c.knee[0] + np.log1p(WORN * c.reach[0])) for c in curves if c is not None]
+    spent = float(row.costs(np.array([most])).value[0])
+    if not np.isfinite(spent) or spent > row.limit[0]:
+        return None
+    told = (
+        f"{question.unique or math.nan:.3g} unique tokens cannot make use of it: a cost of "
+        f"{math.exp(spent):.3g} already repeats them until another pass changes nothing"
+    )
+    return Nothing(question, "data", math.exp(float(row.limit[0]) - spent), told)
 
 
 def _check_fed(question: Question, n_active: float, pretrain: float) -> None:

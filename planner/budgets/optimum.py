@@ -125,13 +125,13 @@ def _stepped(
     goal, held = _sides(budgets, point)
     multiplier = -(goal.slope * held.slope).sum(1) / (held.slope**2).sum(1)
     multiplier = np.clip(multiplier, 1e-3, 1e6)
-    error: npt.NDArray[np.floating] = np.full(len(budgets), np.inf)
+    error = np.full(len(budgets), np.inf, dtype=np.float64)
     point, taken = point.copy(), 0
     for taken in range(most + 1):
         rest = held.value - budgets.limit
         stationary = goal.slope + multiplier[:, None] * held.slope
-        scale = 1.0 + np.abs(goal.slope).max(axis=1)
-        error = np.maximum(np.abs(stationary).max(axis=1) / scale, np.abs(rest))
+        scale = np.abs(goal.slope).max(axis=1)
+        error[:] = np.maximum(np.abs(stationary).max(axis=1) / scale, np.abs(rest))
         going = error > ENOUGH
         if taken == most or not going.any():
             break
@@ -155,5 +155,4 @@ def _solved(system: Array, right: Array) -> Array:
     eased = np.where(np.isfinite(system), system, 0.0)
     singular = np.abs(np.linalg.det(eased)) < 1e-300
     eased[singular] += np.eye(size)
-    solved: Array = np.linalg.solve(eased, right[:, :, None])[:, :, 0]
-    return solved
+    return np.asarray(np.linalg.solve(eased, right[:, :, None])[:, :, 0], dtype=np.float64)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
 from formulas.budgets import discounted_tokens, expected_tokens, serving_tokens
 from planner.budgets.reward import reward_law
 from planner.catalogue.prices import Price
@@ -19,7 +21,9 @@ __all__ = ["PhaseCost", "Served", "costs", "phase_costs", "rl_arithmetic", "serv
 
 PHASES = ("pretrain", "rl", "inference")
 HOUR = 3600.0
+MOST_FLOP = 1e40
 FORWARD = 2.0  # flop/(param*token)
+ENDLESS = 300.0  # logarithm of a growth beyond which nobody counts
 STEADY = 1e-6  # change over a lifetime below which a demand counts as constant
 
 
@@ -173,6 +177,8 @@ def _integral(rate: float, lifetime: float, fall: float) -> float:
     """Tokens of a rate that falls (or rises) exponentially; infinite where it has no end."""
     if math.isinf(lifetime):
         return rate / fall if fall > 0 else math.inf
+    if -fall * lifetime > ENDLESS:
+        return math.inf
     if abs(fall * lifetime) < STEADY:
         return float(serving_tokens.numpy("X_tok", "t_life")(rate, lifetime))
     fading = discounted_tokens.numpy("X_tok", "t_life", "delta_t")
@@ -193,4 +199,8 @@ def rl_arithmetic(reward: Reward) -> float:
     }
     if reward.most is not None:
         given["R_most"] = reward.most
-    return reward_law(**given).arithmetic(reward.needed)
+    with np.errstate(over="ignore"):  # what overflows is refused below
+        flop = reward_law(**given).arithmetic(reward.needed)
+    if not flop < MOST_FLOP:
+        raise FieldError(("rl.reward", f"this reward needs over {MOST_FLOP:g} FLOP: out of reach"))
+    return flop

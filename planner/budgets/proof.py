@@ -60,8 +60,10 @@ def proof(answer: Answer) -> Proof:
     if not answer.budgets.choices:
         return Proof("the given choices leave nothing to choose", answer.score, None, {})
     tangent = answer.budgets.tangent(answer.point)
-    reference = start(tangent) if answer.budgets.worth is None else answer.point
-    program = programmed(tangent, reference)
+    program = programmed(tangent, start(tangent))
+    if _largest(program.point, answer.point[0]) > AGREE:
+        # Numbers measured from near the optimum are better scaled; no constraint is moved by it.
+        program = programmed(tangent, answer.point)
     found = conditions(answer.budgets)
     if found is None:
         raise SolverError("SciPy finds no point where the first-order conditions hold")
@@ -93,7 +95,7 @@ def _largest(one: np.ndarray, other: np.ndarray) -> float:
 def _of_answer(answer: Answer, bound: float) -> float:
     """A bound of the sum of monomials as one of the cost or of the loss."""
     if answer.question.aim == "cost":
-        return min(bound, answer.total)
+        return min(bound + answer.question.fixed, answer.total)
     terms = answer.question.terms
     return min(terms.floor + bound**terms.power, answer.loss)
 

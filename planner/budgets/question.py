@@ -114,6 +114,11 @@ class Question:
         """The law at this sparsity."""
         return terms_of(self.law, self.sparsity)
 
+    @property
+    def fixed(self) -> float:
+        """The cost that no choice changes: what a reward asks for [USD or flop]."""
+        return self.rl_flop * self.phases["rl"].weight(self.in_usd) if self.rl_flop else 0.0
+
     def weights(self) -> dict[str, float]:
         """What one parameter and token costs in each phase, in the unit of the objective."""
         return {
@@ -199,8 +204,8 @@ def _cost_row(question: Question) -> list[float]:
     """Logarithms of the coefficients of pre-training, reinforcement learning and serving."""
     weights = question.weights()
     rl = weights.get("rl", 0.0) * (1.0 if question.rl_term else question.rl_tokens)
-    if question.rl_flop:
-        rl = question.rl_flop * question.phases["rl"].weight(question.in_usd)
+    if question.rl_flop:  # a number beside the cost that is made small, part of one that is limited
+        rl = 0.0 if question.aim == "cost" else question.fixed
     amounts = (weights["pretrain"], rl, weights.get("inference", 0.0) * question.served)
     return [math.log(each) if each > 0 else MISSING for each in amounts]
 

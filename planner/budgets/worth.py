@@ -189,8 +189,9 @@ def _of_held(answer: Answer) -> Mapping[str, float]:
     cost, loss = budgets.costs(at).slope[0], budgets.losses(at).slope[0]
     goal, limited = (cost, loss) if question.aim == "cost" else (loss, cost)
     along = goal + answer.multiplier * limited
+    varied = 1 - question.fixed / answer.total if question.aim == "cost" else _of_goal(answer)
     return {
-        f"choose.{name}": float(along[budgets.choices.index(name)]) * _of_goal(answer)
+        f"choose.{name}": float(along[budgets.choices.index(name)]) * varied
         for name in question.held
     }
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answer", "grounds", "money", "spent", "why"]
 
-BAR = 20
+BAR, SHORT = 20, 12  # of a share, without and with dollars beside it
 PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
 NOTHING = 5e-4  # an elasticity below it does not matter
 
@@ -126,7 +126,7 @@ def spent(plan: Mapping[str, Any]) -> str:
             line += f"{money(each['usd']):>11}{whole(each['chip_hours']):>12}"
         if name in PHASES:
             share = plan["share"][name]
-            bar = "█" * max(1, round(BAR * share))
+            bar = "█" * max(1, round((SHORT if priced else BAR) * share))
             line += f"  {share:4.0%} {bar}"
         lines.append(line.rstrip())
     return "\n".join(lines)

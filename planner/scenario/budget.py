@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from planner.scenario.budget_fields import (
     INTERVAL,
@@ -26,7 +26,13 @@ __all__ = ["BudgetChoose", "BudgetData", "BudgetScenario"]
 
 OBJECTIVES = ("flop", "cost")
 DEFAULT_LAW = "besiroglu-2024"
-DRAWS = 400
+DRAWS, MOST_DRAWS = 400, 20_000
+
+
+def _few(draws: int) -> int:
+    if draws > MOST_DRAWS:
+        raise ValueError(f"expected at most {MOST_DRAWS:,} draws, got {draws:,}")
+    return draws
 
 
 class BudgetData(Record):
@@ -89,7 +95,7 @@ class BudgetScenario(Record):
         description="false refuses what lies outside the law's range; true answers, with a "
         "warning; absent: sizes and tokens outside are answered, sparsities are not",
     )
-    draws: Annotated[int, Whole(least=0)] = Field(
+    draws: Annotated[int, Whole(least=0), AfterValidator(_few)] = Field(
         DRAWS, description="draws from the law's standard errors, for the intervals; 0 for none"
     )
     coverage: Annotated[float, Quantity("share", below=1.0)] = Field(
