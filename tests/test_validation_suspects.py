@@ -32,18 +32,20 @@ def drafted(tmp_path_factory):
 
 
 def test_another_unit_is_suspected_by_a_thousand(steady):
-    """In both directions; the row in its own unit is not."""
+    """In both directions; such a row is listed and not scored, the others are."""
     found = {entry.row: why for entry, why in unit_suspects(steady)}
     assert set(found) == {1, 2}
-    assert "faster" in found[1]
-    assert "slower" in found[2]
+    assert "seconds given as ms" in found[1]
+    assert "ms given as seconds" in found[2]
+    assert steady[0].scored
+    assert not any(steady[row].scored for row in found)
 
 
 def test_every_row_below_its_bound_is_listed(steady):
     """With the unit as the explanation where it is far off, else with a doubt."""
     found = {entry.row: why for entry, why in below_bound(steady)}
     assert set(found) == {1, 3}
-    assert "larger unit" in found[1]
+    assert "seconds given as ms" in found[1]
     assert found[3] == "suspect data or a fault of ours"
 
 

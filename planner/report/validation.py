@@ -44,8 +44,8 @@ def _file(file: Mapping[str, Any]) -> str:
         lines += ["", *_section(each, file["labels"])]
     lines += ["", *_bounds(file)]
     if file["units"]:
-        lines += ["", f"{len(file['units']):,} rows are a thousand times off"]
-        lines += _listed(file["units"])
+        lines += ["", f"{len(file['units']):,} values are left out: another unit, it seems"]
+        lines += _listed(file["units"], of="bound")
     return "\n".join(lines)
 
 

@@ -101,7 +101,7 @@ def _file(file: Mapping[str, Any], index: int) -> str:
         rows(below, "bound") if below else "",
     ]
     if file["units"]:
-        parts += ["<h3>A thousand times off</h3>", rows(file["units"], "estimate")]
+        parts += ["<h3>Left out: another unit, it seems</h3>", rows(file["units"], "bound")]
     return "\n".join(part for part in parts if part)
 
 

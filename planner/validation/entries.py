@@ -45,6 +45,8 @@ class Entry:
         Name of the profile that the estimate comes from.
     repeat
         The same configuration stands in an earlier row.
+    unit
+        Why the value seems to be in another unit than its column says: it is then not scored.
     seen
         The fit of the profile saw this very row; None where that is not recorded.
     measurement, collective
@@ -70,6 +72,7 @@ class Entry:
     reason: str = ""
     repeat: bool = False
     profile: str = ""
+    unit: str = ""
     seen: bool | None = None
     measurement: Measurement | None = None
     collective: Row | None = None
@@ -81,8 +84,9 @@ class Entry:
 
     @property
     def scored(self) -> bool:
-        """Whether it counts: measured, predicted, and no repeat."""
-        return self.seconds is not None and self.prediction is not None and not self.repeat
+        """Whether it counts: measured in its unit, predicted, and no repeat."""
+        sound = self.seconds is not None and not self.unit
+        return sound and self.prediction is not None and not self.repeat
 
     def own(self, time: float) -> float:
         """A time [s] in the unit of the measured value."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.calibration.ideal import bounds_of
+from planner.calibration.ideal import bounds_of, strange_units
 from planner.calibration.marks import mark, seen_by
 from planner.calibration.measurements import Measurement
 from planner.calibration.prediction import Prediction, predict
@@ -43,7 +43,7 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
     predictions = dict(zip(fit, _predicted([rows[i] for i in fit], wanted), strict=True))
     sound = [i for i in fit if isinstance(predictions[i], Prediction)]
     roofs = dict(zip(sound, roofline([rows[i] for i in sound]), strict=True))
-    bounds = bounds_of(rows)
+    bounds, units = bounds_of(rows), strange_units(rows)
     for i, (place, row) in enumerate(zip(at, rows, strict=True)):
         made = predictions.get(i)
         if isinstance(made, Prediction):
@@ -53,13 +53,16 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
                 entries[place],
                 prediction=made,
                 bound=float(bounds[i]),
+                unit=units[i] or "",
                 roofline=roofs[i],
                 profile=name,
                 seen=None if fitted is None else mark(row) in fitted,
             )
         else:
             reason = told[i] or made or ""
-            found[place] = replace(entries[place], bound=float(bounds[i]), reason=reason)
+            found[place] = replace(
+                entries[place], bound=float(bounds[i]), unit=units[i] or "", reason=reason
+            )
     return found
 
 

@@ -17,7 +17,7 @@ __all__ = ["run_entries", "steady_entries"]
 RUN_COLUMNS = {"tpot_ms": "tpot", "ttft_ms": "ttft"}
 # What may differ between two rows of one configuration.
 OCCASION = frozenset({"ttft_ms", "tpot_ms", "measured_on", "image", "wip"})
-LABELS = frozenset({"id", "url", "notes", "source", "quality", "value"})
+LABELS = frozenset({"id", "url", "notes", "quality", "value"})
 TIMES = frozenset({"step_ms", "ttft_ms", "e2e_ms"})
 
 

@@ -17,8 +17,6 @@ from planner.validation.entries import Entry
 
 __all__ = ["below_bound", "settled", "speculating", "unit_suspects"]
 
-THOUSAND_LEAST, THOUSAND_MOST = 500.0, 2000.0  # a factor of 1,000 and an error of two
-IMPOSSIBLE = 100.0  # times faster than the bound: no doubt of the bound explains it
 SPECULATED = 0.85  # a group this much faster than expected speculates
 SLACK = 1e-9
 
@@ -37,17 +35,8 @@ def below_bound(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
 
 
 def unit_suspects(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
-    """Rows about a thousand times slower or faster than predicted: another unit was meant."""
-    found = []
-    for entry in entries:
-        if entry.prediction is None or entry.seconds is None:
-            continue
-        ratio = entry.seconds / entry.prediction.estimate
-        if THOUSAND_LEAST < ratio < THOUSAND_MOST:
-            found.append((entry, "a thousand times slower than predicted: a smaller unit?"))
-        elif THOUSAND_LEAST < 1 / ratio < THOUSAND_MOST:
-            found.append((entry, "a thousand times faster than predicted: a larger unit?"))
-    return found
+    """Rows about a thousand times slower or faster than they can be: another unit was meant."""
+    return [(entry, entry.unit) for entry in entries if entry.unit]
 
 
 def speculating(entries: Sequence[Entry]) -> frozenset[str]:
@@ -72,9 +61,9 @@ def settled(entry: Entry) -> str:
 
 
 def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str]) -> str:
-    row, seconds, bound = entry.measurement, entry.seconds or 0.0, entry.bound or 0.0
-    if bound / seconds > IMPOSSIBLE:
-        return "a hundred times too fast or more: a larger unit was meant?"
+    row, seconds = entry.measurement, entry.seconds or 0.0
+    if entry.unit:
+        return entry.unit
     if row is not None and row.looped and entry.quantity == "tpot":
         batch = _decoding(entry, first.get(entry.row))
         if batch is not None and seconds >= bound_of(
