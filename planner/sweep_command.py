@@ -34,7 +34,9 @@ Sets = Annotated[
 Picture = Annotated[
     Path | None, typer.Option("--plot", help="draw it too: .svg, .png or .pdf", metavar="FILE")
 ]
-Quantity = Annotated[str, typer.Option("--of", help="the column that is drawn")]
+Quantity = Annotated[
+    str | None, typer.Option("--of", metavar="COLUMN", help="what is drawn; else the cost")
+]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document and nothing else")]
 
 
@@ -48,7 +50,7 @@ def sweep(
     yes: Yes = False,
     sets: Sets = None,
     plot: Picture = None,
-    of: Quantity = "usd_per_mtok",
+    of: Quantity = None,
     json: Json = False,
 ) -> None:
     """Answer a scenario at every point of a grid; survives being killed."""

@@ -42,7 +42,7 @@ def pictured(out: Path, sizes: Sequence[int]) -> None:
         )
 
 
-def written(table: Any, out: Path, of: str) -> None:
+def written(table: Any, out: Path, of: str | None) -> None:
     """Draw a column of a table into a file.
 
     Raises

@@ -56,8 +56,9 @@ def mapped(canvas: Figure, axes: Axes, table: Any, names: Sequence[str], quantit
     bar.set_label(quantity.label)
     bar.ax.minorticks_off() if high < 10 * low else None
     bar.outline.set_visible(False)
-    _outlined(axes, edges, word)
-    _lettered(axes, (x, y), word, kind)
+    if kind or len(set(word.ravel())) > 1:
+        _outlined(axes, edges, word)
+        _lettered(axes, (x, y), word, kind)
 
 
 def _edges(values: Sequence[float], logarithmic: bool) -> list[float]:
@@ -104,7 +105,8 @@ def _lettered(
                       bbox={"boxstyle": "circle,pad=0.2", "facecolor": "white", "alpha": 0.85,
                             "lw": 0})  # fmt: skip
         told.append(f"{letter}  {name} ({_share(len(rows) / word.size)})")
-    listed(axes.figure, f"where each {kind} is {SUPERLATIVE.get(kind, 'found')}:", told)
+    title = f"where each {kind} is {SUPERLATIVE[kind]}:" if kind else "what is found:"
+    listed(axes.figure, title, told)
 
 
 def _share(share: float) -> str:

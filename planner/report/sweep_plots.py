@@ -32,6 +32,7 @@ MOST_LINES = 8
 MOST_ENTRIES = 12  # of the list below a picture
 LINE = 0.17  # inches of one of them
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+PRICES = ("usd_per_mtok", "cost.total.usd", "cost.total.flop")
 SUPERLATIVE = {"layout": "best", "bottleneck": "the largest part of a step"}
 # Safe for readers who see red and green alike (Okabe and Ito, 2008).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
@@ -67,13 +68,13 @@ class Scaled:
         return bool(finite) and min(finite) > 0 and max(finite) > WIDE * min(finite)
 
 
-def drawn(table: Any, form: str, of: str = "usd_per_mtok") -> bytes:
+def drawn(table: Any, form: str, of: str | None = None) -> bytes:
     """A table of one or two axes as `svg`, `png` or `pdf`.
 
     Parameters
     ----------
     table : with `over`, `units`, `meta`, and columns by name, as `planner.sweep` gives it.
-    of : the column that is drawn.
+    of : the column that is drawn; what it costs, if None.
 
     Raises
     ------
@@ -88,7 +89,7 @@ def drawn(table: Any, form: str, of: str = "usd_per_mtok") -> bytes:
     except ImportError as error:
         raise MissingExtra("matplotlib", "plot", "a picture") from error
     axes = [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
-    quantity = scaled(table, of)
+    quantity = scaled(table, of or _price(table))
     if not axes or len(axes) > 2:
         raise InputError(
             f"a picture has one or two axes, the sweep varies {len(axes)} "
@@ -122,6 +123,12 @@ def scaled(table: Any, name: str) -> Scaled:
         if middle >= size * 0.999 or unit not in ("s", "byte", "byte/s", "flop/s"):
             factor, told = size, larger
     return Scaled(name, told, tuple(number / factor for number in numbers))
+
+
+def _price(table: Any) -> str:
+    """The first column of a price that has values."""
+    known = [name for name in PRICES if name in table.columns]
+    return next((name for name in known if any(table[name])), PRICES[0])
 
 
 def regions(table: Any) -> tuple[str, list[str | None]]:

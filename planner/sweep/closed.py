@@ -153,8 +153,6 @@ def _turns(column: Column) -> bool:
 
 def _bound(survey: Survey, dials: Sequence[int], places: Mapping[int, int]) -> Model | str | None:
     """The model at places of the other axes, or why there is none; None if it needs a search."""
-    from planner.sweep.model import model_of
-
     grid = survey.grid
     found: list[Model | str | None] = []
     for end in (0, 1):
@@ -162,11 +160,15 @@ def _bound(survey: Survey, dials: Sequence[int], places: Mapping[int, int]) -> M
         sets = [axis.set_to(at[i]) for i, axis in enumerate(grid.axes)]
         try:
             scenario = scenario_at(survey.tree, survey.folder, sets)
+            if not isinstance(scenario, Scenario) or not _may_be_fixed(scenario):
+                return None
+            from planner.sweep.model import model_of
+
             ends = {
                 survey.columns[i].name: numbers(survey.columns[i], _ends(survey.columns[i]))
                 for i in dials
             }
-            found.append(model_of(scenario, ends) if isinstance(scenario, Scenario) else None)
+            found.append(model_of(scenario, ends))
         except InputError as error:
             found.append(mistaken(error))
         except PlannerError:
@@ -175,6 +177,13 @@ def _bound(survey: Survey, dials: Sequence[int], places: Mapping[int, int]) -> M
     if isinstance(first, str) or isinstance(last, str):
         return first if first == last else None
     return first if last is not None else None
+
+
+def _may_be_fixed(scenario: Scenario) -> bool:
+    """Whether a batch is given; most sweeps give none, and need not load the equations to know."""
+    choose, load = scenario.choose, scenario.workload
+    given = choose.batch is not None or load.concurrency is not None
+    return load.demand is None and (given or tuple(choose.mode or ()) == ("prefill",))
 
 
 def _ends(column: Column) -> tuple[int, int]:

@@ -10,12 +10,12 @@ from typing import Any
 
 from planner.report.words import laid_out
 
-__all__ = ["ANSWERED", "LAYOUT", "SERVING", "UNITS", "answered", "refused"]
+__all__ = ["ANSWERED", "LAYOUT", "SERVING", "answered", "refused", "units_of"]
 
 LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 ANSWERED = ("status", "reason", "short_by", "elapsed_s")  # of every row, whatever the problem
 BANDS = ("usd_per_mtok", "tpot", "ttft")
-UNITS: Mapping[str, str] = {
+SERVING_UNITS: Mapping[str, str] = {
     "usd_per_mtok": "USD per million tokens",
     "usd_per_mtok_input": "USD per million input tokens",
     "usd_per_mtok_output": "USD per million output tokens",
@@ -30,14 +30,26 @@ UNITS: Mapping[str, str] = {
     "batch": "seq",
     "chips": "chip",
     "elapsed_s": "s",
-    "gap": "1",
-    "short_by": "1",
     **{
         f"{name}_{end}": unit
         for name, unit in (("usd_per_mtok", "USD per million tokens"), ("tpot", "s"), ("ttft", "s"))
         for end in ("low", "high", "bound")
     },
 }
+BUDGET_UNITS: Mapping[str, str] = {
+    "n_active": "param",
+    "n_total": "param",
+    "tokens_per_parameter": "token/param",
+    "elapsed_s": "s",
+    **{f"tokens.{phase}": "token" for phase in ("pretrain", "rl", "inference")},
+    **{
+        f"cost.{phase}.{name}": unit
+        for phase in ("pretrain", "rl", "inference", "total")
+        for name, unit in (
+            ("usd", "USD"), ("flop", "flop"), ("flop_paid", "flop"), ("chip_hours", "chip*hour"),
+        )
+    },
+}  # fmt: skip
 _WORDS = ("mode", "chip", "weights", "kv", "bottleneck")
 _NUMBERS = (
     "usd_per_mtok", "usd_per_mtok_input", "usd_per_mtok_output", "usd_per_hour", "ttft", "tpot",
@@ -50,6 +62,11 @@ SERVING = (
     *(f"{name}_bound" for name in BANDS), "gap",
 )  # fmt: skip
 """Columns of a serving plan, in order."""
+
+
+def units_of(problem: str) -> Mapping[str, str]:
+    """Units of the columns of a problem, by name; pure numbers and words have none."""
+    return SERVING_UNITS if problem == "serving" else BUDGET_UNITS
 
 
 def answered(document: Mapping[str, Any], elapsed: float) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from planner.sweep.columns import Columns, by_name
 from planner.sweep.grid import grid_of
 from planner.sweep.parts import Parts
 from planner.sweep.progress import progress
-from planner.sweep.rows import UNITS
+from planner.sweep.rows import units_of
 from planner.sweep.solving import Chunk, chunks
 from planner.sweep.survey import Survey, survey
 from planner.sweep.workers import in_processes, serially
@@ -50,7 +50,11 @@ class Order:
     @cached_property
     def meta(self) -> dict[str, Any]:
         """What the table is, for whoever reads it."""
-        units = {name: unit for name, unit in UNITS.items() if unit != "1"}
+        axes = [column.name for column in self.survey.columns]
+        units = {
+            f"plan.{name}" if name in axes else name: unit
+            for name, unit in units_of(self.survey.problem).items()
+        }
         units |= {column.name: column.unit for column in self.survey.columns if column.unit}
         return {
             "version": version("token-planner"),
@@ -58,7 +62,7 @@ class Order:
             "problem": self.survey.problem,
             "method": self.method,
             "points": self.points,
-            "over": [column.name for column in self.survey.columns],
+            "over": axes,
             "units": units,
             "scenario": self.survey.tree.data,
         }

@@ -106,8 +106,8 @@ class Table:
         frame.attrs.update(units=self.units, meta=self.meta)
         return frame
 
-    def plot(self, file: str | Path, of: str = "usd_per_mtok") -> None:
-        """Draw a column over one or two axes into a file (.svg, .png, .pdf).
+    def plot(self, file: str | Path, of: str | None = None) -> None:
+        """Draw a column, or the cost, over one or two axes into a file (.svg, .png, .pdf).
 
         Raises
         ------

@@ -19,12 +19,10 @@ COUNTS = {"chips": "chip", "choose.batch": "seq", "workload.concurrency": "seq",
 def unit_of(problem: str, path: Sequence[str]) -> str | None:
     """Base unit of a path, such as `byte/s`; None where the schema names none."""
     dotted = ".".join(path)
-    if problem != "serving":
-        return None
-    if dotted in COUNTS:
+    if problem == "serving" and dotted in COUNTS:
         return COUNTS[dotted]
     unit = None
-    node: Mapping[str, Any] | None = _schema()
+    node = _shape(problem)
     for part in path:
         node = _below(node, part)
         if node is None:
@@ -37,6 +35,15 @@ def unit_of(problem: str, path: Sequence[str]) -> str | None:
 @cache
 def _schema() -> dict[str, Any]:
     return json_schema()
+
+
+def _shape(problem: str) -> Mapping[str, Any] | None:
+    """The schema of the scenarios of a problem."""
+    for shape in (_schema(), *_schema().get("$defs", {}).values()):
+        asked = shape.get("properties", {}).get("problem", {})
+        if problem in (asked.get("const"), *asked.get("enum", ())):
+            return dict(shape)
+    return None
 
 
 def _described(node: Mapping[str, Any]) -> str:
