@@ -43,10 +43,9 @@ ROOM = 1 + 1e-5  # the programs want room between their bounds; a wider box is a
 
 # What takes its least value over the layouts of a group, and what its largest.
 LEAST = (
-    "n_ar", "q_ar", "n_a2a", "n_ep", "k_copies", "k_copies_pf", "n_hop", "t_ar", "t_a2a",
-    "t_hop_net", "t_hop_sw", "a_ar", "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads",
-    "f_stage", "u_ep", "x_ep", "f_skew", "c_imb", "n_cp", "c_chunk", "a_cp", "g_cp",
-    "a_ring", "g_ring",
+    "n_ar", "q_ar", "n_a2a", "n_ep", "k_copies", "k_copies_pf", "n_hop", "t_hop_net", "a_ar",
+    "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads", "f_stage", "u_ep",
+    "x_ep", "f_skew", "c_imb", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring")
 IDEAL = {"f_pace": 1.0, "r_fill": 1.0}
