@@ -213,3 +213,17 @@ def test_a_page_stands_alone_and_holds_no_measurement(run, tmp_path):
     ):
         assert shown["scores"] == full["scores"]
     assert not any(str(value) in told for value in values)
+
+
+def test_cells_are_shown_and_never_obeyed(run, tmp_path):
+    """Neither escape sequences on the terminal nor markup on the page."""
+    head = "model,gpu,engine,tp,users,isl,osl,precision,tpot_ms"
+    engine = "<script>alert(1)</script>\x1b[31m"
+    path = written(tmp_path / "own.csv", head, f"llama-3.1-8b,h100,{engine},1,16,1000,200,fp8,8")
+    page = tmp_path / "page.html"
+    status, out, _ = run("--data", path, "--out", page)
+    told = page.read_text(encoding="utf-8")
+    assert status == 0
+    assert "\x1b" not in out
+    assert "<script>alert" not in told
+    assert told.count("<script") == 1

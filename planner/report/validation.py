@@ -27,7 +27,9 @@ def validation_text(document: Mapping[str, Any]) -> str:
     """The validation as lines of at most 80 columns."""
     blocks = [_file(file) for file in document["files"]]
     blocks.append(_recorded(document["recorded"], bool(document["files"])))
-    return "\n\n".join(blocks)
+    text = "\n\n".join(blocks)
+    # Cells of a file are shown, never obeyed: no escape sequence reaches the terminal.
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def _file(file: Mapping[str, Any]) -> str:

@@ -58,7 +58,7 @@ def page(document: Mapping[str, Any]) -> str:
         *(_file(file, index) for index, file in enumerate(document["files"])),
         _recorded(document["recorded"]),
         '<script type="application/json" id="numbers">',
-        dumps(numbers(document)).replace("</", "<\\/"),
+        dumps(numbers(document)).replace("<", "\\u003c"),
         "</script></body></html>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
