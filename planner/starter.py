@@ -77,7 +77,43 @@ phases:                          # dollars need a chip, its price and its utilis
 objective: cost                  # cost (USD) or flop
 """
 
-KINDS = {"serving": SERVING, "budget": BUDGET}
+LIFECYCLE = """\
+# A model's whole life: which model, trained on how many tokens, served how, at the least cost?
+# Serving is planned for the very model that is chosen, so the price of a token is an outcome.
+
+problem: lifecycle
+law: besiroglu-2024              # a scaling law (planner catalog laws), or a file of your own;
+                                 # with sparsity: besiroglu-2024 + clark-2022-s-base
+quality:
+  like: {n_active: 13B}          # as good as a compute-optimal model of this size,
+                                 # or {loss: 2.05}
+inference:
+  tokens: 2e13                   # served over the model's life, input and output together,
+  # rate: 5e6 tokens/s           # or a demand: with it the chips that serve are counted
+  # lifetime: 1 year
+  # growth: 0.5                  # per year
+
+family: {attention: gqa}         # the family rule with gqa or mla (planner/budgets/family.py),
+                                 # or {like: llama-3.1-70b}: one model at other sizes
+# choose: {sparsity: [1, 8, 32], smallest: 1B, largest: 200B}
+
+serving:                         # one unit, as in problem: serving
+  system: hgx-h200               # or a list; the cheapest is taken
+  chips: [1, 2, 4, 8]
+  workload: {input_tokens: 3000, output_tokens: 600}
+  promises: {ttft: 2 s, tpot: 50 ms}
+  choose: {weights: fp8}
+  # utilisation: 60%             # share of the paid time in which the units are full
+
+phases:                          # without mfu: the share of the peak that a published run reached
+  pretrain: {system: hgx-h100, duration: 60 days}
+  # rl: {system: hgx-h100, mfu: 20%}
+
+# rl: {tokens: 1e11, k: 3}
+# data: {unique: 2e12}           # tokens that differ from each other
+"""
+
+KINDS = {"serving": SERVING, "budget": BUDGET, "lifecycle": LIFECYCLE}
 
 
 def starter(kind: str = "serving") -> str:

@@ -30,6 +30,7 @@ COLOURS = {"training": "#0072B2", "rl": "#009E73", "serving": "#D55E00", "both":
 NAMES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
 BARS = {"pretrain": COLOURS["training"], "rl": COLOURS["rl"], "inference": COLOURS["serving"]}
 DEEPEST = 30.0  # factor below the least cost that is drawn
+MARGIN = 0.06  # share of the axes beside their frame where a value would be cut
 ROOM = 3.0  # factor above the largest, for the legend
 LOSSES = (0.4, 0.7, 1.0, 1.4, 2.0)  # losses over the least of the plane, over that of the plan
 COSTS = (0.25, 0.5, 1.0, 2.0, 4.0)  # costs drawn, over the plan's
@@ -166,7 +167,9 @@ def _map(axes: Axes, document: Mapping[str, Any], around: Plane) -> None:
 def _labelled(axes: Axes, lines: Any, told: Mapping[float, str]) -> None:
     """Values on paper over their lines, which stay whole whatever the layout becomes."""
     for text in axes.clabel(lines, fmt=dict(told), fontsize=7, inline=False):
-        text.set_bbox(PAPER)
+        x, y = axes.transAxes.inverted().transform(axes.transData.transform(text.get_position()))
+        inside = MARGIN < x < 1 - MARGIN and MARGIN < y < 1 - MARGIN
+        text.set(visible=inside, bbox=PAPER)
 
 
 def _title(document: Mapping[str, Any]) -> str:
