@@ -58,6 +58,23 @@ def test_refitted_rows_are_out_of_sample_and_say_so(entries):
     assert all(e.prediction.low <= e.prediction.high for e in found)
 
 
+def test_another_fit_can_be_left_out(entries):
+    """It is given the rows it may see, and asked about those that it did not."""
+
+    def fit(rows, columns, seconds):
+        models = {row.model for row in rows}
+
+        def times(asked, of):
+            assert not models & {row.model for row in asked}
+            assert len(of.rest) == len(asked)
+            return np.full(len(asked), 7.0)
+
+        assert len(rows) == len(seconds) == len(columns.rest)
+        return times
+
+    assert {e.prediction.estimate for e in refitted(entries, "models", fit)} == {7.0}
+
+
 def test_one_model_alone_cannot_be_left_out(entries):
     """Nothing would be left to fit."""
     with pytest.raises(InputError, match="two models or more"):

@@ -6,13 +6,14 @@ starting from there, so that what is scored is the form of the model and not a s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from planner.calibration.collectives.evidence import Evidence, curves_of
-from planner.calibration.features import features, predicted
+from planner.calibration.features import Features, features, predicted
+from planner.calibration.measurements import Measurement
 from planner.calibration.prediction import Prediction
 from planner.calibration.squares import solve, values_of
 from planner.errors import InputError
@@ -20,21 +21,24 @@ from planner.validation.baselines import FOLDS, folds
 from planner.validation.entries import Entry
 from planner.validation.suspects import settled, speculating
 
-__all__ = ["refitted"]
+__all__ = ["Fit", "Predictor", "by_engine", "refitted"]
 
+Predictor = Callable[[Sequence[Measurement], Features], np.ndarray]
+Fit = Callable[[Sequence[Measurement], Features, np.ndarray], Predictor]
 TAIL = 0.1  # on either side of the band
 PROMPTS = 0.3  # weight of a first token under load, which holds queueing
 FEWEST = 40  # rows of an engine that make a fit of its own
 OUTSIDE = 20.0  # times off: no row to fit
 
 
-def refitted(entries: Sequence[Entry], leave: str) -> list[Entry]:
+def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> list[Entry]:
     """The entries with the estimates and bands of fits that saw nothing like them.
 
     Parameters
     ----------
     leave : `groups` of model, chip and engine (a fifth of them at a time), or `models` one by one.
         Of collectives, curves, or chips.
+    fit : from rows, their columns and times [s] to what predicts others; `by_engine` by default.
 
     Raises
     ------
@@ -49,7 +53,7 @@ def refitted(entries: Sequence[Entry], leave: str) -> list[Entry]:
     if len(set(keys)) < 2:
         raise InputError(f"--refit {leave}: rows of two {leave} or more are needed")
     fold = folds(keys, len(set(keys)) if leave == "models" else FOLDS)
-    estimate = _left_out(some, fold)
+    estimate = _left_out(some, fold, fit or by_engine)
     low, high = _bands(some, estimate, fold)
     found = list(entries)
     for i, place in enumerate(at):
@@ -60,27 +64,44 @@ def refitted(entries: Sequence[Entry], leave: str) -> list[Entry]:
     return found
 
 
-def _left_out(some: Sequence[Entry], fold: np.ndarray) -> np.ndarray:
-    columns = features([entry.measurement for entry in some if entry.measurement])
-    seconds = np.array([entry.seconds for entry in some], dtype=float)
-    engines = np.array([entry.engine for entry in some])
-    weights = np.where([e.quantity == "ttft" and _looped(e) for e in some], PROMPTS, 1.0)
+def by_engine(rows: Sequence[Measurement], columns: Features, seconds: np.ndarray) -> Predictor:
+    """A fit of all rows, and one of every engine with enough of them that starts from it."""
+    prompts = [row.quantity == "ttft" and row.looped for row in rows]
+    weights = np.where(prompts, PROMPTS, 1.0)
+    every = solve(columns, seconds, weights)
+    engines = np.array([row.engine for row in rows])
+    own = {
+        str(name): solve(
+            columns.take(engines == name),
+            seconds[engines == name],
+            weights[engines == name],
+            prior=every,
+        )
+        for name in np.unique(engines)
+        if (engines == name).sum() >= FEWEST
+    }
+
+    def times(asked: Sequence[Measurement], of: Features) -> np.ndarray:
+        found, names = np.empty(len(asked)), np.array([row.engine for row in asked])
+        for name in np.unique(names):
+            here = names == name
+            found[here] = predicted(of.take(here), values_of(own.get(str(name), every)))
+        return found
+
+    return times
+
+
+def _left_out(some: Sequence[Entry], fold: np.ndarray, fit: Fit) -> np.ndarray:
+    rows = [entry.measurement for entry in some if entry.measurement is not None]
+    columns = features(rows)
+    seconds = np.array([row.seconds for row in rows])
     sound = _sound(some)
-    estimate = np.empty(len(some))
+    estimate = np.empty(len(rows))
     for k in np.unique(fold):
-        seen = sound & (fold != k)
-        every = solve(columns.take(seen), seconds[seen], weights[seen])
-        for engine in np.unique(engines[fold == k]):
-            own, test = seen & (engines == engine), (fold == k) & (engines == engine)
-            x = every
-            if own.sum() >= FEWEST:
-                x = solve(columns.take(own), seconds[own], weights[own], prior=every)
-            estimate[test] = predicted(columns.take(test), values_of(x))
+        seen, test = np.flatnonzero(sound & (fold != k)), np.flatnonzero(fold == k)
+        model = fit([rows[i] for i in seen], columns.take(seen), seconds[seen])
+        estimate[test] = model([rows[i] for i in test], columns.take(test))
     return estimate
-
-
-def _looped(entry: Entry) -> bool:
-    return entry.measurement is not None and entry.measurement.looped
 
 
 def _sound(some: Sequence[Entry]) -> np.ndarray:
