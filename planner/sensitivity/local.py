@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from planner.errors import Infeasible, InputError
-from planner.scenario import BudgetScenario, LifecycleScenario, Scenario, opened, resolved
+from planner.scenario import (
+    BudgetScenario,
+    LifecycleScenario,
+    Scenario,
+    Tree,
+    opened,
+    resolved,
+)
 from planner.sensitivity.elasticities import Elasticities, Row
 from planner.sensitivity.exact import Exact, exact
 from planner.sensitivity.givens import Given
 from planner.sensitivity.outputs import UNITS, output_named
+from planner.sensitivity.paths import at_path, folder_of
 
 __all__ = ["Looked", "local", "looked"]
 
@@ -24,9 +33,10 @@ def local(
     source: Any, output: str | None = None, sets: Sequence[str] = (), *, switches: bool = False
 ) -> Elasticities:
     """Elasticities of one output to every given of a scenario, with its choices held."""
-    scenario = opened(source, sets)[1]
+    tree, scenario = opened(source, sets)
+    folder = folder_of(source)
     name = output_named(_problem(scenario), output or "cost", in_usd=_in_usd(scenario))
-    best, givens, rows = looked(scenario, name)
+    best, givens, rows = looked(scenario, name, tree, folder)
     if switches:
         from planner.sensitivity.switches import switched
 
@@ -48,7 +58,7 @@ def local(
     return table
 
 
-def looked(scenario: Any, name: str) -> Looked:
+def looked(scenario: Any, name: str, tree: Tree, folder: Path) -> Looked:
     """The best plan, its givens, and a row for each.
 
     Raises
@@ -71,9 +81,15 @@ def looked(scenario: Any, name: str) -> Looked:
         from planner.sensitivity.serving import serving_rows
 
         return best, *serving_rows(scenario, name)
-    from planner.sensitivity.apart import rows_apart
+    if isinstance(scenario, BudgetScenario):
+        from planner.sensitivity.apart import budget_rows
 
-    return best, *rows_apart(scenario, name, best)
+        rows = budget_rows(scenario, name)
+    else:
+        from planner.sensitivity.lives import lifecycle_rows
+
+        rows = lifecycle_rows(scenario, name)
+    return best, [each for row in rows if (each := at_path(tree, folder, row)) is not None], rows
 
 
 def _problem(scenario: Any) -> str:

@@ -8,7 +8,7 @@ choice that comes and goes within one step is not seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.errors import InputError
@@ -31,7 +31,7 @@ def switched(
     """The switches of the quantities that matter most, the nearest down and up."""
     known = {given.path: given for given in givens}
     ranked = sorted(rows, key=lambda row: -abs(row.elasticity))
-    wanted = [row for row in ranked if known[row.path].to is not None and _may_switch(row)]
+    wanted = [row for row in ranked if _varied(known, row) and _may_switch(row)]
     found = {}
     for row in wanted[:most]:
         ways = [next_switch(best, known[row.path], up=up) for up in (False, True)]
@@ -55,6 +55,10 @@ def next_switch(best: Exact, given: Given, *, up: bool) -> dict[str, Any] | None
             return _closed(best, given, near, factor, found)
         near = factor
     return None
+
+
+def _varied(known: Mapping[str, Given], row: Row) -> bool:
+    return row.path in known and known[row.path].to is not None
 
 
 def _may_switch(row: Row) -> bool:

@@ -1,0 +1,91 @@
+"""The rows of a budget or a lifecycle: from its multipliers, or by solving again beside it.
+
+What a given does to what is made small comes from the envelope theorem. What it does to anything
+else moves the optimum: the question is solved again a little off on either side, its sparsity and
+its serving layouts held, and the difference is taken to second order on each side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from planner.budgets.answer import planned
+from planner.budgets.asking import ask
+from planner.budgets.best import Answer, solve_many
+from planner.budgets.question import Question
+from planner.budgets.worth import elasticities
+from planner.errors import InputError
+from planner.scenario import BudgetScenario
+from planner.sensitivity.elasticities import Row
+from planner.sensitivity.life_givens import LifeGiven, life_givens
+from planner.sensitivity.outputs import values_of
+
+__all__ = ["AGAIN", "ENVELOPE", "budget_rows", "one_sided"]
+
+ENVELOPE = "multipliers (envelope theorem)"
+AGAIN = "solved again on either side, choices held"
+STEP = 1e-3  # of a given, in logarithms
+OFFSETS = (-2, -1, 1, 2)  # steps at which it is solved again
+
+Values = Mapping[str, float] | None
+
+
+def budget_rows(scenario: BudgetScenario, name: str) -> list[Row]:
+    """Every given of a budget that has an answer, and what it does to one output."""
+    asked = ask(scenario)
+    solved = [each for each in solve_many(asked.questions) if isinstance(each, Answer)]
+    if not solved:
+        raise InputError("--of: a rule for an arithmetic has no optimum that could move")
+    best = min(solved, key=lambda each: each.score)
+    givens = life_givens(scenario, best.question)
+    if _judged_by(best, name):
+        worth = elasticities(best, scenario)
+        return [_row(given, worth.get(given.path, 0.0), None, ENVELOPE) for given in givens]
+    slopes = _again(best, givens, name)
+    return [_row(given, *slopes[given.path], AGAIN) for given in givens]
+
+
+def one_sided(at: float, values: Sequence[float | None]) -> tuple[float, float]:
+    """Slopes to the left and to the right, to second order; `values` are those at the offsets.
+
+    A side without values has the slope of the other.
+    """
+    far_left, left, right, far_right = values
+    low = None if left is None or far_left is None else 3 * at - 4 * left + far_left
+    high = None if right is None or far_right is None else 4 * right - far_right - 3 * at
+    sides = [None if each is None else each / (2 * STEP) for each in (low, high)]
+    first = sides[0] if sides[0] is not None else sides[1]
+    second = sides[1] if sides[1] is not None else sides[0]
+    return (math.nan if first is None else first, math.nan if second is None else second)
+
+
+def _judged_by(best: Answer, name: str) -> bool:
+    """Whether the output is what is made small."""
+    question = best.question
+    if question.aim == "quality":
+        return name == "loss"
+    flop = all(phase.mfu is None for phase in question.phases.values())
+    return name == "cost.total.usd" if question.in_usd else name == "cost.total.flop" and flop
+
+
+def _again(best: Answer, givens: Sequence[LifeGiven], name: str) -> dict[str, tuple[float, float]]:
+    questions: list[Question] = []
+    for given in givens:
+        for offset in OFFSETS:
+            questions.append(given.vary(best.question, math.exp(offset * STEP)))
+    found = [
+        math.log(values_of("budget", planned(each))[name]) if isinstance(each, Answer) else None
+        for each in solve_many(questions)
+    ]
+    at = math.log(values_of("budget", planned(best))[name])
+    count = len(OFFSETS)
+    return {
+        given.path: one_sided(at, found[i * count : (i + 1) * count])
+        for i, given in enumerate(givens)
+    }
+
+
+def _row(given: LifeGiven, left: float, right: float | None, method: str) -> Row:
+    right = left if right is None else right
+    return Row(given.path, given.value, given.unit, given.group, left, right, method)
