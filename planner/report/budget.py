@@ -27,6 +27,7 @@ __all__ = ["answer", "grounds", "money", "spent", "why"]
 
 BAR, SHORT = 20, 12  # of a share, without and with dollars beside it
 PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
+LONGEST = 34  # of a label that keeps its text beside it
 NOTHING = 5e-4  # an elasticity below it does not matter
 
 
@@ -35,7 +36,8 @@ def answer(plan: Plan) -> str:
     document = plan.document
     blocks = [question(document)]
     if plan.chosen:
-        blocks += [_chosen(document), spent(document["plan"]), _beside(document)]
+        plan_of = document["plan"]
+        blocks += [_chosen(document), spent(plan_of), _machines(plan_of), _beside(document)]
         blocks += [_others(document), _laws(document)]
     else:
         blocks.append(_shortfall(document))
@@ -132,6 +134,18 @@ def spent(plan: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _machines(plan: Mapping[str, Any]) -> str:
+    """What each phase runs on, how well, and at which price."""
+    lines = []
+    for name, each in plan["phases"].items():
+        if each["system"] is None:
+            continue
+        price = f", ${each['usd_per_chip_hour']:.2f} per chip and hour"
+        used = f"{each['mfu']:.0%} of its {each['dtype']} peak"
+        lines.append(row(PHASES[name], f"{each['system']} at {used}{price}"))
+    return "\n".join(lines)
+
+
 def _beside(document: Mapping[str, Any]) -> str:
     """The compute-optimal model and equal pools, with what it costs to follow them."""
     lines = []
@@ -160,10 +174,11 @@ def _others(document: Mapping[str, Any]) -> str:
 
 
 def _laws(document: Mapping[str, Any]) -> str:
-    lines = []
-    for each in document["laws"] or ():
+    laws, lines = document["laws"] or (), []
+    width = min(LONGEST, max((len(each["law"]) for each in laws), default=0))
+    for each in laws:
         text = _short(each["plan"], document) if each["plan"] else each["why_not"]
-        lines += listed(each["law"], text)
+        lines += listed(each["law"], text, width)
     return "\n".join(["by other laws", *lines]) if lines else ""
 
 

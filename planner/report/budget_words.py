@@ -64,10 +64,10 @@ def ranged(label: str, text: str, ends: list[float] | None, form: Any) -> str:
     return f"{line:<{SPAN}} {low} to {high}"
 
 
-def listed(label: str, text: str) -> list[str]:
+def listed(label: str, text: str, width: int = 17) -> list[str]:
     """A text beside its label, wrapped."""
-    first = f"  {label:<17} "
-    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * 20)
+    first = f"  {label:<{width}} "
+    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
 
 
 def filled(text: str) -> list[str]:

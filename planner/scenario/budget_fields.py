@@ -141,6 +141,7 @@ class _LawReference:
     """A law's name, a file of one, a description, or a list of these."""
 
     def read(self, value: Any, info: ValidationInfo) -> Any:
+        """The law or laws named; what a description holds is checked when it is asked."""
         if not isinstance(value, list | tuple):
             return self._one(value, info)
         if not 0 < len(value) <= MOST_VALUES:
