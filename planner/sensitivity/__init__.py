@@ -5,7 +5,13 @@ outputs.py       what an answer says, by the names that are asked for
 tangent.py       the slopes of one layout's equations in the direction of every given
 pool.py          one pool with its layout held and its batch as large as its limits allow
 held.py          a serving plan with its layouts held: every output's elasticity to every given
-apart.py         the same by solving again, where there are no equations to go along
+waiting.py       what a given does to the queue before a prompt is read
+serving.py       the rows of a serving scenario
+life_givens.py   what a budget or a lifecycle gives
+apart.py         the rows of a budget: multipliers, or solving again on either side
+lives.py         the rows of a lifecycle, its serving layout held
+paths.py         a given as a path of the scenario
+local.py         the table of any scenario
 exact.py         a scenario solved, and nothing else
 switches.py      the nearest change of a given at which another choice is the best
 even.py          the value of a given at which one choice is as good as another

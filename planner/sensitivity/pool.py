@@ -15,6 +15,7 @@ import numpy as np
 
 from formulas.lowering import Tape
 from planner.sensitivity.tangent import Directions, slopes_at, smoothed, values_at
+from planner.sensitivity.waiting import ARRIVALS, waits, with_wait
 from planner.serving.search import LARGEST_BATCH
 from planner.serving.step import Step, bound_kernel, estimate_kernel
 
@@ -59,7 +60,8 @@ class Held:
         """Every symbol's value, and the promised limits."""
         values = self.step.values(np.array([self.batch]))
         row = {name: float(np.ravel(value)[0]) for name, value in values.items()}
-        return row | {f"{LIMIT}{name}": limit for name, limit in self.task.promises.items()}
+        row |= {f"{LIMIT}{name}": limit for name, limit in self.task.promises.items()}
+        return row | {ARRIVALS: self.task.arrivals} if self.task.loaded else row
 
     @property
     def tape(self) -> Tape:
@@ -72,6 +74,10 @@ class Held:
         values, slopes = slopes_at(self.tape, self.row, top, directions)
         values, slopes = self._named(values, slopes)
         if not self.free:
+            if waits(self.task):
+                first = values["ttft"], slopes["ttft"]
+                late = with_wait(self.task, self.tape, self.row, top, directions, first)
+                values["ttft"], slopes["ttft"] = late
             held = np.zeros((2, len(directions)))
             return Moved({**values, "batch": top}, _total(slopes, held))
         if slopes[self._score][0, -1] > -FLAT:
