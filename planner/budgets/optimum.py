@@ -53,6 +53,7 @@ def optimum(budgets: Budgets, first: Array | None = None) -> Optimum:
         none = np.zeros(len(budgets))
         return Optimum(empty, none, np.isfinite(budgets.limit), none, 0)
     with np.errstate(all="ignore"):  # what has no optimum overflows, and is told by `found`
+        budgets, stretched = _folded(budgets)
         begun = start(budgets) if first is None else first
         point, multiplier, error, steps = _stepped(budgets, begun, LONGEST, STEPS)
         late = ~(error < CONVERGED)
@@ -64,7 +65,32 @@ def optimum(budgets: Budgets, first: Array | None = None) -> Optimum:
         goal, held = _sides(budgets, point)
         left = np.abs(goal.slope + multiplier[:, None] * held.slope).sum(axis=1)
         gap = left * np.log(FARTHEST) + np.abs(multiplier * (held.value - budgets.limit))
-    return Optimum(point, multiplier, error < CONVERGED, gap, steps)
+    return Optimum(point, multiplier * stretched, error < CONVERGED, gap, steps)
+
+
+def _folded(budgets: Budgets) -> tuple[Budgets, Array]:
+    """The same with constant terms of the limited sum taken off the limit.
+
+    The steps are fewer so. Second, d ln(limit left) / d ln(limit), which brings multipliers back.
+    """
+    of_loss = budgets.aim == "cost"
+    powers = budgets.loss_powers[0] if of_loss else budgets.cost_powers
+    constant = ~powers.any(axis=1)
+    logs = budgets.loss if of_loss else budgets.cost
+    if constant.all() or not np.isfinite(logs[:, constant]).any():
+        return budgets, np.ones(len(budgets))
+    taken = np.logaddexp.reduce(logs[:, constant], axis=1)
+    left = budgets.limit + np.log1p(-np.exp(taken - budgets.limit))
+    stretched = np.exp(budgets.limit - left)
+    if of_loss:
+        kept = replace(
+            budgets, loss=budgets.loss[:, ~constant], loss_powers=budgets.loss_powers[:, ~constant]
+        )
+    else:
+        kept = replace(
+            budgets, cost=budgets.cost[:, ~constant], cost_powers=budgets.cost_powers[~constant]
+        )
+    return replace(kept, limit=left), stretched
 
 
 def start(budgets: Budgets) -> Array:
