@@ -8,8 +8,11 @@ import math
 import pytest
 
 import planner
+from planner.budgets.answer import answers
+from planner.budgets.best import Answer
 from planner.cli import main
 from planner.report.json import dumps
+from planner.scenario import load
 
 PHASES = {
     "pretrain": {"system": "hgx-h100", "mfu": 0.4, "price": "$2.50/hour"},
@@ -199,6 +202,22 @@ def test_the_model_of_the_catalogue_has_its_own_size():
     plan = planner.solve({**PLAIN, "quality": quality})
     same = planner.solve({**PLAIN, "quality": {"like": {"n_active": 8030261248, "tokens": 15e12}}})
     assert plan.chosen["loss"] == pytest.approx(same.chosen["loss"], rel=1e-9)
+
+
+def test_many_scenarios_are_answered_as_one_by_one():
+    """A sweep's answers are those of `solve`, the ones without answer in their places."""
+    names = [name for name in CASES if name != "a rule"]
+    found = answers([load(CASES[name]) for name in names])
+    for name, each in zip(names, found, strict=True):
+        plan = planner.solve({**CASES[name], "draws": 0})
+        assert isinstance(each, Answer) == (name not in WITHOUT)
+        if isinstance(each, Answer):
+            assert each.score == pytest.approx(plan.certificate["objective"], rel=1e-9)
+            assert each.gap < 1e-8
+        else:
+            assert each.reason == plan.infeasible[0]["expression"]
+    with pytest.raises(planner.InputError, match="gives no loss"):
+        answers([load(CASES["a rule"])])
 
 
 def run(*words: object, capsys) -> tuple[int, str, str]:

@@ -20,7 +20,7 @@ from planner.errors import FieldError
 from planner.plan import Plan
 from planner.scenario import BudgetScenario, resolved
 
-__all__ = ["answer", "planned"]
+__all__ = ["answer", "answers", "planned"]
 
 ALTERNATIVES = 3
 ONE_EPOCH = 1.0
@@ -66,6 +66,28 @@ def answer(scenario: BudgetScenario) -> Plan:
         "provenance": _provenance(asked, told),
     }
     return Plan(document, worth, told)
+
+
+def answers(scenarios: Sequence[BudgetScenario]) -> list[Solved]:
+    """The best answer to each of many scenarios, on the first-order conditions alone.
+
+    For sweeps: all questions are one call, nothing stands beside them, and what is proven of each
+    is its `gap`. A rule for an arithmetic has none and raises FieldError.
+    """
+    asked = [ask(each) for each in scenarios]
+    for each in asked:
+        each.law.need("loss")
+    solved = iter(solve_many([question for each in asked for question in each.questions]))
+    best: list[Solved] = []
+    for each in asked:
+        found = [next(solved) for _ in each.questions]
+        answered = [one for one in found if isinstance(one, Answer)]
+        nothing = [one for one in found if isinstance(one, Nothing)]
+        if answered:
+            best.append(min(answered, key=lambda one: one.score))
+        else:
+            best.append(min(nothing, key=lambda one: one.short_by))
+    return best
 
 
 def planned(best: Answer) -> dict[str, Any]:
