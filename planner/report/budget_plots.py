@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.budgets.curves import Costs, Plane, costs, plane
 from planner.errors import MissingExtra
-from planner.quantities import show
+from planner.report.amounts import count
 from planner.report.budget import money
 from planner.report.plots import DOTS, FORMS, NAMELESS, PAPER, STYLE
 
@@ -83,14 +83,14 @@ def _curve(axes: Axes, document: Mapping[str, Any], along: Costs) -> None:
         axes.axvspan(*band["n_active"], color="0.5", alpha=0.12, lw=0,
                      label=f"{band['coverage']:.0%} of laws drawn from their errors")  # fmt: skip
     _asked(axes, document)
-    told = f"{_count(plan['n_active'])} on {_count(plan['tokens']['pretrain'])} tokens"
+    told = f"{count(plan['n_active'])} on {count(plan['tokens']['pretrain'])} tokens"
     axes.plot(plan["n_active"], best, ls="", marker="o", ms=11, mfc="none", mec="black", mew=1.5,
               zorder=5, label=f"the plan: {told}, {_cost(best, unit)}")  # fmt: skip
     _beside(axes, document, sizes.tolist())
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(along.total.min() / DEEPEST, along.total.max() * ROOM)
-    _ticks(axes.xaxis, _count)
+    _ticks(axes.xaxis, count)
     _ticks(axes.yaxis, _figures(unit))
     axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
     axes.set_xlabel("active parameters")
@@ -113,7 +113,7 @@ def _beside(axes: Axes, document: Mapping[str, Any], sizes: Sequence[float]) -> 
     each = document["heuristic"]
     if not each or not each["n_active"] or not sizes[0] <= each["n_active"] <= sizes[-1]:
         return
-    told = f"equal pools: {_count(each['n_active'])}, {100 * each['worse_by']:+.0f} %"
+    told = f"equal pools: {count(each['n_active'])}, {100 * each['worse_by']:+.0f} %"
     axes.plot(each["n_active"], each["cost"], ls="", marker="D", ms=6, color="0.35", zorder=5,
               label=told)  # fmt: skip
 
@@ -156,8 +156,8 @@ def _map(axes: Axes, document: Mapping[str, Any], around: Plane) -> None:
     axes.plot(*middle, ls="", marker="o", ms=8, mfc="none", mec="black", mew=1.3, zorder=5)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    _ticks(axes.xaxis, _count)
-    _ticks(axes.yaxis, _count)
+    _ticks(axes.xaxis, count)
+    _ticks(axes.yaxis, count)
     axes.set_xlabel("active parameters")
     axes.set_ylabel("tokens of pre-training")
     axes.set_title("equal loss (full) and equal cost (dashed)", loc="left", fontsize=9.5,
@@ -174,7 +174,7 @@ def _labelled(axes: Axes, lines: Any, told: Mapping[float, str]) -> None:
 
 def _title(document: Mapping[str, Any]) -> str:
     plan = document["plan"]
-    served = _count(plan["tokens"]["inference"])
+    served = count(plan["tokens"]["inference"])
     return f"cost at a loss of {plan['loss']:.4f} by {plan['law']}, {served} tokens served"
 
 
@@ -203,7 +203,3 @@ def _figures(unit: str) -> Callable[[float], str]:
 
 def _cost(value: float, unit: str) -> str:
     return money(value) if unit == "usd" else f"{value:.3g} FLOP"
-
-
-def _count(value: float) -> str:
-    return show(value, "params").removesuffix(" params").replace(" ", "")

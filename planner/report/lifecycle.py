@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from textwrap import wrap
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from planner.quantities import show
+from planner.report.amounts import count, filled, listed, more, percent, ranged, signed
 from planner.report.budget import grounds, money, spent
+from planner.report.lifecycle_hardware import hardware
 from planner.report.words import (
-    LABEL,
-    WIDTH,
     duration,
     figure,
-    formats,
-    laid_out,
     length,
     named,
     row,
@@ -27,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["answer", "why"]
 
-SPAN = 46  # column at which ranges begin
 ROWS = 9  # sizes told beside the best
 NOTHING = 5e-4  # an elasticity below it does not matter
 RULES = {
@@ -41,7 +36,7 @@ def answer(plan: Plan) -> str:
     document = plan.document
     blocks = [_question(document)]
     if plan.chosen:
-        blocks += [_chosen(document), spent(document["plan"]), _hardware(document)]
+        blocks += [_chosen(document), spent(document["plan"]), hardware(document)]
         blocks += [_sizes(document), _beside(document), _others(document), _proof(document)]
     else:
         blocks.append(_shortfall(document))
@@ -64,7 +59,7 @@ def why(plan: Plan) -> str:
     ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
     for name, value in ranked:
         if abs(value) >= NOTHING:
-            lines.append(f"  {name:<36}{value:+8.3f} %{_signed(value * total / 100):>12}")
+            lines.append(f"  {name:<36}{value:+8.3f} %{signed(value * total / 100):>12}")
     lines += ["", "Closed form on the active constraints", *_closed_form(plan.document)]
     return "\n".join(lines)
 
@@ -77,13 +72,13 @@ def _question(document: Mapping[str, Any]) -> str:
         wanted = f"a loss of {quality['loss']:g}"
     else:
         like = quality["like"]
-        model = like["model"] or f"{_count(like['n_active'])} parameters"
-        trained = f" on {_count(like['tokens'])} tokens" if like["tokens"] else ""
+        model = like["model"] or f"{count(like['n_active'])} parameters"
+        trained = f" on {count(like['tokens'])} tokens" if like["tokens"] else ""
         kind = "a model" if like["tokens"] else "a compute-optimal model"
         wanted = f"as good as {kind} of {model}{trained}"
     counted = ""
     if served["counted"] != served["tokens"]:
-        counted = f", counted as {_count(served['counted'])}"
+        counted = f", counted as {count(served['counted'])}"
     load, kept = unit["workload"], unit["promises"]
     promises = ", ".join(
         f"{name} {duration(value)}" for name, value in kept.items()
@@ -92,28 +87,28 @@ def _question(document: Mapping[str, Any]) -> str:
     if kept["tokens_per_s_per_user"]:
         promises += f"{kept['tokens_per_s_per_user']:g} tokens/s per user"
     told = (
-        f"{wanted}, {_count(served['tokens'])} tokens served{counted}, in requests of "
+        f"{wanted}, {count(served['tokens'])} tokens served{counted}, in requests of "
         f"{length(load['input_tokens'])} tokens in and {length(load['output_tokens'])} out on "
         f"{named(unit['system'], 'system')}, "
         f"{f'keeping {promises}' if promises else 'with no promise'}; least cost of the whole life"
     )
-    return "\n".join(_filled(told))
+    return "\n".join(filled(told))
 
 
 def _chosen(document: Mapping[str, Any]) -> str:
     plan, band = document["plan"], document["band"] or {}
     model, tokens = plan["model"], plan["tokens"]
-    told = f"{_count(plan['n_active'])} parameters"
+    told = f"{count(plan['n_active'])} parameters"
     if plan["sparsity"] > 1:
-        told = f"{_count(plan['n_active'])} active of {_count(plan['n_total'])}"
+        told = f"{count(plan['n_active'])} active of {count(plan['n_total'])}"
     lines = [
-        _ranged("model", told, band.get("n_active"), _count),
+        ranged("model", told, band.get("n_active"), count),
         row("", _shape(model)),
-        _ranged("pre-training", f"{_count(tokens['pretrain'])} tokens", band.get("pretrain"),
-                _count),
+        ranged("pre-training", f"{count(tokens['pretrain'])} tokens", band.get("pretrain"),
+                count),
     ]  # fmt: skip
     if tokens["rl"]:
-        lines.append(row("RL", f"{_count(tokens['rl'])} tokens"))
+        lines.append(row("RL", f"{count(tokens['rl'])} tokens"))
     if (plan["epochs"] or 1) > 1:
         lines.append(row("epochs", f"{plan['epochs']:.3g} over the unique tokens"))
     lines.append(
@@ -124,7 +119,7 @@ def _chosen(document: Mapping[str, Any]) -> str:
         lines.append(row("over-trained", told))
     lines.append(row("loss", f"{plan['loss']:.4f} nat per token"))
     total = plan["cost"]["total"]["usd"]
-    lines.append(_ranged("cost", money(total), band.get("cost"), money))
+    lines.append(ranged("cost", money(total), band.get("cost"), money))
     if band:
         held = f"ranges hold {band['coverage']:.0%} of {band['from']}"
         if band["answered"] < 1:
@@ -143,51 +138,12 @@ def _shape(model: Mapping[str, Any]) -> str:
     return f"{told}, {kept} of cache per token (family: {model['family']})"
 
 
-def _hardware(document: Mapping[str, Any]) -> str:
-    """Chips of every phase, and the plan that serves."""
-    plan, lines = document["plan"], []
-    for name, label in (("pretrain", "train on"), ("rl", "RL on")):
-        each = plan["chips"].get(name)
-        if each is None:
-            continue
-        told = f"{each['chip']} at {each['mfu']:.0%} of its peak"
-        if each["count"]:
-            told = f"{each['count']:,} {told}, for {each['days']:.3g} days"
-        lines.append(row(label, told))
-    serving, unit = plan["serving"], plan["chips"]["inference"]
-    lines.append(row("serve as", laid_out(serving)))
-    chip = unit["chip"] or "chips of two kinds"
-    told = f"{unit['chips_per_unit']} {chip}, {formats(serving)}, {serving['batch']} in flight"
-    lines.append(row("a unit is", told))
-    rate = f"{unit['tokens_per_s_per_unit']:,.0f} tokens/s, input and output together"
-    if unit["units"]:
-        rate += f"; {unit['units']:,} units of {unit['count']:,} chips in all carry the first rate"
-    lines.append(row("it carries", rate))
-    price, band = plan["usd_per_mtok"], document["serving_band"]
-    told = f"${price:.3g}/Mtok"
-    ends = band and band["usd_per_mtok"]
-    told = f"{told:<17}" + (f"${ends[0]:.3g} to ${ends[1]:.3g}/Mtok" if ends else "")
-    least = document["bound"]["usd_per_mtok"]
-    lines.append(f"{'price':<{LABEL}}{told:<42} bound ${least:.3g}/Mtok")
-    times = [f"{k.upper()} {duration(serving[k])}" for k in ("tpot", "ttft") if serving[k]]
-    lines.append(row("times", ", ".join(times)))
-    slope = f"a model one percent larger costs {plan['slope_of_price']:.2f} % more per token"
-    lines.append(row("by size", slope))
-    kept = plan["checkpoints"]
-    told = (
-        f"{kept['count']} of {size(kept['bytes'])} for {kept['seconds'] / 86400:.3g} days are "
-        f"{money(kept['usd'])}, {_percent(kept['share'])} of the cost: left out"
-    )
-    lines.append(row("checkpoints", told))
-    return "\n".join(lines)
-
-
 def _sizes(document: Mapping[str, Any]) -> str:
     """The cost of the whole life at other sizes, the quality the same."""
     plan = document["plan"]
     best = plan["cost"]["total"]["usd"]
-    rows = {_count(each["n_active"]): each for each in document["asked"] if each["total_usd"]}
-    mine = _count(plan["n_active"])
+    rows = {count(each["n_active"]): each for each in document["asked"] if each["total_usd"]}
+    mine = count(plan["n_active"])
     others = [name for name in rows if name != mine]
     every = max(1, -(-len(others) // ROWS))
     kept = {*others[::every], mine}
@@ -196,11 +152,11 @@ def _sizes(document: Mapping[str, Any]) -> str:
     for name, each in rows.items():
         if name not in kept:
             continue
-        more = "the plan" if name == mine else _more(each["total_usd"] / best - 1)
+        told = "the plan" if name == mine else more(each["total_usd"] / best - 1)
         lines.append(
-            f"  {name:<16}{_count(each['pretrain']):>9}{money(each['training_usd']):>11}"
+            f"  {name:<16}{count(each['pretrain']):>9}{money(each['training_usd']):>11}"
             f"{each['usd_per_mtok']:>9.3g}{money(each['serving_usd']):>11}"
-            f"{money(each['total_usd']):>11}  {more}"
+            f"{money(each['total_usd']):>11}  {told}"
         )
     return "\n".join(lines)
 
@@ -212,10 +168,10 @@ def _beside(document: Mapping[str, Any]) -> str:
         each = document[name]
         if each is not None:
             told = (
-                f"{_count(each['n_active'])} on {_count(each['tokens']['pretrain'])} tokens: "
-                f"{money(each['cost'])}, {_more(each['worse_by'])}"
+                f"{count(each['n_active'])} on {count(each['tokens']['pretrain'])} tokens: "
+                f"{money(each['cost'])}, {more(each['worse_by'])}"
             )
-            lines += _listed(label, told)
+            lines += listed(label, told)
     if document["flat_price"] is not None:
         lines += wrapped("(flat price: the size that a budget gives which takes the price of a "
                          "served FLOP for constant, charged what serving it costs)")  # fmt: skip
@@ -227,11 +183,11 @@ def _others(document: Mapping[str, Any]) -> str:
     for each in document["alternatives"]:
         label = f"sparsity {each['sparsity']:.3g}" if each["sparsity"] > 1 else "dense"
         told = (
-            f"{_count(each['n_active'])} of {_count(each['n_total'])} on "
-            f"{_count(each['tokens']['pretrain'])} tokens, ${each['usd_per_mtok']:.3g}/Mtok: "
+            f"{count(each['n_active'])} of {count(each['n_total'])} on "
+            f"{count(each['tokens']['pretrain'])} tokens, ${each['usd_per_mtok']:.3g}/Mtok: "
             f"{money(each['cost']['total']['usd'])}"
         )
-        lines += _listed(label, told)
+        lines += listed(label, told)
     return "\n".join(["next best, of other sparsities", *lines]) if lines else ""
 
 
@@ -241,10 +197,10 @@ def _proof(document: Mapping[str, Any]) -> str:
     smooth = proof["smooth"]
     told = (
         f"with real numbers of layers and sequences the optimum of this layout is"
-        f" {_count(smooth['n_active'])} on {_count(smooth['pretrain'])} tokens at "
-        f"{money(smooth['usd'])}, {_percent(abs(proof['whole_over_smooth']))} "
+        f" {count(smooth['n_active'])} on {count(smooth['pretrain'])} tokens at "
+        f"{money(smooth['usd'])}, {percent(abs(proof['whole_over_smooth']))} "
         f"{'below' if proof['whole_over_smooth'] >= 0 else 'above'} the plan; prices between the "
-        f"sizes asked are good to {_percent(proof['interpolation_error'])}"
+        f"sizes asked are good to {percent(proof['interpolation_error'])}"
     )
     if proof["program"] is not None:
         bound = 1 - proof["program"]["lower_bound"] / proof["program"]["usd"]
@@ -253,7 +209,7 @@ def _proof(document: Mapping[str, Any]) -> str:
             "the exponents of the law, has the same optimum, and no choice on this layout lies "
             f"more than {max(100 * bound, 0.0):.1g} % below it"
         )
-    return "\n".join(_filled(told))
+    return "\n".join(filled(told))
 
 
 def _shortfall(document: Mapping[str, Any]) -> str:
@@ -284,37 +240,3 @@ def _closed_form(document: Mapping[str, Any]) -> Iterable[str]:
             f"here eps_inf = {plan['slope_of_price']:.4g}, and at the optimum of the layout "
             f"D_pt/D_opt is {proof['ratio']:.5g}; the pools ask for {proof['from_pools']:.5g}"
         )
-
-
-def _ranged(label: str, text: str, ends: list[float] | None, form: Callable[[float], str]) -> str:
-    line = f"{label:<{LABEL}}{text}"
-    if not ends:
-        return line
-    low, high = (form(each) for each in ends)
-    return f"{line:<{SPAN}}{low} to {high}"
-
-
-def _listed(label: str, text: str) -> list[str]:
-    first = f"  {label:<14} "
-    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * 17)
-
-
-def _filled(text: str) -> list[str]:
-    return wrap(text, WIDTH, subsequent_indent="  ")
-
-
-def _count(value: float) -> str:
-    return show(value, "params").removesuffix(" params").replace(" ", "")
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.2g} %"
-
-
-def _more(value: float) -> str:
-    percent = 100 * value
-    return f"{percent:+.0f} %" if abs(percent) >= 9.95 else f"{percent:+.2g} %"
-
-
-def _signed(usd: float) -> str:
-    return f"{'-' if usd < 0 else '+'}{money(abs(usd))}"
