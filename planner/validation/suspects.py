@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.calibration.ideal import bound_of
+from planner.calibration.measurements import Pools
 from planner.validation.entries import Entry
 
 __all__ = ["below_bound", "settled", "speculating", "unit_suspects"]
@@ -75,9 +76,17 @@ def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str])
             )
     if settled(entry) in groups:
         return "tokens seem to be speculated, which the table does not state"
+    if row is not None and row.pools is not None and not _given(row.pools):
+        return "its workers are not given: those of most such runs were assumed"
+    if row is not None and row.assumed:
+        return f"assumed, as it is not given: {row.assumed}"
     if row is not None and not row.quality.startswith(("clean", "run")):
         return f"marked {row.quality!r} by its source"
     return "suspect data or a fault of ours"
+
+
+def _given(pools: Pools) -> bool:
+    return pools.prefill.given and pools.decode.given
 
 
 def _decoding(entry: Entry, prompt: Entry | None) -> float | None:
