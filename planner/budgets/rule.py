@@ -51,7 +51,7 @@ def ruled_plan(law: ScalingLaw, scenario: BudgetScenario, phase: PhaseCost) -> d
         "objective": "usd" if scenario.in_usd else "flop",
         "phases": {"pretrain": phase.document()},
     }
-    certificate = {
+    certificate: dict[str, Any] = {
         "method": METHOD, "objective": None, "relaxation": None, "gap": None,
         "points_considered": 1, "multiplier": None, "differences": {},
     }  # fmt: skip
