@@ -23,6 +23,7 @@ SAMPLE = 300
 # Ids of the table that the other tool lists under another name.
 NAMES = {
     "meta-llama/Llama-3.1-70B": "meta-llama/Meta-Llama-3.1-70B",
+    "nvidia/DeepSeek-R1-NVFP4": "deepseek-ai/DeepSeek-R1",
 }
 
 
