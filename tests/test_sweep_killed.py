@@ -102,8 +102,8 @@ def test_workers_may_be_killed(tmp_path):
     """The command goes on by itself."""
     chance, kills = random.Random(1), 0
     process = command(tmp_path, "--workers", "2")
-    while process.poll() is None and kills < TRIALS:
-        time.sleep(chance.uniform(0.2, 3.0))
+    while kills < TRIALS and at_work(tmp_path, process):
+        time.sleep(chance.uniform(0.0, 1.0))
         running = children(process.pid)
         if running:
             os.kill(chance.choice(running), signal.SIGKILL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,9 +47,7 @@ def assembled(parts: Sequence[Path], out: Path, meta: Mapping[str, Any]) -> dict
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    schema = pa.unify_schemas(
-        (_plain_schema(_read(part).schema) for part in parts), promote_options="permissive"
-    ).with_metadata({KEY: json.dumps(meta)})
+    schema = _united(_read(part).schema for part in parts).with_metadata({KEY: json.dumps(meta)})
     found: Counter[str] = Counter()
     # Measured numbers seldom repeat: a dictionary of them only costs time.
     repeats = [f.name for f in schema if not pa.types.is_floating(f.type)]
@@ -109,16 +107,24 @@ def _read(part: Path) -> pa.Table:
         return pa.ipc.open_file(mapped).read_all()
 
 
-def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Words by their number as words: parts number them each in its own way."""
+def _united(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """One schema for all parts: numbers of both kinds are floats, numbers and words are words."""
     import pyarrow as pa
 
-    return pa.schema(
-        [
-            pa.field(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
-            for f in schema
-        ]
-    )
+    found: dict[str, pa.Field] = {}
+    for schema in schemas:
+        for each in schema:
+            coded = pa.types.is_dictionary(each.type)
+            field = pa.field(each.name, each.type.value_type if coded else each.type)
+            other = found.setdefault(field.name, field)
+            if other.type == field.type:
+                continue
+            pair = [pa.schema([other]), pa.schema([field])]
+            try:
+                found[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
+            except pa.ArrowException:
+                found[field.name] = pa.field(field.name, pa.string())
+    return pa.schema(list(found.values()))
 
 
 def _array(column: Any) -> pa.Array:

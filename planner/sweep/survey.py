@@ -77,7 +77,7 @@ def survey(source: Any, sets: Sequence[str], grid: Grid) -> Survey:
     known = isinstance(source, str) and source != "-"
     folder = (Path(tree.file).parent if known else Path()).resolve()
     corners = [[0] * len(grid.axes), [len(axis) - 1 for axis in grid.axes]]
-    told: dict[str, Mistake] = {}
+    told: dict[tuple[str, str], Mistake] = {}
     columns: list[Column] = []
     problem = ""
     for number, axis in enumerate(grid.axes):
@@ -113,7 +113,7 @@ def _at_a_corner(
     corners: Sequence[Sequence[int]],
     number: int,
     place: int,
-    told: dict[str, Mistake],
+    told: dict[tuple[str, str], Mistake],
 ) -> Any:
     """The scenario with one axis at a place, the others all first or all last; else mistakes."""
     missed: list[Mistake] = []
@@ -124,7 +124,8 @@ def _at_a_corner(
             return scenario_at(tree, folder, sets)
         except InputError as error:
             missed = missed or [_renamed(mistake) for mistake in error.mistakes]
-    told.update({str(mistake): mistake for mistake in missed})
+    for mistake in missed:
+        told.setdefault((mistake.path, mistake.message), mistake)
     return None
 
 
@@ -159,7 +160,9 @@ def _column(axis: Axis, found: Mapping[int, Any], problem: str) -> Column:
         written = f"{values.before}{values.after}".strip()
         return Column(axis.name, written or unit, span=values)
     labels = [found.get(i) for i in range(len(values))]
-    if all(isinstance(x, int | float) and not isinstance(x, bool) for x in labels):
+    numbers = [x for x in labels if isinstance(x, int | float) and not isinstance(x, bool)]
+    absent = sum(text == "null" for text in values.texts)
+    if numbers and len(numbers) + absent == len(labels):
         return Column(axis.name, unit, tuple(labels))
     return _as_written(axis.name, values)
 

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -22,6 +23,7 @@ from planner.sweep.solving import Chunk, solved
 
 __all__ = ["AHEAD", "Done", "Rows", "in_processes", "killed", "serially"]
 
+ATTEMPTS = 3  # of one point alone, whose worker may have been killed for no fault of its own
 AHEAD = 2  # chunks per worker that wait for it
 
 Rows: TypeAlias = list[dict[str, Any]]
@@ -40,7 +42,7 @@ def in_processes(
     solve: Callable[[Chunk], Rows] = solved,
 ) -> Generator[Done, None, None]:
     """The same in this many processes, which are started anew and end with this one."""
-    waiting, alone = iter(chunks), list[Chunk]()
+    waiting = iter(chunks)
     while True:
         pool = _pool(workers)
         try:
@@ -51,8 +53,7 @@ def in_processes(
             alone = sorted(running.values(), key=lambda chunk: chunk.first)
         finally:
             _stop(pool)
-        for chunk in alone:
-            yield from _isolated(chunk, solve)
+        yield from _isolated(alone, solve)
 
 
 def killed(chunk: Chunk) -> Rows:
@@ -94,22 +95,32 @@ def _submitted(
         return future
 
 
-def _isolated(chunk: Chunk, solve: Callable[[Chunk], Rows]) -> Generator[Done, None, None]:
-    """A chunk that was in flight when a worker died: alone, and if that dies too point by point."""
-    pieces: Sequence[Chunk] = [chunk]
-    for attempt in range(2):
-        left: list[Chunk] = []
-        for piece in pieces:
-            pool = _pool(1)
+def _isolated(
+    chunks: Sequence[Chunk], solve: Callable[[Chunk], Rows]
+) -> Generator[Done, None, None]:
+    """Chunks that were in flight when a worker died, alone; what dies again, point by point."""
+    waiting = deque((chunk, 1) for chunk in chunks)
+    pool: ProcessPoolExecutor | None = None
+    try:
+        while waiting:
+            piece, attempt = waiting.popleft()
+            pool = pool or _pool(1)
             try:
-                yield piece, pool.submit(solve, piece).result()
+                rows = pool.submit(solve, piece).result()
             except BrokenProcessPool:
-                left += piece.split() if attempt == 0 else [piece]
-            finally:
                 _stop(pool)
-        pieces = left
-    for piece in pieces:
-        yield piece, killed(piece)
+                pool = None
+                if len(piece.points) > 1:
+                    waiting.extendleft((each, 1) for each in reversed(piece.split()))
+                elif attempt < ATTEMPTS:
+                    waiting.appendleft((piece, attempt + 1))
+                else:
+                    yield piece, killed(piece)
+                continue
+            yield piece, rows
+    finally:
+        if pool is not None:
+            _stop(pool)
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:

@@ -1,0 +1,52 @@
+"""Parts put together: columns that some parts lack, numbers that others have as words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.sweep.formats import KINDS, PARTS, assembled, encoded, loaded, rows_in
+
+TABLES: list[dict[str, list[Any]]] = [
+    {"x": [1, 2], "status": ["optimal", "failed"], "price": [1.5, None], "life": [2, None]},
+    {"x": [3], "status": ["refused"], "reason": ['a, "b"\nc']},
+    {"x": [4.5], "status": ["optimal"], "price": [2], "life": ["forever"], "reason": [None]},
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_are_put_together(kind, tmp_path: Path):
+    """Every row in order, every column once, absent values absent."""
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+    parts = []
+    for number, table in enumerate(TABLES):
+        part = tmp_path / f"{number}.{PARTS[kind]}"
+        part.write_bytes(encoded(table, kind, {"digest": "x"}))
+        assert rows_in(part, kind) == len(table["x"])
+        parts.append(part)
+    whole = tmp_path / f"whole.{kind}"
+    assert assembled(parts, whole, kind, {"digest": "x"}) == {
+        "optimal": 2, "failed": 1, "refused": 1,
+    }  # fmt: skip
+    found = loaded(whole)
+    assert found["x"] == [1, 2, 3, 4.5]
+    assert found["price"] == [1.5, None, None, 2]
+    assert found["reason"] == [None, None, 'a, "b"\nc', None]
+    assert [None if life is None else str(life) for life in found["life"]] == [
+        "2", None, None, "forever",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_torn_part_has_no_rows(kind, tmp_path: Path):
+    """Cut off, or empty: it is told from a whole one by its number of rows."""
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+    part = tmp_path / f"part.{PARTS[kind]}"
+    content = encoded(TABLES[0], kind, {"digest": "x"})
+    for torn in (b"", content[: len(content) // 2]):
+        part.write_bytes(torn)
+        assert rows_in(part, kind) != 2
