@@ -22,6 +22,8 @@ from planner.sensitivity.exact import Exact, exact
 from planner.sensitivity.givens import Given
 from planner.sensitivity.outputs import UNITS, output_named
 from planner.sensitivity.paths import at_path, folder_of
+from planner.sensitivity.swing import swung
+from planner.sensitivity.switches import switched
 
 __all__ = ["Looked", "local", "looked"]
 
@@ -30,19 +32,26 @@ Looked = tuple[Exact, list[Given], list[Row]]
 
 
 def local(
-    source: Any, output: str | None = None, sets: Sequence[str] = (), *, switches: bool = False
+    source: Any,
+    output: str | None = None,
+    sets: Sequence[str] = (),
+    *,
+    switches: bool | None = None,
+    swing: float | None = None,
 ) -> Elasticities:
-    """Elasticities of one output to every given of a scenario, with its choices held."""
-    tree, scenario = opened(source, sets)
-    folder = folder_of(source)
-    name = output_named(_problem(scenario), output or "cost", in_usd=_in_usd(scenario))
-    best, givens, rows = looked(scenario, name, tree, folder)
-    if switches:
-        from planner.sensitivity.switches import switched
+    """Elasticities of one output to every given of a scenario, with its choices held.
 
+    With `switches` the next switches of the choice are sought, which a lifecycle does only when
+    told to, since each of its answers takes a second or two; with `swing` the document has the
+    `bars` of a tornado, every quantity less and more by that share.
+    """
+    tree, scenario = opened(source, sets)
+    name = output_named(_problem(scenario), output or "cost", in_usd=_in_usd(scenario))
+    best, givens, rows = looked(scenario, name, tree, folder_of(source))
+    if switches or (switches is None and not isinstance(scenario, LifecycleScenario)):
         found = switched(best, givens, rows)
         rows = [replace(row, switches=found.get(row.path)) for row in rows]
-    document = {
+    document: dict[str, Any] = {
         "problem": _problem(scenario),
         "status": "optimal",
         "scenario": resolved(scenario),
@@ -51,10 +60,13 @@ def local(
         "unit": UNITS[name],
         "choice": best.choice,
         "rows": [],
+        "bars": None,
         "provenance": {"version": version("token-planner")},
     }
     table = Elasticities.of(rows, document)
     document["rows"] = [row.document() for row in table.rows]
+    if swing is not None:
+        document["bars"] = swung(givens, rows, document, swing)
     return table
 
 

@@ -15,7 +15,7 @@ from planner.serving.questions import questions_of, ranked
 if TYPE_CHECKING:
     from planner.scenario import Scenario
 
-__all__ = ["METHOD", "serving_rows"]
+__all__ = ["METHOD", "givens_of", "serving_rows"]
 
 METHOD = "slopes of the equations, layout held"
 
@@ -34,3 +34,9 @@ def serving_rows(scenario: Scenario, name: str) -> tuple[list[Given], list[Row]]
         for i, given in enumerate(givens)
     ]  # fmt: skip
     return givens, rows
+
+
+def givens_of(scenario: Scenario) -> list[Given]:
+    """Every given of a scenario, its catalogues' figures among them."""
+    questions = questions_of(ask(scenario))
+    return serving_givens(scenario, Contest(scenario, questions).hardware())
