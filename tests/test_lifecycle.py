@@ -232,6 +232,33 @@ def test_prices_add_up_to_the_whole(settled):
     assert worth["together.h100.price"] == pytest.approx(1, abs=1e-6)
 
 
+def reinforced(**rl):
+    """The scenario with reinforcement learning on the chip that trains."""
+    phases = scenario()["phases"] | {"rl": {"system": "hgx-h100", "mfu": 0.15}}
+    return scenario(rl=rl, phases=phases, draws=0)
+
+
+def test_rollouts_make_a_model_smaller_and_are_paid(settled):
+    """Given tokens cost k FLOP per parameter each, and weigh on the size like served ones."""
+    plan = planner.solve(reinforced(tokens=1e12, k=4)).chosen
+    spent = plan["cost"]["rl"]
+    assert spent["flop"] == pytest.approx(4 * plan["n_active"] * 1e12)
+    assert spent["chip_hours"] == pytest.approx(spent["flop"] / (0.15 * 989e12) / 3600)
+    assert plan["n_active"] < settled.whole.n_active * 1.01
+
+
+def test_a_reward_costs_the_same_whatever_the_size(settled):
+    """Its arithmetic is a number beside the program: the model stays, the cost grows by it."""
+    reward = {"needed": 0.55, "start": 0.2, "middle": 1e22, "steepness": 0.8}
+    plan = planner.solve(reinforced(reward=reward)).chosen
+    flop = 1e22 * ((0.55 - 0.2) / (0.61 - 0.55)) ** (1 / 0.8)
+    assert plan["cost"]["rl"]["flop"] == pytest.approx(flop, rel=1e-3)
+    assert plan["n_active"] == settled.whole.n_active
+    more = plan["cost"]["total"]["usd"] - settled.whole.total
+    assert more == pytest.approx(plan["cost"]["rl"]["usd"], rel=1e-6)
+    assert more > 0
+
+
 def test_more_tokens_served_ask_for_a_smaller_model():
     """Ten times the demand: fewer parameters, more tokens of training."""
     few, many = (planner.solve(scenario(inference={"tokens": t}, draws=0)) for t in (2e12, 2e14))

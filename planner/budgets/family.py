@@ -47,6 +47,7 @@ LATENT_HIDDEN = 56  # hidden per head of latent attention: 7168 / 128, DeepSeek-
 
 SMALLEST, LARGEST = 2e8, 2e13  # active parameters; below, the vocabulary is all there is
 LEAST_SPARSE, MOST_SPARSE = 1.5, 256.0
+BEYOND = 1.01  # the sizes beside one at an end are looked at too
 WIDTHS, HEADS = 128, 8  # steps of rounding
 STEPS = ((64, 8), (32, 4), (0, 2))  # the same of experts: from so many on, so many at a time
 FINE = 16  # step of the width that takes up the rest
@@ -178,7 +179,7 @@ class Family:
 
 
 def _refuse(n_active: float, sparsity: float) -> None:
-    if not SMALLEST <= n_active <= LARGEST:
+    if not SMALLEST / BEYOND <= n_active <= LARGEST * BEYOND:
         raise ModelError(
             f"the family rule makes models of {SMALLEST:.0e} to {LARGEST:.0e} active parameters, "
             f"got {n_active:.3g}"

@@ -162,7 +162,7 @@ def _drawn(drawn: list[Question], logs: Array, question: Question) -> tuple[Arra
     rows = _repeated(assembled(drawn), len(logs)).fixed("n_active", np.tile(logs, len(drawn)))
     found = optimum(rows)
     with np.errstate(all="ignore"):
-        cost = np.exp(rows.costs(found.point).value)
+        cost = np.exp(rows.costs(found.point).value) + question.fixed
         tokens = np.exp(found.point[:, rows.choices.index("pretrain")])
     possible = found.found & np.isfinite(cost)
     if question.unique is not None and not question.repeats:

@@ -127,8 +127,8 @@ def curve(question: Question, sizes: Sequence[float] | Array) -> Curve:
     found = optimum(rows)
     with np.errstate(all="ignore"):
         costs, point = rows.costs(found.point), np.exp(found.point)
-        total = np.exp(costs.value)
-        rl_cost = costs.shares[:, RL] * total
+        total = np.exp(costs.value) + question.fixed
+        rl_cost = costs.shares[:, RL] * np.exp(costs.value) + question.fixed
     chosen = rows.choices.index("rl") if "rl" in rows.choices else None
     rl = point[:, chosen] if chosen is not None else np.full(len(rows), question.rl_tokens)
     if question.rl_flop:
@@ -174,7 +174,10 @@ def _read(
     at = np.array([[values[each] for each in program.choices]])
     costs, terms = program.costs(at), question.terms
     total = math.exp(float(costs.value[0]))
-    shares = (costs.shares[0] * total).tolist()
+    paid = (costs.shares[0] * total).tolist()
+    # What a reward asks for is paid whatever the size, so it is no part of the program.
+    paid[RL] += question.fixed
+    varied = total / math.fsum(paid)
     reducible = math.exp(float(program.losses(at).value[0])) ** terms.power
     size = math.exp(values["n_active"])
     rl = math.exp(values["rl"]) if "rl" in values else question.rl_tokens
@@ -189,14 +192,14 @@ def _read(
         n_active=size,
         pretrain=math.exp(values["pretrain"]),
         rl=rl,
-        cost=(shares[0], shares[RL], shares[INFERENCE]),
+        cost=(paid[0], paid[RL], paid[INFERENCE]),
         loss=terms.floor + reducible,
-        worth_of_loss=multiplier / (terms.power * reducible),
+        worth_of_loss=varied * multiplier / (terms.power * reducible),
         budgets=free,
         point=found.point,
         multiplier=multiplier,
         gap=float(found.gap[0]),
-        data_bound=data,
+        data_bound=varied * data,
     )
 
 
