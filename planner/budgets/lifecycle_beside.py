@@ -113,7 +113,7 @@ def flat_price(settled: Settled, rates: Rates, best: float) -> dict[str, Any] | 
     found = optimum(replace(budgets, cost=cost, cost_powers=powers))
     if not found.found[0]:
         return None
-    asked = float(np.exp(found.point[0, 0]))
+    asked = float(np.clip(np.exp(found.point[0, 0]), *settled.life.bounds))
     served = settled.life.serving.cheapest(settled.life.family, asked, settled.sparsity)
     if served is None:
         return None
