@@ -21,6 +21,7 @@ from planner.scenario.budget_phases import Inference, Phases, Quality, Reinforce
 from planner.scenario.fields import Quantity, Record, Whole, Word
 from planner.scenario.references import File
 from planner.scenario.schema import PROBLEMS
+from planner.scenario.uncertain import Uncertain
 
 __all__ = ["BudgetChoose", "BudgetData", "BudgetScenario"]
 
@@ -100,6 +101,9 @@ class BudgetScenario(Record):
     )
     coverage: Annotated[float, Quantity("share", below=1.0)] = Field(
         INTERVAL, description="share of the draws that the intervals hold"
+    )
+    uncertain: Uncertain | None = Field(
+        None, description="distributions of what is not known, by path; for planner sensitivity"
     )
 
     @field_validator("inference", "rl", "data", "choose", "phases", mode="before")

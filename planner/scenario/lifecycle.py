@@ -19,6 +19,7 @@ from planner.scenario.choices import Choose
 from planner.scenario.fields import Numbers, Quantity, Record, Rent, Whole, Word
 from planner.scenario.machines import SystemField
 from planner.scenario.schema import ESTIMATES, PROBLEMS
+from planner.scenario.uncertain import Uncertain
 from planner.scenario.workload import Promises, Workload
 
 __all__ = ["FamilyPart", "LifecycleChoose", "LifecyclePhases", "LifecycleScenario", "Serving",
@@ -169,6 +170,9 @@ class LifecycleScenario(Record):
     )
     coverage: Annotated[float, Quantity("share", below=1.0)] = Field(
         INTERVAL, description="share of the draws that the intervals hold"
+    )
+    uncertain: Uncertain | None = Field(
+        None, description="distributions of what is not known, by path; for planner sensitivity"
     )
 
     @field_validator("rl", "data", "family", "choose", mode="before")

@@ -17,6 +17,7 @@ from planner.scenario.fields import Kind, Numbers, Path, Quantity, Record, Refus
 from planner.scenario.machines import SystemDescription, SystemField, resolved_system
 from planner.scenario.models import ModelField
 from planner.scenario.references import File
+from planner.scenario.uncertain import Uncertain
 from planner.scenario.workload import Promises, Workload
 
 __all__ = ["PROBLEMS", "Document", "Scenario"]
@@ -88,6 +89,9 @@ class Scenario(Record):
         None, description="power drawn by the site per power drawn by the machines, at least 1"
     )
     speculation: Speculation | None = Field(None, description="speculative decoding")
+    uncertain: Uncertain | None = Field(
+        None, description="distributions of what is not known, by path; for planner sensitivity"
+    )
 
     @field_validator("promises", "choose", mode="before")
     @classmethod
