@@ -26,6 +26,8 @@ LAW = {
     "coefficients": dict(scaling_law("besiroglu-2024").values),
 }
 REPEATED = {"form": "repetition", "coefficients": dict(scaling_law("muennighoff-2023").values)}
+REINFORCED = {"form": "reinforced",
+              "coefficients": {**LAW["coefficients"], "B_rl": 5.0, "beta_rl": 0.2}}  # fmt: skip
 REWARD = {"needed": 0.5, "start": 0.2, "middle": 1e21, "steepness": 1.5, "most": 0.61}
 
 CASES = {
@@ -39,6 +41,11 @@ CASES = {
     "a term": {"objective": "cost", "phases": PHASES, "quality": {"loss": 2.3},
                "inference": {"tokens": 1e12},
                "rl": {"k": 4, "loss": {"coefficient": 5.0, "exponent": 0.2}}},
+    "a law's own term": {"law": REINFORCED, "objective": "cost", "phases": PHASES, "rl": {"k": 4},
+                         "quality": {"loss": 2.3}, "inference": {"tokens": 1e12}},
+    "a law's own term, its tokens given": {
+        "law": REINFORCED, "cost": "5e6 USD", "phases": PHASES, "inference": {"tokens": 1e12},
+        "rl": {"k": 4, "tokens": 1e12}},
     "money": {"cost": "5e6 USD", "phases": PHASES, "inference": {"tokens": 2e12}},
     "money, reinforced": {"cost": "5e6 USD", "phases": PHASES, "rl": {"tokens": 1e12, "k": 2.5}},
     "arithmetic": {"cost": "1e24 FLOP", "inference": {"tokens": 2e12}},

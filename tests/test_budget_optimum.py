@@ -11,6 +11,7 @@ from budget_cases import brute_force, phases, question, solved
 from planner.budgets.beside import life_cost
 from planner.budgets.best import Answer, Nothing, solve_many, solve_one
 from planner.budgets.check import conditions
+from planner.budgets.laws import scaling_law
 from planner.budgets.optimum import optimum, start
 from planner.budgets.program import programmed
 from planner.budgets.proof import proof
@@ -73,6 +74,24 @@ def test_tokens_of_reinforcement_learning_are_chosen_where_the_loss_knows_them()
     gain_rl = 0.2 * 5.0 * best.rl**-0.2
     assert cost[0] / cost[1] == pytest.approx(float(gain_tokens) / gain_rl, rel=1e-9)
     assert best.loss == pytest.approx(2.3, abs=1e-9)
+
+
+def test_a_law_with_a_term_of_its_own_is_as_one_with_a_term_given():
+    """The same coefficients in the law, or beside it, have the same optimum."""
+    beside = question(served=1e12, rl_term=LossTerm(5.0, 0.2), required=Required(loss=2.3))
+    values = {**beside.law.values, "B_rl": 5.0, "beta_rl": 0.2}
+    law = scaling_law({"form": "reinforced", "coefficients": values})
+    own = solved(replace(beside, law=law, rl_term=None))
+    proof(own)
+    expected = solved(beside)
+    assert (own.n_active, own.pretrain, own.rl, own.total) == pytest.approx(
+        (expected.n_active, expected.pretrain, expected.rl, expected.total), rel=1e-9
+    )
+    given = solved(replace(own.question, held={"rl": own.rl}))
+    proof(given)
+    assert given.total == pytest.approx(own.total, rel=1e-9)
+    with pytest.raises(FieldError, match=r"give quality\.loss"):
+        solve_one(replace(own.question, required=Required(n_active=1e9)))
 
 
 def test_arithmetic_that_a_reward_asks_for_moves_no_size():

@@ -165,6 +165,10 @@ ASKED_IN_VAIN = {
     "no price": (given(objective="cost", phases={"pretrain": {"system": "vera-rubin-nvl72",
                                                               "mfu": 0.4}}),
                  "phases.pretrain.system", "no verified on-demand price"),
+    "two terms": (given(law={"form": "reinforced", "coefficients": {
+        "loss_min": 1.8, "A_N": 482, "B_D": 2085, "alpha_N": 0.35, "beta_D": 0.37, "B_rl": 5,
+        "beta_rl": 0.2}}, rl={"loss": {"coefficient": 1, "exponent": 0.1}}),
+        "rl.loss", "has a term in tokens of reinforcement learning"),
     "a term in a power": (given(law="kaplan-2020",
                                 rl={"loss": {"coefficient": 1, "exponent": 0.1}}),
                           "rl.loss", "no sum of terms"),

@@ -136,9 +136,15 @@ def _binding(best: Answer, worth: dict[str, float]) -> list[dict[str, Any]]:
     if best.data_bound:
         found.append({"name": "unique data", "elasticity": worth["data.unique"]})
     found += [
-        {"name": f"choose.{name}", "elasticity": worth[f"choose.{name}"]} for name in question.held
+        {"name": path, "elasticity": worth[path]}
+        for path in (_path(name) for name in question.held)
     ]
     return found
+
+
+def _path(held: str) -> str:
+    """Where a choice of one value stands in the scenario."""
+    return "rl.tokens" if held == "rl" else f"choose.{held}"
 
 
 def _outside(best: Answer, scenario: BudgetScenario) -> tuple[str, ...]:
@@ -250,7 +256,13 @@ def _provenance(asked: Asked, warnings: Sequence[str]) -> dict[str, Any]:
     law = asked.law
     return {
         "version": version("token-planner"),
-        "law": {"name": law.name, "title": law.title, "scope": law.scope, "note": law.note},
+        "law": {
+            "name": law.name,
+            "form": law.form,
+            "title": law.title,
+            "scope": law.scope,
+            "note": law.note,
+        },
         "data": list(asked.data),
         "warnings": list(warnings),
     }

@@ -41,10 +41,12 @@ class Asked:
 
 def ask(scenario: BudgetScenario) -> Asked:
     """The questions of a scenario; raises InputError for what cannot be asked of its law."""
-    used = {name: getattr(scenario.phases, name) for name in scenario.used}
-    phases, warnings, data = phase_costs(used, scenario.rl.k)
-    tokens = served(scenario.inference)
     laws = [_law(each) for each in scenario.laws]
+    needed = (*scenario.used, *("rl" for law in laws if "rl" not in law.lacks))
+    used = {name: getattr(scenario.phases, name) for name in dict.fromkeys(needed)}
+    phases, warnings, data = phase_costs(used, scenario.rl.k)
+    _check_rated(phases)
+    tokens = served(scenario.inference)
     questions: tuple[Question, ...] = ()
     told: tuple[str, ...] = ()
     if not ruled(laws[0], scenario):
@@ -76,6 +78,7 @@ def questions_for(
         told += more
     combinations = product(sparsities, *(each or (None,) for each in held))
     rl = scenario.rl
+    own = {"rl": rl.tokens} if rl.tokens and "rl" not in law.lacks else {}
     return tuple(
         Question(
             law=law,
@@ -83,13 +86,13 @@ def questions_for(
             in_usd=scenario.in_usd,
             sparsity=sparsity,
             served=tokens.counted,
-            rl_tokens=rl.tokens or 0.0,
+            rl_tokens=0.0 if own else rl.tokens or 0.0,
             rl_flop=rl_arithmetic(rl.reward) if rl.reward else 0.0,
             rl_term=LossTerm(rl.loss.coefficient, rl.loss.exponent) if rl.loss else None,
             unique=scenario.data.unique,
             required=_required(scenario),
             limit=scenario.cost.value if scenario.cost else None,
-            held={k: v for k, v in zip(HELD, values, strict=True) if v is not None},
+            held={k: v for k, v in zip(HELD, values, strict=True) if v is not None} | own,
         )
         for sparsity, *values in combinations
     ), tuple(told)
@@ -144,8 +147,21 @@ def _sparsities(law: ScalingLaw, scenario: BudgetScenario) -> tuple[list[float],
 def _check_term(law: ScalingLaw, scenario: BudgetScenario) -> None:
     """Refuse a further term of the loss where the law is not a sum."""
     terms = law.terms(law.fixed_sparsity or 1.0)
-    if scenario.rl.loss is not None and (terms is None or terms.power != 1):
+    rl = scenario.rl
+    if "rl" not in law.lacks and (rl.reward or rl.loss or rl.tokens == 0):
+        told = f"{law.name} has a term in tokens of reinforcement learning: give those, or nothing"
+        key = "reward" if rl.reward else "loss" if rl.loss else "tokens"
+        raise FieldError((f"rl.{key}", told))
+    if rl.loss is not None and (terms is None or terms.power != 1):
         raise FieldError(("rl.loss", f"{law.name} is no sum of terms to which one could be added"))
+
+
+def _check_rated(phases: dict[str, PhaseCost]) -> None:
+    """Refuse a phase without utilisation beside some with: the law asked for it."""
+    rated = [each.mfu is not None for each in phases.values()]
+    if any(rated) and not all(rated):
+        bare = [f"phases.{name}.mfu" for name, each in phases.items() if each.mfu is None]
+        raise FieldError((bare[0], "give it too: the law has tokens of reinforcement learning"))
 
 
 def _own_tokens(law: ScalingLaw) -> tuple[tuple[float, ...], list[str]]:

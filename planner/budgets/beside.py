@@ -40,7 +40,8 @@ def overtraining(answer: Answer) -> Overtraining | None:
         return None  # a law without a term in tokens has no compute-optimal ones
     ratio = answer.pretrain / tokens
     of_tokens = [each for each in terms.terms if each.tokens]
-    interior = not question.held and not answer.data_bound and not _worn(answer)
+    given = question.held.keys() & {"n_active", "pretrain"}
+    interior = not given and not answer.data_bound and not _worn(answer)
     if not interior or len(of_tokens) != 1 or of_tokens[0].size:
         return Overtraining(ratio, None, None)
     pretrain, rl, inference = answer.cost
@@ -63,13 +64,11 @@ def _worn(answer: Answer) -> bool:
 def compute_optimal(answer: Answer) -> dict[str, Any] | None:
     """The model of the same loss that is cheapest to pre-train, and what its life costs."""
     question = answer.question
-    if question.required is None or question.held:
+    if question.required is None or question.held or question.reinforced:
         return None
     training = {"pretrain": question.phases["pretrain"]}
-    found = solve_one(
-        replace(question, phases=training, served=0.0, rl_tokens=0.0, rl_flop=0.0, rl_term=None)
-    )
-    if isinstance(found, Nothing) or question.rl_term is not None:
+    found = solve_one(replace(question, phases=training, served=0.0, rl_tokens=0.0, rl_flop=0.0))
+    if isinstance(found, Nothing):
         return None
     return _compared(answer, found.n_active, found.pretrain)
 
@@ -81,7 +80,7 @@ def equal_pools(answer: Answer) -> dict[str, Any] | None:
     """
     question = answer.question
     weights = question.weights()
-    if question.rl_term is not None or question.rl_flop or "pretrain" in question.held:
+    if question.reinforced or question.rl_flop or "pretrain" in question.held:
         return None
     beside = weights.get("inference", 0.0) * question.served
     beside = beside or weights.get("rl", 0.0) * question.rl_tokens

@@ -108,9 +108,10 @@ def solve_many(questions: Sequence[Question]) -> list[Solved]:
 
 def _shape(question: Question) -> tuple[object, ...]:
     """What questions must share to be one set of arrays."""
-    powers = tuple((bool(t.size), bool(t.tokens)) for t in question.terms.terms if t.coefficient)
+    terms = [each for each in question.terms.terms if each.coefficient]
+    powers = tuple((bool(t.size), bool(t.tokens), bool(t.rl)) for t in terms)
     held = tuple(sorted(question.held))
-    return powers, held, question.aim, question.curved, question.rl_term is not None, bool(
+    return powers, held, question.aim, question.curved, question.reinforced, bool(
         question.rl_flop
     )  # fmt: skip
 

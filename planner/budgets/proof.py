@@ -109,7 +109,11 @@ def _same_loss(answer: Answer) -> None:
         repeated = question.unique if question.repeats else None
         found = float(
             question.law.loss(
-                answer.n_active, answer.pretrain, sparsity=question.sparsity, unique=repeated
+                answer.n_active,
+                answer.pretrain,
+                sparsity=question.sparsity,
+                unique=repeated,
+                d_rl=answer.rl,
             )
         )
     if not math.isclose(found, answer.loss, abs_tol=LOSS, rel_tol=LOSS):

@@ -46,6 +46,11 @@ class Required:
         if self.loss is not None or self.n_active is None:
             return self.loss or math.nan
         terms = terms_of(law, self.sparsity)
+        if "rl" not in law.lacks:
+            raise FieldError(
+                ("quality.like", f"{law.name} has a term in tokens of reinforcement learning, and "
+                 "those of that model are not known; give quality.loss")
+            )  # fmt: skip
         if self.tokens is not None and law.form == REPETITION:
             return float(law.loss(self.n_active, self.tokens))  # parameters may be more than fed
         tokens = self.tokens or compute_optimal_tokens(terms, self.n_active)
@@ -69,11 +74,12 @@ class Question:
     rl_flop
         Its arithmetic, where a reward asks for it whatever the size [flop].
     rl_term
-        What it takes off the loss, where its tokens are chosen.
+        What it takes off the loss, where its tokens are chosen and the law has no such term.
     required, limit
         The loss to reach, or the cost that may not be exceeded [USD or flop]; one of them.
     held
-        Choices that have one value alone: `n_active`, `pretrain`.
+        Choices that have one value alone: `n_active`, `pretrain`, and `rl` where the law has a
+        term in its tokens.
     """
 
     law: ScalingLaw
@@ -97,7 +103,12 @@ class Question:
     @property
     def choices(self) -> tuple[str, ...]:
         """The choices there are, held ones included."""
-        return CHOICES if self.rl_term is not None else CHOICES[:2]
+        return CHOICES if self.reinforced else CHOICES[:2]
+
+    @property
+    def reinforced(self) -> bool:
+        """Whether the loss has a term in tokens of reinforcement learning, so that they matter."""
+        return self.rl_term is not None or "rl" not in self.law.lacks
 
     @property
     def repeats(self) -> bool:
@@ -144,16 +155,17 @@ def compute_optimal_tokens(terms: Terms, n: float) -> float:
     There one percent more size lowers the loss as much as one percent more tokens. Raises
     FieldError for a law in which no number of tokens does that.
     """
-    sizes = [t for t in terms.terms if t.size and not t.tokens]
-    tokens = [t for t in terms.terms if t.tokens and not t.size]
-    if len(tokens) == 1 and len(sizes) + 1 == len(terms.terms):
+    trading = [t for t in terms.terms if t.size or t.tokens]
+    sizes = [t for t in trading if not t.tokens]
+    tokens = [t for t in trading if not t.size]
+    if len(tokens) == 1 and len(sizes) + 1 == len(trading):
         (term,) = tokens
         wanted = sum(-t.size * t.coefficient * n**t.size for t in sizes)
         return (wanted / (-term.tokens * term.coefficient)) ** (1 / term.tokens)
 
     def surplus(log_d: float) -> float:
         parts = [(t, math.log(t.coefficient) + t.size * math.log(n) + t.tokens * log_d)
-                 for t in terms.terms]  # fmt: skip
+                 for t in trading]  # fmt: skip
         return sum((t.tokens - t.size) * math.exp(height) for t, height in parts)
 
     low, high = FAR
@@ -193,7 +205,7 @@ def _limit(question: Question, terms: Terms) -> float:
 
 
 def _loss_rows(question: Question, terms: Terms) -> tuple[list[float], list[list[float]]]:
-    rows = [(t.coefficient, [t.size, t.tokens, 0.0]) for t in terms.terms if t.coefficient > 0]
+    rows = [(t.coefficient, [t.size, t.tokens, t.rl]) for t in terms.terms if t.coefficient > 0]
     if question.rl_term is not None:
         rows.append((question.rl_term.coefficient, [0.0, 0.0, -question.rl_term.exponent]))
     count = len(question.choices)
@@ -203,7 +215,7 @@ def _loss_rows(question: Question, terms: Terms) -> tuple[list[float], list[list
 def _cost_row(question: Question) -> list[float]:
     """Logarithms of the coefficients of pre-training, reinforcement learning and serving."""
     weights = question.weights()
-    rl = weights.get("rl", 0.0) * (1.0 if question.rl_term else question.rl_tokens)
+    rl = weights.get("rl", 0.0) * (1.0 if question.reinforced else question.rl_tokens)
     if question.rl_flop:  # a number beside the cost that is made small, part of one that is limited
         rl = 0.0 if question.aim == "cost" else question.fixed
     amounts = (weights["pretrain"], rl, weights.get("inference", 0.0) * question.served)
@@ -213,7 +225,7 @@ def _cost_row(question: Question) -> list[float]:
 def _cost_powers(question: Question) -> np.ndarray:
     """Exponents of the choices in the cost of each phase."""
     rl = [0.0, 0.0, 0.0] if question.rl_flop else [1.0, 0.0, 0.0]
-    if question.rl_term is not None:
+    if question.reinforced:
         rl = [1.0, 0.0, 1.0]
     rows = [[1.0, 1.0, 0.0], rl, [1.0, 0.0, 0.0]]
     return np.array(rows)[:, : len(question.choices)]

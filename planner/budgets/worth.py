@@ -112,7 +112,7 @@ def _of_reinforcement(answer: Answer, scenario: BudgetScenario) -> dict[str, _Ef
         return {}
     if rl.reward is None:
         found = {"rl.k": _Effect(share)}
-        if rl.tokens:
+        if rl.tokens and not answer.question.reinforced:
             found["rl.tokens"] = _Effect(share)
         if rl.loss is not None:
             left = rl.loss.coefficient * answer.rl**-rl.loss.exponent
@@ -190,8 +190,9 @@ def _of_held(answer: Answer) -> Mapping[str, float]:
     goal, limited = (cost, loss) if question.aim == "cost" else (loss, cost)
     along = goal + answer.multiplier * limited
     varied = 1 - question.fixed / answer.total if question.aim == "cost" else _of_goal(answer)
+    places = {name: j for j, name in enumerate(budgets.choices)}
     return {
-        f"choose.{name}": float(along[budgets.choices.index(name)]) * varied
+        "rl.tokens" if name == "rl" else f"choose.{name}": float(along[places[name]]) * varied
         for name in question.held
     }
 
@@ -209,7 +210,7 @@ def loss_at(answer: Answer, law: ScalingLaw, *, unique: float | None = None) -> 
         if terms is None:
             found = law.loss(answer.n_active, answer.pretrain, sparsity=question.sparsity)
         else:
-            found = terms.loss(answer.n_active, answer.pretrain)
+            found = terms.loss(answer.n_active, answer.pretrain, answer.rl)
     term = question.rl_term
     return float(found) + (term.coefficient * answer.rl**-term.exponent if term else 0.0)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from planner.budgets.forms import FORMS
 from planner.report.budget_words import (
     count,
     digits,
@@ -97,7 +99,8 @@ def _chosen(document: Mapping[str, Any]) -> str:
     cost = plan["cost"]["total"]
     form = money if plan["objective"] == "usd" else flop
     total = cost["usd"] if plan["objective"] == "usd" else cost["flop_paid"]
-    lines.append(ranged("cost", form(total), band.get("cost"), form))
+    peak = " of the peak" if form is flop and total != cost["flop"] else ""
+    lines.append(ranged("cost", f"{form(total)}{peak}", band.get("cost"), form))
     if band:
         held = f"ranges hold {band['coverage']:.0%} of {band['from']}"
         if band["answered"] < 1:
@@ -208,9 +211,9 @@ def grounds(document: Mapping[str, Any]) -> str:
     lines = []
     if proof["gap"] is not None:
         considered = proof["points_considered"]
-        times = f" for each of {considered} choices" if considered > 1 else ""
+        many = f"best of {considered} choices, each on its first-order conditions; "
         lines.append(
-            f"solved{times}: {proof['method']}; the proven bound lies "
+            f"{many if considered > 1 else ''}solved by {proof['method']}; the proven bound lies "
             f"{max(0.0, 100 * proof['gap']):.1g} % away"
         )
     elif document["plan"]:
@@ -232,14 +235,13 @@ def _closed_form(document: Mapping[str, Any]) -> Iterable[str]:
     """The equations on the active constraints, and the identity of over-training in numbers."""
     from formulas.budgets import equalisation
     from formulas.overtraining import overtraining_proportional
-    from formulas.scaling import chinchilla_loss
 
     plan = document["plan"]
     yield from wrapped("cost = sum over the phases of (FLOP per parameter and token) * N_active * "
                        "tokens * (price of a FLOP)")  # fmt: skip
-    if {"A_N", "B_D", "loss_min"} <= plan["coefficients"].keys():
-        yield from wrapped(str(chinchilla_loss))
-    x = plan["coefficients"]
+    place = FORMS[document["provenance"]["law"]["form"]].equation
+    if place is not None:
+        yield from wrapped(str(getattr(import_module(f"formulas.{place[0]}"), place[1])))
     if plan["over_training_from_pools"] is not None:
         total = 1 / plan["share"]["pretrain"]
         yield from wrapped(
@@ -250,8 +252,7 @@ def _closed_form(document: Mapping[str, Any]) -> Iterable[str]:
             f"{overtraining_proportional.equation()}, where every pool grows with the size: here "
             f"{plan['over_training']:.4g} from a total of {total:.4g} x pre-training"
         )
-    if "beta_D" in x:
-        yield from wrapped(f"the tokens' exponent alone decides that power: 1/{x['beta_D']:.6g}")
+        yield from wrapped("the exponent of the tokens alone decides that power")
     yield from wrapped(
         f"pools are as percent of quality per percent of them, {equalisation.equation()}: equal "
         "pools are best only where those are equal"
