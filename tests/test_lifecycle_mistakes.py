@@ -1,10 +1,17 @@
 """What a lifecycle cannot answer is refused in a sentence, with the place in the file."""
 
+import math
+
 import pytest
 from lifecycle_cases import scenario
 
 import planner
+from planner.budgets.life import life_of
+from planner.budgets.lifecycle_search import searched
+from planner.budgets.lifecycle_settled import settle
+from planner.budgets.lifecycle_worth import lifecycle_elasticities
 from planner.errors import InputError
+from planner.scenario import load
 
 
 def serving(**changes):
@@ -95,6 +102,16 @@ def test_limits_on_the_size_hold_it():
     """A model that may not be small is as small as it may be."""
     plan = planner.solve(scenario(choose={"smallest": 25e9}, draws=0))
     assert plan.chosen["n_active"] == pytest.approx(25e9, rel=0.03)
+
+
+def test_a_limit_on_the_size_has_its_price():
+    """d ln(cost) / d ln(smallest), against the optimum at a limit a little further."""
+    near, far = (
+        searched(life_of(load(scenario(choose={"smallest": n}))), 1.0) for n in (25e9, 25.05e9)
+    )
+    moved = settle(far.life, far.answer.question, near.served, 1.0).answer
+    measured = math.log(moved.total / near.answer.total) / math.log(25.05 / 25)
+    assert lifecycle_elasticities(near)["choose.smallest"] == pytest.approx(measured, rel=0.01)
 
 
 def test_data_that_runs_out_ends_the_training():

@@ -57,6 +57,8 @@ class Settled:
         monomial of the price there, its question the tokens as they weigh in the cost.
     slope
         d ln(price of serving) / d ln N there.
+    size_bound
+        d ln(cost) / d ln N where a limit holds the size, else 0.
     asked
         Every size at which the serving planner was asked, with what it found.
     """
@@ -66,6 +68,7 @@ class Settled:
     served: Served
     answer: Answer
     slope: float
+    size_bound: float = 0.0
     asked: tuple[tuple[float, Served | None], ...] = ()
 
     @cached_property
@@ -113,7 +116,8 @@ def settle(life: Life, question: Question, served: Served, sparsity: float) -> S
         answer = _optimal(question, program, life.bounds)
         moved = math.log(answer.n_active / size)
         if abs(moved) < SAME:
-            return Settled(life, sparsity, served, answer, slope)
+            held = _of_the_bound(program, answer)
+            return Settled(life, sparsity, served, answer, slope, held)
         size = answer.n_active
     raise SolverError(
         f"the size of the model does not settle on the layout of {size:.4g} parameters "
@@ -201,6 +205,15 @@ def _read(
         gap=float(found.gap[0]),
         data_bound=varied * data,
     )
+
+
+def _of_the_bound(program: Budgets, answer: Answer) -> float:
+    """d ln(cost) / d ln N at a size that a limit holds."""
+    if "n_active" in answer.budgets.choices:
+        return 0.0
+    values = {"n_active": answer.n_active, "pretrain": answer.pretrain, "rl": answer.rl}
+    at = np.log([[values[each] for each in program.choices]])
+    return along(program, at, "n_active", answer.multiplier)
 
 
 def along(program: Budgets, at: Array, choice: str, multiplier: float) -> float:

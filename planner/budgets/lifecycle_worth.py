@@ -31,6 +31,9 @@ def lifecycle_elasticities(settled: Settled) -> dict[str, float]:
         found[_path(name)] = share * slope
     found["serving.utilisation"] = -share
     found.update(_together(settled, found))
+    if settled.size_bound:
+        side = "smallest" if settled.size_bound > 0 else "largest"
+        found[f"choose.{side}"] = settled.size_bound
     return {name: value for name, value in found.items() if abs(value) > ROUNDING}
 
 
