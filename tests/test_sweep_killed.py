@@ -16,7 +16,7 @@ from test_sweep_cluster import started
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-POINTS = 160
+POINTS = 240
 TRIALS = 11  # of each kind
 SMALL = """\
 problem: serving
@@ -92,6 +92,7 @@ def test_the_command_may_be_killed(tmp_path, workers):
         kills += process.poll() is None
         process.kill()
         process.wait()
+    print(f"\n{kills} kills")
     assert kills >= 5
     last = command(tmp_path, "--workers", workers)
     assert last.wait() == 0
@@ -109,6 +110,7 @@ def test_workers_may_be_killed(tmp_path):
             os.kill(chance.choice(running), signal.SIGKILL)
             kills += 1
     assert process.wait() == 0
+    print(f"\n{kills} kills")
     assert kills >= 5
     assert_whole(tmp_path)
 
@@ -134,5 +136,6 @@ def test_the_scheduler_may_be_killed(tmp_path):
             break
         assert status == 3
     assert status == 0
+    print(f"\n{kills} kills")
     assert kills >= 5
     assert_whole(tmp_path)
