@@ -9,12 +9,13 @@ from typing import Any
 
 from planner.budgets.asking import Asked, ask, questions_for
 from planner.budgets.beside import compute_optimal, equal_pools, overtraining
-from planner.budgets.best import Answer, Nothing, Solved, least_loss, solve_many
+from planner.budgets.best import Answer, Nothing, Solved, solve_many
 from planner.budgets.interval import interval
 from planner.budgets.phases import costs
 from planner.budgets.proof import Proof, proof
 from planner.budgets.rule import ruled, ruled_plan
 from planner.budgets.scaling import ScalingLaw
+from planner.budgets.shortfall import least_loss
 from planner.budgets.worth import elasticities
 from planner.errors import FieldError
 from planner.plan import Plan

@@ -15,15 +15,20 @@ import numpy as np
 from planner.budgets.optimum import Optimum, optimum
 from planner.budgets.question import REPETITION, Question, assembled
 from planner.budgets.shape import Array, Budgets
+from planner.budgets.shortfall import (
+    Nothing,
+    best_possible,
+    beyond,
+    least_loss,
+    nothing,
+    unsolved,
+    worn_out,
+)
 from planner.errors import FieldError
 
 __all__ = ["Answer", "Nothing", "Solved", "least_loss", "solve_many", "solve_one"]
 
-ENDLESS = 200.0  # logarithm of more than there is of anything
-WORN = 8.0  # multiples of a reach beyond which exp(-8) of the worth of more is left
 FED = 1e-6  # of the size, for rounding
-MOST = 1e25  # parameters, or tokens, beyond which nothing is one either
-LEAST = 1e4  # parameters, or tokens, below which nothing is a language model
 
 
 @dataclass(frozen=True)
@@ -76,16 +81,6 @@ class Answer:
         return self.total if self.question.aim == "cost" else self.loss
 
 
-@dataclass(frozen=True)
-class Nothing:
-    """Why a question has no answer: `promise` falls short by a factor, said in a sentence."""
-
-    question: Question
-    promise: str
-    short_by: float
-    reason: str
-
-
 Solved = Answer | Nothing
 
 
@@ -122,45 +117,25 @@ def _solved(questions: list[Question]) -> list[Solved]:
     free = whole
     for name in questions[0].held:
         free = free.fixed(name, np.log([each.held[name] for each in questions]))
-    possible = _best_possible(free)
+    possible = best_possible(free)
     found = optimum(free)
     answers: list[Solved] = []
     for place, question in enumerate(questions):
         row = free.row(place)
         if not possible[place] < row.limit[0]:
-            answers.append(_nothing(question, possible[place], row))
+            answers.append(nothing(question, possible[place], row))
             continue
-        if question.curved and (useless := _worn_out(question, row)) is not None:
+        if question.curved and (useless := worn_out(question, row)) is not None:
             answers.append(useless)
             continue
         point = found.point[place : place + 1]
         if "pretrain" in free.choices and _runs_out(question, point, free.choices):
             answers.append(_at_the_end_of_the_data(question, row))
         elif not found.found[place]:
-            answers.append(_unsolved(question))
+            answers.append(unsolved(question))
         else:
             answers.append(_read(question, whole.row(place), row, found, place))
     return answers
-
-
-def _best_possible(free: Budgets) -> Array:
-    """Logarithm of the least that the limited sum can come to, at no matter what."""
-    far = ENDLESS if free.aim == "cost" else -ENDLESS
-    point = np.full((len(free), len(free.choices)), far)
-    with np.errstate(all="ignore"):
-        side = free.losses(point) if free.aim == "cost" else free.costs(point)
-    return side.value
-
-
-def least_loss(question: Question) -> float:
-    """The loss [nat] that no cost goes below: floor, held choices, and worn-out data."""
-    free = assembled([question])
-    for name, value in question.held.items():
-        free = free.fixed(name, np.log([value]))
-    with np.errstate(all="ignore"):
-        side = free.losses(np.full((1, len(free.choices)), ENDLESS))
-    terms = question.terms
-    return terms.floor + math.exp(float(side.value[0])) ** terms.power
 
 
 def _runs_out(question: Question, point: Array, choices: tuple[str, ...]) -> bool:
@@ -174,12 +149,12 @@ def _at_the_end_of_the_data(question: Question, row: Budgets) -> Solved:
     """The best answer that uses every token once."""
     end = np.array([math.log(question.unique or math.nan)])
     free = row.fixed("pretrain", end)
-    possible = _best_possible(free)[0]
+    possible = best_possible(free)[0]
     if not possible < free.limit[0]:
-        return _nothing(question, possible, free)
+        return nothing(question, possible, free)
     found: Optimum = optimum(free)
     if not found.found[0]:
-        return _unsolved(question)
+        return unsolved(question)
     column = row.choices.index("pretrain")
     point = np.insert(found.point, column, end, axis=1)
     cost, loss = row.costs(point).slope[0, column], row.losses(point).slope[0, column]
@@ -209,12 +184,9 @@ def _read(
     terms = question.terms
     reducible = math.exp(float(losses.value[0])) ** terms.power
     total = math.exp(float(costs.value[0]))
+    if (nobody := beyond(question, values)) is not None:
+        return nobody
     n_active, pretrain = math.exp(values["n_active"]), math.exp(values["pretrain"])
-    told = f"a model of {n_active:.2g} parameters and {pretrain:.2g} tokens"
-    if question.aim == "quality" and min(n_active, pretrain) < LEAST:
-        return Nothing(question, "cost", LEAST / min(n_active, pretrain), f"it buys {told}")
-    if max(values.values()) > math.log(MOST):
-        return Nothing(question, "loss", 1.0, f"it would take {told}, which nobody can train")
     _check_fed(question, n_active, pretrain)
     slope = multiplier
     if question.aim == "quality":
@@ -242,24 +214,6 @@ def _read(
     )
 
 
-def _worn_out(question: Question, row: Budgets) -> Nothing | None:
-    """The answer where a cost buys more passes over the data than change anything."""
-    if row.aim == "cost" or row.worth is None:
-        return None
-    curves = [row.worth.curved.get(each) for each in row.choices]
-    if None in curves:
-        return None
-    most = [float(c.knee[0] + np.log1p(WORN * c.reach[0])) for c in curves if c is not None]
-    spent = float(row.costs(np.array([most])).value[0])
-    if not np.isfinite(spent) or spent > row.limit[0]:
-        return None
-    told = (
-        f"{question.unique or math.nan:.3g} unique tokens cannot make use of it: a cost of "
-        f"{math.exp(spent):.3g} already repeats them until another pass changes nothing"
-    )
-    return Nothing(question, "data", math.exp(float(row.limit[0]) - spent), told)
-
-
 def _check_fed(question: Question, n_active: float, pretrain: float) -> None:
     """Refuse a given size that is more than the tokens feed, where the tokens are still free."""
     if question.law.form != REPETITION or set(question.held) != {"n_active"}:
@@ -270,32 +224,3 @@ def _check_fed(question: Question, n_active: float, pretrain: float) -> None:
             ("choose.n_active", f"{n_active:.3g} parameters are more than {pretrain:.3g} tokens "
              f"feed, and {question.law.name} counts them for less; give fewer, or pretrain too")
         )  # fmt: skip
-
-
-def _nothing(question: Question, possible: float, row: Budgets) -> Nothing:
-    """Why nothing keeps the limit, with the factor by which it falls short."""
-    if question.required is None:
-        least = math.exp(possible)
-        told = "reinforcement learning and what is given alone cost more than that"
-        return Nothing(question, "cost", least / (question.limit or math.nan), told)
-    wanted = question.required.value(question.law)
-    terms = question.terms
-    if wanted <= terms.floor:
-        told = f"the law {question.law.name} has {terms.floor:.4g} that no size and no data removes"
-        return Nothing(question, "loss", terms.floor / wanted, told)
-    least = terms.floor + math.exp(possible) ** terms.power
-    if question.held:
-        told = f"at the values in choose no loss below {least:.4g} is reached"
-    else:
-        told = (
-            f"no size goes below {least:.4g} on {question.unique or math.nan:.3g} unique tokens"
-            f"{', however often they are repeated' if question.repeats else ''}"
-        )
-    return Nothing(question, "loss", least / wanted, told)
-
-
-def _unsolved(question: Question) -> Nothing:
-    """The steps did not arrive: the limit can be kept in theory alone."""
-    what = "loss" if question.required is not None else "cost"
-    told = f"this {what} is so close to what can be reached at all that no number describes it"
-    return Nothing(question, what, 1.0, told)
