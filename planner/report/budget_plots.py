@@ -141,6 +141,11 @@ def _map(axes: Axes, document: Mapping[str, Any], around: Plane) -> None:
     """Size against tokens: curves of equal loss and of equal cost that touch at the plan."""
     plan = document["plan"]
     unit, middle = plan["objective"], (plan["n_active"], plan["tokens"]["pretrain"])
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    # Where values stand is decided as they are drawn, so the axes must be what they will be.
+    axes.set_xlim(around.sizes[0], around.sizes[-1])
+    axes.set_ylim(around.tokens[0], around.tokens[-1])
     least = float(around.loss.min())
     span = plan["loss"] - least
     levels = [least + span * share for share in LOSSES]
@@ -154,8 +159,6 @@ def _map(axes: Axes, document: Mapping[str, Any], around: Plane) -> None:
     form = _figures(unit)
     _labelled(axes, lines, {level: form(level) for level in whole})
     axes.plot(*middle, ls="", marker="o", ms=8, mfc="none", mec="black", mew=1.3, zorder=5)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
     _ticks(axes.xaxis, count)
     _ticks(axes.yaxis, count)
     axes.set_xlabel("active parameters")
