@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.budgets.best import Nothing, least_loss, solve_one
+from planner.budgets.best import solve_one
 from planner.budgets.life import Life
 from planner.budgets.lifecycle_settled import Settled, curve, settle
 from planner.budgets.question import Question
 from planner.budgets.serving_cost import Served
+from planner.budgets.shortfall import Nothing, least_loss
 from planner.errors import Infeasible, ModelError
 
 __all__ = ["FINE", "Unserved", "searched"]
