@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import InputError, MissingExtra
+from planner.errors import InputError, MissingExtra, did_you_mean
 from planner.sweep.columns import Columns, Words, named, plain
 from planner.sweep.formats import kind_of, loaded, meta_of
 from planner.sweep.parts import Parts
@@ -74,8 +74,6 @@ class Table:
     def __getitem__(self, name: str) -> list[Any]:
         """The values of a column, as Python's own; None where there is none."""
         if name not in self.columns:
-            from planner.errors import did_you_mean
-
             hint = did_you_mean(name, self.columns)
             raise InputError(f"the sweep has no column {name!r}{hint}")
         return plain(self.columns[name])
