@@ -35,6 +35,14 @@ Over = Annotated[
     str | None,
     typer.Option("--over", metavar="PATH[=SPEC]", help="what is varied for --break-even"),
 ]
+Sobol = Annotated[
+    int | None, typer.Option("--sobol", metavar="N", help="study uncertain: with N base draws")
+]
+Morris = Annotated[
+    int | None, typer.Option("--morris", metavar="R", help="the same, coarser, by R trajectories")
+]
+Seed = Annotated[int, typer.Option("--seed", help="of the draws")]
+Workers = Annotated[int, typer.Option("--workers", metavar="N", help="processes that solve")]
 
 
 def sensitivity(
@@ -46,6 +54,10 @@ def sensitivity(
     swing: Swing = 0.2,
     even: Even = None,
     over: Over = None,
+    sobol: Sobol = None,
+    morris: Morris = None,
+    seed: Seed = 0,
+    workers: Workers = 1,
     json: Json = False,
 ) -> None:
     """Say what one percent of every given quantity is worth, and what would switch the choice."""
@@ -59,6 +71,16 @@ def sensitivity(
 
         points = break_even(file, even, over, of, sets or ())
         show(dumps({"break_even": points}) if json else even_text(points))
+        return
+    if sobol is not None or morris is not None:
+        from planner.sensitivity.exploring import explore
+
+        if workers < 1:
+            raise InputError(f"--workers: expected at least 1, got {workers}")
+        study = explore(
+            file, of, sets or (), sobol=sobol, morris=morris, seed=seed, workers=workers
+        )
+        show(dumps(study.document) if json else str(study))
         return
     if plot is not None:
         _drawable(plot)

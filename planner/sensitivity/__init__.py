@@ -14,11 +14,14 @@ paths.py         a given as a path of the scenario
 local.py         the table of any scenario
 exact.py         a scenario solved, and nothing else
 switches.py      the nearest change of a given at which another choice is the best
+swing.py         the answer with each given a little less and more: a tornado's bars
 even.py          the value of a given at which one choice is as good as another
-drawing.py       uncertain givens: from the unit cube to values
-study.py         many draws answered: what comes out, which choice is best how often
-indices.py       Sobol and Morris indices, the value of knowing
-elasticities.py  the table
+drawing.py       uncertain givens: from the unit interval to values
+answering.py     many draws answered
+indices.py       Sobol and Morris indices
+knowing.py       what knowing a given before choosing is worth
+exploring.py     a global study from start to end
+elasticities.py  the table, and the function that makes it
 """
 
 from planner.sensitivity.elasticities import Elasticities, sensitivity

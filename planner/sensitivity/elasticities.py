@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from planner.plan import Plan
+    from planner.sensitivity.exploring import Study
 
 __all__ = ["Elasticities", "Row", "sensitivity"]
 
@@ -78,7 +79,11 @@ def sensitivity(
     output: str | None = None,
     sets: Sequence[str] = (),
     switches: bool = False,
-) -> Elasticities:
+    sobol: int | None = None,
+    morris: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+) -> Elasticities | Study:
     """What one percent of each given quantity is worth.
 
     Parameters
@@ -91,6 +96,8 @@ def sensitivity(
     sets : changes "path.in.file=value" made before.
     switches : seek, for each quantity, the nearest change each way at which another choice is
         the best, by solving again.
+    sobol, morris, seed, workers : study what the scenario's `uncertain:` says instead, with so
+        many base draws, or trajectories, in so many processes: a `Study` comes back.
 
     Raises
     ------
@@ -102,6 +109,11 @@ def sensitivity(
     from planner.plan import Plan
     from planner.sensitivity.local import local
 
+    if sobol is not None or morris is not None:
+        from planner.sensitivity.exploring import explore
+
+        source = of.document["scenario"] if isinstance(of, Plan) else of
+        return explore(source, output, sets, sobol=sobol, morris=morris, seed=seed, workers=workers)
     if isinstance(of, Plan):
         if output is None and not sets and not switches:
             ranked = sorted(of.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))

@@ -1,0 +1,144 @@
+"""Many draws of a scenario answered: as arrays where nothing is chosen, else solved one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner.errors import InputError, PlannerError
+from planner.scenario import Scenario, Tree, changed, checked
+from planner.sensitivity.drawing import Marginal
+from planner.sensitivity.exact import Nowhere, exact
+
+__all__ = ["Answered", "answered"]
+
+CHUNK = 8  # draws that a process solves at a time
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answer at each draw: an output, nan where there is no plan, and the choice, in words.
+
+    `sets` are the choices as changes of the scenario; empty where nothing is chosen.
+    """
+
+    values: np.ndarray
+    choices: tuple[str | None, ...]
+    sets: dict[str, tuple[str, ...]]
+    method: str
+
+
+def answered(
+    tree: Tree,
+    folder: Path,
+    marginals: Sequence[Marginal],
+    shares: np.ndarray,
+    name: str,
+    *,
+    workers: int = 1,
+    sets: Sequence[str] = (),
+) -> Answered:
+    """Answers at shares of every marginal, shape (n, d); `sets` are changes made first."""
+    base = changed(tree, list(sets))
+    drawn = [marginal.at(shares[:, i]) for i, marginal in enumerate(marginals)]
+    closed = _closed(base, folder, marginals, drawn, name)
+    if closed is not None:
+        return closed
+    points = [
+        tuple(_set(marginal, values[k]) for marginal, values in zip(marginals, drawn, strict=True))
+        for k in range(len(shares))
+    ]
+    one = partial(_one, base, folder, name)
+    if workers > 1 and len(points) > workers:
+        # A fresh process: a solver's threads do not survive a fork.
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            rows = list(pool.map(one, points, chunksize=CHUNK))
+    else:
+        rows = [one(point) for point in points]
+    values = np.array([row[0] for row in rows], dtype=np.float64)
+    known = {row[1]: row[2] for row in rows if row[1] is not None}
+    return Answered(values, tuple(row[1] for row in rows), known, "solved again at each draw")
+
+
+def _set(marginal: Marginal, value: Any) -> str:
+    """`PATH=VALUE` of one draw."""
+    if not marginal.numeric:
+        return f"{marginal.path}={marginal.ends[int(value)]}"
+    return f"{marginal.path}={float(value)!r}"
+
+
+Row = tuple[float, str | None, tuple[str, ...]]
+
+
+def _one(tree: Tree, folder: Path, name: str, sets: Sequence[str]) -> Row:
+    """The output, the choice, and what would hold it, at one draw."""
+    try:
+        found = exact(checked(changed(tree, sets), folder))
+    except InputError:
+        found = Nowhere
+    except PlannerError as error:
+        raise type(error)(f"at {', '.join(sets)}: {error}") from error
+    value = found.values.get(name)
+    if value is None:
+        return float("nan"), None, ()
+    return value, found.choice, held(found.plan) if "layout" in found.plan else ()
+
+
+def held(plan: Any) -> tuple[str, ...]:
+    """The changes of a scenario that leave it no choice but a serving plan's layouts."""
+    kept = [f"choose.weights={plan['weights']}", f"choose.kv={plan['kv']}"]
+    axes = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
+    if plan["mode"] != "disaggregated":
+        layout = plan["layout"]
+        return (
+            f"choose.mode={plan['mode']}", f"chips={plan['chips']}", *kept,
+            *(f"choose.{axis}={layout[axis]}" for axis in axes),
+        )  # fmt: skip
+    pools = []
+    for pool in ("prefill", "decode"):
+        layout = plan[pool]["layout"]
+        sizes = ", ".join(f"{axis}: {layout[axis]}" for axis in axes)
+        pools.append(f"choose.{pool}={{{sizes}}}")
+    return ("choose.mode=disaggregated", f"chips={plan['chips']}", *kept, *pools)
+
+
+def _closed(
+    tree: Tree,
+    folder: Path,
+    marginals: Sequence[Marginal],
+    drawn: Sequence[np.ndarray],
+    name: str,
+) -> Answered | None:
+    """All draws at once, where every path is a number of the equations and nothing is chosen."""
+    from planner.sweep.dials import is_dial
+    from planner.sweep.model import model_of
+
+    if not all(marginal.numeric and is_dial(marginal.path) for marginal in marginals):
+        return None
+    scenario = checked(tree, folder)
+    if not isinstance(scenario, Scenario) or not len(drawn[0]):
+        return None
+    values = {
+        m.path: np.asarray(v, dtype=np.float64) for m, v in zip(marginals, drawn, strict=True)
+    }
+    model = model_of(scenario, {path: np.array([v.min(), v.max()]) for path, v in values.items()})
+    if model is None:
+        return None
+    found = model(values)
+    if name not in found or not isinstance(found[name], np.ndarray):
+        return None
+    kept = np.asarray(found["status"]) == 0
+    label = str(model.words["layout"])
+    return Answered(
+        np.where(kept, found[name], np.nan),
+        tuple(label if each else None for each in kept.tolist()),
+        {label: ()},
+        "closed form",
+    )
