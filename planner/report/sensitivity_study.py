@@ -98,11 +98,13 @@ def _choices(document: Mapping[str, Any]) -> list[str]:
 
 
 def _knowing(document: Mapping[str, Any]) -> list[str]:
-    found = document["knowing"]
+    found, unit = document["knowing"], document["unit"]
+    lines = ["what knowing before choosing is worth"]
+    if found is None and len(document["choices"]) > 1 and document["problem"] == "serving":
+        told = "not known: too few draws at which all of these choices have a plan"
+        return [*lines, *wrapped(told)]
     if found is None:
         return []
-    unit = document["unit"]
-    lines = ["what knowing before choosing is worth"]
     if not found["all"]:
         return [*lines, *wrapped("nothing: the same choice is best, or nearly so, at every draw")]
     share = found["all"] / abs(found["mean"])

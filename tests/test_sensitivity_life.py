@@ -1,0 +1,179 @@
+"""Elasticities of budgets and lifecycles against solving again with a value changed."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from lifecycle_cases import scenario as life_scenario
+
+import planner
+from planner.scenario import load, opened
+from planner.sensitivity.apart import budget_rows, one_sided
+from planner.sensitivity.exact import exact
+from planner.sensitivity.lives import lifecycle_rows, smooth_values
+from planner.sensitivity.paths import at_path, folder_of
+
+STEP = 2e-3
+PHASES = {
+    "pretrain": {"system": "hgx-h100", "mfu": 0.4, "price": 2.5 / 3600},
+    "rl": {"system": "hgx-h100", "mfu": 0.2, "price": 2.0 / 3600},
+    "inference": {"system": "hgx-h200", "mfu": 0.15, "price": 3.0 / 3600},
+}
+OUTPUTS = ("n_active", "tokens.pretrain", "over_training", "loss", "cost.total.flop")
+
+
+def budget(seed: int) -> dict:
+    """A random budget."""
+    rng = random.Random(seed)
+    given: dict = {
+        "problem": "budget",
+        "draws": 0,
+        "inference": {"tokens": 10 ** rng.uniform(11, 14)},
+    }
+    law = rng.choice(["besiroglu-2024", "hoffmann-2022-3", "muennighoff-2023"])
+    given["law"] = "besiroglu-2024" if law == "hoffmann-2022-3" else law
+    if rng.random() < 0.6:
+        given["objective"] = "cost"
+        given["phases"] = PHASES
+    if rng.random() < 0.5:
+        given["rl"] = {"tokens": 10 ** rng.uniform(10, 12), "k": rng.choice([2.5, 3.0, 4.0])}
+    if rng.random() < 0.7:
+        given["quality"] = {"like": {"n_active": 10 ** rng.uniform(9.5, 11)}}
+    else:
+        in_usd = given.get("objective") == "cost"
+        amount = 10 ** (rng.uniform(6, 7) if in_usd else rng.uniform(23, 25))
+        given["cost"] = f"{amount!r} {'USD' if in_usd else 'FLOP'}"
+    if law == "muennighoff-2023" or rng.random() < 0.2:
+        given["data"] = {"unique": 10 ** rng.uniform(11.5, 13)}
+    if rng.random() < 0.3:
+        del given["inference"]["tokens"]
+        given["inference"] |= {"rate": 10 ** rng.uniform(5, 7), "lifetime": "2 years",
+                               "growth": 0.4, "discount": 0.1, "obsolescence": 0.2}  # fmt: skip
+    return given
+
+
+def compared(given: dict) -> int:
+    """How many elasticities of one budget were compared."""
+    tree, scenario = opened(given)
+    best = exact(scenario)
+    if not best.plan:
+        return 0
+    count = 0
+    for name in OUTPUTS:
+        if name not in best.values:
+            continue
+        for row in budget_rows(scenario, name):
+            varied = at_path(tree, folder_of(given), row)
+            if varied is None or varied.to is None or abs(row.left - row.right) > 1e-4:
+                continue
+            ends = [exact(varied.to(math.exp(sign * STEP))).values[name] for sign in (1, -1)]
+            slope = math.log(ends[0] / ends[1]) / (2 * STEP)
+            assert row.right == pytest.approx(slope, rel=1e-3, abs=1e-3), (name, row.path)
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_elasticities_of_a_budget_are_those_of_solving_again(seed):
+    """Size, tokens, over-training, loss and cost, to 1e-3, the sparsity held."""
+    assert compared(budget(seed)) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 100))
+def test_elasticities_of_a_hundred_budgets_are_those_of_solving_again(seed):
+    """The same of many more."""
+    compared(budget(seed))
+
+
+def test_a_budget_has_another_slope_on_either_side_of_the_end_of_its_data():
+    """Where unique data just suffices, more of it changes nothing and less does."""
+    free = {"problem": "budget", "draws": 0, "quality": {"like": {"n_active": 13e9}},
+            "inference": {"tokens": 2e12}}  # fmt: skip
+    tokens = exact(load(free)).values["tokens.pretrain"]
+    given = {**free, "data": {"unique": tokens * (1 + 1e-9)}}
+    rows = {row.path: row for row in budget_rows(load(given), "tokens.pretrain")}
+    unique = rows["data.unique"]
+    assert unique.right == pytest.approx(0, abs=1e-4)
+    assert unique.left == pytest.approx(1, abs=1e-3)
+
+
+def test_one_sided_slopes_are_of_second_order():
+    """A parabola has exactly its own; a side without values takes the other's."""
+    step = 1e-3
+    values = [(1 + offset * step) ** 2 for offset in (-2, -1, 1, 2)]
+    assert one_sided(1.0, values) == pytest.approx((2, 2), abs=1e-9)
+    left, right = one_sided(1.0, [None, None, *values[2:]])
+    assert left == right == pytest.approx(2, abs=1e-9)
+
+
+def resettled(best, changed: dict, path: str):
+    """The lifecycle of a changed scenario on the layouts of the first one."""
+    from planner.budgets.life import life_of
+    from planner.budgets.lifecycle_settled import settle
+
+    life = life_of(load(changed))
+    served = best.served
+    if path == "serving.price":
+        served = served.changed(lambda task: replace(task, price=life.serving.hardware[0].price))
+    if path == "serving.promises.tpot":
+        promised = life.scenario.serving.promises.tpot
+        served = served.changed(
+            lambda task: task.with_layout(promises={**task.promises, "tpot": promised})
+        )
+    question = life.question(best.sparsity)
+    return smooth_values(settle(life, question, served, best.sparsity))
+
+
+def test_elasticities_of_a_lifecycle_are_those_of_settling_again():
+    """Size, tokens, over-training and cost, to 1e-3, the serving layout held."""
+    from planner.budgets.life import life_of
+    from planner.budgets.lifecycle_search import searched
+
+    given = life_scenario(draws=0)
+    given["serving"]["price"] = 2.5 / 3600
+    given["serving"]["promises"]["tpot"] = 0.04
+    best = searched(life_of(load(given)), 1.0)
+    paths = {
+        ("inference", "tokens"): "inference.tokens",
+        ("quality", "like", "n_active"): "quality.like.n_active",
+        ("serving", "price"): "serving.price",
+        ("serving", "promises", "tpot"): "serving.promises.tpot",
+    }
+    for name in ("n_active", "over_training", "cost.total.usd"):
+        rows = {row.path: row for row in lifecycle_rows(load(given), name)}
+        for path, dotted in paths.items():
+            ends = []
+            for sign in (1, -1):
+                changed = scaled(given, path, math.exp(sign * 5e-3))
+                ends.append(resettled(best, changed, dotted)[name])
+            slope = math.log(ends[0] / ends[1]) / 1e-2
+            assert rows[dotted].right == pytest.approx(slope, rel=2e-3, abs=1e-3), (name, dotted)
+
+
+def scaled(given: dict, path: tuple[str, ...], factor: float) -> dict:
+    """The mapping with one value multiplied."""
+    key, *rest = path
+    value = scaled(given[key], tuple(rest), factor) if rest else given[key] * factor
+    return {**given, key: value}
+
+
+def test_the_table_of_a_budget_is_that_of_its_plan():
+    """What its cost hangs on, from its own multipliers."""
+    given = budget(0) | {"quality": {"like": {"n_active": 13e9}}}
+    given.pop("cost", None)
+    plan = planner.solve(given)
+    found = planner.sensitivity(given)
+    for path, value in found.items():
+        assert value == pytest.approx(plan.elasticities.get(path, 0.0)), path
+
+
+def test_an_output_that_is_not_there_is_refused():
+    """With the nearest, or with what there is."""
+    with pytest.raises(planner.InputError, match="did you mean 'over_training'"):
+        planner.sensitivity(budget(1), output="over_trainin")
+    with pytest.raises(planner.InputError, match="tpot"):
+        planner.sensitivity(budget(1), output="tpot")

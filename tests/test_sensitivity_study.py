@@ -1,0 +1,216 @@
+"""Global studies: indices against SALib's, distributions by their formulas, knowing by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import planner
+from planner.scenario import load, opened
+from planner.sensitivity.answering import answered
+from planner.sensitivity.drawing import Marginal, marginals_of
+from planner.sensitivity.exploring import Study, explore
+from planner.sensitivity.indices import effects, morris_design, sobol, sobol_design
+from planner.sensitivity.knowing import knowing
+from planner.sensitivity.paths import folder_of
+
+FREE = {
+    "problem": "serving",
+    "model": "llama-3.1-8b",
+    "system": "hgx-h100",
+    "chips": 1,
+    "price": "$2.50/hour",
+    "workload": {"input_tokens": 2000, "output_tokens": 500},
+    "choose": {"mode": "aggregated"},
+    "uncertain": {
+        "price": {"uniform": ["$2/hour", "$4/hour"]},
+        "system": {"memory_bandwidth": {"normal": ["3.35 TB/s", "8%"]}},
+        "workload.input_tokens": {"log_uniform": [500, 8000]},
+        "workload.output_tokens": {"lognormal": [200, 1000]},
+    },
+}
+HELD = {**FREE, "choose": {"mode": "aggregated", "tp": 1, "batch": 32}}
+
+
+def drawn(source: dict) -> tuple:
+    tree, scenario = opened(source)
+    return tree, folder_of(source), marginals_of(tree, folder_of(source), scenario)
+
+
+def test_every_distribution_has_its_quantiles():
+    """Ends, medians and, by their definitions, the share between the ends."""
+    half = np.array([0.5])
+    assert Marginal("x", "uniform", (2.0, 4.0)).at(half) == pytest.approx(3)
+    assert Marginal("x", "log_uniform", (1.0, 100.0)).at(half) == pytest.approx(10)
+    assert Marginal("x", "normal", (5.0, 1.0)).at(np.array([0.8413447])) == pytest.approx(6)
+    nine = Marginal("x", "lognormal", (1.0, 100.0)).at(np.array([0.05, 0.5, 0.95]))
+    assert nine == pytest.approx([1, 10, 100])
+    likeliest = Marginal("x", "triangular", (0.0, 1.0, 3.0))
+    shares = np.linspace(0, 1, 20001)
+    assert likeliest.at(shares).mean() == pytest.approx(4 / 3, abs=1e-4)
+    assert likeliest.at(np.array([1 / 3])) == pytest.approx(1)
+    words = Marginal("x", "one_of", ("a", "b", "c")).at(np.array([0.0, 0.34, 0.99, 1.0]))
+    assert words.tolist() == [0, 1, 2, 2]
+
+
+def test_a_closed_form_and_the_solver_answer_alike():
+    """The same draws as arrays, and each put into the scenario and solved."""
+    tree, folder, marginals = drawn(HELD)
+    shares = np.random.default_rng(1).random((6, len(marginals)))
+    fast = answered(tree, folder, marginals, shares, "usd_per_mtok")
+    assert fast.method == "closed form"
+    for i, share in enumerate(shares):
+        values = [float(m.at(np.array([s]))[0]) for m, s in zip(marginals, share, strict=True)]
+        sets = [f"{m.path}={v!r}" for m, v in zip(marginals, values, strict=True)]
+        assert planner.solve(HELD, sets=sets).cost == pytest.approx(fast.values[i], rel=1e-9)
+
+
+def test_sobol_indices_are_those_of_salib():
+    """The same scenario by SALib's own sample and estimators; within both intervals."""
+    analyze = pytest.importorskip("SALib.analyze.sobol")
+    sample = pytest.importorskip("SALib.sample.sobol")
+    tree, folder, marginals = drawn(HELD)
+    names = [marginal.path for marginal in marginals]
+    problem = {"num_vars": len(names), "names": names, "bounds": [[0.0, 1.0]] * len(names)}
+    shares = sample.sample(problem, 1024, calc_second_order=False, seed=3)
+    theirs = analyze.analyze(
+        problem,
+        answered(tree, folder, marginals, shares, "usd_per_mtok").values,
+        calc_second_order=False,
+        seed=3,
+    )
+    ours = explore(HELD, sobol=1024).document["sobol"]
+    for i, name in enumerate(names):
+        for key, their in (("first", "S1"), ("total", "ST")):
+            low, high = ours[name][f"{key}_interval"]
+            room = theirs[f"{their}_conf"][i] + (high - low) / 2 + 1e-3
+            assert ours[name][key] == pytest.approx(theirs[their][i], abs=room), (name, key)
+
+
+def test_sobol_indices_of_a_sum_are_its_shares():
+    """y = x1 + 2 x2: one and four fifths, and no interaction."""
+    design = sobol_design(1024, 2, 0)
+    found = sobol(design @ np.array([1.0, 2.0]), 2, 0)
+    assert found.first == pytest.approx([0.2, 0.8], abs=0.02)
+    assert found.total == pytest.approx([0.2, 0.8], abs=0.02)
+    assert (found.first_interval[0] <= found.first).all()
+    assert found.replaced == 0
+
+
+def test_draws_without_a_plan_are_replaced_by_others():
+    """The indices rest on the rest, and the count says how many there were not."""
+    design = sobol_design(256, 2, 0)
+    values = design @ np.array([1.0, 2.0])
+    values[::8] = np.nan
+    found = sobol(values, 2, 0)
+    assert found.replaced == 32
+    assert found.first == pytest.approx([0.2, 0.8], abs=0.1)
+    assert sobol(np.full(1024, np.nan), 2, 0) is None
+
+
+def test_morris_effects_are_those_of_salib():
+    """The same trajectories and answers."""
+    analyze = pytest.importorskip("SALib.analyze.morris")
+    tree, folder, marginals = drawn(HELD)
+    names = [marginal.path for marginal in marginals]
+    design = morris_design(12, len(names), 5)
+    values = answered(tree, folder, marginals, design, "usd_per_mtok").values
+    problem = {"num_vars": len(names), "names": names, "bounds": [[0.0, 1.0]] * len(names)}
+    theirs = analyze.analyze(problem, design, values, num_levels=4, scaled=False, seed=1)
+    ours = effects(design, values)
+    assert ours.size == pytest.approx(np.asarray(theirs["mu_star"], dtype=float), rel=1e-6)
+    assert ours.mean == pytest.approx(np.asarray(theirs["mu"], dtype=float), rel=1e-6)
+    assert ours.deviation == pytest.approx(np.asarray(theirs["sigma"], dtype=float), rel=1e-6)
+
+
+def test_knowing_is_worth_what_it_is_worth_by_hand():
+    """Two choices, one certain at 0.5, one as uncertain as x: E|min| is 3/8, so it is 1/8."""
+    shares = np.random.default_rng(0).random((4000, 2))
+    costs = np.stack([np.full(4000, 0.5), shares[:, 0]], axis=1)
+    found = knowing(costs, shares)
+    assert found.all == pytest.approx(1 / 8, abs=0.01)
+    assert found.each[0] == pytest.approx(1 / 8, abs=0.01)
+    assert found.each[1] == pytest.approx(0, abs=0.005)
+
+
+def test_a_study_of_plans_that_are_chosen_tells_all():
+    """Shares of the draws add up; what knowing is worth is not negative."""
+    study = explore({**FREE, "chips": 8, "promises": {"tpot": "12 ms"}}, sobol=16, morris=2)
+    document = study.document
+    assert isinstance(study, Study)
+    told = sum(each["best"] for each in document["choices"]) + document["without_plan"]
+    assert told == pytest.approx(1)
+    assert document["draws"] == 16 * 6
+    assert set(document["morris"]) == set(document["sobol"]) == set(document_paths(document))
+    worth = document["knowing"]
+    assert worth["all"] >= 0
+    quantiles = list(document["distribution"]["quantiles"].values())
+    assert quantiles == sorted(quantiles)
+    assert "share of the variance" in str(study)
+
+
+def document_paths(document: dict) -> list[str]:
+    return [each["path"] for each in document["uncertain"]]
+
+
+def test_the_same_seed_draws_the_same():
+    """And another one draws another."""
+    first, again = (explore(HELD, sobol=16, seed=4).document for _ in range(2))
+    assert first == again
+    other = explore(HELD, sobol=16, seed=5).document
+    assert other["distribution"] != first["distribution"]
+
+
+def test_prices_of_the_catalogue_are_a_range():
+    """Between the least and the most that is listed for the chip."""
+    scenario = {**HELD, "uncertain": {"price": "catalogue"}}
+    (marginal,) = drawn(scenario)[2]
+    system = load(HELD).systems()[0]
+    from planner.catalogue.prices import default_price
+
+    listed = default_price(system.chip.name)
+    assert marginal.ends == (listed.low, listed.high)
+    assert marginal.kind == "log_uniform"
+
+
+@pytest.mark.parametrize(
+    ("uncertain", "told"),
+    [
+        ({"pricce": {"uniform": [1e-3, 2e-3]}}, "did you mean 'price'"),
+        ({"price": {"unifrm": [1, 2]}}, "did you mean 'uniform'"),
+        ({"price": {"uniform": [1]}}, "least, most"),
+        ({"price": {"uniform": ["$3/hour", "$2/hour"]}}, "rising"),
+        ({"price": {"normal": ["$3/hour", "40%"]}}, "lognormal"),
+        ({"price": {"uniform": ["3 s", "4 s"]}}, "price"),
+        ({"price": {"uniform": [True, 2]}}, "expected a quantity"),
+        ({"system": {"one_of": ["hgx-h100", "hgx-h101"]}}, "hgx-h101"),
+        ({"system": {"uniform": ["hgx-h100", "hgx-h200"]}}, "one_of takes words"),
+        ({"workload.input_tokens": "catalogue"}, "ranges of prices"),
+        ({}, "such as price"),
+    ],
+)
+def test_what_is_wrong_with_uncertain_givens_is_told(uncertain, told):
+    """At its path, with what was expected."""
+    with pytest.raises(planner.InputError, match=told):
+        explore({**HELD, "uncertain": uncertain}, sobol=4)
+
+
+def test_counts_of_draws_are_checked():
+    """A power of two, and not more than anybody waits for."""
+    with pytest.raises(planner.InputError, match="power of two"):
+        explore(HELD, sobol=17)
+    with pytest.raises(planner.InputError, match="in all"):
+        explore(HELD, sobol=1 << 40)
+    with pytest.raises(planner.InputError, match="uncertain: is missing"):
+        explore({key: value for key, value in HELD.items() if key != "uncertain"}, sobol=4)
+
+
+def test_an_uncertain_scenario_is_resolved_and_read_again():
+    """What was read is what is written."""
+    from planner.scenario import resolved
+
+    scenario = load(FREE)
+    assert load(resolved(scenario)) == scenario
+    assert math.isclose(planner.solve(FREE).cost, planner.solve({**FREE, "uncertain": None}).cost)
