@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from planner.calibration.features import features, predicted
-from planner.calibration.ideal import bound_of
+from planner.calibration.features import Features, features, unknowns
+from planner.calibration.ideal import bounds_of
 from planner.calibration.measurements import Measurement
-from planner.calibration.profile import choose_profile
+from planner.calibration.places import place_of, profile_of
+from planner.calibration.profile import Place, Profile
 
-__all__ = ["Prediction", "predict"]
+__all__ = ["Prediction", "estimates", "predict"]
 
 BANDS = {"ttft": "ttft"}  # every other quantity is a time of decoding
 
@@ -32,13 +34,39 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
 
     Parameters
     ----------
-    wanted : a profile's name, or `auto`: the one that each row's chip and engine ask for.
+    wanted : a profile's name or file, or `auto`: the one that each row's engine asks for.
+
+    Raises
+    ------
+    CatalogueError
+        If there is no such profile.
+    InputError
+        If a row has no layout, or no network is known between its chips.
     """
-    found: list[Prediction] = []
-    columns = features(rows)
-    for i, row in enumerate(rows):
-        profile, _ = choose_profile(wanted, row.chip.name)
-        time = float(predicted(columns.take(np.array([i])), profile.values)[0])
-        band = profile.band(BANDS.get(row.quantity, "tpot"))
-        found.append(Prediction(bound_of(row), time, time * band.low, time * band.high))
-    return found
+    if not rows:
+        return []
+    profiles = [_at(wanted, row) for row in rows]
+    times, bounds = estimates(features(rows), profiles), bounds_of(rows)
+    bands = [p.band(BANDS.get(row.quantity, "tpot")) for p, row in zip(profiles, rows, strict=True)]
+    return [
+        Prediction(float(bound), float(time), float(time) * band.low, float(time) * band.high)
+        for bound, time, band in zip(bounds, times, bands, strict=True)
+    ]
+
+
+def estimates(columns: Features, profiles: Sequence[Profile]) -> np.ndarray:
+    """Times [s] of rows, each under a profile of its own, shape (n_rows,)."""
+    each = {id(profile): unknowns(profile.values) for profile in profiles}
+    return columns.times(np.array([each[id(profile)] for profile in profiles]))
+
+
+def _at(wanted: str, row: Measurement) -> Profile:
+    profile = profile_of(row, wanted)
+    return _resolved(profile.name, wanted, place_of(row, profile.as_of), row.looped)
+
+
+@cache
+def _resolved(name: str, wanted: str, place: Place, looped: bool) -> Profile:
+    from planner.calibration.profile import profile
+
+    return profile(name if wanted == "auto" else wanted).at(place)

@@ -1,45 +1,40 @@
 """Which measured rows a profile may be fitted on, and what is left out, by reason.
 
-A row that no steady decoding explains is left out and counted, never absorbed: prompts that queue
-because the engine decodes fewer requests than are sent, rows faster than the bound, repeats, and
-rows in which tokens were speculated without the table saying so.
+A row that no steady decoding explains is left out and counted, never absorbed: repeats, runs
+marked unfinished, rows faster than the bound, and rows in which tokens were drafted.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.calibration.features import Features, features
-from planner.calibration.ideal import bound_of
+from planner.calibration.ideal import bounds_of
 from planner.calibration.measurements import Measurement
-from planner.calibration.squares import solve
+from planner.calibration.networks import network_between
+from planner.calibration.places import NEW, place_of
+from planner.calibration.profile import Place
 
 __all__ = ["Sample", "runs_sample", "steady_sample"]
 
 TTFT_WEIGHT = 0.3  # first tokens under load hold queueing that no coefficient describes
-IN_FLIGHT = 0.5  # least share of the requests sent that must be decoding
-SPECULATED = 0.85  # a group this much faster than the fit of the others speculates
-MAY_SPECULATE = ("trtllm-2026",)  # engines whose tables mix rows with and without speculation
-DECODE = ("tpot", "step")
+POOLED_WEIGHT = 0.5  # the number of requests that decode is worked out, not given
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows with their columns, times [s] and weights, and how many were left out, by reason.
-
-    `aside` holds the rows in which tokens seem to be speculated: not fitted, but scored.
-    """
+    """Rows with their columns, times [s], weights and places, and how many were left out, why."""
 
     rows: tuple[Measurement, ...]
     columns: Features
     seconds: np.ndarray
     weights: np.ndarray
+    places: tuple[Place, ...]
     left_out: dict[str, int]
-    aside: tuple[Measurement, ...] = ()
 
     def take(self, mask: np.ndarray) -> Sample:
         """Some of the rows, by mask or index."""
@@ -50,6 +45,7 @@ class Sample:
             columns=self.columns.take(index),
             seconds=self.seconds[index],
             weights=self.weights[index],
+            places=tuple(self.places[i] for i in index),
         )
 
     def column(self, name: str) -> np.ndarray:
@@ -57,85 +53,70 @@ class Sample:
         return np.array([getattr(row, name) for row in self.rows])
 
     @property
-    def decodes(self) -> np.ndarray:
-        """Mask of the rows that time tokens, the others time prompts."""
-        return np.isin(self.column("quantity"), DECODE)
+    def configurations(self) -> np.ndarray:
+        """What rows share that differ in the number of requests alone, as text."""
+        return np.array([f"{row.group} {row.precision} {row.version} {row.prompt} {row.output} "
+                         f"{row.layout} {row.pooled}" for row in self.rows])  # fmt: skip
+
+    @property
+    def prompts(self) -> np.ndarray:
+        """Mask of the rows that time prompts; the others time tokens."""
+        return self.column("quantity") == "ttft"
 
 
-def runs_sample(rows: Sequence[Measurement]) -> Sample:
-    """Runs of whole engines that may be fitted: TPOT and TTFT of each."""
-    pairs: dict[str, dict[str, Measurement]] = defaultdict(dict)
-    for row in rows:
-        pairs[row.id][row.quantity] = row
-    left_out: Counter[str] = Counter()
-    kept: list[Measurement] = []
-    for pair in pairs.values():
-        reason = _refused(pair["tpot"], pair["ttft"])
-        if reason:
-            left_out[reason] += 1
-        else:
-            kept += [pair["tpot"], pair["ttft"]]
-    sample = _sample(kept, dict(left_out))
-    return _without_speculation(sample)
+def runs_sample(rows: Sequence[Measurement], as_of: str) -> Sample:
+    """Runs of whole engines that may be fitted: TPOT and TTFT of one pool, TPOT of two."""
+    return _sample(rows, _no_run, as_of)
 
 
-def steady_sample(rows: Sequence[Measurement], engine: str) -> Sample:
-    """Clean steady batches of one engine on machines whose network is known."""
+def steady_sample(rows: Sequence[Measurement], as_of: str) -> Sample:
+    """Clean steady batches of engines before those of the runs, where the network is known."""
+    return _sample(rows, _not_steady, as_of)
+
+
+def _sample(rows: Sequence[Measurement], refused, as_of: str) -> Sample:  # type: ignore[no-untyped-def]
     left_out: Counter[str] = Counter()
     kept = []
-    for row in rows:
-        if row.engine != engine or not row.quality.startswith("clean"):
-            continue
-        if row.layout is None or row.drafts or (row.machine is None and row.chips > 1):
-            left_out["layout or network not known"] += 1
-        elif row.machine is None:
-            left_out["not a data-centre chip with a network"] += 1
+    for row, bound in zip(rows, bounds_of(rows), strict=True):
+        why = _unfit(row, float(bound)) or refused(row)
+        if why:
+            left_out[why] += 1
         else:
             kept.append(row)
-    return _sample(kept, dict(left_out))
+    seconds = np.array([row.seconds for row in kept])
+    weights = [_weight(row) for row in kept]
+    places = tuple(place_of(row, as_of) for row in kept)
+    return Sample(tuple(kept), features(kept), seconds, np.array(weights), places, dict(left_out))
 
 
-def _sample(rows: Sequence[Measurement], left_out: dict[str, int]) -> Sample:
-    seconds = np.array([row.seconds for row in rows])
-    prompts = np.array([row.quantity == "ttft" and row.looped for row in rows])
-    return Sample(
-        tuple(rows), features(rows), seconds, np.where(prompts, TTFT_WEIGHT, 1.0), left_out
-    )
+def _weight(row: Measurement) -> float:
+    if row.looped and row.quantity == "ttft":
+        return TTFT_WEIGHT
+    return POOLED_WEIGHT if row.pooled else 1.0
 
 
-def _refused(token: Measurement, prompt: Measurement) -> str | None:
-    if token.quality == "wip":
-        return "marked unfinished"
-    decoding = token.output * token.seconds
-    share = decoding / (decoding + prompt.seconds)
-    if share < IN_FLIGHT:
-        return "more requests sent than decoded: the prompts queue"
-    steady = replace(token, quantity="step", batch=max(1.0, share * token.batch))
-    if token.seconds < bound_of(steady):
+def _unfit(row: Measurement, bound: float) -> str:
+    if row.repeats:
+        return "a repeat of another row"
+    if row.layout is None:
+        return "layout not understood"
+    if network_between(row.chip.name, row.machine, row.chips) is None:
+        return "no network known between the chips"
+    if row.seconds < bound:
         return "faster than the bound"
-    return None
+    return "tokens are drafted" if row.drafts or row.speculated else ""
 
 
-def _without_speculation(sample: Sample) -> Sample:
-    """Set aside the groups that only speculation explains: a latent choice, made once per group."""
-    tokens = sample.take(sample.column("quantity") == "tpot")
-    keys = np.array([_group(row) for row in tokens.rows])
-    suspects = {
-        key
-        for key, row in zip(keys, tokens.rows, strict=True)
-        if row.engine in MAY_SPECULATE and row.sizes.mtp_blocks
-    }
-    found: set[str] = set()
-    for _ in range(4):
-        known = tokens.take(~np.isin(keys, list(found)))
-        x = solve(known.columns, known.seconds)
-        ratio = tokens.seconds / (tokens.columns.matrix @ x + tokens.columns.rest)
-        found = {key for key in suspects if np.median(ratio[keys == key]) < SPECULATED}
-    mask = np.array([_group(row) in found for row in sample.rows])
-    aside = tuple(row for row, out in zip(sample.rows, mask, strict=True) if out)
-    reason = {"tokens seem to be speculated": len(aside) // 2}
-    return replace(sample.take(~mask), aside=aside, left_out={**sample.left_out, **reason})
+def _no_run(row: Measurement) -> str:
+    if row.quality == "wip":
+        return "marked unfinished"
+    if row.pooled and row.quantity == "ttft":
+        return "prompts of a pool of their own: their queue is not told"
+    return "workers or requests of the pools not told" if row.assumed else ""
 
 
-def _group(row: Measurement) -> str:
-    return f"{row.group} {row.precision} {row.version}"
+def _not_steady(row: Measurement) -> str:
+    if not row.quality.startswith("clean"):
+        return f"quality {row.quality}"
+    year = row.engine.rpartition("-")[2]
+    return "of an engine of the runs" if year.isdigit() and int(year) >= NEW else ""

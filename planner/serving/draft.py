@@ -69,7 +69,7 @@ class Draft:
             machine=hardware.machine,
             fabric=hardware.fabric,
             price=hardware.price + _electricity(scenario, hardware.chip.name, drawn),
-            profile=hardware.profile.at(Place.of(self.sizes, hardware.chip)),
+            profile=hardware.profile.at(Place.of(self.sizes, hardware.chip, pooled=pooled)),
             chips=scenario.chips,
             limits_of=limits_of(scenario, mode if pooled else None),
             input_tokens=lengths.input_tokens.mean,

@@ -67,8 +67,7 @@ def runs(path: Path) -> Readings:
         repeats = "" if said == i else str(said + 2)
         try:
             each = _measured(table[said], str(i + 2), repeats, refused)
-            drafts = told.get(i, _drafting(table[said], each[0]) if each else None)
-            found += each if drafts is None else [_speculating(one, drafts) for one in each]
+            found += [_speculating(one, told.get(i), table[said]) for one in each]
         except Refused as why:
             refused.append(NotComputed(str(i + 2), str(why)))
     return Readings("serving runs", tuple(found), tuple(refused), len(table))
@@ -98,18 +97,18 @@ def run(row: Row, line: str) -> list[Measurement]:
     return found
 
 
-def _drafting(row: Row, one: Measurement) -> bool | None:
-    """Whether a run drafts, where the sweep it belongs to says so; None where it does not."""
-    if one.speculated is not None or one.pooled:
-        return None
-    return drafting(row["backend"], row["backend_version"], one.as_of) or None
-
-
-def _speculating(one: Measurement, drafting: bool) -> Measurement:
-    """The row with what is known of its drafts."""
-    copies = (one.layout or {})["dp_attention"]
-    drafts = (DRAFTS if copies == 1 else DRAFTS_OF_COPIES) if drafting else 0
-    return replace(one, speculated=drafting, drafts=drafts)
+def _speculating(one: Measurement, told: bool | None, row: Row) -> Measurement:
+    """The row with what is known of its drafts, by its sweep where no row beside it tells."""
+    known, drafts = told is not None, bool(told)
+    if one.speculated is None and not known:
+        drafts = drafting(row["backend"], row["backend_version"], one.as_of, pooled=one.pooled)
+        known = drafts and not one.pooled
+    number = (DRAFTS if (one.layout or {})["dp_attention"] == 1 else DRAFTS_OF_COPIES) * drafts
+    if drafts and not known:
+        # More than half of the published definitions of such sweeps draft; the row does not say.
+        said = "; ".join(filter(None, (one.assumed, "that tokens are drafted")))
+        return replace(one, drafts=number, assumed=said)
+    return replace(one, drafts=number, speculated=drafts) if known else one
 
 
 def _table(path: Path) -> list[Row]:

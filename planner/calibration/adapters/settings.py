@@ -24,6 +24,7 @@ BUSY, RARE, OFTEN = 16, 30.0, 10.0  # requests from which SGLang's scripts look 
 BALANCED = 60.0  # steps that TensorRT-LLM waits for its other attention ranks
 # TensorRT-LLM's sweeps with drafts (scripts dsr1_*_mtp of 2026-01-14), by image.
 DRAFTING = {"1.1.0rc2.post2": "2026-01-14", "1.2.0rc6.post3": ""}
+POOLS_DRAFT = "2026-01-20"  # day from which pools of TensorRT-LLM were swept with drafts as well
 GATHERED, GATHERED_LATER, MANY, LATER = 20.0, 40.0, 64, "2026-01-29"
 
 
@@ -78,9 +79,13 @@ def settings_of(
     return Settings(DRAWN, False, _cache(engine, model, new, weights), poll, hold)
 
 
-def drafting(engine: str, version: str, as_of: str) -> bool:
-    """Whether a run of one pool of a model that can draft belongs to a sweep with drafts."""
-    return engine == "trtllm" and version in DRAFTING and as_of >= DRAFTING[version]
+def drafting(engine: str, version: str, as_of: str, *, pooled: bool) -> bool:
+    """Whether a run of a model that can draft belongs to a sweep with drafts."""
+    if engine != "trtllm":
+        return False
+    if pooled:
+        return as_of >= POOLS_DRAFT
+    return version in DRAFTING and as_of >= DRAFTING[version]
 
 
 def _usual(engine: str, weights: str) -> str | None:
