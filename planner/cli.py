@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from planner.calibrate_command import calibrate
 from planner.console import QUIET, Commands, exits, note, show
 from planner.errors import InputError
 from planner.measure_command import measure
@@ -261,6 +262,7 @@ def schema(out: Out = None) -> None:
     deliver(dumps(json_schema()), out)
 
 
+app.command()(calibrate)
 app.command()(measure)
 app.command()(sensitivity)
 app.command()(topology)

@@ -1,0 +1,287 @@
+"""A shipped profile moved as far as a user's own rows tell, and no further.
+
+What the profile says of the rows' engine and version is worked into its coefficients, what it says
+of chips, formats and models stays beside them. The prior of each coefficient is the profile's
+value, as wide as its interval: a few dozen rows move only what they can tell. How far rows scatter
+is taken from the rows themselves. No efficiency is moved above what the chip was measured to
+sustain, where that is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from planner.calibration.features import WAIT, Features, unknowns
+from planner.calibration.hierarchy import (
+    OUTLIER,
+    TOLD,
+    Effect,
+    Family,
+    Hierarchy,
+    effects,
+    fitted,
+)
+from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
+from planner.calibration.sample import Sample
+
+__all__ = ["Coefficient", "OwnFit", "estimates_at", "own_fit", "seen_by_rows"]
+
+TENTH = 1.2816  # standard deviations from the middle to the ends of an 80 % interval
+NARROWEST, WIDEST = 0.15, 0.7  # standard deviation of a coefficient's logarithm beforehand
+FIRM = 1e-3  # the same where the chip's measured limit is met
+ABSENT = 1e-9  # s, or steps: in place of the nothing that a profile may hold
+LEAST_SCATTER = 0.05  # of rows about any fit: configurations share errors that no sweep shows
+SCATTERS = 2  # times that the scatter is taken from the rows
+NORMAL = 1.4826  # standard deviation of a normal beside its median absolute deviation
+WEIGHTY = 0.01  # share of a row's time from which a coefficient matters to it
+VISIBLE = 0.02  # of a value: what is shown to have moved
+IDENTIFIED = ("moved", "kept", "limited")
+# What engines and chips differ in beyond the shared coefficients, where the rows hold several.
+OVERHEADS = tuple(name for name in COEFFICIENTS if name.startswith("t_"))
+MEMORY = tuple(name for name in COEFFICIENTS if name in ("e_w", "e_kv"))
+ENGINES, CHIPS = Family(("engine",), OVERHEADS, 0.3), Family(("chip",), MEMORY, 0.15)
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """A coefficient before and after: values, its 80 % interval, and what the rows say of it.
+
+    `state` is `moved` (the value before lies outside the interval), `kept` (inside), `limited`
+    (held at what the chip was measured to sustain), `joint` (moved, but the rows cannot tell it
+    apart from others), `inseparable` (neither) or `idle` (it takes no time worth counting in these
+    rows). `share` is the largest share of a row's time that it takes.
+    """
+
+    name: str
+    before: float
+    value: float
+    low: float
+    high: float
+    share: float
+    state: str
+
+
+@dataclass(frozen=True)
+class OwnFit:
+    """The profile that the rows give, without errors and bands, and how each coefficient moved."""
+
+    profile: Profile
+    coefficients: tuple[Coefficient, ...]
+
+
+def seen_by_rows(like: Profile, places: Sequence[Place]) -> Profile:
+    """The profile with all worked in that is the same for every row: engine, version, date.
+
+    Adjustments of other engines or versions fall away; what the months before the profile's date
+    change is taken at the rows' median. Coefficients are above zero.
+    """
+    engines, versions = {p.engine for p in places}, {p.version for p in places}
+    same = {
+        key: values.pop()
+        for key, values in (("engine", engines), ("version", versions))
+        if len(values) == 1
+    }
+    if not same.get("engine", "any"):
+        same["engine"] = like.engine
+    months = float(np.median([place.months for place in places]))
+    factors, kept = dict.fromkeys(COEFFICIENTS, 1.0), []
+    for each in like.adjustments:
+        if any(same.get(key, value) != value for key, value in each.scope.items()):
+            continue
+        rest = {key: value for key, value in each.scope.items() if key not in same}
+        power = months if each.monthly else 1.0
+        if rest:
+            low, high = (end**power for end in each.interval)
+            ends = (min(low, high), max(low, high))
+            kept.append(Adjustment(each.of, rest, each.factor**power, ends))
+        else:
+            for name in each.of:
+                factors[name] *= each.factor**power
+    return replace(
+        like,
+        engine=same.get("engine", "any") or "any",
+        values=_times(_above_zero(like), factors),
+        intervals=MappingProxyType(
+            {name: _ends(name, ends, factors[name]) for name, ends in like.intervals.items()}
+        ),
+        adjustments=tuple(kept),
+    )
+
+
+def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFit:
+    """The coefficients that fit the rows best, starting from a profile seen by them.
+
+    Parameters
+    ----------
+    base : as `seen_by_rows` gives it.
+    limits : the most that an efficiency can be on the measured chip [1]; may be empty.
+
+    Raises
+    ------
+    ValueError
+        If there is no row.
+    """
+    columns = _at_places(sample, base)
+    prior = {name: _prior(base, name) for name in COEFFICIENTS}
+    firm: dict[str, float] = {}
+    while True:
+        given = prior | {name: (most, FIRM) for name, most in firm.items()}
+        found = _identified(sample, columns, given)
+        for _ in range(SCATTERS):
+            found = _identified(_as_scattered(sample, columns, found), columns, given)
+        over = {
+            name: most
+            for name, most in limits.items()
+            if name not in firm and found.values[name] > most
+        }
+        if not over:
+            break
+        firm |= over
+    return _result(base, found, given, firm, _shares(columns, found, sample.places))
+
+
+def estimates_at(sample: Sample, profile: Profile) -> np.ndarray:
+    """Times [s] of the rows under a profile at each row's place, shape (n_rows,)."""
+    each = {place: unknowns(profile.at(place).values) for place in dict.fromkeys(sample.places)}
+    return sample.columns.times(np.array([each[place] for place in sample.places]))
+
+
+def _identified(
+    sample: Sample, columns: Features, prior: Mapping[str, tuple[float, float]]
+) -> Hierarchy:
+    """The fit with the effects of engines and chips that the rows tell, if there are several."""
+    several = [f for f in (ENGINES, CHIPS) if len({getattr(p, f.keys[0]) for p in sample.places}) > 1]
+    some: tuple[Effect, ...] = effects(sample.places, several)
+    while True:
+        found = fitted(
+            columns, sample.seconds, sample.places, some, prior, weights=sample.weights
+        )
+        told = found.told[len(COEFFICIENTS) :]
+        known = tuple(each for each, kept in zip(some, told, strict=True) if kept <= TOLD)
+        if len(known) == len(some):
+            return found
+        some = known
+
+
+def _as_scattered(sample: Sample, columns: Features, found: Hierarchy) -> Sample:
+    """The rows, each kind weighed by how far it scatters about a fit."""
+    error = np.log(columns.times(found.unknowns(sample.places)) / sample.seconds)
+    told = float(np.sum(1 - np.minimum(found.told, 1.0) ** 2))  # coefficients that the rows set
+    free = max(1 - told / len(error), 0.25) ** 0.5
+    weights = sample.weights.copy()
+    for kind in (sample.prompts, ~sample.prompts):
+        if kind.any():
+            scatter = NORMAL * float(np.median(np.abs(error[kind]))) / free
+            each = OUTLIER / max(scatter, LEAST_SCATTER)
+            weights[kind] = np.maximum(weights[kind], each**2)
+    return replace(sample, weights=weights)
+
+
+def _shares(columns: Features, found: Hierarchy, places: Sequence[Place]) -> np.ndarray:
+    """The largest share of a row's time that each coefficient takes, shape (n_coefficients,)."""
+    x = found.unknowns(places)
+    parts = (columns.matrix + x[:, [WAIT]] * columns.step) * x
+    parts[:, WAIT] = x[:, WAIT] * (columns.step_rest + (columns.step * x).sum(axis=1))
+    shares: np.ndarray = (parts / columns.times(x)[:, None]).max(axis=0)
+    return shares
+
+
+def _at_places(sample: Sample, base: Profile) -> Features:
+    """Columns for unknowns that all rows share: what a place changes is worked into them."""
+    shared = unknowns(base.values)
+    each = {p: unknowns(base.at(p).values) / shared for p in dict.fromkeys(sample.places)}
+    by = np.array([each[place] for place in sample.places])
+    columns, waits = sample.columns, by[:, [WAIT]]
+    return replace(
+        columns,
+        matrix=columns.matrix * by,
+        step=columns.step * by * waits,
+        step_rest=columns.step_rest * waits[:, 0],
+    )
+
+
+def _result(
+    base: Profile,
+    found: Hierarchy,
+    prior: Mapping[str, tuple[float, float]],
+    firm: Mapping[str, float],
+    shares: np.ndarray,
+) -> OwnFit:
+    told = found.told.tolist()
+    coefficients = tuple(
+        _coefficient(name, base.values[name], found.values[name], kept, prior[name][1], share,
+                     limited=name in firm)
+        for name, kept, share in zip(COEFFICIENTS, told, shares.tolist(), strict=False)
+    )  # fmt: skip
+    more = [
+        Adjustment(each.of, each.scope, factor, _spread(factor, kept * each.width))
+        for each, factor, kept in zip(
+            found.effects, found.factors, told[len(COEFFICIENTS) :], strict=True
+        )
+    ]
+    profile = replace(
+        base,
+        values=MappingProxyType({each.name: each.value for each in coefficients}),
+        intervals=MappingProxyType({each.name: (each.low, each.high) for each in coefficients}),
+        held=tuple(each.name for each in coefficients if each.state not in IDENTIFIED),
+        adjustments=(*base.adjustments, *more),
+    )
+    return OwnFit(profile, coefficients)
+
+
+def _coefficient(
+    name: str, before: float, value: float, told: float, width: float, share: float, limited: bool
+) -> Coefficient:
+    if math.isclose(before, value, rel_tol=1e-6):
+        value = before
+    low, high = _spread(value, told * width)
+    if name in EFFICIENCIES:
+        high = min(high, 1.0)
+    if limited:
+        state = "limited"
+    elif told <= TOLD:
+        state = "kept" if low <= before <= high else "moved"
+    elif share < WEIGHTY:
+        state = "idle"
+    else:
+        state = "joint" if abs(value / before - 1) > VISIBLE else "inseparable"
+    if max(before, value) <= 2 * ABSENT:
+        before = value = low = high = 0.0
+    return Coefficient(name, before, value, low, high, share, state)
+
+
+def _prior(base: Profile, name: str) -> tuple[float, float]:
+    """The value expected, and the standard deviation of its logarithm."""
+    low, high = base.intervals.get(name, (0.0, 0.0))
+    if low <= 0:
+        return base.values[name], WIDEST
+    width = math.log(high / low) / (2 * TENTH)
+    return base.values[name], min(max(width, NARROWEST), WIDEST)
+
+
+def _above_zero(like: Profile) -> Mapping[str, float]:
+    return {name: max(value, ABSENT) for name, value in like.values.items()}
+
+
+def _times(values: Mapping[str, float], factors: Mapping[str, float]) -> Mapping[str, float]:
+    return MappingProxyType(
+        {name: _scaled(name, value, factors[name]) for name, value in values.items()}
+    )
+
+
+def _ends(name: str, ends: tuple[float, float], factor: float) -> tuple[float, float]:
+    return _scaled(name, ends[0], factor), _scaled(name, ends[1], factor)
+
+
+def _scaled(name: str, value: float, factor: float) -> float:
+    return min(value / factor, 1.0) if name in EFFICIENCIES else value * factor
+
+
+def _spread(middle: float, width: float) -> tuple[float, float]:
+    by = math.exp(TENTH * width)
+    return middle / by, middle * by

@@ -1,0 +1,227 @@
+"""A profile from a user's own rows, with its errors on rows left out and baselines beside."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from planner.calibration.adapters import Readings
+from planner.calibration.measurements import Measurement
+from planner.calibration.own_bands import (
+    FEWEST,
+    LeftOut,
+    bands_of,
+    everywhere,
+    left_out,
+    runs_of,
+)
+from planner.calibration.own_fit import OwnFit, estimates_at, own_fit, seen_by_rows
+from planner.calibration.own_sample import BELOW, Rows, own_rows, own_sample
+from planner.calibration.profile import KNOWN, Band, Profile, choose_profile
+from planner.calibration.sample import Sample
+from planner.catalogue.systems import system, system_names
+from planner.errors import Infeasible, InputError
+from planner.measuring import ceilings, read_measured
+from planner.validation.baselines import constant, roofline
+from planner.validation.scores import score
+
+__all__ = ["FEWEST_RUNS", "Calibrated", "calibrated"]
+
+FEWEST_RUNS = 3
+QUANTITIES = ("tpot", "ttft")
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The profile, None where the rows identify none, and the document that says all of it."""
+
+    profile: Profile | None
+    document: dict[str, Any]
+    why: str = ""
+
+
+def calibrated(
+    files: Mapping[str, Readings], name: str, as_of: str, like: str, measured: Path | None = None
+) -> Calibrated:
+    """A profile fitted on the rows of files, by name, starting from a shipped one.
+
+    Parameters
+    ----------
+    as_of : the day that the profile is dated.
+    like : name or file of the profile to start from, `auto` for the one that a plan would take.
+    measured : a file of `planner measure`, whose figures limit efficiencies.
+
+    Raises
+    ------
+    CatalogueError
+        If there is no profile `like`.
+    InputError
+        If the measured chip is not that of the rows, or the file is none.
+    """
+    rows = own_rows(files)
+    found = _head(files, rows, name, as_of)
+    try:
+        _enough(rows)
+    except Infeasible as why:
+        return Calibrated(None, {**found, "status": "not identified", "why": str(why)}, str(why))
+    start, notes = _start(rows.kept, like)
+    sample = own_sample(rows, start.as_of)
+    base = seen_by_rows(start, sample.places)
+    limits = _limits(rows.kept, measured)
+    fit = own_fit(sample, base, limits)
+    left = left_out(sample, base, limits)
+    own = bands_of(sample, left.estimate)
+    scores = _scores(sample, start, left)
+    profile = _profile(fit, sample, own, scores, name, as_of, start, list(files))
+    document = {
+        **found,
+        "status": "fitted",
+        "like": start.name,
+        "engine": profile.engine,
+        "chips": list(profile.chips),
+        "models": list(profile.models),
+        "left_out_by": left.what,
+        "errors": scores,
+        "coefficients": [asdict(each) for each in fit.coefficients],
+        "adjustments": [
+            {"of": list(a.of), "scope": dict(a.scope), "factor": a.factor,
+             "interval": list(a.interval)}
+            for a in fit.profile.adjustments[len(base.adjustments):]
+        ],
+        "bands": _told_bands(profile, own, start),
+        "limits": dict(limits),
+        "notes": notes,
+    }  # fmt: skip
+    return Calibrated(profile, document)
+
+
+def _head(files: Mapping[str, Readings], rows: Rows, name: str, as_of: str) -> dict[str, Any]:
+    return {
+        "calibration": name,
+        "as_of": as_of,
+        "files": [
+            {"name": file, "kind": one.columns, "lines": one.lines} for file, one in files.items()
+        ],
+        "rows": {
+            "lines": rows.lines,
+            "values": len(rows.kept) + sum(rows.left_out.values()),
+            "used": len(rows.kept),
+            "runs": len({row.id for row in rows.kept}),
+            "left_out": dict(rows.left_out),
+        },
+    }
+
+
+def _enough(rows: Rows) -> None:
+    """Raises Infeasible, in a sentence, where the rows cannot identify anything."""
+    runs = len({row.id for row in rows.kept})
+    if runs >= FEWEST_RUNS:
+        return
+    told = f"{runs} of {rows.lines} runs can be used" if runs else "no run can be used"
+    below = rows.left_out.get(BELOW, 0)
+    if below and below >= len(rows.kept):
+        told += f", {below:,} values are {BELOW.rstrip('?')}"
+        hint = "check chip, formats, layout and units of the rows"
+    else:
+        hint = f"a profile needs {FEWEST_RUNS} runs at least, better some at different batches"
+    raise Infeasible(f"{told}: nothing can be identified; {hint}")
+
+
+def _start(rows: Sequence[Measurement], like: str) -> tuple[Profile, list[str]]:
+    """The profile to start from: for most of the rows, where their chips ask for several."""
+    chips = Counter(row.chip.name for row in rows)
+    chip = max(sorted(chips), key=lambda name: chips[name])
+    found, borrowed = choose_profile(like, chip)
+    return found, [borrowed] if borrowed else []
+
+
+def _limits(rows: Sequence[Measurement], path: Path | None) -> Mapping[str, float]:
+    """The most that efficiencies can be, by the file of a measured chip."""
+    if path is None:
+        return {}
+    measured, told = read_measured(path), []
+    for row in {row.chip.name: row for row in rows}.values():
+        links = {
+            one.scale_up
+            for one in map(system, system_names())
+            if one.chip.name == row.chip.name and one.topology == row.machine
+        }
+        link = links.pop() if len(links) == 1 else None
+        try:
+            return ceilings(measured, row.chip, link)
+        except InputError as error:
+            told.append(str(error))
+    raise InputError(f"{path.name}: {told[0]}")
+
+
+def _scores(sample: Sample, start: Profile, left: LeftOut) -> dict[str, dict[str, Any]]:
+    """Errors by quantity: of the profile before, of fits that did not see a row, of baselines."""
+    before, roofs = estimates_at(sample, start), np.array(roofline(sample.rows))
+    groups = [str(fold) for fold in left.fold]
+    found = {}
+    for name, mask in zip(QUANTITIES, (~sample.prompts, sample.prompts), strict=True):
+        if not mask.any():
+            continue
+        seconds, some = sample.seconds[mask], [groups[i] for i in np.flatnonzero(mask)]
+        scaled = constant(roofs[mask], seconds, some)
+        found[name] = {
+            which: asdict(score(times, seconds))
+            for which, times in (
+                ("before", before[mask]),
+                ("after", left.estimate[mask]),
+                ("constant", scaled),
+                ("roofline", roofs[mask]),
+            )
+        }
+    return found
+
+
+def _profile(
+    fit: OwnFit,
+    sample: Sample,
+    own: Mapping[str, Band],
+    scores: Mapping[str, Mapping[str, Any]],
+    name: str,
+    as_of: str,
+    start: Profile,
+    files: Sequence[str],
+) -> Profile:
+    bands = everywhere(start, own)
+    errors: dict[str, float] = {}
+    for quantity, each in scores.items():
+        for key in ("n", "median", "mean", "within_10", "within_20"):
+            errors[f"{quantity}_{'rows' if key == 'n' else key}"] = each["after"][key]
+        for which in ("before", "constant", "roofline"):
+            errors[f"{quantity}_{which}_median"] = each[which]["median"]
+    runs = runs_of(sample)
+    return replace(
+        fit.profile,
+        name=name,
+        as_of=as_of,
+        chips=tuple(sorted(set(sample.column("chip_name").tolist()))),
+        models=tuple(sorted({row.sizes.name for row in sample.rows})),
+        engines=tuple(sorted({p.engine for p in sample.places if p.engine})),
+        rows=len(sample.rows),
+        source=f"{', '.join(files)}: {runs} runs of one's own, starting from {start.name}",
+        bands=bands[KNOWN]["any"],
+        all_bands=MappingProxyType(dict(bands)),
+        errors=MappingProxyType(errors),
+    )
+
+
+def _told_bands(profile: Profile, own: Mapping[str, Band], start: Profile) -> dict[str, Any]:
+    return {
+        name: {
+            "low": band.low,
+            "high": band.high,
+            "from": "rows left out" if name in own else start.name,
+            "fewest": FEWEST,
+        }
+        for name, band in profile.bands.items()
+    }
