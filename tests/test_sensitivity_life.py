@@ -10,10 +10,13 @@ import pytest
 from lifecycle_cases import scenario as life_scenario
 
 import planner
+from planner.budgets.lifecycle_settled import Settled
+from planner.budgets.lifecycle_worth import lifecycle_elasticities
 from planner.scenario import load, opened
 from planner.sensitivity.apart import budget_rows, one_sided
 from planner.sensitivity.exact import exact
-from planner.sensitivity.lives import lifecycle_rows, smooth_values
+from planner.sensitivity.life_givens import life_givens
+from planner.sensitivity.lives import moved, serving_givens, smooth_values
 from planner.sensitivity.paths import at_path, folder_of
 
 STEP = 2e-3
@@ -110,7 +113,31 @@ def test_one_sided_slopes_are_of_second_order():
     assert left == right == pytest.approx(2, abs=1e-9)
 
 
-def resettled(best, changed: dict, path: str):
+PATHS = {
+    ("inference", "tokens"): "inference.tokens",
+    ("quality", "like", "n_active"): "quality.like.n_active",
+    ("serving", "price"): "serving.price",
+    ("serving", "promises", "tpot"): "serving.promises.tpot",
+}
+
+
+def lifecycle(seed: int) -> dict:
+    """A random lifecycle; the first is that of the other tests."""
+    given = life_scenario(draws=0)
+    given["serving"] = {**given["serving"], "price": 2.5 / 3600}
+    given["serving"]["promises"] = {"ttft": 2.0, "tpot": 0.04}
+    if seed:
+        rng = random.Random(seed)
+        given["quality"] = {"like": {"n_active": 10 ** rng.uniform(9.8, 11)}}
+        given["inference"] = {"tokens": 10 ** rng.uniform(11.5, 14)}
+        given["serving"]["system"] = rng.choice(["hgx-h100", "hgx-h200", "hgx-b200"])
+        given["serving"]["promises"]["tpot"] = rng.choice([0.02, 0.05, 0.1])
+        lengths = {"input_tokens": rng.choice([500, 3000, 8000]), "output_tokens": 600}
+        given["serving"]["workload"] = lengths
+    return given
+
+
+def resettled(best, changed: dict, path: str) -> dict[str, float]:
     """The lifecycle of a changed scenario on the layouts of the first one."""
     from planner.budgets.life import life_of
     from planner.budgets.lifecycle_settled import settle
@@ -128,30 +155,43 @@ def resettled(best, changed: dict, path: str):
     return smooth_values(settle(life, question, served, best.sparsity))
 
 
-def test_elasticities_of_a_lifecycle_are_those_of_settling_again():
-    """Size, tokens, over-training and cost, to 1e-3, the serving layout held."""
+def compared_life(given: dict, paths: dict = PATHS) -> int:
+    """How many elasticities of one lifecycle were compared."""
     from planner.budgets.life import life_of
     from planner.budgets.lifecycle_search import searched
 
-    given = life_scenario(draws=0)
-    given["serving"]["price"] = 2.5 / 3600
-    given["serving"]["promises"]["tpot"] = 0.04
     best = searched(life_of(load(given)), 1.0)
-    paths = {
-        ("inference", "tokens"): "inference.tokens",
-        ("quality", "like", "n_active"): "quality.like.n_active",
-        ("serving", "price"): "serving.price",
-        ("serving", "promises", "tpot"): "serving.promises.tpot",
-    }
-    for name in ("n_active", "over_training", "cost.total.usd"):
-        rows = {row.path: row for row in lifecycle_rows(load(given), name)}
-        for path, dotted in paths.items():
-            ends = []
-            for sign in (1, -1):
-                changed = scaled(given, path, math.exp(sign * 5e-3))
-                ends.append(resettled(best, changed, dotted)[name])
-            slope = math.log(ends[0] / ends[1]) / 1e-2
-            assert rows[dotted].right == pytest.approx(slope, rel=2e-3, abs=1e-3), (name, dotted)
+    if not isinstance(best, Settled):
+        return 0
+    law = life_givens(load(given), best.answer.question)
+    givens = {each.path: each for each in (*law, *serving_givens(best))}
+    worth, count = lifecycle_elasticities(best), 0
+    for path, dotted in paths.items():
+        own = [moved(best, givens[dotted], math.exp(sign * 1e-3)) for sign in (1, -1)]
+        other = [
+            resettled(best, scaled(given, path, math.exp(sign * 5e-3)), dotted) for sign in (1, -1)
+        ]
+        for name in ("n_active", "tokens.pretrain", "over_training", "cost.total.usd"):
+            slope = math.log(other[0][name] / other[1][name]) / 1e-2
+            mine = math.log(own[0][name] / own[1][name]) / 2e-3
+            assert mine == pytest.approx(slope, rel=2e-3, abs=1e-3), (name, dotted)
+            count += 1
+        if abs(mine) > 1e-3:
+            assert worth[dotted] == pytest.approx(mine, rel=2e-3, abs=1e-3), dotted
+    return count
+
+
+def test_elasticities_of_a_lifecycle_are_those_of_settling_again():
+    """Size, tokens, over-training and cost, to 1e-3, the serving layout held."""
+    few = {path: PATHS[path] for path in [("inference", "tokens"), ("serving", "promises", "tpot")]}
+    assert compared_life(lifecycle(0), few) == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 100))
+def test_elasticities_of_a_hundred_lifecycles_are_those_of_settling_again(seed):
+    """The same of many more."""
+    compared_life(lifecycle(seed))
 
 
 def scaled(given: dict, path: tuple[str, ...], factor: float) -> dict:

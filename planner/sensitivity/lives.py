@@ -25,14 +25,14 @@ from planner.sensitivity.elasticities import Row
 from planner.sensitivity.life_givens import LifeGiven, life_givens
 from planner.serving.task import Task
 
-__all__ = ["lifecycle_rows", "smooth_values"]
+__all__ = ["ServingGiven", "lifecycle_rows", "moved", "serving_givens", "smooth_values"]
 
 PROMISES = ("ttft", "tpot", "e2e")
 PHASES = ("pretrain", "rl", "inference")
 
 
 @dataclass(frozen=True)
-class _Serving:
+class ServingGiven:
     """A given of the serving part: the task with it times a factor."""
 
     path: str
@@ -48,13 +48,14 @@ def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Row]:
     found = [searched(life, sparsity) for sparsity in life.sparsities]
     best = min((each for each in found if isinstance(each, Settled)), key=lambda s: s.whole.total)
     law = life_givens(scenario, best.answer.question)
-    serving = list(_of_serving(best))
+    serving = serving_givens(best)
     if name == "cost.total.usd":
         return list(_by_multipliers(best, [*law, *serving]))
     at = math.log(smooth_values(best)[name])
     rows = []
     for given in (*law, *serving):
-        logs = [_moved(best, given, math.exp(offset * STEP), name) for offset in OFFSETS]
+        ends = [moved(best, given, math.exp(offset * STEP)) for offset in OFFSETS]
+        logs = [math.log(each[name]) if each and name in each else None for each in ends]
         left, right = one_sided(at, logs)
         rows.append(Row(given.path, given.value, given.unit, given.group, left, right, AGAIN))
     return rows
@@ -98,8 +99,8 @@ def _group(path: str) -> str:
     return {"system": "chip", "together": "chip", "utilisation": "prices"}.get(last, last)
 
 
-def _moved(best: Settled, given: LifeGiven | _Serving, factor: float, name: str) -> float | None:
-    """The logarithm of an output with a given times a factor; None where nothing settles."""
+def moved(best: Settled, given: LifeGiven | ServingGiven, factor: float) -> dict[str, float] | None:
+    """The outputs with a given times a factor, the layouts held; None where nothing settles."""
     served, question = best.served, best.answer.question
     if isinstance(given, LifeGiven):
         question = given.vary(question, factor)
@@ -108,28 +109,31 @@ def _moved(best: Settled, given: LifeGiven | _Serving, factor: float, name: str)
     else:
         served = served.changed(lambda task: given.vary(task, factor))
     try:
-        found = settle(best.life, question, served, best.sparsity)
+        return smooth_values(settle(best.life, question, served, best.sparsity))
     except SolverError:
         return None
-    value = smooth_values(found).get(name)
-    return None if value is None else math.log(value)
 
 
-def _of_serving(best: Settled) -> Iterator[_Serving]:
+def serving_givens(best: Settled) -> list[ServingGiven]:
+    """What the serving part of a lifecycle gives."""
+    return list(_of_serving(best))
+
+
+def _of_serving(best: Settled) -> Iterator[ServingGiven]:
     part = best.life.scenario.serving
     task = best.served.parts[-1][0].task
-    yield _Serving("serving.utilisation", part.utilisation, "1", "prices", lambda t, f: t)
-    yield _Serving("serving.price", task.price - task.electricity, "USD/(chip*s)", "prices",
+    yield ServingGiven("serving.utilisation", part.utilisation, "1", "prices", lambda t, f: t)
+    yield ServingGiven("serving.price", task.price - task.electricity, "USD/(chip*s)", "prices",
                    lambda t, f: replace(t, price=t.price * f))  # fmt: skip
     chip = task.chip
     for name, unit in (("memory_bandwidth", "byte/s"), ("memory", "byte")):
         path, value = f"serving.system.{name}", getattr(chip, name)
-        yield _Serving(path, value, unit, "chip", partial(_figure, name))
-    yield _Serving("serving.system.flops", None, "flop/s", "chip", _faster)
+        yield ServingGiven(path, value, unit, "chip", partial(_figure, name))
+    yield ServingGiven("serving.system.flops", None, "flop/s", "chip", _faster)
     for name in PROMISES:
         if any(name in one.task.promises for one, _, _ in best.served.parts):
             path, value = f"serving.promises.{name}", getattr(part.promises, name)
-            yield _Serving(path, value, "s", "promises", partial(_promising, name))
+            yield ServingGiven(path, value, "s", "promises", partial(_promising, name))
 
 
 def _figure(name: str, task: Task, factor: float) -> Task:
