@@ -155,12 +155,12 @@ def _identified(
     sample: Sample, columns: Features, prior: Mapping[str, tuple[float, float]]
 ) -> Hierarchy:
     """The fit with the effects of engines and chips that the rows tell, if there are several."""
-    several = [f for f in (ENGINES, CHIPS) if len({getattr(p, f.keys[0]) for p in sample.places}) > 1]
+    several = [
+        f for f in (ENGINES, CHIPS) if len({getattr(p, f.keys[0]) for p in sample.places}) > 1
+    ]
     some: tuple[Effect, ...] = effects(sample.places, several)
     while True:
-        found = fitted(
-            columns, sample.seconds, sample.places, some, prior, weights=sample.weights
-        )
+        found = fitted(columns, sample.seconds, sample.places, some, prior, weights=sample.weights)
         told = found.told[len(COEFFICIENTS) :]
         known = tuple(each for each, kept in zip(some, told, strict=True) if kept <= TOLD)
         if len(known) == len(some):

@@ -61,9 +61,7 @@ def _errors(document: Mapping[str, Any]) -> list[str]:
         "constant": "constant x roofline",
         "roofline": "plain roofline",
     }
-    lines = wrapped(
-        f"own errors are of fits that saw nothing of a row's {document['left_out_by']}"
-    )
+    lines = wrapped(f"own errors are of fits that saw nothing of a row's {document['left_out_by']}")
     for quantity, each in document["errors"].items():
         lines += ["", f"{NAMES[quantity]:<27}{HEAD[27:]}"]
         lines += [_line(said[which], each[which]) for which in said]
@@ -119,7 +117,9 @@ def _bands(document: Mapping[str, Any]) -> list[str]:
         told = f"from {each['from']}"
         if each["from"] != "rows left out":
             told = f"kept from {each['from']}: fewer than {each['fewest']} values"
-        lines.append(f"  {BANDS.get(name, name):<8}{each['low']:.2f} to {each['high']:.2f}   {told}")
+        lines.append(
+            f"  {BANDS.get(name, name):<8}{each['low']:.2f} to {each['high']:.2f}   {told}"
+        )
     return lines
 
 

@@ -18,6 +18,7 @@ from planner.scenario.budget_phases import Inference, Phase, Quality, Reinforcem
 from planner.scenario.choices import Choose
 from planner.scenario.fields import Numbers, Quantity, Record, Rent, Whole, Word
 from planner.scenario.machines import SystemField
+from planner.scenario.profiles import ProfileField
 from planner.scenario.schema import ESTIMATES, PROBLEMS
 from planner.scenario.uncertain import Uncertain
 from planner.scenario.workload import Promises, Workload
@@ -89,7 +90,9 @@ class Serving(Record):
     estimate: Annotated[str, Word(ESTIMATES)] = Field(
         "calibrated", description="which of the two estimates the plan is chosen by"
     )
-    profile: str = Field("auto", description="a named, dated calibration")
+    profile: ProfileField = Field(
+        "auto", description="a named, dated calibration, or a file of one's own"
+    )
 
     @field_validator("promises", "choose", mode="before")
     @classmethod

@@ -13,9 +13,10 @@ from pydantic import Field, ValidationInfo, field_validator
 from planner.catalogue.prices import Price, default_price, given_price
 from planner.catalogue.systems import System
 from planner.scenario.choices import Choose, Current, Speculation
-from planner.scenario.fields import Kind, Numbers, Path, Quantity, Record, Refusals, Rent, Word
+from planner.scenario.fields import Numbers, Path, Quantity, Record, Refusals, Rent, Word
 from planner.scenario.machines import SystemDescription, SystemField, resolved_system
 from planner.scenario.models import ModelField
+from planner.scenario.profiles import ProfileField
 from planner.scenario.references import File
 from planner.scenario.uncertain import Uncertain
 from planner.scenario.workload import Promises, Workload
@@ -28,18 +29,6 @@ ESTIMATES = ("bound", "calibrated")
 ASSUMPTIONS = ("physical", "lecture")
 LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
 WEIGHT_ONLY = ("int8", "int4")
-
-
-class _Name(Kind):
-    """A non-empty line of text."""
-
-    def read(self, value: object) -> str:
-        if not isinstance(value, str) or not value.strip() or len(value) > 200:
-            raise ValueError(f"expected a name such as auto, got {value!r:.60}")
-        return value.strip()
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "minLength": 1}
 
 
 @dataclass(frozen=True)
@@ -77,7 +66,9 @@ class Scenario(Record):
     estimate: Annotated[str, Word(ESTIMATES)] = Field(
         "calibrated", description="which of the two estimates the plan is chosen by"
     )
-    profile: Annotated[str, _Name()] = Field("auto", description="a named, dated calibration")
+    profile: ProfileField = Field(
+        "auto", description="a named, dated calibration, or a file of one's own"
+    )
     assumptions: Annotated[str, Word(ASSUMPTIONS)] = Field(
         "physical", description="real figures, or the lecture's conventions"
     )

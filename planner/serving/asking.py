@@ -20,6 +20,7 @@ from planner.catalogue.chips import Chip
 from planner.catalogue.systems import System
 from planner.errors import FieldError, InputError
 from planner.scenario import File, ModelDescription, Scenario
+from planner.scenario.profiles import wanted_profile
 from planner.serving.draft import Draft, Hardware
 from planner.serving.lecture import LECTURE
 from planner.serving.load import limits_of, modes
@@ -242,7 +243,7 @@ def _lecture_chip(system: System) -> Chip:
 def _profile(scenario: Scenario, system: System) -> tuple[Profile, str | None]:
     if scenario.assumptions == "lecture":
         return LECTURE, None
-    return choose_profile(scenario.profile, system.chip.name)
+    return choose_profile(wanted_profile(scenario.profile), system.chip.name)
 
 
 def _warnings(scenario: Scenario, system: System, *told: str | None) -> Iterator[str]:

@@ -205,7 +205,8 @@ def _profile(
         name=name,
         as_of=as_of,
         chips=tuple(sorted(set(sample.column("chip_name").tolist()))),
-        models=tuple(sorted({row.sizes.name for row in sample.rows})),
+        # As the checkpoint is called that ran, and as a scenario with `choose.weights` calls it.
+        models=tuple(sorted({n for row in sample.rows for n in (row.sizes.name, row.model)})),
         engines=tuple(sorted({p.engine for p in sample.places if p.engine})),
         rows=len(sample.rows),
         source=f"{', '.join(files)}: {runs} runs of one's own, starting from {start.name}",
