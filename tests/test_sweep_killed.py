@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,8 @@ from test_sweep_cluster import started
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-POINTS = 240
-TRIALS = 11  # of each kind
+POINTS = 160
+TRIALS = 8  # of each kind, of which there are four
 SMALL = """\
 problem: serving
 model: llama-3.1-8b
@@ -81,49 +82,56 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def begun_anew(folder: Path) -> None:
+    """A sweep that came to its end is looked at and removed, so that another can be killed."""
+    assert_whole(folder)
+    for file in folder.glob("a.csv*"):
+        file.unlink()
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_command_may_be_killed(tmp_path, workers):
     """At a random moment of its life, again and again, then left alone."""
     chance, kills = random.Random(workers), 0
-    for _ in range(TRIALS):
+    while kills < TRIALS:
         process = command(tmp_path, "--workers", workers)
         if at_work(tmp_path, process):
             time.sleep(chance.uniform(0.0, 1.0))
-        kills += process.poll() is None
-        process.kill()
-        process.wait()
-    print(f"\n{kills} kills")
-    assert kills >= 5
-    last = command(tmp_path, "--workers", workers)
-    assert last.wait() == 0
+        if process.poll() is None:
+            kills += 1
+            process.kill()
+            process.wait()
+        else:
+            assert process.returncode == 0
+            begun_anew(tmp_path)
+    assert command(tmp_path, "--workers", workers).wait() == 0
     assert_whole(tmp_path)
 
 
 def test_workers_may_be_killed(tmp_path):
     """The command goes on by itself."""
     chance, kills = random.Random(1), 0
-    process = command(tmp_path, "--workers", "2")
-    while kills < TRIALS and at_work(tmp_path, process):
-        time.sleep(chance.uniform(0.0, 1.0))
-        running = children(process.pid)
-        if running:
-            os.kill(chance.choice(running), signal.SIGKILL)
-            kills += 1
-    assert process.wait() == 0
-    print(f"\n{kills} kills")
-    assert kills >= 5
-    assert_whole(tmp_path)
+    while kills < TRIALS:
+        process = command(tmp_path, "--workers", "2")
+        while kills < TRIALS and at_work(tmp_path, process):
+            time.sleep(chance.uniform(0.0, 1.0))
+            running = children(process.pid)
+            if running:
+                os.kill(chance.choice(running), signal.SIGKILL)
+                kills += 1
+        assert process.wait() == 0
+        begun_anew(tmp_path)
 
 
 def test_the_scheduler_may_be_killed(tmp_path):
     """Status 3 and a sentence each time; another scheduler takes over with --resume."""
     pytest.importorskip("distributed")
     chance, kills, status = random.Random(2), 0, 3
-    for trial in range(TRIALS + 1):
+    for trial in count():
         cluster = started(tmp_path / f"dask{trial}")
         process = command(tmp_path, "--scheduler", cluster.address)
         try:
-            if trial < TRIALS and at_work(tmp_path, process):
+            if kills < TRIALS and at_work(tmp_path, process):
                 time.sleep(chance.uniform(0.0, 1.0))
                 if process.poll() is None:
                     cluster.scheduler.kill()
@@ -132,10 +140,8 @@ def test_the_scheduler_may_be_killed(tmp_path):
         finally:
             process.kill()
             cluster.stop()
+        assert status in (0, 3)
         if status == 0:
-            break
-        assert status == 3
-    assert status == 0
-    print(f"\n{kills} kills")
-    assert kills >= 5
-    assert_whole(tmp_path)
+            begun_anew(tmp_path)
+            if kills == TRIALS:
+                return
