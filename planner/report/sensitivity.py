@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from planner.report.words import WIDTH, wrapped
 
 __all__ = ["sensitivity_text"]
 
+SWITCH = " " * 6
 NOTHING = 5e-4  # an elasticity that is no influence in three digits
 DIMENSIONS = {
     "byte": "size", "byte/s": "bandwidth", "s": "time", "token": "tokens", "token/s": "token_rate",
@@ -29,7 +31,7 @@ def sensitivity_text(document: Mapping[str, Any]) -> str:
         for row in rows:
             if row["group"] == group:
                 lines.append(_line(row, width))
-                lines += [f"      {told}" for told in _switches(row)]
+                lines += _switches(row)
     return "\n".join(lines)
 
 
@@ -39,7 +41,8 @@ def wrapped_head(document: Mapping[str, Any]) -> list[str]:
     return [
         f"{document['of']} = {value}",
         *wrapped(f"held: {document['choice']}"),
-        "One percent more of a quantity changes it by so many percent; a pair: less, more.",
+        "One percent more of a quantity changes it by so many percent (at a kink: less |",
+        "more); below it, the nearest changes at which another choice is the best",
     ]
 
 
@@ -74,5 +77,12 @@ def _switches(row: Mapping[str, Any]) -> list[str]:
         change = 100 * (each["factor"] - 1)
         value = valued(None if row["value"] is None else row["value"] * each["factor"], row["unit"])
         at = f" ({value})" if value else ""
-        found += wrapped(f"{change:+.3g} %{at}: {each['to']}")
-    return [line.strip() for line in found]
+        told = f"{change:+.3g} %{at}: {_new(each)}"
+        found += textwrap.wrap(told, WIDTH, initial_indent=SWITCH, subsequent_indent=f"{SWITCH}  ")
+    return found
+
+
+def _new(switch: Mapping[str, Any]) -> str:
+    """The choice that becomes the best, without what stays the same."""
+    before, after = (switch[key].rpartition(" on ") for key in ("from", "to"))
+    return str(after[0] if after[0] and before[2] == after[2] else switch["to"])
