@@ -68,6 +68,7 @@ from formulas.symbols_serving import (
     dp,
     e_a2a,
     e_ar,
+    e_at,
     ep,
     f_heads,
     f_pace,
@@ -198,8 +199,8 @@ attention_time = Equation(
 math_time = Equation(
     "arithmetic of one step",
     T_math,
-    f_pace * (T_dense + T_experts + T_sdpa) / e_c,
-    assumes=("one efficiency for all operators of the decode step",),
+    f_pace * ((T_dense + T_experts) / e_c + T_sdpa / e_at),
+    assumes=("one efficiency for all products with weights, another for attention",),
     source=definition,
 )
 

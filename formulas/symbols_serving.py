@@ -105,6 +105,7 @@ n_ep      = symbol("n_ep",      "1",              "layers whose experts one batc
 t_request = symbol("t_request", "s",              "overhead per request before its first token")
 t_tok     = symbol("t_tok",     "s/token",        "overhead per token of a prompt")
 n_sched    = symbol("n_sched",    "1",              "steps a new request waits to be seen")
+e_at      = symbol("e_at",      "1",              "share of peak of attention, decode")
 e_pf      = symbol("e_pf",      "1",              "share of peak of dense products, prefill")
 e_pf_x    = symbol("e_pf_x",    "1",              "the same of routed experts")
 e_pf_a    = symbol("e_pf_a",    "1",              "the same of attention")
@@ -249,6 +250,7 @@ __all__ = [
     "e_a2a",
     "e_ar",
     "e_ar_pf",
+    "e_at",
     "e_pf",
     "e_pf_a",
     "e_pf_x",

@@ -28,10 +28,6 @@ LOGIT_BYTES = 4.0  # fp32 before sampling
 COMBINE_BYTES = 2.0  # experts answer in bf16 (DeepSeek-V3 report, section 3.3)
 FP8_SCALE_BYTES = 4.0 / 128.0  # one fp32 scale per 128 elements (DeepSeek-V3 report, section 3.3)
 
-# Chips whose compiler adds up the outputs of parts side by side before it reduces them (PaLM
-# report, section 2). Engines on GPUs reduce each: the runs of 2024 are fitted better so.
-XLA = frozenset({"tpu-v4", "v5e", "v5p", "v6e", "ironwood"})
-
 # What a quantised weight is multiplied as when activations stay in bf16: it is widened first.
 WEIGHT_ONLY = frozenset({"int8", "int4"})
 NARROWEST_FIRST = ("nvfp4", "mxfp4", "fp4", "fp8", "int8", "bf16", "fp16")
@@ -85,7 +81,7 @@ def layout_values(
         ),
         **evenness(task, layouts),
         "c_imb": imbalance(task, ep),
-        "n_ar": np.where(tp > 1, _all_reduces(sizes, dp, bound or task.chip.name in XLA), 0.0),
+        "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0.0),
         "n_a2a": np.where(dp > 1, sizes.n_moe_layers, 0) * 1.0,
         # Ranks of one batch skip the experts of others; what they add up is all-reduced.
         "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0) * 1.0,
@@ -266,14 +262,17 @@ def _dispatch_bytes(sizes: Sizes) -> float:
     return 1.0 + FP8_SCALE_BYTES if narrow else ACTIVATION_BYTES
 
 
-def _all_reduces(sizes: Sizes, dp: np.ndarray, fused: bool) -> np.ndarray:
-    """All-reduces of one pass; `fused` where parts side by side are reduced together."""
+def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
+    """All-reduces of one pass.
+
+    Parts side by side are added up before they are reduced (PaLM report, section 2; TensorRT-LLM
+    and vLLM on Falcon).
+    """
     feed_forward = sizes.n_dense_ffn_layers + sizes.n_moe_layers
     # Blocks of hybrid models are either a mixer or a feed-forward part, others hold both.
     both = feed_forward == sizes.n_layers
     mixers = sizes.n_layers if both else sizes.n_layers - feed_forward
-    if fused:
-        feed_forward -= sizes.n_parallel_layers
+    feed_forward -= sizes.n_parallel_layers
     with_ranks = mixers + sizes.n_dense_ffn_layers
     return np.where(dp > 1, with_ranks, mixers + feed_forward) * 1.0
 
@@ -285,5 +284,3 @@ def _no_collectives(layouts: Layouts) -> dict[str, np.ndarray]:
     rates = dict.fromkeys(("w_ar", "w_ar_pf", "w_x", "w_x_pf"), whole)
     copies = dict.fromkeys(("k_copies", "k_copies_pf"), nothing)
     return {**dict.fromkeys(terms, nothing), **rates, **copies}
-
-

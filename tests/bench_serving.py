@@ -164,7 +164,7 @@ def by_hand(**v: Any) -> dict[str, np.ndarray]:  # noqa: PLR0915
         * (stage + v["c_imb"] * np.sqrt(stage))
         / (F_r * spread)
     )
-    math += rank * m * (v["a_kv"] * v["L_ctx"] + v["A_bnd"]) / (v["F_sdpa"] * tp)
+    attention = rank * m * (v["a_kv"] * v["L_ctx"] + v["A_bnd"]) / (v["F_sdpa"] * tp)
     vector = v["h_act"] * v["b_act"]
     token = v["h_exp"] * (v["b_disp"] + v["b_comb"])
     reduced, sent = rank * m * vector, stage * m * v["k_copies"] * token / (tp * dp)
@@ -178,6 +178,7 @@ def by_hand(**v: Any) -> dict[str, np.ndarray]:  # noqa: PLR0915
     step = pace * (
         (read / v["e_w"] + cache / v["e_kv"]) / v["W_chip"]
         + math / v["e_c"]
+        + attention / v["e_at"]
         + v["n_ar"] * reduce
         + v["n_a2a"] * exchange
         + layers

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,12 +21,27 @@ from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES, Profile
 from planner.errors import InputError
 from planner.serving.layouts import Layouts
 from planner.serving.step import Step
-from planner.serving.task import Task
+from planner.serving.task import WEIGHT_ONLY, Task
 
 __all__ = ["Features", "features", "predicted", "unknowns"]
 
 CHUNK = 8192.0
 WAIT = COEFFICIENTS.index("n_sched")
+# Prompt tokens an engine reads in one pass where it does not read CHUNK of them (llama.cpp:
+# n_ubatch, 512 by default).
+PASSES = {"llama.cpp": 512.0}
+# Engines that write quantised weights out in 16 bits, and read those, before they multiply a pass
+# (llama.cpp on CUDA; on Apple's chips its kernels widen them on the way).
+WIDENING, IN_KERNEL = frozenset({"llama.cpp"}), "apple-silicon"
+WIDE_BYTES = 2 * 2.0  # written and read again, per weight
+# Engines whose decode kernels multiply larger groups of query heads than these on vector units,
+# head by head (TensorRT-LLM 0.9: its grouped kernel fills one tile of a tensor core, 16 rows), and
+# what vector units do in fp32 [flop/s], for chips that such rows were measured on (NVIDIA data
+# sheets of A100, H100, H200 and L40S).
+LARGEST_GROUP = {"trtllm-2024": 16.0}
+VECTOR = {"a100": 19.5e12, "h100": 67e12, "h200": 67e12, "l40s": 91.6e12}
+# Arithmetic of a static batch's prompts: B times one prompt's, for each attends to itself alone.
+ARITHMETIC = frozenset({"e_pf", "e_pf_x", "e_pf_a"})
 # What a pass over the layers costs once, however many prompts it reads.
 PER_PASS = frozenset({"e_w", "t_layer", "t_ar", "t_a2a", "t_hop", "t_pf_chunk", "t_pf_moe"})
 
@@ -144,13 +159,26 @@ class _Rows:
     def _static(self, only: str | None) -> np.ndarray:
         quantity = self.first.quantity
         step = self._values("decode", only)["tpot"] if quantity != "ttft" else 0.0
+        if only == "e_at":
+            step = step * _vectored(self.first)
         if quantity == "step":
             return np.asarray(step)
-        values = self._values("prefill", only)
-        prompts = values["ttft"]
-        if only not in PER_PASS:
-            prompts = prompts + (self.batch - 1) * values["busy"]
+        prompts = self._merged(only)
         return prompts + (self.first.output - 1) * step if quantity == "e2e" else prompts
+
+    def _merged(self, only: str | None) -> np.ndarray:
+        """Time of the prompts of a whole batch, read one behind the other in as few passes [s]."""
+        together = self._values("merged", only)
+        if only == "e_w":
+            return together["ttft"] * _widened(self.first)
+        if only not in ARITHMETIC:
+            return together["ttft"]
+        # The passes follow each other through the stages as those of the merged prompt do.
+        one, each = self._values("prefill", only)["busy"], self.batch / self.layouts.dp_attention
+        paced = np.divide(
+            together["ttft"], together["busy"], out=np.ones_like(one), where=together["busy"] > 0
+        )
+        return each * one * paced
 
     def _loop(self) -> Loop:
         one = np.ones(len(self.rows))
@@ -165,9 +193,30 @@ class _Rows:
     def _step(self, mode: str, only: str | None) -> Step:
         """The model with one coefficient switched on."""
         if mode not in self.steps:
-            task = _task(self.first, mode, self.layouts)
+            task = _task(self.first, "prefill" if mode == "merged" else mode, self.layouts)
+            if mode == "merged":
+                each = self.batch / self.layouts.dp_attention
+                task = replace(task, input_tokens=each * self.first.prompt)
             self.steps[mode] = Step(task, self.layouts, bound=False)
         return self.steps[mode].under(OFF if only is None else {**OFF, only: 1.0})
+
+
+def _widened(row: Measurement) -> float:
+    """Bytes that a pass over a prompt moves for weights over those of the weights themselves."""
+    if row.engine not in WIDENING or row.chip.architecture == IN_KERNEL:
+        return 1.0
+    sizes = row.sizes
+    narrow = sum(n for part, n in sizes.params.items() if sizes.weight_dtype[part] in WEIGHT_ONLY)
+    return 1.0 + WIDE_BYTES * narrow / sum(sizes.streamed_bytes.values())
+
+
+def _vectored(row: Measurement) -> float:
+    """Time of attention over a cache on the units that do it, over that on tensor cores."""
+    flop = sum(cache.flop_per_cached_token for cache in row.sizes.caches)
+    group = flop / max(2 * sum(cache.elements_per_token for cache in row.sizes.caches), 1.0)
+    if group <= LARGEST_GROUP.get(row.engine, group) or row.chip.name not in VECTOR:
+        return 1.0
+    return row.chip.peak("bf16") / VECTOR[row.chip.name]
 
 
 def _layouts(rows: Sequence[Measurement]) -> Layouts:
@@ -195,7 +244,7 @@ def _task(row: Measurement, mode: str, layouts: Layouts) -> Task:
         output_tokens=row.output,
         context=row.context,
         cached_input=0.0,
-        chunk=CHUNK,
+        chunk=PASSES.get(row.engine, CHUNK),
         mode=mode,
         batches=None,
         kappa=0.5,

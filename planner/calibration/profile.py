@@ -42,6 +42,7 @@ COEFFICIENTS = (
     "e_w",
     "e_kv",
     "e_c",
+    "e_at",
     "e_pf",
     "e_pf_x",
     "e_pf_a",

@@ -46,7 +46,7 @@ QUANTITIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "model.active_params": ("N_attn", "N_ffn", "N_exp", "N_head"),
         "model.kv_bytes_per_token": ("b_kv", "b_store", "R_bnd", "R_bnd_mem", "R_state"),
         "engine.efficiency": (
-            "e_w", "e_kv", "e_c", "e_pf", "e_pf_x", "e_pf_a", "e_ar", "e_ar_pf", "e_a2a",
+            "e_w", "e_kv", "e_c", "e_at", "e_pf", "e_pf_x", "e_pf_a", "e_ar", "e_ar_pf", "e_a2a",
         ),
         "engine.overhead": (
             "t_layer", "t_moe", "t_ep", "t_ar", "t_a2a", "t_hop_sw", "t_seq", "t_step",

@@ -15,7 +15,7 @@ __all__ = ["FOLDS", "constant", "folds", "roofline"]
 FOLDS = 5
 SEED = 20261121
 # Memory, arithmetic, network: the efficiencies of each, by how their names begin.
-ROOFS = (("e_w", "e_kv"), ("e_c", "e_pf"), ("e_ar", "e_a2a"))
+ROOFS = (("e_w", "e_kv"), ("e_c", "e_at", "e_pf"), ("e_ar", "e_a2a"))
 
 
 def roofline(rows: Sequence[Measurement]) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from planner.architecture.counts import Sizes
@@ -44,6 +45,9 @@ RATES = ("tok_s_total", "tok_s_per_gpu", "mfu")
 # At saturation engines fill nine tenths of the memory with weights and cache (vLLM
 # gpu_memory_utilization 0.9, TensorRT-LLM free_gpu_memory_fraction 0.9).
 FILLED = 0.9
+# Engines that add products of fp16 up in fp16 (llama.cpp: CUBLAS_COMPUTE_16F), which tensor cores
+# of GeForce cards do twice as fast as in fp32 (NVIDIA Ada GPU architecture white paper).
+HALF_SUMS, TWICE, FASTER = frozenset({"llama.cpp"}), "GeForce", 2.0
 
 
 def steadies(path: Path) -> Readings:
@@ -97,6 +101,9 @@ def steady(row: Row) -> Measurement:
     layout = layout_of(row["layout"], chips, sizes.n_experts)
     replicas = chips if row["layout"] == "DP" else 1  # copies of the whole model
     chips //= replicas
+    engine = aliases()["engines"].get(row["source"], row["source"])
+    if engine in HALF_SUMS:
+        chip = _summing_in_half(chip)
     batch, assumed = _batch(row, sizes, chip, chips, prompt + output)
     batch /= replicas
     if phase == "prefill" and assumed and sizes.max_context:
@@ -105,7 +112,7 @@ def steady(row: Row) -> Measurement:
     return Measurement(
         id=row["id"],
         source=row["source"],
-        engine=aliases()["engines"].get(row["source"], row["source"]),
+        engine=engine,
         model=base_of(model_of(row["model"]).name),
         sizes=sizes,
         chip=chip,
@@ -125,6 +132,14 @@ def steady(row: Row) -> Measurement:
         speculated=bool(drafts),
         assumed=assumed,
     )
+
+
+@cache
+def _summing_in_half(chip: Chip) -> Chip:
+    """The chip as it multiplies 16-bit numbers whose sums are 16 bits wide as well."""
+    if TWICE not in chip.title:
+        return chip
+    return replace(chip, flops={**chip.flops, "bf16": FASTER * chip.flops["bf16"]})
 
 
 def _lengths(row: Row) -> tuple[float, float, float]:

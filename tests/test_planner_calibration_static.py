@@ -1,0 +1,98 @@
+"""Times of static batches: their prompts are read together, and engines differ in how."""
+
+from dataclasses import replace
+
+import pytest
+
+from planner.calibration.adapters.steady import steady
+from planner.calibration.features import features
+from planner.calibration.profile import COEFFICIENTS
+
+PLAIN = {
+    "source": "trtllm-0.9.0-static",
+    "model": "Llama-2-70B",
+    "phase": "prefill",
+    "chip": "H100-SXM",
+    "n_chips": "4",
+    "layout": "TP4",
+    "weight_dtype": "fp16",
+    "kv_dtype": "fp16",
+    "batch": "1",
+    "context_or_isl": "100",
+    "osl": "",
+    "metric": "ttft_ms",
+    "value": "50",
+    "quality": "clean",
+}
+SMALL = {"model": "Llama-3-8B", "n_chips": "1", "layout": "single"}
+LLAMA_CPP = {**SMALL, "source": "llama.cpp-XiongjieDai", "context_or_isl": "1024"}
+FALCON = {"model": "Falcon-180B", "phase": "decode", "metric": "step_ms", "osl": "128"}
+
+
+def part(name, **changes):
+    """What one coefficient contributes to a row: a count for an overhead, a time at full rate."""
+    return features([steady({**PLAIN, **changes})]).matrix[0, COEFFICIENTS.index(name)]
+
+
+@pytest.mark.parametrize("name", ["t_ar", "t_layer", "t_pf_chunk", "t_request", "e_w"])
+def test_a_pass_over_the_layers_is_paid_once_for_all_prompts(name):
+    """Sixteen short prompts take one pass, as one does."""
+    assert part(name, batch="16") == part(name) > 0
+
+
+@pytest.mark.parametrize("name", ["e_pf", "e_pf_a", "t_tok"])
+def test_arithmetic_of_prompts_is_that_of_each(name):
+    """A prompt attends to itself alone, so attention grows with their number, not its square."""
+    assert part(name, batch="16") == pytest.approx(16 * part(name))
+
+
+def test_floors_of_all_reduces_do_not_grow_with_the_prompts():
+    """Bytes do: sixteen prompts sent together take less than sixteen times one."""
+    assert part("e_ar_pf") < part("e_ar_pf", batch="16") < 16 * part("e_ar_pf")
+
+
+def test_more_tokens_than_a_pass_holds_take_more_passes():
+    """32 prompts of 1,024 tokens are four passes of 8,192."""
+    assert part("t_pf_chunk", batch="32", context_or_isl="1024") == 4
+
+
+def test_llama_cpp_reads_prompts_512_tokens_at_a_time():
+    """1,024 tokens are two passes, pipelined over the cards that share the layers."""
+    assert part("t_pf_chunk", **LLAMA_CPP) == 2
+    split = {**LLAMA_CPP, "n_chips": "4", "layout": "layer-split4", "chip": "A40"}
+    alone = {**LLAMA_CPP, "chip": "A40"}
+    assert part("e_pf", **split) / part("e_pf", **alone) == pytest.approx((1 / 2) / 4 + 1 / 2)
+
+
+def test_quantised_weights_are_written_out_before_prompts_are_multiplied():
+    """On CUDA int4 moves more bytes than fp16 does; on Apple's chips it moves fewer."""
+    formats = [{**LLAMA_CPP, "weight_dtype": dtype} for dtype in ("fp16", "int4")]
+    wide, narrow = (part("e_w", **each, chip="A40") for each in formats)
+    assert narrow > 1.5 * wide
+    wide, narrow = (part("e_w", **each, chip="M2 Ultra 76-Core GPU 192GB") for each in formats)
+    assert narrow < wide / 2
+
+
+@pytest.mark.parametrize(("chip", "times"), [("4090 24GB", 2), ("A40", 1)])
+def test_geforce_cards_add_up_in_half_precision_twice_as_fast(chip, times):
+    """llama.cpp asks for sums in fp16; other engines do not."""
+    row = {**PLAIN, **LLAMA_CPP, "chip": chip}
+    half, single = (steady({**row, **source}).chip for source in ({}, {"source": "another"}))
+    assert half.peak("fp16") == times * single.peak("fp16")
+
+
+def test_large_groups_of_query_heads_run_on_vector_units():
+    """Falcon's groups of 29 do, Llama's of 8 do not; nor did later engines' kernels."""
+    row = steady({**PLAIN, **FALCON, "weight_dtype": "fp8", "kv_dtype": "fp8"})
+    later = replace(row, engine="trtllm-2025")
+    slow, fast = features([row, later]).matrix[:, COEFFICIENTS.index("e_at")]
+    assert slow / fast == pytest.approx(989 / 67, rel=1e-3)
+    row = steady({**PLAIN, **FALCON, "model": "Llama-2-70B"})
+    later = replace(row, engine="trtllm-2025")
+    slow, fast = features([row, later]).matrix[:, COEFFICIENTS.index("e_at")]
+    assert slow == fast > 0
+
+
+def test_parts_side_by_side_are_reduced_together_on_gpus_too():
+    """Falcon's blocks send once a layer, Llama's twice; both have 80 layers."""
+    assert part("t_ar", **FALCON) == part("t_ar", **{**FALCON, "model": "Llama-2-70B"}) / 2 == 80
