@@ -13,7 +13,7 @@ from planner.errors import InputError, did_you_mean
 
 __all__ = ["validate"]
 
-LEAVES = ("groups", "models")
+LEAVES = ("configurations", "groups", "models")
 
 Data = Annotated[
     list[Path] | None,
@@ -29,7 +29,7 @@ Facts = Annotated[
 ]
 Leave = Annotated[
     str | None,
-    typer.Option("--refit", metavar="groups|models", help="predict each by a fit of the others"),
+    typer.Option("--refit", metavar="|".join(LEAVES), help="predict each by a fit of the others"),
 ]
 By = Annotated[str, typer.Option("--by", help="tables by these: engine, chip, model")]
 Page = Annotated[Path | None, typer.Option("--out", metavar="PAGE.html", help="write a page")]

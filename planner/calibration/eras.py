@@ -42,14 +42,14 @@ RUNS = Era(
     # What the study of published steps found for weights, caches and layers; the floors of NCCL
     # and DeepEP; what prompts reach by operator is wide open.
     prior={
-        "e_w": (0.8, 0.2),
+        "e_w": (0.8, 0.12),
         "e_kv": (0.75, 0.2),
         "e_c": (0.7, 0.25),
         "e_at": (0.4, 0.7),
         "e_pf": (0.6, 0.4),
         "e_pf_x": (0.25, 0.7),
         "e_pf_a": (0.35, 0.5),
-        "e_ar": (0.75, 0.3),
+        "e_ar": (0.75, 0.2),
         "e_ar_pf": (0.5, 0.5),
         "e_a2a": (0.9, 0.1),
         "t_layer": (40e-6, 0.5),
@@ -74,6 +74,7 @@ RUNS = Era(
         Family(("math",), PROMPTS, 0.15),
         Family(("math",), ("e_w",), 0.15),
         Family(("math",), ("t_moe",), 0.15),
+        Family(("cache",), ("e_kv",), 0.3),
         Family(("engine", "version"), DECODE, 0.12),
         Family(("engine",), ("n_sched",), 0.3),
         Family(("engine",), ("t_pf_moe",), 0.7),

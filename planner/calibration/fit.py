@@ -164,3 +164,7 @@ def _of_engine(left: LeftOut, floor: np.ndarray, engine: str) -> dict[str, float
     if not mask.any():
         return {}
     return {**errors(left.take(mask), floor[mask]), "rows": int(mask.sum())}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,8 @@
 """Coefficients that all rows share, and what an engine or a format changes about them.
 
-Every coefficient is a power of e. A row's logarithmic error is counted as it is while it is small
-and by its size alone beyond `OUTLIER`; every unknown has a prior of stated width, so what the rows
-cannot tell stays where the prior puts it. Rows of one model, chip, engine and version share an
-error that no coefficient explains: it is fitted beside them and then dropped, so that a sweep of a
-hundred runs does not count as a hundred engines.
+Every coefficient is a power of e. The square of a row's logarithmic error counts while it is small,
+its size alone beyond `OUTLIER`; every unknown has a prior of stated width, so what the rows cannot
+tell stays where the prior puts it.
 """
 
 from __future__ import annotations
@@ -113,8 +111,6 @@ def fitted(
     prior: Mapping[str, tuple[float, float]],
     *,
     weights: np.ndarray | None = None,
-    cells: np.ndarray | None = None,
-    cell_width: float = 0.2,
     start: Hierarchy | None = None,
 ) -> Hierarchy:
     """The unknowns that fit the rows best.
@@ -125,7 +121,6 @@ def fitted(
     found : effects, as `effects` finds them.
     prior : {coefficient: (value, standard deviation of its logarithm)}.
     weights : what a row counts, shape (n_rows,); one each by default.
-    cells : rows of one number share an error, shape (n_rows,); none by default.
     start : where to begin; the prior by default.
 
     Raises
@@ -135,7 +130,7 @@ def fitted(
     """
     if len(seconds) == 0:
         raise ValueError("nothing to fit: no rows")
-    problem = _Problem(columns, seconds, places, found, prior, weights, cells, cell_width)
+    problem = _Problem(columns, seconds, places, found, prior, weights)
     theta = problem.start(start)
     value, damping = problem.value(theta), 1e-3
     for _ in range(ROUNDS):
@@ -159,30 +154,36 @@ def fitted(
 class _Problem:
     """Sum of robust squares of logarithmic errors and of squares of the priors."""
 
-    def __init__(self, columns, seconds, places, found, prior, weights, cells, cell_width) -> None:  # type: ignore[no-untyped-def]
+    def __init__(
+        self,
+        columns: Features,
+        seconds: np.ndarray,
+        places: Sequence[Place],
+        found: Sequence[Effect],
+        prior: Mapping[str, tuple[float, float]],
+        weights: np.ndarray | None,
+    ) -> None:
         self.columns, self.found = columns, tuple(found)
         self.log = np.log(seconds)
         self.counts, self.touched = _design(places, self.found)
         self.weights = np.ones(len(seconds)) if weights is None else weights
-        names, self.cell = (
-            (np.zeros(0), None) if cells is None else np.unique(cells, return_inverse=True)
-        )
         expected = [_logarithm(c, prior[c][0]) for c in COEFFICIENTS]
-        self.sizes = (len(expected), len(self.found), len(names))
-        self.mean = np.concatenate([expected, np.zeros(len(self.found) + len(names))])
+        self.shared = len(expected)
+        self.mean = np.concatenate([expected, np.zeros(len(self.found))])
         widths = [prior[c][1] for c in COEFFICIENTS] + [each.width for each in self.found]
-        self.precision = np.concatenate([widths, np.full(len(names), cell_width)]) ** -2.0
+        self.precision = np.array(widths) ** -2.0
 
     def start(self, start: Hierarchy | None) -> np.ndarray:
+        """Where to begin: at the prior, or at what is known of the same unknowns."""
         theta = self.mean.copy()
         if start is not None:
-            k, j, _ = self.sizes
             known = {_key(e): x for e, x in zip(start.effects, start.each, strict=True)}
-            theta[:k] = start.shared
-            theta[k : k + j] = [known.get(_key(e), 0.0) for e in self.found]
+            theta[: self.shared] = start.shared
+            theta[self.shared :] = [known.get(_key(e), 0.0) for e in self.found]
         return theta
 
     def value(self, theta: np.ndarray) -> float:
+        """What is to be least."""
         error = self._errors(theta)[0] / OUTLIER
         robust = 2 * (np.sqrt(1 + error**2) - 1)
         return float(self.weights @ robust + self.precision @ (theta - self.mean) ** 2)
@@ -195,27 +196,23 @@ class _Problem:
         return gradient, (slope.T * each) @ slope + np.diag(self.precision)
 
     def result(self, theta: np.ndarray) -> Hierarchy:
-        k, j, _ = self.sizes
+        """The unknowns by kind, with what the rows told of each."""
         spread = np.sqrt(np.diag(np.linalg.inv(self.slopes(theta)[1])))
-        told = (spread * np.sqrt(self.precision))[: k + j]
-        return Hierarchy(theta[:k], self.found, theta[k : k + j], told)
+        shared, each = np.split(theta, [self.shared])
+        return Hierarchy(shared, self.found, each, spread * np.sqrt(self.precision))
 
     def _errors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Logarithmic errors, shape (n_rows,), and their slopes, shape (n_rows, n_unknowns)."""
-        k, j, n = self.sizes
-        x = _unknowns(theta[:k], theta[k : k + j], self.counts, self.touched)
+        shared, each = np.split(theta, [self.shared])
+        x = _unknowns(shared, each, self.counts, self.touched)
         columns = self.columns
         times = columns.times(x)
         # Times of each coefficient's own part; of the steps waited for, those of all.
         parts = (columns.matrix + x[:, [WAIT]] * columns.step) * x
         parts[:, WAIT] = x[:, WAIT] * (columns.step_rest + (columns.step * x).sum(axis=1))
         shares = parts / times[:, None]
-        slopes = [shares, self.counts * (shares @ self.touched.T)]
-        error = np.log(times) - self.log
-        if n:
-            error = error + theta[k + j :][self.cell]
-            slopes.append(np.eye(n)[self.cell])
-        return error, np.hstack(slopes)
+        slopes = np.hstack([shares, self.counts * (shares @ self.touched.T)])
+        return np.log(times) - self.log, slopes
 
 
 def _design(places: Sequence[Place], found: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:

@@ -64,15 +64,16 @@ COEFFICIENTS = (
     "t_request",
 )
 EFFICIENCIES = frozenset(name for name in COEFFICIENTS if name.startswith("e_"))
-KNOWN, NEW_MODEL, NEW_CHIP = "known", "new_model", "new_chip"
+KNOWN, NEW_MODEL, NEW_CHIP, POOLED = "known", "new_model", "new_chip", "pooled"
 
 
 @dataclass(frozen=True)
 class Place:
     """Where a coefficient is asked for; empty where it is not known or does not matter.
 
-    `math` is the number format that the feed-forward part multiplies in, `months` how long before
-    the profile's date the run was made.
+    `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
+    values, `months` how long before
+    the profile's date the run was made, `pooled` whether prompts are read on other chips.
     """
 
     chip: str = ""
@@ -80,17 +81,20 @@ class Place:
     engine: str = ""
     version: str = ""
     math: str = ""
+    cache: str = ""
     model: str = ""
     months: float = 0.0
+    pooled: bool = False
 
     @classmethod
     def of(cls, sizes: Sizes, chip: Chip, **more: Any) -> Place:
-        """The place of a model on a chip; `more` are engine, version and months where known."""
+        """The place of a model on a chip; `more` are the other attributes where known."""
         part = "routed" if sizes.n_experts else "dense_ffn"
         return cls(
             chip=chip.name,
             architecture=chip.architecture,
             math=sizes.weight_dtype[part],
+            cache=sizes.kv_dtype,
             model=sizes.name,
             **more,
         )
@@ -189,6 +193,8 @@ class Profile:
             kind = NEW_MODEL
         if place.chip and place.chip not in self.chips:
             kind = NEW_CHIP
+        if place.pooled and POOLED in self.all_bands:
+            kind = POOLED
         kinds = self.all_bands.get(kind) or self.all_bands.get(KNOWN)
         if not kinds:
             return self.bands

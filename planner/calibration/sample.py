@@ -7,7 +7,7 @@ marked unfinished, rows faster than the bound, and rows in which tokens were dra
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from planner.calibration.networks import network_between
 from planner.calibration.places import NEW, place_of
 from planner.calibration.profile import Place
 
-__all__ = ["Sample", "runs_sample", "steady_sample"]
+__all__ = ["Sample", "configuration_of", "runs_sample", "steady_sample", "weight_of"]
 
 TTFT_WEIGHT = 0.3  # first tokens under load hold queueing that no coefficient describes
 POOLED_WEIGHT = 0.5  # the number of requests that decode is worked out, not given
@@ -55,13 +55,19 @@ class Sample:
     @property
     def configurations(self) -> np.ndarray:
         """What rows share that differ in the number of requests alone, as text."""
-        return np.array([f"{row.group} {row.precision} {row.version} {row.prompt} {row.output} "
-                         f"{row.layout} {row.pooled}" for row in self.rows])  # fmt: skip
+        return np.array([configuration_of(row) for row in self.rows])
 
     @property
     def prompts(self) -> np.ndarray:
         """Mask of the rows that time prompts; the others time tokens."""
         return self.column("quantity") == "ttft"
+
+
+def configuration_of(row: Measurement) -> str:
+    """A layout of a model, engine and chip at its lengths: rows that differ in the batch alone."""
+    ways = " ".join(f"{name} {n}" for name, n in sorted((row.layout or {}).items()))
+    told = f"{row.group} {row.precision} {row.version} {row.prompt:g} {row.output:g}"
+    return f"{told} {ways} {row.chips} {row.pooled}"
 
 
 def runs_sample(rows: Sequence[Measurement], as_of: str) -> Sample:
@@ -74,7 +80,9 @@ def steady_sample(rows: Sequence[Measurement], as_of: str) -> Sample:
     return _sample(rows, _not_steady, as_of)
 
 
-def _sample(rows: Sequence[Measurement], refused, as_of: str) -> Sample:  # type: ignore[no-untyped-def]
+def _sample(
+    rows: Sequence[Measurement], refused: Callable[[Measurement], str], as_of: str
+) -> Sample:
     left_out: Counter[str] = Counter()
     kept = []
     for row, bound in zip(rows, bounds_of(rows), strict=True):
@@ -84,12 +92,13 @@ def _sample(rows: Sequence[Measurement], refused, as_of: str) -> Sample:  # type
         else:
             kept.append(row)
     seconds = np.array([row.seconds for row in kept])
-    weights = [_weight(row) for row in kept]
+    weights = [weight_of(row) for row in kept]
     places = tuple(place_of(row, as_of) for row in kept)
     return Sample(tuple(kept), features(kept), seconds, np.array(weights), places, dict(left_out))
 
 
-def _weight(row: Measurement) -> float:
+def weight_of(row: Measurement) -> float:
+    """What a row counts in a fit."""
     if row.looped and row.quantity == "ttft":
         return TTFT_WEIGHT
     return POOLED_WEIGHT if row.pooled else 1.0

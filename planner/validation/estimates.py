@@ -8,8 +8,9 @@ from dataclasses import replace
 from planner.calibration.ideal import bounds_of, strange_units
 from planner.calibration.marks import mark, seen_by
 from planner.calibration.measurements import Measurement
+from planner.calibration.networks import network_between
+from planner.calibration.places import profile_of
 from planner.calibration.prediction import Prediction, predict
-from planner.calibration.profile import choose_profile
 from planner.calibration.profile import profile as named
 from planner.errors import PlannerError
 from planner.validation.baselines import roofline
@@ -47,7 +48,7 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
     for i, (place, row) in enumerate(zip(at, rows, strict=True)):
         made = predictions.get(i)
         if isinstance(made, Prediction):
-            name = choose_profile(wanted, row.chip.name)[0].name
+            name = profile_of(row, wanted).name
             fitted = seen_by(name)
             found[place] = replace(
                 entries[place],
@@ -70,7 +71,7 @@ def _unfit(row: Measurement) -> str:
     """Why there is a bound and no estimate, empty where there is one."""
     if row.layout is None:
         return "the layout is not understood"
-    if row.machine is None and row.chips > 1:
+    if network_between(row.chip.name, row.machine, row.chips) is None:
         return f"no network is known that joins {row.chips} {row.chip.name}"
     return ""
 

@@ -1,7 +1,7 @@
 """Rows predicted by fits that did not see them: whole groups, or whole models, are left out.
 
-The fits are made from the given rows alone, each of all engines first and then of one engine
-starting from there, so that what is scored is the form of the model and not a shipped profile.
+The fits are made from the given rows alone, so that what is scored is the form of the model and
+not a shipped profile.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from dataclasses import replace
 import numpy as np
 
 from planner.calibration.collectives.evidence import Evidence, curves_of
-from planner.calibration.features import Features, features, predicted
+from planner.calibration.eras import RUNS, STEADY, Era
+from planner.calibration.features import Features, features
+from planner.calibration.hierarchy import Hierarchy, effects, fitted
 from planner.calibration.measurements import Measurement
+from planner.calibration.places import place_of
 from planner.calibration.prediction import Prediction
-from planner.calibration.squares import solve, values_of
+from planner.calibration.sample import configuration_of, weight_of
 from planner.errors import InputError
 from planner.validation.baselines import FOLDS, folds
 from planner.validation.entries import Entry
 from planner.validation.suspects import settled, speculating
 
-__all__ = ["Fit", "Predictor", "by_engine", "refitted"]
+__all__ = ["Fit", "Predictor", "by_era", "refitted"]
 
 Predictor = Callable[[Sequence[Measurement], Features], np.ndarray]
 Fit = Callable[[Sequence[Measurement], Features, np.ndarray], Predictor]
 TAIL = 0.1  # on either side of the band
-PROMPTS = 0.3  # weight of a first token under load, which holds queueing
-FEWEST = 40  # rows of an engine that make a fit of its own
 OUTSIDE = 20.0  # times off: no row to fit
 
 
@@ -36,9 +37,9 @@ def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> li
 
     Parameters
     ----------
-    leave : `groups` of model, chip and engine (a fifth of them at a time), or `models` one by one.
-        Of collectives, curves, or chips.
-    fit : from rows, their columns and times [s] to what predicts others; `by_engine` by default.
+    leave : `configurations` (a layout at its lengths) or `groups` of model, chip and engine, a
+        fifth of them at a time, or `models` one by one. Of collectives, curves, or chips.
+    fit : from rows, their columns and times [s] to what predicts others; `by_era` by default.
 
     Raises
     ------
@@ -49,11 +50,11 @@ def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> li
         return _curves(entries, leave)
     at = [i for i, e in enumerate(entries) if e.measurement is not None and e.prediction]
     some = [entries[i] for i in at]
-    keys = [entry.group if leave == "groups" else entry.model for entry in some]
+    keys = [_key(entry, leave) for entry in some]
     if len(set(keys)) < 2:
         raise InputError(f"--refit {leave}: rows of two {leave} or more are needed")
     fold = folds(keys, len(set(keys)) if leave == "models" else FOLDS)
-    estimate = _left_out(some, fold, fit or by_engine)
+    estimate = _left_out(some, fold, fit or by_era)
     low, high = _bands(some, estimate, fold)
     found = list(entries)
     for i, place in enumerate(at):
@@ -64,31 +65,45 @@ def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> li
     return found
 
 
-def by_engine(rows: Sequence[Measurement], columns: Features, seconds: np.ndarray) -> Predictor:
-    """A fit of all rows, and one of every engine with enough of them that starts from it."""
-    prompts = [row.quantity == "ttft" and row.looped for row in rows]
-    weights = np.where(prompts, PROMPTS, 1.0)
-    every = solve(columns, seconds, weights)
-    engines = np.array([row.engine for row in rows])
-    own = {
-        str(name): solve(
-            columns.take(engines == name),
-            seconds[engines == name],
-            weights[engines == name],
-            prior=every,
-        )
-        for name in np.unique(engines)
-        if (engines == name).sum() >= FEWEST
-    }
+def _key(entry: Entry, leave: str) -> str:
+    """What rows share that are left out together."""
+    if leave == "configurations" and entry.measurement is not None:
+        return configuration_of(entry.measurement)
+    return entry.model if leave == "models" else entry.group
+
+
+def by_era(rows: Sequence[Measurement], columns: Features, seconds: np.ndarray) -> Predictor:
+    """A fit of the runs under load and one of the static batches, as the shipped profiles have."""
+    looped = np.array([row.looped for row in rows])
+    fits = {
+        under_load: _fitted(era, [r for r, here in zip(rows, mask, strict=True) if here],
+                            columns.take(mask), seconds[mask])
+        for under_load, era, mask in ((True, RUNS, looped), (False, STEADY, ~looped))
+        if mask.any()
+    }  # fmt: skip
 
     def times(asked: Sequence[Measurement], of: Features) -> np.ndarray:
-        found, names = np.empty(len(asked)), np.array([row.engine for row in asked])
-        for name in np.unique(names):
-            here = names == name
-            found[here] = predicted(of.take(here), values_of(own.get(str(name), every)))
+        found = np.empty(len(asked))
+        loads = np.array([row.looped for row in asked])
+        for load in np.unique(loads):
+            here = np.flatnonzero(loads == load)
+            era = RUNS if load else STEADY
+            # With no row of its kind to learn from, the other fit is all there is.
+            fit = fits.get(bool(load), next(iter(fits.values())))
+            places = [place_of(asked[int(i)], era.as_of) for i in here]
+            found[here] = of.take(here).times(fit.unknowns(places))
         return found
 
     return times
+
+
+def _fitted(
+    era: Era, rows: Sequence[Measurement], columns: Features, seconds: np.ndarray
+) -> Hierarchy:
+    places = [place_of(row, era.as_of) for row in rows]
+    weights = np.array([weight_of(row) for row in rows])
+    told = effects(places, era.families)
+    return fitted(columns, seconds, places, told, era.prior, weights=weights)
 
 
 def _left_out(some: Sequence[Entry], fold: np.ndarray, fit: Fit) -> np.ndarray:
@@ -142,13 +157,13 @@ def _curves(entries: Sequence[Entry], leave: str) -> list[Entry]:
     evidence = Evidence(curves)
     if len({curve.chip for curve in evidence.curves}) < 2:
         raise InputError(f"--refit {leave}: curves of two chips or more are needed")
-    times = evidence.unseen_curves if leave == "groups" else evidence.unseen_chips
+    times = evidence.unseen_curves if leave != "models" else evidence.unseen_chips
     known = {
         (curve.chip, curve.operation, curve.algorithm, curve.n, float(size)): float(time)
         for curve, each in zip(evidence.curves, times, strict=True)
         for size, time in zip(curve.sizes, each, strict=True)
     }
-    told = f"refitted, {'curves' if leave == 'groups' else 'chips'} left out"
+    told = f"refitted, {'chips' if leave == 'models' else 'curves'} left out"
     places, made = [], []
     for i, entry in enumerate(entries):
         row = entry.collective
