@@ -33,8 +33,8 @@ def _told(each: Mapping[str, Any]) -> list[str]:
     if not each["crossings"]:
         low, high = (valued(value, each["unit"]) for value in each["looked_at"])
         better = each["ends"][0]
-        told = "neither keeps the promises" if better is None else f"{better} is better"
-        lines += wrapped(f"{told} from {low} to {high}")
+        verdict = "neither keeps the promises" if better is None else f"{better} is better"
+        lines += wrapped(f"{verdict} from {low} to {high}")
     return lines
 
 

@@ -17,6 +17,7 @@ from planner.serving.network import UNUSED
 from planner.serving.reasons import QUANTITIES
 
 if TYPE_CHECKING:
+    from planner.scenario.workload import Distribution
     from planner.serving.draft import Hardware
 
 __all__ = ["GROUPS", "Given", "serving_givens"]
@@ -44,12 +45,6 @@ class Given:
     to: Callable[[float], Any] | None = field(default=None, repr=False)
     symbols: tuple[str, ...] = ()
     whole: bool = False
-
-    def at(self, value: float) -> Any:
-        """The scenario with the quantity at a value in base units."""
-        if self.to is None or not self.value:
-            raise TypeError(f"{self.path} has no single value in a scenario")
-        return self.to(value / self.value)
 
 
 def serving_givens(scenario: Scenario, hardware: Sequence[Hardware]) -> list[Given]:
@@ -101,8 +96,7 @@ def _of_workload(scenario: Scenario) -> Iterator[Given]:
 
     for name in ("input_tokens", "output_tokens"):
         lengths = getattr(load, name)
-        yield given(name, "token", lengths.mean,
-                    lambda f, lengths=lengths: replace(lengths, mean=lengths.mean * f))  # fmt: skip
+        yield given(name, "token", lengths.mean, partial(_longer, lengths))
     if load.cached_input:
         yield given("cached_input", "1", load.cached_input,
                     lambda f: min(load.cached_input * f, 1.0))  # fmt: skip
@@ -117,6 +111,10 @@ def _of_workload(scenario: Scenario) -> Iterator[Given]:
     if load.concurrency is not None:
         count = load.concurrency
         yield given("concurrency", "seq", float(count), lambda f: max(round(count * f), 1))
+
+
+def _longer(lengths: Distribution, factor: float) -> Distribution:
+    return replace(lengths, mean=lengths.mean * factor)
 
 
 def _of_promises(scenario: Scenario) -> Iterator[Given]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.sensitivity.pool import Held, Moved
+from planner.sensitivity.pool import POWER, Held, Moved
 from planner.sensitivity.tangent import BATCH
 from planner.serving.asking import ask
 from planner.serving.onepool import SinglePoint
@@ -87,7 +87,7 @@ def elasticities(bound: Bound, givens: Sequence[Given]) -> tuple[dict[str, float
         found.append(pool.moved(directions))
     turned = [
         {name: np.array([each[place].get(name, 0.0) for each in looked])
-         for name in ("p_chip", "L_in", "L_out", "L_dec")}
+         for name in ("p_chip", "L_in", "L_out", "L_dec", POWER)}
         for place in range(len(bound.pools))
     ]  # fmt: skip
     if len(bound.pools) == 1:
@@ -159,6 +159,7 @@ def _one(pool: Held, found: Moved, turned: Mapping[str, np.ndarray]) -> tuple[di
     mixed = (task.input_tokens * turned["L_in"] + task.output_tokens * turned["L_out"]) / both
     per = {"decode": turned["L_out"], "prefill": turned["L_in"]}.get(task.mode, mixed)
     out: Slopes = {"usd_per_mtok": paid - per, "requests_per_s": -slopes[score]}
+    out["joule_per_token"] = slopes[score] + turned[POWER] - per
     if task.mode == "aggregated":
         share = values["busy"] / values["slot"]
         rest = (paid - share * prompt) / (1 - share)
@@ -168,7 +169,7 @@ def _one(pool: Held, found: Moved, turned: Mapping[str, np.ndarray]) -> tuple[di
         out["e2e"] = first * slopes["ttft"] + (1 - first) * (slopes["tpot"] + turned["L_dec"])
     if task.mode != "prefill":
         out |= {"tpot": slopes["tpot"], "tokens_per_s": turned["L_out"] - slopes[score],
-                "tokens_per_s_per_user": -slopes["tpot"][::1]}  # fmt: skip
+                "tokens_per_s_per_user": -slopes["tpot"]}  # fmt: skip
     if task.mode != "decode":
         out["ttft"] = slopes["ttft"]
     return values, out | _rest(out, slopes, turned)
@@ -199,7 +200,12 @@ def _two(
     first = (found[0].values["ttft"] * found[0].slopes["ttft"] + bound.moved * late) / ttft
     tpot = found[1].slopes["tpot"]
     rest = decoding.row["L_dec"] * found[1].values["tpot"]
+    drawn = [
+        (pool.task.power or 0.0) * each for pool, each in zip(bound.pools, seconds, strict=True)
+    ]
+    used = [slope + each[POWER] for slope, each in zip(slopes, turned, strict=True)]
     told: Slopes = {
+        "joule_per_token": (drawn[0] * used[0] + drawn[1] * used[1]) / (sum(drawn) or 1.0) - mixed,
         "usd_per_mtok": (spent[0] * paid[0] + spent[1] * paid[1]) / sum(spent) - mixed,
         "usd_per_mtok_input": paid[0] - into,
         "usd_per_mtok_output": paid[1] - out,

@@ -99,7 +99,7 @@ def _indices(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     if np.ptp(blocks) <= SAME * np.abs(blocks).max():
         return np.zeros(len(blocks) - 2), np.zeros(len(blocks) - 2)
-    parts = {"f_A": blocks[:1], "f_B": blocks[1:2], "f_AB": blocks[2:, None, :]}
+    parts: Any = {"f_A": blocks[:1], "f_B": blocks[1:2], "f_AB": blocks[2:, None, :]}
     found: Any = sobol_indices(func=parts, n=blocks.shape[1])
     return np.ravel(found.first_order), np.ravel(found.total_order)
 

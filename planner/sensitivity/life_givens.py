@@ -165,9 +165,8 @@ def _asking(name: str) -> Callable[[Question, float], Question]:
 def _of_law(question: Question) -> Iterator[LifeGiven]:
     for name, value in question.law.values.items():
         if value:
-            yield LifeGiven(
-                f"law.{name}", value, "", "law",
-                lambda q, f, name=name: replace(
-                    q, law=q.law.with_values(**{name: q.law.values[name] * f})
-                ),
-            )  # fmt: skip
+
+            def coefficient(q: Question, f: float, name: str = name) -> Question:
+                return replace(q, law=q.law.with_values(**{name: q.law.values[name] * f}))
+
+            yield LifeGiven(f"law.{name}", value, "", "law", coefficient)

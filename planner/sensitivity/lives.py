@@ -53,7 +53,8 @@ def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Row]:
         return list(_by_multipliers(best, [*law, *serving]))
     at = math.log(smooth_values(best)[name])
     rows = []
-    for given in (*law, *serving):
+    givens: list[LifeGiven | ServingGiven] = [*law, *serving]
+    for given in givens:
         ends = [moved(best, given, math.exp(offset * STEP)) for offset in OFFSETS]
         logs = [math.log(each[name]) if each and name in each else None for each in ends]
         left, right = one_sided(at, logs)

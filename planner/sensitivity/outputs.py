@@ -13,7 +13,7 @@ __all__ = ["NAMED", "UNITS", "chosen", "output_named", "values_of"]
 SERVING = (
     "usd_per_mtok", "usd_per_mtok_input", "usd_per_mtok_output", "usd_per_hour", "ttft", "tpot",
     "e2e", "tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user", "requests_per_s",
-    "batch",
+    "joule_per_token", "batch",
 )  # fmt: skip
 LIFE = (
     "cost.total.usd", "cost.total.flop", "cost.pretrain.usd", "cost.inference.usd", "n_active",
@@ -25,7 +25,7 @@ NAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "serving": {
             "cost": "usd_per_mtok", "price": "usd_per_mtok", "throughput": "tokens_per_s",
-            "latency": "e2e", "speed": "tokens_per_s_per_user",
+            "latency": "e2e", "speed": "tokens_per_s_per_user", "energy": "joule_per_token",
         },
         "budget": {
             "cost": "cost.total", "tokens": "tokens.pretrain", "size": "n_active",
@@ -46,6 +46,7 @@ UNITS: Mapping[str, str] = MappingProxyType(
         "ttft": "s", "tpot": "s", "e2e": "s",
         "tokens_per_s": "token/s", "tokens_per_s_per_chip": "token/(s*chip)",
         "tokens_per_s_per_user": "token/s", "requests_per_s": "seq/s", "batch": "seq",
+        "joule_per_token": "J/token",
         "cost.total.usd": "USD", "cost.total.flop": "flop", "cost.pretrain.usd": "USD",
         "cost.inference.usd": "USD", "n_active": "param", "n_total": "param",
         "tokens.pretrain": "token", "tokens.rl": "token", "over_training": "1",

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from planner.serving.layouts import Layouts
     from planner.serving.task import Task
 
-__all__ = ["LIMIT", "Held", "Moved"]
+__all__ = ["LIMIT", "POWER", "Held", "Moved"]
 
 LIMIT = "limit."  # of a promise, as if it were a symbol
+POWER = "power"  # of one chip, likewise
 ACTIVE = 1e-7  # share of a limit below which it does not hold the batch
 FLAT = 1e-7  # d ln price / d ln batch, below which a larger batch is no cheaper
 SAME = 1e-9  # prices closer than this are one
@@ -61,7 +62,8 @@ class Held:
         values = self.step.values(np.array([self.batch]))
         row = {name: float(np.ravel(value)[0]) for name, value in values.items()}
         row |= {f"{LIMIT}{name}": limit for name, limit in self.task.promises.items()}
-        return row | {ARRIVALS: self.task.arrivals} if self.task.loaded else row
+        own = {POWER: self.task.power, ARRIVALS: self.task.arrivals if self.task.loaded else None}
+        return row | {name: value for name, value in own.items() if value is not None}
 
     @property
     def tape(self) -> Tape:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from planner.sensitivity.elasticities import Row
+from planner.sensitivity.exact import exact
 from planner.sensitivity.givens import Given, serving_givens
 from planner.sensitivity.held import bound_to, elasticities
 from planner.serving.asking import ask
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["METHOD", "givens_of", "serving_rows"]
 
 METHOD = "slopes of the equations, layout held"
+AGAIN = "solved again with a few fewer and a few more"
+FEW = 0.02  # share of a whole number by which it is varied
 
 
 def serving_rows(scenario: Scenario, name: str) -> tuple[list[Given], list[Row]]:
@@ -33,7 +38,27 @@ def serving_rows(scenario: Scenario, name: str) -> tuple[list[Given], list[Row]]
             float(slope[1, i]) + 0.0, METHOD)
         for i, given in enumerate(givens)
     ]  # fmt: skip
-    return givens, rows
+    counted = [given for given in givens if given.whole]
+    found = {given.path: _counted(given, name) for given in counted}
+    return givens, [found.get(row.path, row) for row in rows]
+
+
+def _counted(given: Given, name: str) -> Row:
+    """The row of a whole number, from solving with a few fewer and a few more."""
+    value = given.value or 1.0
+    step = max(1, round(FEW * value))
+    ends = []
+    for count in (value - step, value, value + step):
+        found = exact(given.to(count / value)).values.get(name) if given.to and count else None
+        ends.append(None if found is None else (math.log(count), math.log(found)))
+    sides = [
+        None if low is None or high is None else (high[1] - low[1]) / (high[0] - low[0])
+        for low, high in pairwise(ends)
+    ]
+    left, right = (
+        next((each for each in order if each is not None), 0.0) for order in (sides, sides[::-1])
+    )
+    return Row(given.path, given.value, given.unit, given.group, left, right, AGAIN)
 
 
 def givens_of(scenario: Scenario) -> list[Given]:
