@@ -96,3 +96,21 @@ def test_large_groups_of_query_heads_run_on_vector_units():
 def test_parts_side_by_side_are_reduced_together_on_gpus_too():
     """Falcon's blocks send once a layer, Llama's twice; both have 80 layers."""
     assert part("t_ar", **FALCON) == part("t_ar", **{**FALCON, "model": "Llama-2-70B"}) / 2 == 80
+
+
+@pytest.mark.parametrize(
+    ("layout", "phase", "copied"),
+    [
+        ("WS-2D/attn-batch", "decode", 1),
+        ("WS-2D", "decode", 1),
+        ("TP64", "decode", 64),
+        ("WS-2D/attn-head", "decode", 64),
+    ],
+)
+def test_chips_that_keep_sequences_of_their_own_read_no_copies(layout, phase, copied):
+    """PaLM has one KV head: 64 chips read it 64 times, or divide the sequences."""
+    row = {"model": "PaLM-540B", "chip": "TPUv4", "n_chips": "64", "weight_dtype": "bf16"}
+    row |= {"kv_dtype": "bf16", "batch": "512", "context_or_isl": "2048", "osl": "64"}
+    row |= {"phase": phase, "metric": "step_ms", "layout": layout}
+    cache = 512 * 2048 * 118 * 2 * 256 * 2 / 64 / 1228e9
+    assert part("e_kv", **row) == pytest.approx(copied * cache, rel=0.01)

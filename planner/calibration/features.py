@@ -91,7 +91,7 @@ def features(rows: Sequence[Measurement]) -> Features:
     for i, row in enumerate(rows):
         groups[(id(row.sizes), row.chip.name, row.machine, row.quantity, row.prompt, row.output,
                 row.context, row.looped, row.pooled, row.engine, row.even, row.drafts,
-                row.chips)].append(i)  # fmt: skip
+                row.chips, row.by_sequence)].append(i)  # fmt: skip
     for members in groups.values():
         some = [rows[i] for i in members]
         base = _Rows(some)
@@ -255,4 +255,5 @@ def _task(row: Measurement, mode: str, layouts: Layouts) -> Task:
         reserve=0.0,
         tokens_per_step=row.emitted,
         positions_per_step=1.0 + row.drafts,
+        ideal=row.by_sequence,
     )

@@ -86,7 +86,8 @@ class Measurement:
 
     `as_of` is the day of the run, empty where nobody says. Of a closed loop, `even` says that all
     requests have the same lengths, and its engine looked for new requests every `poll` decode
-    steps and held them back for `hold`.
+    steps and held them back for `hold`. `by_sequence` says that chips hold the caches of sequences
+    of their own, where they would hold copies of the same KV heads.
     """
 
     id: str
@@ -118,6 +119,7 @@ class Measurement:
     even: bool = False
     poll: float = 0.0
     hold: float = 0.0
+    by_sequence: bool = False
 
     @property
     def emitted(self) -> float:

@@ -45,6 +45,9 @@ RATES = ("tok_s_total", "tok_s_per_gpu", "mfu")
 # At saturation engines fill nine tenths of the memory with weights and cache (vLLM
 # gpu_memory_utilization 0.9, TensorRT-LLM free_gpu_memory_fraction 0.9).
 FILLED = 0.9
+# PaLM decodes with its one KV head's cache divided by sequence, prompts are read with it divided by
+# query head (Pope et al. 2022, section 3.3 and table 2).
+BY_SEQUENCE = re.compile(r"WS-2D(?!/attn-head)")
 # Engines that add products of fp16 up in fp16 (llama.cpp: CUBLAS_COMPUTE_16F), which tensor cores
 # of GeForce cards do twice as fast as in fp32 (NVIDIA Ada GPU architecture white paper).
 HALF_SUMS, TWICE, FASTER = frozenset({"llama.cpp"}), "GeForce", 2.0
@@ -131,6 +134,7 @@ def steady(row: Row) -> Measurement:
         leanest=None if said else sizes_of(row["model"], weights, NARROWEST_CACHE),
         speculated=bool(drafts),
         assumed=assumed,
+        by_sequence=bool(BY_SEQUENCE.match(row["layout"])) and phase != "prefill",
     )
 
 
