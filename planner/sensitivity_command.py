@@ -78,8 +78,9 @@ def sensitivity(
         if workers < 1:
             raise InputError(f"--workers: expected at least 1, got {workers}")
         study = explore(
-            file, of, sets or (), sobol=sobol, morris=morris, seed=seed, workers=workers
-        )
+            file, of, sets or (), sobol=sobol, morris=morris, seed=seed, workers=workers,
+            shown=True,
+        )  # fmt: skip
         show(dumps(study.document) if json else str(study))
         return
     if plot is not None:

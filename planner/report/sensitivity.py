@@ -38,11 +38,13 @@ def sensitivity_text(document: Mapping[str, Any]) -> str:
 def wrapped_head(document: Mapping[str, Any]) -> list[str]:
     """What is looked at, and with which choice held."""
     value = valued(document["value"], document["unit"])
+    sought = any(row["switches"] is not None for row in document["rows"])
+    below = "; below it, the nearest changes at which another choice is the best" if sought else ""
+    told = "One percent more of a quantity changes it by so many percent (at a kink: less | more)"
     return [
         f"{document['of']} = {value}",
         *wrapped(f"held: {document['choice']}"),
-        "One percent more of a quantity changes it by so many percent (at a kink: less |",
-        "more); below it, the nearest changes at which another choice is the best",
+        *textwrap.wrap(f"{told}{below}", WIDTH),
     ]
 
 

@@ -82,7 +82,10 @@ def _morris(document: Mapping[str, Any]) -> list[str]:
         return []
     width = max(map(len, found))
     lines = [f"{'over its whole range':<{width + 2}}  size of effect  mean        deviation"]
-    for path, each in sorted(found.items(), key=lambda pair: -pair[1]["size"]):
+    for path, each in sorted(found.items(), key=lambda pair: -(pair[1]["size"] or 0.0)):
+        if each["size"] is None:
+            lines.append(f"  {path:<{width}}  no step of it has a plan on both ends")
+            continue
         lines.append(f"  {path:<{width}}  {each['size']:<14.4g}  {each['mean']:<+10.4g}  "
                      f"{each['deviation']:.4g}")  # fmt: skip
     return lines

@@ -24,6 +24,26 @@ exploring.py     a global study from start to end
 elasticities.py  the table, and the function that makes it
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from planner.sensitivity.elasticities import Elasticities, sensitivity
 
-__all__ = ["Elasticities", "sensitivity"]
+if TYPE_CHECKING:
+    from planner.sensitivity.even import break_even
+    from planner.sensitivity.exploring import Study, explore
+
+__all__ = ["Elasticities", "Study", "break_even", "explore", "sensitivity"]
+
+# Loaded when they are first used: they need the solvers.
+_HOMES = {
+    "Study": "planner.sensitivity.exploring",
+    "break_even": "planner.sensitivity.even",
+    "explore": "planner.sensitivity.exploring",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

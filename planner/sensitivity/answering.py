@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from planner.errors import InputError, PlannerError
 from planner.scenario import Scenario, Tree, changed, checked
 from planner.sensitivity.drawing import Marginal
 from planner.sensitivity.exact import Nowhere, exact
+from planner.sweep.progress import progress
 
 __all__ = ["Answered", "answered"]
+
+Row: TypeAlias = tuple[float, str | None, tuple[str, ...]]
 
 CHUNK = 8  # draws that a process solves at a time
 
@@ -44,8 +47,12 @@ def answered(
     *,
     workers: int = 1,
     sets: Sequence[str] = (),
+    shown: bool = False,
 ) -> Answered:
-    """Answers at shares of every marginal, shape (n, d); `sets` are changes made first."""
+    """Answers at shares of every marginal, shape (n, d); `sets` are changes made first.
+
+    With `shown` a bar on standard error tells how far it is.
+    """
     base = changed(tree, list(sets))
     drawn = [marginal.at(shares[:, i]) for i, marginal in enumerate(marginals)]
     closed = _closed(base, folder, marginals, drawn, name)
@@ -56,15 +63,26 @@ def answered(
         for k in range(len(shares))
     ]
     one = partial(_one, base, folder, name)
-    if workers > 1 and len(points) > workers:
-        # A fresh process: a solver's threads do not survive a fork.
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            rows = list(pool.map(one, points, chunksize=CHUNK))
-    else:
-        rows = [one(point) for point in points]
+    with progress(len(points), 0, shown=shown) as advance:
+        rows = []
+        for row in _rows(one, points, workers):
+            rows.append(row)
+            advance(1)
     values = np.array([row[0] for row in rows], dtype=np.float64)
     known = {row[1]: row[2] for row in rows if row[1] is not None}
     return Answered(values, tuple(row[1] for row in rows), known, "solved again at each draw")
+
+
+def _rows(
+    one: Callable[[Sequence[str]], Row], points: Sequence[Sequence[str]], workers: int
+) -> Iterator[Row]:
+    """The answer of every point, in their order."""
+    if workers == 1 or len(points) <= workers:
+        yield from map(one, points)
+        return
+    # A fresh process: a solver's threads do not survive a fork.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(one, points, chunksize=CHUNK)
 
 
 def _set(marginal: Marginal, value: Any) -> str:
@@ -72,9 +90,6 @@ def _set(marginal: Marginal, value: Any) -> str:
     if not marginal.numeric:
         return f"{marginal.path}={marginal.ends[int(value)]}"
     return f"{marginal.path}={float(value)!r}"
-
-
-Row = tuple[float, str | None, tuple[str, ...]]
 
 
 def _one(tree: Tree, folder: Path, name: str, sets: Sequence[str]) -> Row:

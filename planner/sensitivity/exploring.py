@@ -49,6 +49,7 @@ def explore(
     morris: int | None = None,
     seed: int = 0,
     workers: int = 1,
+    shown: bool = False,
 ) -> Study:
     """The spread of an output under the scenario's `uncertain:` givens, and where it comes from.
 
@@ -57,6 +58,7 @@ def explore(
     sobol : base draws, a power of two; (d + 2) times as many are answered for d uncertain givens.
     morris : trajectories, each of d + 1 draws.
     workers : processes that solve, where draws are solved one by one.
+    shown : draw a bar on standard error.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def explore(
     marginals = marginals_of(tree, folder, scenario)
     in_usd = bool(getattr(scenario, "in_usd", True))
     name = output_named(scenario.problem, output or "cost", in_usd=in_usd)
-    ask = _Asked(tree, folder, marginals, name, workers)
+    ask = _Asked(tree, folder, marginals, name, workers, shown)
     document: dict[str, Any] = {
         "problem": scenario.problem, "status": "optimal", "scenario": resolved(scenario),
         "of": name, "unit": UNITS[name], "seed": seed,
@@ -97,11 +99,12 @@ class _Asked:
     marginals: Sequence[Marginal]
     name: str
     workers: int
+    shown: bool
 
     def at(self, shares: np.ndarray, sets: Sequence[str] = ()) -> Answered:
         """The answers at shares, with changes made first."""
         return answered(self.tree, self.folder, self.marginals, shares, self.name,
-                        workers=self.workers, sets=sets)  # fmt: skip
+                        workers=self.workers, sets=sets, shown=self.shown)  # fmt: skip
 
 
 def _counted(count: int, times: int) -> int:
@@ -185,10 +188,14 @@ def _by_morris(ask: _Asked, count: int, seed: int, document: dict[str, Any]) -> 
     steps = effects(design, found.values)
     told = {
         marginal.path: {
-            "mean": float(steps.mean[i]),
-            "size": float(steps.size[i]),
-            "deviation": float(steps.deviation[i]),
+            "mean": _known_number(steps.mean[i]),
+            "size": _known_number(steps.size[i]),
+            "deviation": _known_number(steps.deviation[i]),
         }
         for i, marginal in enumerate(ask.marginals)
     }
     return {"morris": told, "method": document["method"] or found.method}
+
+
+def _known_number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
