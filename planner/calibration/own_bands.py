@@ -77,9 +77,10 @@ def everywhere(
 
     A quantity without a band of its own keeps that of the profile it started from.
     """
-    shipped = {kind: _seen(like, kind) for kind in (KNOWN, NEW_MODEL, NEW_CHIP)}
+    kinds = dict.fromkeys((KNOWN, NEW_MODEL, NEW_CHIP, *like.all_bands))
+    shipped = {kind: _seen(like, kind) for kind in kinds}
     found = {KNOWN: {"any": {**shipped[KNOWN], **own}}}
-    for kind in (NEW_MODEL, NEW_CHIP):
+    for kind in [kind for kind in shipped if kind != KNOWN]:
         found[kind] = {
             "any": {
                 name: Band(min(band.low, own[name].low), max(band.high, own[name].high))

@@ -74,8 +74,9 @@ def _key(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    # What JSON escapes in a string, TOML reads alike.
-    return json.dumps(text)
+    # What JSON escapes in a string, TOML reads alike; a file's name may be no Unicode.
+    whole = text.encode("utf-8", "replace").decode()
+    return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _list(texts: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +21,9 @@ from planner.calibration.sample import TTFT_WEIGHT, Sample
 __all__ = ["BELOW", "Rows", "own_rows", "own_sample"]
 
 BELOW = "faster than the bound: another chip, number format or layout, or drafted tokens?"
-IN_FLIGHT = 0.5  # least share of the requests sent that must be decoding
+WITH_IT = "the run's time per token is faster than the bound"
 NO_ENGINE = "unknown"
+FAR = re.compile(r"is \S+ times (below )?the bound")  # how far differs from row to row
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def own_rows(files: Mapping[str, Readings]) -> Rows:
     left_out: Counter[str] = Counter()
     rows: list[Measurement] = []
     for name, readings in files.items():
-        left_out.update(each.reason for each in readings.refused)
+        left_out.update(_counted(each.reason) for each in readings.refused)
         rows += [replace(row, id=f"{name}:{row.id}") for row in readings.rows]
     reasons = _reasons(rows)
     left_out.update(why for why in reasons if why)
@@ -84,17 +86,22 @@ def _reasons(rows: Sequence[Measurement]) -> list[str]:
     if not rows:
         return []
     prompts = {row.id: row for row in rows if row.quantity == "ttft"}
-    tokens = {row.id: row for row in rows if row.quantity == "tpot"}
-    steady = [_steady(row, prompts.get(row.id)) for row in rows]
+    bounds = bounds_of([_steady(row, prompts.get(row.id)) for row in rows])
+    below = [row.seconds < bound for row, bound in zip(rows, bounds, strict=True)]
+    runs = {row.id for row, less in zip(rows, below, strict=True) if less}
     seen: set[tuple[object, ...]] = set()
     found = []
-    for row, bound in zip(rows, bounds_of(steady), strict=True):
+    for row, less in zip(rows, below, strict=True):
         key = _key(row)
         again = "a repeat of another row" if row.repeats or key in seen else ""
-        queued = _queued(tokens.get(row.id), prompts.get(row.id))
         seen.add(key)
-        found.append(again or _unfit(row) or queued or (BELOW if row.seconds < bound else ""))
+        bounded = BELOW if less else WITH_IT if row.id in runs else ""
+        found.append(again or _unfit(row) or bounded)
     return found
+
+
+def _counted(reason: str) -> str:
+    return FAR.sub(lambda m: f"is far {m[1] or 'above '}the bound", reason)
 
 
 def _unfit(row: Measurement) -> str:
@@ -113,27 +120,16 @@ def _unfit(row: Measurement) -> str:
     return "workers or requests of the pools are not given" if row.pooled and row.assumed else ""
 
 
-def _queued(token: Measurement | None, prompt: Measurement | None) -> str:
-    """Whether an engine that decodes fewer requests than are sent makes the others wait."""
-    if token is None or prompt is None or not token.looped or token.pooled:
-        return ""
-    if _share(token, prompt) < IN_FLIGHT:
-        return "more requests sent than decoded: the prompts queue"
-    return ""
-
-
 def _steady(row: Measurement, prompt: Measurement | None) -> Measurement:
-    """The row with the requests that decode on average, where the wait for prompts is known."""
+    """The row with the requests that decode on average, where the wait for prompts is known.
+
+    By Little's law the share of requests that decode is that of a request's time.
+    """
     if prompt is None or row.quantity != "tpot" or not row.looped or row.pooled:
         return row
-    batch = max(1.0, _share(row, prompt) * row.batch)
+    decoding = row.output * row.seconds
+    batch = max(1.0, row.batch * decoding / (decoding + prompt.seconds))
     return replace(row, quantity="step", looped=False, batch=batch)
-
-
-def _share(token: Measurement, prompt: Measurement) -> float:
-    """The share of a request's time in which it decodes, by Little's law that of the requests."""
-    decoding = token.output * token.seconds
-    return decoding / (decoding + prompt.seconds)
 
 
 def _key(row: Measurement) -> tuple[object, ...]:

@@ -124,10 +124,12 @@ def _bands(document: Mapping[str, Any]) -> list[str]:
 
 
 def _use(document: Mapping[str, Any]) -> Sequence[str]:
-    return wrapped(f"in a scenario: profile: {document['out']}  (relative to the scenario's file)")
+    return wrapped(f"in a scenario, relative to its file: profile: {document['out']}")
 
 
 def _shown(name: str, value: float) -> str:
     if name in EFFICIENCIES or name in COUNTS:
         return f"{value:.3g}"
-    return duration(value) if value >= 1e-8 else "0"
+    if 0 < value < 1e-6:
+        return f"{value * 1e9:.3g} ns"
+    return duration(value) if value else "0"

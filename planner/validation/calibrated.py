@@ -96,7 +96,7 @@ def calibrated(
         ],
         "bands": _told_bands(profile, own, start),
         "limits": dict(limits),
-        "notes": notes,
+        "notes": [*notes, *_no_better(scores, start)],
     }  # fmt: skip
     return Calibrated(profile, document)
 
@@ -125,8 +125,8 @@ def _enough(rows: Rows) -> None:
         return
     told = f"{runs} of {rows.lines} runs can be used" if runs else "no run can be used"
     below = rows.left_out.get(BELOW, 0)
-    if below and below >= len(rows.kept):
-        told += f", {below:,} values are {BELOW.rstrip('?')}"
+    if below > len(rows.kept):
+        told += f", {below:,} values are faster than the bound"
         hint = "check chip, formats, layout and units of the rows"
     else:
         hint = f"a profile needs {FEWEST_RUNS} runs at least, better some at different batches"
@@ -180,6 +180,16 @@ def _scores(sample: Sample, start: Profile, left: LeftOut) -> dict[str, dict[str
             )
         }
     return found
+
+
+def _no_better(scores: Mapping[str, Mapping[str, Any]], start: Profile) -> list[str]:
+    """What to say where the rows gain nothing over the profile as it is."""
+    if any(each["after"]["mean"] < each["before"]["mean"] for each in scores.values()):
+        return []
+    return [
+        f"on rows left out this profile errs no less than {start.name} as it is: these rows ask "
+        "for none of their own"
+    ]
 
 
 def _profile(
