@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from planner.calibration import fit
-from planner.calibration.adapters import read_runs, read_steady
-from planner.calibration.features import features, predicted
+from planner.calibration.adapters import runs, steadies
+from planner.calibration.eras import RUNS as ERA
+from planner.calibration.leaving import folds, leave_out
+from planner.calibration.prediction import predict
 from planner.calibration.profile import profile
 from planner.calibration.sample import runs_sample
-from planner.calibration.squares import score, solve
-from planner.calibration.validation import folds
+from planner.calibration.scores import score
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 STEADY, RUNS = DATA / "serving_steady.csv", DATA / "serving_runs.csv"
@@ -23,42 +24,51 @@ def sample():
     """Rows of serving runs that may be fitted."""
     if not RUNS.exists():
         pytest.skip("the measurements are not here")
-    return runs_sample(read_runs(RUNS)[0])
+    return runs_sample(runs(RUNS).rows, ERA.as_of)
 
 
 def test_the_error_on_a_third_left_out_is_the_stated_one(sample):
-    """A fit of two thirds of the groups errs on the last third within 2 points of the file."""
-    fold = folds(sample.column("group"), seed=7, count=3)
-    medians = []
-    for k in range(3):
-        seen, test = sample.take(fold != k), sample.take((fold == k) & sample.decodes)
-        x = solve(seen.columns, seen.seconds, seen.weights)
-        medians.append(score(test.columns.matrix @ x + test.columns.rest, test.seconds).median)
+    """A fit of two thirds of the configurations errs on the last third as the file says."""
+    left = leave_out(sample, folds(sample.configurations, 7, 3), fit.fit_of(ERA))
+    own = left.take(~sample.prompts & ~sample.column("pooled"))
     stated = profile("engines-2026").errors["tpot_median"]
-    assert np.mean(medians) == pytest.approx(stated, abs=0.02)
+    assert score(own.estimate, own.sample.seconds).median == pytest.approx(stated, abs=0.015)
 
 
-def test_rows_that_no_steady_decoding_explains_are_left_out_by_reason(sample):
-    """Queueing, unfinished and speculated rows are counted; none is faster than the bound."""
+def test_rows_that_may_not_be_fitted_are_left_out_by_reason(sample):
+    """Each is counted under what is wrong with it."""
     assert set(sample.left_out) == {
+        "a repeat of another row",
+        "faster than the bound",
         "marked unfinished",
-        "more requests sent than decoded: the prompts queue",
-        "tokens seem to be speculated",
+        "prompts of a pool of their own: their queue is not told",
+        "tokens are drafted",
+        "workers or requests of the pools not told",
     }
 
 
 @pytest.mark.parametrize(("row", "chips"), [("m01815", 128), ("m01820", 72)])
-def test_wide_expert_parallelism_is_predicted_within_two_fifths(row, chips):
+def test_wide_expert_parallelism_is_predicted_within_a_half(row, chips):
     """Steps of DeepSeek-V3 on 128 H800 and 72 H100, larger than any group that was fitted.
 
     Both ran two batches in turn, which hides part of the traffic: the sum lies above.
     """
     if not STEADY.exists():
         pytest.skip("the measurements are not here")
-    one = next(each for each in read_steady(STEADY)[0] if each.id == row)
+    one = next(each for each in steadies(STEADY).rows if each.id == row)
     assert one.chips == chips
-    ratio = predicted(features([one]), profile("engines-2026").values)[0] / one.seconds
-    assert 1 < ratio < 1.4
+    assert 1 < predict([one], "engines-2026")[0].estimate / one.seconds < 1.6
+
+
+def test_every_row_lies_in_order():
+    """Bound below estimate, estimate inside its band, for every run that the table holds."""
+    if not RUNS.exists():
+        pytest.skip("the measurements are not here")
+    rows = [row for row in runs(RUNS).rows if row.quantity == "tpot" and not row.drafts][::7]
+    found = predict(rows)
+    assert len(found) == len(rows) > 250
+    assert all(0 < each.low <= each.high for each in found)
+    assert np.mean([each.bound <= each.estimate for each in found]) == 1.0
 
 
 @pytest.mark.slow
@@ -70,5 +80,6 @@ def test_the_shipped_files_are_what_the_fit_writes(tmp_path):
     for path in tmp_path.glob("*.toml"):
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         shipped = profile(path.stem)
-        assert raw["coefficients"] == pytest.approx(dict(shipped.values), rel=1e-3, abs=1e-8)
         assert raw["errors"] == pytest.approx(dict(shipped.errors), rel=1e-2)
+        if "coefficients" in raw:
+            assert raw["coefficients"] == pytest.approx(dict(shipped.values), rel=1e-3, abs=1e-8)

@@ -18,7 +18,16 @@ import numpy as np
 from planner.calibration.adapters import runs, steadies
 from planner.calibration.eras import RUNS, STEADY, Era
 from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted
-from planner.calibration.leaving import Fit, LeftOut, bands, errors, folds, leave_out, roofline
+from planner.calibration.leaving import (
+    Fit,
+    LeftOut,
+    bands,
+    errors,
+    folds,
+    leave_out,
+    roofline,
+    spreads,
+)
 from planner.calibration.marks import marks_text
 from planner.calibration.sample import Sample, runs_sample, steady_sample
 from planner.calibration.writing import thin_text, written
@@ -55,6 +64,7 @@ class Fitted:
     bands: Mapping[str, Mapping[str, Mapping[str, list[float]]]]
     errors: Mapping[str, float]
     by_engine: Mapping[str, Mapping[str, float]]
+    spread: Mapping[str, float]
 
 
 def profiles(steady: Path, run: Path) -> list[Fitted]:
@@ -101,7 +111,8 @@ def fit_profile(era: Era, sample: Sample) -> Fitted:
         scores |= errors(own, floor[pooled], "pooled_")
     low, high = _intervals(era, sample, found)
     by_engine = {name: _of_engine(left["known"], floor, name) for name in _engines(sample)}
-    return Fitted(era, sample, found, low, high, ranges, scores, by_engine)
+    apart = spreads(left["known"].take(~pooled))
+    return Fitted(era, sample, found, low, high, ranges, scores, by_engine, apart)
 
 
 def main(arguments: list[str] | None = None) -> None:

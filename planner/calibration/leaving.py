@@ -12,7 +12,7 @@ from planner.calibration.profile import COEFFICIENTS
 from planner.calibration.sample import Sample
 from planner.calibration.scores import held, quantiles, score
 
-__all__ = ["LeftOut", "bands", "errors", "folds", "leave_out", "roofline"]
+__all__ = ["LeftOut", "bands", "errors", "folds", "leave_out", "roofline", "spreads"]
 
 FOLDS = 5
 FEWEST = 40  # rows of which a band of its own is told
@@ -105,6 +105,29 @@ def bands(left: LeftOut) -> tuple[dict[str, dict[str, list[float]]], dict[str, f
             if own.sum() >= FEWEST:
                 ranges.setdefault(str(one), {})[name] = quantiles(ratio[own])
     return ranges, kept
+
+
+def spreads(left: LeftOut) -> dict[str, float]:
+    """How far logarithms of measured over predicted price lie apart, as half the middle 68 %.
+
+    `alike` within runs of one model, chip, engine, version and format, whose layouts, lengths and
+    batches differ: what two plans of one kind do not share. `other` among all runs.
+    """
+    tokens, ratio = _slots(left)
+    if not len(tokens):
+        tokens, ratio = np.arange(len(left.sample.rows)), left.ratio
+    error = np.log(ratio)
+    rows = left.sample.rows
+    cell = np.array([f"{rows[i].group} {rows[i].version} {rows[i].precision}" for i in tokens])
+    within = error.copy()
+    for one in np.unique(cell):
+        within[cell == one] -= np.median(error[cell == one])
+    return {"alike": _half(within), "other": _half(error)}
+
+
+def _half(error: np.ndarray) -> float:
+    low, high = np.quantile(error, [0.16, 0.84])
+    return float(high - low) / 2
 
 
 def _ratios(

@@ -8,7 +8,6 @@ are TOML files under `catalogue/profiles`, or files of the user's own.
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,13 +15,10 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from planner.calibration.adjustment import Adjustment, Place, months_between
 from planner.errors import CatalogueError, did_you_mean
-
-if TYPE_CHECKING:
-    from planner.architecture.counts import Sizes
-    from planner.catalogue.chips import Chip
 
 __all__ = [
     "COEFFICIENTS",
@@ -68,62 +64,6 @@ KNOWN, NEW_MODEL, NEW_CHIP, POOLED = "known", "new_model", "new_chip", "pooled"
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a coefficient is asked for; empty where it is not known or does not matter.
-
-    `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
-    values, `months` how long before
-    the profile's date the run was made, `pooled` whether prompts are read on other chips.
-    """
-
-    chip: str = ""
-    architecture: str = ""
-    engine: str = ""
-    version: str = ""
-    math: str = ""
-    cache: str = ""
-    model: str = ""
-    months: float = 0.0
-    pooled: bool = False
-
-    @classmethod
-    def of(cls, sizes: Sizes, chip: Chip, **more: Any) -> Place:
-        """The place of a model on a chip; `more` are the other attributes where known."""
-        part = "routed" if sizes.n_experts else "dense_ffn"
-        return cls(
-            chip=chip.name,
-            architecture=chip.architecture,
-            math=sizes.weight_dtype[part],
-            cache=sizes.kv_dtype,
-            model=sizes.name,
-            **more,
-        )
-
-
-@dataclass(frozen=True)
-class Adjustment:
-    """A factor on the times of some coefficients, an efficiency being divided by it.
-
-    It holds where `scope` does, {attribute of a place: value}. `monthly` factors count once for
-    each month before the profile's date. `interval` holds 80 % of refits.
-    """
-
-    of: tuple[str, ...]
-    scope: Mapping[str, str]
-    factor: float
-    interval: tuple[float, float]
-    monthly: bool = False
-
-    def holds(self, place: Place) -> bool:
-        """Whether the place lies in the scope."""
-        return all(getattr(place, key) == value for key, value in self.scope.items())
-
-    def times(self, place: Place) -> float:
-        """The factor on times at a place in scope."""
-        return self.factor**place.months if self.monthly else self.factor
-
-
-@dataclass(frozen=True)
 class Band:
     """Measured over predicted: the quantiles that hold `coverage` of the rows left out."""
 
@@ -138,7 +78,8 @@ class Profile:
     `engine` is the engine it speaks for, `any` where it was fitted on several and none is meant.
     `rows` counts the measurements it was fitted on, `errors` are fractions on rows left out of the
     fit. `intervals` hold 80 % of refits; coefficients in `held` were not identified by the rows.
-    `bands` are those in use, `all_bands` {kind of place: {engine: bands}}.
+    `bands` are those in use, `all_bands` {kind of place: {engine: bands}}. `spread` is the width
+    of logarithms of measured over predicted price `alike`, between runs of one kind, and of all.
     """
 
     name: str
@@ -157,6 +98,7 @@ class Profile:
     models: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     all_bands: Mapping[str, Mapping[str, Mapping[str, Band]]] = field(default_factory=dict)
+    spread: Mapping[str, float] = field(default_factory=dict)
 
     def band(self, quantity: str) -> Band:
         """Band of `tpot`, `ttft` or `usd_per_mtok`."""
@@ -267,6 +209,7 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         models=tuple(raw.get("models", ())),
         engines=tuple(raw.get("engines", ())),
         all_bands=MappingProxyType(everywhere),
+        spread=MappingProxyType(dict(raw.get("spread", {}))),
     )
 
 
@@ -324,12 +267,3 @@ def _own(path: Path) -> Profile:
         if isinstance(error, CatalogueError):
             raise
         raise CatalogueError(f"{path}: is no profile: {error!r}") from None
-
-
-def months_between(earlier: str, later: str) -> float:
-    """Months from one date (YYYY-MM or YYYY-MM-DD) to a later one, 0 where it is not later."""
-    year, month, *day = map(int, earlier.split("-"))
-    to_year, to_month, *to_day = map(int, later.split("-"))
-    found = 12 * (to_year - year) + to_month - month
-    exact = found + ((to_day or [15])[0] - (day or [15])[0]) / 30.4
-    return max(exact, 0.0) if math.isfinite(exact) else 0.0

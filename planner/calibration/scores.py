@@ -46,11 +46,10 @@ def score(predicted: np.ndarray, seconds: np.ndarray) -> Score:
 
 def quantiles(ratio: np.ndarray) -> list[float]:
     """The range that holds COVERAGE of ratios to come, n of them seen (split conformal)."""
-    n = len(ratio)
+    ordered, n = np.sort(ratio), len(ratio)
     tail = (1 - COVERAGE) / 2
-    low = np.floor(tail * (n + 1)) / n
-    ends = [min(max(low, 0.0), 1.0), min(np.ceil((1 - tail) * (n + 1)) / n, 1.0)]
-    return [float(each) for each in np.quantile(ratio, ends)]
+    low, high = int(np.floor(tail * (n + 1))), int(np.ceil((1 - tail) * (n + 1)))
+    return [float(ordered[max(low - 1, 0)]), float(ordered[min(high, n) - 1])]
 
 
 def held(ratio: np.ndarray, fold: np.ndarray) -> float:

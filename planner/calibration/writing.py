@@ -41,6 +41,9 @@ def written(one: Fitted) -> str:
         *_intervals(one),
         *_adjustments(one),
         *_bands(one.bands),
+        "\n# Of logarithms of measured over predicted price: between runs alike, and among all.",
+        "[spread]",
+        *(f"{name} = {_short(value)}" for name, value in one.spread.items()),
         "\n[errors]",
         *(f"{name} = {_short(value)}" for name, value in one.errors.items()),
     ]

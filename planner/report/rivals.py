@@ -11,8 +11,9 @@ from planner.report.words import duration, laid_out, row, wrapped
 if TYPE_CHECKING:
     from planner.plan import Plan
 
-__all__ = ["alone", "others", "systems", "turns"]
+__all__ = ["alone", "alternatives", "others", "systems", "turns"]
 
+UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
 SAME = 5e-4  # told with three digits, what is less is no difference
 WORSE = {"cost": "dearer", "latency": "slower", "energy": "more energy"}
 WORDS = {
@@ -38,6 +39,20 @@ COMPARED = {
 }
 PROMISED = {"ttft": "TTFT", "ttft_p95": "TTFT of 95%", "ttft_p99": "TTFT of 99%", "tpot": "TPOT",
             "e2e": "time of a whole request"}  # fmt: skip
+
+
+def alternatives(document: Mapping[str, Any]) -> str:
+    """The next best layouts, with the chance that one is the cheaper where it is no small one."""
+    if not document["alternatives"]:
+        return ""
+    lines = ["next best, of other layouts"]
+    for plan in document["alternatives"]:
+        tpot = f", TPOT {duration(plan['tpot'])}" if plan["tpot"] is not None else ""
+        price = f"${plan['usd_per_mtok']:.4g}/Mtok"
+        chance = plan.get("chance_better")
+        told = f" ({chance:.0%} to be cheaper)" if chance and chance >= UNSURE else ""
+        lines.append(f"  {price:<16}{laid_out(plan)}, batch {plan['batch']}{tpot}{told}")
+    return "\n".join(lines)
 
 
 def others(document: Mapping[str, Any]) -> str:

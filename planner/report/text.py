@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from planner.quantities import show
-from planner.report.rivals import alone, others, systems, turns
+from planner.report.rivals import alone, alternatives, others, systems, turns
 from planner.report.words import (
     LABEL,
     WIDTH,
@@ -38,7 +38,7 @@ def answer(plan: Plan) -> str:
         question(document),
         _chosen(document) if plan.chosen else shortfall(document),
         _current(document),
-        _alternatives(document),
+        alternatives(document),
         others(document),
         _grounds(document),
     ]
@@ -109,8 +109,8 @@ def _chosen(document: Mapping[str, Any]) -> str:
         ("  input", "usd_per_mtok_input", lambda v: f"${v:.3g}/Mtok", ""),
         ("TPOT", "tpot", duration, ""),
         ("TTFT", "ttft", duration, "waiting included" if plan["demand"] else "without queueing"),
-        ("throughput", "tokens_per_s", lambda v: f"{v:,.0f} tokens/s", ""),
-        ("per chip", "tokens_per_s_per_chip", lambda v: f"{v:,.0f} tokens/s", ""),
+        ("throughput", "tokens_per_s", lambda v: f"{v:,.0f} tok/s", ""),
+        ("per chip", "tokens_per_s_per_chip", lambda v: f"{v:,.0f} tok/s", ""),
         ("bill", "usd_per_hour", lambda v: f"${v:,.2f}/hour", _power(plan)),
     ]
     for label, key, form, note in rows:
@@ -249,18 +249,6 @@ def _current(document: Mapping[str, Any]) -> str:
     for broken in mine["breaks"]:
         text = f"{broken['promise']} by a factor of {broken['short_by']:.3g}"
         lines.append(row("  breaks", text))
-    return "\n".join(lines)
-
-
-def _alternatives(document: Mapping[str, Any]) -> str:
-    others = document["alternatives"]
-    if not others:
-        return ""
-    lines = ["next best, of other layouts"]
-    for plan in others:
-        tpot = f", TPOT {duration(plan['tpot'])}" if plan["tpot"] is not None else ""
-        price = f"${plan['usd_per_mtok']:.4g}/Mtok"
-        lines.append(f"  {price:<16}{laid_out(plan)}, batch {plan['batch']}{tpot}")
     return "\n".join(lines)
 
 

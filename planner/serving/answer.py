@@ -17,6 +17,7 @@ from planner.serving.asking import Asked, ask
 from planner.serving.candidate import Candidate
 from planner.serving.crowding import crowded
 from planner.serving.current import current
+from planner.serving.doubt import chance_better
 from planner.serving.eased import eased
 from planner.serving.onepool import ALTERNATIVES
 from planner.serving.pair import PairCandidate
@@ -66,7 +67,7 @@ def answer(scenario: Scenario) -> Plan:
         "certificate": _certificate(questions, points[0]),
         "binding": binds,
         "elasticities": elasticities,
-        "alternatives": [p.candidate.plan() for p in points[1 : 1 + ALTERNATIVES]],
+        "alternatives": _alternatives(best, chosen, points[1 : 1 + ALTERNATIVES]),
         "rivals": rivals(scenario, questions, points[0]),
         "systems": compared(scenario, questions, points[0]),
         "current": current(scenario, asked.tasks),
@@ -75,6 +76,17 @@ def answer(scenario: Scenario) -> Plan:
         "provenance": provenance(scenario, asked, best.task.profile),
     }
     return Plan(document, elasticities, asked.warnings, partial(explained, scenario))
+
+
+def _alternatives(
+    best: Candidate | PairCandidate, chosen: Mapping[str, Any], points: Sequence[Point]
+) -> list[dict[str, Any]]:
+    """The next best plans, each with the chance that it is the cheaper one after all."""
+    plans = [point.candidate.plan() for point in points]
+    if best.task.uses_bound:
+        return plans
+    profile = best.task.profile
+    return [{**plan, "chance_better": chance_better(chosen, plan, profile)} for plan in plans]
 
 
 def _worth(
@@ -125,6 +137,9 @@ def band(best: Candidate | PairCandidate, plan: Mapping[str, Any]) -> dict[str, 
     for name in ("tpot", "ttft", "usd_per_mtok"):
         value, ratio = plan[name], profile.band(name)
         found[name] = None if value is None else [value * ratio.low, value * ratio.high]
+    # What a request costs in chip time is what throughput lacks.
+    rate, price = plan["tokens_per_s"], profile.band("usd_per_mtok")
+    found["tokens_per_s"] = None if rate is None else [rate / price.high, rate / price.low]
     return found
 
 
