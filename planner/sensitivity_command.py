@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,7 @@ Switches = Annotated[
     bool | None, typer.Option("--switches/--no-switches", help="seek the next switch each way")
 ]
 Plot = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="a tornado: .svg, .png or .pdf")
+    Path | None, typer.Option("--plot", metavar="FILE", help="draw it: .svg, .png or .pdf")
 ]
 Swing = Annotated[float, typer.Option("--swing", help="share by which the tornado varies")]
 Even = Annotated[
@@ -65,14 +66,20 @@ def sensitivity(
 
     if (even is None) != (over is None):
         raise InputError("--break-even and --over go together: --break-even PATH=A,B --over PATH")
+    drawn = sobol is not None or morris is not None
+    if even is not None and (drawn or plot is not None):
+        raise InputError(
+            "--break-even is a question of its own; leave --sobol, --morris and --plot"
+        )
+    if plot is not None:
+        _drawable(plot)
     if even is not None and over is not None:
         from planner.report.sensitivity_even import even_text
         from planner.sensitivity.even import break_even
 
         points = break_even(file, even, over, of, sets or ())
         show(dumps({"break_even": points}) if json else even_text(points))
-        return
-    if sobol is not None or morris is not None:
+    elif drawn:
         from planner.sensitivity.exploring import explore
 
         if workers < 1:
@@ -81,23 +88,50 @@ def sensitivity(
             file, of, sets or (), sobol=sobol, morris=morris, seed=seed, workers=workers,
             shown=True,
         )  # fmt: skip
+        if plot is not None:
+            from planner.report.sensitivity_study_plots import study_drawn
+
+            _deliver(study_drawn(study.document, _form(plot)), plot)
         show(dumps(study.document) if json else str(study))
-        return
-    if plot is not None:
-        _drawable(plot)
-    if not 0 < swing < 1:
-        raise InputError(f"--swing {swing:g}: expected a share above 0 and below 1")
+    else:
+        _table(file, of, sets or (), switches, plot, swing, json=json)
+
+
+def _table(
+    file: str,
+    of: str,
+    sets: Sequence[str],
+    switches: bool | None,
+    plot: Path | None,
+    swing: float,
+    *,
+    json: bool,
+) -> None:
+    """The table of elasticities, and its tornado."""
+    from planner.report.json import dumps
     from planner.sensitivity.local import local
 
+    if not 0 < swing < 1:
+        raise InputError(f"--swing {swing:g}: expected a share above 0 and below 1")
     swings = None if plot is None else swing
-    found = local(file, of, sets or (), switches=switches, swing=swings)
-    if plot is not None and found.document is not None:
-        from planner.report.files import deliver
+    found = local(file, of, sets, switches=switches, swing=swings)
+    document = found.document or {}
+    if plot is not None:
         from planner.report.sensitivity_plots import tornado
 
-        form = plot.suffix.lower().removeprefix(".")
-        deliver(tornado(found.document, found.document["bars"], form), plot)
-    show(dumps(found.document) if json else str(found))
+        _deliver(tornado(document, document["bars"], _form(plot)), plot)
+    show(dumps(document) if json else str(found))
+
+
+def _deliver(picture: bytes, plot: Path) -> None:
+    """Write a picture."""
+    from planner.report.files import deliver
+
+    deliver(picture, plot)
+
+
+def _form(plot: Path) -> str:
+    return plot.suffix.lower().removeprefix(".")
 
 
 def _drawable(plot: Path) -> None:
@@ -107,7 +141,7 @@ def _drawable(plot: Path) -> None:
     from planner.errors import MissingExtra
     from planner.report.plots import FORMS
 
-    if plot.suffix.lower().removeprefix(".") not in FORMS:
+    if _form(plot) not in FORMS:
         endings = ", ".join(f".{form}" for form in FORMS)
         raise InputError(f"--plot {plot}: a file that ends in one of {endings} is drawn")
     if plot.is_dir():

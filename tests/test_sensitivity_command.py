@@ -84,6 +84,15 @@ def test_the_tornado_is_drawn_the_same_twice(file, capsys, tmp_path):
     assert pictures[0].lstrip().startswith(b"<?xml")
 
 
+def test_a_study_is_drawn(file, capsys, tmp_path):
+    """Spread and indices in one picture."""
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "study.svg"
+    status, _, _ = run(capsys, file, "--sobol", "8", "--plot", str(picture))
+    assert status == 0
+    assert picture.read_bytes().lstrip().startswith(b"<?xml")
+
+
 def test_a_break_even_is_a_sentence_with_both_sides(file, capsys):
     """Which is better below and above, and what both cost there."""
     status, out, _ = run(
@@ -113,6 +122,8 @@ def test_a_study_tells_spread_indices_and_choices(file, capsys):
     [
         (("--of", "tpott"), "did you mean 'tpot'"),
         (("--break-even", "system=hgx-h100,hgx-h200"), "go together"),
+        (("--break-even", "chips=1,2", "--over", "price", "--sobol", "4"), "of its own"),
+        (("--morris", "2", "--plot", "picture.svg"), "--sobol"),
         (("--plot", "picture.gif"), ".svg"),
         (("--plot", "picture.svg", "--swing", "1.5"), "--swing"),
         (("--sobol", "17"), "power of two"),

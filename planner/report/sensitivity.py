@@ -12,11 +12,12 @@ from planner.report.words import WIDTH, wrapped
 __all__ = ["sensitivity_text"]
 
 SWITCH = " " * 6
+THOUSAND = 1000.0
 NOTHING = 5e-4  # an elasticity that is no influence in three digits
 DIMENSIONS = {
     "byte": "size", "byte/s": "bandwidth", "s": "time", "token": "tokens", "token/s": "token_rate",
     "USD/(chip*s)": "price", "J/s": "power", "USD/J": "energy_price", "flop/s": "compute",
-    "seq/s": "request_rate", "param": "params", "flop": "work", "USD": "money",
+    "seq/s": "request_rate", "param": "params", "USD": "money",
 }  # fmt: skip
 
 
@@ -52,6 +53,8 @@ def valued(value: float | None, unit: str) -> str:
     """A number with its unit."""
     if value is None:
         return ""
+    if unit == "USD" and value >= THOUSAND:
+        return f"${value:,.0f}"
     if unit in DIMENSIONS:
         return show(value, DIMENSIONS[unit])
     return f"{value:.4g}" if unit in ("", "1") else f"{value:.4g} {unit}"

@@ -17,9 +17,10 @@ from planner.report.sensitivity import valued
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FORMS", "tornado"]
+__all__ = ["FORMS", "LARGE", "tornado"]
 
 LESS, MORE = "#0072B2", "#D55E00"  # safe for readers who see red and green alike
+LARGE = 1e4  # from which on an axis is in thousands, millions, ...
 ROW, WIDE, AROUND = 0.3, 8.5, 1.3  # inches
 
 
@@ -49,6 +50,7 @@ def tornado(document: Mapping[str, Any], bars: Sequence[Mapping[str, Any]], form
 
 def _filled(axes: Axes, document: Mapping[str, Any], bars: Sequence[Mapping[str, Any]]) -> None:
     from matplotlib.patches import Patch
+    from matplotlib.ticker import EngFormatter
 
     middle, unit = document["value"], document["unit"]
     for place, bar in enumerate(bars):
@@ -63,6 +65,8 @@ def _filled(axes: Axes, document: Mapping[str, Any], bars: Sequence[Mapping[str,
     axes.grid(True, axis="x", color="0.93", lw=0.6, zorder=0)
     axes.set_axisbelow(True)
     axes.set_xlabel(f"{document['of']} [{unit or '1'}]")
+    if middle >= LARGE:
+        axes.xaxis.set_major_formatter(EngFormatter())
     share = 100 * bars[0]["swing"] if bars else 0
     axes.set_title(f"{document['of']} = {valued(middle, unit)}", loc="left", fontsize=10.5,
                    fontweight="bold")  # fmt: skip

@@ -22,6 +22,7 @@ from planner.sensitivity.paths import folder_of
 __all__ = ["Study", "explore"]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+BINS = 40
 TOLD = 8  # choices that are told
 COMPARED = 5  # choices whose costs are compared, the most frequent
 RARE = 0.02  # share of the draws below which a choice is not compared
@@ -147,7 +148,9 @@ def _by_sobol(ask: _Asked, count: int, seed: int) -> dict[str, Any]:
 
 
 def _distribution(values: np.ndarray) -> dict[str, Any]:
+    counts, edges = np.histogram(values, BINS)
     return {
+        "histogram": {"edges": edges.tolist(), "shares": (counts / values.size).tolist()},
         "mean": float(values.mean()),
         "deviation": float(values.std(ddof=1)) if values.size > 1 else 0.0,
         "quantiles": {f"{q:g}": float(np.quantile(values, q)) for q in QUANTILES},

@@ -14,6 +14,8 @@ from planner.sensitivity.givens import Given
 
 __all__ = ["at_path", "folder_of", "scenario_with", "value_at"]
 
+LAW = "law"  # a law's coefficients stand in no scenario but as a whole description
+
 
 def folder_of(source: Any) -> Path:
     """The folder that paths in a source are relative to."""
@@ -42,7 +44,7 @@ def value_at(scenario: Any, path: str) -> Any:
 
 def at_path(tree: Tree, folder: Path, row: Row) -> Given | None:
     """The quantity of a row as one of the scenario's; None where a file has no such path."""
-    if not row.value:
+    if not row.value or row.group == LAW:
         return None
     try:
         scenario_with(tree, folder, row.path, row.value)
