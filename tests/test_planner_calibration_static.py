@@ -114,3 +114,22 @@ def test_chips_that_keep_sequences_of_their_own_read_no_copies(layout, phase, co
     row |= {"phase": phase, "metric": "step_ms", "layout": layout}
     cache = 512 * 2048 * 118 * 2 * 256 * 2 / 64 / 1200e9
     assert part("e_kv", **row) == pytest.approx(copied * cache, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("model", "file", "weights"), [("Llama-3-8B", 4.92e9, 525e6), ("Llama-3-70B", 42.52e9, 1051e6)]
+)
+def test_mixed_formats_take_what_their_files_do(model, file, weights):
+    """Published files of Q4_K_M, less the embedding in 4.5 bits, of which a step reads a row."""
+    row = steady({**PLAIN, **LLAMA_CPP, "model": model, "weight_dtype": "q4_k_m"})
+    read = sum(row.sizes.streamed_bytes.values())
+    assert read == pytest.approx(file - weights * 4.5 / 8, rel=0.01)
+
+
+def test_few_sequences_leave_most_of_a_chip_idle():
+    """A context that is not split is read as slowly for eight sequences as for one."""
+    step = {"phase": "decode", "metric": "step_ms", "osl": "128", "context_or_isl": "3000"}
+    assert part("e_kv", **step, batch="8") == pytest.approx(part("e_kv", **step))
+    assert part("e_kv", **step, batch="64") == pytest.approx(
+        64 * 3000 * 80 * 2 * 8 * 128 * 2 / 4 / 3.35e12, rel=0.01
+    )

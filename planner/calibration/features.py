@@ -40,6 +40,10 @@ WIDE_BYTES = 2 * 2.0  # written and read again, per weight
 # sheets of A100, H100, H200 and L40S).
 LARGEST_GROUP = {"trtllm-2024": 16.0}
 VECTOR = {"a100": 19.5e12, "h100": 67e12, "h200": 67e12, "l40s": 91.6e12}
+# Engines whose decode kernels leave the cache of a sequence to one multiprocessor per head or group
+# of heads, however few there are (TensorRT-LLM before it split contexts by default), and what one
+# reads by itself [byte/s], about as fast on each of the chips below.
+UNSPLIT, ALONE = frozenset({"trtllm-2024", "fastertransformer-2022"}), 50e9
 # Arithmetic of a static batch's prompts: B times one prompt's, for each attends to itself alone.
 ARITHMETIC = frozenset({"e_pf", "e_pf_x", "e_pf_a"})
 # What a pass over the layers costs once, however many prompts it reads.
@@ -161,10 +165,26 @@ class _Rows:
         step = self._values("decode", only)["tpot"] if quantity != "ttft" else 0.0
         if only == "e_at":
             step = step * _vectored(self.first)
+        if only == "e_kv":
+            step = step * self._alone()
         if quantity == "step":
             return np.asarray(step)
         prompts = self._merged(only)
         return prompts + (self.first.output - 1) * step if quantity == "e2e" else prompts
+
+    def _alone(self) -> np.ndarray:
+        """Time of reading caches with the multiprocessors that do, over that with all of them.
+
+        Shape (n_rows,).
+        """
+        first = self.first
+        if first.engine not in UNSPLIT:
+            return np.ones(len(self.rows))
+        # Groups that no kernel takes whole are taken head by head.
+        own = 1.0 if _vectored(first) == 1.0 else _group(first)
+        heads = np.ceil(first.sizes.n_kv_heads / self.layouts.tp) * own
+        each = self.batch / (self.layouts.dp_attention * self.layouts.pp)
+        return np.maximum(first.chip.memory_bandwidth / (ALONE * heads * each), 1.0)
 
     def _merged(self, only: str | None) -> np.ndarray:
         """Time of the prompts of a whole batch, read one behind the other in as few passes [s]."""
@@ -212,11 +232,16 @@ def _widened(row: Measurement) -> float:
 
 def _vectored(row: Measurement) -> float:
     """Time of attention over a cache on the units that do it, over that on tensor cores."""
-    flop = sum(cache.flop_per_cached_token for cache in row.sizes.caches)
-    group = flop / max(2 * sum(cache.elements_per_token for cache in row.sizes.caches), 1.0)
+    group = _group(row)
     if group <= LARGEST_GROUP.get(row.engine, group) or row.chip.name not in VECTOR:
         return 1.0
     return row.chip.peak("bf16") / VECTOR[row.chip.name]
+
+
+def _group(row: Measurement) -> float:
+    """Query heads per KV head, the mean over layers."""
+    flop = sum(cache.flop_per_cached_token for cache in row.sizes.caches)
+    return flop / max(2 * sum(cache.elements_per_token for cache in row.sizes.caches), 1.0)
 
 
 def _layouts(rows: Sequence[Measurement]) -> Layouts:

@@ -45,6 +45,10 @@ RATES = ("tok_s_total", "tok_s_per_gpu", "mfu")
 # At saturation engines fill nine tenths of the memory with weights and cache (vLLM
 # gpu_memory_utilization 0.9, TensorRT-LLM free_gpu_memory_fraction 0.9).
 FILLED = 0.9
+# Bytes per weight of a mixed format, in layers and in the head. Q4_K_M has 4.5 bits per weight but
+# for the head and half of the value and down matrices, 6.5625 (llama.cpp, llama-quant.cpp): files
+# of Llama 3 of 4.92 and 42.5 GB hold 8.03 and 70.6 billion weights.
+MIXED = {"q4_k_m": (0.600, 0.820)}
 # PaLM decodes with its one KV head's cache divided by sequence, prompts are read with it divided by
 # query head (Pope et al. 2022, section 3.3 and table 2).
 BY_SEQUENCE = re.compile(r"WS-2D(?!/attn-head)")
@@ -98,7 +102,7 @@ def steady(row: Row) -> Measurement:
     kv = format_of(row["kv_dtype"]) if said else USUAL_CACHE
     if weights == "nvfp4" and "fp4" not in chip.flops:
         raise Refused(f"{chip.name} has no fp4 arithmetic")
-    sizes = sizes_of(row["model"], weights, kv)
+    sizes = _stored(row["model"], weights, kv, row["weight_dtype"].strip().lower())
     chips = count(row, "n_chips")
     prompt, output, context = _lengths(row)
     layout = layout_of(row["layout"], chips, sizes.n_experts)
@@ -135,6 +139,23 @@ def steady(row: Row) -> Measurement:
         speculated=bool(drafts),
         assumed=assumed,
         by_sequence=bool(BY_SEQUENCE.match(row["layout"])) and phase != "prefill",
+    )
+
+
+@cache
+def _stored(model: str, weights: str, kv: str, name: str) -> Sizes:
+    """`sizes_of`, with the bytes that a mixed format takes."""
+    sizes = sizes_of(model, weights, kv)
+    if name not in MIXED:
+        return sizes
+    layers, head = MIXED[name]
+    narrow = [part for part, dtype in sizes.weight_dtype.items() if dtype == "int4"]
+    bytes_of = {part: sizes.params[part] * layers for part in narrow}
+    bytes_of["head"] = (sizes.params["embedding"] if sizes.tied else sizes.params["head"]) * head
+    return replace(
+        sizes,
+        weight_bytes={**sizes.weight_bytes, **bytes_of},
+        streamed_bytes={**sizes.streamed_bytes, **bytes_of},
     )
 
 
