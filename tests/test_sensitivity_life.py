@@ -167,10 +167,15 @@ def compared_life(given: dict, paths: dict = PATHS) -> int:
     givens = {each.path: each for each in (*law, *serving_givens(best))}
     worth, count = lifecycle_elasticities(best), 0
     for path, dotted in paths.items():
+        # Not every layout has an optimum beside the one it was chosen for.
+        try:
+            other = [
+                resettled(best, scaled(given, path, math.exp(sign * 5e-3)), dotted)
+                for sign in (1, -1)
+            ]
+        except planner.SolverError:
+            continue
         own = [moved(best, givens[dotted], math.exp(sign * 1e-3)) for sign in (1, -1)]
-        other = [
-            resettled(best, scaled(given, path, math.exp(sign * 5e-3)), dotted) for sign in (1, -1)
-        ]
         for name in ("n_active", "tokens.pretrain", "over_training", "cost.total.usd"):
             slope = math.log(other[0][name] / other[1][name]) / 1e-2
             mine = math.log(own[0][name] / own[1][name]) / 2e-3

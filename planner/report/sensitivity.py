@@ -63,6 +63,8 @@ def valued(value: float | None, unit: str) -> str:
 def elastic(row: Mapping[str, Any]) -> str:
     """An elasticity, both sides where they differ, ~0 where it does not matter."""
     left, right = row["left"], row["right"]
+    if left is None or right is None:
+        return "unknown: no answer was found beside it"
     if abs(left) < NOTHING and abs(right) < NOTHING:
         return "~0"
     if abs(left - right) < NOTHING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,17 +34,28 @@ class Row:
 
     @property
     def elasticity(self) -> float:
-        """The larger side."""
+        """The larger side; not a number where the answer beside it was not found."""
         return max(self.left, self.right, key=abs)
+
+    @property
+    def known(self) -> bool:
+        """Whether the answer beside it was found."""
+        return not (math.isnan(self.left) or math.isnan(self.right))
 
     def document(self) -> dict[str, Any]:
         """The row as a mapping."""
         switches = None if self.switches is None else list(self.switches)
         return {
             "path": self.path, "value": self.value, "unit": self.unit, "group": self.group,
-            "elasticity": self.elasticity, "left": self.left, "right": self.right,
+            "elasticity": self.elasticity if self.known else None,
+            "left": self.left if self.known else None,
+            "right": self.right if self.known else None,
             "method": self.method, "switches": switches,
         }  # fmt: skip
+
+
+def _rank(row: Row) -> tuple[bool, float, str]:
+    return (not row.known, -abs(row.elasticity) if row.known else 0.0, row.path)
 
 
 class Elasticities(dict[str, float]):
@@ -59,7 +71,7 @@ class Elasticities(dict[str, float]):
     @classmethod
     def of(cls, rows: Iterable[Row], document: dict[str, Any] | None = None) -> Elasticities:
         """Those of some rows."""
-        ranked = sorted(rows, key=lambda row: (-abs(row.elasticity), row.path))
+        ranked = sorted(rows, key=_rank)
         found = cls((row.path, row.elasticity) for row in ranked)
         found.rows, found.document = tuple(ranked), document
         return found

@@ -31,7 +31,7 @@ def swung(
     """
     known = {given.path: given for given in givens}
     name, middle = document["of"], document["value"]
-    ranked = sorted(rows, key=lambda row: -abs(row.elasticity))
+    ranked = sorted((row for row in rows if row.known), key=lambda row: -abs(row.elasticity))
     bars = []
     for row in [row for row in ranked if abs(row.elasticity) >= NOTHING][:most]:
         given = known.get(row.path)

@@ -30,7 +30,7 @@ def switched(
 ) -> dict[str, tuple[dict[str, Any], ...]]:
     """The switches of the quantities that matter most, the nearest down and up."""
     known = {given.path: given for given in givens}
-    ranked = sorted(rows, key=lambda row: -abs(row.elasticity))
+    ranked = sorted((row for row in rows if row.known), key=lambda row: -abs(row.elasticity))
     wanted = [row for row in ranked if _varied(known, row) and _may_switch(row)]
     found = {}
     for row in wanted[:most]:
