@@ -251,3 +251,14 @@ def test_a_load_generator_and_facts_are_read(calibrated, tmp_path):
     status, _, err = calibrated(tmp_path / "run.jsonl")
     assert status == 2
     assert "missing column system or chip" in err
+
+
+def test_the_example_is_made_up_and_gains_by_its_own_profile(calibrated):
+    """Every row says that no engine was timed; what it was made slower by is found."""
+    path = Path(__file__).parent.parent / "examples" / "calibrate-own-runs.csv"
+    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    assert all(line.endswith("made up: no engine was timed") for line in lines)
+    found = json.loads(calibrated(path, "--json")[1])
+    assert found["rows"]["used"] == 2 * len(lines)
+    for each in found["errors"].values():
+        assert each["after"]["mean"] < each["before"]["mean"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner.calibration.adapters import Readings
+from planner.calibration.marks import mark, seen_by
 from planner.calibration.measurements import Measurement
 from planner.calibration.own_bands import (
     FEWEST,
@@ -96,7 +97,7 @@ def calibrated(
         ],
         "bands": _told_bands(profile, own, start),
         "limits": dict(limits),
-        "notes": [*notes, *_no_better(scores, start)],
+        "notes": [*notes, *_beside(scores, start, sample.rows)],
     }  # fmt: skip
     return Calibrated(profile, document)
 
@@ -182,8 +183,17 @@ def _scores(sample: Sample, start: Profile, left: LeftOut) -> dict[str, dict[str
     return found
 
 
-def _no_better(scores: Mapping[str, Mapping[str, Any]], start: Profile) -> list[str]:
-    """What to say where the rows gain nothing over the profile as it is."""
+def _beside(
+    scores: Mapping[str, Mapping[str, Any]], start: Profile, rows: Sequence[Measurement]
+) -> list[str]:
+    """What to know of the errors before: whether they are in sample, and whether they fell."""
+    known = seen_by(start.name)
+    seen = sum(mark(row) in known for row in rows) if known else 0
+    if seen:
+        return [
+            f"IN SAMPLE: {start.name} was fitted on {seen:,} of these {len(rows):,} values, so its "
+            "errors as it is are no errors on rows left out"
+        ]
     if any(each["after"]["mean"] < each["before"]["mean"] for each in scores.values()):
         return []
     return [
