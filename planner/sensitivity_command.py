@@ -114,7 +114,7 @@ def _table(
     if not 0 < swing < 1:
         raise InputError(f"--swing {swing:g}: expected a share above 0 and below 1")
     swings = None if plot is None else swing
-    found = local(file, of, sets, switches=switches, swing=swings)
+    found = local(file, of, sets, switches=switches, swing=swings, shown=True)
     document = found.document or {}
     if plot is not None:
         from planner.report.sensitivity_plots import tornado

@@ -38,18 +38,20 @@ def local(
     *,
     switches: bool | None = None,
     swing: float | None = None,
+    shown: bool = False,
 ) -> Elasticities:
     """Elasticities of one output to every given of a scenario, with its choices held.
 
     With `switches` the next switches of the choice are sought, which a lifecycle does only when
     told to, since each of its answers takes a second or two; with `swing` the document has the
     `bars` of a tornado, every quantity less and more by that share.
+    `shown` draws a bar on standard error while switches are sought.
     """
     tree, scenario = opened(source, sets)
     name = output_named(_problem(scenario), output or "cost", in_usd=_in_usd(scenario))
     best, givens, rows = looked(scenario, name, tree, folder_of(source))
     if switches or (switches is None and not isinstance(scenario, LifecycleScenario)):
-        found = switched(best, givens, rows)
+        found = switched(best, givens, rows, shown=shown)
         rows = [replace(row, switches=found.get(row.path)) for row in rows]
     document: dict[str, Any] = {
         "problem": _problem(scenario),

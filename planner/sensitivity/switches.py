@@ -15,6 +15,7 @@ from planner.errors import InputError
 from planner.sensitivity.elasticities import Row
 from planner.sensitivity.exact import Exact, exact
 from planner.sensitivity.givens import Given
+from planner.sweep.progress import progress
 
 __all__ = ["STEPS", "next_switch", "switched"]
 
@@ -26,16 +27,28 @@ MOST = 10  # quantities that are varied
 
 
 def switched(
-    best: Exact, givens: Sequence[Given], rows: Sequence[Row], most: int = MOST
+    best: Exact,
+    givens: Sequence[Given],
+    rows: Sequence[Row],
+    most: int = MOST,
+    *,
+    shown: bool = False,
 ) -> dict[str, tuple[dict[str, Any], ...]]:
-    """The switches of the quantities that matter most, the nearest down and up."""
+    """The switches of the quantities that matter most, the nearest down and up.
+
+    With `shown` a bar on standard error tells how far it is.
+    """
     known = {given.path: given for given in givens}
     ranked = sorted((row for row in rows if row.known), key=lambda row: -abs(row.elasticity))
-    wanted = [row for row in ranked if _varied(known, row) and _may_switch(row)]
+    wanted = [row for row in ranked if _varied(known, row) and _may_switch(row)][:most]
     found = {}
-    for row in wanted[:most]:
-        ways = [next_switch(best, known[row.path], up=up) for up in (False, True)]
-        found[row.path] = tuple(way for way in ways if way is not None)
+    with progress(2 * len(wanted), 0, shown=shown) as advance:
+        for row in wanted:
+            ways = []
+            for up in (False, True):
+                ways.append(next_switch(best, known[row.path], up=up))
+                advance(1)
+            found[row.path] = tuple(way for way in ways if way is not None)
     return found
 
 
