@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from calibration_cases import LIKE, made_up, settings, table
+from calibration_cases import made_up, settings, table
 
 from planner.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
-CHANGED = {"e_w": 0.75, "t_layer": 1.6}
+CHANGED = {"e_w": 0.8, "t_layer": 1.5}
+LIKE = "engines-2026"
 
 
 @pytest.fixture

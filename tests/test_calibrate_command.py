@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from calibration_cases import LIKE, PLACEHOLDER, made_up, settings
+from calibration_cases import PLACEHOLDER, known, known_file, made_up, settings
 from test_measuring_record import found as measured
 
-from planner.calibration.profile import COEFFICIENTS, profile
+from planner.calibration.profile import COEFFICIENTS, profile, profile_names
 from planner.cli import main
 from planner.measuring.writing import toml
 
 Run = Callable[..., tuple[int, str, str]]
-CHANGED = {"e_w": 0.75, "t_layer": 1.6}
+CHANGED = {"e_w": 0.8, "t_layer": 1.5}
 SCENARIO = """problem: serving
 model: llama-3.1-70b
 system: hgx-h200
@@ -52,8 +52,9 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mine(rows: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The profile fitted on them."""
     path = tmp_path_factory.mktemp("profile") / "mine.toml"
+    like = str(known_file(path.parent))
     with pytest.raises(SystemExit) as exit_:
-        main(["calibrate", str(rows), "--name", "ours", "--out", str(path)])
+        main(["calibrate", str(rows), "--name", "ours", "--out", str(path), "--like", like])
     assert not exit_.value.code
     return path
 
@@ -63,7 +64,8 @@ def calibrated(run: Run, tmp_path: Path) -> Run:
     """Runs `planner calibrate` on files, with a name and a place for the profile."""
 
     def ran(*words: object) -> tuple[int, str, str]:
-        return run("calibrate", *words, "--name", "ours", "--out", tmp_path / "ours.toml")
+        like = () if "--like" in words else ("--like", known_file(tmp_path))
+        return run("calibrate", *words, "--name", "ours", "--out", tmp_path / "ours.toml", *like)
 
     return ran
 
@@ -88,7 +90,7 @@ def test_the_text_tells_rows_errors_coefficients_and_bands(calibrated, rows):
     status, out, err = calibrated(rows)
     assert status == 0
     for told in ("24 lines of own.csv", "48 of 48 values used", "plain roofline", "e_w", "moved",
-                 "80 % of runs to come", "from rows left out", f"{LIKE} as it is"):  # fmt: skip
+                 "80 % of runs to come", "from rows left out", "known as it is"):  # fmt: skip
         assert told in out
     assert max(map(len, out.splitlines())) <= 80 or "profile: /" in out
     assert "wrote" in err
@@ -107,14 +109,14 @@ def test_the_file_is_read_as_it_was_fitted(mine):
     """Name, scope, rows, intervals around coefficients, and bands of every kind of place."""
     raw, found = tomllib.loads(mine.read_text()), profile(str(mine))
     assert raw["name"] == "ours"
-    assert raw["started_from"] == LIKE
+    assert raw["started_from"] == "known"
     assert (found.engine, found.chips, found.rows) == ("vllm", ("h200",), 48)
     assert {"llama-3.1-70b", "llama-3.1-70b-fp8"} <= set(found.models)
-    assert found.values["e_w"] < profile(LIKE).values["e_w"]
+    assert found.values["e_w"] < known().values["e_w"]
     for name, (low, high) in found.intervals.items():
         assert low <= found.values[name] <= high
-    known, strange = (found.all_bands[kind]["any"]["tpot"] for kind in ("known", "new_model"))
-    assert strange.low <= known.low < 1 < known.high <= strange.high
+    own, strange = (found.all_bands[kind]["any"]["tpot"] for kind in ("known", "new_model"))
+    assert strange.low <= own.low < own.high <= strange.high
 
 
 def test_a_plan_uses_it_beside_the_scenario(run, mine):
@@ -131,14 +133,14 @@ def test_a_plan_uses_it_beside_the_scenario(run, mine):
 
 
 def test_a_plan_by_it_is_slower_and_surer(run, mine):
-    """The rows were slower than the shipped profile and scattered less: so is what a plan says."""
+    """The rows were slower than the profile before and scattered less: so is what a plan says."""
     path = mine.parent / "compare.yaml"
     found = {}
-    for name in ("mine.toml", LIKE):
+    for name in ("mine.toml", "known.toml"):
         path.write_text(SCENARIO.format(profile=name))
         fixed = ("--set", "choose={weights: fp8, mode: aggregated, tp: 8, batch: 32}")
         found[name] = json.loads(run("solve", path, *fixed, "--json")[1])["plan"]
-    assert found["mine.toml"]["tpot"] > 1.05 * found[LIKE]["tpot"]
+    assert found["mine.toml"]["tpot"] > 1.05 * found["known.toml"]["tpot"]
 
 
 def test_it_is_validated_like_any_other(run, rows, mine):
@@ -190,13 +192,13 @@ def test_a_lifecycle_reads_it_alike(run, mine, tmp_path):
     assert "serving.profile: no profile file 'nobody.toml' is found" in err
 
 
-def test_few_rows_keep_the_shipped_band(calibrated, tmp_path):
-    """Below ten values no band of one's own has both its ends: the shipped one stays, and says."""
+def test_few_rows_keep_the_band_before(calibrated, tmp_path):
+    """Below ten values no band of one's own has both its ends: the one before stays, and says."""
     path = made_up(tmp_path / "few.csv", settings(tp=(2,), lengths=((1024, 256),)), CHANGED)
     status, out, _ = calibrated(path)
     band = profile(str(tmp_path / "ours.toml")).all_bands["known"]["any"]["tpot"]
     assert status == 0
-    assert "kept from engines-2026: fewer than 10 values" in out
+    assert "kept from known: fewer than 10 values" in out
     assert "8 values for " in out
     assert band.high / band.low > 1.1
 
@@ -258,7 +260,8 @@ def test_the_example_is_made_up_and_gains_by_its_own_profile(calibrated):
     path = Path(__file__).parent.parent / "examples" / "calibrate-own-runs.csv"
     lines = path.read_text(encoding="utf-8").splitlines()[1:]
     assert all(line.endswith("made up: no engine was timed") for line in lines)
-    found = json.loads(calibrated(path, "--json")[1])
+    found = json.loads(calibrated(path, "--like", "auto", "--json")[1])
     assert found["rows"]["used"] == 2 * len(lines)
-    for each in found["errors"].values():
-        assert each["after"]["mean"] < each["before"]["mean"]
+    assert found["like"] in profile_names()
+    tpot = found["errors"]["tpot"]
+    assert tpot["after"]["mean"] < tpot["before"]["mean"]

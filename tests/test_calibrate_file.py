@@ -61,7 +61,12 @@ def test_any_text_is_written_and_read(text):
         ({"coverage": 80}, "coverage is 80, expected a share"),
         ({"bands": {}}, "no band of tpot"),
         ({"all_bands": {"known": {"any": {"tpot": Band(0.0, 1.0)}}}}, "the band known.any.tpot"),
-        ({"adjustments": (Adjustment(("e_w",), {}, 0.0, (0.0, 1.0)),)}, "the factor on e_w is 0"),
+        ({"coverage": "most"}, "coverage is 'most'"),
+        ({"as_of": "today"}, "as_of is 'today', expected a date"),
+        ({"intervals": {"e_w": ("a", "b")}}, "the interval 'e_w' is 'a' to 'b'"),
+        ({"adjustments": (Adjustment(("e_q",), {}, 1.0, (1.0, 1.0)),)}, "of 'e_q', which is no"),
+        ({"adjustments": (Adjustment((), {"moon": "x"}, 1.0, (1.0, 1.0)),)}, "by 'moon', expected"),
+        ({"adjustments": (Adjustment(("e_w",), {}, 0.0, (0.0, 1.0)),)}, "a factor on e_w is 0"),
     ],
 )
 def test_what_no_profile_can_say_is_told(changes, told):

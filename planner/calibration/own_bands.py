@@ -18,7 +18,7 @@ from planner.calibration.own_fit import estimates_at, own_fit
 from planner.calibration.profile import KNOWN, NEW_CHIP, NEW_MODEL, Band, Profile
 from planner.calibration.sample import Sample
 
-__all__ = ["FEWEST", "LeftOut", "bands_of", "everywhere", "left_out", "runs_of"]
+__all__ = ["FEWEST", "LeftOut", "bands_of", "everywhere", "holds", "left_out", "runs_of"]
 
 COVERAGE = 0.8
 TAIL = (1 - COVERAGE) / 2
@@ -68,6 +68,21 @@ def bands_of(sample: Sample, estimate: np.ndarray) -> dict[str, Band]:
     slots = _slots(sample, estimate)
     parts[COST] = slots if len(slots) >= FEWEST else parts["tpot"]
     return {name: _band(each) for name, each in parts.items() if len(each) >= FEWEST}
+
+
+def holds(sample: Sample, left: LeftOut) -> dict[str, float]:
+    """The share of each quantity's rows inside the band that the rows of the other folds give."""
+    ratio, found = sample.seconds / left.estimate, {}
+    for name, mask in (("tpot", ~sample.prompts), ("ttft", sample.prompts)):
+        inside: list[bool] = []
+        for k in np.unique(left.fold):
+            here, others = mask & (left.fold == k), mask & (left.fold != k)
+            if others.sum() >= FEWEST:
+                band = _band(ratio[others])
+                inside += ((band.low <= ratio[here]) & (ratio[here] <= band.high)).tolist()
+        if inside:
+            found[name] = float(np.mean(inside))
+    return found
 
 
 def everywhere(

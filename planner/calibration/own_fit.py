@@ -32,7 +32,7 @@ from planner.calibration.sample import Sample
 __all__ = ["Coefficient", "OwnFit", "estimates_at", "own_fit", "seen_by_rows"]
 
 TENTH = 1.2816  # standard deviations from the middle to the ends of an 80 % interval
-NARROWEST, WIDEST = 0.15, 0.7  # standard deviation of a coefficient's logarithm beforehand
+NARROWEST, WIDEST = 0.2, 0.7  # standard deviation of a coefficient's logarithm beforehand
 FIRM = 1e-3  # the same where the chip's measured limit is met
 ABSENT = 1e-9  # s, or steps: in place of the nothing that a profile may hold
 LEAST_SCATTER = 0.05  # of rows about any fit: configurations share errors that no sweep shows
@@ -128,6 +128,7 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
     """
     columns = _at_places(sample, base)
     prior = {name: _prior(base, name) for name in COEFFICIENTS}
+    most_shared = _shared(limits, base, sample.places)
     firm: dict[str, float] = {}
     while True:
         given = prior | {name: (most, FIRM) for name, most in firm.items()}
@@ -136,7 +137,7 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
             found = _identified(_as_scattered(sample, columns, found), columns, given)
         over = {
             name: most
-            for name, most in limits.items()
+            for name, most in most_shared.items()
             if name not in firm and found.values[name] > most
         }
         if not over:
@@ -166,6 +167,17 @@ def _identified(
         if len(known) == len(some):
             return found
         some = known
+
+
+def _shared(
+    limits: Mapping[str, float], base: Profile, places: Sequence[Place]
+) -> dict[str, float]:
+    """Limits of the shared efficiencies that keep those of every place within the limits."""
+    at = [base.at(place).values for place in dict.fromkeys(places)]
+    return {
+        name: most * min(base.values[name] / values[name] for values in at)
+        for name, most in limits.items()
+    }
 
 
 def _as_scattered(sample: Sample, columns: Features, found: Hierarchy) -> Sample:

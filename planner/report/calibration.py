@@ -32,7 +32,12 @@ def calibration_text(document: Mapping[str, Any]) -> str:
     lines = [f"{document['calibration']} ({document['as_of']})", *_rows(document)]
     if document["status"] == "fitted":
         lines += [line for note in document["notes"] for line in wrapped(note)]
-        lines += [*_errors(document), *_coefficients(document), *_bands(document)]
+        lines += [
+            *_errors(document),
+            *_coefficients(document),
+            *_bands(document),
+            *_worst(document),
+        ]
         lines += ["", *_use(document)]
     text = "\n".join(lines)
     # Cells of a file are shown, never obeyed: no escape sequence reaches the terminal.
@@ -115,10 +120,23 @@ def _bands(document: Mapping[str, Any]) -> list[str]:
     lines = ["", "80 % of runs to come, measured over predicted"]
     for name, each in document["bands"].items():
         told = f"from {each['from']}"
+        if each["holds"] is not None:
+            told += f"; of other folds it holds {each['holds']:.0%}"
         if each["from"] != "rows left out":
             told = f"kept from {each['from']}: fewer than {each['fewest']} values"
         lines.append(
             f"  {BANDS.get(name, name):<8}{each['low']:.2f} to {each['high']:.2f}   {told}"
+        )
+    return lines
+
+
+def _worst(document: Mapping[str, Any]) -> list[str]:
+    lines = ["", "Furthest off"]
+    for each in document["worst"]:
+        ratio = each["estimate"] / each["measured"]
+        lines += wrapped(
+            f"{each['row']} {each['quantity']}: {duration(each['measured'])}, the others say "
+            f"{duration(each['estimate'])} ({ratio:.2g} x)"
         )
     return lines
 

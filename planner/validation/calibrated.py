@@ -19,6 +19,7 @@ from planner.calibration.own_bands import (
     LeftOut,
     bands_of,
     everywhere,
+    holds,
     left_out,
     runs_of,
 )
@@ -26,6 +27,7 @@ from planner.calibration.own_fit import OwnFit, estimates_at, own_fit, seen_by_r
 from planner.calibration.own_sample import BELOW, Rows, own_rows, own_sample
 from planner.calibration.profile import KNOWN, Band, Profile, choose_profile
 from planner.calibration.sample import Sample
+from planner.calibration.soundness import unsound
 from planner.catalogue.systems import system, system_names
 from planner.errors import Infeasible, InputError
 from planner.measuring import ceilings, read_measured
@@ -35,6 +37,7 @@ from planner.validation.scores import score
 __all__ = ["FEWEST_RUNS", "Calibrated", "calibrated"]
 
 FEWEST_RUNS = 3
+WORST = 3  # rows that are named
 QUANTITIES = ("tpot", "ttft")
 
 
@@ -79,7 +82,8 @@ def calibrated(
     left = left_out(sample, base, limits)
     own = bands_of(sample, left.estimate)
     scores = _scores(sample, start, left)
-    profile = _profile(fit, sample, own, scores, name, as_of, start, list(files))
+    held = holds(sample, left)
+    profile = _profile(fit, sample, own, scores, held, name, as_of, start, list(files))
     document = {
         **found,
         "status": "fitted",
@@ -95,7 +99,8 @@ def calibrated(
              "interval": list(a.interval)}
             for a in fit.profile.adjustments[len(base.adjustments):]
         ],
-        "bands": _told_bands(profile, own, start),
+        "bands": _told_bands(profile, own, start, held),
+        "worst": _worst(sample, left),
         "limits": dict(limits),
         "notes": [*notes, *_beside(scores, start, sample.rows)],
     }  # fmt: skip
@@ -139,6 +144,9 @@ def _start(rows: Sequence[Measurement], like: str) -> tuple[Profile, list[str]]:
     chips = Counter(row.chip.name for row in rows)
     chip = max(sorted(chips), key=lambda name: chips[name])
     found, borrowed = choose_profile(like, chip)
+    told = unsound(found)
+    if told is not None:
+        raise InputError(f"{like}: is no sound profile: {told}")
     return found, [borrowed] if borrowed else []
 
 
@@ -207,6 +215,7 @@ def _profile(
     sample: Sample,
     own: Mapping[str, Band],
     scores: Mapping[str, Mapping[str, Any]],
+    held: Mapping[str, float],
     name: str,
     as_of: str,
     start: Profile,
@@ -219,6 +228,7 @@ def _profile(
             errors[f"{quantity}_{'rows' if key == 'n' else key}"] = each["after"][key]
         for which in ("before", "constant", "roofline"):
             errors[f"{quantity}_{which}_median"] = each[which]["median"]
+    errors |= {f"{name}_band_holds": share for name, share in held.items()}
     runs = runs_of(sample)
     return replace(
         fit.profile,
@@ -236,13 +246,30 @@ def _profile(
     )
 
 
-def _told_bands(profile: Profile, own: Mapping[str, Band], start: Profile) -> dict[str, Any]:
+def _told_bands(
+    profile: Profile, own: Mapping[str, Band], start: Profile, held: Mapping[str, float]
+) -> dict[str, Any]:
     return {
         name: {
             "low": band.low,
             "high": band.high,
             "from": "rows left out" if name in own else start.name,
             "fewest": FEWEST,
+            "holds": held.get(name) if name in own else None,
         }
         for name, band in profile.bands.items()
     }
+
+
+def _worst(sample: Sample, left: LeftOut) -> list[dict[str, Any]]:
+    """The rows that the others explain least."""
+    off = np.abs(np.log(left.estimate / sample.seconds))
+    return [
+        {
+            "row": sample.rows[i].id,
+            "quantity": sample.rows[i].quantity,
+            "measured": float(sample.seconds[i]),
+            "estimate": float(left.estimate[i]),
+        }
+        for i in np.argsort(-off, kind="stable")[:WORST].tolist()
+    ]
