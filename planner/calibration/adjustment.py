@@ -20,7 +20,8 @@ class Place:
 
     `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
     values, `months` how long before
-    the profile's date the run was made, `pooled` whether prompts are read on other chips.
+    the profile's date the run was made, `pooled` whether prompts are read on other chips,
+    `assumed` whether numbers of a measurement had to be worked out that its table does not give.
     """
 
     chip: str = ""
@@ -32,6 +33,7 @@ class Place:
     model: str = ""
     months: float = 0.0
     pooled: bool = False
+    assumed: bool = False
 
     @classmethod
     def of(cls, sizes: Sizes, chip: Chip, **more: Any) -> Place:

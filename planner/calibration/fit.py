@@ -29,7 +29,7 @@ from planner.calibration.leaving import (
     spreads,
 )
 from planner.calibration.marks import marks_text
-from planner.calibration.sample import Sample, runs_sample, steady_sample
+from planner.calibration.sample import Sample, runs_sample, steady_sample, untold_sample
 from planner.calibration.writing import thin_text, written
 
 __all__ = ["Fitted", "fit_of", "fit_profile", "main", "profiles"]
@@ -69,8 +69,10 @@ class Fitted:
 
 def profiles(steady: Path, run: Path) -> list[Fitted]:
     """Every profile that ships: engines of 2026 under load, and steady batches before."""
+    rows = runs(run).rows
+    untold = untold_sample(rows, RUNS.as_of)
     return [
-        fit_profile(RUNS, runs_sample(runs(run).rows, RUNS.as_of)),
+        fit_profile(RUNS, runs_sample(rows, RUNS.as_of), untold),
         fit_profile(STEADY, steady_sample(steadies(steady).rows, STEADY.as_of)),
     ]
 
@@ -85,8 +87,11 @@ def fit_of(era: Era) -> Fit:
     return fit
 
 
-def fit_profile(era: Era, sample: Sample) -> Fitted:
-    """Coefficients with intervals, errors on rows left out in four ways, bands."""
+def fit_profile(era: Era, sample: Sample, untold: Sample | None = None) -> Fitted:
+    """Coefficients with intervals, errors on rows left out in four ways, bands.
+
+    `untold` rows are in no fit; how far predictions are from them is a band of their own.
+    """
     fit = fit_of(era)
     found = fit(sample)
     floor = roofline(sample)
@@ -109,6 +114,11 @@ def fit_profile(era: Era, sample: Sample) -> Fitted:
         own = left["known"].take(pooled)
         ranges["pooled"] = {"any": {**ranges["known"]["any"], **bands(own)[0]["any"]}}
         scores |= errors(own, floor[pooled], "pooled_")
+    if untold is not None:
+        seen = untold.columns.times(found.unknowns(untold.places))
+        ranges["assumed"] = bands(LeftOut(untold, np.zeros(len(seen), dtype=int), seen))[0]
+        scores |= errors(LeftOut(untold, folds(untold.configurations, SEED), seen),
+                         roofline(untold), "untold_")  # fmt: skip
     low, high = _intervals(era, sample, found)
     by_engine = {name: _of_engine(left["known"], floor, name) for name in _engines(sample)}
     apart = spreads(left["known"].take(~pooled))

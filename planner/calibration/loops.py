@@ -56,8 +56,10 @@ def loop_of(rows: Sequence[Measurement], one: Mapping[str, np.ndarray]) -> Loop:
     first = rows[0]
     copies = np.array([(row.layout or {})["dp_attention"] for row in rows])
     sent = np.array([row.batch for row in rows])
-    left = first.chip.memory - one["memory.weights"]
-    free = np.maximum(left - (1 - RESERVED) * first.chip.memory - RUNTIME, AT_LEAST * left)
+    # What drivers report is more than what vendors list.
+    whole = first.chip.memory_reported or first.chip.memory
+    left = whole - one["memory.weights"]
+    free = np.maximum(left - (1 - RESERVED) * whole - RUNTIME, AT_LEAST * left)
     later = LATER.get(first.engine.split("-")[0], 0.5) * first.output + first.prompt
     each = np.maximum(one["memory.kv"] * later / first.context, 1.0)
     most = np.maximum(copies * np.maximum(free / each, 1.0), 1.0)

@@ -61,6 +61,7 @@ COEFFICIENTS = (
 )
 EFFICIENCIES = frozenset(name for name in COEFFICIENTS if name.startswith("e_"))
 KNOWN, NEW_MODEL, NEW_CHIP, POOLED = "known", "new_model", "new_chip", "pooled"
+ASSUMED = "assumed"
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,8 @@ class Profile:
             kind = NEW_CHIP
         if place.pooled and POOLED in self.all_bands:
             kind = POOLED
+        if place.assumed and ASSUMED in self.all_bands:
+            kind = ASSUMED
         kinds = self.all_bands.get(kind) or self.all_bands.get(KNOWN)
         if not kinds:
             return self.bands

@@ -19,7 +19,14 @@ from planner.calibration.networks import network_between
 from planner.calibration.places import NEW, place_of
 from planner.calibration.profile import Place
 
-__all__ = ["Sample", "configuration_of", "runs_sample", "steady_sample", "weight_of"]
+__all__ = [
+    "Sample",
+    "configuration_of",
+    "runs_sample",
+    "steady_sample",
+    "untold_sample",
+    "weight_of",
+]
 
 TTFT_WEIGHT = 0.3  # first tokens under load hold queueing that no coefficient describes
 POOLED_WEIGHT = 0.5  # the number of requests that decode is worked out, not given
@@ -75,6 +82,11 @@ def runs_sample(rows: Sequence[Measurement], as_of: str) -> Sample:
     return _sample(rows, _no_run, as_of)
 
 
+def untold_sample(rows: Sequence[Measurement], as_of: str) -> Sample:
+    """Runs of two pools that no fit may see, because something about them is worked out."""
+    return _sample(rows, _not_untold, as_of)
+
+
 def steady_sample(rows: Sequence[Measurement], as_of: str) -> Sample:
     """Clean steady batches of engines before those of the runs, where the network is known."""
     return _sample(rows, _not_steady, as_of)
@@ -113,6 +125,10 @@ def _unfit(row: Measurement, bound: float) -> str:
         return "no network known between the chips"
     if row.seconds < bound:
         return "faster than the bound"
+    return ""
+
+
+def _drafted(row: Measurement) -> str:
     return "tokens are drafted" if row.drafts or row.speculated else ""
 
 
@@ -121,11 +137,17 @@ def _no_run(row: Measurement) -> str:
         return "marked unfinished"
     if row.pooled and row.quantity == "ttft":
         return "prompts of a pool of their own: their queue is not told"
-    return "workers or requests of the pools not told" if row.assumed else ""
+    return _drafted(row) or ("workers or requests of the pools not told" if row.assumed else "")
+
+
+def _not_untold(row: Measurement) -> str:
+    if row.quality == "wip":
+        return "marked unfinished"
+    return "" if place_of(row, "2026-01").assumed else "all of it is told"
 
 
 def _not_steady(row: Measurement) -> str:
     if not row.quality.startswith("clean"):
         return f"quality {row.quality}"
     year = row.engine.rpartition("-")[2]
-    return "of an engine of the runs" if year.isdigit() and int(year) >= NEW else ""
+    return "of an engine of the runs" if year.isdigit() and int(year) >= NEW else _drafted(row)
