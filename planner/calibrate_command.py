@@ -50,7 +50,12 @@ def calibrate(
     """Fit a profile to runs of your own, starting from a shipped one.
 
     A few dozen runs move what they can tell; the rest stays as it was. Errors are those on runs
-    that the fit did not see. Use what is written with profile: ./mine.toml in a scenario.
+    that the fit did not see. Use what is written with profile: mine.toml in a scenario.
+
+    Columns of a table of yours: model, system or chip, concurrency (or batch), input_tokens,
+    output_tokens, and any of ttft, tpot, itl, step, e2e (each in _ms or _s) and tokens_per_s;
+    where they differ from the usual, engine, engine_version, weights, kv, tp, pp, ep,
+    dp_attention, n_chips, drafts. A fact of all rows may be given by --fact instead.
     """
     from planner.calibration.adapters import read
     from planner.calibration.own_file import written

@@ -11,6 +11,7 @@ import pytest
 from calibration_cases import PLACEHOLDER, known, known_file, made_up, settings
 from test_measuring_record import found as measured
 
+from planner.calibration.adapters.own import COLUMNS
 from planner.calibration.profile import COEFFICIENTS, profile, profile_names
 from planner.cli import main
 from planner.measuring.writing import toml
@@ -265,3 +266,12 @@ def test_the_example_is_made_up_and_gains_by_its_own_profile(calibrated):
     assert found["like"] in profile_names()
     tpot = found["errors"]["tpot"]
     assert tpot["after"]["mean"] < tpot["before"]["mean"]
+
+
+def test_the_help_names_the_columns_that_are_read(run):
+    """Every column of a table of one's own stands in --help, values by their names without unit."""
+    told = run("calibrate", "--help")[1]
+    hidden = ("speculated", "assumed")
+    for name in COLUMNS:
+        if name not in hidden:
+            assert (name if name == "tokens_per_s" else name.rpartition("_")[0] or name) in told

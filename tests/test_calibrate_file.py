@@ -41,6 +41,7 @@ def test_every_profile_that_ships_is_read_as_it_is_written(name):
             for quantity, band in bands.items():
                 found = again.all_bands[kind][engine][quantity]
                 assert (found.low, found.high) == pytest.approx((band.low, band.high), rel=1e-5)
+    assert again.spread == pytest.approx(dict(one.spread), rel=1e-5)
     assert unsound(one) is None
 
 
@@ -61,6 +62,7 @@ def test_any_text_is_written_and_read(text):
         ({"coverage": 80}, "coverage is 80, expected a share"),
         ({"bands": {}}, "no band of tpot"),
         ({"all_bands": {"known": {"any": {"tpot": Band(0.0, 1.0)}}}}, "the band known.any.tpot"),
+        ({"spread": {"alike": 0.1}}, "the spread other is None, expected above 0"),
         ({"coverage": "most"}, "coverage is 'most'"),
         ({"as_of": "today"}, "as_of is 'today', expected a date"),
         ({"intervals": {"e_w": ("a", "b")}}, "the interval 'e_w' is 'a' to 'b'"),

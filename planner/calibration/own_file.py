@@ -48,6 +48,9 @@ def written(profile: Profile, comments: Iterable[str] = (), **more: Any) -> str:
         for engine, bands in engines.items():
             lines += ["", f"[bands.{_key(kind)}.{_key(engine)}]"]
             lines += [f"{name} = {_pair((band.low, band.high))}" for name, band in bands.items()]
+    if profile.spread:
+        lines += ["", "# Of logarithms of measured over predicted price, where the fit started."]
+        lines += ["[spread]", *(f"{name} = {_number(x)}" for name, x in profile.spread.items())]
     lines += ["", "[errors]"]
     lines += [f"{name} = {_number(value)}" for name, value in profile.errors.items()]
     return "\n".join(lines) + "\n"

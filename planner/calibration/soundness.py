@@ -14,6 +14,7 @@ __all__ = ["unsound"]
 
 MOST = 1.1  # of a peak: boosts may exceed what is listed
 BANDS = ("tpot", "ttft", "usd_per_mtok")
+SPREADS = ("alike", "other")
 DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 PLACES = frozenset(field.name for field in fields(Place))
 
@@ -46,6 +47,9 @@ def _faults(profile: Profile) -> Iterator[str]:
     for name in BANDS:
         if name not in profile.bands:
             yield f"no band of {name} is given"
+    for name in SPREADS if profile.spread else ():
+        if not _within(profile.spread.get(name), 0):
+            yield f"the spread {name} is {_told(profile.spread.get(name))}, expected above 0"
     for each in profile.adjustments:
         yield from _adjustment(each)
 
