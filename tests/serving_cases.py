@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from formulas.evaluate import kernel, scalar
 from planner.architecture import from_config, sizes
 from planner.architecture.counts import Sizes
-from planner.calibration.profile import choose_profile
+from planner.calibration.profile import Place, choose_profile
 from planner.catalogue.systems import system
 from planner.serving.layouts import Layouts, enumerate_layouts
 from planner.serving.lecture import LECTURE
@@ -63,7 +63,7 @@ def question(model: Sizes, batch: float = 24.0, **changes: Any) -> Task:
         wired = replace(wired, chips_per_domain=changes.pop("domain"))
     given: dict[str, Any] = {
         "sizes": model, "chip": base.chip, "machine": wired, "price": 3.5 / 3600,
-        "profile": chosen, "chips": (4,), "limits_of": {}, "input_tokens": 1000.0,
+        "profile": chosen.at(Place.of(model, base.chip)), "chips": (4,), "limits_of": {}, "input_tokens": 1000.0,
         "output_tokens": 200.0, "context": 1100.0, "cached_input": 0.0, "chunk": 512.0,
         "mode": "aggregated", "batches": None, "kappa": 1.0, "promises": {}, "objective": "cost",
         "estimate": "calibrated", "lecture": False, "reserve": 0.1, "power": 1000.0,

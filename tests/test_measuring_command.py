@@ -13,7 +13,10 @@ from measuring_device import Imagined
 from test_measuring_record import found
 
 import planner
-from planner.calibration.profile import profile
+from planner.architecture import sizes
+from planner.calibration.profile import Place, profile
+from planner.catalogue import models
+from planner.catalogue.chips import chip
 from planner.cli import main
 from planner.errors import InputError
 from planner.measuring import read_measured, torch_device
@@ -142,7 +145,8 @@ def test_a_plan_counts_on_what_the_chip_sustains(tmp_path: Path) -> None:
     plain = solved("hgx-h200", choose=choose)
     slow = solved({"like": "hgx-h200", "measured": str(path)}, choose=choose)
     before, after = plain["plan"]["time_per_step"], slow["plan"]["time_per_step"]
-    was = profile(plain["provenance"]["profile"]).values
+    model = sizes(models.load(SCENARIO["model"]))
+    was = profile(plain["provenance"]["profile"]).at(Place.of(model, chip("h200"))).values
     assert after["weights"] / before["weights"] == pytest.approx(was["e_w"] / 0.25, rel=1e-4)
     assert after["kv"] / before["kv"] == pytest.approx(was["e_kv"] / 0.25, rel=1e-4)
     assert slow["bound"]["tpot"] == pytest.approx(plain["bound"]["tpot"])

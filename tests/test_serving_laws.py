@@ -125,7 +125,8 @@ def scaled(task: Task, by: float) -> Task:
         scale_up_latency=task.machine.scale_up_latency / by,
         scale_out_latency=task.machine.scale_out_latency / by,
     )
-    values = {k: v if k in EFFICIENCIES else v / by for k, v in task.profile.values.items()}
+    counts = EFFICIENCIES | {"n_sched"}
+    values = {k: v if k in counts else v / by for k, v in task.profile.values.items()}
     return replace(
         task,
         chip=chip,

@@ -54,7 +54,8 @@ def given(replica: Replica, batch: float, prompt: float, *, kappa: float = 1.0, 
     """The symbols of the closed forms for `batch` sequences over all ranks."""
     return {
         "B": batch, "L_in": prompt, "x_hit": 0.0, "c_chunk": float(replica.chunk),
-        "dp": float(replica.ranks), "pp": 1.0, "f_stage": 1.0, "t_request": 0.0,
+        "dp": float(replica.ranks), "pp": 1.0, "f_stage": 1.0, "t_request": 0.0, "t_tok": 0.0,
+        "n_sched": 0.0,
         "T_pf": prompt * replica.read, "T_pf_busy": prompt * replica.read / replica.ranks,
         "T_dec": replica.decode(batch / replica.ranks), "L_dec": OUTPUT - 1.0, "g": 1.0,
         "one_seq": 1.0, "x_pf": 1.0, "s_mixed": 1.0, "kappa": kappa, "x_own": own,

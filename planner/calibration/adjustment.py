@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Adjustment", "Place", "months_between"]
 
+LATENT, GROUPED = "latent", "grouped"
+
 
 @dataclass(frozen=True)
 class Place:
     """Where a coefficient is asked for; empty where it is not known or does not matter.
 
     `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
-    values, `months` how long before
+    values, `attention` latent or grouped, `months` how long before
     the profile's date the run was made, `pooled` whether prompts are read on other chips,
     `assumed` whether numbers of a measurement had to be worked out that its table does not give.
     """
@@ -30,6 +32,7 @@ class Place:
     version: str = ""
     math: str = ""
     cache: str = ""
+    attention: str = ""
     model: str = ""
     months: float = 0.0
     pooled: bool = False
@@ -44,6 +47,7 @@ class Place:
             architecture=chip.architecture,
             math=sizes.weight_dtype[part],
             cache=sizes.kv_dtype,
+            attention=LATENT if any(c.kind == LATENT for c in sizes.caches) else GROUPED,
             model=sizes.name,
             **more,
         )

@@ -36,6 +36,8 @@ __all__ = ["Fitted", "fit_of", "fit_profile", "main", "profiles"]
 
 SEED = 20261121
 DRAWS = 20
+# An adjustment that changes times by less is dropped, a monthly one by less in so many months.
+LEAST, MONTHS, PRUNINGS = 0.08, 4, 3
 # What is left out of a fit, and how its errors are called.
 PREFIXES = {
     "known": "",
@@ -43,12 +45,15 @@ PREFIXES = {
     "new_model": "unseen_models_",
     "new_chip": "unseen_chips_",
 }
-# {profile of one engine: whose, which engine}.
+# {profile of one engine: whose, which engine, its date where that is another}.
 THIN = {
-    "vllm-2026": ("engines-2026", "vllm"),
-    "sglang-2026": ("engines-2026", "sglang"),
-    "trtllm-2026": ("engines-2026", "trtllm"),
-    "trtllm-2024": ("steady-2024", "trtllm"),
+    "vllm-2026": ("engines-2026", "vllm", ""),
+    "sglang-2026": ("engines-2026", "sglang", ""),
+    "trtllm-2026": ("engines-2026", "trtllm", ""),
+    "trtllm-2024": ("steady-2024", "trtllm", "2024-06"),
+    "llama-cpp-2024": ("steady-2024", "llama.cpp", "2024-05"),
+    "fastertransformer-2022": ("steady-2024", "fastertransformer", "2022-11"),
+    "palm-2022": ("steady-2024", "pope", "2022-11"),
 }
 
 
@@ -69,11 +74,11 @@ class Fitted:
 
 def profiles(steady: Path, run: Path) -> list[Fitted]:
     """Every profile that ships: engines of 2026 under load, and steady batches before."""
-    rows = runs(run).rows
+    rows, static = runs(run).rows, steadies(steady).rows
     untold = untold_sample(rows, RUNS.as_of)
     return [
-        fit_profile(RUNS, runs_sample(rows, RUNS.as_of), untold),
-        fit_profile(STEADY, steady_sample(steadies(steady).rows, STEADY.as_of)),
+        fit_profile(RUNS, runs_sample((*rows, *static), RUNS.as_of), untold),
+        fit_profile(STEADY, steady_sample(static, STEADY.as_of)),
     ]
 
 
@@ -81,8 +86,14 @@ def fit_of(era: Era) -> Fit:
     """The fit of an era, as a function of the rows it may see."""
 
     def fit(sample: Sample) -> Hierarchy:
-        found = effects(sample.places, era.families)
-        return _solved(era, sample, found, None)
+        found = _solved(era, sample, effects(sample.places, era.families), None)
+        for _ in range(PRUNINGS):
+            pairs = zip(found.effects, found.each, strict=True)
+            kept = tuple(e for e, x in pairs if abs(x) * (MONTHS if e.monthly else 1) >= LEAST)
+            if len(kept) == len(found.effects):
+                break
+            found = _solved(era, sample, kept, found)
+        return found
 
     return fit
 
@@ -135,9 +146,10 @@ def main(arguments: list[str] | None = None) -> None:
         name = one.era.name
         (given.out / f"{name}.toml").write_text(written(one), encoding="utf-8")
         (given.out / f"{name}.rows").write_text(marks_text(one.sample.rows), encoding="ascii")
-        for thin, (whole, engine) in THIN.items():
+        for thin, (whole, engine, as_of) in THIN.items():
             if whole == name:
-                (given.out / f"{thin}.toml").write_text(thin_text(one, engine), encoding="utf-8")
+                text = thin_text(one, engine, as_of)
+                (given.out / f"{thin}.toml").write_text(text, encoding="utf-8")
 
 
 def _solved(

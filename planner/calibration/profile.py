@@ -81,6 +81,8 @@ class Profile:
     fit. `intervals` hold 80 % of refits; coefficients in `held` were not identified by the rows.
     `bands` are those in use, `all_bands` {kind of place: {engine: bands}}. `spread` is the width
     of logarithms of measured over predicted price `alike`, between runs of one kind, and of all.
+    A `base` is what others are like, and chosen by name alone. `ceilings` are efficiencies that
+    a measured chip was seen not to exceed.
     """
 
     name: str
@@ -100,6 +102,8 @@ class Profile:
     engines: tuple[str, ...] = ()
     all_bands: Mapping[str, Mapping[str, Mapping[str, Band]]] = field(default_factory=dict)
     spread: Mapping[str, float] = field(default_factory=dict)
+    base: bool = False
+    ceilings: Mapping[str, float] = field(default_factory=dict)
 
     def band(self, quantity: str) -> Band:
         """Band of `tpot`, `ttft` or `usd_per_mtok`."""
@@ -117,9 +121,9 @@ class Profile:
             if each.holds(place):
                 for name in each.of:
                     factors[name] *= each.times(place)
-        values = {name: _scaled(name, self.values[name], by) for name, by in factors.items()}
+        values = {name: self._scaled(name, self.values[name], by) for name, by in factors.items()}
         intervals = {
-            name: (_scaled(name, low, factors[name]), _scaled(name, high, factors[name]))
+            name: (self._scaled(name, low, factors[name]), self._scaled(name, high, factors[name]))
             for name, (low, high) in self.intervals.items()
         }
         return replace(
@@ -129,6 +133,12 @@ class Profile:
             intervals=MappingProxyType(intervals),
             adjustments=(),
         )
+
+    def _scaled(self, name: str, value: float, factor: float) -> float:
+        """A coefficient whose times are multiplied by `factor`; no efficiency exceeds one."""
+        if name not in EFFICIENCIES:
+            return value * factor
+        return min(value / factor, 1.0, self.ceilings.get(name, 1.0))
 
     def _bands(self, place: Place) -> Mapping[str, Band]:
         kind = KNOWN
@@ -187,8 +197,17 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         whole, engine = profile(raw["like"]), raw["engine"]
         kinds = whole.all_bands.get(KNOWN, {})
         bands = {**kinds.get("any", {}), **kinds.get(engine, {})}
-        return replace(whole, name=name, engine=engine, bands=MappingProxyType(bands),
-                       errors=MappingProxyType(dict(raw["errors"])), rows=raw["rows"])  # fmt: skip
+        return replace(
+            whole,
+            name=name,
+            engine=engine,
+            chips=tuple(raw.get("chips", whole.chips)),
+            bands=MappingProxyType(bands),
+            errors=MappingProxyType(dict(raw["errors"])),
+            as_of=raw.get("as_of", whole.as_of),
+            rows=raw["rows"],
+            base=False,
+        )
     values = raw["coefficients"]
     missing = [c for c in COEFFICIENTS if c not in values]
     unknown = [c for c in values if c not in COEFFICIENTS]
@@ -213,6 +232,7 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         engines=tuple(raw.get("engines", ())),
         all_bands=MappingProxyType(everywhere),
         spread=MappingProxyType(dict(raw.get("spread", {}))),
+        base=raw.get("base", False),
     )
 
 
@@ -228,7 +248,7 @@ def choose_profile(wanted: str, chip: str) -> tuple[Profile, str | None]:
         found = profile(wanted)
     else:
         ranked = sorted(
-            map(profile, profile_names()),
+            (one for one in map(profile, profile_names()) if not one.base),
             key=lambda p: (chip in p.chips, p.as_of, p.engine == "any", p.rows),
         )
         found = ranked[-1]
@@ -238,11 +258,6 @@ def choose_profile(wanted: str, chip: str) -> tuple[Profile, str | None]:
         f"profile {found.name} was fitted on {', '.join(found.chips)}, not on {chip}: its band is "
         "that of chips left out of the fit"
     )
-
-
-def _scaled(name: str, value: float, factor: float) -> float:
-    """A coefficient whose times are multiplied by `factor`; no efficiency exceeds one."""
-    return min(value / factor, 1.0) if name in EFFICIENCIES else value * factor
 
 
 def _adjustment(raw: Mapping[str, Any]) -> Adjustment:

@@ -27,6 +27,7 @@ def written(one: Fitted) -> str:
         "# models and chips left out; pooled_ on runs of two pools. Bands: measured / predicted.",
         f'as_of = "{era.as_of}"',
         'engine = "any"',
+        *(["base = true  # chosen by name alone"] if one.era.base else []),
         f"engines = {_words(place.engine for place in sample.places)}",
         f"chips = {_words(sample.column('chip_name'))}",
         f"models = {_words(place.model for place in sample.places)}",
@@ -50,14 +51,17 @@ def written(one: Fitted) -> str:
     return "\n".join(lines) + "\n"
 
 
-def thin_text(one: Fitted, engine: str) -> str:
+def thin_text(one: Fitted, engine: str, as_of: str) -> str:
     """The profile of one engine: that of all, seen by it, with its own errors."""
     scores = dict(one.by_engine[engine])
     rows = scores.pop("rows")
+    places = [place for place in one.sample.places if place.engine == engine]
     lines = [
         f"# Written by planner.calibration.fit. {one.era.name} as {engine} is expected to run.",
         f'like = "{one.era.name}"',
         f'engine = "{engine}"',
+        f'as_of = "{as_of or one.era.as_of}"',
+        f"chips = {_words(place.chip for place in places)}",
         f"rows = {int(rows)}",
         "\n[errors]",
         *(f"{name} = {_short(value)}" for name, value in scores.items()),

@@ -51,5 +51,10 @@ def limited(profile: Profile, system: System) -> tuple[Profile, dict[str, str] |
         "source": f"{system.measured.name}: {told}{part}",
         "as_of": measured.head.as_of,
     }
-    kept = replace(profile, values=MappingProxyType(values), intervals=MappingProxyType(intervals))
+    kept = replace(
+        profile,
+        values=MappingProxyType(values),
+        intervals=MappingProxyType(intervals),
+        ceilings=MappingProxyType(dict(most)),
+    )
     return kept, source
