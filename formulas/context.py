@@ -33,6 +33,7 @@ from formulas.symbols_context import (
     w_cp,
     w_ring,
 )
+from formulas.symbols_profile import e_ar, e_ar_pf
 from formulas.symbols_serving import (
     L_hit,
     L_new,
@@ -43,8 +44,6 @@ from formulas.symbols_serving import (
     b_rank,
     b_stage,
     b_store,
-    e_ar,
-    e_ar_pf,
     f_heads,
     f_pace,
     n_chunks,

@@ -30,6 +30,7 @@ from formulas.symbols import (
 )
 from formulas.symbols_context import A_state, T_cp, b_own, b_slice, cp
 from formulas.symbols_network import V_x, a_ar, a_x, f_skew, g_ar, g_x, w_ar, w_x, x_ep
+from formulas.symbols_profile import e_a2a, e_ar, e_at, t_ep, t_layer, t_moe, t_seq, t_step
 from formulas.symbols_serving import (
     A_bnd,
     F_attn,
@@ -66,9 +67,6 @@ from formulas.symbols_serving import (
     b_rank,
     c_imb,
     dp,
-    e_a2a,
-    e_ar,
-    e_at,
     ep,
     f_heads,
     f_pace,
@@ -84,12 +82,7 @@ from formulas.symbols_serving import (
     r_hop,
     t_a2a,
     t_ar,
-    t_ep,
     t_hop,
-    t_layer,
-    t_moe,
-    t_seq,
-    t_step,
     tp,
     u_ep,
     xtp,

@@ -26,14 +26,13 @@ from formulas.symbols_network import (
     w_ar_pf,
     w_x_pf,
 )
+from formulas.symbols_profile import e_a2a, e_ar_pf
 from formulas.symbols_serving import (
     L_new,
     T_pf_net,
     b_act,
     b_comb,
     b_disp,
-    e_a2a,
-    e_ar_pf,
     h_act,
     h_exp,
     n_a2a,

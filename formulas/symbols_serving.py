@@ -94,24 +94,7 @@ n_hop     = symbol("n_hop",     "1",              "hops between stages")
 t_ar      = symbol("t_ar",      "s",              "what an engine adds to one all-reduce")
 t_a2a     = symbol("t_a2a",     "s",              "what an engine adds to one exchange")
 t_hop     = symbol("t_hop",     "s",              "latency of one hop, network and software")
-t_layer   = symbol("t_layer",   "s",              "overhead per layer")
-t_moe     = symbol("t_moe",     "s",              "further overhead per layer with experts")
-t_seq     = symbol("t_seq",     "s/seq",          "overhead per sequence of a rank")
-t_step    = symbol("t_step",    "s",              "overhead per step")
-t_pf_chunk = symbol("t_pf_chunk", "s",            "overhead per prefill chunk")
-t_pf_moe  = symbol("t_pf_moe",  "s",              "overhead per chunk and layer with experts")
-t_ep      = symbol("t_ep",      "s",              "overhead per layer of split experts")
 n_ep      = symbol("n_ep",      "1",              "layers whose experts one batch splits")
-t_request = symbol("t_request", "s",              "overhead per request before its first token")
-t_tok     = symbol("t_tok",     "s/token",        "overhead per token of a prompt")
-n_sched    = symbol("n_sched",    "1",              "steps a new request waits to be seen")
-e_at      = symbol("e_at",      "1",              "share of peak of attention, decode")
-e_pf      = symbol("e_pf",      "1",              "share of peak of dense products, prefill")
-e_pf_x    = symbol("e_pf_x",    "1",              "the same of routed experts")
-e_pf_a    = symbol("e_pf_a",    "1",              "the same of attention")
-e_ar      = symbol("e_ar",      "1",              "time of an all-reduce alone over that in a step")
-e_ar_pf   = symbol("e_ar_pf",   "1",              "the same of an all-reduce of a prompt")
-e_a2a     = symbol("e_a2a",     "1",              "time of an exchange alone over that in a step")
 c_imb     = symbol("c_imb",     "seq**(1/2)",     "expert imbalance per square root of the batch")
 
 # --- serving: times of one step -------------------------------------------------------------
@@ -247,13 +230,6 @@ __all__ = [
     "c_chunk",
     "c_imb",
     "dp",
-    "e_a2a",
-    "e_ar",
-    "e_ar_pf",
-    "e_at",
-    "e_pf",
-    "e_pf_a",
-    "e_pf_x",
     "ep",
     "f_heads",
     "f_pace",
@@ -273,7 +249,6 @@ __all__ = [
     "n_hop",
     "n_moe",
     "n_rep",
-    "n_sched",
     "one_seq",
     "one_token",
     "phi_mixed",
@@ -291,16 +266,7 @@ __all__ = [
     "t_a2a",
     "t_ar",
     "t_coll",
-    "t_ep",
     "t_hop",
-    "t_layer",
-    "t_moe",
-    "t_pf_chunk",
-    "t_pf_moe",
-    "t_request",
-    "t_seq",
-    "t_step",
-    "t_tok",
     "tp",
     "u_ep",
     "vocab",

@@ -17,7 +17,7 @@ from formulas.roofline import drain_time
 from formulas.sources import definition, derived, lecture_notes
 from formulas.sources_training import gray_1987
 from formulas.symbols import D_step, F, L_a, L_in, L_star, M, N_active, T_drain, a_kv, b_kv, c_fwd
-from formulas.symbols_serving import e_pf
+from formulas.symbols_profile import e_pf
 from formulas.symbols_tiers import (
     C_fetch,
     C_remake,
