@@ -64,7 +64,8 @@ def question(model: Sizes, batch: float = 24.0, **changes: Any) -> Task:
     given: dict[str, Any] = {
         "sizes": model, "chip": base.chip, "machine": wired, "price": 3.5 / 3600,
         "profile": chosen.at(Place.of(model, base.chip)), "chips": (4,), "limits_of": {},
-        "input_tokens": 1000.0, "output_tokens": 200.0, "context": 1100.0, "cached_input": 0.0, "chunk": 512.0,
+        "input_tokens": 1000.0, "output_tokens": 200.0, "context": 1100.0, "cached_input": 0.0,
+        "chunk": 512.0,
         "mode": "aggregated", "batches": None, "kappa": 1.0, "promises": {}, "objective": "cost",
         "estimate": "calibrated", "lecture": False, "reserve": 0.1, "power": 1000.0,
     }  # fmt: skip

@@ -98,7 +98,9 @@ def test_a_prediction_file_is_the_input_with_columns_beside(run, runs, tmp_path)
     assert told[0] < told[1]
     assert told[2] < told[1] < told[3]
     assert found[2]["reason"] == ""
-    assert found[2]["estimate_tpot_ms"] == found[0]["estimate_tpot_ms"]
+    # The same run of another day: the engine is another by some months' work.
+    again, first = (float(found[i]["estimate_tpot_ms"]) for i in (2, 0))
+    assert again == pytest.approx(first, rel=0.2)
     assert "abacus" in found[3]["reason"]
     assert found[3]["estimate_tpot_ms"] == ""
     assert found[4]["estimate_tpot_ms"] == ""

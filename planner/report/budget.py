@@ -20,7 +20,7 @@ from planner.report.budget_words import (
     ranged,
     whole,
 )
-from planner.report.words import row, wrapped
+from planner.report.words import apart, row, wrapped
 
 if TYPE_CHECKING:
     from planner.plan import Plan
@@ -214,7 +214,7 @@ def grounds(document: Mapping[str, Any]) -> str:
         many = f"best of {considered} choices, each on its first-order conditions; "
         lines.append(
             f"{many if considered > 1 else ''}solved by {proof['method']}; the proven bound lies "
-            f"{max(0.0, 100 * proof['gap']):.1g} % away"
+            f"{apart(proof['gap'])} away"
         )
     elif document["plan"]:
         lines.append(proof["method"])

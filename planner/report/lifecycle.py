@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 from planner.report.amounts import count, filled, listed, more, percent, ranged, signed
 from planner.report.budget import grounds, money, spent
 from planner.report.lifecycle_hardware import hardware
-from planner.report.words import (
-    duration,
-    figure,
-    length,
-    named,
-    row,
-    size,
-    wrapped,
-)
+from planner.report.words import apart, duration, figure, length, named, row, size, wrapped
 
 if TYPE_CHECKING:
     from planner.plan import Plan
@@ -207,7 +199,7 @@ def _proof(document: Mapping[str, Any]) -> str:
         told += (
             "; one geometric program over size, tokens and batch, from the bandwidth of memory to "
             "the exponents of the law, has the same optimum, and no choice on this layout lies "
-            f"more than {max(100 * bound, 0.0):.1g} % below it"
+            f"more than {apart(bound)} below it"
         )
     return "\n".join(filled(told))
 

@@ -12,6 +12,7 @@ from planner.quantities import show
 __all__ = [
     "LABEL",
     "WIDTH",
+    "apart",
     "duration",
     "figure",
     "formats",
@@ -25,8 +26,14 @@ __all__ = [
     "wrapped",
 ]
 
+NEAR = 1e-8
 WIDTH = 78
 LABEL = 14
+
+
+def apart(gap: float) -> str:
+    """How far a bound lies from an answer; what is less than rounding is not told in digits."""
+    return f"{100 * gap:.1g} %" if gap >= NEAR else "less than 1e-6 %"
 
 
 def unused(plan: Mapping[str, Any]) -> str:
