@@ -199,7 +199,7 @@ def _proof(document: Mapping[str, Any]) -> str:
         told += (
             "; one geometric program over size, tokens and batch, from the bandwidth of memory to "
             "the exponents of the law, has the same optimum, and no choice on this layout lies "
-            f"more than {apart(bound)} below it"
+            f"more than {apart(bound).removeprefix('less than ')} below it"
         )
     return "\n".join(filled(told))
 
