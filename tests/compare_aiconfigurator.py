@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--python", help="of the environment that has aiconfigurator")
     parser.add_argument("--sample", type=int, default=SAMPLE)
-    parser.add_argument("--refit", choices=("groups", "models"))
+    parser.add_argument("--refit", choices=("configurations", "groups", "models"))
     given = parser.parse_args()
     if given.worker:
         worker()

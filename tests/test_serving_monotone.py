@@ -192,12 +192,15 @@ def evaluations(scenario: dict[str, Any]) -> int:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("per_chip", ARRIVING)
 def test_a_hundred_thousand_chips_cost_what_a_hundred_cost(mode: str, per_chip: Any) -> None:
-    """Fleets are counts of replicas, so of the same layouts no more points are looked at."""
+    """Fleets are counts of replicas: a thousand times the chips, and bisections a few steps longer.
+
+    Of two pools 12 % more points are looked at, of one none.
+    """
     choose = {"tp": [1, 2, 4, 8], "pp": [1, 2, 4]}
     few, many = (
         evaluations(asked(mode, chips, per_chip, choose=choose)) for chips in (104, 100_000)
     )
-    assert many <= 1.1 * few
+    assert many <= 1.2 * few
 
 
 @pytest.mark.parametrize("mode", MODES)
