@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.console import note, show
 from planner.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.sweep.crossings import Crossing
+    from planner.sweep.run import Order
 
 __all__ = ["sweep"]
 
@@ -62,6 +66,7 @@ def sweep(
         raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
     from planner.report.json import dumps
     from planner.report.sweep_files import pictured, written
+    from planner.report.sweep_kinks import crossing_lines
     from planner.sweep.formats import kind_of
     from planner.sweep.parts import Parts
     from planner.sweep.run import executed, ordered
@@ -73,10 +78,13 @@ def sweep(
         pictured(plot, [len(axis) for axis in order.survey.grid.axes])
     document: dict[str, Any] = {"out": str(out), **order.meta}
     if resume and Parts.finished(out, order.meta):
+        kinks = _kinks(order, out)
         document |= {"statuses": None, "resumed": order.points, "seconds": 0.0}
+        document |= {"crossings": [each.document() for each in kinks]}
         if plot is not None:
-            written(Table.read(out), plot, of)
-        show(dumps(document) if json else f"{out}: is complete already")
+            written(Table.read(out), plot, of, kinks)
+        lines = [f"{out}: is complete already", *crossing_lines(kinks, order.meta["units"])]
+        show(dumps(document) if json else "\n".join(lines))
         return
     parts = Parts(out, order.meta, resume=resume)
     if parts.done:
@@ -85,10 +93,24 @@ def sweep(
     document |= {
         "statuses": dict(found.statuses), "resumed": found.resumed, "seconds": found.seconds
     }  # fmt: skip
+    kinks = _kinks(order, out)
+    document |= {"crossings": [each.document() for each in kinks]}
     if plot is not None:
-        written(Table.read(out), plot, of)
+        written(Table.read(out), plot, of, kinks)
     if json:
         show(dumps(document))
         return
     counts = ", ".join(f"{count:,} {status}" for status, count in sorted(found.statuses.items()))
     show(f"{out}: {found.points:,} points by {order.method}, {counts}; {found.seconds:.3g} s")
+    for line in crossing_lines(kinks, order.meta["units"]):
+        show(line)
+
+
+def _kinks(order: Order, out: Path) -> list[Crossing]:
+    """Where another part of a step becomes the largest along the lines of a finished table."""
+    if order.closed is None:
+        return []
+    from planner.sweep.crossings import MOST, crossings
+    from planner.sweep.table import Table
+
+    return crossings(order.closed, Table.read(out)) if order.points <= MOST else []

@@ -42,12 +42,12 @@ def pictured(out: Path, sizes: Sequence[int]) -> None:
         )
 
 
-def written(table: Any, out: Path, of: str | None) -> None:
-    """Draw a column of a table into a file.
+def written(table: Any, out: Path, of: str | None, crossings: Sequence[Any] = ()) -> None:
+    """Draw a column of a table into a file, with the kinks of its lines.
 
     Raises
     ------
     InputError
         If the column is no number, or the file cannot be written.
     """
-    deliver(drawn(table, out.suffix.lower().removeprefix("."), of), out)
+    deliver(drawn(table, out.suffix.lower().removeprefix("."), of, crossings), out)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from planner.report.sweep_axes import regions
 from planner.report.sweep_plots import (
     LETTERS,
     SUPERLATIVE,
     Scaled,
     listed,
-    regions,
     scaled,
     set_axis,
 )

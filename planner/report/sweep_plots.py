@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import InputError, MissingExtra, did_you_mean
 from planner.report.plots import FORMS, NAMELESS, STYLE
+from planner.report.sweep_axes import arranged, regions
+from planner.report.sweep_kinks import NO_FORM, between, switches
 from planner.report.words import figure
 
 if TYPE_CHECKING:
@@ -23,12 +25,18 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["FORMS", "Scaled", "drawn", "listed", "regions", "scaled", "set_axis"]
+__all__ = [
+    "FORMS",
+    "Scaled",
+    "drawn",
+    "listed",
+    "scaled",
+    "set_axis",
+]
 
 INCHES = (8.5, 5.0)
 DOTS = 160
 WIDE = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
-MOST_LINES = 8
 MOST_ENTRIES = 12  # of the list below a picture
 LINE = 0.17  # inches of one of them
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -68,13 +76,14 @@ class Scaled:
         return bool(finite) and min(finite) > 0 and max(finite) > WIDE * min(finite)
 
 
-def drawn(table: Any, form: str, of: str | None = None) -> bytes:
+def drawn(table: Any, form: str, of: str | None = None, crossings: Sequence[Any] = ()) -> bytes:
     """A table of one or two axes as `svg`, `png` or `pdf`.
 
     Parameters
     ----------
     table : with `over`, `units`, `meta`, and columns by name, as `planner.sweep` gives it.
     of : the column that is drawn; what it costs, if None.
+    crossings : where lines have kinks, as `planner.sweep.crossings` finds them.
 
     Raises
     ------
@@ -100,7 +109,7 @@ def drawn(table: Any, form: str, of: str | None = None) -> bytes:
         settings: Any = mpl.rcParams
         settings.update(STYLE)
         canvas = Figure(figsize=INCHES, layout="constrained")
-        _filled(canvas, table, axes, quantity)
+        _filled(canvas, table, axes, quantity, crossings)
         written = io.BytesIO()
         canvas.savefig(written, format=form, dpi=DOTS, metadata=NAMELESS[form])
     return written.getvalue()
@@ -131,16 +140,6 @@ def _price(table: Any) -> str:
     return next((name for name in known if any(table[name])), PRICES[0])
 
 
-def regions(table: Any) -> tuple[str, list[str | None]]:
-    """What parts the table into regions, and the region of every row; None without an answer."""
-    for name in ("layout", "bottleneck"):
-        if name in table.columns:
-            words = table[name]
-            if name == "bottleneck" or len({word for word in words if word}) > 1:
-                return name, words
-    return "", [None] * len(table)
-
-
 def set_axis(axis: Axis, column: Scaled) -> None:
     """Label an axis, and give it a scale and ticks that suit the column."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -153,16 +152,12 @@ def set_axis(axis: Axis, column: Scaled) -> None:
     axis.set_label_text(column.label)
 
 
-def _filled(canvas: Figure, table: Any, names: Sequence[str], quantity: Scaled) -> None:
+def _filled(
+    canvas: Figure, table: Any, names: Sequence[str], quantity: Scaled, crossings: Sequence[Any]
+) -> None:
     """Lines, or a map where both axes are numbers of many values."""
     axes = canvas.subplots()
-    numeric = [name for name in names if all(isinstance(v, int | float) for v in table[name])]
-    others = [name for name in names if name not in numeric]
-    if len(numeric) == 2:
-        few = min(numeric, key=lambda name: len(dict.fromkeys(table[name])))
-        if len(dict.fromkeys(table[few])) <= MOST_LINES // 2:
-            numeric.remove(few)
-            others = [few]
+    numeric, others = arranged(table, names)
     if len(numeric) == 2:
         from planner.report.sweep_maps import mapped
 
@@ -170,7 +165,7 @@ def _filled(canvas: Figure, table: Any, names: Sequence[str], quantity: Scaled) 
     elif not numeric or len(others) > 1:
         _bars(axes, table, names, quantity)
     else:
-        _lines(axes, table, numeric[0], others, quantity)
+        _lines(axes, table, numeric[0], others, quantity, crossings)
     about = table.meta["scenario"] if isinstance(table.meta["scenario"], Mapping) else {}
     subject = [str(about[key]) for key in ("model", "system") if isinstance(about.get(key), str)
                and key not in table.over]  # fmt: skip
@@ -178,12 +173,16 @@ def _filled(canvas: Figure, table: Any, names: Sequence[str], quantity: Scaled) 
                    loc="left", fontsize=10.5, fontweight="bold")  # fmt: skip
 
 
-def _lines(axes: Axes, table: Any, along: str, others: Sequence[str], quantity: Scaled) -> None:
+def _lines(
+    axes: Axes, table: Any, along: str, others: Sequence[str], quantity: Scaled,
+    crossings: Sequence[Any],
+) -> None:  # fmt: skip
     """One line for each value of the other axis, kinks marked and named."""
     x = scaled(table, along)
-    kind, words = regions(table)
+    kind, words = ("bottleneck", table["bottleneck"]) if crossings else regions(table)
     apart = table[others[0]] if others else [None] * len(x.values)
     told: list[str] = []
+    count = 0
     for number, value in enumerate(dict.fromkeys(apart)):
         rows = [i for i, each in enumerate(apart) if each == value]
         rows.sort(key=x.values.__getitem__)
@@ -197,14 +196,18 @@ def _lines(axes: Axes, table: Any, along: str, others: Sequence[str], quantity: 
                   label=label)  # fmt: skip
         for i, j in pairwise(rows):
             if words[i] != words[j] and None not in (words[i], words[j]):
-                letter = LETTERS[len(told)] if len(told) < len(LETTERS) else ""
-                _kink(axes, (x.values[j], quantity.values[j]), letter, colour)
-                place = f"{label}, " if label else ""
-                told.append(f"{letter}  {place}from {figure(x.values[j])} {x.unit}: {words[j]}")
+                for at, word, form in switches((i, j), x, words, crossings, _factor(table, x)):
+                    letter = LETTERS[count] if count < len(LETTERS) else ""
+                    count += 1
+                    _kink(axes, (at, between(at, (i, j), x, quantity)), letter, colour)
+                    place = f"{label}, " if label else ""
+                    told.append(f"{letter}  {place}from {figure(at)} {x.unit}: {word}")
+                    told += form
     set_axis(axes.xaxis, x)
     set_axis(axes.yaxis, quantity)
     axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
     if told:
+        told += [NO_FORM] if kind == "layout" else []
         listed(axes.figure, f"kinks, where another {kind} is {SUPERLATIVE[kind]}:", told)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8, title=others[0] if others else None,

@@ -24,6 +24,8 @@ from planner.sweep.rows import BANDS, LAYOUT
 __all__ = ["Model", "model_of"]
 
 HOUR = 3600.0
+ROOF_SYMBOLS = {"memory": ("T_mem_bound",), "compute": ("T_math_bound",),
+                "network": ("T_net_bound",)}  # fmt: skip
 OPTIMAL, INFEASIBLE = 0, 1
 RADIX = 16  # above the number of promises, so that a list of them is one number
 
@@ -39,10 +41,9 @@ class Model:
 
     def __call__(self, values: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Columns at values of shape (n,): floats of that shape, `Words`, and `status`."""
-        task = turned(self.task, self.scenario, values)
-        totals = [values[name] for name in BATCHES if name in values]
         count = max((len(value) for value in values.values()), default=1)
-        batch, fill = self._batches(task, totals[0] if totals else None)
+        totals = [values[name] for name in BATCHES if name in values]
+        task, batch, fill = self._given(values)
         chosen = Step(task, self.layouts, bound=task.uses_bound)(batch, fill)
         bound = chosen if task.uses_bound else Step(task, self.layouts, bound=True)(batch, fill)
         found = self._quantities(task, batch, fill, chosen, bound)
@@ -58,6 +59,25 @@ class Model:
             for name, value in found.items()
             if value is not None
         }
+
+    def parts(
+        self, values: Mapping[str, np.ndarray]
+    ) -> tuple[dict[str, np.ndarray], dict[str, float | np.ndarray]]:
+        """What the bottleneck is the largest of [s], and every bound symbol, at shape (n,)."""
+        task, batch, fill = self._given(values)
+        step = Step(task, self.layouts, bound=task.uses_bound)
+        return _timed(task, step(batch, fill)), step.values(batch, fill)
+
+    @property
+    def symbols(self) -> Mapping[str, tuple[str, ...]]:
+        """The symbols that add up to each of these parts."""
+        return ROOF_SYMBOLS if self.task.uses_bound else PARTS
+
+    def _given(self, values: Mapping[str, np.ndarray]) -> tuple[Task, np.ndarray, np.ndarray]:
+        """The task, sequences per replica and share of slots in use at some values."""
+        task = turned(self.task, self.scenario, values)
+        totals = [values[name] for name in BATCHES if name in values]
+        return task, *self._batches(task, totals[0] if totals else None)
 
     def _batches(self, task: Task, totals: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Sequences per replica and share of slots in use, as the search spreads given batches."""
@@ -106,16 +126,20 @@ class Model:
 
     def _bottleneck(self, task: Task, chosen: Mapping[str, Any], count: int) -> Words:
         """The largest part of a step, or the highest roof."""
-        names: tuple[str, ...]
-        if task.uses_bound:
-            names, values = ROOFS, [chosen[f"roof.{roof}"] for roof in ROOFS]
-        elif task.mode == "prefill":
-            names, values = ("prefill",), [np.zeros(count)]
-        else:
-            names, values = tuple(PARTS), [chosen[f"part.{part}"] for part in PARTS]
+        parts = _timed(task, chosen)
+        names, values = tuple(parts), list(parts.values())
         kept = _verdict(task, chosen, count)["status"] == OPTIMAL
         largest = np.argmax(np.stack([np.broadcast_to(v, count) for v in values]), axis=0)
         return Words(np.where(kept, largest + 1, 0), (None, *names))
+
+
+def _timed(task: Task, chosen: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Parts of a step, or roofs, by name; a prefill is all there is."""
+    if task.uses_bound:
+        return {roof: chosen[f"roof.{roof}"] for roof in ROOFS}
+    if task.mode == "prefill":
+        return {"prefill": np.zeros(1)}
+    return {part: chosen[f"part.{part}"] for part in PARTS}
 
 
 def model_of(scenario: Scenario, ends: Mapping[str, np.ndarray]) -> Model | None:

@@ -1,0 +1,216 @@
+"""Where two parts of a step are equal: the equation turned round for the symbol that is varied.
+
+Only what moves with the varied symbol is written out; what does not keeps its symbol, so that the
+closed form is short. It holds at one point and around it: of a maximum the branch that decides
+there is taken, symbols that are zero there are left out, and so are counts that are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from formulas.evaluate import Kernel, collect, kernel, scalar
+from formulas.expressions import put, text
+from formulas.inverse import inverse
+from formulas.tree import value_of
+from planner.serving.step import BOUND, ESTIMATE
+
+__all__ = ["Turned", "relaxed_times", "turned_round"]
+
+AGREES = 1e-6  # closed form against crossing, relative
+COUNTS = ("cp", "pp", "tp", "dp", "ep", "xtp", "one_seq", "m_pos", "g", "x_pf")
+MOST_TIMES = 2  # that a symbol may occur; SymPy is not asked to isolate what occurs more often
+
+
+@dataclass(frozen=True)
+class Turned:
+    """`symbol = expression` where two parts are equal, and its value in base units."""
+
+    symbol: str
+    expression: sp.Expr
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.symbol} = {text(self.expression)}"
+
+
+def turned_round(
+    first: Sequence[str],
+    second: Sequence[str],
+    values: Mapping[str, float],
+    moving: Collection[str],
+    *,
+    bound: bool,
+    even: bool = False,
+) -> Turned | str:
+    """The closed form of the symbol at which two sums of symbols are equal, or why there is none.
+
+    Parameters
+    ----------
+    first, second : names of the symbols that add up to either side.
+    values : what is bound at the crossing, by symbol name.
+    moving : names of those that change with what is varied.
+    bound : whether the symbols are those of the bound.
+    even : leave ceilings out, where they are known to do nothing.
+    """
+    definitions = _relaxed(bound) if even else _definitions(bound)
+    known = _Known(definitions, values, frozenset(moving))
+    left, right = (known.written(names) for names in (first, second))
+    varied = sorted((x for x in (left / right).free_symbols if x.name in moving), key=str)
+    if not varied:
+        return "no symbol of the two moves"
+    if len(varied) > 1:
+        return f"{' and '.join(x.name for x in varied)} move together"
+    (x,) = varied
+    quotient = right / left
+    if quotient.has(sp.ceiling, sp.floor):
+        return "ceilings"
+    short: dict[sp.Basic, sp.Basic] = {}
+    shape = _collapsed(quotient, x, short)
+    if sum(each == x for each in sp.preorder_traversal(shape)) > MOST_TIMES:
+        return f"{x.name} cannot be isolated"
+    one = sp.Dummy("one", positive=True)
+    try:
+        found = inverse(f"{' + '.join(first)}", one, shape, x, None)
+    except ValueError:
+        return f"{x.name} cannot be isolated"
+    found = put(found, {one: sp.Integer(1), **short})
+    value = known.value(found)
+    if not abs(value - values[x.name]) <= AGREES * abs(values[x.name]):
+        return "several roots"
+    return Turned(x.name, found, value)
+
+
+def relaxed_times(
+    first: Sequence[str], second: Sequence[str], values: Mapping[str, Any], *, bound: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The two sums [s] without ceilings, of the shape of what is given as an array."""
+    compiled = _relaxed_kernel(tuple(first), tuple(second), bound)
+    found = compiled(**{name: values[name] for name in compiled.names})
+    shape = np.broadcast_shapes(*(np.shape(value) for value in values.values()))
+    return np.broadcast_to(found["first"], shape), np.broadcast_to(found["second"], shape)
+
+
+@cache
+def _relaxed_kernel(first: tuple[str, ...], second: tuple[str, ...], bound: bool) -> Kernel:
+    definitions = _relaxed(bound)
+    sums = {
+        name: sp.Add(*(x for x in definitions if x.name in names))
+        for name, names in (("first", first), ("second", second))
+    }
+    return kernel([_Definition(x, e) for x, e in definitions.items()], sums)
+
+
+@cache
+def _relaxed(bound: bool) -> dict[sp.Symbol, sp.Expr]:
+    """The definitions without ceilings of batches: what they are where these divide evenly."""
+    definitions = _definitions(bound)
+    known = _Known(definitions, {}, frozenset({"B"}))
+
+    def without(expression: sp.Basic) -> sp.Basic:
+        steps = {
+            each: without(each.args[0])
+            for each in expression.atoms(sp.ceiling)
+            if any(map(known.moves, each.free_symbols))
+        }
+        return put(expression, steps) if steps else expression
+
+    return {x: without(expression) for x, expression in definitions.items()}
+
+
+def _collapsed(expression: sp.Basic, x: sp.Symbol, short: dict[sp.Basic, sp.Basic]) -> sp.Basic:
+    """The expression with one symbol for whatever `x` is not in, which `short` explains."""
+    if not expression.has(x):
+        if expression.is_Number:
+            return expression
+        symbol = sp.Dummy("rest", positive=True)
+        short[symbol] = expression
+        return symbol
+    if expression == x:
+        return expression
+    apart = [part for part in expression.args if not part.has(x)]
+    within = [_collapsed(part, x, short) for part in expression.args if part.has(x)]
+    if isinstance(expression, sp.Add | sp.Mul):
+        rest = [_collapsed(expression.func(*apart), x, short)] if apart else []
+        return expression.func(*rest, *within)
+    return expression.func(*(_collapsed(part, x, short) for part in expression.args))
+
+
+@cache
+def _definitions(bound: bool) -> dict[sp.Symbol, sp.Expr]:
+    return collect(BOUND if bound else ESTIMATE)
+
+
+class _Known:
+    """Definitions at one point, with what moves."""
+
+    def __init__(
+        self,
+        definitions: Mapping[sp.Symbol, sp.Expr],
+        values: Mapping[str, float],
+        moving: frozenset[str],
+    ) -> None:
+        self.definitions = definitions
+        self.values = dict(values)
+        self.moving = moving
+        self._moves: dict[sp.Symbol, bool] = {}
+
+    def written(self, names: Sequence[str]) -> sp.Expr:
+        """The sum of symbols, written out as far as it moves."""
+        symbols = [x for x in self.definitions if x.name in names]
+        total = sp.Add(*symbols)
+        if len(symbols) == 1 and not self.moves(symbols[0]):
+            plain = self.definitions[symbols[0]]
+            total = plain if plain.is_Mul else total
+        return self._shortened(self._unfolded(total))
+
+    def moves(self, x: sp.Symbol) -> bool:
+        """Whether a symbol changes with what is varied."""
+        if x not in self._moves:
+            inner = self.definitions[x].free_symbols if x in self.definitions else ()
+            self._moves[x] = x.name in self.moving or any(map(self.moves, inner))
+        return self._moves[x]
+
+    def value(self, expression: sp.Expr) -> float:
+        """The expression at the point."""
+        return float(value_of(expression, {x: self._number(x) for x in expression.free_symbols}))
+
+    def _number(self, x: sp.Symbol) -> float:
+        if x.name not in self.values:
+            rest = [_Definition(y, e) for y, e in self.definitions.items()]
+            self.values[x.name] = scalar(rest, [x], self.values)[x.name]
+        return self.values[x.name]
+
+    def _unfolded(self, expression: sp.Expr) -> sp.Expr:
+        inner = {
+            x: self._unfolded(self.definitions[x])
+            for x in expression.free_symbols
+            if x in self.definitions and self.moves(x) and x.name not in self.moving
+        }
+        return put(expression, inner) if inner else expression
+
+    def _shortened(self, expression: sp.Expr) -> sp.Expr:
+        """Zeros and counts of one left out, and of every maximum the branch that decides."""
+        plain: dict[sp.Basic, sp.Basic] = {}
+        for x in expression.free_symbols:
+            number = self._number(x)
+            if number == 0 or (number == 1 and x.name in COUNTS):
+                plain[x] = sp.Integer(int(number))
+        expression = put(expression, plain)
+        while extremes := expression.atoms(sp.Max, sp.Min):
+            each = min(extremes, key=lambda found: found.count_ops())
+            pick = max if isinstance(each, sp.Max) else min
+            expression = put(expression, {each: pick(each.args, key=self.value)})
+        return expression
+
+
+@dataclass(frozen=True)
+class _Definition:
+    symbol: sp.Symbol
+    rhs: sp.Expr

@@ -1,0 +1,164 @@
+"""Kinks of swept lines: found on the exact model, and the same by their closed form."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from planner.cli import main
+from planner.report.sweep_kinks import NO_FORM, crossing_lines
+from planner.report.sweep_plots import drawn
+from planner.sweep.crossings import Crossing, crossings
+from planner.sweep.run import computed, ordered
+from planner.sweep.table import Memory, Table
+
+DENSE: dict[str, Any] = {
+    "problem": "serving",
+    "model": "llama-3.1-70b",
+    "system": "hgx-h200",
+    "chips": 8,
+    "workload": {"input_tokens": 4000, "output_tokens": 1000},
+    "choose": {
+        "mode": "decode", "tp": 8, "dp_attention": 1, "ep": 1, "pp": 1, "replicas": 1, "batch": 32,
+    },
+}  # fmt: skip
+SPARSE = {
+    **DENSE,
+    "model": "deepseek-v3",
+    "chips": 16,
+    "choose": {**DENSE["choose"], "tp": 1, "dp_attention": 16, "ep": 16, "batch": 256},
+}
+TOKENS = {"workload.input_tokens": "log(100..60k,9)"}
+
+
+def kinks(source: dict[str, Any], over: dict[str, str], *sets: str) -> tuple[Table, list[Crossing]]:
+    """A sweep and its crossings."""
+    order, memory = ordered(source, over, sets), Memory()
+    computed(order, memory, shown=False)
+    table = Table(memory.columns(), order.meta, None)
+    return table, crossings(order.closed, table)
+
+
+@pytest.mark.parametrize(
+    ("over", "sets", "form"),
+    [
+        (TOKENS, (), "overhead = kv at L_ctx = T_over*W_chip*e_kv/(b_kv*b_rank*f_heads*f_pace)"),
+        (
+            {"system.memory_bandwidth": "log(1 TB/s..80 TB/s,9)"},
+            (),
+            "weights = overhead at W_chip = V_w*f_pace/(T_over*e_w)",
+        ),
+        (
+            {"system.memory_bandwidth": "log(1 TB/s..80 TB/s,9)"},
+            ("estimate=bound",),
+            "memory = compute at W_chip = (V_kv_dec + V_w_bound - M_sram)/T_math_bound",
+        ),
+    ],
+)
+def test_the_closed_form_is_the_crossing(over, sets, form):
+    """Its value is that of the symbol where the exact model switches, to a part in a million."""
+    table, found = kinks(DENSE, over, *sets)
+    assert [str(each) for each in found] == [form]
+    (each,) = found
+    half = 500.0 if "tokens" in each.along else 0.0  # of the answer stands in the context
+    assert each.value == pytest.approx(each.at + half, rel=1e-6)
+    before, after = (table[each.along][i] for i in each.rows)
+    assert before < each.at <= after
+
+
+def test_weights_and_cache_are_equal_at_a_context_in_closed_form():
+    """Of contexts that answers lengthen: I + O/2."""
+    _, found = kinks(SPARSE, {"workload.output_tokens": "log(10..60k,9)"})
+    assert str(found[-1]) == "weights = kv at L_ctx = V_w*e_kv/(b_kv*b_rank*e_w*f_heads)"
+    assert found[-1].value == pytest.approx(4000 + found[-1].at / 2, rel=1e-6)
+
+
+def test_a_batch_crosses_where_its_closed_form_says():
+    """Between the two whole batches at which the table changes."""
+    table, found = kinks(DENSE, {"choose.batch": "1..200"}, "workload.input_tokens=30000",
+                         "promises={}")  # fmt: skip
+    formed = [each for each in found if each.form]
+    assert formed
+    for each in formed:
+        assert each.symbol == "B"
+        assert each.value == pytest.approx(each.at, rel=1e-6)
+        before, after = (table["choose.batch"][i] for i in each.rows)
+        assert (before, after) == (np.ceil(each.at) - 1, np.ceil(each.at))
+
+
+def test_ceilings_have_no_closed_form():
+    """Chunks of a prompt, and batches that do not divide evenly; value and reason are given."""
+    for source, over, sets in (
+        (DENSE, TOKENS, ("choose.mode=aggregated",)),
+        (SPARSE, {"choose.batch": "1..200"}, ()),
+    ):
+        _, (each,) = kinks(source, over, *sets)
+        assert each.form is None
+        assert str(each).endswith(", no closed form (ceilings)")
+        assert each.at > 0
+
+
+def test_every_switch_of_a_line_is_told_once():
+    """What follows one switch is what stands before the next, also between the same two points."""
+    table, found = kinks(DENSE, {"choose.batch": "16,32,64,128,256,512"})
+    assert len(found) >= 2
+    assert all(one.after == two.before and one.at < two.at for one, two in pairwise(found))
+    words = [word for word in table["bottleneck"] if word]
+    assert (found[0].before, found[-1].after) == (words[0], words[-1])
+
+
+def test_a_map_has_none():
+    """Two numbers of many values."""
+    many = {**TOKENS, "price": "lin($1/hour..$5/hour,6)"}
+    assert kinks(DENSE, many)[1] == []
+
+
+def test_a_picture_says_the_closed_form():
+    """Below the kink it belongs to."""
+    pytest.importorskip("matplotlib")
+    table, found = kinks(DENSE, TOKENS)
+    picture = drawn(table, "svg", "tpot", found).decode()
+    assert "from 11,551 token: kv" in picture
+    assert "overhead = kv at L_ctx = T_over*W_chip*e_kv/(b_kv*b_rank*f_heads*f_pace)" in picture
+
+
+def test_a_switch_between_layouts_has_none():
+    """It is marked at the first point of the new one, as searches know no more."""
+    pytest.importorskip("matplotlib")
+    over = {"price": [1.0, 2.0, 3.0]}
+    meta = {"over": ["price"], "units": {}, "points": 3, "scenario": {}}
+    columns = {**over, "status": ["optimal"] * 3, "usd_per_mtok": [3.0, 2.0, 1.0],
+               "layout": ["(tp 8)", "(tp 4)", "(tp 4)"], "bottleneck": ["kv"] * 3}  # fmt: skip
+    picture = drawn(Table(columns, meta, None), "svg").decode()
+    assert "A  from 2 : (tp 4)" in picture
+    assert NO_FORM in picture
+
+
+def test_the_command_lists_them(tmp_path, capsys, monkeypatch):
+    """Under the summary, and in the JSON document."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(DENSE))
+    words = [
+        "sweep",
+        "s.yaml",
+        "--over",
+        f"workload.input_tokens={TOKENS['workload.input_tokens']}",
+    ]
+    with pytest.raises(SystemExit, match="0"):
+        main([*words, "--out", "a.csv"])
+    assert "workload.input_tokens 11,551 token: overhead = kv at L_ctx" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="0"):
+        main([*words, "--out", "b.csv", "--json"])
+    (found,) = json.loads(capsys.readouterr().out)["crossings"]
+    assert found["symbol"] == "L_ctx"
+    assert found["at"] == pytest.approx(found["value"] - 500, rel=1e-6)
+
+
+def test_no_crossing_says_nothing():
+    """A line of one bottleneck."""
+    assert crossing_lines([], {}) == []
