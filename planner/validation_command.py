@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +50,7 @@ def validate(
     from planner.report.json import dumps
     from planner.report.validation import validation_text
     from planner.validation.document import document
+    from planner.validation.facts import facts_of
     from planner.validation.reading import found_in, read
 
     groupings = _groupings(by)
@@ -61,7 +61,7 @@ def validate(
     paths = [path for each in data or () for path in found_in(each)]
     if predictions is not None and len(paths) != 1:
         raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
-    told = _facts(facts or ())
+    told = facts_of(facts or ())
     tables = [read(path, profile, told) for path in paths]
     if refit is not None:
         from planner.validation.refit import refitted
@@ -80,17 +80,6 @@ def validate(
     if found["status"] == "nothing to score":
         note("planner: no row could be both predicted and scored; the reasons are listed")
         raise typer.Exit(1)
-
-
-def _facts(texts: Iterable[str]) -> dict[str, str]:
-    """Facts by name."""
-    found = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (equals and name.strip() and value.strip()):
-            raise InputError(f"--fact {text}: expected NAME=VALUE, such as tp=8")
-        found[name.strip()] = value.strip()
-    return found
 
 
 def _groupings(text: str) -> list[str]:

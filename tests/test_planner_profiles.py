@@ -1,6 +1,7 @@
 """Profiles: physical numbers, adjustments where they hold, bands of what is known and what not."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 
 import pytest
@@ -32,6 +33,17 @@ def test_profiles_are_physical(name):
     assert one.band("tpot").low < 1 < one.band("tpot").high
     assert one.rows > 0
     assert set(one.intervals) == set(COEFFICIENTS)
+
+
+def test_the_readme_says_how_accurate_the_profile_is():
+    """Its figures are those recorded on rows left out."""
+    told = " ".join((Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").split())
+    known, models, groups = (
+        f"{ENGINES.errors[f'{prefix}tpot_median']:.1%}".replace("%", " %")
+        for prefix in ("", "unseen_models_", "unseen_groups_")
+    )
+    assert f"error of {known} ({models} on models never seen, {groups} on a model" in told
+    assert f"TTFT {ENGINES.errors['ttft_median']:.0%}".replace("%", " %") in told
 
 
 @pytest.mark.parametrize("name", profile_names())
@@ -177,6 +189,15 @@ def test_a_file_that_is_no_profile_is_refused(tmp_path, text):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(CatalogueError, match=r"mine"):
         profile(str(path))
+
+
+def test_a_file_written_again_is_read_again(tmp_path):
+    """What a path held before is not what it holds now."""
+    path = tmp_path / "mine.toml"
+    for engine in ("vllm", "sglang"):
+        text = f'like = "engines-2026"\nengine = "{engine}"\nrows = 1\n[errors]\n'
+        path.write_text(text, encoding="utf-8")
+        assert profile(str(path)).engine == engine
 
 
 def test_a_missing_file_is_told(tmp_path):

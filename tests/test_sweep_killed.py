@@ -30,13 +30,17 @@ choose: {mode: aggregated}
 """
 
 
+def arguments() -> list[str]:
+    """Of the sweep, begun or resumed."""
+    over = f"workload.input_tokens=lin(101..{100 + POINTS},{POINTS})"
+    return ["sweep", "small.yaml", "--over", over, "--out", "a.csv", "--resume"]
+
+
 def command(folder: Path, *words: str) -> subprocess.Popen[bytes]:
     """The sweep, begun or resumed."""
     (folder / "small.yaml").write_text(SMALL)
-    over = f"workload.input_tokens=lin(101..{100 + POINTS},{POINTS})"
-    run = [sys.executable, "-m", "planner", "sweep", "small.yaml", "--over", over]
     return subprocess.Popen(
-        [*run, "--out", "a.csv", "--resume", *words], cwd=folder,
+        [sys.executable, "-m", "planner", *arguments(), *words], cwd=folder,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 
@@ -87,6 +91,26 @@ def begun_anew(folder: Path) -> None:
     assert_whole(folder)
     for file in folder.glob("a.csv*"):
         file.unlink()
+
+
+def test_the_command_may_be_killed_while_it_puts_parts_together(tmp_path):
+    """Half a file is written over by the next run; nothing of it stays."""
+    killed = (
+        "import os, signal\n"
+        "from planner import cli\n"
+        "from planner.sweep import parts\n"
+        "def torn(ordered, whole, kind, meta):\n"
+        "    whole.write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "parts.assembled = torn\n"
+        f"cli.main({arguments()})\n"
+    )
+    (tmp_path / "small.yaml").write_text(SMALL)
+    torn = subprocess.run([sys.executable, "-c", killed], cwd=tmp_path, check=False)
+    assert torn.returncode == -signal.SIGKILL
+    assert list(tmp_path.glob(".*"))
+    assert command(tmp_path).wait() == 0
+    assert_whole(tmp_path)
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -26,6 +26,8 @@ from planner.serving.task import WEIGHT_ONLY, Task
 __all__ = ["Features", "features", "predicted", "unknowns"]
 
 CHUNK = 8192.0
+# Memory, arithmetic, network: the efficiencies of each, by how their names begin.
+ROOFS = (("e_w", "e_kv"), ("e_c", "e_at", "e_pf"), ("e_ar", "e_a2a"))
 WAIT = COEFFICIENTS.index("n_sched")
 # Prompt tokens an engine reads in one pass where it does not read CHUNK of them (llama.cpp:
 # n_ubatch, 512 by default).
@@ -78,6 +80,19 @@ class Features:
         waits = x[:, WAIT] * (self.step_rest + (self.step * x).sum(axis=1))
         found: np.ndarray = self.rest + (self.matrix * x).sum(axis=1) + waits
         return found
+
+    @property
+    def roofline(self) -> np.ndarray:
+        """Each row's highest roof at full efficiency [s], shape (n_rows,).
+
+        Unlike the bound it reads the experts that uniform routing expects, on the layout that ran.
+        """
+        each = [
+            self.matrix[:, [name.startswith(roof) for name in COEFFICIENTS]].sum(axis=1)
+            for roof in ROOFS
+        ]
+        highest: np.ndarray = np.max(each, axis=0)
+        return highest
 
 
 def features(rows: Sequence[Measurement]) -> Features:

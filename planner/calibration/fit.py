@@ -25,7 +25,6 @@ from planner.calibration.leaving import (
     errors,
     folds,
     leave_out,
-    roofline,
     spreads,
 )
 from planner.calibration.marks import marks_text
@@ -105,7 +104,7 @@ def fit_profile(era: Era, sample: Sample, untold: Sample | None = None) -> Fitte
     """
     fit = fit_of(era)
     found = fit(sample)
-    floor = roofline(sample)
+    floor = sample.columns.roofline
     left = {
         "known": leave_out(sample, folds(sample.configurations, SEED), fit),
         "groups": leave_out(sample, folds(sample.column("group"), SEED), fit),
@@ -129,7 +128,7 @@ def fit_profile(era: Era, sample: Sample, untold: Sample | None = None) -> Fitte
         seen = untold.columns.times(found.unknowns(untold.places))
         ranges["assumed"] = bands(LeftOut(untold, np.zeros(len(seen), dtype=int), seen))[0]
         scores |= errors(LeftOut(untold, folds(untold.configurations, SEED), seen),
-                         roofline(untold), "untold_")  # fmt: skip
+                         untold.columns.roofline, "untold_")  # fmt: skip
     low, high = _intervals(era, sample, found)
     by_engine = {name: _of_engine(left["known"], floor, name) for name in _engines(sample)}
     apart = spreads(left["known"].take(~pooled))

@@ -8,16 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.calibration.hierarchy import Hierarchy
-from planner.calibration.profile import COEFFICIENTS
 from planner.calibration.sample import Sample
 from planner.calibration.scores import held, quantiles, score
 
-__all__ = ["LeftOut", "bands", "errors", "folds", "leave_out", "roofline", "spreads"]
+__all__ = ["LeftOut", "bands", "errors", "folds", "leave_out", "spreads"]
 
 FOLDS = 5
 FEWEST = 40  # rows of which a band of its own is told
-# Memory, arithmetic, network: the efficiencies of each, by how their names begin.
-ROOFS = (("e_w", "e_kv"), ("e_c", "e_at", "e_pf"), ("e_ar", "e_a2a"))
 Fit = Callable[[Sample], Hierarchy]
 
 
@@ -54,19 +51,6 @@ def leave_out(sample: Sample, fold: np.ndarray, fit: Fit) -> LeftOut:
         x = fit(sample.take(fold != k)).unknowns(test.places)
         estimate[fold == k] = test.columns.times(x)
     return LeftOut(sample, fold, estimate)
-
-
-def roofline(sample: Sample) -> np.ndarray:
-    """Each row's plain roofline [s], shape (n_rows,): the highest roof at full efficiency.
-
-    Unlike the bound it reads the experts that uniform routing expects, on the layout that ran.
-    """
-    each = [
-        sample.columns.matrix[:, [c.startswith(names) for c in COEFFICIENTS]].sum(axis=1)
-        for names in ROOFS
-    ]
-    highest: np.ndarray = np.max(each, axis=0)
-    return highest
 
 
 def errors(left: LeftOut, floor: np.ndarray, prefix: str = "") -> dict[str, float]:

@@ -12,7 +12,7 @@ from planner.calibration.features import Features, features, unknowns
 from planner.calibration.ideal import bounds_of
 from planner.calibration.measurements import Measurement
 from planner.calibration.places import place_of, profile_of
-from planner.calibration.profile import Place, Profile
+from planner.calibration.profile import Place, Profile, profile
 
 __all__ = ["Prediction", "estimates", "predict"]
 
@@ -56,17 +56,17 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
 
 def estimates(columns: Features, profiles: Sequence[Profile]) -> np.ndarray:
     """Times [s] of rows, each under a profile of its own, shape (n_rows,)."""
-    each = {id(profile): unknowns(profile.values) for profile in profiles}
-    return columns.times(np.array([each[id(profile)] for profile in profiles]))
+    each = {id(one): unknowns(one.values) for one in profiles}
+    return columns.times(np.array([each[id(one)] for one in profiles]))
 
 
 def _at(wanted: str, row: Measurement) -> Profile:
-    profile = profile_of(row, wanted)
-    return _resolved(profile.name, wanted, place_of(row, profile.as_of), row.looped)
+    """The row's profile at its place."""
+    found = profile_of(row, wanted)
+    return _resolved(found.name if wanted == "auto" else wanted, place_of(row, found.as_of))
 
 
 @cache
-def _resolved(name: str, wanted: str, place: Place, looped: bool) -> Profile:
-    from planner.calibration.profile import profile
-
-    return profile(name if wanted == "auto" else wanted).at(place)
+def _resolved(name: str, place: Place) -> Profile:
+    """Rows of one place share one profile, so that its unknowns are taken once."""
+    return profile(name).at(place)

@@ -164,7 +164,6 @@ def profile_names() -> tuple[str, ...]:
     )
 
 
-@cache
 def profile(name: str) -> Profile:
     """A profile by name, or by the path of a file of one's own that ends in .toml.
 
@@ -175,12 +174,11 @@ def profile(name: str) -> Profile:
     """
     known = profile_names()
     if name in known:
-        path = files("planner.catalogue").joinpath("profiles", f"{name}.toml")
-        return profile_from(name, tomllib.loads(path.read_text(encoding="utf-8")))
+        return _shipped(name)
     if name.endswith(".toml"):
         return _own(Path(name))
     raise CatalogueError(
-        f"no profile {name!r}{did_you_mean(name, known)} known profiles: {', '.join(known)}; "
+        f"no profile {name!r}{did_you_mean(name, known)}; known profiles: {', '.join(known)}; "
         "or the path of a .toml file that planner calibrate wrote"
     )
 
@@ -273,6 +271,12 @@ def _bands_of(raw: Mapping[str, Any]) -> Mapping[str, Mapping[str, Band]]:
     return {engine: {q: Band(*pair) for q, pair in each.items()} for engine, each in raw.items()}
 
 
+@cache
+def _shipped(name: str) -> Profile:
+    path = files("planner.catalogue").joinpath("profiles", f"{name}.toml")
+    return profile_from(name, tomllib.loads(path.read_text(encoding="utf-8")))
+
+
 def _own(path: Path) -> Profile:
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -281,7 +285,9 @@ def _own(path: Path) -> Profile:
         raise CatalogueError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CatalogueError(f"{path}: is no profile: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, CatalogueError):
-            raise
-        raise CatalogueError(f"{path}: is no profile: {error!r}") from None
+    except KeyError as error:
+        raise CatalogueError(f"{path}: is no profile: it has no {error.args[0]}") from None
+    except CatalogueError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise CatalogueError(f"{path}: is no profile: {error}") from None

@@ -104,13 +104,14 @@ class Parts:
             If the disk is full or broken; the parts are kept.
         """
         target = self.out.resolve()
-        whole = target.with_name(f".{target.name[:200]}.{os.getpid()}.part")
+        # One name in every run: what a killed one left is written over. The lock keeps others out.
+        whole = target.with_name(f".{target.name[:200]}.part")
         try:
             ordered = [part for *_, part in sorted(self.found)]
             found = assembled(ordered, whole, self.kind, self.meta)
             if self.kind != "parquet":
                 beside = self.out.with_name(f"{self.out.name}.meta.json")
-                write(beside, json.dumps(self.meta, indent=2, default=str))
+                (self.folder / MANIFEST).replace(beside)
             whole.replace(target)
         except OSError as error:
             reason = error.strerror or str(error)

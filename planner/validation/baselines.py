@@ -8,14 +8,11 @@ import numpy as np
 
 from planner.calibration.features import features
 from planner.calibration.measurements import Measurement
-from planner.calibration.profile import COEFFICIENTS
 
 __all__ = ["FOLDS", "constant", "folds", "roofline"]
 
 FOLDS = 5
 SEED = 20261121
-# Memory, arithmetic, network: the efficiencies of each, by how their names begin.
-ROOFS = (("e_w", "e_kv"), ("e_c", "e_at", "e_pf"), ("e_ar", "e_a2a"))
 
 
 def roofline(rows: Sequence[Measurement]) -> list[float]:
@@ -23,14 +20,7 @@ def roofline(rows: Sequence[Measurement]) -> list[float]:
 
     Unlike the bound it reads the experts that uniform routing expects.
     """
-    if not rows:
-        return []
-    matrix = features(rows).matrix
-    each = [
-        matrix[:, [i for i, name in enumerate(COEFFICIENTS) if name.startswith(roof)]].sum(axis=1)
-        for roof in ROOFS
-    ]
-    return [float(roof) for roof in np.max(each, axis=0)]
+    return features(rows).roofline.tolist() if rows else []
 
 
 def folds(groups: Sequence[str], count: int = FOLDS) -> np.ndarray:
