@@ -55,7 +55,11 @@ def grouped_attention(
     output_bias: bool = False,
     norm: int = 0,
     gate: bool = False,
+    head_gate: bool = False,
     sinks: bool = False,
+    loose: int = 0,
+    value_width: int | None = None,
+    keys: str = "own",
     window: int | None = None,
     kind: str = "full",
     path: str = "self_attn",
@@ -63,23 +67,32 @@ def grouped_attention(
     """Grouped-query attention (multi-head where kv_heads = heads, multi-query where it is 1).
 
     `norm` counts the parameters of query and key norms, `gate` adds an output gate as wide as the
-    queries, `sinks` one learned logit per head, `window` bounds what is attended and stored;
-    `kind` then says `window` or `chunked`.
+    queries and `head_gate` one logit per head, `sinks` one learned logit per head, `loose` any
+    other vectors; `value_width` is the width of a value where it differs from a key's. `window`
+    bounds what is attended and stored; `kind` then says `window` or `chunked`. `keys` is `own`,
+    `as values` (one projection makes both, and both are cached), or `borrowed`: an earlier
+    layer's cache is read, which is counted as stored once and read once.
     """
-    inner, cached = heads * width, kv_heads * width
-    weights = [
-        matrix(f"{path}.q_proj", "attention", hidden, inner * (2 if gate else 1)),
-        matrix(f"{path}.k_proj", "attention", hidden, cached),
-        matrix(f"{path}.v_proj", "attention", hidden, cached),
-        matrix(f"{path}.o_proj", "attention", inner, hidden),
-    ]
-    loose = norm + (heads if sinks else 0)
-    loose += (inner * (2 if gate else 1) + 2 * cached) if bias else 0
+    value = width if value_width is None else value_width
+    inner, result, cached = heads * width, heads * value, kv_heads * (width + value)
+    projected = {"own": cached, "as values": kv_heads * width, "borrowed": 0}[keys]
+    asked = inner * (2 if gate else 1)
+    weights = [matrix(f"{path}.q_proj", "attention", hidden, asked)]
+    if projected:
+        weights.append(matrix(f"{path}.k_proj", "attention", hidden, kv_heads * width))
+    if projected > kv_heads * width:
+        weights.append(matrix(f"{path}.v_proj", "attention", hidden, kv_heads * value))
+    weights.append(matrix(f"{path}.o_proj", "attention", result, hidden))
+    if head_gate:
+        weights.append(matrix(f"{path}.g_proj", "attention", hidden, heads))
+    loose += norm + (heads if sinks else 0)
+    loose += asked + projected if bias else 0
     loose += hidden if output_bias else 0
     if loose:
         weights.append(vector(f"{path}.bias_and_norm", "attention", loose))
-    pair = 4 * inner
-    cache = Cache(kind, 2 * cached, kv_heads, pair, pair, window, window is None)
+    pair = 2 * (inner + result)
+    elements = 0 if keys == "borrowed" else cached
+    cache = Cache(kind, elements, kv_heads, pair, pair, window, window is None)
     return Mixer(kind, tuple(weights), (cache,), window=window)
 
 

@@ -13,10 +13,17 @@ def dense(
     *,
     gated: bool = True,
     bias: bool = False,
+    loose: int = 0,
     path: str = "mlp",
 ) -> FeedForward:
-    """A dense feed-forward part of width `inner`, with a gate (three matrices) or without (two)."""
-    return FeedForward("dense", _matrices(path, "dense_ffn", hidden, inner, gated=gated, bias=bias))
+    """A dense feed-forward part of width `inner`, with a gate (three matrices) or without (two).
+
+    `loose` counts vectors inside it, such as a norm between the matrices.
+    """
+    weights = _matrices(path, "dense_ffn", hidden, inner, gated=gated, bias=bias)
+    if loose:
+        weights += (vector(f"{path}.norm", "dense_ffn", loose),)
+    return FeedForward("dense", weights)
 
 
 def mixture(
@@ -33,6 +40,8 @@ def mixture(
     latent_norm: bool = False,
     router_bias: bool = False,
     expert_bias: bool = False,
+    shared_bias: bool = False,
+    idle: int = 0,
     path: str = "mlp",
     router: str = "gate",
     shared_path: str = "shared_experts",
@@ -43,12 +52,13 @@ def mixture(
     The shared experts are one matrix set of width `shared_inner` (default shared·inner);
     `shared_gate` adds their scalar gate. With `latent` the routed experts work at that width, with
     a projection down and up around them. `router_bias` is the selection bias per expert, `groups`
-    how many groups of experts there are and how many of them a token may use.
+    how many groups of experts there are and how many of them a token may use; `idle` experts are
+    scored like the others but have no weights.
     """
     width = hidden if latent is None else latent
-    weights = [matrix(f"{path}.{router}", "router", hidden, experts)]
+    weights = [matrix(f"{path}.{router}", "router", hidden, experts + idle)]
     if router_bias:
-        weights.append(vector(f"{path}.{router}.bias", "router", experts))
+        weights.append(vector(f"{path}.{router}.bias", "router", experts + idle))
     for one in _matrices(
         f"{path}.experts.0", "routed", width, inner, gated=gated, bias=expert_bias
     ):
@@ -63,7 +73,7 @@ def mixture(
     if shared:
         wide = shared * inner if shared_inner is None else shared_inner
         weights += _matrices(
-            f"{path}.{shared_path}", "shared", hidden, wide, gated=gated, bias=False
+            f"{path}.{shared_path}", "shared", hidden, wide, gated=gated, bias=shared_bias
         )
         if shared_gate:
             weights.append(matrix(f"{path}.shared_expert_gate", "shared", hidden, 1))

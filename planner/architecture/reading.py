@@ -170,6 +170,25 @@ class Reader:
             raise self.fail(key, f"is {quoted(value)}, expected a list of numbers up to {most}")
         return value
 
+    def per_layer(
+        self, keys: str | tuple[str, ...], count: int, default: int | None = None, *, least: int = 1
+    ) -> list[int]:
+        """A whole number for each of `count` layers: one number for all, or a list of them."""
+        value = self.value(keys)
+        if not isinstance(value, list):
+            return [self.whole(keys, default, least=least)] * count
+        first = keys if isinstance(keys, str) else keys[0]
+        if len(value) != count:
+            raise self.fail(first, f"has {len(value)} entries for {count} layers")
+        for item in value:
+            if (
+                isinstance(item, bool)
+                or not isinstance(item, int)
+                or not least <= item <= MAX_COUNT
+            ):
+                raise self.fail(first, f"names {quoted(item)}, expected whole numbers from {least}")
+        return value
+
     def section(self, key: str) -> Reader | None:
         """A nested mapping as its own reader, or None where absent."""
         value = self.value(key)

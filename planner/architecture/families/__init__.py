@@ -15,6 +15,7 @@ from planner.architecture.families.deepseek import (
     deepseek_v32,
     glm_moe_dsa,
 )
+from planner.architecture.families.dense import DENSE
 from planner.architecture.families.gemma import gemma2, gemma3
 from planner.architecture.families.glm import glm4_moe
 from planner.architecture.families.gpt import gpt2, gpt_oss, palm
@@ -22,6 +23,7 @@ from planner.architecture.families.kimi import kimi_linear
 from planner.architecture.families.llama import llama, llama4, mistral, mixtral, phi3
 from planner.architecture.families.minimax import minimax_m1, minimax_m2
 from planner.architecture.families.nemotron import nemotron_h
+from planner.architecture.families.older import OLDER
 from planner.architecture.families.qwen import (
     qwen2,
     qwen2_moe,
@@ -29,12 +31,16 @@ from planner.architecture.families.qwen import (
     qwen3_hybrid,
     qwen3_moe,
 )
+from planner.architecture.families.sparse import SPARSE
 from planner.architecture.layers import Model
 from planner.architecture.reading import Reader
 
 __all__ = ["FAMILIES", "WRAPPERS"]
 
 FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
+    **OLDER,
+    **DENSE,
+    **SPARSE,
     "deepseek_v2": deepseek_v2,
     "deepseek_v3": deepseek_v3,
     "deepseek_v32": deepseek_v32,

@@ -10,6 +10,11 @@ from planner.architecture.reading import MAX_LAYERS, Reader
 
 __all__ = [
     "EXPERTS",
+    "HEADS",
+    "HIDDEN",
+    "INNER",
+    "KV_HEADS",
+    "LAYERS",
     "MTP",
     "PER_TOKEN",
     "SHARED",
@@ -17,6 +22,7 @@ __all__ = [
     "assemble",
     "attention_kinds",
     "check_experts",
+    "context",
     "expert_groups",
     "predict",
     "shape",
@@ -24,10 +30,37 @@ __all__ = [
 ]
 
 # One thing, many names: published configurations disagree on how to spell these.
-EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts")
-PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts")
-SHARED = ("n_shared_experts", "num_shared_experts")
+EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
+PER_TOKEN = (
+    "num_experts_per_tok",
+    "num_experts_per_token",
+    "experts_per_token",
+    "top_k_experts",
+    "moe_topk",
+    "moe_top_k",
+    "moe_k",
+)
+SHARED = (
+    "n_shared_experts",
+    "num_shared_experts",
+    "moe_num_shared_experts",
+    "num_shared_expert",
+)
+HIDDEN = ("hidden_size", "n_embd", "n_embed", "d_model")
+LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
+KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "num_attention_groups")
+CONTEXT = (
+    "max_position_embeddings",
+    "model_max_length",
+    "n_positions",
+    "max_seq_len",
+    "max_sequence_length",
+    "seq_length",
+)
+INNER = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
 GROUPS = ("n_group", "num_expert_group")
+FIRST_DENSE = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
 MTP = ("num_nextn_predict_layers", "num_mtp_layers")
 
 _UNGROUPED = ("greedy", "gready")  # as DeepSeek-V2-Lite spells it
@@ -65,11 +98,11 @@ def shape(
     which must divide. Absent `num_key_value_heads` means multi-head attention unless the family
     says otherwise.
     """
-    hidden = reader.whole("hidden_size")
-    count = reader.whole("num_attention_heads", heads)
-    cached = reader.optional("num_key_value_heads")
+    hidden = reader.whole(HIDDEN)
+    count = reader.whole(HEADS, heads)
+    cached = reader.optional(KV_HEADS)
     if cached is None:
-        given = reader.given("num_key_value_heads")
+        given = any(reader.given(key) for key in KV_HEADS)
         cached = count if given or kv_heads is None else kv_heads
     if count % cached:
         raise reader.fail(
@@ -84,14 +117,20 @@ def shape(
         each = hidden // count
     return Shape(
         hidden,
-        layers if layers is not None else reader.whole("num_hidden_layers", most=MAX_LAYERS),
+        layers if layers is not None else reader.whole(LAYERS, most=MAX_LAYERS),
         count,
         cached,
         each,
         reader.whole("vocab_size", vocab),
         reader.flag("tie_word_embeddings", tied),
-        reader.optional(("max_position_embeddings", "model_max_length")),
+        context(reader),
     )
+
+
+def context(reader: Reader) -> int | None:
+    """The longest context a configuration states, under whichever name it gives first [token]."""
+    found = [reader.optional(key) for key in CONTEXT]
+    return next((length for length in found if length is not None), None)
 
 
 def assemble(
@@ -137,9 +176,10 @@ def attention_kinds(reader: Reader, count: int, default: Sequence[bool]) -> list
 
 
 def sparse_layers(reader: Reader, count: int, first_dense: int = 0) -> list[bool]:
-    """Per layer whether its feed-forward part is a mixture, for DeepSeek-like configurations."""
+    """Per layer whether its feed-forward part is a mixture, by whichever keys say so."""
     named = reader.words("mlp_layer_types", count, ("dense", "sparse"))
-    first = reader.whole("first_k_dense_replace", first_dense, least=0, most=MAX_LAYERS)
+    first = reader.whole(FIRST_DENSE, first_dense, least=0, most=MAX_LAYERS)
+    last = reader.optional("moe_layer_end_index", least=0, most=MAX_LAYERS)
     frequency = reader.value("moe_layer_freq")
     if named is not None:
         return [word == "sparse" for word in named]
@@ -149,7 +189,13 @@ def sparse_layers(reader: Reader, count: int, first_dense: int = 0) -> list[bool
             raise reader.fail("moe_layer_freq", f"has {len(listed)} entries for {count} layers")
         return [bool(item) for item in listed]
     every = reader.whole("moe_layer_freq", 1, most=MAX_LAYERS)
-    return [index >= first and index % every == 0 for index in range(count)]
+    # Counted from one, unlike the other key of the same meaning.
+    interval = reader.whole("moe_layer_interval", 1, most=MAX_LAYERS)
+    end = count if last is None else last + 1
+    return [
+        first <= index < end and index % every == 0 and (index + 1) % interval == 0
+        for index in range(count)
+    ]
 
 
 def check_experts(reader: Reader, experts: int, active: int) -> None:
