@@ -213,3 +213,32 @@ def test_an_answer_that_does_not_hold_is_refused():
         proof(replace(best, loss=best.loss + 1e-3))
     with pytest.raises(SolverError, match="differs from that on the first-order conditions"):
         proof(replace(best, point=best.point + 1e-3))
+
+
+IDLE = {  # what a percent of one choice changes is far below what a program is solved to
+    "little training": question(served=1e24, held={"n_active": 1e12},
+                                required=Required(n_active=1e12, tokens=1e13)),
+    "hardly any rollouts": question(served=1e12, rl_term=LossTerm(1e-3, 5.0)),
+    "rollouts at a cost": question(limit=1e25, rl_term=LossTerm(1e-3, 3.0)),
+    "kaplan on little data": question("kaplan-2020", limit=2e27, unique=4e4, served=8e7),
+    "repeated as good as for ever": question("muennighoff-2023", served=4e18, unique=9e5,
+                                             required=Required(n_active=2e8, tokens=3e6)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IDLE)
+def test_a_choice_that_hardly_matters_is_found_as_closely(name):
+    """Its own first-order condition holds: SciPy, on ratios, agrees to 1e-8; so does the proof."""
+    best = solved(IDLE[name])
+    found = conditions(best.budgets, best.point[0])
+    assert found is not None
+    assert found[0] == pytest.approx(best.point[0], abs=1e-8)
+    proven = proof(best)
+    assert max(proven.differences.values()) < 1e-4
+    assert proven.lower_bound == pytest.approx(best.score, rel=1e-6)
+
+
+def test_a_budget_of_more_passes_than_anything_changes_is_no_fault():
+    """A singular system of equations, at a few dozen tokens, is told as a budget without answer."""
+    asked = question("muennighoff-2023", served=3.5e18, unique=83.65, limit=3.3e25)
+    assert isinstance(solve_one(asked), Nothing)

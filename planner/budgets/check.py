@@ -5,6 +5,7 @@ At the optimum every choice lowers the loss in proportion to what it costs, and 
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -17,12 +18,14 @@ __all__ = ["conditions"]
 
 TOLERANCE = 1e-12
 ATTEMPTS: tuple[Literal["hybr", "lm"], ...] = ("hybr", "lm")
+ASIDE = 0.3  # of a logarithm from an answer to be checked
 
 
-def conditions(budgets: Budgets) -> tuple[Array, float] | None:
+def conditions(budgets: Budgets, answer: Array | None = None) -> tuple[Array, float] | None:
     """The point (J,) where the conditions of one budget hold, and their largest violation.
 
-    SciPy's solver of equations from a point of its own; None where it finds nothing.
+    SciPy's solver of equations from a point of its own, then from one beside the answer (J,) that
+    it is to check; None where it finds nothing.
     """
 
     def violated(point: Array) -> Array:
@@ -35,8 +38,8 @@ def conditions(budgets: Budgets) -> tuple[Array, float] | None:
             ratios = np.log(gains[:-1] * weights[-1]) - np.log(gains[-1] * weights[:-1])
         return np.append(ratios, limited.value - budgets.limit)
 
-    first = start(budgets)[0]
-    for method in ATTEMPTS:
+    starts = [start(budgets)[0], *([] if answer is None else [answer - ASIDE])]
+    for first, method in product(starts, ATTEMPTS):
         with np.errstate(all="ignore"):
             found = root(violated, first, method=method, tol=TOLERANCE)
             error = float(np.abs(violated(found.x)).max())

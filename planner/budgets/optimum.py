@@ -23,6 +23,7 @@ PATIENCE = 400
 ENOUGH = 1e-12
 CONVERGED = 1e-9
 NEAR_CEILING = 0.02
+TINY = 1e-18  # percent of the goal per percent of a choice below which it does not matter at all
 FARTHEST = 1e9  # how far the choices may lie from a point, for what its gap says of them
 DIAGONAL = 80  # halvings of the interval in which the first point is looked for
 
@@ -156,9 +157,11 @@ def _stepped(
     for taken in range(most + 1):
         rest = held.value - budgets.limit
         stationary = goal.slope + multiplier[:, None] * held.slope
-        scale = np.abs(goal.slope).max(axis=1)
-        error[:] = np.maximum(np.abs(stationary).max(axis=1) / scale, np.abs(rest))
-        going = error > ENOUGH
+        slopes = np.abs(goal.slope)
+        error[:] = np.maximum(np.abs(stationary).max(axis=1) / slopes.max(axis=1), np.abs(rest))
+        # Of a choice that hardly matters the slope is small, and is to be met as closely.
+        closest = np.abs(stationary / np.maximum(slopes, TINY)).max(axis=1)
+        going = np.maximum(error, closest) > ENOUGH
         if taken == most or not going.any():
             break
         system = np.zeros((len(budgets), size + 1, size + 1))
@@ -179,6 +182,8 @@ def _solved(system: Array, right: Array) -> Array:
     """Solutions of small systems; a singular one, which has no optimum, gives numbers that fail."""
     size = system.shape[1]
     eased = np.where(np.isfinite(system), system, 0.0)
-    singular = np.abs(np.linalg.det(eased)) < 1e-300
-    eased[singular] += np.eye(size)
+    volume = np.linalg.det(eased)
+    # Up for the choices and down for the multiplier: whatever stands there, it is regular then.
+    eased[np.abs(volume) < 1e-300] += np.diag([1.0] * (size - 1) + [-1.0])
+    eased[~np.isfinite(volume)] = np.eye(size)
     return np.asarray(np.linalg.solve(eased, right[:, :, None])[:, :, 0], dtype=np.float64)

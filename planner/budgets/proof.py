@@ -16,12 +16,15 @@ from planner.budgets.best import Answer
 from planner.budgets.check import conditions
 from planner.budgets.optimum import start
 from planner.budgets.program import programmed
+from planner.budgets.shape import Array, Budgets
 from planner.budgets.worth import loss_at
 from planner.errors import SolverError
 
 __all__ = ["Proof", "proof"]
 
 AGREE = 1e-4
+ROUNDING = 1e-7  # of what is made small and of the limit, as the program is solved
+LEAST = 1e-3  # d ln(what is made small) / d ln(limit) below which the program's is rounding
 LOSS = 1e-8  # nat, of the plan's loss by the law's own equation
 PROGRAM = "geometric program (CVXPY, Clarabel)"
 TANGENT = "geometric program over the tangent monomials of a law convex in logarithms (CVXPY)"
@@ -64,14 +67,15 @@ def proof(answer: Answer) -> Proof:
     if _largest(program.point, answer.point[0]) > AGREE:
         # Numbers measured from near the optimum are better scaled; no constraint is moved by it.
         program = programmed(tangent, answer.point)
-    found = conditions(answer.budgets)
+    found = conditions(answer.budgets, answer.point[0])
     if found is None:
         raise SolverError("SciPy finds no point where the first-order conditions hold")
-    here = answer.point[0]
+    apart = abs(program.multiplier - answer.multiplier)
     differences = {
-        "program": _largest(program.point, here),
-        "multiplier": abs(program.multiplier / answer.multiplier - 1),
-        "scipy": _largest(found[0], here),
+        "program": _apart(tangent, program.point, answer.point),
+        "value": abs(math.log(program.value) - _sides(tangent, answer.point)[0]),
+        "multiplier": apart / max(answer.multiplier, LEAST),
+        "scipy": _largest(found[0], answer.point[0]),
     }
     for name, difference in differences.items():
         if not difference <= AGREE:
@@ -88,8 +92,25 @@ def proof(answer: Answer) -> Proof:
     )
 
 
-def _largest(one: np.ndarray, other: np.ndarray) -> float:
+def _largest(one: Array, other: Array) -> float:
     return float(np.abs(one - other).max())
+
+
+def _sides(budgets: Budgets, point: Array) -> tuple[float, float]:
+    """Logarithms of what is made small and of what is limited, at a point (1, J)."""
+    cost, loss = float(budgets.costs(point).value[0]), float(budgets.losses(point).value[0])
+    return (cost, loss) if budgets.aim == "cost" else (loss, cost)
+
+
+def _apart(budgets: Budgets, found: Array, here: Array) -> float:
+    """The largest difference of a choice between the program's point and the answer's.
+
+    Where the program's point keeps the limit and is as good, to what the program is solved to,
+    a choice hardly matters and its values cannot be told apart: what they change is the difference.
+    """
+    goal, limited = _sides(budgets, found[None, :])
+    worse = max(abs(goal - _sides(budgets, here)[0]), limited - float(budgets.limit[0]))
+    return max(worse, 0.0) if worse < ROUNDING else _largest(found, here[0])
 
 
 def _of_answer(answer: Answer, bound: float) -> float:
