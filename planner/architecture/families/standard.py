@@ -141,10 +141,9 @@ def standard(reader: Reader, name: str, kind: str, traits: Traits, **given: Any)
     )
     form = replace(form, **given)
     parallel = switched(reader, traits.parallel)
-    count = (traits.norms - (1 if parallel and traits.shared_norm else 0)) * (
-        2 if traits.norm_bias else 1
-    )
-    norms = (vector("norms", "other", count * form.hidden),) if count else ()
+    each = form.hidden * (2 if traits.norm_bias else 1)
+    count = traits.norms - (1 if parallel and traits.shared_norm else 0)
+    norms = (vector("norms", "other", count * each),) if count else ()
     mixers = _mixers(reader, form, traits)
     if traits.moe is None:
         parts = [_dense(reader, form, traits, inner) for inner in _inner(reader, form, traits)]
