@@ -121,7 +121,16 @@ def held_again(bound, given, factor):
     changed = ask(given.to(factor))
     (pool,) = bound.pools
     (task,) = bound.tasks(changed)
-    return Again(task, pool.layouts).solved()
+    return Again(task, pool.layouts).solved() if pool.free else stepped(task, pool)
+
+
+def stepped(task, pool):
+    """A batch of a few sequences, which is held, in the equations as they are."""
+    step = Step(task, pool.layouts, bound=task.uses_bound)
+    v = {name: float(np.ravel(value)[0]) for name, value in step(np.array([pool.batch])).items()}
+    per = {"decode": task.output_tokens}.get(task.mode, task.input_tokens + task.output_tokens)
+    return {"usd_per_mtok": v["usd_per_request"] / per, "tpot": v["tpot"], "ttft": v["ttft"],
+            "tokens_per_s": task.output_tokens * v["requests"]}  # fmt: skip
 
 
 def compared(seed: int) -> int:

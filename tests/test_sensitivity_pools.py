@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,25 +38,56 @@ def scenario(seed: int) -> dict:
     }
 
 
-def balanced(bound, given, factor: float) -> dict[str, float]:
-    """Price, times and throughput of both pools in balance, from each evaluated again."""
+def solved(bound, given, factor: float) -> dict[str, float]:
+    """Price, times and throughput of both pools, from each evaluated again.
+
+    Chips and replicas stay: the slower pool sets the rate, at which the other is not full.
+    """
     asked = ask(given.to(factor))
     first, second = bound.tasks(asked)
     reading, decoding = bound.pools
-    step = Step(first, reading.layouts, bound=first.uses_bound)
-    read = {name: float(np.ravel(v)[0]) for name, v in step(np.array([reading.batch])).items()}
-    decode = Again(second, decoding.layouts).solved()
-    chips = [float(pool.layouts.replica_chips[0]) for pool in bound.pools]
-    slot = second.output_tokens / decode["tokens_per_s"]
-    seconds = [chips[0] * read["busy"], chips[1] * slot]
-    tokens = second.input_tokens + second.output_tokens
-    price = (first.price * seconds[0] + second.price * seconds[1]) / tokens
+    read = stepped_values(first, reading, reading.batch)
+    again = Again(second, decoding.layouts)
+    most = again.solved()["batch"] if decoding.free else decoding.batch
+    rates = [
+        float(reading.layouts.replicas[0]) / read["busy"],
+        float(decoding.layouts.replicas[0]) / slot_of(again, second, decoding, most)[0],
+    ]
+    served = second.arrivals or min(rates)
+    batch = most
+    if served < rates[1] * (1 - 1e-9) and decoding.free:
+        low, high = 0.0, math.log(most)
+        for _ in range(80):
+            middle = (low + high) / 2
+            slot = slot_of(again, second, decoding, math.exp(middle))[0]
+            full = served * slot > float(decoding.layouts.replicas[0])
+            low, high = (middle, high) if full else (low, middle)
+        batch = math.exp(high)
+    hourly = sum(
+        task.price * float(pool.layouts.chips[0])
+        for task, pool in zip((first, second), bound.pools, strict=True)
+    )
     return {
-        "usd_per_mtok": price,
-        "tpot": decode["tpot"],
+        "usd_per_mtok": hourly / served / (second.input_tokens + second.output_tokens),
+        "tpot": slot_of(again, second, decoding, batch)[1],
         "ttft": read["ttft"] + bound.transfer(asked),
-        "tokens_per_s": second.output_tokens / sum(seconds),
+        "tokens_per_s": served * second.output_tokens,
     }
+
+
+def stepped_values(task, pool, batch: float) -> dict[str, float]:
+    """The equations as they are, nobody waiting."""
+    step = Step(task, pool.layouts, bound=task.uses_bound)
+    return {name: float(np.ravel(v)[0]) for name, v in step(np.array([batch])).items()}
+
+
+def slot_of(again, task, pool, batch: float) -> tuple[float, float]:
+    """Time of a request in a slot and of a token, at a real batch or a held one."""
+    if pool.free:
+        values = again.at(batch)
+        return values["T_slot"], values["T_tpot"]
+    values = stepped_values(task, pool, batch)
+    return values["slot"], values["tpot"]
 
 
 def compared(seed: int) -> int:
@@ -68,7 +100,7 @@ def compared(seed: int) -> int:
     _, slopes = elasticities(bound, varied)
     count = 0
     for i, given in enumerate(varied):
-        ends = [balanced(bound, given, math.exp(sign * STEP)) for sign in (1, -1)]
+        ends = [solved(bound, given, math.exp(sign * STEP)) for sign in (1, -1)]
         for name in ends[0]:
             left, right = slopes[name][:, i]
             if abs(left - right) < 1e-6:
@@ -80,7 +112,7 @@ def compared(seed: int) -> int:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_elasticities_of_two_pools_are_those_of_evaluating_again(seed):
-    """Price, times and throughput to 1e-3, layouts held and pools in balance."""
+    """Price, times and throughput to 1e-3; layouts, replicas and chips held."""
     assert compared(seed) > 20
 
 
@@ -91,14 +123,78 @@ def test_elasticities_of_many_pairs_of_pools_are_those_of_evaluating_again(seed)
     compared(seed)
 
 
-def test_the_price_of_two_pools_has_the_multipliers_of_their_programs():
-    """Two ways to the same numbers, but for whole batches in the one."""
-    given = scenario(1)
-    plan = planner.solve(given)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_load_on_given_chips_is_what_they_are_paid_for(seed):
+    """Of one pool or two: more bandwidth is not cheaper, more load is, one for one."""
+    modes = ["aggregated", "disaggregated", "decode"]
+    given = {
+        "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h200", "chips": 16,
+        "workload": {"input_tokens": 3000, "output_tokens": 600, "demand": 3.0},
+        "promises": {"tpot": 0.06}, "choose": {"mode": modes[seed]},
+    }  # fmt: skip
     rows = {row.path: row for row in serving_rows(load(given), "usd_per_mtok")[1]}
-    for path, value in plan.elasticities.items():
-        if path in rows:
-            assert rows[path].right == pytest.approx(value, abs=0.03), path
+    assert rows["workload.demand"].left == rows["workload.demand"].right == pytest.approx(-1)
+    assert rows["system.memory_bandwidth"].elasticity == 0
+    assert rows["price"].right == pytest.approx(1)
+    first, then = (planner.solve(given, sets=sets).cost
+                   for sets in ((), ("workload.demand=3.03",)))  # fmt: skip
+    assert math.log(then / first) / math.log(1.01) == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_batch_follows_its_load(seed):
+    """Elasticities of time are those of the batch that carries the load, found by bisection."""
+    rng = random.Random(seed)
+    given = {
+        "problem": "serving", "model": rng.choice(["llama-3.1-70b", "gpt-oss-120b"]),
+        "system": rng.choice(["hgx-h100", "hgx-h200"]), "chips": 8,
+        "workload": {"input_tokens": rng.choice([500, 3000]), "output_tokens": 700,
+                     "demand": rng.choice([2.0, 4.0, 8.0])},
+        "promises": {"tpot": 0.08}, "choose": {"mode": rng.choice(["aggregated", "decode"])},
+    }  # fmt: skip
+    best = found(given)
+    if best is None:
+        return
+    _, bound, givens = best
+    varied = [each for each in givens if each.to is not None]
+    _, slopes = elasticities(bound, varied)
+    (pool,) = bound.pools
+    if not pool.free:
+        return
+
+    def paced(asked) -> float:
+        (task,) = bound.tasks(asked)
+        again, replicas = Again(task, pool.layouts), float(pool.layouts.replicas[0])
+        low, high = 0.0, math.log(10 * pool.batch)
+        for _ in range(80):
+            middle = (low + high) / 2
+            full = task.arrivals * again.at(math.exp(middle))["T_slot"] > replicas
+            low, high = (middle, high) if full else (low, middle)
+        return again.at(math.exp(high))["T_tpot"]
+
+    for i, each in enumerate(varied):
+        ends = [paced(ask(each.to(math.exp(sign * STEP)))) for sign in (1, -1)]
+        slope = math.log(ends[0] / ends[1]) / (2 * STEP)
+        assert slopes["tpot"][1, i] == pytest.approx(slope, rel=1e-3, abs=1e-3), each.path
+
+
+def test_a_large_fleet_follows_its_load():
+    """Of fifty replicas one more or less is little: a faster chip needs fewer of them."""
+    given = {
+        "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100",
+        "chips": {"from": 1, "to": 200},
+        "workload": {"input_tokens": 3000, "output_tokens": 600, "demand": 400.0},
+        "promises": {"tpot": 0.03}, "choose": {"mode": "aggregated"},
+    }  # fmt: skip
+    point, bound, _ = found(given)
+    assert bound.resized
+    assert float(point.layouts.replicas[0]) > 20
+    rows = {row.path: row for row in serving_rows(load(given), "usd_per_mtok")[1]}
+    assert rows["workload.demand"].right == 0
+    assert rows["system.memory_bandwidth"].right < -0.1
+    sides = {sets: planner.solve(given, sets=(f"workload.demand={sets}",)).cost
+             for sets in (200.0, 400.0)}  # fmt: skip
+    assert sides[200.0] == pytest.approx(sides[400.0], rel=0.1)
 
 
 def test_waiting_moves_the_time_to_first_token():
@@ -110,8 +206,9 @@ def test_waiting_moves_the_time_to_first_token():
     }  # fmt: skip
     _, bound, givens = found(given)
     varied = [each for each in givens if each.to is not None]
-    values, slopes = elasticities(bound, varied)
     (pool,) = bound.pools
+    bound = replace(bound, pools=(replace(pool, free=False),))
+    values, slopes = elasticities(bound, varied)
 
     def first(asked) -> float:
         (task,) = bound.tasks(asked)

@@ -37,8 +37,41 @@ def test_a_switch_is_one(path):
     assert any(found)
     for switch in filter(None, found):
         assert abs(math.log(switch["factor"] / switch["before"])) <= math.log(CLOSE) * 1.001
-        assert exact(given.to(switch["before"])).choice == best.choice
-        assert exact(given.to(switch["factor"])).choice == switch["to"] != best.choice
+        then = exact(given.to(switch["factor"]))
+        assert not best.switched(exact(given.to(switch["before"])))
+        assert best.switched(then)
+        assert then.choice == switch["to"]
+
+
+def test_one_more_of_few_sequences_is_a_switch():
+    """A batch of one is held: the promise has no slope, and the next switch is a batch of two."""
+    few = {
+        "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 8,
+        "price": "$2.50/hour", "workload": {"input_tokens": 20_000, "output_tokens": 500},
+        "promises": {"tpot": "14 ms"}, "choose": {"mode": "aggregated", "tp": 8},
+    }  # fmt: skip
+    scenario = load(few)
+    best = exact(scenario)
+    batch = best.plan["batch_per_replica"]
+    assert batch < 20
+    assert best.few == f"batch {batch} a replica"
+    rows = {row.path: row for row in serving_rows(scenario, "usd_per_mtok")[1]}
+    assert (rows["promises.tpot"].left, rows["promises.tpot"].right) == (0, 0)
+    given = next(each for each in givens_of(scenario) if each.path == "promises.tpot")
+    switch = next_switch(best, given, up=True)
+    assert switch["counts"] == [best.few, f"batch {batch + 1} a replica"]
+    value = given.value * switch["factor"]
+    then = planner.solve(few, sets=[f"promises.tpot={value!r}"]).chosen
+    assert then["batch_per_replica"] == batch + 1
+
+
+def test_a_share_of_cached_prompts_stays_below_one():
+    """Twice eight tenths is no share: there is no such scenario, and no crash."""
+    scenario = load({**SMALL, "workload": {**SMALL["workload"], "cached_input": 0.8}})
+    given = next(each for each in givens_of(scenario) if each.path == "workload.cached_input")
+    assert given.to(1.2).workload.cached_input == pytest.approx(0.96)
+    with pytest.raises(planner.InputError, match="less than 1"):
+        given.to(2.0)
 
 
 def test_a_switch_is_what_set_would_make_of_it():

@@ -44,7 +44,7 @@ def wrapped_head(document: Mapping[str, Any]) -> list[str]:
     told = "One percent more of a quantity changes it by so many percent (at a kink: less | more)"
     return [
         f"{document['of']} = {value}",
-        *wrapped(f"held: {document['choice']}"),
+        *wrapped(f"held: {', '.join(filter(None, (document['choice'], document['counts'])))}"),
         *textwrap.wrap(f"{told}{below}", WIDTH),
     ]
 
@@ -92,4 +92,8 @@ def _switches(row: Mapping[str, Any]) -> list[str]:
 def _new(switch: Mapping[str, Any]) -> str:
     """The choice that becomes the best, without what stays the same."""
     before, after = (switch[key].rpartition(" on ") for key in ("from", "to"))
-    return str(after[0] if after[0] and before[2] == after[2] else switch["to"])
+    told = after[0] if after[0] and before[2] == after[2] else switch["to"]
+    first, then = switch["counts"]
+    if first == then or not then:
+        return str(told)
+    return str(then if switch["from"] == switch["to"] else f"{told}, {then}")

@@ -94,21 +94,28 @@ def _set(marginal: Marginal, value: Any) -> str:
 
 def _one(tree: Tree, folder: Path, name: str, sets: Sequence[str]) -> Row:
     """The output, the choice, and what would hold it, at one draw."""
+    found, scenario = Nowhere, None
     try:
-        found = exact(checked(changed(tree, sets), folder))
+        scenario = checked(changed(tree, sets), folder)
+        found = exact(scenario)
     except InputError:
-        found = Nowhere
+        pass  # a draw that makes no sense has no plan
     except PlannerError as error:
         raise type(error)(f"at {', '.join(sets)}: {error}") from error
     value = found.values.get(name)
     if value is None:
         return float("nan"), None, ()
-    return value, found.choice, held(found.plan) if "layout" in found.plan else ()
+    return value, found.choice, held(found.plan, scenario) if "layout" in found.plan else ()
 
 
-def held(plan: Any) -> tuple[str, ...]:
-    """The changes of a scenario that leave it no choice but a serving plan's layouts."""
-    kept = [f"choose.weights={plan['weights']}", f"choose.kv={plan['kv']}"]
+def held(plan: Any, scenario: Any) -> tuple[str, ...]:
+    """The changes of a scenario that leave it no choice but a serving plan's layouts.
+
+    Formats are put in only where the scenario lets choose between some: a checkpoint may store its
+    matrices in several.
+    """
+    kept = [f"choose.{name}={plan[name]}" for name in ("weights", "kv")
+            if getattr(scenario.choose, name) is not None]  # fmt: skip
     axes = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
     if plan["mode"] != "disaggregated":
         layout = plan["layout"]

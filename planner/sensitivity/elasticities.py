@@ -20,7 +20,7 @@ class Row:
 
     `left` and `right` are d ln output / d ln given when it falls and when it rises; they differ at
     a kink. `switches` are the nearest changes at which another choice becomes the best, None where
-    they were not sought.
+    they were not sought. `reach` is the largest elasticity of any output, where it is known.
     """
 
     path: str
@@ -31,6 +31,12 @@ class Row:
     right: float
     method: str
     switches: tuple[dict[str, Any], ...] | None = None
+    reach: float = 0.0
+
+    @property
+    def influence(self) -> float:
+        """The most that the quantity does, to this output or to another."""
+        return max(abs(self.elasticity), self.reach)
 
     @property
     def elasticity(self) -> float:

@@ -11,17 +11,50 @@ from planner.errors import InputError
 from planner.scenario import BudgetScenario, LifecycleScenario, Scenario
 from planner.sensitivity.outputs import chosen, values_of
 
-__all__ = ["Exact", "Nowhere", "exact"]
+__all__ = ["FEW", "Exact", "Nowhere", "counted", "exact"]
+
+Counts = tuple[tuple[str, int], ...]
+
+FEW = 20  # below so many, whole numbers are held: one more is over five percent
+SAME = 1e-9  # plans this close are as good as each other
 
 
 @dataclass(frozen=True)
 class Exact:
-    """The best plan of a scenario: its outputs in base units, its choice, what it is judged by."""
+    """The best plan of a scenario: its outputs in base units, its choice, what it is judged by.
+
+    `counts` are whole numbers beside the choice, with the least of each in words; `equals` are the
+    choices, with their counts, that are as good.
+    """
 
     values: Mapping[str, float]
     choice: str
     score: float
     plan: Mapping[str, Any] = field(repr=False, compare=False)
+    counts: Counts = ()
+    equals: tuple[tuple[str, Counts], ...] = ()
+
+    @property
+    def few(self) -> str:
+        """The counts of which one more or less is a switch, in words."""
+        return ", ".join(told for told, least in self.counts if least < FEW)
+
+    def switched(self, then: Exact) -> bool:
+        """Whether another choice is the best then, and this one is not as good."""
+        ties = then.equals or ((then.choice, then.counts),)
+        return all(choice != self.choice or self._counted(counts) for choice, counts in ties)
+
+    def told(self, then: Exact) -> str:
+        """The counts of this plan that are few, as they are in another one, in words."""
+        return ", ".join(
+            told for (told, _), (_, least) in zip(then.counts, self.counts, strict=False)
+            if least < FEW
+        )  # fmt: skip
+
+    def _counted(self, counts: Counts) -> bool:
+        """Whether counts that are few differ."""
+        pairs = zip(self.counts, counts, strict=False)
+        return any(mine != theirs for mine, theirs in pairs if mine[1] < FEW)
 
 
 Nowhere = Exact({}, "no plan", math.inf, {})
@@ -45,6 +78,23 @@ def exact(scenario: Any) -> Exact:
     raise InputError(f"problem: {scenario.problem} has no sensitivity in this version")
 
 
+def counted(plan: Mapping[str, Any]) -> Counts:
+    """The whole numbers of a serving plan beside its choice, each in words and the least of it.
+
+    The batch of a load, which only follows it, is none.
+    """
+    if plan["demand"]:
+        return ()
+    found = []
+    if plan["mode"] == "disaggregated":
+        replicas = [plan[pool]["layout"]["replicas"] for pool in ("prefill", "decode")]
+        found.append((f"{replicas[0]} and {replicas[1]} replicas", min(replicas)))
+    batch = (plan["decode"] or plan)["batch_per_replica"]
+    if plan["mode"] != "prefill":
+        found.append((f"batch {batch} a replica", batch))
+    return tuple(found)
+
+
 def _serving(scenario: Scenario) -> Exact:
     from planner.serving.asking import ask
     from planner.serving.questions import questions_of, ranked
@@ -53,7 +103,16 @@ def _serving(scenario: Scenario) -> Exact:
     if not points:
         return Nowhere
     plan = points[0].candidate.plan()
-    return Exact(values_of("serving", plan), chosen("serving", plan), points[0].score, plan)
+    close = [point for point in points[1:] if point.score <= points[0].score * (1 + SAME)]
+    plans = [plan, *(point.candidate.plan() for point in close)]
+    return Exact(
+        values_of("serving", plan),
+        chosen("serving", plan),
+        points[0].score,
+        plan,
+        counted(plan),
+        tuple((chosen("serving", each), counted(each)) for each in plans),
+    )
 
 
 def _budget(scenario: BudgetScenario) -> Exact:

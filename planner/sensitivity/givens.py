@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from planner.errors import InputError
 from planner.scenario import Scenario, SystemDescription
 from planner.serving.network import UNUSED
 from planner.serving.reasons import QUANTITIES
@@ -98,8 +99,7 @@ def _of_workload(scenario: Scenario) -> Iterator[Given]:
         lengths = getattr(load, name)
         yield given(name, "token", lengths.mean, partial(_longer, lengths))
     if load.cached_input:
-        yield given("cached_input", "1", load.cached_input,
-                    lambda f: min(load.cached_input * f, 1.0))  # fmt: skip
+        yield given("cached_input", "1", load.cached_input, partial(_cached, load.cached_input))
     if load.routing_skew > 1:
         yield given("routing_skew", "1", load.routing_skew,
                     lambda f: max(load.routing_skew * f, 1.0))  # fmt: skip
@@ -111,6 +111,12 @@ def _of_workload(scenario: Scenario) -> Iterator[Given]:
     if load.concurrency is not None:
         count = load.concurrency
         yield given("concurrency", "seq", float(count), lambda f: max(round(count * f), 1))
+
+
+def _cached(share: float, factor: float) -> float:
+    if share * factor >= 1:
+        raise InputError("workload.cached_input: expected less than 1")
+    return share * factor
 
 
 def _longer(lengths: Distribution, factor: float) -> Distribution:

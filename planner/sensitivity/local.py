@@ -61,6 +61,7 @@ def local(
         "value": best.values[name],
         "unit": UNITS[name],
         "choice": best.choice,
+        "counts": best.few,
         "rows": [],
         "bars": None,
         "provenance": {"version": version("token-planner")},

@@ -1,7 +1,9 @@
 """One pool with its layout held and a real batch: what moves when a given does.
 
-The batch is the largest that keeps every promise, or the smallest that is as cheap; where it
-follows a limit, it moves as the limit makes it (implicit function theorem), on either side.
+The batch is the largest that keeps every promise, the smallest that is as cheap, or under a load
+the smallest that carries it; where it follows a limit, it moves as the limit makes it (implicit
+function theorem), on either side. A batch of a few sequences moves in steps too wide for that: it
+is a choice, and held.
 """
 
 from __future__ import annotations
@@ -44,7 +46,10 @@ class Moved:
 
 @dataclass(frozen=True)
 class Held:
-    """One layout of a task; `free` where its batch follows its limits."""
+    """One layout of a task; its batch is a real number where it is `free`.
+
+    It then follows its limits, or the load that it carries.
+    """
 
     task: Task
     layouts: Layouts
@@ -66,26 +71,81 @@ class Held:
         return row | {name: value for name, value in own.items() if value is not None}
 
     @property
+    def replicas(self) -> float:
+        """How many replicas there are."""
+        return float(self.layouts.replicas[0])
+
+    @property
+    def up(self) -> float:
+        """Replicas without the spare ones."""
+        return max(self.replicas - self.task.spare, 1e-9)
+
+    @property
     def tape(self) -> Tape:
         """The equations; without ceilings where the batch is a real number."""
         return _tape(self.task.uses_bound, smooth=self.free)
 
     def moved(self, directions: Directions) -> Moved:
         """How everything moves with every given, the batch moving as it must."""
+        if self.task.loaded:
+            return self.carrying(directions, self.row[ARRIVALS], self._own(ARRIVALS, directions))
         top = self._largest() if self.free else self.batch
-        values, slopes = slopes_at(self.tape, self.row, top, directions)
-        values, slopes = self._named(values, slopes)
+        values, slopes = self._at(top, directions)
         if not self.free:
-            if waits(self.task):
-                first = values["ttft"], slopes["ttft"]
-                late = with_wait(self.task, self.tape, self.row, top, directions, first)
-                values["ttft"], slopes["ttft"] = late
-            held = np.zeros((2, len(directions)))
-            return Moved({**values, "batch": top}, _total(slopes, held))
+            return self._held(values, slopes, directions)
         if slopes[self._score][0, -1] > -FLAT:
             return self._flat(top, directions)
         growth = self._growth(top, values, slopes, directions)
         return Moved({**values, "batch": top}, _total(slopes, growth))
+
+    def carrying(self, directions: Directions, rate: float, rising: np.ndarray) -> Moved:
+        """The same at the batch whose slots carry so many requests per second.
+
+        `rising` is d ln rate / d ln of every given, shape (2, n) or (n,).
+        """
+        load = rate / self.up / (1.0 - self.task.headroom)
+        batch = self._carries(load) if self.free else self.batch
+        values, slopes = self._at(batch, directions)
+        slot = slopes["slot"]
+        if not self.free or batch <= 1 or slot[0, -1] > -FLAT:
+            return self._held({**values, "batch": batch}, slopes, directions)
+        pull = slot[:, :-1] + rising
+        # A batch that grows does so on its right side, whichever way the given goes.
+        grows = (pull > 0) == (np.array([[0], [1]]) == 1)
+        growth = pull / np.abs(np.where(grows, slot[1, -1], slot[0, -1]))
+        return Moved({**values, "batch": batch}, _total(slopes, growth))
+
+    def _at(self, batch: float, directions: Directions) -> tuple[dict, dict]:
+        """Values and slopes with a batch, waiting included where a load makes prompts wait."""
+        values, slopes = self._named(*slopes_at(self.tape, self.row, batch, directions))
+        if self.task.loaded and waits(self.task):
+            first = values["ttft"], slopes["ttft"]
+            late = with_wait(self.task, self.tape, self.row, batch, directions, first)
+            values["ttft"], slopes["ttft"] = late
+        return values, slopes
+
+    def _held(self, values: dict, slopes: dict, directions: Directions) -> Moved:
+        """The same at a batch that stays."""
+        nothing = np.zeros((2, len(directions)))
+        return Moved({"batch": self.batch, **values}, _total(slopes, nothing))
+
+    def _own(self, symbol: str, directions: Directions) -> np.ndarray:
+        """d ln symbol / d ln of every given."""
+        return np.array([moved.get(symbol, 0.0) for moved in directions.values()])
+
+    def _carries(self, load: float) -> float:
+        """The smallest real batch whose slots carry a load [1/s] per replica."""
+        from scipy.optimize import brentq
+
+        def over(x: float) -> float:
+            values = values_at(self.tape, self.row, math.exp(x))
+            slot = self._named(values, dict.fromkeys(values, np.empty(0)))[0]["slot"]
+            return math.log(load * slot)
+
+        most = math.log(self.batch)
+        if over(0.0) <= 0:
+            return 1.0
+        return self.batch if over(most) > 0 else math.exp(brentq(over, 0.0, most, xtol=1e-13))
 
     @property
     def _score(self) -> str:
@@ -183,12 +243,12 @@ class Held:
     ) -> np.ndarray:
         """d ln (quantity over its limit), shape (2, n + 1)."""
         limit = {"need": "M_cap", "mixed": ""}.get(name, f"{LIMIT}{name}")
-        own = np.array([*(moved.get(limit, 0.0) for moved in directions.values()), 0.0])
+        own = np.array([*self._own(limit, directions), 0.0])
         if name != "e2e":
             return slopes[name] - own
         first = values["ttft"] if self.task.mode == "aggregated" else 0.0
         share = first / self._whole(values)
-        longer = np.array([*(moved.get("L_dec", 0.0) for moved in directions.values()), 0.0])
+        longer = np.array([*self._own("L_dec", directions), 0.0])
         return share * slopes["ttft"] + (1 - share) * (slopes["tpot"] + longer) - own
 
     def _flat(self, top: float, directions: Directions) -> Moved:

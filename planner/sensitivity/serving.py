@@ -6,6 +6,8 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from planner.sensitivity.elasticities import Row
 from planner.sensitivity.exact import exact
 from planner.sensitivity.givens import Given, serving_givens
@@ -33,9 +35,10 @@ def serving_rows(scenario: Scenario, name: str) -> tuple[list[Given], list[Row]]
     bound = bound_to(scenario, winner(questions, best).question, best)
     _, slopes = elasticities(bound, givens)
     slope = slopes[name]
+    reach = np.max([np.abs(each).max(axis=0) for each in slopes.values()], axis=0)
     rows = [
         Row(given.path, given.value, given.unit, given.group, float(slope[0, i]) + 0.0,
-            float(slope[1, i]) + 0.0, METHOD)
+            float(slope[1, i]) + 0.0, METHOD, reach=float(reach[i]))
         for i, given in enumerate(givens)
     ]  # fmt: skip
     counted = [given for given in givens if given.whole]

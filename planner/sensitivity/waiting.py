@@ -1,4 +1,4 @@
-"""What a given does to the wait before a prompt is read, at a batch and replicas that stay."""
+"""What a given, and the batch, do to the wait before a prompt is read, the replicas held."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def with_wait(
     for symbols in directions.values():
         ends = [_wait(task, tape, _varied(row, symbols, sign * STEP), batch) for sign in (1, -1)]
         moved.append((ends[0] - ends[1]) / (2 * STEP))
+    ends = [_wait(task, tape, row, batch * math.exp(sign * STEP)) for sign in (1, -1)]
+    moved.append((ends[0] - ends[1]) / (2 * STEP))
     total = time + wait
-    # The batch, last among the slopes, stays.
-    return total, (time * slopes + np.array([*moved, 0.0])) / total
+    return total, (time * slopes + np.array(moved)) / total
 
 
 def _varied(row: Mapping[str, float], symbols: Mapping[str, float], by: float) -> dict[str, float]:
