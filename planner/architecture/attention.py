@@ -104,6 +104,7 @@ def latent_attention(
     *,
     bias: bool = False,
     gate: bool = False,
+    head_gate: bool = False,
 ) -> Mixer:
     """Multi-head latent attention; with an indexer it attends to the top entries only.
 
@@ -111,6 +112,8 @@ def latent_attention(
     parallelism copies it. Sparse attention runs on the latent itself in prefill too.
     """
     weights = list(_latent_weights(hidden, heads, latent, bias, gate))
+    if head_gate:
+        weights.append(matrix("self_attn.g_proj", "attention", hidden, heads))
     decode = 2 * heads * (2 * latent.cache_rank + latent.rope)
     prefill = 2 * heads * (latent.nope + latent.rope + latent.value)
     elements = latent.cache_rank + latent.rope

@@ -156,12 +156,16 @@ def _weights(model: Model, chosen: Precision | None) -> dict[str, Any]:
     mix, active = _tally(model, chosen)
     params = {group: sum(mix[group].values()) for group in GROUPS}
     stored = {group: _bytes(mix[group]) for group in GROUPS}
-    head = stored["embedding"] if model.tied else stored["head"]
+    # Of a tied model's embeddings only the one that is the head is read and multiplied with.
+    twice = active["head"] - params["head"] if model.tied else 0
+    head = stored["head"]
+    if twice:
+        head += stored["embedding"] * twice / params["embedding"]
     used = sum(active.values())
     return {
         "n_total": sum(params.values()),
         "n_active": {
-            "all": used if model.tied else used + params["embedding"],
+            "all": used + params["embedding"] - twice,
             "no_input_embedding": used,
             "no_embedding_no_head": used - active["head"],
         },

@@ -66,6 +66,11 @@ class Reader:
         """Whether the key is given at all, null included."""
         return key in self._values
 
+    def keys(self) -> list[str]:
+        """The keys of this mapping, all counted as read."""
+        self._read.update(self._values)
+        return [str(key) for key in self._values]
+
     def ignore(self, *keys: str) -> None:
         """Accept keys that this family carries but whose value changes no layer."""
         self._read.update(keys)
@@ -116,6 +121,15 @@ class Reader:
         if not least <= value <= most:
             raise self.fail(first, f"is {quoted(value)}, expected {least} to {most}")
         return value
+
+    def number(self, key: str) -> float:
+        """A positive number up to MAX_COUNT; raises ModelError if missing."""
+        value = self.value(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.fail(key, f"is {quoted(value)}, expected a number")
+        if not 0 < value <= MAX_COUNT:
+            raise self.fail(key, f"is {quoted(value)}, expected more than 0, up to {MAX_COUNT}")
+        return float(value)
 
     def flag(self, key: str, default: bool) -> bool:
         """A truth value."""

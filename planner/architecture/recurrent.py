@@ -9,7 +9,17 @@ from __future__ import annotations
 from planner.architecture.dtypes import DTYPES, Precision
 from planner.architecture.layers import Mixer, State, matrix, vector
 
-__all__ = ["gated_delta", "kimi_delta", "lightning", "mamba2"]
+__all__ = [
+    "gated_delta",
+    "kimi_delta",
+    "lightning",
+    "mamba1",
+    "mamba2",
+    "mlstm",
+    "recurrent_unit",
+    "rwkv4",
+    "short_convolution",
+]
 
 
 def gated_delta(
@@ -41,21 +51,26 @@ def gated_delta(
     return Mixer("gated_delta", weights, state=state)
 
 
-def kimi_delta(hidden: int, heads: int, width: int, kernel: int, full_gate: bool) -> Mixer:
-    """Kimi delta attention (arXiv 2510.26692); the output gate is low-rank or full."""
+def kimi_delta(
+    hidden: int, heads: int, width: int, kernel: int, full_gate: bool, full_decay: bool = False
+) -> Mixer:
+    """Kimi delta attention (arXiv 2510.26692); output gate and decay are low-rank or full."""
     inner, path = heads * width, "self_attn"
     weights = [
         matrix(f"{path}.{name}_proj", "attention", hidden, inner) for name in ("q", "k", "v")
     ]
     weights += [
         vector(f"{path}.conv1d", "attention", 3 * inner * kernel),
-        matrix(f"{path}.f_a_proj", "attention", hidden, width),
-        matrix(f"{path}.f_b_proj", "attention", width, inner),
         vector(f"{path}.dt_bias_and_decay", "attention", inner + heads),
         matrix(f"{path}.b_proj", "attention", hidden, heads),
         vector(f"{path}.o_norm", "attention", width),
         matrix(f"{path}.o_proj", "attention", inner, hidden),
     ]
+    if full_decay:
+        weights.append(matrix(f"{path}.f_proj", "attention", hidden, inner))
+    else:
+        weights.append(matrix(f"{path}.f_a_proj", "attention", hidden, width))
+        weights.append(matrix(f"{path}.f_b_proj", "attention", width, inner))
     if full_gate:
         weights.append(matrix(f"{path}.g_proj", "attention", hidden, inner))
     else:
@@ -79,6 +94,87 @@ def lightning(hidden: int, heads: int, width: int) -> Mixer:
     return Mixer("lightning", weights, state=State(recurrent, 0, 5 * recurrent))
 
 
+def mamba1(
+    hidden: int,
+    inner: int,
+    *,
+    state_size: int,
+    rank: int,
+    kernel: int,
+    bias: bool = False,
+    conv_bias: bool = True,
+    norms: bool = False,
+) -> Mixer:
+    """Mamba's selective state space (arXiv 2312.00752); `norms` are Jamba's, of step and states."""
+    path = "mixer"
+    loose = (2 * inner + hidden) if bias else 0
+    loose += rank + 2 * state_size if norms else 0
+    weights = (
+        matrix(f"{path}.in_proj", "attention", hidden, 2 * inner),
+        vector(f"{path}.conv1d", "attention", inner * (kernel + (1 if conv_bias else 0))),
+        matrix(f"{path}.x_proj", "attention", inner, rank + 2 * state_size),
+        matrix(f"{path}.dt_proj", "attention", rank, inner),
+        vector(f"{path}.decay_skip_bias", "attention", inner * (state_size + 2) + loose),
+        matrix(f"{path}.out_proj", "attention", inner, hidden),
+    )
+    recurrent = inner * state_size
+    return Mixer("mamba", weights, state=State(recurrent, inner * kernel, 5 * recurrent))
+
+
+def short_convolution(hidden: int, kernel: int, bias: bool) -> Mixer:
+    """The gated short convolution of LFM2: its state is the last `kernel` inputs."""
+    loose = 5 * hidden if bias else 0
+    weights = (
+        matrix("conv.in_proj", "attention", hidden, 3 * hidden),
+        vector("conv.conv", "attention", hidden * kernel + loose),
+        matrix("conv.out_proj", "attention", hidden, hidden),
+    )
+    return Mixer("short_conv", weights, state=State(0, hidden * kernel, 2 * hidden * kernel))
+
+
+def recurrent_unit(hidden: int, width: int, heads: int, kernel: int) -> Mixer:
+    """The real-gated linear recurrent unit of Griffin (arXiv 2402.19427), gates by head."""
+    path = "temporal_block"
+    gates = 2 * (width * (width // heads) + width)
+    weights = (
+        matrix(f"{path}.linear_x", "attention", hidden, width),
+        matrix(f"{path}.linear_y", "attention", hidden, width),
+        vector(f"{path}.conv_1d", "attention", width * (kernel + 1)),
+        vector(f"{path}.rg_lru", "attention", gates + width),
+        vector(f"{path}.biases", "attention", 2 * width + hidden),
+        matrix(f"{path}.linear_out", "attention", width, hidden),
+    )
+    return Mixer("rg_lru", weights, state=State(width, width * (kernel - 1), 5 * width))
+
+
+def rwkv4(hidden: int, width: int) -> Mixer:
+    """Time mixing of RWKV-4 (arXiv 2305.13048): numerator, denominator, maximum, last inputs."""
+    path = "attention"
+    weights = (
+        *(matrix(f"{path}.{name}", "attention", hidden, width) for name in ("k", "v", "r")),
+        vector(f"{path}.time", "attention", 2 * width + 3 * hidden),
+        matrix(f"{path}.output", "attention", width, hidden),
+    )
+    return Mixer("rwkv", weights, state=State(3 * width + 2 * hidden, 0, 9 * width))
+
+
+def mlstm(hidden: int, heads: int, keys: int, values: int, bias: bool) -> Mixer:
+    """The matrix-memory LSTM of xLSTM (arXiv 2405.04517), with its output gate."""
+    path = "mlstm_layer"
+    loose = (2 * keys + 2 * values + hidden) if bias else 0
+    weights = (
+        matrix(f"{path}.q", "attention", hidden, keys),
+        matrix(f"{path}.k", "attention", hidden, keys),
+        matrix(f"{path}.v", "attention", hidden, values),
+        matrix(f"{path}.ogate_preact", "attention", hidden, values),
+        matrix(f"{path}.gates", "attention", hidden, 2 * heads),
+        vector(f"{path}.norm", "attention", values + 2 * heads + loose),
+        matrix(f"{path}.out_proj", "attention", values, hidden),
+    )
+    memory = keys * values // heads
+    return Mixer("mlstm", weights, state=State(memory + keys + heads, 0, 5 * memory))
+
+
 def mamba2(
     hidden: int,
     heads: int,
@@ -88,19 +184,22 @@ def mamba2(
     state_size: int,
     kernel: int,
     bias: bool = False,
+    output_bias: bool | None = None,
     conv_bias: bool = True,
+    norm: bool = True,
     precision: Precision = DTYPES["fp32"],
 ) -> Mixer:
     """Mamba-2 state-space layer (arXiv 2405.21060): heads of `width` with `state_size` states."""
     inner, path = heads * width, "mixer"
     mixed = inner + 2 * groups * state_size
     projected = inner + mixed + heads
-    loose = (projected + hidden) if bias else 0
+    loose = projected if bias else 0
+    loose += hidden if (bias if output_bias is None else output_bias) else 0
     weights = (
         matrix(f"{path}.in_proj", "attention", hidden, projected),
         vector(f"{path}.conv1d", "attention", mixed * (kernel + (1 if conv_bias else 0))),
         vector(f"{path}.dt_decay_skip", "attention", 3 * heads + loose),
-        vector(f"{path}.norm", "attention", inner),
+        vector(f"{path}.norm", "attention", inner if norm else 0),
         matrix(f"{path}.out_proj", "attention", inner, hidden),
     )
     recurrent = inner * state_size

@@ -8,20 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.architecture.families.deepseek import (
-    deepseek_v2,
-    deepseek_v3,
-    deepseek_v4,
-    deepseek_v32,
-    glm_moe_dsa,
-)
+from planner.architecture.families.deepseek import LATENT
+from planner.architecture.families.deepseek_v4 import deepseek_v4
 from planner.architecture.families.dense import DENSE
 from planner.architecture.families.gemma import gemma2, gemma3
+from planner.architecture.families.gemma_late import gemma3n, gemma4
 from planner.architecture.families.glm import glm4_moe
 from planner.architecture.families.gpt import gpt2, gpt_oss, palm
-from planner.architecture.families.kimi import kimi_linear
+from planner.architecture.families.hybrid import (
+    lfm2,
+    lfm2_moe,
+    lfm3,
+    olmo_hybrid,
+    recurrent_gemma,
+    rwkv,
+    xlstm,
+)
+from planner.architecture.families.kimi import bailing_hybrid, kimi_linear
 from planner.architecture.families.llama import llama, llama4, mistral, mixtral, phi3
-from planner.architecture.families.minimax import minimax_m1, minimax_m2
+from planner.architecture.families.mamba import (
+    bamba,
+    falcon_h1,
+    granite_hybrid,
+    jamba,
+    mamba,
+    mamba_2,
+)
+from planner.architecture.families.minimax import minimax_m1, minimax_m2, minimax_m3
 from planner.architecture.families.nemotron import nemotron_h
 from planner.architecture.families.older import OLDER
 from planner.architecture.families.qwen import (
@@ -31,7 +44,9 @@ from planner.architecture.families.qwen import (
     qwen3_hybrid,
     qwen3_moe,
 )
+from planner.architecture.families.singular import dbrx, jetmoe, longcat
 from planner.architecture.families.sparse import SPARSE
+from planner.architecture.families.uneven import laguna, mimo_v2, nemotron_nas, step
 from planner.architecture.layers import Model
 from planner.architecture.reading import Reader
 
@@ -41,27 +56,48 @@ FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
     **OLDER,
     **DENSE,
     **SPARSE,
-    "deepseek_v2": deepseek_v2,
-    "deepseek_v3": deepseek_v3,
-    "deepseek_v32": deepseek_v32,
+    **LATENT,
+    "bailing_hybrid": bailing_hybrid,
+    "bamba": bamba,
+    "dbrx": dbrx,
+    "deepseek_ref": deepseek_v4,
     "deepseek_v4": deepseek_v4,
+    "falcon_h1": falcon_h1,
+    "falcon_mamba": mamba,
     "gemma2": gemma2,
     "gemma3_text": gemma3,
+    "gemma3n_text": gemma3n,
+    "gemma4_text": gemma4,
+    "gemma4_unified_text": gemma4,
     "glm4_moe": glm4_moe,
-    "glm_moe_dsa": glm_moe_dsa,
     "gpt2": gpt2,
     "gpt_oss": gpt_oss,
-    "kimi_k2": deepseek_v3,
+    "granitemoehybrid": granite_hybrid,
+    "jamba": jamba,
+    "jetmoe": jetmoe,
+    "kimi_k2": LATENT["deepseek_v3"],
     "kimi_linear": kimi_linear,
+    "laguna": laguna,
+    "lfm2": lfm2,
+    "lfm2_moe": lfm2_moe,
+    "lfm3": lfm3,
     "llama": llama,
     "llama4_text": llama4,
+    "longcat_flash": longcat,
+    "mamba": mamba,
+    "mamba2": mamba_2,
+    "mimo_v2_flash": mimo_v2,
     "minimax": minimax_m1,
     "minimax_m1": minimax_m1,
     "minimax_m2": minimax_m2,
+    "minimax_m3": minimax_m3,
+    "minimax_m3_vl_text": minimax_m3,
     "minimax_text_01": minimax_m1,
     "mistral": mistral,
     "mixtral": mixtral,
     "nemotron_h": nemotron_h,
+    "nemotron-nas": nemotron_nas,
+    "olmo_hybrid": olmo_hybrid,
     "palm": palm,
     "phi3": phi3,
     "qwen2": qwen2,
@@ -73,15 +109,24 @@ FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
     "qwen3_next": qwen3_hybrid,
     "qwen3_vl_moe_text": qwen3_moe,
     "qwen3_vl_text": qwen3,
+    "recurrent_gemma": recurrent_gemma,
+    "rwkv": rwkv,
+    "step3p5": step,
+    "step3p7": step,
+    "xlstm": xlstm,
 }
 
 # Types whose configuration nests the language model under `text_config`, and the type of that
 # nested part where it does not name one itself.
 WRAPPERS: dict[str, str] = {
     "gemma3": "gemma3_text",
+    "gemma3n": "gemma3n_text",
+    "gemma4": "gemma4_text",
+    "gemma4_unified": "gemma4_unified_text",
     "kimi_k25": "deepseek_v3",
     "kimi_k3": "kimi_linear",
     "llama4": "llama4_text",
+    "minimax_m3_vl": "minimax_m3",
     "mistral3": "mistral",
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from planner.architecture.layers import Layer, Model, Prediction, Weight, matrix, vector
 from planner.architecture.reading import MAX_LAYERS, Reader
+from planner.errors import quoted
 
 __all__ = [
     "EXPERTS",
@@ -24,6 +25,7 @@ __all__ = [
     "check_experts",
     "context",
     "expert_groups",
+    "overrides",
     "predict",
     "shape",
     "sparse_layers",
@@ -196,6 +198,20 @@ def sparse_layers(reader: Reader, count: int, first_dense: int = 0) -> list[bool
         first <= index < end and index % every == 0 and (index + 1) % interval == 0
         for index in range(count)
     ]
+
+
+def overrides(reader: Reader, count: int) -> list[dict[str, int]]:
+    """What `per_layer_config` changes of each layer's measures, by key; empty where nothing."""
+    found: list[dict[str, int]] = [{} for _ in range(count)]
+    section = reader.section("per_layer_config")
+    for key in section.keys() if section is not None else ():
+        if section is None or not key.isdecimal() or len(key) > 4 or int(key) >= count:
+            raise reader.fail("per_layer_config", f"names {quoted(key)} of {count} layers")
+        layer = section.section(key)
+        for name in layer.keys() if layer is not None else ():
+            if layer is not None:
+                found[int(key)][name] = layer.whole(name)
+    return found
 
 
 def check_experts(reader: Reader, experts: int, active: int) -> None:

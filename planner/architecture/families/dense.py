@@ -178,6 +178,12 @@ DENSE: dict[str, Callable[[Reader, str], Model]] = {
         output_bias=("attention_bias", True),
         mlp_bias=("mlp_bias", True),
     ),
+    "mimo": family(
+        "mimo",
+        qkv_bias=("attention_bias", True),
+        windows=Windows(always=True, used_if=("use_sliding_window", False)),
+        ignored=("max_window_layers",),
+    ),
     "minicpm": family(
         "minicpm", tied=True, ignored=("scale_emb", "scale_depth", "dim_model_base"), **_ATTENTION
     ),

@@ -15,27 +15,20 @@ from planner.architecture.families.common import (
     predict,
     sparse_layers,
 )
+from planner.architecture.families.deepseek import latent_shape
+from planner.architecture.families.standard import Moe, Traits, mixtures
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, vector
 from planner.architecture.reading import MAX_LAYERS, Reader
 from planner.architecture.recurrent import kimi_delta
 
-__all__ = ["kimi_linear"]
+__all__ = ["bailing_hybrid", "kimi_linear"]
 
 
 def kimi_linear(reader: Reader, name: str) -> Model:
     """Kimi Linear (arXiv 2510.26692) and K3; attention residuals' few vectors are not counted."""
     reader.ignore("head_dim", "qk_head_dim", "num_key_value_heads", "mla_use_nope")
-    form = Shape(
-        reader.whole("hidden_size"),
-        reader.whole("num_hidden_layers", most=MAX_LAYERS),
-        reader.whole("num_attention_heads"),
-        1,
-        0,
-        reader.whole("vocab_size"),
-        reader.flag("tie_word_embeddings", False),
-        reader.optional(("max_position_embeddings", "model_max_length")),
-    )
+    form = latent_shape(reader)
     latent = Latent(
         reader.optional("q_lora_rank"),
         reader.whole("kv_lora_rank", 512),
@@ -62,6 +55,40 @@ def kimi_linear(reader: Reader, name: str) -> Model:
         layers.append(Layer(linear if delta else full, part, norms))
     blocks = predict(reader, MTP, Layer(full, mixed, norms), form.hidden)
     return assemble(name, "kimi_linear", form, layers, prediction=blocks)
+
+
+def bailing_hybrid(reader: Reader, name: str) -> Model:
+    """Ling's hybrid: five Kimi-delta layers to one of latent attention, gates by head."""
+    reader.ignore("head_dim", "qk_head_dim", "num_key_value_heads", "kda_safe_gate")
+    reader.ignore("kda_lower_bound", "short_conv_kernel_size")
+    form = latent_shape(reader)
+    latent = Latent(
+        reader.optional("q_lora_rank"),
+        reader.whole("kv_lora_rank", 512),
+        reader.whole("qk_nope_head_dim", 128),
+        reader.whole("qk_rope_head_dim", 64),
+        reader.whole("v_head_dim", 128),
+    )
+    bias = reader.flag("attention_bias", False)
+    full = latent_attention(form.hidden, form.heads, latent, bias=bias, head_gate=True)
+    heads = reader.whole("linear_num_heads", form.heads)
+    width = reader.whole("linear_head_dim", 128)
+    kernel = reader.whole("linear_conv_kernel_dim", 4)
+    delta = kimi_delta(form.hidden, heads, width, kernel, True, full_decay=True)
+    every = reader.whole("layer_group_size", 6, most=MAX_LAYERS)
+    named = reader.words("layer_types", form.layers, ("full_attention", "linear_attention"))
+    if named is None:
+        is_linear = [(index + 1) % every != 0 for index in range(form.layers)]
+    else:
+        is_linear = [word == "linear_attention" for word in named]
+    parts = mixtures(reader, form, Traits(), Moe(router_bias=True, first_dense=2, shared_count=1))
+    norms = (vector("norms", "other", 2 * form.hidden),)
+    layers = [
+        Layer(delta if linear else full, part, norms)
+        for linear, part in zip(is_linear, parts, strict=True)
+    ]
+    blocks = predict(reader, MTP, Layer(full, parts[-1], norms), form.hidden)
+    return assemble(name, "bailing_hybrid", form, layers, prediction=blocks)
 
 
 def _mixture(reader: Reader, form: Shape) -> FeedForward:

@@ -206,9 +206,11 @@ def _dense(reader: Reader, form: Shape, traits: Traits, inner: int) -> FeedForwa
     return dense(form.hidden, inner, gated=traits.gated, bias=bias, loose=loose)
 
 
-def mixtures(reader: Reader, form: Shape, traits: Traits, moe: Moe) -> list[FeedForward]:
-    """The feed-forward part of each layer, dense or a mixture."""
-    sparse = sparse_layers(reader, form.layers, moe.first_dense)
+def mixtures(
+    reader: Reader, form: Shape, traits: Traits, moe: Moe, listed: list[bool] | None = None
+) -> list[FeedForward]:
+    """The feed-forward part of each layer, dense or a mixture; `listed` says which where known."""
+    sparse = sparse_layers(reader, form.layers, moe.first_dense) if listed is None else listed
     only = set(reader.wholes("mlp_only_layers", most=max(form.layers - 1, 0)) or ())
     step = reader.whole("decoder_sparse_step", 1, most=MAX_LAYERS)
     sparse = [
