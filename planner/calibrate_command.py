@@ -31,6 +31,13 @@ Facts = Annotated[
     list[str] | None,
     typer.Option("--fact", metavar="NAME=VALUE", help="what a file does not say: system=hgx-h200"),
 ]
+Models = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--models", metavar="FOLDER",
+        help="config.json of models that the catalogue lacks; default hf_configs beside the file",
+    ),
+]  # fmt: skip
 Day = Annotated[
     str | None, typer.Option("--as-of", metavar="YYYY-MM-DD", help="day of the runs; default today")
 ]
@@ -44,6 +51,7 @@ def calibrate(
     like: Like = "auto",
     measured: Chip = None,
     facts: Facts = None,
+    models: Models = None,
     as_of: Day = None,
     json: Json = False,
 ) -> None:
@@ -78,7 +86,7 @@ def calibrate(
         raise InputError(f"--out {out}: is a file of the measurements; name another")
     names = [path.name for path in paths]
     files = {
-        path.name if names.count(path.name) == 1 else str(path): read(path, **told)
+        path.name if names.count(path.name) == 1 else str(path): read(path, models or (), **told)
         for path in paths
     }
     found = calibrated(files, name, day, like, measured)

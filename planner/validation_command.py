@@ -26,6 +26,13 @@ Facts = Annotated[
     list[str] | None,
     typer.Option("--fact", metavar="NAME=VALUE", help="what a file does not say: system=hgx-h200"),
 ]
+Models = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--models", metavar="FOLDER",
+        help="config.json of models that the catalogue lacks; default hf_configs beside the file",
+    ),
+]  # fmt: skip
 Leave = Annotated[
     str | None,
     typer.Option("--refit", metavar="|".join(LEAVES), help="predict each by a fit of the others"),
@@ -38,6 +45,7 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON document and 
 def validate(
     data: Data = None,
     facts: Facts = None,
+    models: Models = None,
     profile: Wanted = "auto",
     predictions: Predictions = None,
     refit: Leave = None,
@@ -62,7 +70,7 @@ def validate(
     if predictions is not None and len(paths) != 1:
         raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
     told = facts_of(facts or ())
-    tables = [read(path, profile, told) for path in paths]
+    tables = [read(path, profile, told, models or ()) for path in paths]
     if refit is not None:
         from planner.validation.refit import refitted
 

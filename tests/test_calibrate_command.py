@@ -11,7 +11,7 @@ import pytest
 from calibration_cases import PLACEHOLDER, known, known_file, made_up, settings
 from test_measuring_record import found as measured
 
-from planner.calibration.adapters.own import COLUMNS
+from planner.calibration.adapters.columns import COLUMNS
 from planner.calibration.profile import COEFFICIENTS, profile, profile_names
 from planner.cli import main
 from planner.measuring.writing import toml

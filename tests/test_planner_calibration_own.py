@@ -5,7 +5,7 @@ import json
 import pytest
 
 from planner.calibration.adapters import owns, read, recognised
-from planner.calibration.adapters.own import COLUMNS, columns_of
+from planner.calibration.adapters.columns import COLUMNS, columns_of
 from planner.errors import InputError
 
 HEAD = "model,system,engine,weights,tp,ep,concurrency,input_tokens,output_tokens,ttft_ms,tpot_ms"
@@ -303,7 +303,7 @@ def test_a_result_without_a_request_is_refused(result):
     ("name", "text", "reason"),
     [
         ("a.csv", "foo,bar\n1,2\n", "no known table"),
-        ("a.csv", "", "no header"),
+        ("a.csv", "", "is empty, expected a header"),
         ("a.csv", "model,model\n", "twice"),
         ("a.csv", "model,chip\x00\n", "zero bytes"),
         ("a.json", '{"a": 1}', "no known load generator"),
@@ -323,7 +323,7 @@ def test_a_file_of_something_else_is_refused(tmp_path, name, text, reason):
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     """As is one that is not text."""
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="cannot be read"):
         recognised(tmp_path / "none.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="UTF-8"):

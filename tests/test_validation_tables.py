@@ -13,9 +13,10 @@ from validation_cases import (
     written,
 )
 
+from planner.calibration.adapters import recognised
 from planner.errors import InputError
 from planner.validation.reading import found_in
-from planner.validation.tables import kind_at, table
+from planner.validation.tables import table
 
 
 @pytest.mark.parametrize(
@@ -26,13 +27,12 @@ from planner.validation.tables import kind_at, table
         (COLLECTIVE_HEAD, "collectives"),
         (EXCHANGE_HEAD, "exchanges"),
         (TRAINING_HEAD, "training runs"),
-        ("a,b", None),
     ],
 )
 def test_a_table_is_known_by_its_columns(tmp_path, head, kind):
     """The five column sets are told apart, in any order and with more columns."""
     names = [*reversed(head.split(",")), "remark"]
-    assert kind_at(written(tmp_path / "t.csv", ",".join(names))) == kind
+    assert recognised(written(tmp_path / "t.csv", ",".join(names))) == kind
 
 
 def test_short_rows_are_filled_and_blank_lines_skipped(tmp_path):
@@ -52,10 +52,12 @@ def test_short_rows_are_filled_and_blank_lines_skipped(tmp_path):
         (RUN_HEAD.encode(), "holds a header and no row"),
         (b"a,b\n1,2\n", "of no known table of measurements"),
         (RUN_HEAD.replace("tpot_ms,", "").encode() + b"\nx\n", "without the column 'tpot_ms'"),
-        (RUN_HEAD.encode() + b",isl\n1\n", "columns named twice: isl"),
+        (RUN_HEAD.encode() + b",isl\n1\n", "column 'isl' stands here twice"),
         (RUN_HEAD.encode() + b"\n" + b"," * 40, "2:1"),
-        (b"\xff\xfe\x00a", "is not text in UTF-8"),
-        (RUN_HEAD.encode() + b'\n"open', "no CSV"),
+        (b"\xff\xfe\x00a", "UTF-16, expected UTF-8"),
+        (b"a\n\xe9t\xe9", "2:1  is no text in UTF-8: save it as CSV UTF-8"),
+        (b"PK\x03\x04", "save the sheet as CSV"),
+        (RUN_HEAD.encode() + b'\n\n"open', "3:1  no CSV: a quotation mark is never closed"),
     ],
 )
 def test_a_file_that_is_no_table_says_what_is_wrong(tmp_path, content, told):

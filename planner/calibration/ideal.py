@@ -6,6 +6,7 @@ nothing is sent, every weight is read in the row's narrowest format and on-chip 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,11 +22,12 @@ from planner.serving.step import Step
 from planner.serving.task import Task
 from topologies import Machine
 
-__all__ = ["bound_of", "bounds_of", "strange_units"]
+__all__ = ["alike", "bound_of", "bounds_of", "strange_units"]
 
 FREE = 1e21  # byte/s of a network that costs nothing
 # Published times are 1 to 100 bounds: a thousand more or less, and another unit was meant.
 THOUSAND, SLOWEST = 1e3, 100.0
+FAR = re.compile(r"is \S+ times (below )?the bound")
 
 
 def bound_of(row: Measurement) -> float:
@@ -46,16 +48,34 @@ def bounds_of(rows: Sequence[Measurement]) -> np.ndarray:
 
 
 def strange_units(rows: Sequence[Measurement]) -> list[str | None]:
-    """Why a row's time seems to be in another unit than its column says; None where it does not."""
+    """Why a row's time seems to be in another unit than its column says; None where it does not.
+
+    Under load prompts may queue for any time, but not beside tokens that are told in another unit.
+    """
+    ratios = [row.seconds / bound for row, bound in zip(rows, bounds_of(rows), strict=True)]
+    slow = {
+        row.id
+        for row, ratio in zip(rows, ratios, strict=True)
+        if ratio > THOUSAND and not _queues(row)
+    }
     return [
-        _strange(row, row.seconds / bound) for row, bound in zip(rows, bounds_of(rows), strict=True)
+        _strange(row, ratio, queues=_queues(row) and row.id not in slow)
+        for row, ratio in zip(rows, ratios, strict=True)
     ]
 
 
-def _strange(row: Measurement, ratio: float) -> str | None:
+def alike(reason: str) -> str:
+    """A reason without how far off the row is, which differs from row to row."""
+    return FAR.sub(lambda m: f"is far {m[1] or 'above '}the bound", reason)
+
+
+def _queues(row: Measurement) -> bool:
+    return row.looped and row.quantity == "ttft"
+
+
+def _strange(row: Measurement, ratio: float, *, queues: bool) -> str | None:
     if ratio < SLOWEST / THOUSAND:
         return f"{row.quantity} is {1 / ratio:.3g} times below the bound: seconds given as ms?"
-    queues = row.looped and row.quantity == "ttft"  # a queue of prompts has no limit
     if ratio > THOUSAND and not queues:
         return f"{row.quantity} is {ratio:.3g} times the bound: ms given as seconds?"
     return None

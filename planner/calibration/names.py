@@ -2,7 +2,8 @@
 
 A model id is resolved by its parts (organisation, name, size, release, format), never by a list of
 the ids that one table happens to hold. `aliases.toml` keeps what no rule can tell; an unknown name
-is refused by name instead of guessed.
+is refused by name instead of guessed. A model that no entry holds is named by the path of its
+configuration, with the id that it stands for after a number sign: `New_config.json#org/New-FP8`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from planner.architecture import Model, from_config, sizes
@@ -22,20 +24,26 @@ from planner.architecture.huggingface import read_config
 from planner.catalogue.chips import MATH, Chip, chip, chip_names
 from planner.catalogue.models import load, record
 from planner.catalogue.models import names as model_names
-from planner.errors import InputError, did_you_mean, quoted
+from planner.errors import InputError, ModelError, did_you_mean, quoted
 
 __all__ = [
+    "CONFIG",
     "NamedModel",
     "Refused",
     "aliases",
     "base_of",
     "chip_of",
     "format_of",
+    "is_entry",
+    "letters",
     "machine_of",
     "model_of",
+    "named_in",
     "sizes_of",
     "sizes_on",
 ]
+
+CONFIG = re.compile(r"(.+\.json)(?:#(.+))?")  # a configuration, and the id that it stands for
 
 RELEASE = re.compile(r"\d{4}|\d{6,8}|v\d+\.\d+|\d+k")  # 0528, 20250826, v0.1, 8k
 FORMATS = {
@@ -60,10 +68,14 @@ class Refused(InputError):  # noqa: N818 - an answer, raised
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A catalogue entry, and the format that the published id names (None where it names none)."""
+    """A catalogue entry, and the format that the published id names (None where it names none).
+
+    Where no entry is meant, `config` is the path of the configuration.
+    """
 
     name: str
     weights: str | None
+    config: str = ""
 
 
 @cache
@@ -118,22 +130,29 @@ def model_of(published: str) -> NamedModel:
         If no entry is met.
     """
     table = aliases()
-    if published in table["shapes"] or published.endswith(".json"):
+    path = CONFIG.fullmatch(published)
+    if path is not None:
+        return _configured(path[1], path[2])
+    if published in table["shapes"]:
         return NamedModel(published, None)
     if published in table["models"]:
         return NamedModel(table["models"][published], None)
-    entries = {_letters(name): name for name in (*model_names(), *table["shapes"])}
-    entries |= {_letters(name): entry for name, entry in table["models"].items()}
-    name = published.strip().rstrip("/").split("/")[-1].lower()
-    name = name.replace("quantized.", "quantized-")
-    words = [word for word in re.split(r"[-_ :]+", name) if word]
-    found = _entry(words, entries)
+    words = _words(published)
+    found = named_in(published, _entries())
     if found is None:
         hint = did_you_mean(published.rsplit("/", maxsplit=1)[-1].lower(), model_names())
-        raise Refused(f"no shape for the model {quoted(published)}{hint}")
+        put = hint or "; a folder with its config.json can be given by --models"
+        raise Refused(f"no shape for the model {quoted(published)}{put}")
     formats = [FORMATS[word] for word in words if word in FORMATS]
     held = any(found.endswith(f"-{each}") for each in formats)
     return NamedModel(found, None if held or not formats else formats[-1])
+
+
+def is_entry(published: str) -> bool:
+    """Whether an entry has the very name of a published id, its organisation aside."""
+    table = aliases()
+    held = published in table["shapes"] or published in table["models"]
+    return held or letters(published.rstrip("/").split("/")[-1]) in _entries()
 
 
 @cache
@@ -152,8 +171,12 @@ def sizes_of(
             shape["config"], named.name, where=named.name, source=shape["source"]
         )
         return sizes(layers, weights, kv, activations)
-    if named.name.endswith(".json"):
-        return sizes(read_config(named.name), weights, kv, activations)
+    if named.config:
+        try:
+            layers = read_config(named.config)
+        except ModelError as why:
+            raise Refused(" ".join(str(why).partition(" (known:")[0].split())) from None
+        return sizes(layers, None if _holds(layers, weights) else weights, kv, activations)
     other = table["quantised"].get(f"{named.name} {weights}")
     if other is None and f"{named.name}-{weights}" in model_names():
         other = f"{named.name}-{weights}"
@@ -195,14 +218,30 @@ def _holds(layers: Model, weights: str | None) -> bool:
     return name == weights or own_bytes <= wanted < DTYPES["bf16"].bytes
 
 
-def _entry(words: list[str], entries: Mapping[str, str]) -> str | None:
-    """The entry that the words name, the last ones left off while they say nothing of the shape."""
+def _configured(path: str, published: str | None) -> NamedModel:
+    """The model of a configuration: its name is the file's, its format the published id's."""
+    file = Path(path)
+    folder = file.resolve().parent.name if file.name == "config.json" else ""
+    words = _words((folder or file.stem.removesuffix("_config")).replace("--", "/", 1))
+    told = words if published is None else _words(published)
+    formats = [FORMATS[word] for word in told if word in FORMATS]
+    while len(words) > 1 and words[-1] in FORMATS:
+        words.pop()
+    return NamedModel("-".join(words), formats[-1] if formats else None, path)
+
+
+def named_in(published: str, entries: Mapping[str, str]) -> str | None:
+    """What an id names among entries by their `letters`, None where it names none.
+
+    The last words are left off while they say nothing of the shape.
+    """
+    words = _words(published)
     for start in range(min(2, len(words))):  # a leading `meta` or `nvidia` repeats the vendor
         rest = words[start:]
         formats = [word for word in rest if word in FORMATS]
         while rest:
             for ending in ([FORMATS[formats[-1]]] if formats else []) + [""]:
-                name = _letters("".join(rest) + ending)
+                name = letters("".join(rest) + ending)
                 if name in entries:
                     return entries[name]
             # Active parameters and experts, as in 17b-16e, are part of no entry's name.
@@ -213,11 +252,27 @@ def _entry(words: list[str], entries: Mapping[str, str]) -> str | None:
     return None
 
 
+@cache
+def _entries() -> Mapping[str, str]:
+    """The catalogue's models by letters."""
+    table = aliases()
+    entries = {letters(name): name for name in (*model_names(), *table["shapes"])}
+    return entries | {letters(name): entry for name, entry in table["models"].items()}
+
+
+def _words(published: str) -> list[str]:
+    """The words of an id without its organisation, in small letters."""
+    name = published.strip().rstrip("/").split("/")[-1].lower()
+    name = name.replace("quantized.", "quantized-")
+    return [word for word in re.split(r"[-_ :]+", name) if word]
+
+
 def _empty(word: str) -> bool:
     return word in aliases()["tunings"] or word in FORMATS or RELEASE.fullmatch(word) is not None
 
 
-def _letters(name: str) -> str:
+def letters(name: str) -> str:
+    """What two spellings of one name share."""
     return re.sub(r"[^a-z0-9.]", "", name.lower())
 
 

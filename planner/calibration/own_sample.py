@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ import numpy as np
 
 from planner.calibration.adapters import Readings
 from planner.calibration.features import features
-from planner.calibration.ideal import bounds_of
+from planner.calibration.ideal import alike, bounds_of
 from planner.calibration.measurements import Measurement
 from planner.calibration.networks import network_between
 from planner.calibration.places import place_of
@@ -23,7 +22,6 @@ __all__ = ["BELOW", "Rows", "own_rows", "own_sample"]
 BELOW = "faster than the bound: another chip, number format or layout, or drafted tokens?"
 WITH_IT = "the run's time per token is faster than the bound"
 NO_ENGINE = "unknown"
-FAR = re.compile(r"is \S+ times (below )?the bound")  # how far differs from row to row
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def own_rows(files: Mapping[str, Readings]) -> Rows:
     left_out: Counter[str] = Counter()
     rows: list[Measurement] = []
     for name, readings in files.items():
-        left_out.update(_counted(each.reason) for each in readings.refused)
+        left_out.update(alike(each.reason) for each in readings.refused)
         rows += [replace(row, id=f"{name}:{row.id}") for row in readings.rows]
     reasons = _reasons(rows)
     left_out.update(why for why in reasons if why)
@@ -98,10 +96,6 @@ def _reasons(rows: Sequence[Measurement]) -> list[str]:
         bounded = BELOW if less else WITH_IT if row.id in runs else ""
         found.append(again or _unfit(row) or bounded)
     return found
-
-
-def _counted(reason: str) -> str:
-    return FAR.sub(lambda m: f"is far {m[1] or 'above '}the bound", reason)
 
 
 def _unfit(row: Measurement) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.calibration.profile import EFFICIENCIES
+from planner.report.validation import shapes
 from planner.report.words import duration, wrapped
 
 __all__ = ["calibration_text"]
@@ -48,6 +49,7 @@ def _rows(document: Mapping[str, Any]) -> list[str]:
     rows = document["rows"]
     names = ", ".join(f"{one['name']} ({one['kind']})" for one in document["files"])
     lines = wrapped(f"{rows['lines']:,} lines of {names}")
+    lines += [line for one in document["files"] for line in shapes(one["models"])]
     lines += wrapped(
         f"{rows['used']:,} of {rows['values']:,} values used, of {rows['runs']:,} runs"
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.report.words import duration, wrapped
 
-__all__ = ["validation_text"]
+__all__ = ["shapes", "validation_text"]
 
 HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
 NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
@@ -32,6 +32,18 @@ def validation_text(document: Mapping[str, Any]) -> str:
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
+def shapes(models: Mapping[str, str]) -> list[str]:
+    """Which configurations were read for models that the catalogue does not hold."""
+    names: dict[str, list[str]] = {}
+    for name, path in models.items():
+        names.setdefault(path, []).append(name)
+    lines = [
+        f"    {path}" + (f" for {', '.join(each)}" if each != [path] else "")
+        for path, each in names.items()
+    ]
+    return ["  shapes that the catalogue lacks, from", *lines] if lines else []
+
+
 def _file(file: Mapping[str, Any]) -> str:
     profiles = ", ".join(file["profiles"]) or "none"
     lines = [
@@ -42,6 +54,7 @@ def _file(file: Mapping[str, Any]) -> str:
             f"({_share(file['predicted'], file['rows'] - file['repeats'])}); profile {profiles}"
         ),
     ]
+    lines += shapes(file["models"])
     for each in file["sections"]:
         lines += ["", *_section(each, file["labels"])]
     lines += ["", *_bounds(file)]

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from planner.report.json import dumps
+from planner.report.validation import shapes
 from planner.report.validation_plots import (
     backdrop,
     band_bars,
@@ -92,6 +93,9 @@ def _file(file: Mapping[str, Any], index: int) -> str:
         f"<h2>{escape(file['name'])}</h2>",
         f"<p>{file['rows']:,} {escape(file['kind'])}, {file['repeats']:,} of them repeats, left "
         f"out; {file['predicted']:,} of {kept:,} predicted. Profile: {escape(profiles)}.</p>",
+        f'<p class="quiet">{escape(" ".join(shapes(file["models"])))}</p>'
+        if file["models"]
+        else "",
         *(
             _section(each, file["labels"], f"s{index}-{i}")
             for i, each in enumerate(file["sections"])

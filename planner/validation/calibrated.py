@@ -112,7 +112,13 @@ def _head(files: Mapping[str, Readings], rows: Rows, name: str, as_of: str) -> d
         "calibration": name,
         "as_of": as_of,
         "files": [
-            {"name": file, "kind": one.columns, "lines": one.lines} for file, one in files.items()
+            {
+                "name": file,
+                "kind": one.columns,
+                "lines": one.lines,
+                "models": dict(sorted(one.models.items())),
+            }
+            for file, one in files.items()
         ],
         "rows": {
             "lines": rows.lines,

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from planner.calibration.ideal import alike
 from planner.calibration.profile import profile, profile_names
 from planner.catalogue.collectives import collectives
 from planner.validation.entries import Entry
@@ -64,6 +65,7 @@ def _file(table: Table, entries: Sequence[Entry], by: Sequence[str]) -> dict[str
     return {
         "name": table.name,
         "kind": table.kind,
+        "models": dict(sorted(table.models.items())),
         "rows": len(table.rows),
         "repeats": len(table.rows) - len(kept),
         "predicted": len(told),
@@ -105,7 +107,7 @@ def _section(part: str, quantity: str, some: Sequence[Entry], by: Sequence[str])
         "column": some[0].column,
         "rows": len(kept),
         "predicted": len(scored),
-        "refused": dict(Counter(e.reason for e in kept if e.reason).most_common()),
+        "refused": dict(Counter(alike(e.reason) for e in kept if e.reason).most_common()),
         "in_sample": sum(e.seen is True for e in scored),
         "sample_known": all(e.seen is not None for e in scored),
         "scores": section(kept),

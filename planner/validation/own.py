@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from planner.calibration.adapters import Readings, read, recognised
-from planner.calibration.adapters.own import columns_of
+from planner.calibration.adapters.columns import columns_of
+from planner.calibration.adapters.sheets import Documents
 from planner.calibration.measurements import Measurement
 from planner.validation.entries import Entry
-from planner.validation.tables import Table
+from planner.validation.tables import Table, positive_of
 
 __all__ = ["generator_entries", "own_entries"]
 
@@ -30,7 +31,7 @@ HEADER = 1  # lines before the first row
 
 def own_entries(table: Table, facts: Mapping[str, str]) -> list[Entry]:
     """Every value of every run; a value that others state is scored once, and predicted for all."""
-    readings = read(table.path, **facts)
+    readings = read(table.sheet, **facts)
     meant = columns_of(table.columns, facts, str(table.path))
     known: dict[str, list[Measurement]] = {}
     for each in readings.rows:
@@ -39,12 +40,11 @@ def own_entries(table: Table, facts: Mapping[str, str]) -> list[Entry]:
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
         rows = known.get(str(line), [])
-        told = _reasons(readings, str(line))
         scored: set[str] = set()
         for column in table.measured:
             stem, unit = meant[column].rsplit("_", 1)
             row = next((each for each in rows if each.quantity in STEMS[stem]), None)
-            value = _value(cells[column])
+            value, told = positive_of(cells[column]), _reasons(readings, str(line), stem)
             if value is None and not cells[column].strip():
                 continue
             made = _entry(index, line, column, row, told or "no time of its own")
@@ -55,16 +55,19 @@ def own_entries(table: Table, facts: Mapping[str, str]) -> list[Entry]:
                 scored.add(row.quantity)
             found.append(made)
         if not any(entry.row == index for entry in found):
-            column = table.measured[0]
+            column, told = table.measured[0], _reasons(readings, str(line))
             found.append(_entry(index, line, column, None, told or "no measured value is given"))
     return found
 
 
-def generator_entries(path: Path, facts: Mapping[str, str]) -> tuple[Table, list[Entry]]:
+def generator_entries(
+    source: Documents, facts: Mapping[str, str], folders: Sequence[Path] = ()
+) -> tuple[Table, list[Entry]]:
     """The runs of a load generator's file as a table without columns, and their times [s]."""
-    readings = read(path, **facts)
+    readings = read(source, folders, **facts)
     lines = tuple(range(1 + HEADER, readings.lines + 1 + HEADER))
-    held = Table(path, recognised(path), (), ((),) * readings.lines, lines, ())
+    rows = ((),) * readings.lines
+    held = Table(source, recognised(source), rows, lines, models=readings.models)
     found = [
         _of(_entry(int(row.id) - 1 - HEADER, int(row.id), row.quantity, row, ""), row, row.seconds)
         for row in readings.rows
@@ -107,14 +110,12 @@ def _states(row: Measurement, stem: str, unit: str, value: float) -> bool:
     return math.isclose(value * UNITS[unit], row.seconds, rel_tol=CLOSE)
 
 
-def _reasons(readings: Readings, line: str) -> str:
-    reasons: Sequence[str] = [each.reason for each in readings.refused if each.id == line]
+def _reasons(readings: Readings, line: str, stem: str = "") -> str:
+    """Why values of a line have no prediction: all of them, or those that a column states."""
+    of = ("", stem, *STEMS[stem]) if stem else None
+    reasons = [
+        each.reason
+        for each in readings.refused
+        if each.id == line and (of is None or each.quantity in of)
+    ]
     return "; ".join(dict.fromkeys(reasons))
-
-
-def _value(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value > 0 else None

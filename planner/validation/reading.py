@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from planner.calibration.adapters import recognised
+from planner.calibration.adapters.sheets import Documents, opened
+from planner.console import note
 from planner.errors import InputError
 from planner.validation.entries import Entry
 from planner.validation.estimates import estimated
 from planner.validation.networks import collective_entries, exchange_entries
 from planner.validation.own import generator_entries, own_entries
 from planner.validation.serving import run_entries, steady_entries
-from planner.validation.tables import DOCUMENTS, MEASURED, OWN, Table, kind_at, table
+from planner.validation.tables import MEASURED, OWN, Table, table
 from planner.validation.training import training_entries
 
 __all__ = ["found_in", "read"]
 
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl")
 READERS: Mapping[str, Callable[[Table], list[Entry]]] = {
     "serving runs": run_entries,
     "steady batches": steady_entries,
@@ -27,22 +31,27 @@ READERS: Mapping[str, Callable[[Table], list[Entry]]] = {
 
 
 def read(
-    path: Path, profile: str = "auto", facts: Mapping[str, str] = MappingProxyType({})
+    path: Path,
+    profile: str = "auto",
+    facts: Mapping[str, str] = MappingProxyType({}),
+    folders: Sequence[Path] = (),
 ) -> tuple[Table, list[Entry]]:
     """The table in a file and its entries, predicted by a profile, in the order of the rows.
 
     Parameters
     ----------
     facts : what the file does not say of its runs, by the names of a table of one's own.
+    folders : configurations of models that the catalogue does not hold.
 
     Raises
     ------
     InputError
         If the file holds no measurements, facts are missing, or the profile is not known.
     """
-    if path.suffix.lower() in DOCUMENTS:
-        return _estimated(generator_entries(path, facts), profile)
-    found = table(path, facts)
+    source = opened(path)
+    if isinstance(source, Documents):
+        return _estimated(generator_entries(source, facts, folders), profile)
+    found = table(source, facts, folders)
     if found.kind == OWN:
         return _estimated((found, own_entries(found, facts)), profile)
     if facts:
@@ -51,7 +60,7 @@ def read(
 
 
 def found_in(path: Path) -> list[Path]:
-    """The file itself, or the measurements in a folder.
+    """The file itself, or the measurements in a folder; other tables there are named in a note.
 
     Raises
     ------
@@ -60,10 +69,19 @@ def found_in(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    names = [each for each in path.iterdir() if each.suffix.lower() in (".csv", *DOCUMENTS)]
-    kinds = {each: kind for each in names if (kind := kind_at(each)) is not None}
+    kinds: dict[Path, str] = {}
+    others: list[str] = []
+    for each in sorted(path.iterdir()):
+        if each.suffix.lower() not in ENDINGS or not each.is_file():
+            continue
+        try:
+            kinds[each] = recognised(each)
+        except InputError as error:
+            others.append(each.name if "of no known" in str(error) else str(error))
     if not kinds:
         raise InputError(f"{path}: holds no measurements (CSV, or JSON of a load generator)")
+    if others:
+        note(f"planner: {path}: no measurements in {', '.join(others)}", warning=True)
     order = [*MEASURED, *dict.fromkeys(sorted(kinds.values()))]
     return sorted(kinds, key=lambda each: (order.index(kinds[each]), each.name))
 

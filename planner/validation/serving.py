@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from planner.calibration.adapters import runs, steady
 from planner.calibration.measurements import Measurement, Refused
 from planner.validation.entries import Entry
-from planner.validation.tables import Table
+from planner.validation.tables import Table, positive_of
 
 __all__ = ["run_entries", "steady_entries"]
 
@@ -41,7 +40,7 @@ class _Place:
 
 def run_entries(table: Table) -> list[Entry]:
     """TPOT and TTFT of every run; of rows of one configuration the first counts."""
-    readings = runs(table.path)
+    readings = runs(table.sheet)
     known = {(each.id, each.quantity): each for each in readings.rows}
     told: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for lacking in readings.refused:
@@ -118,7 +117,7 @@ def _steady(cells: Mapping[str, str]) -> tuple[Measurement | None, str]:
 def _entry(
     place: _Place, cells: Mapping[str, str], measurement: Measurement | None, reason: str
 ) -> Entry:
-    value = _value(cells.get(place.column, ""))
+    value = positive_of(cells.get(place.column, ""))
     if value is None and not reason:
         reason = f"{place.column} is {cells.get(place.column, '')!r}, not a positive number"
     sound = measurement if value is not None else None
@@ -142,14 +141,6 @@ def _entry(
     )
 
 
-def _value(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value > 0 else None
-
-
 def _run_setting(cells: Mapping[str, str]) -> str:
     ways = " ".join(
         f"{label}{float(cells[name]):g}"
@@ -159,7 +150,7 @@ def _run_setting(cells: Mapping[str, str]) -> str:
             ("etp", "moe_tp_size"),
             ("ep", "moe_ep_size"),
         )
-        if _value(cells.get(name, "")) is not None
+        if positive_of(cells.get(name, "")) is not None
     )
     lengths = f"{cells.get('isl', '')}/{cells.get('osl', '')}"
     told = cells.get("moe_quant_mode") or cells.get("gemm_quant_mode") or cells.get("precision")

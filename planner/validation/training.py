@@ -7,11 +7,10 @@ sent and no idle stage is in it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from planner.validation.entries import Entry
-from planner.validation.tables import Table
+from planner.validation.tables import Table, positive_of
 
 __all__ = ["step_bound", "training_entries"]
 
@@ -24,8 +23,8 @@ def training_entries(table: Table) -> list[Entry]:
     found, seen = [], set()
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
-        column = next((c for c in COLUMNS if _value(cells.get(c, "")) is not None), COLUMNS[1])
-        seconds, bound, reason = _value(cells.get(column, "")), None, NO_PLANNER
+        column = next((c for c in COLUMNS if positive_of(cells.get(c, "")) is not None), COLUMNS[1])
+        seconds, bound, reason = positive_of(cells.get(column, "")), None, NO_PLANNER
         try:
             bound = step_bound(cells)
         except KeyError as error:
@@ -71,7 +70,7 @@ def step_bound(cells: Mapping[str, str]) -> float:
     hidden, layers, tokens, vocabulary, chips = (
         _positive(cells, name) for name in ("hidden", "layers", "seq_len", "vocab", "gpus")
     )
-    width = _value(cells.get("ffn_hidden", "")) or 4 * hidden
+    width = positive_of(cells.get("ffn_hidden", "")) or 4 * hidden
     sequences = _positive(cells, "global_batch")
     peak = _positive(cells, "gpu_peak_tflops_bf16") * 1e12
     weights = layers * (4 * hidden**2 + 2 * hidden * width) + vocabulary * hidden
@@ -80,15 +79,7 @@ def step_bound(cells: Mapping[str, str]) -> float:
 
 
 def _positive(cells: Mapping[str, str], name: str) -> float:
-    value = _value(cells[name])
+    value = positive_of(cells[name])
     if value is None:
         raise ValueError(f"{name} is {cells[name]!r}, not a positive number")
     return value
-
-
-def _value(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value > 0 else None

@@ -5,13 +5,14 @@
 """
 
 from planner.calibration.adapters.own import owns
-from planner.calibration.adapters.recognition import read, recognised
+from planner.calibration.adapters.recognition import located, read, recognised
 from planner.calibration.adapters.runs import read_runs, run, runs
 from planner.calibration.adapters.steady import read_steady, steadies, steady
 from planner.calibration.adapters.tables import Readings
 
 __all__ = [
     "Readings",
+    "located",
     "owns",
     "read",
     "read_runs",

@@ -14,42 +14,15 @@ calls the latter inter-token latency; its time per output token holds the first 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from planner.errors import InputError
-
-__all__ = ["FORMATS", "documents", "format_of_document", "runs_in"]
+__all__ = ["FORMATS", "format_of_document", "runs_in"]
 
 Document = Mapping[str, Any]
 FORMATS = ("vllm", "sglang", "guidellm", "inference-perf")
-LARGEST = 1 << 30  # bytes of a file; records of every request may be in it
 IN_FLIGHT = "the mean number of requests in flight"
-
-
-def documents(path: Path) -> list[Document]:
-    """The JSON objects of a file: one, a list of them, or one a line.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or holds something else.
-    """
-    try:
-        if path.stat().st_size > LARGEST:
-            raise InputError(f"{path} is larger than {LARGEST >> 30} GiB")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as why:
-        raise InputError(f"cannot read {path}: {why.strerror or why}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text") from None
-    found = _parsed(text, path)
-    if not found or not all(isinstance(each, dict) for each in found):
-        raise InputError(f"{path}: expected JSON objects")
-    return found
 
 
 def format_of_document(document: Document) -> str | None:
@@ -64,7 +37,7 @@ def format_of_document(document: Document) -> str | None:
 
 
 def runs_in(found: Sequence[Document], name: str) -> list[dict[str, str]]:
-    """Runs of a load generator's objects under the names of `own.COLUMNS`; unknown values blank."""
+    """Runs of a load generator's objects by the names of `columns.COLUMNS`, blank where unknown."""
     read: Mapping[str, Callable[[Document], list[dict[str, Any]]]] = {
         "vllm": _vllm,
         "sglang": _sglang,
@@ -183,22 +156,6 @@ def _in_flight(rate: Any, latency: Any, unit: float, run: Mapping[str, Any]) -> 
     if per_second is None or whole is None:
         return {}
     return {"concurrency": max(1.0, per_second * whole * unit), "assumed": IN_FLIGHT}
-
-
-def _parsed(text: str, path: Path) -> list[Any]:
-    try:
-        found = json.loads(text)
-        return found if isinstance(found, list) else [found]
-    except (json.JSONDecodeError, RecursionError):
-        pass
-    lines = [line for line in text.splitlines() if line.strip()]
-    objects = []
-    for line in lines:
-        try:
-            objects.append(json.loads(line))
-        except (json.JSONDecodeError, RecursionError):
-            raise InputError(f"{path} is neither JSON nor JSON a line") from None
-    return objects
 
 
 def _inside(document: Any, *keys: str | int) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from planner.architecture.counts import Sizes
@@ -13,6 +12,7 @@ from planner.calibration.adapters.speculation import PLAIN, fullest_of, speculat
 from planner.calibration.adapters.tables import (
     Readings,
     Row,
+    Source,
     count,
     given,
     header_of,
@@ -56,7 +56,7 @@ OTHERS = (
 LARGEST_DOMAIN = 8
 
 
-def runs(path: Path) -> Readings:
+def runs(path: Source) -> Readings:
     """TPOT and TTFT of every run, ids by line number; repeats are marked, not left out."""
     table = _table(path)
     fullest = fullest_of(table)
@@ -73,7 +73,7 @@ def runs(path: Path) -> Readings:
     return Readings("serving runs", tuple(found), tuple(refused), len(table))
 
 
-def read_runs(path: Path) -> tuple[list[Measurement], list[NotComputed]]:
+def read_runs(path: Source) -> tuple[list[Measurement], list[NotComputed]]:
     """Distinct runs of one pool that give both times, and every other row with why it is none."""
     readings = runs(path)
     lacking = {each.id: each.reason for each in readings.refused}
@@ -111,7 +111,7 @@ def _speculating(one: Measurement, told: bool | None, row: Row) -> Measurement:
     return replace(one, drafts=number, speculated=drafts) if known else one
 
 
-def _table(path: Path) -> list[Row]:
+def _table(path: Source) -> list[Row]:
     """Lines with every column that is read; raises InputError if one that is needed is missing."""
     names = header_of(path)
     missing = [name for name in NEEDED if name not in names]

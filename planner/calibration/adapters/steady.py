@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from planner.architecture.counts import Sizes
 from planner.calibration.adapters.tables import (
     Readings,
     Row,
+    Source,
     count,
     header_of,
     number,
@@ -57,7 +57,7 @@ BY_SEQUENCE = re.compile(r"WS-2D(?!/attn-head)")
 HALF_SUMS, TWICE, FASTER = frozenset({"llama.cpp"}), "GeForce", 2.0
 
 
-def steadies(path: Path) -> Readings:
+def steadies(path: Source) -> Readings:
     """Every row of a table of steady batches, or why it has no prediction."""
     missing = [name for name in NEEDED if name not in header_of(path)]
     if missing:
@@ -77,7 +77,7 @@ def steadies(path: Path) -> Readings:
     return Readings("steady batches", tuple(found), tuple(refused), len(table))
 
 
-def read_steady(path: Path) -> tuple[list[Measurement], list[NotComputed]]:
+def read_steady(path: Source) -> tuple[list[Measurement], list[NotComputed]]:
     """Rows of a table of steady batches, and those without a prediction."""
     readings = steadies(path)
     return list(readings.rows), list(readings.refused)

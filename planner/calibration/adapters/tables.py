@@ -1,25 +1,36 @@
-"""What every adapter needs: rows of a CSV file, numbers out of their texts, rows or reasons."""
+"""What every adapter needs: rows of a table, numbers out of their texts, rows or reasons."""
 
 from __future__ import annotations
 
-import csv
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
+from planner.calibration.adapters.sheets import Source, sheet
 from planner.calibration.measurements import Measurement, NotComputed
 from planner.calibration.names import Refused
-from planner.errors import InputError, quoted
+from planner.errors import InputError, Mistake, quoted
 
-__all__ = ["Readings", "Row", "count", "given", "header_of", "number", "positive", "rows_of"]
+__all__ = [
+    "Readings",
+    "Row",
+    "Source",
+    "count",
+    "given",
+    "header_of",
+    "number",
+    "positive",
+    "rows_of",
+]
 
 Row = Mapping[str, str]
 
 MOST = 1e9  # chips, tokens, requests, ms or s
 MOST_CHIPS = 1_000_000
-LONGEST = 10_000_000  # characters of one field; beyond, a file is not a table
+# Digits with commas or spaces among them: as a number, they could mean several.
+PUNCTUATED = re.compile(r"[-+]?\d[\d.,'\s_\u00a0\u202f]*")
 
 
 @dataclass(frozen=True)
@@ -27,13 +38,15 @@ class Readings:
     """What a file of measurements holds: measurements, and values without one with the reason.
 
     `columns` names the column set. Every data line of the file is accounted for: its number is the
-    id of at least one entry of `rows` or `refused`. `lines` counts the data lines.
+    id of at least one entry of `rows` or `refused`. `lines` counts the data lines. `models` are
+    the configurations that were read for models that the catalogue does not hold.
     """
 
     columns: str
     rows: tuple[Measurement, ...]
     refused: tuple[NotComputed, ...]
     lines: int
+    models: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -46,26 +59,28 @@ class Readings:
         return tuple(row for row in self.rows if not row.repeats)
 
 
-def rows_of(path: Path) -> list[Row]:
-    """The data lines of a CSV file by column name; names and values stripped, blank lines kept.
+def rows_of(source: Source) -> list[Row]:
+    """The lines after the first by column name, values stripped; blank lines have blank values.
 
     Raises
     ------
     InputError
-        If the file cannot be read, is not text, holds no header, or a column twice.
+        If the file is no table, or holds a header and no row.
     """
-    lines = _lines(path)
-    names = _names(lines, path)
-    # A short line lacks its last values; what a long one has over is kept under no name.
+    one = sheet(source)
+    if not one.rows:
+        raise InputError(Mistake(str(one), 1, 1, "", "holds a header and no row"))
+    at = dict(zip(one.lines, one.rows, strict=True))
+    blank = ("",) * len(one.columns)
     return [
-        dict(zip(names, [*map(str.strip, line), *[""] * (len(names) - len(line))], strict=False))
-        for line in lines[1:]
+        dict(zip(one.columns, map(str.strip, at.get(line, blank)), strict=True))
+        for line in range(2, one.lines[-1] + 1)
     ]
 
 
-def header_of(path: Path) -> list[str]:
-    """The column names of a CSV file; raises InputError as `rows_of` does."""
-    return _names(_lines(path), path)
+def header_of(source: Source) -> list[str]:
+    """The column names of a table; raises InputError where the file is none."""
+    return list(sheet(source).columns)
 
 
 def number(row: Row, name: str) -> float:
@@ -76,7 +91,10 @@ def number(row: Row, name: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise Refused(f"{name} is no number: {quoted(text)}") from None
+        hint = ""
+        if PUNCTUATED.fullmatch(text):
+            hint = "; a point stands before decimals, nothing between thousands"
+        raise Refused(f"{name} is no number: {quoted(text)}{hint}") from None
     if not math.isfinite(value):
         raise Refused(f"{name} is not finite")
     return value
@@ -112,29 +130,3 @@ def count(row: Row, name: str, default: int | None = None) -> int:
     if value > MOST_CHIPS:
         raise Refused(f"{name} is beyond any machine: {value:g}")
     return int(value)
-
-
-def _lines(path: Path) -> list[list[str]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as why:
-        raise InputError(f"cannot read {path}: {why.strerror or why}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text") from None
-    if "\0" in text:
-        raise InputError(f"{path} holds zero bytes: it is not a text table")
-    csv.field_size_limit(LONGEST)
-    try:
-        return list(csv.reader(text.splitlines(keepends=True)))
-    except csv.Error as why:
-        raise InputError(f"{path} is not a CSV table: {why}") from None
-
-
-def _names(lines: list[list[str]], path: Path) -> list[str]:
-    if not lines or not any(name.strip() for name in lines[0]):
-        raise InputError(f"{path} has no header line")
-    names = [name.strip() for name in lines[0]]
-    twice = [name for name, n in Counter(names).items() if n > 1]
-    if twice:
-        raise InputError(f"{path} has the column {quoted(twice[0])} twice")
-    return names
