@@ -177,6 +177,74 @@ def test_prices_of_the_catalogue_are_a_range():
     assert marginal.kind == "log_uniform"
 
 
+def test_the_interval_of_a_coefficient_is_a_range():
+    """Eight of ten draws lie in what refits of the profile hold, at the plan's own place."""
+    from planner.serving.asking import ask
+
+    scenario = {**HELD, "uncertain": {"profile": {"t_layer": "catalogue"}}}
+    (marginal,) = drawn(scenario)[2]
+    profile = ask(load(HELD)).tasks[0].profile
+    assert marginal.ends == profile.intervals["t_layer"]
+    assert marginal.unit == "s"
+    assert profile.name in marginal.source
+    assert marginal.at(np.array([0.1, 0.9])) == pytest.approx(marginal.ends)
+
+
+def test_a_coefficient_that_is_drawn_is_that_of_a_profile_of_ones_own(tmp_path):
+    """The answer with a draw is the answer of a file that has the drawn value."""
+    from planner.calibration.profile import profile
+
+    scenario = {**HELD, "profile": "palm-2022", "workload": {"input_tokens": 2000,
+                "output_tokens": 500}, "uncertain": {"profile.t_step": "catalogue"}}  # fmt: skip
+    tree, folder, marginals = drawn(scenario)
+    share = np.array([[0.9]])
+    found = answered(tree, folder, marginals, share, "usd_per_mtok")
+    value = float(marginals[0].at(share[:, 0])[0])
+    own = profile("palm-2022")
+    assert value == pytest.approx(own.intervals["t_step"][1], rel=0.5)
+    from dataclasses import replace
+
+    from planner.sensitivity.exact import exact
+    from planner.serving.asking import ask
+
+    task = ask(load(scenario)).tasks[0]
+    changed = replace(
+        task, profile=replace(task.profile, values={**task.profile.values, "t_step": value})
+    )
+    from planner.serving.onepool import one_pool
+
+    again = min(point.candidate.usd_per_mtok for point in one_pool(changed).points())
+    assert found.values[0] == pytest.approx(again, rel=1e-12)
+    assert found.values[0] != pytest.approx(exact(load(scenario)).values["usd_per_mtok"], rel=1e-6)
+
+
+def test_published_runs_are_the_range_of_an_mfu():
+    """Each against the dense peak of its own chip, none above one."""
+    from planner.catalogue.training import training_rates
+
+    scenario = {
+        "problem": "budget", "quality": {"loss": 2.0}, "inference": {"tokens": "2 T tokens"},
+        "phases": {"pretrain": {"system": "hgx-h100", "mfu": 0.4},
+                   "inference": {"system": "hgx-h100", "mfu": 0.2}},
+        "uncertain": {"phases.pretrain.mfu": "catalogue", "phases.pretrain.price": "catalogue"},
+    }  # fmt: skip
+    mfu, price = drawn(scenario)[2]
+    assert 0.1 < mfu.ends[0] < 0.4 < mfu.ends[1] < 0.8
+    assert str(sum(rate.dtype == "bf16" for rate in training_rates())) in mfu.source
+    assert price.ends[0] < price.ends[1]
+    study = explore(scenario, sobol=8)
+    assert study.document["distribution"]["deviation"] > 0
+    assert "published training runs" in " ".join(str(study).split())
+    assert "without regard to the others" in str(study)
+
+
+def test_the_bound_has_no_profile_that_could_be_uncertain():
+    """Said, not answered with a spread of nothing."""
+    asked = {**HELD, "estimate": "bound", "uncertain": {"profile.t_step": "catalogue"}}
+    with pytest.raises(planner.InputError, match="the bound knows no profile"):
+        explore(asked, sobol=4)
+
+
 @pytest.mark.parametrize(
     ("uncertain", "told"),
     [
@@ -189,7 +257,17 @@ def test_prices_of_the_catalogue_are_a_range():
         ({"price": {"uniform": [True, 2]}}, "expected a quantity"),
         ({"system": {"one_of": ["hgx-h100", "hgx-h101"]}}, "hgx-h101"),
         ({"system": {"uniform": ["hgx-h100", "hgx-h200"]}}, "one_of takes words"),
-        ({"workload.input_tokens": "catalogue"}, "ranges of prices"),
+        ({"workload.input_tokens": "catalogue"}, "ranges of rents"),
+        ({"profile.e_ww": "catalogue"}, "did you mean 'e_w'"),
+        ({"profile.e_w": "catalogue"}, "e_w = 1 here in every refit"),
+        ({"profile.e_w": {"uniform": [0.5, 1.2]}}, "at most 1"),
+        ({"profile.e_w": {"uniform": ["x", 1]}}, "a number such as 0.8"),
+        ({"profile.t_layer": {"uniform": ["1 GB", "2 GB"]}}, "time"),
+        ({"profile.t_layer": {"one_of": ["20 us", "30 us"]}}, "between two ends"),
+        ({"phases.pretrain.mfu": "catalogue"}, "phases"),
+        ({"price": {"uniform": []}}, "least, most"),
+        ({"price": {"normal": ["$3/hour", 0]}}, "above zero"),
+        ({"workload.input_tokns": {"uniform": [1, 2]}}, "did you mean 'input_tokens'"),
         ({}, "such as price"),
     ],
 )

@@ -18,6 +18,8 @@ MEANS = {
     "normal": "{0} with a standard deviation of {1}",
 }
 
+APART = "each drawn without regard to the others; a study of givens that move together is not made"
+
 
 def study_text(document: Mapping[str, Any]) -> str:
     """The whole study, never wider than 80 columns."""
@@ -38,8 +40,11 @@ def _givens(document: Mapping[str, Any]) -> list[str]:
         ends = [end if isinstance(end, str) else valued(end, each["unit"]) for end in each["ends"]]
         form = MEANS.get(each["kind"])
         told = form.format(*ends) if form else "one of " + ", ".join(ends)
-        lines += wrapped(f"{each['path']}: {told}")
-    return lines
+        of = each["source"]
+        if of and each["kind"] == "lognormal":
+            told = f"{ends[0]} to {ends[1]}"
+        lines += wrapped(f"{each['path']}: {told}{f' ({of})' if of else ''}")
+    return [*lines, *wrapped(APART)] if len(document["uncertain"]) > 1 else lines
 
 
 def _spread(document: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,8 @@ exact.py         a scenario solved, and nothing else
 switches.py      the nearest change of a given at which another choice is the best
 swing.py         the answer with each given a little less and more: a tornado's bars
 even.py          the value of a given at which one choice is as good as another
+listed.py        ranges that the catalogues know
+profiled.py      coefficients of a profile in place of others
 drawing.py       uncertain givens: from the unit interval to values
 answering.py     many draws answered
 indices.py       Sobol and Morris indices

@@ -16,6 +16,7 @@ from planner.errors import InputError, PlannerError
 from planner.scenario import Scenario, Tree, changed, checked
 from planner.sensitivity.drawing import Marginal
 from planner.sensitivity.exact import Nowhere, exact
+from planner.sensitivity.profiled import drawn_apart
 from planner.sweep.progress import progress
 
 __all__ = ["Answered", "answered"]
@@ -96,8 +97,9 @@ def _one(tree: Tree, folder: Path, name: str, sets: Sequence[str]) -> Row:
     """The output, the choice, and what would hold it, at one draw."""
     found, scenario = Nowhere, None
     try:
-        scenario = checked(changed(tree, sets), folder)
-        found = exact(scenario)
+        given, profile = drawn_apart(tuple(sets))
+        scenario = checked(changed(tree, given), folder)
+        found = exact(scenario, profile)
     except InputError:
         pass  # a draw that makes no sense has no plan
     except PlannerError as error:

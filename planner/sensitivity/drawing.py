@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from planner.catalogue.prices import default_price
+from planner.calibration.profile import EFFICIENCIES
 from planner.errors import FieldError, InputError, quoted
-from planner.scenario import Scenario, Tree
+from planner.quantities import parse
+from planner.scenario import Tree
 from planner.scenario.uncertain import CATALOGUE
 from planner.sensitivity.paths import scenario_with, value_at
+from planner.sensitivity.profiled import coefficient, known_profile
+from planner.sensitivity.profiled import unit as profile_unit
 from planner.sweep.units import unit_of
 
-__all__ = ["Marginal", "marginals_of"]
+__all__ = ["WITHIN", "Marginal", "marginals_of"]
 
 WITHIN = 0.9  # share of a lognormal's values that lie between its ends
 FARTHEST = 4.0  # standard deviations of a normal beyond which nothing is drawn
@@ -25,12 +28,18 @@ FARTHEST = 4.0  # standard deviations of a normal beyond which nothing is drawn
 
 @dataclass(frozen=True)
 class Marginal:
-    """The distribution of one path: `ends` in base units, or texts of which each is as likely."""
+    """The distribution of one path: `ends` in base units, or texts of which each is as likely.
+
+    `within` is the share of a lognormal's values between its ends; `source` says of a range of the
+    catalogue what it is of.
+    """
 
     path: str
     kind: str
     ends: tuple[Any, ...]
     unit: str = ""
+    within: float = WITHIN
+    source: str = ""
 
     @property
     def numeric(self) -> bool:
@@ -42,11 +51,12 @@ class Marginal:
         if self.kind == "one_of":
             count = len(self.ends)
             return np.minimum(np.floor(share * count), count - 1).astype(int)
-        return _quantiles(self.kind, self.ends, share)
+        return _quantiles(self.kind, self.ends, share, self.within)
 
     def document(self) -> dict[str, Any]:
         """It as a mapping."""
-        return {"path": self.path, "kind": self.kind, "ends": list(self.ends), "unit": self.unit}
+        return {"path": self.path, "kind": self.kind, "ends": list(self.ends), "unit": self.unit,
+                "source": self.source or None}  # fmt: skip
 
 
 def marginals_of(tree: Tree, folder: Path, scenario: Any) -> list[Marginal]:
@@ -68,7 +78,7 @@ def marginals_of(tree: Tree, folder: Path, scenario: Any) -> list[Marginal]:
     for path, spread in given.items():
         try:
             one = _marginal(tree, folder, scenario, path, spread)
-            unit = unit_of(scenario.problem, path.split(".")) or ""
+            unit = _unit(scenario.problem, path)
             found.append(replace(one, unit=unit if one.numeric else ""))
         except FieldError as error:
             faults += list(error.faults)
@@ -86,8 +96,16 @@ def marginals_of(tree: Tree, folder: Path, scenario: Any) -> list[Marginal]:
 
 def _marginal(tree: Tree, folder: Path, scenario: Any, path: str, spread: Any) -> Marginal:
     if spread == CATALOGUE:
-        return Marginal(path, "log_uniform", _listed(scenario, path))
+        from planner.sensitivity.listed import listed
+
+        found = listed(scenario, path)
+        return Marginal(path, found.kind, found.ends, within=found.within, source=found.source)
     ((kind, given),) = spread.items()
+    if coefficient(path) is not None:
+        if kind == "one_of":
+            words = "one_of: a coefficient of a profile is drawn from numbers between two ends"
+            raise FieldError((f"uncertain.{path}", words))
+        known_profile(scenario, path)
     if kind == "one_of":
         for value in given:
             scenario_with(tree, folder, path, value)
@@ -108,13 +126,37 @@ def _marginal(tree: Tree, folder: Path, scenario: Any, path: str, spread: Any) -
     return Marginal(path, kind, ends)
 
 
+def _unit(problem: str, path: str) -> str:
+    known = coefficient(path)
+    return profile_unit(known) if known else unit_of(problem, path.split(".")) or ""
+
+
 def _read(tree: Tree, folder: Path, path: str, given: object) -> float:
+    name = coefficient(path)
+    if name is not None:
+        return _coefficient(path, name, given)
     value = value_at(scenario_with(tree, folder, path, given), path)
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise FieldError(
             (f"uncertain.{path}", f"expected a number, got {quoted(given)}; one_of takes words")
         )
     return float(value)
+
+
+def _coefficient(path: str, name: str, given: object) -> float:
+    """A coefficient of a profile: a number, or a time with its unit."""
+    try:
+        if name.startswith("t_"):
+            return parse(given, "time") if isinstance(given, str) else float(given)  # type: ignore[arg-type]
+        value = float(given)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        kind = "a time such as 20 us" if name.startswith("t_") else "a number such as 0.8"
+        told = f"{name} is {kind}, got {quoted(given)}"
+        raise FieldError((f"uncertain.{path}", told)) from error
+    if name in EFFICIENCIES and not 0 < value <= 1:
+        told = f"{name} is an efficiency above 0 and at most 1, got {quoted(given)}"
+        raise FieldError((f"uncertain.{path}", told))
+    return value
 
 
 def _share(path: str, text: str) -> float:
@@ -147,25 +189,7 @@ def _wrong(kind: str, ends: tuple[float, ...]) -> str | None:
     return None
 
 
-def _listed(scenario: Any, path: str) -> tuple[float, float]:
-    """The range of listed prices of the chip that a path is the price of."""
-    holder: Any = None
-    if path in ("price", "system.price") and isinstance(scenario, Scenario):
-        holder = scenario.systems()
-    elif path.startswith("phases.") and path.endswith(".price"):
-        phase = getattr(scenario.phases, path.split(".")[1], None)
-        holder = phase.systems() if phase is not None else None
-    if not holder or len(holder) != 1:
-        told = "the catalogue has ranges of prices, of one system; give a distribution"
-        raise FieldError((f"uncertain.{path}", told))
-    price = default_price(holder[0].chip.name)
-    if not price.low < price.high:
-        told = f"only one price of {holder[0].chip.name} is listed; give a distribution"
-        raise FieldError((f"uncertain.{path}", told))
-    return price.low, price.high
-
-
-def _quantiles(kind: str, ends: tuple[float, ...], share: np.ndarray) -> np.ndarray:
+def _quantiles(kind: str, ends: tuple[float, ...], share: np.ndarray, within: float) -> np.ndarray:
     from scipy.special import ndtri
 
     if kind == "uniform":
@@ -182,4 +206,4 @@ def _quantiles(kind: str, ends: tuple[float, ...], share: np.ndarray) -> np.ndar
     if kind == "normal":
         return np.asarray(ends[0] + ends[1] * normal)
     middle, half = math.sqrt(ends[0] * ends[1]), math.log(ends[1] / ends[0]) / 2
-    return np.asarray(middle * np.exp(normal * half / ndtri((1 + WITHIN) / 2)))
+    return np.asarray(middle * np.exp(normal * half / ndtri((1 + within) / 2)))

@@ -61,8 +61,10 @@ Nowhere = Exact({}, "no plan", math.inf, {})
 """What is found where nothing keeps the promises."""
 
 
-def exact(scenario: Any) -> Exact:
+def exact(scenario: Any, profile: Mapping[str, float] | None = None) -> Exact:
     """The best plan; `Nowhere` if there is none.
+
+    `profile` are coefficients in place of those of the scenario's profile.
 
     Raises
     ------
@@ -70,7 +72,7 @@ def exact(scenario: Any) -> Exact:
         For a question that contradicts itself or that this version does not answer.
     """
     if isinstance(scenario, Scenario):
-        return _serving(scenario)
+        return _serving(scenario, profile or {})
     if isinstance(scenario, BudgetScenario):
         return _budget(scenario)
     if isinstance(scenario, LifecycleScenario):
@@ -95,11 +97,12 @@ def counted(plan: Mapping[str, Any]) -> Counts:
     return tuple(found)
 
 
-def _serving(scenario: Scenario) -> Exact:
+def _serving(scenario: Scenario, profile: Mapping[str, float]) -> Exact:
+    from planner.sensitivity.profiled import profiled
     from planner.serving.asking import ask
     from planner.serving.questions import questions_of, ranked
 
-    points = ranked(questions_of(ask(scenario)))
+    points = ranked(questions_of(profiled(ask(scenario), profile)))
     if not points:
         return Nowhere
     plan = points[0].candidate.plan()
