@@ -72,17 +72,14 @@ def calibrate(
     from planner.report.json import dumps
     from planner.validation.calibrated import calibrated
     from planner.validation.facts import facts_of
-    from planner.validation.reading import found_in
+    from planner.validation.reading import files_in
 
     _name(name)
     _file(out)
     day = _day(as_of)
     told = facts_of(facts or ())
-    paths = [path for each in data for path in found_in(each)]
-    twice = [path for i, path in enumerate(paths) if path in paths[:i]]
-    if twice:
-        raise InputError(f"{twice[0]} is given twice")
-    if out in paths:
+    paths = files_in(data)
+    if out.resolve() in [path.resolve() for path in paths]:
         raise InputError(f"--out {out}: is a file of the measurements; name another")
     names = [path.name for path in paths]
     files = {

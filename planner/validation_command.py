@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -59,16 +60,20 @@ def validate(
     from planner.report.validation import validation_text
     from planner.validation.document import document
     from planner.validation.facts import facts_of
-    from planner.validation.reading import found_in, read
+    from planner.validation.reading import files_in, read
 
     groupings = _groupings(by)
     if refit not in (None, *LEAVES):
         raise InputError(
             f"--refit {refit}{did_you_mean(refit, LEAVES)} (known: {', '.join(LEAVES)})"
         )
-    paths = [path for each in data or () for path in found_in(each)]
+    for option, value in (("--refit", refit), ("--fact", facts), ("--models", models)):
+        if value and not data:
+            raise InputError(f"{option}: of which measurements? give a file by --data")
+    paths = files_in(data or ())
     if predictions is not None and len(paths) != 1:
         raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
+    _apart([*paths, predictions, out])
     told = facts_of(facts or ())
     tables = [read(path, profile, told, models or ()) for path in paths]
     if refit is not None:
@@ -88,6 +93,14 @@ def validate(
     if found["status"] == "nothing to score":
         note("planner: no row could be both predicted and scored; the reasons are listed")
         raise typer.Exit(1)
+
+
+def _apart(paths: Sequence[Path | None]) -> None:
+    """Raises InputError where a file that is written is one that is read, or written twice."""
+    named = [path.resolve() for path in paths if path is not None and not path.is_char_device()]
+    twice = [path for i, path in enumerate(named) if path in named[:i]]
+    if twice:
+        raise InputError(f"{twice[0]} is read, or written already: name another file to write")
 
 
 def _groupings(text: str) -> list[str]:

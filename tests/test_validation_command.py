@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from validation_cases import RUN_HEAD, STEADY_HEAD, TRAINING_HEAD, run_row, steady_row, written
 
+from planner.catalogue.models import record
 from planner.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
@@ -134,6 +135,13 @@ def test_predictions_are_not_predicted_again(run, runs, tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (("--data", "{runs}", "--predictions", "{runs}"), "is read, or written already"),
+        (("--data", "{runs}", "--out", "{runs}"), "is read, or written already"),
+        (("--data", "{runs}", "--data", "{runs}"), "is given twice"),
+        (("--refit", "models"), "--refit: of which measurements?"),
+        (("--fact", "tp=8"), "--fact: of which measurements?"),
+        (("--models", "."), "--models: of which measurements?"),
+        (("--data", "{runs}", "--models", "{runs}"), "is no folder"),
         (("--predictions", "out.csv"), "of which file"),
         (("--data", "none.csv"), "cannot be read"),
         (("--data", "{runs}", "--profile", "engines-2062"), "no profile"),
@@ -147,6 +155,32 @@ def test_mistakes_are_told_and_nothing_is_written(run, runs, words, told):
     assert told in err
     assert "Traceback" not in err
     assert [each.name for each in runs.parent.iterdir()] == ["runs.csv"]
+
+
+def test_a_folder_names_what_it_passes_over(run, runs):
+    """Tables of other things, and files that are no tables, are told of on standard error."""
+    written(runs.parent / "prices.csv", "a,b", "1,2")
+    written(runs.parent / "bare.csv", RUN_HEAD)
+    (runs.parent / "sheet.csv").write_bytes(b"PK\x03\x04")
+    status, out, err = run("--data", runs.parent, "--json")
+    assert status == 0
+    assert [each["name"] for each in json.loads(out)["files"]] == [runs.name]
+    assert "no measurements in bare.csv (a header and no row), prices.csv, " in err
+    assert "sheet.csv  is an archive" in err
+
+
+def test_models_of_configurations_are_named(run, runs):
+    """In the text, the document and the page; the folder is given, or stands beside."""
+    folder = runs.parent / "shapes" / "Gale"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(dict(record("qwen3-8b").config)))
+    written(runs, RUN_HEAD, run_row(model="windy/Gale"))
+    page = runs.parent / "page.html"
+    status, out, _ = run("--data", runs, "--models", folder.parent, "--out", page)
+    path = str(folder / "config.json")
+    assert status == 0
+    assert f"    {path} for windy/Gale" in out
+    assert path in page.read_text(encoding="utf-8")
 
 
 def test_a_full_disk_is_a_failure_of_ours(run, runs):

@@ -48,7 +48,7 @@ def calibration_text(document: Mapping[str, Any]) -> str:
 def _rows(document: Mapping[str, Any]) -> list[str]:
     rows = document["rows"]
     names = ", ".join(f"{one['name']} ({one['kind']})" for one in document["files"])
-    lines = wrapped(f"{rows['lines']:,} lines of {names}")
+    lines = wrapped(f"{rows['lines']:,} line{'s' * (rows['lines'] != 1)} of {names}")
     lines += [line for one in document["files"] for line in shapes(one["models"])]
     lines += wrapped(
         f"{rows['used']:,} of {rows['values']:,} values used, of {rows['runs']:,} runs"

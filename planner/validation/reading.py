@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from planner.calibration.adapters import recognised
-from planner.calibration.adapters.sheets import Documents, opened
+from planner.calibration.adapters.sheets import Documents, Sheet, opened
 from planner.console import note
 from planner.errors import InputError
 from planner.validation.entries import Entry
@@ -18,7 +18,7 @@ from planner.validation.serving import run_entries, steady_entries
 from planner.validation.tables import MEASURED, OWN, Table, table
 from planner.validation.training import training_entries
 
-__all__ = ["found_in", "read"]
+__all__ = ["files_in", "found_in", "read"]
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl")
 READERS: Mapping[str, Callable[[Table], list[Entry]]] = {
@@ -59,6 +59,21 @@ def read(
     return _estimated((found, READERS[found.kind](found)), profile)
 
 
+def files_in(paths: Sequence[Path]) -> list[Path]:
+    """The files among files and folders of measurements, each once.
+
+    Raises
+    ------
+    InputError
+        If there are no measurements among the files of a folder, or a file is given twice.
+    """
+    found = [each for path in paths for each in found_in(path)]
+    twice = [path for i, path in enumerate(found) if path in found[:i]]
+    if twice:
+        raise InputError(f"{twice[0]} is given twice")
+    return found
+
+
 def found_in(path: Path) -> list[Path]:
     """The file itself, or the measurements in a folder; other tables there are named in a note.
 
@@ -75,7 +90,11 @@ def found_in(path: Path) -> list[Path]:
         if each.suffix.lower() not in ENDINGS or not each.is_file():
             continue
         try:
-            kinds[each] = recognised(each)
+            held = opened(each)
+            kinds[each] = recognised(held)
+            if isinstance(held, Sheet) and not held.rows:
+                del kinds[each]
+                others.append(f"{each.name} (a header and no row)")
         except InputError as error:
             others.append(each.name if "of no known" in str(error) else str(error))
     if not kinds:
