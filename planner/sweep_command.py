@@ -11,6 +11,7 @@ from planner.console import note, show
 from planner.errors import InputError
 
 if TYPE_CHECKING:
+    from planner.sweep.boundaries import Boundary
     from planner.sweep.crossings import Crossing
     from planner.sweep.run import Order
 
@@ -106,11 +107,15 @@ def sweep(
         show(line)
 
 
-def _kinks(order: Order, out: Path) -> list[Crossing]:
-    """Where another part of a step becomes the largest along the lines of a finished table."""
+def _kinks(order: Order, out: Path) -> list[Crossing] | list[Boundary]:
+    """Where another part of a step becomes the largest, along lines or on the map of a table."""
     if order.closed is None:
         return []
+    from planner.sweep.boundaries import boundaries
     from planner.sweep.crossings import MOST, crossings
     from planner.sweep.table import Table
 
-    return crossings(order.closed, Table.read(out)) if order.points <= MOST else []
+    if order.points > MOST:
+        return []
+    table = Table.read(out)
+    return crossings(order.closed, table) or boundaries(order.closed, table)

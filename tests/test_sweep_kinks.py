@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import yaml
 
+import planner
 from planner.cli import main
 from planner.report.sweep_kinks import NO_FORM, crossing_lines
 from planner.report.sweep_plots import drawn
+from planner.sweep.boundaries import Boundary, boundaries
 from planner.sweep.crossings import Crossing, crossings
 from planner.sweep.run import computed, ordered
 from planner.sweep.table import Memory, Table
@@ -162,3 +164,65 @@ def test_the_command_lists_them(tmp_path, capsys, monkeypatch):
 def test_no_crossing_says_nothing():
     """A line of one bottleneck."""
     assert crossing_lines([], {}) == []
+
+
+def bordered(over: dict[str, str], *sets: str) -> tuple[Table, dict[str, Boundary]]:
+    """A map and the lines on it, by the parts that they part."""
+    order, memory = ordered(DENSE, over, sets), Memory()
+    computed(order, memory, shown=False)
+    table = Table(memory.columns(), order.meta, None)
+    found = boundaries(order.closed, table)
+    return table, {f"{each.before}, {each.after}": each for each in found}
+
+
+MAP = {
+    "system.memory_bandwidth": "log(1 TB/s..80 TB/s,8)",
+    "workload.input_tokens": "log(100..60k,9)",
+}
+
+
+def test_the_lines_of_a_map_have_the_other_axis_in_their_closed_form():
+    """Bandwidth goes up, prompts go along: one stands on the left, the other on the right."""
+    _, found = bordered(MAP)
+    assert found["kv, overhead"].forms == (
+        "L_ctx = T_over*W_chip*e_kv/(b_kv*b_rank*f_heads*f_pace)",
+    )
+    assert found["overhead, weights"].forms == ("W_chip = V_w*f_pace/(T_over*e_w)",)
+    over = {"choose.batch": "16,32,48,64,80", "workload.input_tokens": "log(1k..60k,15)"}
+    _, found = bordered(over)
+    (form,) = found["kv, overhead"].forms
+    assert "B*t_seq" in form
+
+
+def test_both_parts_are_as_long_on_the_lines_of_a_map():
+    """At each point of each line, by solving with its two numbers."""
+    _, found = bordered(MAP)
+    looked = 0
+    for each in found.values():
+        for line in each.lines:
+            for tokens, bandwidth in line[:: max(1, len(line) // 2)]:
+                sets = [f"workload.input_tokens={tokens!r}",
+                        f"system.memory_bandwidth={bandwidth!r}"]  # fmt: skip
+                parts = planner.solve(DENSE, sets=sets).chosen["time_per_step"]
+                assert parts[each.before] == pytest.approx(parts[each.after], rel=1e-9)
+                looked += 1
+    assert looked > 5
+
+
+def test_a_map_shows_its_lines_and_their_closed_form():
+    """Numbered, below the picture; the same in the terminal."""
+    table, found = bordered(MAP)
+    picture = drawn(table, "svg", None, list(found.values())).decode()
+    for number, each in enumerate(found.values(), 1):
+        assert f"{number}  {each}" in picture
+    lines = crossing_lines(list(found.values()), table.units)
+    assert lines[1:] == [f"  {each}" for each in found.values()]
+    assert json.loads(json.dumps(found["kv, overhead"].document()))["forms"]
+
+
+def test_a_solved_map_has_no_lines():
+    """Layouts are searched at each point: nothing is known between them."""
+    free = {**DENSE, "choose": {"mode": "decode", "tp": [4, 8]}}
+    order = ordered(free, {"promises.tpot": "20 ms,30 ms", "workload.input_tokens": "100,200"})
+    assert order.closed is None
+    assert boundaries(order.closed, None) == []

@@ -43,9 +43,12 @@ def between(at: float, rows: tuple[int, int], x: Any, quantity: Any) -> float:
 
 
 def crossing_lines(crossings: Sequence[Any], units: Mapping[str, str]) -> list[str]:
-    """What a terminal says of the kinks of a sweep."""
+    """What a terminal says of the kinks of a sweep, on lines or along the lines of a map."""
     lines = []
     for each in crossings:
+        if not hasattr(each, "along"):
+            lines.append(f"  {each}")
+            continue
         unit = f" {units[each.along]}" if units.get(each.along) else ""
         lines.append(f"  {each.along} {figure(each.at)}{unit}: {each}")
     return ["where another part of a step becomes the largest:", *lines] if lines else []

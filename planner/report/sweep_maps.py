@@ -1,17 +1,24 @@
-"""The map of a sweep over two numbers: a quantity by colour, regions outlined and named."""
+"""The map of a sweep over two numbers: a quantity by colour, regions outlined and named.
+
+Where the exact line between two bottlenecks is known it is drawn in place of the edges of cells,
+with its closed form below the map.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from planner.report.sweep_axes import regions
+from planner.report.sweep_kinks import WIDTH
 from planner.report.sweep_plots import (
     LETTERS,
     SUPERLATIVE,
     Scaled,
+    factor_of,
     listed,
     scaled,
     set_axis,
@@ -27,10 +34,18 @@ __all__ = ["mapped"]
 LEAST = 0.01  # share of the map that a letter needs
 
 
-def mapped(canvas: Figure, axes: Axes, table: Any, names: Sequence[str], quantity: Scaled) -> None:
+def mapped(
+    canvas: Figure,
+    axes: Axes,
+    table: Any,
+    names: Sequence[str],
+    quantity: Scaled,
+    boundaries: Sequence[Any] = (),
+) -> None:
     """A cell for each point; the second name goes along, the first one up."""
     import numpy as np
     from matplotlib.colors import LogNorm, Normalize
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     up, along = (scaled(table, name) for name in names)
     x, y = sorted(set(along.values)), sorted(set(up.values))
@@ -54,11 +69,17 @@ def mapped(canvas: Figure, axes: Axes, table: Any, names: Sequence[str], quantit
     set_axis(axes.yaxis, up)
     bar = canvas.colorbar(mesh, ax=axes, pad=0.02, format=lambda value, _: f"{value:,g}")
     bar.set_label(quantity.label)
-    bar.ax.minorticks_off() if high < 10 * low else None
+    if quantity.logarithmic:
+        bar.ax.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+        bar.ax.yaxis.set_minor_formatter(NullFormatter())
     bar.outline.set_visible(False)
     if kind or len(set(word.ravel())) > 1:
-        _outlined(axes, edges, word)
-        _lettered(axes, (x, y), word, kind)
+        known = {frozenset((each.before, each.after)) for each in boundaries}
+        _outlined(axes, edges, word, known)
+        box = axes.get_xlim(), axes.get_ylim()
+        told = _drawn(axes, boundaries, (factor_of(table, along), factor_of(table, up)))
+        axes.set(xlim=box[0], ylim=box[1])
+        _lettered(axes, (x, y), word, kind, told)
 
 
 def _edges(values: Sequence[float], logarithmic: bool) -> list[float]:
@@ -69,24 +90,56 @@ def _edges(values: Sequence[float], logarithmic: bool) -> list[float]:
     return [math.exp(edge) for edge in edges] if logarithmic else edges
 
 
-def _outlined(axes: Axes, edges: tuple[Sequence[float], Sequence[float]], word: np.ndarray) -> None:
-    """A line between neighbours of different regions: these are the kinks."""
+def _outlined(
+    axes: Axes,
+    edges: tuple[Sequence[float], Sequence[float]],
+    word: np.ndarray,
+    known: Collection[frozenset[str]],
+) -> None:
+    """A line between neighbours of different regions, but for those whose line is known."""
     from matplotlib.collections import LineCollection
 
     x, y = edges
     lines = []
     for j in range(word.shape[0]):
         for i in range(word.shape[1]):
-            if i and word[j, i] != word[j, i - 1]:
+            if i and _apart(word[j, i], word[j, i - 1], known):
                 lines.append([(x[i], y[j]), (x[i], y[j + 1])])
-            if j and word[j, i] != word[j - 1, i]:
+            if j and _apart(word[j, i], word[j - 1, i], known):
                 lines.append([(x[i], y[j]), (x[i + 1], y[j])])
     axes.add_collection(LineCollection(lines, colors="white", linewidths=1.4, zorder=3))
     axes.add_collection(LineCollection(lines, colors="black", linewidths=0.6, zorder=4))
 
 
+def _apart(first: str, second: str, known: Collection[frozenset[str]]) -> bool:
+    return first != second and frozenset((first, second)) not in known
+
+
+def _drawn(axes: Axes, boundaries: Sequence[Any], factors: tuple[float, float]) -> list[str]:
+    """The exact lines between bottlenecks, numbered, and what is said of each below the map."""
+    told: list[str] = []
+    for number, each in enumerate(boundaries, 1):
+        lines = [[(x * factors[0], y * factors[1]) for x, y in line] for line in each.lines if line]
+        for line in lines:
+            x, y = zip(*line, strict=True)
+            for width, colour in ((1.8, "white"), (0.9, "black")):
+                axes.plot(x, y, color=colour, lw=width, zorder=4, solid_capstyle="round",
+                          marker="." if len(line) == 1 else "", ms=2)  # fmt: skip
+        longest = max(lines, key=len)
+        axes.text(*longest[len(longest) // 2], str(number), ha="center", va="center", fontsize=8,
+                  zorder=6, bbox={"boxstyle": "square,pad=0.15", "facecolor": "white",
+                                  "edgecolor": "black", "lw": 0.5})  # fmt: skip
+        first, *rest = textwrap.wrap(str(each), WIDTH, break_long_words=False)
+        told += [f"{number}  {first}", *(f"     {line}" for line in rest)]
+    return told
+
+
 def _lettered(
-    axes: Axes, at: tuple[Sequence[float], Sequence[float]], word: np.ndarray, kind: str
+    axes: Axes,
+    at: tuple[Sequence[float], Sequence[float]],
+    word: np.ndarray,
+    kind: str,
+    lines: Sequence[str],
 ) -> None:
     """A letter in each of the largest regions, and what the letters mean below the map."""
     import numpy as np
@@ -106,7 +159,7 @@ def _lettered(
                             "lw": 0})  # fmt: skip
         told.append(f"{letter}  {name} ({_share(len(rows) / word.size)})")
     title = f"where each {kind} is {SUPERLATIVE[kind]}:" if kind else "what is found:"
-    listed(axes.figure, title, told)
+    listed(axes.figure, title, [*told, *lines])
 
 
 def _share(share: float) -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "FORMS",
     "Scaled",
     "drawn",
+    "factor_of",
     "listed",
     "scaled",
     "set_axis",
@@ -161,7 +162,7 @@ def _filled(
     if len(numeric) == 2:
         from planner.report.sweep_maps import mapped
 
-        mapped(canvas, axes, table, numeric, quantity)
+        mapped(canvas, axes, table, numeric, quantity, crossings)
     elif not numeric or len(others) > 1:
         _bars(axes, table, names, quantity)
     else:
@@ -196,7 +197,7 @@ def _lines(
                   label=label)  # fmt: skip
         for i, j in pairwise(rows):
             if words[i] != words[j] and None not in (words[i], words[j]):
-                for at, word, form in switches((i, j), x, words, crossings, _factor(table, x)):
+                for at, word, form in switches((i, j), x, words, crossings, factor_of(table, x)):
                     letter = LETTERS[count] if count < len(LETTERS) else ""
                     count += 1
                     _kink(axes, (at, between(at, (i, j), x, quantity)), letter, colour)
@@ -217,7 +218,7 @@ def _lines(
 def _around(axes: Axes, table: Any, rows: Sequence[int], x: Scaled, quantity: Scaled) -> None:
     """The band and the bound of the quantity, where the table has them."""
     name, at = quantity.name, [x.values[i] for i in rows]
-    factor = _factor(table, quantity)
+    factor = factor_of(table, quantity)
     if {f"{name}_low", f"{name}_high"} <= set(table.columns):
         low, high = ([_or_nan(table[f"{name}_{end}"][i], factor) for i in rows]
                      for end in ("low", "high"))  # fmt: skip
@@ -272,7 +273,7 @@ def _said(table: Any, name: str, value: Any) -> str:
     return f"{value:g} {unit}" if unit and isinstance(value, int | float) else str(value)
 
 
-def _factor(table: Any, quantity: Scaled) -> float:
+def factor_of(table: Any, quantity: Scaled) -> float:
     """Units of the picture per base unit."""
     for given, shown in zip(table[quantity.name], quantity.values, strict=True):
         if given:

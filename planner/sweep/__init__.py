@@ -6,6 +6,7 @@ survey.py    everything looked at before anything runs
 rows.py      a plan as one row
 closed.py    where nothing is left to search: all points in array operations
 crossings.py where another part of a step becomes the largest
+boundaries.py  the lines of a map along which that happens
 turning.py   the closed form of that
 solving.py   chunks of points, solved one by one
 workers.py   here, or in processes of this machine

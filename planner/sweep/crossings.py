@@ -9,7 +9,7 @@ side of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,9 +20,9 @@ from planner.sweep.closed import ClosedForm, numbers
 from planner.sweep.dials import BATCHES, WHOLE
 from planner.sweep.model import Model
 from planner.sweep.table import Table
-from planner.sweep.turning import relaxed_times, turned_round
+from planner.sweep.turning import Turned, relaxed_times, turned_round
 
-__all__ = ["Crossing", "crossings"]
+__all__ = ["MOST", "Crossing", "Line", "Step", "crossings", "line_at"]
 
 MOST = 250_000  # points of a table that is looked through
 MOST_CROSSINGS = 50
@@ -76,7 +76,7 @@ def crossings(closed: ClosedForm | None, table: Table) -> list[Crossing]:
         rows = sorted((i for i, each in enumerate(apart) if each == value), key=x.__getitem__)
         for i, j in pairwise(rows):
             if words[i] != words[j] and None not in (words[i], words[j]):
-                line = _line(closed, axis, i)
+                line = line_at(closed, axis, i)
                 if line is not None:
                     found += line.between((i, j), float(x[i]), float(x[j]))
             if len(found) >= MOST_CROSSINGS:
@@ -85,19 +85,37 @@ def crossings(closed: ClosedForm | None, table: Table) -> list[Crossing]:
 
 
 @dataclass(frozen=True)
-class _Line:
-    """A model along one of the numbers that vary, the others held."""
+class Step:
+    """Neighbours, of which at the lower one part is the largest, and at the higher one another."""
+
+    low: float
+    high: float
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model along one of the numbers that vary, the others held.
+
+    Of a map, `up` is the other one: in a closed form it is written out.
+    """
 
     model: Model
     along: str
     held: Mapping[str, float]
+    up: str | None = None
 
     def between(self, rows: tuple[int, int], low: float, high: float) -> Iterator[Crossing]:
         """What crosses between two values, from the lower to the higher one."""
+        yield from (self.crossing(rows, step) for step in self.steps(low, high))
+
+    def steps(self, low: float, high: float) -> Iterator[Step]:
+        """Where the largest part changes between two values."""
         before, last = self.largest(np.array([low, high]))
         while before != last:
             low, beyond, after = self._closer(low, high, before, last)
-            yield self._crossing(rows, low, beyond, before, after)
+            yield Step(low, beyond, before, after)
             low, before = beyond, after
 
     def at(self, x: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -126,9 +144,9 @@ class _Line:
             low, high, after = float(between[first - 1]), float(between[first]), names[first]
         return low, high, after
 
-    def _crossing(
-        self, rows: tuple[int, int], low: float, high: float, before: str, after: str
-    ) -> Crossing:
+    def crossing(self, rows: tuple[int, int], step: Step) -> Crossing:
+        """The step with its closed form, or why it has none."""
+        low, high, before, after = step.low, step.high, step.before, step.after
         known: Known = (rows, self.along, high, before, after)
         if self.along in BATCHES:
             return self._of_batches(known, low, high)
@@ -148,7 +166,15 @@ class _Line:
         if even:
             plain["B"] = x / float(self.model.layouts.replicas[0])
         symbols, bound = self.model.symbols, self.model.task.uses_bound
-        found = turned_round(symbols[before], symbols[after], plain, moving, bound=bound, even=even)
+        found: Turned | str = ""
+        shown = set() if self.up is None else self._moving_up(x, self.up)
+        # What goes up a map is written out where it can be.
+        for more, steady in ((shown, even or self.up in BATCHES), (set[str](), even)):
+            found = turned_round(
+                symbols[before], symbols[after], plain, moving, shown=more, bound=bound, even=steady
+            )
+            if not isinstance(found, str):
+                break
         if isinstance(found, str):
             return Crossing(*known, why=found)
         return Crossing(*known, found.symbol, found.value, str(found).partition(" = ")[2])
@@ -158,6 +184,13 @@ class _Line:
         _, values = self.at(x * np.array([1 - NEAR, 1 + NEAR]))
         spread = {name: np.ravel(value) for name, value in values.items()}
         return {name for name, pair in spread.items() if len(pair) > 1 and pair[0] != pair[1]}
+
+    def _moving_up(self, x: float, up: str) -> set[str]:
+        """Symbols that change with the other number of a map."""
+        if up in BATCHES:
+            return {"B"}
+        near = replace(self, along=up, held={**self.held, self.along: x}, up=None)
+        return near._moving(self.held[up]) - {"B"}
 
     def _of_batches(self, known: Known, low: float, high: float) -> Crossing:
         """The crossing of the equations without ceilings, where these agree at both ends."""
@@ -184,8 +217,8 @@ class _Line:
         return self._turned((rows, along, high, before, after), {"B"}, even=True)
 
 
-def _line(closed: ClosedForm, axis: int, row: int) -> _Line | None:
-    """The line on which a row of the table lies."""
+def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> Line | None:
+    """The line on which a row of the table lies; of a map, `up` is what else varies."""
     survey = closed.survey
     places = survey.grid.places(row)
     which = 0
@@ -199,4 +232,4 @@ def _line(closed: ClosedForm, axis: int, row: int) -> _Line | None:
         for i in closed.dials
         if i != axis
     }
-    return _Line(model, survey.columns[axis].name, held)
+    return Line(model, survey.columns[axis].name, held, up if up in held else None)

@@ -46,6 +46,7 @@ def turned_round(
     values: Mapping[str, float],
     moving: Collection[str],
     *,
+    shown: Collection[str] = (),
     bound: bool,
     even: bool = False,
 ) -> Turned | str:
@@ -56,11 +57,12 @@ def turned_round(
     first, second : names of the symbols that add up to either side.
     values : what is bound at the crossing, by symbol name.
     moving : names of those that change with what is varied.
+    shown : names of other symbols that are written out too, not hidden in what follows from them.
     bound : whether the symbols are those of the bound.
     even : leave ceilings out, where they are known to do nothing.
     """
     definitions = _relaxed(bound) if even else _definitions(bound)
-    known = _Known(definitions, values, frozenset(moving))
+    known = _Known(definitions, values, frozenset(moving) | frozenset(shown))
     left, right = (known.written(names) for names in (first, second))
     varied = sorted((x for x in (left / right).free_symbols if x.name in moving), key=str)
     if not varied:
