@@ -20,6 +20,15 @@ Fault = tuple[str, str]
 TEXTS = ("title", "source", "link", "as_of", "scope", "verified", "note")
 KEYS = ("name", "form", "coefficients", "range", "settings", "covariance", *TEXTS)
 ROUNDING = 1e-4  # of correlations given with four digits
+# What coefficients may be, by the first part of the name: beyond, no law of language is one and
+# its powers are no numbers. Guessing among a million words costs 13.8 nat.
+LIMITS: Mapping[str, tuple[float, float]] = {
+    "loss": (1e-12, 20.0), "alpha": (1e-3, 10.0), "beta": (1e-3, 10.0), "E": (0.1, 1e6),
+    "R": (1e-3, 1e6), "x": (1e-3, 1.0), "G": (1e-3, 1e6),
+    **dict.fromkeys(("gamma", "delta", "lambda", "omega", "zeta", "eta"), (1e-12, 10.0)),
+    **dict.fromkeys(("a", "b", "c", "d"), (1e-12, 10.0)),
+}  # fmt: skip
+LEVEL = (1e-100, 1e100)  # every other coefficient
 COEFFICIENT = ("value", "error", "low", "high", "ln", "scale")
 GIVEN = {"N_active", "D_pt", "D_rl", "D_unique", "C_pt", "sigma", "c_fwd"}
 RULES: Mapping[str, tuple[frozenset[str], ...]] = {  # any one of these is enough
@@ -61,10 +70,10 @@ def entry_faults(given: Mapping[str, Any]) -> list[Fault]:
     if not isinstance(form, str) or form not in FORMS or form == "routed":
         known = ", ".join(each for each in FORMS if each != "routed")
         return [*faults, ("form", f"expected one of {known}, got {quoted(form)}")]
-    return [
-        *faults, *_coefficients(form, given), *_ranges(given.get("range", {})),
-        *_covariance(given),
+    faults += [
+        *_coefficients(form, given), *_ranges(given.get("range", {})), *_covariance(given)
     ]  # fmt: skip
+    return faults or _together(given)
 
 
 def _coefficients(form: str, given: Mapping[str, Any]) -> list[Fault]:
@@ -74,11 +83,7 @@ def _coefficients(form: str, given: Mapping[str, Any]) -> list[Fault]:
     if not isinstance(settings, Mapping):
         return [("settings", f"expected a mapping of numbers, got {quoted(settings)}")]
     faults = [fault for x, each in found.items() for fault in _coefficient(f"{x}", each)]
-    faults += [
-        (f"settings.{x}", f"expected a positive number, got {quoted(each)}")
-        for x, each in settings.items()
-        if not _positive(each)
-    ]
+    faults += [fault for x, each in settings.items() for fault in _bare(f"settings.{x}", x, each)]
     there = {*found, *settings}
     if form in RULES:
         if not any(rule <= there for rule in RULES[form]):
@@ -101,7 +106,7 @@ def _coefficient(name: str, each: object) -> list[Fault]:
     """What is wrong with one coefficient."""
     at = f"coefficients.{name}"
     if not isinstance(each, Mapping):
-        return [] if _positive(each) else [(at, f"expected a positive number, got {quoted(each)}")]
+        return _bare(at, name, each)
     wrong = [key for key in each if key not in COEFFICIENT]
     if wrong or "value" not in each:
         there = ", ".join(map(str, each)) or "nothing"
@@ -114,9 +119,45 @@ def _coefficient(name: str, each: object) -> list[Fault]:
         sound = _positive if key in ("error", "scale") else number
         if key in each and not sound(each[key]):
             faults.append((f"{at}.{key}", f"expected a positive number, got {quoted(each[key])}"))
-    if each.get("ln") and _finite(each["value"]) and abs(each["value"]) > 600:
-        faults.append((f"{at}.value", "the exponential of this is no number"))
-    return faults
+    if faults:
+        return faults
+    if each.get("ln") and abs(each["value"]) > 600:
+        return [(f"{at}.value", "the exponential of this is no number")]
+    low, high = (each.get(key, each["value"]) for key in ("low", "high"))
+    if not low <= each["value"] <= high:
+        return [(at, f"expected low <= value <= high, got {low:g}, {each['value']:g}, {high:g}")]
+    value = math.exp(each["value"]) if each.get("ln") else float(each["value"])
+    return _beyond(f"{at}.value", name, value * each.get("scale", 1.0))
+
+
+def _bare(at: str, name: str, each: object) -> list[Fault]:
+    """What is wrong with a number alone."""
+    if not _positive(each):
+        return [(at, f"expected a positive number, got {quoted(each)}")]
+    return _beyond(at, name, float(each))  # type: ignore[arg-type]
+
+
+def _beyond(at: str, name: str, value: float) -> list[Fault]:
+    """What no law has, so that its powers would be no numbers."""
+    least, most = LIMITS.get(name.partition("_")[0], LEVEL)
+    if least <= value <= most:
+        return []
+    return [(at, f"expected {least:g} to {most:g}, got {value:.4g}")]
+
+
+def _together(given: Mapping[str, Any]) -> list[Fault]:
+    """Coefficients that are sound alone and no law together."""
+    x = entry_of("given", given).values
+    at = "coefficients"
+    if "E_limit" in x and not x["E_limit"] > x["E_first"]:
+        first, limit = x["E_first"], x["E_limit"]
+        return [(f"{at}.E_limit", f"expected more than E_first = {first:g}, got {limit:g}")]
+    if given["form"] == "kaplan":
+        steep = x["alpha_N"] / x["alpha_D"]
+        if abs(steep * math.log(x["N_c"])) > math.log(LEVEL[1]):
+            told = f"N_c to the power alpha_N/alpha_D = {steep:.3g} is beyond any loss"
+            return [(f"{at}.alpha_D", told)]
+    return []
 
 
 def _ranges(given: object) -> list[Fault]:

@@ -146,6 +146,11 @@ def terms_of(law: ScalingLaw, sparsity: float) -> Terms:
             ("law", f"{law.name} gives no loss for a size and tokens (it is of the form "
              f"{law.form}); besiroglu-2024 and muennighoff-2023 do")
         )  # fmt: skip
+    if any(term.size > 0 or term.tokens > 0 for term in found.terms):
+        raise FieldError(
+            ("law", f"{law.name} says that at {sparsity:g} total for each active parameter more "
+             "parameters, or more tokens, raise the loss: it is asked beyond its reach")
+        )  # fmt: skip
     return found
 
 
