@@ -267,6 +267,37 @@ def test_results_of_sglang_are_read_line_by_line(result):
     assert [row.speculated for row in rows] == [True, True, False, False]
 
 
+def test_what_sglang_says_of_its_server_is_taken(result):
+    """Its tensor ways are the experts' under copies of attention, else copies are replicas."""
+    server = {
+        "model_path": "Qwen/Qwen3-235B-A22B", "version": "0.5.9", "tp_size": 8, "dp_size": 4,
+        "ep_size": 8, "enable_dp_attention": True, "kv_cache_dtype": "fp8_e4m3",
+        "quantization": "modelopt_fp4", "speculative_num_steps": 3,
+    }  # fmt: skip
+    copied = {**SGLANG, "server_info": server}
+    plain = {**server, "tp_size": 4, "ep_size": 1, "enable_dp_attention": False, "dp_size": 2}
+    plain |= {"kv_cache_dtype": "auto", "quantization": None}
+    replicas = {**SGLANG, "accept_length": None, "server_info": plain}
+    rows = read(result(copied, replicas), system="hgx-b200").rows
+    row, other = (one for one in rows if one.quantity == "ttft")
+    ways = [row.layout[name] for name in ("tp", "dp_attention", "ep", "tp_expert")]
+    assert (ways, row.chips, row.drafts, row.version) == ([2, 4, 8, 1], 8, 3, "0.5.9")
+    assert row.sizes.weight_dtype["routed"] == "nvfp4"
+    assert row.sizes.kv_dtype == "fp8"
+    assert (other.layout["tp"], other.chips, other.batch, other.drafts) == (4, 4, 8, 0)
+    assert other.sizes.kv_dtype == "bf16"
+
+
+def test_a_fact_wins_over_what_a_client_takes_for_granted(result):
+    """A client may speak to another engine than its own; metadata may name the layout."""
+    assert read(result({**VLLM, "backend": "openai"}), **PLACE).rows[0].engine == "vllm"
+    assert read(result({**VLLM, "backend": "sglang"}), **PLACE).rows[0].engine == "sglang"
+    assert read(result(VLLM), engine="trtllm", **PLACE).rows[0].engine == "trtllm"
+    told = {**VLLM, "tp": "4", "system": "hgx-h100", "weights": "fp8"}
+    assert read(result(told)).rows[0].chips == 4
+    assert read(result(told), tp=8).rows[0].chips == 8
+
+
 def test_a_sweep_of_guidellm_is_a_run_per_benchmark(result):
     """Its time per output token holds the first one, so the inter-token latency is taken."""
     path = result(GUIDELLM)
@@ -280,6 +311,20 @@ def test_a_sweep_of_guidellm_is_a_run_per_benchmark(result):
     assert [bool(row.assumed) for row in tokens] == [False, True]
 
 
+def test_the_model_of_a_report_of_guidellm_stands_where_its_version_has_it(result):
+    """The report's arguments, a benchmark's configuration, or the worker before 0.4."""
+    model = "Qwen/Qwen3-32B"
+    told = [
+        {"args": {"model": model}},
+        {"benchmarks": [{"config": {"backend": {"model": model}}}]},
+        {"benchmarks": [{"worker": {"backend_model": model}}]},
+    ]
+    for each in told:
+        one = {**GUIDELLM["benchmarks"][0], **each.get("benchmarks", [{}])[0]}
+        path = result({**GUIDELLM, "config": {}, **each, "benchmarks": [one]})
+        assert read(path, **PLACE).rows[0].model == "qwen3-32b"
+
+
 def test_results_of_inference_perf_are_in_seconds(result):
     """A stage names its concurrency; a summary holds rate times latency requests."""
     stage = result(PERF)
@@ -288,6 +333,9 @@ def test_results_of_inference_perf_are_in_seconds(result):
     assert (first.seconds, token.seconds, token.batch) == (0.2, 0.022, 24)
     summary = result({**PERF, "load_summary": {}})
     assert read(summary, model="Qwen/Qwen3-32B", **PLACE).rows[0].batch == pytest.approx(24)
+    counters = {"load_summary": {}, "successes": {"count": 480, "rate": 8.0}, "failures": {}}
+    with pytest.raises(InputError, match="no known load generator"):
+        recognised(result(counters))
 
 
 def test_a_result_without_a_request_is_refused(result):

@@ -28,6 +28,7 @@ from planner.errors import InputError, ModelError, did_you_mean, quoted
 
 __all__ = [
     "CONFIG",
+    "FORMATS",
     "NamedModel",
     "Refused",
     "aliases",

@@ -7,9 +7,10 @@ guidellm           `benchmarks.json` (GuideLLM 0.2 to 0.7): one run per benchmar
 inference-perf     `summary_` and `stage_N_lifecycle_metrics.json` (inference-perf 0.1 to 0.6)
 =================  ================================================================================
 
-None of them says on which chips and in which layout the server ran: these are facts that the caller
-gives. What is taken: mean TTFT and the mean time between output tokens without the first. GuideLLM
-calls the latter inter-token latency; its time per output token holds the first one too.
+None of them says on which chips the server ran, and few in which layout: these are facts that the
+caller gives, or of vLLM's `--metadata tp=4`. What is taken: mean TTFT and the mean time between
+output tokens without the first. GuideLLM calls the latter inter-token latency; its time per output
+token holds the first one too.
 """
 
 from __future__ import annotations
@@ -18,10 +19,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from planner.calibration.names import FORMATS as NUMBERS
+
 __all__ = ["FORMATS", "format_of_document", "runs_in"]
 
 Document = Mapping[str, Any]
 FORMATS = ("vllm", "sglang", "guidellm", "inference-perf")
+# How clients call what they speak to, and the engines that speak nothing else.
+PROTOCOLS = {"sglang": "sglang", "vllm": "vllm", "trt": "trtllm", "tensorrt-llm": "trtllm"}
+# What a server was started with, if it was written beside the result.
+SERVER = ("system", "chip", "n_chips", "tp", "pp", "ep", "dp_attention", "weights", "kv",
+          "engine_version")  # fmt: skip
 IN_FLIGHT = "the mean number of requests in flight"
 
 
@@ -29,7 +37,8 @@ def format_of_document(document: Document) -> str | None:
     """Which load generator wrote an object; None for none that is known."""
     if _inside(document, "benchmarks", 0, "metrics") is not None:
         return "guidellm"
-    if "successes" in document and ("failures" in document or "load_summary" in document):
+    # What it reads from a server's own counters (`prometheus_metrics`) has no mean of its requests.
+    if _inside(document, "successes", "latency") is not None:
         return "inference-perf"
     if "completed" in document and "total_input_tokens" in document:
         return "sglang" if "mean_e2e_latency_ms" in document else "vllm"
@@ -60,23 +69,47 @@ def _vllm(document: Document) -> list[dict[str, Any]]:
     if accepted is not None and accepted > 1:
         run["speculated"] = "yes"
         run["drafts"] = round(proposed / drafts) if drafts and proposed else None
-    return [{"model": document.get("model_id"), "engine": "vllm", **run}]
+    told = {name: document[name] for name in SERVER if isinstance(document.get(name), str | int)}
+    facts = {"model": document.get("model_id"), "engine": _engine(document, "vllm"), **told}
+    return [{**facts, **run}]
 
 
 def _sglang(document: Document) -> list[dict[str, Any]]:
     run = _closed_or_open(document, document.get("mean_e2e_latency_ms"))
+    info = document.get("server_info")
+    held = info if isinstance(info, dict) else {}
     accepted = _number(document.get("accept_length"))
     if accepted is not None and accepted > 1:
         run["speculated"] = "yes"
-    info = document.get("server_info")
-    held = info if isinstance(info, dict) else {}
+        run["drafts"] = held.get("speculative_num_steps")
+    ways, copies = (_number(held.get(f"{name}_size")) or 1.0 for name in ("tp", "dp"))
+    stages = _number(held.get("pp_size")) or 1.0
     facts = {
         "model": held.get("model_path"),
-        "tp": held.get("tp_size"),
-        "ep": held.get("ep_size"),
+        "engine": _engine(document, "sglang"),
         "engine_version": held.get("version"),
+        "ep": held.get("ep_size"),
+        "weights": _format(held.get("quantization")),
+        "kv": _format(held.get("kv_cache_dtype")),
     }
-    return [{"engine": "sglang", **facts, **run}]
+    if held.get("enable_dp_attention"):
+        # Its tensor ways are those of the experts; every copy of attention has a part of them.
+        facts |= {"tp": ways / copies, "dp_attention": copies, "pp": stages}
+    elif held.get("tp_size") is not None:
+        facts |= {"tp": ways, "pp": stages, "n_chips": ways * copies * stages}
+    return [{**facts, **run}]
+
+
+def _engine(document: Document, client: str) -> str:
+    """The engine that was asked, where the client's protocol is of one alone."""
+    name = str(document.get("backend") or document.get("endpoint_type") or "")
+    return next((engine for start, engine in PROTOCOLS.items() if name.startswith(start)), client)
+
+
+def _format(name: Any) -> str | None:
+    """The number format that an engine's option names; None for `auto`, or where it names none."""
+    words = str(name or "").lower().replace("_", "-").split("-")
+    return next((word for word in reversed(words) if word in NUMBERS), None)
 
 
 def _closed_or_open(document: Document, latency: Any) -> dict[str, Any]:
@@ -115,6 +148,7 @@ def _guidellm(document: Document) -> list[dict[str, Any]]:
                     ("config", "spec", "backend", "model"),
                     ("args", "model"),
                     ("benchmarks", 0, "config", "backend", "model"),
+                    ("benchmarks", 0, "worker", "backend_model"),
                 ),
                 "engine_version": None,
                 "concurrency": streams if streams is not None else mean,

@@ -101,7 +101,10 @@ def columns_of(names: Sequence[str], facts: Mapping[str, object], where: str) ->
             mistakes.append(f"unknown fact {quoted(name)}{did_you_mean(name, COLUMNS) or ''}")
     for names_of_one in (*NEEDED, LOADS):
         if not had.intersection(names_of_one):
-            mistakes.append(f"missing column {' or '.join(names_of_one)}")
+            mistakes.append(
+                f"missing column {' or '.join(names_of_one)}; what holds for all rows may be a "
+                f"fact: --fact {names_of_one[0]}=…"
+            )
     if not had.intersection(VALUES):
         mistakes.append(f"no measured column (any of {', '.join(VALUES)})")
     if mistakes:
