@@ -55,7 +55,7 @@ def grouped_attention(
     output_bias: bool = False,
     norm: int = 0,
     gate: bool = False,
-    head_gate: bool = False,
+    gate_width: int = 0,
     sinks: bool = False,
     loose: int = 0,
     value_width: int | None = None,
@@ -66,12 +66,12 @@ def grouped_attention(
 ) -> Mixer:
     """Grouped-query attention (multi-head where kv_heads = heads, multi-query where it is 1).
 
-    `norm` counts the parameters of query and key norms, `gate` adds an output gate as wide as the
-    queries and `head_gate` one logit per head, `sinks` one learned logit per head, `loose` any
-    other vectors; `value_width` is the width of a value where it differs from a key's. `window`
-    bounds what is attended and stored; `kind` then says `window` or `chunked`. `keys` is `own`,
-    `as values` (one projection makes both, and both are cached), or `borrowed`: an earlier
-    layer's cache is read, which is counted as stored once and read once.
+    `norm` counts the parameters of query and key norms, `gate` makes the query projection an
+    output gate too, `gate_width` is that of a gate with a matrix of its own, `sinks` adds one
+    learned logit per head, `loose` any other vectors; `value_width` is the width of a value where
+    it differs from a key's. `window` bounds what is attended and stored; `kind` then says `window`
+    or `chunked`. `keys` is `own`, `as values` (one projection makes both, and both are cached), or
+    `borrowed`: an earlier layer's cache is read, which is counted as stored once and read once.
     """
     value = width if value_width is None else value_width
     inner, result, cached = heads * width, heads * value, kv_heads * (width + value)
@@ -83,8 +83,8 @@ def grouped_attention(
     if projected > kv_heads * width:
         weights.append(matrix(f"{path}.v_proj", "attention", hidden, kv_heads * value))
     weights.append(matrix(f"{path}.o_proj", "attention", result, hidden))
-    if head_gate:
-        weights.append(matrix(f"{path}.g_proj", "attention", hidden, heads))
+    if gate_width:
+        weights.append(matrix(f"{path}.g_proj", "attention", hidden, gate_width))
     loose += norm + (heads if sinks else 0)
     loose += asked + projected if bias else 0
     loose += hidden if output_bias else 0

@@ -14,7 +14,7 @@ from typing import Any
 
 from planner.architecture.checkpoints import read_quantization
 from planner.architecture.dtypes import DTYPES, Precision, torch_dtype
-from planner.architecture.families import FAMILIES, WRAPPERS
+from planner.architecture.families import FAMILIES, REFUSED, WRAPPERS
 from planner.architecture.layers import Model
 from planner.architecture.reading import Reader
 from planner.errors import ModelError, did_you_mean, quoted
@@ -31,6 +31,9 @@ _TOWERS = {
     "vision_tower_config": "vision tower",
     "speech_config": "audio tower",
 }
+# Where a checkpoint with other towers keeps its language model.
+_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+_GUESSING = "; its layers cannot be built without guessing"
 _ELSEWHERE = ("add_cross_attention", "is_encoder_decoder")
 
 
@@ -96,32 +99,46 @@ def _language_part(config: Mapping[str, Any], where: str) -> tuple[dict[str, Any
     """The keys of the language model, its type, and what of the checkpoint is left out."""
     outer = Reader(config, where)
     kind = outer.text("model_type")
-    known = (*FAMILIES, *WRAPPERS)
-    if kind not in known:
+    key = next((key for key in _NESTED if config.get(key) is not None), None)
+    nested = outer.section(key) if key is not None else None
+    if nested is None or key is None:
         if not kind:
-            raise outer.fail("model_type", f"is missing; expected one of {', '.join(known)}")
-        hint = did_you_mean(kind, known) or f" (known: {', '.join(sorted(known))})"
-        raise outer.fail("model_type", f"{quoted(kind)} is not a known family{hint}")
-    excluded = [
+            raise outer.fail("model_type", "is missing; expected the name of a family")
+        named = WRAPPERS.get(kind, kind)
+        if named not in FAMILIES:
+            raise outer.fail("model_type", _unknown(kind))
+        return {**config, "model_type": named}, named, _towers(config)
+    inner = dict(config[key])
+    for names in _INHERITED:
+        if all(inner.get(name) is None for name in names):
+            inner.update({name: config[name] for name in names if outer.has(name)})
+        outer.ignore(*names)
+    outer.ignore(*(name for name in config if str(name).endswith("_config")))
+    # Keys beside the language model of a wrapper not known here are those of other towers.
+    outer.finish(decisive=kind not in WRAPPERS and kind not in FAMILIES)
+    excluded = _towers(config)
+    named = nested.text("model_type") or WRAPPERS.get(kind) or kind
+    if any(inner.get(deeper) is not None for deeper in _NESTED):
+        values, named, more = _language_part(inner, nested.where)
+        return values, named, excluded + more
+    named = WRAPPERS.get(named, named)
+    if named not in FAMILIES:
+        raise nested.fail("model_type", _unknown(named) if named else "is missing")
+    return {**inner, "model_type": named}, named, excluded
+
+
+def _unknown(kind: str) -> str:
+    hint = did_you_mean(kind, (*FAMILIES, *WRAPPERS))
+    if kind in REFUSED:
+        return f"{quoted(kind)} is not counted: {REFUSED[kind]}"
+    return f"{quoted(kind)} is not a known family{hint or _GUESSING}"
+
+
+def _towers(config: Mapping[str, Any]) -> list[str]:
+    """The parts of a checkpoint beside its language model."""
+    return [
         f"{tower} ({key})" for key, tower in _TOWERS.items() if isinstance(config.get(key), Mapping)
     ]
-    nested = outer.section("text_config")
-    if nested is None:
-        if kind in WRAPPERS:
-            kind = WRAPPERS[kind]
-        return {**config, "model_type": kind}, kind, excluded
-    inner = dict(config["text_config"])
-    for names in _INHERITED:
-        if all(inner.get(key) is None for key in names):
-            inner.update({key: config[key] for key in names if outer.has(key)})
-        outer.ignore(*names)
-    outer.ignore(*_TOWERS)
-    outer.finish()
-    named = nested.text("model_type") or WRAPPERS.get(kind) or kind
-    if named not in FAMILIES:
-        hint = did_you_mean(named, FAMILIES) or f" (known: {', '.join(sorted(FAMILIES))})"
-        raise nested.fail("model_type", f"{quoted(named)} is not a known family{hint}")
-    return {**inner, "model_type": named}, named, excluded
 
 
 def _precision(reader: Reader) -> Precision:

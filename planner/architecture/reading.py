@@ -131,13 +131,14 @@ class Reader:
             raise self.fail(key, f"is {quoted(value)}, expected more than 0, up to {MAX_COUNT}")
         return float(value)
 
-    def flag(self, key: str, default: bool) -> bool:
+    def flag(self, keys: str | tuple[str, ...], default: bool) -> bool:
         """A truth value."""
-        value = self.value(key)
+        value = self.value(keys)
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise self.fail(key, f"is {quoted(value)}, expected true or false")
+            first = keys if isinstance(keys, str) else keys[0]
+            raise self.fail(first, f"is {quoted(value)}, expected true or false")
         return value
 
     def text(self, keys: str | tuple[str, ...], default: str = "") -> str:
@@ -212,12 +213,17 @@ class Reader:
             raise self.fail(key, f"is {quoted(value)}, expected a mapping")
         return Reader(value, f"{self.where}  {key}")
 
-    def finish(self) -> None:
-        """Refuse the structural keys that were given and never read; raises ModelError."""
+    def finish(self, *, decisive: bool = False) -> None:
+        """Refuse the structural keys that were given and never read, or only the `decisive` ones.
+
+        Raises ModelError.
+        """
         unread = sorted(
             key
             for key, value in self._values.items()
-            if key not in self._read and _says_something(value) and _structural(key)
+            if key not in self._read
+            and _says_something(value)
+            and (_DECISIVE.search(key) if decisive else _structural(key))
         )
         if unread:
             known = sorted(self._read)

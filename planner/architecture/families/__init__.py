@@ -50,7 +50,7 @@ from planner.architecture.families.uneven import laguna, mimo_v2, nemotron_nas, 
 from planner.architecture.layers import Model
 from planner.architecture.reading import Reader
 
-__all__ = ["FAMILIES", "WRAPPERS"]
+__all__ = ["FAMILIES", "REFUSED", "WRAPPERS"]
 
 FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
     **OLDER,
@@ -70,6 +70,8 @@ FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
     "gemma4_text": gemma4,
     "gemma4_unified_text": gemma4,
     "glm4_moe": glm4_moe,
+    "glm4v_moe_text": glm4_moe,
+    "glm4v_text": DENSE["glm4"],
     "gpt2": gpt2,
     "gpt_oss": gpt_oss,
     "granitemoehybrid": granite_hybrid,
@@ -101,7 +103,9 @@ FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
     "palm": palm,
     "phi3": phi3,
     "qwen2": qwen2,
+    "qwen2_5_vl_text": qwen2,
     "qwen2_moe": qwen2_moe,
+    "qwen2_vl_text": qwen2,
     "qwen3": qwen3,
     "qwen3_5_moe_text": qwen3_hybrid,
     "qwen3_5_text": qwen3_hybrid,
@@ -112,24 +116,65 @@ FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
     "recurrent_gemma": recurrent_gemma,
     "rwkv": rwkv,
     "step3p5": step,
-    "step3p7": step,
     "xlstm": xlstm,
 }
 
 # Types whose configuration nests the language model under `text_config`, and the type of that
 # nested part where it does not name one itself.
 WRAPPERS: dict[str, str] = {
+    "aria": "aria_text",
+    "aya_vision": "cohere2",
+    "cohere2_vision": "cohere2",
     "gemma3": "gemma3_text",
     "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
     "gemma4_unified": "gemma4_unified_text",
+    "glm4v": "glm4v_text",
+    "glm4v_moe": "glm4v_moe_text",
+    "idefics3": "llama",
+    "internvl": "qwen2",
     "kimi_k25": "deepseek_v3",
     "kimi_k3": "kimi_linear",
+    "kimi_vl": "deepseek_v3",
     "llama4": "llama4_text",
+    "llava": "llama",
+    "llava_next": "llama",
     "minimax_m3_vl": "minimax_m3",
     "mistral3": "mistral",
+    "paligemma": "gemma",
+    "qwen2_5_vl": "qwen2",
+    "qwen2_vl": "qwen2",
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
     "qwen3_vl": "qwen3_vl_text",
     "qwen3_vl_moe": "qwen3_vl_moe_text",
+    "smolvlm": "llama",
+    "step3p7": "step3p5",
+}
+
+_SHARED_BLOCKS = "blocks whose weights several layers share"
+_ENCODER = "an encoder, or a decoder that attends to one"
+
+# Families whose layers cannot be said in the terms there are, and what is missing.
+REFUSED: dict[str, str] = {
+    "arctic": "a dense part beside experts of its own norms is not read",
+    "axk2": "gated norms, and query gates in a latent, are not read",
+    "bart": _ENCODER,
+    "bert": _ENCODER,
+    "blt": "bytes are grouped into patches by a model of their own",
+    "dots3_note": "latent attention whose widths change by layer is not read",
+    "dots3_note_text": "latent attention whose widths change by layer is not read",
+    "hrm_text": "layers are passed through several times",
+    "hy_v4": "hyper-connections around latent attention are not read",
+    "inkling_text": "convolutions of keys, values and outputs are not read",
+    "inkling2_text": "convolutions of keys, values and outputs are not read",
+    "mllama": "some layers attend to another tower's output",
+    "mllama_text_model": "some layers attend to another tower's output",
+    "qwen4_exp": "tables looked up by runs of tokens are not read",
+    "qwen4_exp_text": "tables looked up by runs of tokens are not read",
+    "t5": _ENCODER,
+    "whisper": _ENCODER,
+    "zamba": _SHARED_BLOCKS,
+    "zamba2": _SHARED_BLOCKS,
+    "zaya": "a router of several layers, and convolutions of keys, are not read",
 }

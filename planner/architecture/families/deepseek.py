@@ -43,7 +43,7 @@ class _Family:
 
     `first_dense` layers are dense (`None`: all of them), `shared` experts stand beside the routed
     ones, `query_rank` is that of queries where the key is absent; `sparse_norms` are further norms
-    of a mixture layer.
+    of a mixture layer; `mlp_bias` says that the key of that name means something.
     """
 
     kind: str
@@ -53,6 +53,7 @@ class _Family:
     query_rank: int = 1536
     first_dense: int | None = 3
     sparse_norms: int = 0
+    mlp_bias: bool = False
     tied: bool = False
 
     def __call__(self, reader: Reader, name: str) -> Model:
@@ -64,8 +65,6 @@ def _model(reader: Reader, name: str, family: _Family) -> Model:
     reader.ignore("head_dim", "num_key_value_heads", "qk_head_dim")
     reader.ignore("scale_emb", "scale_depth", "dim_model_base")
     form = latent_shape(reader, family.tied)
-    if reader.flag("mlp_bias", False):
-        raise reader.fail("mlp_bias", "is true; no published checkpoint of this family has it")
     # Null means full-rank queries (V2-Lite); absent means the family's rank.
     rank = reader.optional("q_lora_rank")
     latent = Latent(
@@ -126,8 +125,11 @@ def _parts(
     reader: Reader, form: Shape, sparse: list[bool], family: _Family
 ) -> dict[bool, FeedForward]:
     parts = {}
+    bias = reader.flag("mlp_bias", False)
+    if bias and not family.mlp_bias:
+        raise reader.fail("mlp_bias", "is true; no published checkpoint of this family has it")
     if False in sparse:
-        parts[False] = dense(form.hidden, reader.whole("intermediate_size"))
+        parts[False] = dense(form.hidden, reader.whole("intermediate_size"), bias=bias)
     else:
         reader.ignore("intermediate_size")
     if True in sparse:
@@ -139,6 +141,7 @@ def _parts(
             experts,
             active,
             shared=reader.whole(SHARED, family.shared, least=0),
+            shared_bias=bias,
             router_bias=family.router_bias,
             groups=expert_groups(reader, experts, active),
         )
@@ -179,12 +182,12 @@ LATENT: dict[str, Callable[[Reader, str], Model]] = {
     family.kind: family
     for family in (
         _Family("axk1", first_dense=1, sparse_norms=1),
-        _Family("deepseek_v2", router_bias=False, shared=2, first_dense=0),
+        _Family("deepseek_v2", router_bias=False, shared=2, first_dense=0, mlp_bias=True),
         _Family("deepseek_v3"),
         _Family("deepseek_v32", indexed=True),
         _Family("glm4_moe_lite", first_dense=1, query_rank=768),
         _Family("glm_moe_dsa", indexed=True, query_rank=2048),
-        _Family("minicpm3", first_dense=None, query_rank=768, tied=True),
+        _Family("minicpm3", first_dense=None, query_rank=768, tied=True, mlp_bias=True),
         _Family("youtu", first_dense=None, tied=True),
     )
 }

@@ -50,6 +50,10 @@ def _mask(form: Shape) -> int:
     return form.kv_heads * form.kv_heads * form.width + form.kv_heads
 
 
+def _biased_mask(form: Shape) -> int:
+    return _mask(form) + form.kv_heads
+
+
 def chatglm(reader: Reader, name: str) -> Model:
     """ChatGLM 2 and 3 and GLM-4-9B as first published, with names of keys of their own."""
     reader.ignore("original_rope", "post_layer_norm", "vocab_size")
@@ -76,7 +80,10 @@ def doge(reader: Reader, name: str) -> Model:
     if reader.flag("is_moe", False):
         raise reader.fail("is_moe", "is true; experts retrieved by product keys are not counted")
     reader.ignore("num_experts", "num_experts_per_tok", "keep_window_size")
-    traits = Traits(norms=4, qk_norm="head", loose_attention=_mask, **_LLAMA)
+    mask = _biased_mask if reader.flag("attention_bias", False) else _mask
+    traits = Traits(
+        norms=4, qk_norm="head", loose_attention=mask, windows=Windows(always=True), **_LLAMA
+    )
     return standard(reader, name, "doge", traits)
 
 
@@ -165,9 +172,9 @@ DENSE: dict[str, Callable[[Reader, str], Model]] = {
     "internlm2": family("internlm2", qkv_bias=("bias", False), output_bias=("bias", False)),
     "internlm3": family(
         "internlm3",
-        qkv_bias=("qkv_bias", False),
-        output_bias=("bias", False),
-        mlp_bias=("bias", False),
+        qkv_bias=(("qkv_bias", "attention_bias"), False),
+        output_bias=(("bias", "attention_bias"), False),
+        mlp_bias=(("bias", "mlp_bias"), False),
     ),
     "iquestcoder": family("iquestcoder", **_LLAMA),
     "jais2": family(

@@ -82,7 +82,7 @@ def _convolved(
             bias=bias,
             output_bias=bias,
             norm=2 * form.width,
-            head_gate=head_gate,
+            gate_width=form.heads if head_gate else 0,
             window=limit,
             kind="full" if limit is None else "window",
         )

@@ -94,8 +94,13 @@ SPARSE: dict[str, Callable[[Reader, str], Model]] = {
     ),
     "aria_text": family(
         "aria_text",
-        moe=Moe(inner="intermediate_size", experts=8, active=2, shared_count=2),
-        mlp_bias=("mlp_bias", False),
+        moe=Moe(
+            inner="intermediate_size",
+            experts=8,
+            active=2,
+            shared_count=2,
+            shared_bias=("mlp_bias", False),
+        ),
         **_ATTENTION,
     ),
     "bailing_moe": bailing,
@@ -133,7 +138,8 @@ SPARSE: dict[str, Callable[[Reader, str], Model]] = {
         qkv_bias=("use_bias", False),
         output_bias=("use_bias", False),
         mlp_bias=("use_bias", False),
-        moe=Moe(router_bias=True, first_dense=1, shared_count=2, bias=("use_bias", False)),
+        head_bias=("use_bias", False),
+        moe=Moe(router_bias=True, first_dense=1, shared_count=2, shared_bias=("use_bias", False)),
         ignored=("moe_capacity", "moe_gate", "moe_use_aux_free", "moe_norm_min"),
     ),
     "exaone_moe": family(
@@ -194,6 +200,6 @@ SPARSE: dict[str, Callable[[Reader, str], Model]] = {
         qk_norm="head",
         qk_norm_if=("use_qk_norm", False),
         moe=Moe(router_bias=True, shared_count=1),
-        **_ATTENTION,
+        qkv_bias=("attention_bias", False),
     ),
 }

@@ -34,7 +34,7 @@ from planner.architecture.reading import MAX_LAYERS, Reader
 __all__ = ["Moe", "Switch", "Traits", "family", "mixtures", "standard", "switched"]
 
 # A property that is fixed, or that a key turns on and off, with its value where the key is absent.
-Switch = bool | tuple[str, bool]
+Switch = bool | tuple[str | tuple[str, ...], bool]
 _UNBOUNDED = Windows()
 
 
@@ -53,7 +53,7 @@ class Moe:
     shared_count: int = 0
     shared_gate: bool = False
     router_bias: Switch = False
-    bias: Switch = False
+    shared_bias: Switch = False
     experts: int | None = None
     active: int | None = None
     first_dense: int = 0
@@ -169,7 +169,9 @@ def _mixers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     if traits.qk_norm and switched(reader, traits.qk_norm_if):
         wide = 2 if traits.qk_norm == "head" else form.heads + form.kv_heads
         norm = wide * form.width * (2 if traits.qk_norm_bias else 1)
-    gated = bool(traits.gate) and switched(reader, traits.gate_if)
+    gate = 0
+    if traits.gate and switched(reader, traits.gate_if):
+        gate = form.heads * (form.width if traits.gate == "full" else 1)
     loose = traits.loose_attention(form) if traits.loose_attention else 0
     made: dict[int | None, Mixer] = {}
     listed = windows(reader, form.layers, traits.windows)
@@ -183,8 +185,7 @@ def _mixers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
                 bias=bias,
                 output_bias=output,
                 norm=norm,
-                gate=gated and traits.gate == "full",
-                head_gate=gated and traits.gate == "head",
+                gate_width=gate,
                 sinks=traits.sinks,
                 loose=loose,
                 window=window,
@@ -248,8 +249,7 @@ def _mixture(reader: Reader, form: Shape, moe: Moe) -> FeedForward:
         shared_inner=wide,
         shared_gate=moe.shared_gate,
         router_bias=switched(reader, moe.router_bias),
-        expert_bias=switched(reader, moe.bias),
-        shared_bias=switched(reader, moe.bias),
+        shared_bias=switched(reader, moe.shared_bias),
         idle=reader.whole(moe.idle, 0, least=0) if moe.idle else 0,
         path=moe.path,
         groups=expert_groups(reader, experts, active),

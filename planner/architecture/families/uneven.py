@@ -75,7 +75,9 @@ def laguna(reader: Reader, name: str) -> Model:
     """Laguna: heads counted layer by layer, a gate per head, dense first layers."""
     form = shape(reader, kv_heads=8, width=128)
     heads = reader.per_layer("num_attention_heads_per_layer", form.layers, form.heads)
-    gated = reader.flag("gating", True)
+    # One logit per head unless something else is said, and then a gate of the heads' whole width.
+    gate = reader.value("gating")
+    per_head = gate in (None, True, "per-head")
     bias = reader.flag("attention_bias", False)
     mixers = []
     for window, count in zip(windows(reader, form.layers, Windows()), heads, strict=True):
@@ -92,7 +94,7 @@ def laguna(reader: Reader, name: str) -> Model:
                 bias=bias,
                 output_bias=bias,
                 norm=2 * form.width,
-                head_gate=gated,
+                gate_width=count * (1 if per_head else form.width),
                 window=window,
                 kind="full" if window is None else "window",
             )
@@ -132,7 +134,7 @@ def step(reader: Reader, name: str) -> Model:
                 groups,
                 each,
                 norm=2 * each,
-                head_gate=gate,
+                gate_width=count if gate else 0,
                 window=window,
                 kind="full" if window is None else "window",
             )
