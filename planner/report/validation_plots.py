@@ -21,6 +21,7 @@ LEFT, BELOW, ABOVE = 170, 110, 96
 NEAR = 1.2  # lines beside the diagonal: 20 % more and less
 EDGES = tuple(round(0.1 * i, 1) for i in range(-10, 16))  # of the histogram: predicted/measured - 1
 MOST_TICKS, FEW_POWERS = 5, 2.2
+APART = 170  # units from one time below the frame to the next
 THOUSAND = 1000.0
 BAR, ROOM = 46, 380
 
@@ -152,17 +153,17 @@ def _ticks(scale: Scale, labelled: bool) -> list[str]:
     powers = range(math.floor(scale.least), math.ceil(scale.most) + 1)
     step = max(1, math.ceil((scale.most - scale.least) / MOST_TICKS))
     factors = (1, 2, 5) if scale.most - scale.least < FEW_POWERS else (1,)
-    parts = []
+    parts, told_at = [], -SIDE
     for time in [factor * 10.0**power for power in powers[::step] for factor in factors]:
         if not scale.least <= math.log10(time) <= scale.most:
             continue
         at, told = scale.at(time), escape(_tick(time))
         parts.append(f'<path class="grid" d="M{at} 0V{SIDE}M0 {SIDE - at}H{SIDE}"/>')
         if labelled:
-            parts.append(
-                f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{told}</text>'
-                f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{told}</text>'
-            )
+            parts.append(f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{told}</text>')
+        if labelled and at - told_at >= APART:
+            parts.append(f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{told}</text>')
+            told_at = at
     return parts
 
 
