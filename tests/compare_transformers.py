@@ -14,9 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 SEED = 20261121
@@ -24,6 +26,15 @@ VARIATIONS = 12
 TOKENS = 24
 # Parameters of the largest model that is run [param].
 MOST = 20_000_000
+
+# Variations of each family that a test keeps.
+KEPT = 2
+QUIET = re.compile(
+    r"token|version|rope|dropout|_eps$|epsilon|init|label|output_|return_dict|^dtype|architect"
+    r"|chunk_size_feed|problem|_name_or|cache|hidden_act|norm_topk|scaling|multiplier|_drop$|pdrop"
+    r"|router_aux|jitter|summary|time_step_(min|max|floor|limit|scale)|vision_config|audio_config"
+    r"|is_decoder|cross_attention|chunkwise|kernels|sequence_kernel|step_kernel|autocast|softcap|soft_cap|_norm_eps"
+)
 
 # Where the reference implementation is known to hold something else, and why.
 EXPLAINED = {
@@ -34,65 +45,12 @@ EXPLAINED = {
     "deepseek_v4": "theirs has no selection bias in hash-routed layers",
     "gpt_neo": "theirs keeps the whole context of local layers",
     "helium": "theirs has a square output projection whatever the heads' width",
+    "kimi_linear": "theirs never ties the head",
+    "xlstm": "theirs never ties the head",
+    "bailing_hybrid": "theirs never ties the head",
     "longcat_flash": "theirs allocates up-projections for experts without weights",
     "lfm2_moe": "theirs leaves the selection bias out",
 }
-# What a family's class needs to be told before it can be built.
-START: dict[str, dict[str, Any]] = {
-    "dots1": {"first_k_dense_replace": 1, "n_routed_experts": 8, "num_experts_per_tok": 2},
-    "hunyuan_v1_dense": {"head_dim": 128},
-    "hunyuan_v1_moe": {"head_dim": 128},
-    "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 16},
-    "ministral": {"head_dim": 128},
-    "nemotron": {"num_key_value_heads": 8},
-}
-SWITCHES = (
-    *("attention_bias", "mlp_bias", "use_bias", "use_qkv_bias", "qk_layernorm", "use_qk_norm"),
-    *("use_parallel_residual", "parallel_attn", "multi_query", "new_decoder_architecture", "bias"),
-    *("tie_word_embeddings", "lm_head_bias", "attention_out_bias", "use_post_norm", "conv_bias"),
-    *("mamba_proj_bias", "mamba_conv_bias", "use_conv_bias", "mamba_rms_norm", "projectors_bias"),
-    *("enable_bias", "use_double_wide_mlp", "attention_k_eq_v", "use_attention_gate", "gating"),
-    *("use_sandwich_norm", "do_layer_norm_before", "layer_norm_elementwise_affine"),
-)
-WHOLE = {
-    ("vocab_size", "vocab_size_per_layer_input"): (96, 160),
-    ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "dense_intermediate_size"): (
-        32,
-        64,
-        96,
-    ),
-    ("moe_intermediate_size", "expert_ffn_hidden_size"): (16, 24, 40),
-    ("shared_expert_intermediate_size", "shared_intermediate_size"): (8, 16, 48),
-    ("moe_shared_expert_intermediate_size", "prefix_dense_intermediate_size"): (24, 32),
-    ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"): (4, 8),
-    ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k"): (1, 2),
-    ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"): (1, 2),
-    ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"): (0, 1, 2),
-    ("kv_lora_rank", "q_lora_rank", "laurel_rank", "qk_nope_head_dim", "v_head_dim"): (16, 32),
-    ("qk_rope_head_dim",): (8, 16),
-    ("index_head_dim",): (32,),
-    ("index_n_heads", "zero_expert_num", "num_global_key_value_heads"): (2, 4),
-    ("linear_key_head_dim", "linear_value_head_dim", "linear_head_dim"): (16, 32),
-    ("linear_num_key_heads",): (2,),
-    ("linear_num_value_heads",): (2, 4),
-    ("linear_num_heads",): (2, 4),
-    ("mamba_d_state", "state_size", "ssm_state_size"): (8, 16),
-    ("hidden_size_per_layer_input",): (0, 16),
-    ("swa_num_key_value_heads", "num_hash_layers"): (2,),
-    ("n_group", "topk_group", "num_expert_group", "num_mtp_layers", "num_nextn_predict_layers"): (
-        1,
-    ),
-    ("sliding_window", "attention_window_size", "window_size", "attention_chunk_size"): (8, 12),
-    ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len"): (64,),
-    ("decoder_sparse_step",): (1, 2),
-    ("num_kv_shared_layers",): (0, 1),
-    ("global_head_dim",): (32,),
-    ("moe_layer_interval", "interleave_moe_layer_step"): (1, 2),
-}
-HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
-CACHED = ("num_key_value_heads", "num_kv_heads")
-HIDDEN = ("hidden_size", "n_embd", "d_model")
-LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
 def main() -> None:
@@ -101,6 +59,7 @@ def main() -> None:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--python", help="of the environment that has transformers")
     parser.add_argument("--variations", type=int, default=VARIATIONS)
+    parser.add_argument("--write", type=Path, help="keep two small variations of each as JSON")
     parser.add_argument("--verbose", action="store_true", help="print each difference")
     parser.add_argument("families", nargs="*")
     given = parser.parse_args()
@@ -117,9 +76,13 @@ def main() -> None:
     ) as other:
         listed = ask(other, {"list": True})["names"]
         names = given.families or [name for name in listed if known(name)]
-        failed = [name for name in names if not compared(other, name, given)]
+        kept: dict[str, list[dict[str, Any]]] = {}
+        failed = [name for name in names if not compared(other, name, given, kept)]
         if other.stdin is not None:
             other.stdin.close()
+    if given.write is not None:
+        lines = (f"{json.dumps(name)}: {json.dumps(kept[name][:KEPT])}" for name in sorted(kept))
+        given.write.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     print(f"\nunknown to us: {', '.join(name for name in listed if not known(name))}")
     print(f"{len(names) - len(failed)} of {len(names)} agree; not: {', '.join(failed) or 'none'}")
     sys.exit(1 if failed else 0)
@@ -141,8 +104,15 @@ def ask(other: subprocess.Popen[str], question: dict[str, Any]) -> dict[str, Any
     return answer
 
 
-def compared(other: subprocess.Popen[str], name: str, given: argparse.Namespace) -> bool:
+def compared(
+    other: subprocess.Popen[str],
+    name: str,
+    given: argparse.Namespace,
+    kept: dict[str, list[dict[str, Any]]],
+) -> bool:
     """Print one family's row; whether every count agrees."""
+    from transformers_variations import START, varied
+
     start = START.get(name, {})
     default = ask(other, {"kind": name, "changes": start})
     if "config" not in default:
@@ -163,6 +133,8 @@ def compared(other: subprocess.Popen[str], name: str, given: argparse.Namespace)
             refused.append(why)
         elif ours["total"] == answer["total"] + answer["biases"]:
             equal += 1
+            if small:
+                kept.setdefault(name, []).append(golden(answer))
         else:
             unequal.append((ours["total"], answer["total"] + answer["biases"]))
         if ours is not None and small and "per_token" in answer and not ours["latent"]:
@@ -185,6 +157,17 @@ def compared(other: subprocess.Popen[str], name: str, given: argparse.Namespace)
     return ok or name in EXPLAINED
 
 
+def golden(answer: dict[str, Any]) -> dict[str, Any]:
+    """What a test keeps of an answer: the configuration without what says nothing of layers."""
+    kept = {
+        key: value
+        for key, value in answer["config"].items()
+        if key == "tie_word_embeddings" or not QUIET.search(key)
+    }
+    told = {"config": kept, "total": answer["total"] + answer["biases"]}
+    return told | {key: answer[key] for key in ("per_token", "window") if key in answer}
+
+
 def counted(config: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """Our total and caches of a configuration, or the refusal."""
     from planner.architecture import from_config, sizes
@@ -200,39 +183,6 @@ def counted(config: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
         "window": sum(int(c.elements_per_token) for c in found.caches if not c.grows),
         "latent": any(c.kind in ("latent", "sparse", "index", "compressed") for c in found.caches),
     }, ""
-
-
-def varied(config: dict[str, Any], draw: random.Random) -> dict[str, Any]:
-    """Small values for the keys a family has: head groups divide, lists fit the layers."""
-    layers = next((config[key] for key in LAYERS if isinstance(config.get(key), int)), 0)
-    depth = draw.choice((3, 4, 6))
-    heads = draw.choice((4, 8))
-    changes: dict[str, Any] = {key: depth for key in LAYERS if key in config}
-    changes |= {key: heads for key in HEADS if key in config}
-    changes |= {key: draw.choice((1, 2, heads)) for key in CACHED if key in config}
-    changes |= {key: heads * 16 for key in HIDDEN if key in config}
-    changes |= dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 1)
-    if isinstance(config.get("head_dim"), int):
-        changes["head_dim"] = draw.choice((16, 32))
-    for keys, values in WHOLE.items():
-        changes |= {
-            key: draw.choice(values)
-            for key in keys
-            if key in config and key not in changes and isinstance(config[key], int | None)
-        }
-    for key in SWITCHES:
-        if isinstance(config.get(key), bool):
-            changes[key] = draw.random() < 0.5
-    for key, value in config.items():
-        if isinstance(value, list) and layers and len(value) == layers and key not in changes:
-            words = sorted(set(value)) if all(isinstance(item, str) for item in value) else None
-            if key == "layer_types" and set(words or ()) <= {"full_attention"}:
-                changes[key] = ["full_attention"] * depth
-            elif words:
-                changes[key] = [draw.choice(words) for _ in range(depth)]
-            else:
-                changes[key] = value[:depth]
-    return changes
 
 
 def worker() -> None:

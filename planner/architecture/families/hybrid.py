@@ -207,8 +207,8 @@ def xlstm(reader: Reader, name: str) -> Model:
         raise reader.fail("add_out_norm", "is false; no published checkpoint lacks it")
     reader.ignore("chunk_size", "weight_mode", "mode", "max_inference_chunksize", "gate_soft_cap")
     reader.ignore("chunkwise_kernel", "sequence_kernel", "step_kernel", "return_last_states")
-    keys = _rounded(reader, "qk_dim_factor", 0.5, 64, hidden)
-    values = _rounded(reader, "v_dim_factor", 1.0, 64, hidden)
+    keys = _rounded(reader, "qk_dim_factor", 0.5, 1, hidden)
+    values = _rounded(reader, "v_dim_factor", 1.0, 1, hidden)
     if keys % heads or values % heads:
         raise reader.fail("num_heads", f"is {heads}, does not divide widths {keys} and {values}")
     multiple = reader.whole("ffn_round_up_to_multiple_of", 64)

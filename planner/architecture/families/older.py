@@ -64,7 +64,8 @@ def falcon(reader: Reader, name: str) -> Model:
         path="self_attention",
         **_PLAIN,
     )
-    cached = groups if new or not single else 1
+    plain = 1 if single else heads
+    cached = groups if new else plain
     return standard(reader, name, "falcon", traits, kv_heads=cached)
 
 
