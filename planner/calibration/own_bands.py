@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.calibration.leaving import folds
 from planner.calibration.own_fit import estimates_at, own_fit
 from planner.calibration.profile import KNOWN, NEW_CHIP, NEW_MODEL, Band, Profile
 from planner.calibration.sample import Sample
@@ -51,9 +52,7 @@ def left_out(sample: Sample, base: Profile, limits: Mapping[str, float]) -> Left
     keys, what = sample.configurations, "configuration"
     if len(np.unique(keys)) < CONFIGURATIONS:
         keys, what = np.array([row.id for row in sample.rows]), "run"
-    names, place = np.unique(keys, return_inverse=True)
-    order = np.random.default_rng(SEED).permutation(len(names))
-    fold = order[place] % min(FOLDS, len(names))
+    fold = folds(keys, SEED, min(FOLDS, len(np.unique(keys))))
     estimate = np.empty(len(sample.rows))
     for k in np.unique(fold):
         found = own_fit(sample.take(fold != k), base, limits)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from planner.calibration.profile import COEFFICIENTS, Adjustment, Profile
 
-__all__ = ["written"]
+if TYPE_CHECKING:
+    from planner.calibration.hierarchy import Effect
+
+__all__ = ["adjusted", "listed", "number", "pair", "written"]
 
 DIGITS = 6
 
@@ -26,45 +29,64 @@ def written(profile: Profile, comments: Iterable[str] = (), **more: Any) -> str:
         f"name = {_text(profile.name)}",
         f"as_of = {_text(profile.as_of)}",
         f"engine = {_text(profile.engine)}",
-        f"chips = {_list(profile.chips)}",
-        f"models = {_list(profile.models)}",
-        f"engines = {_list(profile.engines)}",
+        f"chips = {listed(profile.chips)}",
+        f"models = {listed(profile.models)}",
+        f"engines = {listed(profile.engines)}",
         f"rows = {profile.rows}",
         f"source = {_text(profile.source)}",
         f"coverage = {profile.coverage}",
         *(f"{name} = {_text(value)}" for name, value in more.items()),
         "# Not identified by the rows: as they were in the profile that the fit started from.",
-        f"held = {_list(profile.held)}",
+        f"held = {listed(profile.held)}",
         "",
         "[coefficients]",
-        *(f"{name} = {_number(profile.values[name])}" for name in COEFFICIENTS),
+        *(f"{name} = {number(profile.values[name])}" for name in COEFFICIENTS),
         "",
         "[intervals]",
-        *(f"{name} = {_pair(profile.intervals[name])}" for name in profile.intervals),
+        *(f"{name} = {pair(profile.intervals[name])}" for name in profile.intervals),
     ]
     for each in profile.adjustments:
-        lines += ["", "[[adjustments]]", *_adjustment(each)]
+        lines += adjusted(each, each.factor, each.interval)
     for kind, engines in profile.all_bands.items():
         for engine, bands in engines.items():
             lines += ["", f"[bands.{_key(kind)}.{_key(engine)}]"]
-            lines += [f"{name} = {_pair((band.low, band.high))}" for name, band in bands.items()]
+            lines += [f"{name} = {pair((band.low, band.high))}" for name, band in bands.items()]
     if profile.spread:
         lines += ["", "# Of logarithms of measured over predicted price, where the fit started."]
-        lines += ["[spread]", *(f"{name} = {_number(x)}" for name, x in profile.spread.items())]
+        lines += ["[spread]", *(f"{name} = {number(x)}" for name, x in profile.spread.items())]
     lines += ["", "[errors]"]
-    lines += [f"{name} = {_number(value)}" for name, value in profile.errors.items()]
+    lines += [f"{name} = {number(value)}" for name, value in profile.errors.items()]
     return "\n".join(lines) + "\n"
 
 
-def _adjustment(each: Adjustment) -> list[str]:
-    scope: Mapping[str, Any] = each.scope
+def adjusted(
+    of: Adjustment | Effect, factor: float, interval: tuple[float, float], digits: int = DIGITS
+) -> list[str]:
+    """An adjustment of coefficients as a table of the file."""
     return [
-        f"of = {_list(each.of)}",
-        *(f"{key} = {_value(value)}" for key, value in scope.items()),
-        f"factor = {_number(each.factor)}",
-        f"interval = {_pair(each.interval)}",
-        *(["monthly = true"] if each.monthly else []),
+        "",
+        "[[adjustments]]",
+        f"of = {listed(of.of)}",
+        *(f"{key} = {_value(value)}" for key, value in of.scope.items()),
+        f"factor = {number(factor, digits)}",
+        f"interval = {pair(interval, digits)}",
+        *(["monthly = true"] if of.monthly else []),
     ]
+
+
+def listed(texts: Iterable[str]) -> str:
+    """Texts as an array."""
+    return f"[{', '.join(map(_text, texts))}]"
+
+
+def pair(ends: Iterable[float], digits: int = DIGITS) -> str:
+    """The ends of a range as an array."""
+    return f"[{', '.join(number(end, digits) for end in ends)}]"
+
+
+def number(value: float, digits: int = DIGITS) -> str:
+    """A number to some digits; one that is whole by its type in full."""
+    return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
 
 
 def _value(value: Any) -> str:
@@ -80,15 +102,3 @@ def _text(text: str) -> str:
     # What JSON escapes in a string, TOML reads alike; a file's name may be no Unicode.
     whole = text.encode("utf-8", "replace").decode()
     return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _list(texts: Sequence[str]) -> str:
-    return f"[{', '.join(map(_text, texts))}]"
-
-
-def _pair(ends: tuple[float, float]) -> str:
-    return f"[{_number(ends[0])}, {_number(ends[1])}]"
-
-
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.{DIGITS}g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from planner.calibration.own_file import adjusted, listed, number, pair
 from planner.calibration.profile import COEFFICIENTS
 from planner.calibration.scores import COVERAGE
 
@@ -35,18 +36,18 @@ def written(one: Fitted) -> str:
         f'source = "{era.source}"',
         f"coverage = {COVERAGE}",
         "# Not identified by these rows, so held near the value expected beforehand.",
-        f"held = {_words(one.found.untold, ordered=False)}",
+        f"held = {listed(one.found.untold)}",
         "\n[coefficients]",
-        *(f"{name} = {_short(v)}" for name, v in one.found.values.items()),
+        *(f"{name} = {number(v, DIGITS)}" for name, v in one.found.values.items()),
         "\n[intervals]",
         *_intervals(one),
         *_adjustments(one),
         *_bands(one.bands),
         "\n# Of logarithms of measured over predicted price: between runs alike, and among all.",
         "[spread]",
-        *(f"{name} = {_short(value)}" for name, value in one.spread.items()),
+        *(f"{name} = {number(value, DIGITS)}" for name, value in one.spread.items()),
         "\n[errors]",
-        *(f"{name} = {_short(value)}" for name, value in one.errors.items()),
+        *(f"{name} = {number(value, DIGITS)}" for name, value in one.errors.items()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -64,7 +65,7 @@ def thin_text(one: Fitted, engine: str, as_of: str) -> str:
         f"chips = {_words(place.chip for place in places)}",
         f"rows = {int(rows)}",
         "\n[errors]",
-        *(f"{name} = {_short(value)}" for name, value in scores.items()),
+        *(f"{name} = {number(value, DIGITS)}" for name, value in scores.items()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -72,37 +73,21 @@ def thin_text(one: Fitted, engine: str, as_of: str) -> str:
 def _intervals(one: Fitted) -> Iterable[str]:
     low, high = one.low.values, one.high.values
     for name in COEFFICIENTS:
-        ends = sorted((low[name], high[name]))
-        yield f"{name} = {_range(ends)}"
+        yield f"{name} = {pair(sorted((low[name], high[name])), DIGITS)}"
 
 
 def _adjustments(one: Fitted) -> Iterable[str]:
     each = zip(one.found.effects, one.found.factors, one.low.factors, one.high.factors, strict=True)
     for effect, factor, low, high in each:
-        yield "\n[[adjustments]]"
-        yield f"of = {_words(effect.of, ordered=False)}"
-        yield from (f'{key} = "{value}"' for key, value in effect.scope.items())
-        yield f"factor = {_short(factor)}"
-        yield f"interval = {_range((low, high))}"
-        if effect.monthly:
-            yield "monthly = true"
+        yield from adjusted(effect, factor, (low, high), DIGITS)
 
 
 def _bands(kinds: Mapping[str, Mapping[str, Mapping[str, list[float]]]]) -> Iterable[str]:
     for kind, engines in kinds.items():
         for engine, quantities in engines.items():
             yield f'\n[bands.{kind}."{engine}"]'
-            yield from (f"{name} = {_range(ends)}" for name, ends in quantities.items())
+            yield from (f"{name} = {pair(ends, DIGITS)}" for name, ends in quantities.items())
 
 
-def _words(names: Iterable[str], *, ordered: bool = True) -> str:
-    each = sorted(set(names)) if ordered else list(names)
-    return "[" + ", ".join(f'"{name}"' for name in each) + "]"
-
-
-def _range(ends: Iterable[float]) -> str:
-    return "[" + ", ".join(_short(end) for end in ends) + "]"
-
-
-def _short(value: float) -> str:
-    return f"{value:.{DIGITS}g}"
+def _words(names: Iterable[str]) -> str:
+    return listed(sorted(set(names)))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.calibration.features import features
+from planner.calibration.leaving import folds as shuffled
 from planner.calibration.measurements import Measurement
 
 __all__ = ["FOLDS", "constant", "folds", "roofline"]
@@ -24,11 +25,9 @@ def roofline(rows: Sequence[Measurement]) -> list[float]:
 
 
 def folds(groups: Sequence[str], count: int = FOLDS) -> np.ndarray:
-    """A fold for every row, whole groups together, shape (n_rows,)."""
-    names = np.unique(np.asarray(groups, dtype=str))
-    shuffled = np.random.default_rng(SEED).permutation(len(names))
-    where: np.ndarray = shuffled[np.searchsorted(names, groups)] % min(count, max(len(names), 1))
-    return where
+    """A fold for every row, whole groups together, shape (n_rows,); at most as many as groups."""
+    names = np.asarray(groups, dtype=str)
+    return shuffled(names, SEED, min(count, max(len(np.unique(names)), 1)))
 
 
 def constant(roofs: np.ndarray, seconds: np.ndarray, groups: Sequence[str]) -> np.ndarray:
