@@ -36,6 +36,9 @@ QUIET = re.compile(
     r"|is_decoder|cross_attention|chunkwise|kernels|sequence_kernel|step_kernel|autocast|softcap|soft_cap|_norm_eps"
 )
 
+# The tensors of routed experts, stacked or one by one.
+ROUTED = re.compile(r"(?<!shared_)experts\.(gate_up_proj|down_proj|gate_proj|up_proj|\d+\.)")
+
 # Where the reference implementation is known to hold something else, and why.
 EXPLAINED = {
     "gemma3": "theirs has the vision tower",
@@ -131,12 +134,17 @@ def compared(
         ours, why = counted(answer["config"])
         if ours is None:
             refused.append(why)
-        elif ours["total"] == answer["total"] + answer["biases"]:
+        elif (ours["total"], ours["routed"]) == (
+            answer["total"] + answer["biases"],
+            answer["routed"],
+        ):
             equal += 1
             if small:
                 kept.setdefault(name, []).append(golden(answer))
         else:
             unequal.append((ours["total"], answer["total"] + answer["biases"]))
+            if given.verbose:
+                print("   routed", ours["routed"], answer["routed"])
         if ours is not None and small and "per_token" in answer and not ours["latent"]:
             same = all(ours[key] == answer[key] for key in ("per_token", "window"))
             caches[0 if same else 1] += 1
@@ -165,6 +173,7 @@ def golden(answer: dict[str, Any]) -> dict[str, Any]:
         if key == "tie_word_embeddings" or not QUIET.search(key)
     }
     told = {"config": kept, "total": answer["total"] + answer["biases"]}
+    told["routed"] = answer["routed"]
     return told | {key: answer[key] for key in ("per_token", "window") if key in answer}
 
 
@@ -180,6 +189,7 @@ def counted(config: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     return {
         "total": found.n_total,
         "per_token": found.kv_elements_per_token,
+        "routed": found.params["routed"],
         "window": sum(int(c.elements_per_token) for c in found.caches if not c.grows),
         "latent": any(c.kind in ("latent", "sparse", "index", "compressed") for c in found.caches),
     }, ""
@@ -227,6 +237,9 @@ def _built(asked: dict[str, Any]) -> dict[str, Any]:
     told["total"] = sum(each.numel() for each in model.parameters())
     told["biases"] = sum(
         each.numel() for name, each in model.named_buffers() if "correction_bias" in name
+    )
+    told["routed"] = sum(
+        each.numel() for name, each in model.named_parameters() if ROUTED.search(name)
     )
     if asked.get("cache") and told["total"] < MOST:
         told |= dict(_caches(torch, hub, config))

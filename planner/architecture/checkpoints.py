@@ -1,6 +1,7 @@
 """Reading how a published checkpoint is quantised: `quantization_config`, `hf_quant_config.json`.
 
-Recognised: fine-grained and per-tensor FP8, MXFP4, compressed-tensors, NVIDIA ModelOpt, GPTQ, AWQ.
+Recognised: fine-grained and per-tensor FP8, MXFP4, compressed-tensors, NVIDIA ModelOpt, GPTQ, AWQ,
+bitsandbytes.
 A method, an algorithm or a bit width not known here is refused by name.
 """
 
@@ -97,7 +98,9 @@ def _read(values: Mapping[str, Any], place: str) -> Quantization:
         return _modelopt(values, place)
     if method in ("gptq", "awq"):
         return _grouped_integers(values, method, place)
-    known = "fp8, mxfp4, compressed-tensors, modelopt, gptq or awq"
+    if method == "bitsandbytes":
+        return _bitsandbytes(values, place)
+    known = "fp8, mxfp4, compressed-tensors, modelopt, gptq, awq or bitsandbytes"
     raise ModelError(f"{place}.quant_method: is {quoted(method)}, expected {known}")
 
 
@@ -183,6 +186,20 @@ def _grouped_integers(values: Mapping[str, Any], method: str, place: str) -> Qua
     precision = DTYPES[name] if group == -1 else with_scales(name, group, overhead)
     kept = _patterns(values, ("modules_to_not_convert",), place)
     return Quantization(method, precision, kept=kept, head=values.get("lm_head") is True)
+
+
+def _bitsandbytes(values: Mapping[str, Any], place: str) -> Quantization:
+    """Blocks of 64 weights of 4 bits share a scale, itself of 8 bits where quantised twice."""
+    kept = _patterns(values, ("llm_int8_skip_modules",), place)
+    four, eight = values.get("load_in_4bit") is True, values.get("load_in_8bit") is True
+    if four == eight:
+        raise ModelError(f"{place}.load_in_4bit: expected one of load_in_4bit and load_in_8bit")
+    if eight:
+        return Quantization("bitsandbytes", DTYPES["int8"], kept=kept)
+    twice = values.get("bnb_4bit_use_double_quant") is True
+    # A second scale of four bytes for every 256 of the first.
+    scale = 1 + Fraction(4, 256) if twice else Fraction(4)
+    return Quantization("bitsandbytes", with_scales("int4", 64, scale), kept=kept)
 
 
 def _scheme(values: Mapping[str, Any], form: str, place: str) -> Precision:

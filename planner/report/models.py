@@ -45,8 +45,10 @@ def model_text(found: Mapping[str, Any]) -> str:
         "layers",
     ]
     for kind in found["layers"]:
-        window = f", window {kind['window']}" if kind.get("window") else ""
-        lines.append(f"  {kind['count']:>4} x {kind['mixer']}{window} + {kind['ffn'] or 'nothing'}")
+        mixer, window = kind["mixer"] or "nothing", kind.get("window")
+        if window:
+            mixer = f"{mixer} {window}" if mixer == "window" else f"{mixer}, window {window}"
+        lines.append(f"  {kind['count']:>4} x {mixer} + {kind['ffn'] or 'nothing'}")
     experts = found["experts"]
     if experts["routed"]:
         lines.append(

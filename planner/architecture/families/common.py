@@ -225,6 +225,9 @@ def expert_groups(reader: Reader, experts: int, active: int) -> tuple[int, int]:
 
     Group-limited routing, DeepSeek-V3 report, section 2.1.2.
     """
+    if reader.value(GROUPS) is False:
+        reader.ignore("topk_group")
+        return 1, 1
     groups = max(reader.whole(GROUPS, 1, least=0), 1)
     chosen = max(reader.whole("topk_group", groups, least=0), 1)
     if groups == 1 or reader.text("topk_method") in _UNGROUPED:

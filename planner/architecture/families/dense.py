@@ -56,7 +56,9 @@ def _biased_mask(form: Shape) -> int:
 
 def chatglm(reader: Reader, name: str) -> Model:
     """ChatGLM 2 and 3 and GLM-4-9B as first published, with names of keys of their own."""
-    reader.ignore("original_rope", "post_layer_norm", "vocab_size")
+    reader.ignore("original_rope", "post_layer_norm", "vocab_size", "bias_dropout_fusion")
+    reader.ignore("apply_query_key_layer_scaling", "apply_residual_connection_post_layernorm")
+    reader.ignore("fp32_residual_connection")
     if reader.flag("add_bias_linear", False):
         raise reader.fail("add_bias_linear", "is true; no published checkpoint has these biases")
     heads = reader.whole("num_attention_heads")

@@ -28,7 +28,12 @@ def hunyuan(reader: Reader, name: str) -> Model:
         raise reader.fail("use_cla", "is true; caches shared between layers are not counted")
     mixed = reader.flag("use_mixed_mlp_moe", True)
     reader.ignore("cla_share_factor", "moe_drop_tokens", "moe_random_routing_dropped_token")
-    reader.ignore("org_vocab_size", "moe_layer_num_skipped", "group_limited_greedy")
+    reader.ignore("org_vocab_size", "group_limited_greedy", "norm_type", "pool_type", "dense_list")
+    reader.ignore("num_media_embeds", "vit_type", "class_num", "capacity_factor")
+    if reader.flag("use_mla", False):
+        raise reader.fail("use_mla", "is true; latent attention of this family is not counted")
+    if reader.whole("moe_layer_num_skipped", 0, least=0):
+        raise reader.fail("moe_layer_num_skipped", "is not 0; dense first layers are not counted")
     own = "moe_intermediate_size" if reader.has("moe_intermediate_size") else "intermediate_size"
     reader.ignore("intermediate_size")
     moe = Moe(inner=own, shared_count=1 if mixed else 0, experts=1, active=1)

@@ -121,7 +121,8 @@ def step(reader: Reader, name: str) -> Model:
     if heads % cached:
         raise reader.fail("attention_other_setting", f"{cached} groups do not divide {heads} heads")
     gate = reader.flag("use_head_wise_attn_gate", False)
-    reader.ignore("use_qk_norm", "use_rope_layers", "yarn_only_types", "zero_centered", "att_impl")
+    reader.ignore("use_qk_norm", "use_rope_layers", "yarn_only_types", "zero_centered")
+    reader.ignore("att_impl_type", "swiglu_limits", "swiglu_limits_shared")
     reader.ignore("attention_output_gate", "need_fp32_gate", "norm_expert_weight", "use_moe")
     mixers = []
     for window in windows(reader, form.layers, Windows(every=2)):
