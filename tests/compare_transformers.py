@@ -47,6 +47,7 @@ EXPLAINED = {
     "gemma4_unified": "theirs has towers",
     "deepseek_v4": "theirs has no selection bias in hash-routed layers",
     "gpt_neo": "theirs keeps the whole context of local layers",
+    "jetmoe": "theirs calls routed experts by other names",
     "helium": "theirs has a square output projection whatever the heads' width",
     "kimi_linear": "theirs never ties the head",
     "xlstm": "theirs never ties the head",

@@ -86,7 +86,12 @@ def varied(config: dict[str, Any], draw: random.Random) -> dict[str, Any]:
             for key in keys
             if key in config and key not in changes and isinstance(config[key], int | None)
         }
+    if config.get("model_type") in ("nemotron_h", "deepseek_v32", "glm_moe_dsa"):
+        # A key these have and no module of a published checkpoint follows.
+        changes["mlp_bias"] = False
     for key in SWITCHES:
+        if key in changes:
+            continue
         if isinstance(config.get(key), bool):
             changes[key] = draw.random() < 0.5
     for key, value in config.items():

@@ -16,7 +16,8 @@ __all__ = ["CacheKind", "cache_kinds"]
 class CacheKind:
     """One kind of cache, summed over the layers that have it.
 
-    `kind` is full, latent, window, chunked, sparse, compressed, compressed_sparse or index.
+    `kind` is full, latent, window, chunked, sparse, block_sparse, compressed, compressed_sparse or
+    index.
     `elements_per_token` and `bytes_per_token` [byte/token] are sums over its `layers`, with
     compression counted in; `limit` bounds the tokens one query attends to (None: all of them);
     `grows` says whether what lies beyond the limit stays in memory. The FLOP are those of one

@@ -6,6 +6,10 @@ from planner.architecture.layers import Experts, FeedForward, Weight, matrix, ve
 
 __all__ = ["dense", "mixture"]
 
+_NAMED = ("gate_proj", "up_proj", "down_proj")
+# As checkpoints in Mixtral's layout call the same three.
+_NUMBERED = ("w1", "w3", "w2")
+
 
 def dense(
     hidden: int,
@@ -60,7 +64,13 @@ def mixture(
     if router_bias:
         weights.append(vector(f"{path}.{router}.bias", "router", experts + idle))
     for one in _matrices(
-        f"{path}.experts.0", "routed", width, inner, gated=gated, bias=expert_bias
+        f"{path}.experts.0",
+        "routed",
+        width,
+        inner,
+        gated=gated,
+        bias=expert_bias,
+        names=_NUMBERED if path == "block_sparse_moe" else _NAMED,
     ):
         weights.append(
             Weight(one.module, one.group, one.count * experts, one.count * active, one.linear)
@@ -81,9 +91,16 @@ def mixture(
 
 
 def _matrices(
-    path: str, group: str, hidden: int, inner: int, *, gated: bool, bias: bool
+    path: str,
+    group: str,
+    hidden: int,
+    inner: int,
+    *,
+    gated: bool,
+    bias: bool,
+    names: tuple[str, ...] = _NAMED,
 ) -> tuple[Weight, ...]:
-    names = ("gate_proj", "up_proj", "down_proj") if gated else ("up_proj", "down_proj")
+    names = names if gated else names[1:]
     weights = [matrix(f"{path}.{name}", group, hidden, inner) for name in names]
     if bias:
         weights.append(vector(f"{path}.bias", group, (len(names) - 1) * inner + hidden))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.architecture.attention import grouped_attention
 from planner.architecture.families.common import (
     EXPERTS,
@@ -14,7 +16,16 @@ from planner.architecture.families.common import (
 )
 from planner.architecture.families.windows import Windows, windows
 from planner.architecture.feedforward import dense, mixture
-from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Weight, matrix, vector
+from planner.architecture.layers import (
+    Experts,
+    FeedForward,
+    Layer,
+    Mixer,
+    Model,
+    Weight,
+    matrix,
+    vector,
+)
 from planner.architecture.reading import Reader
 
 __all__ = ["gemma3n", "gemma4"]
@@ -126,13 +137,14 @@ def _mixture(reader: Reader, form: Shape, inner: int) -> FeedForward:
         reader.whole(("moe_intermediate_size", "expert_intermediate_size")),
         experts,
         active,
-        shared=1,
-        shared_inner=inner,
         router_bias=True,
         router="router.proj",
+        path="moe",
     )
-    scale = vector("router.scale", "router", form.hidden)
-    return FeedForward(part.kind, (*part.weights, scale), part.experts)
+    scale = vector("moe.router.scale", "router", form.hidden)
+    beside = (replace(one, group="shared") for one in dense(form.hidden, inner).weights)
+    routing = Experts(experts, active, 1, form.hidden)
+    return FeedForward(part.kind, (*part.weights, scale, *beside), routing)
 
 
 def _gates(hidden: int, narrow: int) -> tuple[Weight, ...]:

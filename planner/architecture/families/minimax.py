@@ -124,9 +124,9 @@ def _indexed(reader: Reader, form: Shape, full: Mixer) -> Mixer:
         matrix(f"{path}.index_k_proj", "attention", form.hidden, width),
         vector(f"{path}.index_norms", "attention", 2 * width),
     )
-    attended = replace(full.caches[0], kind="sparse", limit=block * blocks, stored=True)
+    attended = replace(full.caches[0], kind="block_sparse", limit=block * blocks, stored=True)
     scored = Cache("index", width, 1, 2 * heads * width, 2 * heads * width)
-    return Mixer("sparse", full.weights + weights, (attended, scored))
+    return Mixer("block_sparse", full.weights + weights, (attended, scored))
 
 
 def _prediction(reader: Reader) -> Prediction | None:

@@ -166,7 +166,7 @@ SPARSE: dict[str, Callable[[Reader, str], Model]] = {
         width=128,
         kv_heads=8,
         qk_norm="head",
-        moe=Moe(router_bias=True, first_dense=1, shared_count=1),
+        moe=Moe(router_bias=True, first_dense=1, shared_count=1, shared_bias=("mlp_bias", False)),
         mlp_bias=("mlp_bias", False),
         ignored=("enable_moe_fp32_combine",),
         **_ATTENTION,

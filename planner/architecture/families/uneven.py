@@ -174,7 +174,7 @@ def nemotron_nas(reader: Reader, name: str) -> Model:
     bias, inside = reader.flag("attention_bias", False), reader.flag("mlp_bias", False)
     layers = []
     for index, block in enumerate(blocks):
-        entry = Reader(block if isinstance(block, dict) else {}, f"{reader.where}  {index}")
+        entry = Reader(block if isinstance(block, dict) else {}, f"{reader.where}  block {index}")
         mixer, norms = _chosen_mixer(entry, form, bias)
         part, more = _chosen_part(entry, form, inside)
         outer = (vector("norms", "other", (norms + more) * form.hidden),) if norms + more else ()
