@@ -12,7 +12,7 @@ from planner.errors import InputError, SolverError
 
 __all__ = ["deliver", "write"]
 
-DISK = {errno.ENOSPC, errno.EDQUOT, errno.EIO}  # full, over quota, broken
+DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # full, over quota, too much, broken
 
 
 def deliver(content: str | bytes, out: Path | None) -> None:

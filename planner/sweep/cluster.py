@@ -7,6 +7,7 @@ names at the same paths. One thread a worker is best: points of one process take
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from importlib.metadata import version
@@ -26,7 +27,7 @@ __all__ = ["Cluster"]
 
 ANSWERS = 10.0  # seconds in which a scheduler answers, and has a worker
 LOOKS = 1.0  # seconds between looks at a scheduler that says nothing
-PROTOCOLS = ("tcp://", "tls://", "ws://", "wss://", "ucx://")
+ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://([^\s/:]+|\[[0-9a-fA-F:]+\]):\d{1,5}/?")
 
 
 class Cluster:
@@ -43,7 +44,7 @@ class Cluster:
     """
 
     def __init__(self, address: str) -> None:
-        if not address.startswith(PROTOCOLS):
+        if ADDRESS.fullmatch(address) is None:
             raise InputError(f"--scheduler {address!r}: expected an address as tcp://host:8786")
         self.address = address
         self._client: Client | None = None
