@@ -120,3 +120,39 @@ def test_data_that_runs_out_ends_the_training():
     free = planner.solve(scenario(draws=0))
     assert plan.chosen["tokens"]["pretrain"] <= 1e12 < free.chosen["tokens"]["pretrain"]
     assert plan.chosen["n_active"] > free.chosen["n_active"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            scenario(family={"like": "deepseek-v3"}, choose={"sparsity": [1, 8]}),
+            "choose: leave sparsity out: models like deepseek-v3 have their own",
+        ),
+        (
+            scenario(family={"like": "llama-3.1-70b", "attention": "mla"}),
+            "family.like: leave attention out: models like llama-3.1-70b have their own",
+        ),
+        (scenario(draws=1_000_000), "draws: expected at most 20,000 draws"),
+        (
+            scenario(law="abnar-2025", choose={"sparsity": [60]}),
+            "choose.sparsity: abnar-2025 was fitted on 1 to 50 total for each active parameter",
+        ),
+    ],
+)
+def test_what_would_be_ignored_is_refused(given, told):
+    """A choice that a family makes itself, and sparsities that the law was not fitted on."""
+    with pytest.raises(InputError) as caught:
+        planner.solve(given)
+    assert told in str(caught.value)
+
+
+def test_a_sparsity_beyond_the_law_is_left_out_and_told():
+    """The others are answered; with `extrapolate: true` it is tried too."""
+    law = "besiroglu-2024 + clark-2022-s-base"
+    asked = scenario(law=law, choose={"sparsity": [4, 200]}, draws=0)
+    plan = planner.solve(asked)
+    assert plan.chosen["sparsity"] == pytest.approx(4, rel=0.01)
+    assert any("200 is 1.25 times the largest; left out" in each for each in plan.warnings)
+    tried = life_of(load(asked | {"extrapolate": True}))
+    assert tried.sparsities == (4.0, 200.0)

@@ -53,20 +53,19 @@ class Training:
 
 @dataclass(frozen=True)
 class Life:
-    """Everything that does not depend on the model."""
+    """Everything that does not depend on the model.
+
+    `sparsities` are the ratios of total to active parameters to try, `left_out` says which of
+    those asked for lie outside the law's range.
+    """
 
     scenario: LifecycleScenario
     law: ScalingLaw
     family: Rule | Like
     serving: ServingQuestion
     demand: Demand
-
-    @property
-    def sparsities(self) -> tuple[float, ...]:
-        """The ratios of total to active parameters to try."""
-        if isinstance(self.family, Like):
-            return (self.family.sparsity,)
-        return self.scenario.choose.sparsity or (1.0,)
+    sparsities: tuple[float, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -95,7 +94,7 @@ class Life:
             law=law or self.law,
             phases=costs,
             in_usd=True,
-            sparsity=self._of_the_law(sparsity),
+            sparsity=_of_the_law(self.law, self.family, sparsity),
             served=self.demand.counted,
             rl_tokens=rl.tokens or 0.0,
             rl_flop=rl_arithmetic(reward) if reward is not None else 0.0,
@@ -103,21 +102,6 @@ class Life:
             unique=asked.data.unique,
             required=_required(asked.quality),
         )
-
-    def _of_the_law(self, sparsity: float) -> float:
-        """The sparsity as the law is asked; dense where it knows no other and one model is meant.
-
-        Raises FieldError for a list of sparsities of which the law knows nothing.
-        """
-        if sparsity == 1.0 or "sparsity" not in self.law.lacks:
-            return sparsity
-        if isinstance(self.family, Like):
-            return 1.0
-        told = (
-            f"{self.law.name}: {self.law.lacks['sparsity']}; put a routed law on it, such as "
-            "besiroglu-2024 + clark-2022-s-base"
-        )
-        raise FieldError(("choose.sparsity", told))
 
 
 def life_of(scenario: LifecycleScenario) -> Life:
@@ -128,13 +112,17 @@ def life_of(scenario: LifecycleScenario) -> Life:
     InputError
         For what is not known, or contradicts itself.
     """
-    family = scenario.family
+    part, law = scenario.family, _law(scenario.law)
+    family = Like(part.like) if part.like else Rule(Family(part.attention))
+    sparsities, left_out = _sparsities(scenario, law, family)
     return Life(
         scenario=scenario,
-        law=_law(scenario.law),
-        family=Like(family.like) if family.like else Rule(Family(family.attention)),
+        law=law,
+        family=family,
         serving=serving_question(scenario.serving),
         demand=served(scenario.inference),
+        sparsities=sparsities,
+        left_out=left_out,
     )
 
 
@@ -168,6 +156,43 @@ def _law(given: Any) -> ScalingLaw:
     for choice in ("loss", "size", "tokens"):
         found.need(choice)
     return found
+
+
+def _sparsities(
+    scenario: LifecycleScenario, law: ScalingLaw, family: Rule | Like
+) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """The sparsities to try, and sentences on those that the law was not fitted on.
+
+    Raises FieldError where none is left: they are answered only with `extrapolate: true`.
+    """
+    wanted = scenario.choose.sparsity or (law.fixed_sparsity or 1.0,)
+    path = "choose.sparsity"
+    if isinstance(family, Like):
+        wanted, path = (family.sparsity,), "family.like"
+    if scenario.extrapolate is True:
+        return wanted, ()
+    beyond = {each: law.outside(sparsity=_of_the_law(law, family, each)) for each in wanted}
+    known = tuple(each for each, told in beyond.items() if not told)
+    told = [sentence for each in beyond.values() for sentence in each]
+    if not known:
+        raise FieldError((path, f"{'; '.join(told)}; extrapolate: true answers all the same"))
+    return known, tuple(f"{each}; left out (extrapolate: true would try it)" for each in told)
+
+
+def _of_the_law(law: ScalingLaw, family: Rule | Like, sparsity: float) -> float:
+    """The sparsity as the law is asked; dense where it knows no other and one model is meant.
+
+    Raises FieldError for a list of sparsities of which the law knows nothing.
+    """
+    if sparsity == 1.0 or "sparsity" not in law.lacks:
+        return sparsity
+    if isinstance(family, Like):
+        return 1.0
+    told = (
+        f"{law.name}: {law.lacks['sparsity']}; put a routed law on it, such as "
+        "besiroglu-2024 + clark-2022-s-base"
+    )
+    raise FieldError(("choose.sparsity", told))
 
 
 def _training(name: str, phase: TrainingPhase, sparsity: float) -> Training:

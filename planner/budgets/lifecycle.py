@@ -59,7 +59,7 @@ def answer(scenario: LifecycleScenario) -> Plan:
     settled = sorted(
         (each for each in found if isinstance(each, Settled)), key=lambda each: each.whole.total
     )
-    told = list(life.serving.warnings)
+    told = [*life.left_out, *life.serving.warnings]
     if not settled:
         return _none(life, found, told)
     best = settled[0]

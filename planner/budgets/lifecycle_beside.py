@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.budgets.lifecycle_search import cheapest_at
 from planner.budgets.lifecycle_settled import Settled, curve
 from planner.budgets.optimum import optimum
 from planner.budgets.question import Question, assembled
@@ -114,7 +115,7 @@ def flat_price(settled: Settled, rates: Rates, best: float) -> dict[str, Any] | 
     if not found.found[0]:
         return None
     asked = float(np.clip(np.exp(found.point[0, 0]), *settled.life.bounds))
-    served = settled.life.serving.cheapest(settled.life.family, asked, settled.sparsity)
+    served = cheapest_at(settled.life, asked, settled.sparsity)
     if served is None:
         return None
     size = served.member.n_active

@@ -22,7 +22,7 @@ from planner.budgets.serving_cost import Served
 from planner.budgets.shortfall import Nothing, least_loss
 from planner.errors import Infeasible, ModelError
 
-__all__ = ["FINE", "Unserved", "searched"]
+__all__ = ["FINE", "Unserved", "cheapest_at", "searched"]
 
 FINE = 241  # sizes at which training alone is computed
 ABOVE = (1.0, 1.003, 1.02)  # factors of that size at which the planner is asked too
@@ -85,13 +85,13 @@ def _scan(
     fine = curve(question, np.geomspace(max(top / DEEPEST, least), top, FINE))
     # A member in whole numbers may be a little smaller than asked, and just not good enough.
     ends = [top * factor for factor in ABOVE if top * factor <= most_active]
-    asked = {size: _cheapest(life, size, sparsity) for size in ends}
+    asked = {size: cheapest_at(life, size, sparsity) for size in ends}
     most = min(_total(life, question, each) if each else math.inf for each in asked.values())
     worth = fine.sizes[fine.training < most]
     if not worth.size or worth[0] >= top:
         return asked
     for size in np.geomspace(worth[0], top, SCANNED)[:-1].tolist():
-        asked[size] = _cheapest(life, size, sparsity)
+        asked[size] = cheapest_at(life, size, sparsity)
     return asked
 
 
@@ -108,7 +108,7 @@ def _refined(
         size = best.answer.n_active
         if abs(math.log(size / best.served.member.n_active)) < CLOSE:
             break
-        served = asked[size] = _cheapest(life, size, sparsity)
+        served = asked[size] = cheapest_at(life, size, sparsity)
         if served is None:
             break
         nearer = settle(life, question, served, sparsity)
@@ -126,7 +126,7 @@ def _polished(best: Settled, asked: dict[float, Served | None]) -> Settled:
     for step in BESIDE:
         size = min(max(best.answer.n_active * step, low), high)
         near = any(abs(math.log(size / each)) < CLOSE for each in asked)
-        served = None if near else _cheapest(life, size, sparsity)
+        served = None if near else cheapest_at(life, size, sparsity)
         if served is None:
             continue
         asked[size] = served
@@ -135,7 +135,8 @@ def _polished(best: Settled, asked: dict[float, Served | None]) -> Settled:
     return best
 
 
-def _cheapest(life: Life, size: float, sparsity: float) -> Served | None:
+def cheapest_at(life: Life, size: float, sparsity: float) -> Served | None:
+    """The cheapest plan for a member; None where there is no such member, or nothing serves it."""
     try:
         return life.serving.cheapest(life.family, size, sparsity)
     except (Infeasible, ModelError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,14 +19,15 @@ from planner.budgets.optimum import Optimum, optimum
 from planner.budgets.question import Question, assembled
 from planner.budgets.serving_cost import Served
 from planner.budgets.shape import Array, Budgets
-from planner.errors import SolverError
+from planner.budgets.touching import Touch, mixed, touches
+from planner.errors import Infeasible, SolverError
 
 __all__ = ["Curve", "Settled", "Whole", "along", "curve", "settle"]
 
-TANGENTS = 40  # of one layout
-SAME = 1e-11  # change of ln N at which tangents have settled
 RL = 1  # the column of reinforcement learning in the costs of a budget
 TINY = 1e-9  # rounding of a logarithm
+ASIDE = 0.1  # how far it is then taken to be
+STEEP = 20.0  # d ln(price) / d ln N beyond which the optimum of a tangent is too far to be found
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,10 @@ class Settled:
         d ln(price of serving) / d ln N there.
     size_bound
         d ln(cost) / d ln N where a limit holds the size, else 0.
+    full
+        Whether that limit is the largest size that the layout serves.
+    sides
+        Sizes whose tangents of the price meet there, with their weights: one, or two at a kink.
     asked
         Every size at which the serving planner was asked, with what it found.
     """
@@ -69,7 +74,18 @@ class Settled:
     answer: Answer
     slope: float
     size_bound: float = 0.0
+    full: bool = False
+    sides: tuple[tuple[float, float], ...] = ()
     asked: tuple[tuple[float, Served | None], ...] = ()
+
+    @cached_property
+    def worth(self) -> dict[str, float]:
+        """d ln(price of serving) / d ln(quantity of machine, model, engine and promises)."""
+        total: dict[str, float] = {}
+        for size, weight in self.sides:
+            for name, slope in self.served.worth(size).items():
+                total[name] = total.get(name, 0.0) + weight * slope
+        return total
 
     @cached_property
     def whole(self) -> Whole:
@@ -101,28 +117,51 @@ class Whole:
         return self.pretrain_cost + self.rl_cost + self.serving_cost
 
 
-def settle(life: Life, question: Question, served: Served, sparsity: float) -> Settled:
+def settle(
+    life: Life, question: Question, served: Served, sparsity: float, start: float | None = None
+) -> Settled:
     """The optimum on the layout of one plan: tangents of its price until the size stays.
+
+    At a kink of the price, where memory or a promise begins to hold, it is the optimum between
+    the tangents of both sides. `start` [param] is where to begin, the member itself when absent.
 
     Raises
     ------
     SolverError
         If the size does not settle.
     """
-    budgets, size = assembled([question]), served.member.n_active
-    for _ in range(TANGENTS):
-        price, slope = served.tangent(size)
-        program = with_serving(budgets, size, price, slope, question.served)
-        answer = _optimal(question, program, life.bounds)
-        moved = math.log(answer.n_active / size)
-        if abs(moved) < SAME:
-            held = _of_the_bound(program, answer)
-            return Settled(life, sparsity, served, answer, slope, held)
-        size = answer.n_active
-    raise SolverError(
-        f"the size of the model does not settle on the layout of {size:.4g} parameters "
-        f"({moved:+.2g} in logarithms at last)"
-    )
+    budgets, (least, most) = assembled([question]), life.bounds
+
+    def priced(at: float, price: float, slope: float) -> Budgets:
+        return with_serving(budgets, math.exp(at), price, slope, question.served)
+
+    def moved(touch: Touch, slope: float) -> float:
+        program = priced(touch.at, touch.price, slope)
+        if slope > STEEP:
+            return -min(max(_rise(program, touch.at), -ASIDE), ASIDE)
+        return math.log(_optimal(question, program, life.bounds).n_active) - touch.at
+
+    def look(at: float) -> Touch | None:
+        try:
+            price, slope = served.tangent(math.exp(at))
+        except (Infeasible, SolverError):
+            return None  # at the very edge of what fits, the solver of programs finds nothing
+        touch = Touch(at, price, slope, 0.0)
+        return replace(touch, moved=moved(touch, slope))
+
+    low, high = touches(look, math.log(start or served.member.n_active))
+    at = mixed(low, high, moved)
+    program = priced(at.at, at.price, at.slope)
+    largest = most if high is not None else min(most, math.exp(at.at))
+    answer = _optimal(question, program, (least, largest))
+    share = (at.slope - low.slope) / (high.slope - low.slope) if high not in (None, low) else 0.0
+    sides = [(math.exp(low.at), 1.0 - share)]
+    if high is not None and share:
+        sides.append((math.exp(high.at), share))
+    return Settled(
+        life, sparsity, served, answer, at.slope, _of_the_bound(program, answer),
+        full=high is None, sides=tuple(sides),
+    )  # fmt: skip
 
 
 def curve(question: Question, sizes: Sequence[float] | Array) -> Curve:
@@ -205,6 +244,16 @@ def _read(
         gap=float(found.gap[0]),
         data_bound=varied * data,
     )
+
+
+def _rise(program: Budgets, size: float) -> float:
+    """d ln(cost) / d ln N at a size in logarithms, at the same loss; tokens answer."""
+    free = program.fixed("n_active", np.array([size]))
+    found = optimum(free)
+    if not found.found[0]:
+        raise SolverError("the budget with its price of serving has no optimum that is found")
+    at = np.insert(found.point, program.choices.index("n_active"), size, axis=1)
+    return along(program, at, "n_active", float(found.multiplier[0]))
 
 
 def _of_the_bound(program: Budgets, answer: Answer) -> float:

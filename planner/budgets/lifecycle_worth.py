@@ -27,13 +27,13 @@ def lifecycle_elasticities(settled: Settled) -> dict[str, float]:
     # The parts of a budget's scenario that are read are all there.
     found = elasticities(answer, cast(BudgetScenario, life.scenario))
     share = answer.cost[2] / answer.total
-    for name, slope in settled.served.worth(answer.n_active).items():
+    for name, slope in settled.worth.items():
         found[_path(name)] = share * slope
     found["serving.utilisation"] = -share
     found.update(_together(settled, found))
     if settled.size_bound:
-        side = "smallest" if settled.size_bound > 0 else "largest"
-        found[f"choose.{side}"] = settled.size_bound
+        side = "choose.smallest" if settled.size_bound > 0 else "choose.largest"
+        found["serving.largest" if settled.full else side] = settled.size_bound
     return {name: value for name, value in found.items() if abs(value) > ROUNDING}
 
 

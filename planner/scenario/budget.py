@@ -23,14 +23,15 @@ from planner.scenario.references import File
 from planner.scenario.schema import PROBLEMS
 from planner.scenario.uncertain import Uncertain
 
-__all__ = ["BudgetChoose", "BudgetData", "BudgetScenario"]
+__all__ = ["BudgetChoose", "BudgetData", "BudgetScenario", "few"]
 
 OBJECTIVES = ("flop", "cost")
 DEFAULT_LAW = "besiroglu-2024"
 DRAWS, MOST_DRAWS = 400, 20_000
 
 
-def _few(draws: int) -> int:
+def few(draws: int) -> int:
+    """The draws, unless they are more than a machine should be asked for."""
     if draws > MOST_DRAWS:
         raise ValueError(f"expected at most {MOST_DRAWS:,} draws, got {draws:,}")
     return draws
@@ -96,7 +97,7 @@ class BudgetScenario(Record):
         description="false refuses what lies outside the law's range; true answers, with a "
         "warning; absent: sizes and tokens outside are answered, sparsities are not",
     )
-    draws: Annotated[int, Whole(least=0), AfterValidator(_few)] = Field(
+    draws: Annotated[int, Whole(least=0), AfterValidator(few)] = Field(
         DRAWS, description="draws from the law's standard errors, for the intervals; 0 for none"
     )
     coverage: Annotated[float, Quantity("share", below=1.0)] = Field(

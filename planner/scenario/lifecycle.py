@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from planner.catalogue.models import names
 from planner.errors import did_you_mean, quoted
-from planner.scenario.budget import DEFAULT_LAW, DRAWS, BudgetData
+from planner.scenario.budget import DEFAULT_LAW, DRAWS, BudgetData, few
 from planner.scenario.budget_fields import INTERVAL, LawField, Ratios
 from planner.scenario.budget_phases import Inference, Phase, Quality, Reinforcement
 from planner.scenario.choices import Choose
@@ -42,10 +42,12 @@ class FamilyPart(Record):
 
     @field_validator("like")
     @classmethod
-    def _known(cls, value: str | None) -> str | None:
+    def _known(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and value not in names():
             hint = did_you_mean(value, names()) or " (planner catalog models lists them)"
             raise ValueError(f"unknown model {quoted(value)}{hint}")
+        if value is not None and info.data.get("attention", ATTENTION[0]) != ATTENTION[0]:
+            raise ValueError(f"leave attention out: models like {value} have their own")
         return value
 
 
@@ -168,7 +170,7 @@ class LifecycleScenario(Record):
         description="false refuses what lies outside the law's range; true answers, with a "
         "warning; absent: sizes and tokens outside are answered, sparsities are not",
     )
-    draws: Annotated[int, Whole(least=0)] = Field(
+    draws: Annotated[int, Whole(least=0), AfterValidator(few)] = Field(
         DRAWS, description="draws from the law's standard errors, for the intervals; 0 for none"
     )
     coverage: Annotated[float, Quantity("share", below=1.0)] = Field(
@@ -182,6 +184,14 @@ class LifecycleScenario(Record):
     @classmethod
     def _empty(cls, value: object) -> object:
         return {} if value is None else value
+
+    @field_validator("choose")
+    @classmethod
+    def _of_a_family(cls, value: LifecycleChoose, info: ValidationInfo) -> LifecycleChoose:
+        family = info.data.get("family")
+        if family is not None and family.like is not None and value.sparsity is not None:
+            raise ValueError(f"leave sparsity out: models like {family.like} have their own")
+        return value
 
     @field_validator("law")
     @classmethod
