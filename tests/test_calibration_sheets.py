@@ -172,3 +172,21 @@ def test_runs_of_a_published_table_may_stand_between_semicolons(saved):
     """The column sets are known whatever stands between the cells."""
     path = saved(f"{RUN_HEAD}\n{run_row()}\n".replace(",", ";").encode())
     assert len(read(path).rows) == 2
+
+
+@pytest.mark.parametrize(
+    ("date", "sound"), [("2026-01-31", True), ("2026-01", True), ("", True), ("31.01.2026", False)]
+)
+def test_a_date_is_written_in_one_way(saved, date, sound):
+    """Others could mean two days, and refuse their row alone."""
+    text = f"{RUN_HEAD}\n{run_row(date=date)}\n{run_row()}\n"
+    readings = read(saved(text.encode()))
+    assert len(readings.rows) == (4 if sound else 2)
+    assert sound or "measured_on is no date such as 2026-01-31" in readings.refused[0].reason
+
+
+@pytest.mark.parametrize("length", ["0.5", "1e-300", "1e12", "-3"])
+def test_lengths_that_no_request_has_are_refused(saved, length):
+    """Less than a token, or more than any context."""
+    text = f"{HEAD}\n{ROW.replace(',200,', f',{length},')}\n"
+    assert read(saved(text.encode())).refused[0].reason.startswith("output_tokens is ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from formulas.symbols import SymbolError
 from planner.calibration.ideal import bounds_of, strange_units
 from planner.calibration.marks import mark, seen_by
 from planner.calibration.measurements import Measurement
@@ -82,7 +83,7 @@ def _predicted(rows: Sequence[Measurement], wanted: str) -> list[Prediction | st
         return []
     try:
         return list(predict(rows, wanted))
-    except (PlannerError, TopologyError) as error:
+    except (PlannerError, TopologyError, SymbolError) as error:
         if len(rows) == 1:
             return [" ".join(str(error).split())]
     half = len(rows) // 2

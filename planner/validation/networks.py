@@ -10,12 +10,15 @@ from planner.calibration.collectives.predictions import predictions
 from planner.calibration.collectives.rows import Row, row_of
 from planner.calibration.prediction import Prediction
 from planner.catalogue.collectives import collectives
+from planner.errors import PlannerError
 from planner.validation.entries import Entry
 from planner.validation.tables import Table
 
 __all__ = ["collective_entries", "exchange_entries"]
 
 MICRO = 1e-6
+LEAST, MOST = 1e-12, {"time": 1e6, "size": 1e15}  # s, byte
+MOST_CHIPS = 1_000_000
 NODE = 8  # chips of the nodes in the table of exchanges
 KILO = 1024  # messages of its all-reduces are counted in these
 SCALED = 128  # values of fp8 that share a scale of four bytes in a dispatch
@@ -72,7 +75,13 @@ def _entry(
         operation = cells.get("operation") or cells.get("op", "")
         return Entry(index, line, column, "collective", "", operation, chip, "", reason=row,
                      repeat=repeat)  # fmt: skip
-    made = predictions([row])[0]
+    try:
+        made = predictions([row])[0]
+    except PlannerError as error:
+        why = " ".join(str(error).split())
+        return Entry(index, line, column, "collective", "other rows", row.operation, row.chip,
+                     row.algorithm, measured=float(cells[column]), seconds=row.seconds, reason=why,
+                     repeat=repeat, collective=row)  # fmt: skip
     prediction = None
     if made.bound is not None and made.estimate is not None:
         low, high = made.low or made.estimate, made.high or made.estimate
@@ -116,7 +125,7 @@ def _collective(cells: Mapping[str, str]) -> Row | str:
         row = row_of(cells)
     except KeyError as error:
         return f"{error.args[0]} is not given"
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         return f"not a number: {error}"
     return row if isinstance(row, str) else _sound(row)
 
@@ -133,7 +142,7 @@ def _exchange(cells: Mapping[str, str]) -> Row | str:
     try:
         n, seconds = int(float(cells["ep"])), float(cells["latency_us"]) * MICRO
         size = _bytes(cells)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         return f"not a number: {error}"
     if size is None:
         return "no size"
@@ -177,4 +186,8 @@ def _sound(row: Row) -> Row | str:
     for name, value in (("time", row.seconds), ("size", row.size)):
         if not (math.isfinite(value) and value > 0):
             return f"the {name} is {value:g}, not a positive number"
+        if not LEAST <= value <= MOST[name]:
+            return f"the {name} is beyond any measurement: {value:g}"
+    if max(row.n, row.nodes) > MOST_CHIPS:
+        return f"the group is beyond any machine: {max(row.n, row.nodes):g}"
     return row if row.n > 1 else f"a group of {row.n}"

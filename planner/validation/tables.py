@@ -6,7 +6,6 @@ by row and with a reason.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +26,7 @@ MEASURED: Mapping[str, tuple[str, ...]] = {
     "collectives": ("time_us",),
     "exchanges": ("latency_us",),
 }
+LEAST, MOST = 1e-9, 1e15  # of any value, in the unit of its column
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ def table(source: Path | Sheet, facts: Mapping[str, str], folders: Sequence[Path
 
 
 def positive_of(text: str) -> float | None:
-    """A cell as a number above zero, None for any other."""
+    """A cell as a number above zero that can be a measurement, None for any other."""
     try:
         value = float(text)
     except ValueError:
         return None
-    return value if math.isfinite(value) and value > 0 else None
+    return value if LEAST <= value <= MOST else None

@@ -15,6 +15,7 @@ from planner.validation.tables import Table, positive_of
 __all__ = ["step_bound", "training_entries"]
 
 COLUMNS = ("iter_time_derived_s", "measured_iter_time_s")
+LEAST, MOST = 1e-3, 1e9  # of any width, length, peak or number of chips
 NO_PLANNER = "only the bound: steps of training are not estimated yet"
 
 
@@ -70,7 +71,8 @@ def step_bound(cells: Mapping[str, str]) -> float:
     hidden, layers, tokens, vocabulary, chips = (
         _positive(cells, name) for name in ("hidden", "layers", "seq_len", "vocab", "gpus")
     )
-    width = positive_of(cells.get("ffn_hidden", "")) or 4 * hidden
+    given = cells.get("ffn_hidden", "").strip()
+    width = _positive(cells, "ffn_hidden") if given else 4 * hidden
     sequences = _positive(cells, "global_batch")
     peak = _positive(cells, "gpu_peak_tflops_bf16") * 1e12
     weights = layers * (4 * hidden**2 + 2 * hidden * width) + vocabulary * hidden
@@ -80,6 +82,6 @@ def step_bound(cells: Mapping[str, str]) -> float:
 
 def _positive(cells: Mapping[str, str], name: str) -> float:
     value = positive_of(cells[name])
-    if value is None:
-        raise ValueError(f"{name} is {cells[name]!r}, not a positive number")
+    if value is None or not LEAST <= value <= MOST:
+        raise ValueError(f"{name} is {cells[name]!r}, not a positive number of that kind")
     return value

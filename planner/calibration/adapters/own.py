@@ -16,6 +16,7 @@ from planner.calibration.adapters.tables import (
     given,
     positive,
     rows_of,
+    tokens,
 )
 from planner.calibration.ideal import strange_units
 from planner.calibration.measurements import ONE, Measurement, NotComputed
@@ -90,7 +91,7 @@ def own(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[M
     chip, machine = _hardware(row)
     sizes = _sizes(row, chip)
     place = _place(row, sizes, chip)
-    prompt, output = positive(row, "input_tokens"), positive(row, "output_tokens")
+    prompt, output = tokens(row, "input_tokens"), tokens(row, "output_tokens")
     looped = given(row, "concurrency") is not None
     if not looped and given(row, "batch") is None:
         told = " but 0" if row.get("concurrency") or row.get("batch") else ""

@@ -14,10 +14,12 @@ from planner.calibration.adapters.tables import (
     Row,
     Source,
     count,
+    day,
     given,
     header_of,
     positive,
     rows_of,
+    tokens,
 )
 from planner.calibration.adapters.ways import chips_of, ways_of
 from planner.calibration.measurements import Measurement, NotComputed
@@ -129,7 +131,7 @@ def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> 
     name = row["model_path"]
     weights = _checkpoint(row)
     base = base_of(model_of(name).name)
-    prompt, output = positive(row, "isl"), positive(row, "osl")
+    prompt, output = tokens(row, "isl"), tokens(row, "osl")
     told = settings_of(
         row["backend"],
         base,
@@ -140,7 +142,7 @@ def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> 
         given(row, "concurrency") or 0.0,
         count(row, "tp_size", 1),
         count(row, "attention_dp_size", 1),
-        row.get("measured_on") or "",
+        day(row, "measured_on"),
     )
     sizes = sizes_on(chip, name, weights, told.cache or USUAL_CACHE)
     prompt, output = told.length * prompt, told.length * output
@@ -153,7 +155,7 @@ def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> 
         "chip": chip,
         "machine": machine_of(chip.name),
         "prompt": prompt,
-        "output": output,
+        "output": max(output, 2.0),
         "context": prompt + output / 2,
         "quality": "wip" if row.get("wip") == "True" else "run",
         "precision": weights or "own",
@@ -162,7 +164,7 @@ def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> 
         "leanest": sizes_on(chip, name, weights, NARROWEST_CACHE),
         "speculated": None if sizes.mtp_blocks and name != PLAIN else False,
         "repeats": repeats,
-        "as_of": row.get("measured_on") or "",
+        "as_of": row["measured_on"],
         "even": told.even,
         "poll": told.poll,
         "hold": told.hold,

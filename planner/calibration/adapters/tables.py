@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 
 from planner.calibration.adapters.sheets import Source, sheet
 from planner.calibration.measurements import Measurement, NotComputed
@@ -18,17 +19,20 @@ __all__ = [
     "Row",
     "Source",
     "count",
+    "day",
     "given",
     "header_of",
     "number",
     "positive",
     "rows_of",
+    "tokens",
 ]
 
 Row = Mapping[str, str]
 
-MOST = 1e9  # chips, tokens, requests, ms or s
+MOST, LEAST = 1e9, 1e-9  # chips, tokens, requests, ms or s
 MOST_CHIPS = 1_000_000
+MONTH = re.compile(r"\d{4}-\d{2}")
 # Digits with commas or spaces among them: as a number, they could mean several.
 PUNCTUATED = re.compile(r"[-+]?\d[\d.,'\s_\u00a0\u202f]*")
 
@@ -97,6 +101,8 @@ def number(row: Row, name: str) -> float:
         raise Refused(f"{name} is no number: {quoted(text)}{hint}") from None
     if not math.isfinite(value):
         raise Refused(f"{name} is not finite")
+    if abs(value) > MOST:
+        raise Refused(f"{name} is beyond any measurement: {value:g}")
     return value
 
 
@@ -105,8 +111,16 @@ def positive(row: Row, name: str) -> float:
     value = number(row, name)
     if value <= 0:
         raise Refused(f"{name} is zero or negative")
-    if value > MOST:
+    if value < LEAST:
         raise Refused(f"{name} is beyond any measurement: {value:g}")
+    return value
+
+
+def tokens(row: Row, name: str) -> float:
+    """A length of one token or more, which may be a mean; raises Refused for any other."""
+    value = positive(row, name)
+    if value < 1:
+        raise Refused(f"{name} is {value:g}, less than a token")
     return value
 
 
@@ -130,3 +144,19 @@ def count(row: Row, name: str, default: int | None = None) -> int:
     if value > MOST_CHIPS:
         raise Refused(f"{name} is beyond any machine: {value:g}")
     return int(value)
+
+
+def day(row: Row, name: str) -> str:
+    """A date, or a month, as `2026-01-31` or `2026-01`; blank where there is none.
+
+    Raises
+    ------
+    Refused
+        If it is no such date; other ways to write one are not guessed at.
+    """
+    text = row.get(name, "")
+    try:
+        date.fromisoformat(f"{text}-01" if MONTH.fullmatch(text) else text or "2026-01-01")
+    except ValueError:
+        raise Refused(f"{name} is no date such as 2026-01-31: {quoted(text)}") from None
+    return text
