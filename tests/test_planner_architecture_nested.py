@@ -204,6 +204,22 @@ def test_pattern_of_windows(pattern: object, windowed: int) -> None:
     assert kinds == {"window": windowed, "full": 8 - windowed}
 
 
+def test_window_as_long_as_the_context_is_none() -> None:
+    """Phi 3.5 MoE writes its longest context as a window: every layer is full."""
+    config = {
+        **LLAMA,
+        "model_type": "phimoe",
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+        "sliding_window": 4096,
+        "max_position_embeddings": 4096,
+    }
+    assert [cache.kind for cache in counted(config).caches] == ["full"]
+    assert [cache.kind for cache in counted({**config, "sliding_window": 2048}).caches] == [
+        "window"
+    ]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -1,7 +1,7 @@
 """DeepSeek-shaped families: latent attention, dense first layers, then mixtures of experts.
 
-DeepSeek V2, V3 and R1, V3.2 (sparse attention), Kimi K2, GLM-4.7-Flash, GLM-5, A.X K1, and the
-dense ones, MiniCPM 3 and Youtu.
+DeepSeek V2, V3 and R1, V3.2 (sparse attention), Kimi K2, GLM-4.7-Flash, GLM-5, A.X K1,
+Mistral 4, and the dense ones, MiniCPM 3 and Youtu.
 """
 
 from __future__ import annotations
@@ -188,6 +188,7 @@ LATENT: dict[str, Callable[[Reader, str], Model]] = {
         _Family("glm4_moe_lite", first_dense=1, query_rank=768),
         _Family("glm_moe_dsa", indexed=True, query_rank=2048),
         _Family("minicpm3", first_dense=None, query_rank=768, tied=True, mlp_bias=True),
+        _Family("mistral4", router_bias=False, first_dense=0, query_rank=1024),
         _Family("youtu", first_dense=None, tied=True),
     )
 }

@@ -66,15 +66,12 @@ def chatglm(reader: Reader, name: str) -> Model:
     if heads % groups:
         raise reader.fail("multi_query_group_num", f"is {groups}, does not divide {heads} heads")
     grouped = reader.flag("multi_query_attention", False)
-    traits = Traits(qkv_bias=("add_qkv_bias", False), head_dim=("kv_channels", "head_dim"))
-    return standard(
-        reader,
-        name,
-        "chatglm",
-        traits,
-        kv_heads=groups if grouped else heads,
-        vocab=reader.whole("padded_vocab_size"),
+    vocab = reader.whole("padded_vocab_size")
+    traits = Traits(
+        vocab=vocab, qkv_bias=("add_qkv_bias", False), head_dim=("kv_channels", "head_dim")
     )
+    cached = groups if grouped else heads
+    return standard(reader, name, "chatglm", traits, kv_heads=cached, vocab=vocab)
 
 
 def doge(reader: Reader, name: str) -> Model:
@@ -198,6 +195,14 @@ DENSE: dict[str, Callable[[Reader, str], Model]] = {
     ),
     "ministral": family("ministral", kv_heads=8, windows=Windows(always=True, size=4096)),
     "ministral3": family("ministral3", kv_heads=8, width=128, windows=Windows(always=True)),
+    "muse_glimmer_text": family(
+        "muse_glimmer",
+        norms=4,
+        gate="full",
+        windows=Windows(every=4, size=2048),
+        ignored=("qk_scale_factor", "layer_rope_theta"),
+        **_ATTENTION,
+    ),
     "nanochat": family(
         "nanochat", norms=0, final_norm=False, gated=False, qkv_bias=_BIAS, output_bias=_BIAS
     ),

@@ -175,6 +175,9 @@ def _mixers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     loose = traits.loose_attention(form) if traits.loose_attention else 0
     made: dict[int | None, Mixer] = {}
     listed = windows(reader, form.layers, traits.windows)
+    if form.max_context is not None:
+        # As long as the longest context a window bounds nothing; some families write it so.
+        listed = [None if size is None or size >= form.max_context else size for size in listed]
     for window in listed:
         if window not in made:
             made[window] = grouped_attention(

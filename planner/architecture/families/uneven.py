@@ -7,6 +7,7 @@ from planner.architecture.families.common import (
     MTP,
     Shape,
     assemble,
+    overrides,
     predict,
     shape,
 )
@@ -108,7 +109,8 @@ def step(reader: Reader, name: str) -> Model:
     """Step 3.5 and 3.7: norms on queries and keys; windowed layers may have other heads."""
     form = shape(reader)
     other = reader.section("attention_other_setting")
-    heads, cached, width = form.heads, form.kv_heads, form.width
+    heads = reader.whole("num_sliding_attention_heads", form.heads)
+    cached, width = form.kv_heads, form.width
     if other is not None:
         kind = other.text("attention_type", "sliding_attention")
         if kind != "sliding_attention":
@@ -120,14 +122,17 @@ def step(reader: Reader, name: str) -> Model:
         other.finish()
     if heads % cached:
         raise reader.fail("attention_other_setting", f"{cached} groups do not divide {heads} heads")
-    gate = reader.flag("use_head_wise_attn_gate", False)
+    gate = reader.flag("use_head_wise_attn_gate", True)
+    reader.ignore("query_pre_attn_scalar", "mtp_layer_types", "mtp_mlp_layer_types")
     reader.ignore("use_qk_norm", "use_rope_layers", "yarn_only_types", "zero_centered")
     reader.ignore("att_impl_type", "swiglu_limits", "swiglu_limits_shared")
     reader.ignore("attention_output_gate", "need_fp32_gate", "norm_expert_weight", "use_moe")
     mixers = []
-    for window in windows(reader, form.layers, Windows(every=2)):
+    changed = overrides(reader, form.layers)
+    for index, window in enumerate(windows(reader, form.layers, Windows(every=2))):
         plain = (form.heads, form.kv_heads, form.width)
         count, groups, each = plain if window is None else (heads, cached, width)
+        count = changed[index].get("num_attention_heads", count)
         mixers.append(
             grouped_attention(
                 form.hidden,
@@ -141,7 +146,7 @@ def step(reader: Reader, name: str) -> Model:
             )
         )
     shared = ("share_expert_dim", "share_expert_dims")
-    moe = Moe(router_bias=("use_moe_router_bias", False), shared=shared)
+    moe = Moe(router_bias=("use_moe_router_bias", True), shared=shared)
     listed = _enumerated(reader, form.layers)
     parts = mixtures(reader, form, Traits(), moe, listed)
     return _stack(reader, name, "step3p5", form, mixers, parts)
