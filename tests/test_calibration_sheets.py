@@ -179,7 +179,7 @@ def test_runs_of_a_published_table_may_stand_between_semicolons(saved):
 )
 def test_a_date_is_written_in_one_way(saved, date, sound):
     """Others could mean two days, and refuse their row alone."""
-    text = f"{RUN_HEAD}\n{run_row(date=date)}\n{run_row()}\n"
+    text = f"{RUN_HEAD}\n{run_row(date=date)}\n{run_row(tpot=13.0)}\n"
     readings = read(saved(text.encode()))
     assert len(readings.rows) == (4 if sound else 2)
     assert sound or "measured_on is no date such as 2026-01-31" in readings.refused[0].reason
