@@ -222,3 +222,22 @@ def test_an_output_that_is_not_there_is_refused():
         planner.sensitivity(budget(1), output="over_trainin")
     with pytest.raises(planner.InputError, match="tpot"):
         planner.sensitivity(budget(1), output="tpot")
+
+
+def test_a_kink_beside_a_budget_is_no_kink_of_it():
+    """Unique data run out 0.07 % below the required loss: nearer than the first step."""
+    scenario = {
+        "problem": "budget", "law": "sardana-2024", "quality": {"loss": 2.1},
+        "inference": {"tokens": "0.5 T tokens"}, "data": {"unique": "1 T tokens"},
+        "phases": {"pretrain": {"system": "hgx-h200", "mfu": 0.45},
+                   "inference": {"system": "hgx-h100", "mfu": 0.1}},
+    }  # fmt: skip
+    rows = {row.path: row for row in planner.sensitivity(scenario, output="tokens").rows}
+    step = 1e-5
+    ends = [
+        planner.solve(scenario, sets=[f"quality.loss={2.1 * math.exp(x)!r}"]).chosen["tokens"]
+        for x in (-step, step)
+    ]
+    slope = math.log(ends[1]["pretrain"] / ends[0]["pretrain"]) / (2 * step)
+    row = rows["quality.loss"]
+    assert (row.left, row.right) == pytest.approx((slope, slope), rel=1e-3)

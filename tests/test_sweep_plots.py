@@ -139,6 +139,10 @@ def test_three_axes_are_not_drawn():
         ("byte", [80e9, 141e9], ("GB", (80.0, 141.0))),
         ("USD/(chip*s)", [3.6 / 3600, 7.2 / 3600], ("USD/(chip*hour)", (3.6, 7.2))),
         ("token", [1000.0, 2000.0], ("token", (1000.0, 2000.0))),
+        ("token", [1e12, 2e13], ("trillion tokens", (1.0, 20.0))),
+        ("USD", [2e6, 4e7], ("million USD", (2.0, 40.0))),
+        ("param", [7e9, 7e10], ("billion parameters", (7.0, 70.0))),
+        ("J/s", [400.0, 700.0], ("W", (400.0, 700.0))),
     ],
 )
 def test_units_are_those_people_read(unit, values, read):

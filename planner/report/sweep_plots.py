@@ -54,6 +54,9 @@ LARGER: Mapping[str, tuple[tuple[float, str], ...]] = {
     "USD/(chip*s)": ((1 / 3600, "USD/(chip*hour)"),),
     "USD/J": ((1 / 3.6e6, "USD/kWh"),),
     "J/s": ((1.0, "W"), (1e3, "kW")),
+    "token": ((1.0, "token"), (1e9, "billion tokens"), (1e12, "trillion tokens")),
+    "param": ((1.0, "param"), (1e9, "billion parameters")),
+    "USD": ((1.0, "USD"), (1e6, "million USD"), (1e9, "billion USD")),
 }
 
 
@@ -130,7 +133,7 @@ def scaled(table: Any, name: str) -> Scaled:
     middle = sizes[len(sizes) // 2] if sizes else 1.0
     factor, told = 1.0, unit
     for size, larger in LARGER.get(unit, ()):
-        if middle >= size * 0.999 or unit not in ("s", "byte", "byte/s", "flop/s"):
+        if middle >= size * 0.999 or len(LARGER[unit]) == 1:
             factor, told = size, larger
     return Scaled(name, told, tuple(number / factor for number in numbers))
 

@@ -2,13 +2,15 @@
 
 What a given does to what is made small comes from the envelope theorem. What it does to anything
 else moves the optimum: the question is solved again a little off on either side, its sparsity and
-its serving layouts held, and the difference is taken to second order on each side.
+its serving layouts held, and the difference is taken to second order on each side. Where the sides
+differ, a kink may lie within the step rather than at the point: ever smaller steps tell.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from planner.budgets.answer import planned
 from planner.budgets.asking import ask
@@ -26,7 +28,9 @@ __all__ = ["AGAIN", "ENVELOPE", "budget_rows", "one_sided"]
 ENVELOPE = "multipliers (envelope theorem)"
 AGAIN = "solved again on either side, choices held"
 STEP = 1e-3  # of a given, in logarithms
+CLOSER = (1e-4, 1e-5)  # where the sides differ
 OFFSETS = (-2, -1, 1, 2)  # steps at which it is solved again
+ALIKE = 1e-3  # slopes of both sides, relative, that are one
 
 Values = Mapping[str, float] | None
 
@@ -46,15 +50,28 @@ def budget_rows(scenario: BudgetScenario, name: str) -> list[Row]:
     return [_row(given, *slopes[given.path], AGAIN) for given in givens]
 
 
-def one_sided(at: float, values: Sequence[float | None]) -> tuple[float, float]:
+def one_sided(
+    at: float,
+    values: Sequence[float | None],
+    closer: Callable[[float], Sequence[float | None]] | None = None,
+) -> tuple[float, float]:
     """Slopes to the left and to the right, to second order; `values` are those at the offsets.
 
-    A side without values has the slope of the other.
+    A side without values has the slope of the other. `closer` gives the values with a smaller step.
     """
+    found = _sides(at, values, STEP)
+    for step in CLOSER if closer is not None else ():
+        if not abs(found[0] - found[1]) > ALIKE * max(1.0, *map(abs, found)):
+            break
+        found = _sides(at, closer(step), step)  # type: ignore[misc]
+    return found
+
+
+def _sides(at: float, values: Sequence[float | None], step: float) -> tuple[float, float]:
     far_left, left, right, far_right = values
     low = None if left is None or far_left is None else 3 * at - 4 * left + far_left
     high = None if right is None or far_right is None else 4 * right - far_right - 3 * at
-    sides = [None if each is None else each / (2 * STEP) for each in (low, high)]
+    sides = [None if each is None else each / (2 * step) for each in (low, high)]
     first = sides[0] if sides[0] is not None else sides[1]
     second = sides[1] if sides[1] is not None else sides[0]
     return (math.nan if first is None else first, math.nan if second is None else second)
@@ -70,20 +87,26 @@ def _judged_by(best: Answer, name: str) -> bool:
 
 
 def _again(best: Answer, givens: Sequence[LifeGiven], name: str) -> dict[str, tuple[float, float]]:
-    questions: list[Question] = []
-    for given in givens:
-        for offset in OFFSETS:
-            questions.append(given.vary(best.question, math.exp(offset * STEP)))
-    found = [
-        math.log(values_of("budget", planned(each))[name]) if isinstance(each, Answer) else None
-        for each in solve_many(questions)
-    ]
+    def solved(varied: Sequence[LifeGiven], step: float) -> list[float | None]:
+        """Logarithms of the output, of every given at every offset."""
+        questions: list[Question] = [
+            given.vary(best.question, math.exp(offset * step))
+            for given in varied
+            for offset in OFFSETS
+        ]
+        return [
+            math.log(values_of("budget", planned(each))[name]) if isinstance(each, Answer) else None
+            for each in solve_many(questions)
+        ]
+
+    found = solved(givens, STEP)
     at = math.log(values_of("budget", planned(best))[name])
     count = len(OFFSETS)
-    return {
-        given.path: one_sided(at, found[i * count : (i + 1) * count])
-        for i, given in enumerate(givens)
-    }
+    sides = {}
+    for i, given in enumerate(givens):
+        closer = partial(solved, [given])
+        sides[given.path] = one_sided(at, found[i * count : (i + 1) * count], closer)
+    return sides
 
 
 def _row(given: LifeGiven, left: float, right: float | None, method: str) -> Row:

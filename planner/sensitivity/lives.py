@@ -55,9 +55,12 @@ def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Row]:
     rows = []
     givens: list[LifeGiven | ServingGiven] = [*law, *serving]
     for given in givens:
-        ends = [moved(best, given, math.exp(offset * STEP)) for offset in OFFSETS]
-        logs = [math.log(each[name]) if each and name in each else None for each in ends]
-        left, right = one_sided(at, logs)
+
+        def logs(step: float, given: LifeGiven | ServingGiven = given) -> list[float | None]:
+            ends = [moved(best, given, math.exp(offset * step)) for offset in OFFSETS]
+            return [math.log(each[name]) if each and name in each else None for each in ends]
+
+        left, right = one_sided(at, logs(STEP), logs)
         rows.append(Row(given.path, given.value, given.unit, given.group, left, right, AGAIN))
     return rows
 
