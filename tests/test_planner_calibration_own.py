@@ -338,6 +338,12 @@ def test_results_of_inference_perf_are_in_seconds(result):
         recognised(result(counters))
 
 
+def test_results_of_two_generators_are_told_apart(result):
+    """Each in a file of its own."""
+    with pytest.raises(InputError, match="results of sglang, vllm in one file"):
+        recognised(result(VLLM, SGLANG))
+
+
 def test_a_result_without_a_request_is_refused(result):
     """Nothing completed, nothing measured."""
     nothing = {**VLLM, "completed": 0}

@@ -50,6 +50,9 @@ def recognised(source: Path | Sheet | Documents) -> str:
         found = {format_of_document(each) for each in held.objects}
         if len(found) == 1 and None not in found:
             return str(found.pop())
+        if len(found) > 1 and None not in found:
+            told = ", ".join(sorted(map(str, found)))
+            raise InputError(f"{held}: results of {told} in one file, expected those of one")
         raise InputError(f"{held}: JSON of no known load generator (known: {', '.join(FORMATS)})")
     names = held.columns
     for kind, needed in SETS.items():
