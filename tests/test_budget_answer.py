@@ -189,6 +189,13 @@ def test_what_does_not_matter_is_shown_as_nothing():
     assert floor.split()[-1] == "~0"
 
 
+def test_what_a_percent_is_worth_stands_in_one_column():
+    """However long the names are."""
+    told = planner.solve(MONEY).why().split("One percent more of")[1].split("Closed form")[0]
+    ends = {line.index(" %") for line in told.splitlines() if line.endswith(" %")}
+    assert len(ends) == 1
+
+
 def test_exponents_are_printed_with_the_answer():
     """Rounding them moves the answer by a fifth, so they stand in the text."""
     text = " ".join(str(planner.solve(PLAIN)).split())

@@ -142,6 +142,8 @@ MISTAKES = {
     "a limit without chips": ({"problem": "budget", "cost": "$5M"}, "needs phases.pretrain.system"),
     "half of the utilisations": (given(inference={"tokens": 1}, phases={"pretrain": {"mfu": 0.4}}),
                                  "give phases.inference.mfu too"),
+    "a family of laws": (given(law="clark-2022"), "several laws are called 'clark-2022': clark-20"),
+    "the model of a law": (given(law="chinchilla"), "besiroglu-2024 (the default, which corrects"),
     "no laws": (given(law=[]), "expected 1 to 200 laws"),
     "a law in a law": (given(law=3), "expected a law such as besiroglu-2024"),
     "an unknown routing": (given(law="besiroglu-2024 + clark-2022-s-bas"), "did you mean"),

@@ -201,8 +201,19 @@ def test_every_wrong_cell_is_named(tmp_path):
     assert [(each.line, each.path) for each in caught.value.mistakes] == [
         (3, "n"), (4, "d"), (5, "loss"),
     ]  # fmt: skip
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="there is no such file of points"):
         read_points(tmp_path / "none.csv")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_points(tmp_path)
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_cells_apart_by_other_marks_than_commas_are_told(tmp_path, mark, name):
+    """As spreadsheets write them where the comma is the decimal mark."""
+    file = tmp_path / "points.csv"
+    file.write_text(f"N{mark}D{mark}loss\n1e8{mark}1e9{mark}3,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=f"separated by commas, not by {name}"):
+        read_points(file)
 
 
 def test_a_law_is_fitted_where_a_csv_is_named(tmp_path):

@@ -48,6 +48,13 @@ def test_the_plan_lies_at_the_bottom_of_the_curve(plan):
     assert near == pytest.approx(plan.chosen["n_active"], rel=0.15)
 
 
+def test_the_curve_of_a_budget_is_fine_enough_to_look_smooth():
+    """Two neighbouring sizes are a few percent apart over all that is shown."""
+    along = costs(planner.solve(BUDGET).document)
+    assert np.diff(np.log(along.sizes)).max() < 0.04
+    assert along.total[[0, -1]] == pytest.approx(8 * along.total.min(), rel=0.5)
+
+
 def test_loss_and_cost_on_the_plane_are_those_of_the_plan(plan):
     """The middle of the plane is the plan."""
     around = plane(plan.document, costs(plan.document))

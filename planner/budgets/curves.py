@@ -95,13 +95,18 @@ def _of_budget(document: Mapping[str, Any]) -> Costs:
     """Each phase of a budget at sizes around the plan's, at the plan's loss."""
     question, plan = _question(document), document["plan"]
     asked = replace(question, required=Required(loss=plan["loss"]), limit=None, held={})
-    sizes = np.geomspace(plan["n_active"] / WIDEST, plan["n_active"] * WIDEST, POINTS)
-    found = curve(asked, sizes)
-    weights = question.weights()
-    serving = weights.get("inference", 0.0) * question.served * sizes
+    size, serving = plan["n_active"], question.weights().get("inference", 0.0) * question.served
+    found = curve(asked, np.geomspace(size / WIDEST, size * WIDEST, POINTS))
+    shown = found.sizes[found.training <= TALLEST * np.min(found.training)]
+    if shown.size:  # once more, as finely over what is shown
+        found = curve(asked, np.geomspace(shown[0], shown[-1], POINTS))
     known = np.isfinite(found.training)
-    return Costs(sizes[known], found.tokens[known], (found.training - serving)[known],
-                 serving[known])  # fmt: skip
+    return Costs(
+        found.sizes[known],
+        found.tokens[known],
+        (found.training - serving * found.sizes)[known],
+        serving * found.sizes[known],
+    )
 
 
 def _question(document: Mapping[str, Any]) -> Question:

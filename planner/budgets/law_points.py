@@ -30,6 +30,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "flop": ("c", "cpt", "flop", "flops", "trainingflop", "trainingflops", "compute"),
     "loss": ("loss", "l", "nats", "finalloss", "testloss", "validationloss"),
 }
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 DIMENSIONS = {"size": "params", "tokens": "tokens", "flop": "work", "loss": "number"}
 
 
@@ -75,6 +76,8 @@ def read_points(path: str | Path) -> Points:
     file = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(Mistake(file, None, None, "", "there is no such file of points")) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(Mistake(file, None, None, "", f"cannot be read: {error}")) from error
     reader = csv.DictReader(text.splitlines())
@@ -115,6 +118,9 @@ def _columns(file: str, header: list[str]) -> dict[str, str]:
     lacking += [] if {"tokens", "flop"} & set(found) else ["tokens"]
     if lacking:
         there = ", ".join(quoted(name) for name in header) or "none"
+        apart = [mark for mark in SEPARATORS if len(header) == 1 and mark in header[0]]
+        if apart:
+            there += f"; cells are to be separated by commas, not by {SEPARATORS[apart[0]]}"
         wanted = "; ".join(f"{what} ({', '.join(COLUMNS[what][:3])})" for what in lacking)
         raise InputError(Mistake(file, 1, None, "", f"no column of {wanted}; columns: {there}"))
     return found

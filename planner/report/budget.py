@@ -31,6 +31,7 @@ BAR, SHORT = 20, 12  # of a share, without and with dollars beside it
 PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
 LONGEST = 34  # of a label that keeps its text beside it
 NOTHING = 5e-4  # an elasticity below it does not matter
+NAMES = 32  # width of the names of quantities, unless one is longer
 
 
 def answer(plan: Plan) -> str:
@@ -59,9 +60,10 @@ def why(plan: Plan) -> str:
             f"binds: {each['name']}; one percent more of it changes the {_aim(plan.document)} by "
             f"{each['elasticity']:+.2f} %"
         )
-    lines += ["", f"One percent more of                 changes the {_aim(plan.document)} by"]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
-    lines += [f"  {name:<32}{_worth(value):>10}" for name, value in ranked]
+    wide = max([NAMES, *(len(name) for name, _ in ranked)])
+    lines += ["", f"{'One percent more of':<{wide + 4}}changes the {_aim(plan.document)} by"]
+    lines += [f"  {name:<{wide}}{_worth(value):>10}" for name, value in ranked]
     lines += ["", "Closed form on the active constraints", *_closed_form(plan.document)]
     return "\n".join(lines)
 

@@ -17,6 +17,7 @@ __all__ = ["answer", "why"]
 
 ROWS = 9  # sizes told beside the best
 NOTHING = 5e-4  # an elasticity below it does not matter
+NAMES = 36  # width of the names of quantities, unless one is longer
 RULES = {
     "heuristic": "equal pools",
     "flat_price": "flat price",
@@ -47,11 +48,11 @@ def why(plan: Plan) -> str:
             f"{each['elasticity']:+.2f} %"
         )
     total = plan.cost or 0.0
-    lines += ["", "One percent more of                    changes the cost by"]
-    ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
-    for name, value in ranked:
-        if abs(value) >= NOTHING:
-            lines.append(f"  {name:<36}{value:+8.3f} %{signed(value * total / 100):>12}")
+    told = [pair for pair in plan.elasticities.items() if abs(pair[1]) >= NOTHING]
+    wide = max([NAMES, *(len(name) for name, _ in told)])
+    lines += ["", f"{'One percent more of':<{wide + 3}}changes the cost by"]
+    for name, value in sorted(told, key=lambda pair: (-abs(pair[1]), pair[0])):
+        lines.append(f"  {name:<{wide}}{value:+8.3f} %{signed(value * total / 100):>12}")
     lines += ["", "Closed form on the active constraints", *_closed_form(plan.document)]
     return "\n".join(lines)
 

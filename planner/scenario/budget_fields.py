@@ -156,6 +156,7 @@ class _LawReference:
         if isinstance(value, str) and " + " in value:  # a routed law on a dense one
             parts = [name_or_file(each.strip(), *LAW, info) for each in value.split(" + ")]
             return " + ".join(str(each) for each in parts)
+        _refuse_a_family(value)
         return name_or_file(value, *LAW, info)
 
     def __get_pydantic_core_schema__(
@@ -177,7 +178,21 @@ def _with_places(given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     return {**given, "fit": str(folder / points)}
 
 
+def _refuse_a_family(value: object) -> None:
+    """Tell the laws of a family that is named without saying which: `hoffmann`, `chinchilla`."""
+    if not isinstance(value, str) or value in law_names() or not FAMILY.fullmatch(value):
+        return
+    word = value.lower()
+    near = [name for name in law_names() if name.startswith(f"{CALLED.get(word, word)}-")]
+    if word in CALLED:
+        near.append("besiroglu-2024 (the default, which corrects the third)")
+    if len(near) > 1:
+        raise ValueError(f"several laws are called {quoted(value)}: {', '.join(near)}")
+
+
 LAW = ("law", "besiroglu-2024", law_names())
+FAMILY = re.compile(r"[A-Za-z]+(?:-[0-9]{4})?")
+CALLED = {"chinchilla": "hoffmann", "chinchila": "hoffmann"}  # the model after which it is named
 Law = str | File | dict[str, Any]
 LawField = Annotated[Law | tuple[Law, ...], _LawReference()]
 
