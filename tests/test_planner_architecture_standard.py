@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner.architecture import from_config, sizes
 from planner.architecture.families import FAMILIES, REFUSED, WRAPPERS
@@ -134,3 +136,42 @@ def test_refused_family_says_what_is_missing(kind: str) -> None:
     with pytest.raises(ModelError, match=REFUSED[kind]) as caught:
         from_config({"model_type": kind, "hidden_size": 64}, "m", where="a/config.json")
     assert str(caught.value).startswith(f"a/config.json  model_type: '{kind}'")
+
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 200),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=4),
+    st.lists(st.one_of(st.none(), st.integers(0, 9), st.text(max_size=3)), max_size=6),
+    st.dictionaries(st.sampled_from(["0", "hidden_size", "a"]), st.integers(), max_size=2),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), name=st.sampled_from(sorted(COUNTS)), wrapped=st.booleans())
+def test_altered_configuration_is_counted_or_refused(
+    data: st.DataObject, name: str, wrapped: bool
+) -> None:
+    """Deleting or altering keys gives a model or one sentence with the file, never a trace."""
+    config = dict(data.draw(st.sampled_from(COUNTS[name]))["config"])
+    for _ in range(data.draw(st.integers(1, 3))):
+        key = data.draw(st.sampled_from(sorted(config) or ["model_type"]))
+        if data.draw(st.booleans()):
+            config[key] = data.draw(JUNK)
+        else:
+            config.pop(key, None)
+    if wrapped:
+        config = {"model_type": "some_chat", "llm_config": config}
+    told = outcome(config)
+    assert told.isdecimal() or (told.startswith("a/config.json  ") and "\n" not in told)
+
+
+def outcome(config: dict[str, Any]) -> str:
+    """The total of a configuration, or the refusal; any other exception escapes."""
+    try:
+        return str(sizes(from_config(config, "m", where="a/config.json")).n_total)
+    except ModelError as error:
+        return str(error)

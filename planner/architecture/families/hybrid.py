@@ -161,10 +161,11 @@ def recurrent_gemma(reader: Reader, name: str) -> Model:
 def rwkv(reader: Reader, name: str) -> Model:
     """RWKV-4: time mixing and channel mixing, layer norms with biases."""
     hidden = reader.whole("hidden_size")
+    width = reader.optional("attention_hidden_size") or hidden
     form = Shape(
         hidden,
         reader.whole(LAYERS, most=MAX_LAYERS),
-        1,
+        width,
         1,
         0,
         reader.whole("vocab_size"),
@@ -173,7 +174,6 @@ def rwkv(reader: Reader, name: str) -> Model:
     )
     reader.ignore("rescale_every")
     inner = reader.optional(INNER) or 4 * hidden
-    width = reader.optional("attention_hidden_size") or hidden
     part = FeedForward(
         "dense",
         (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.architecture.attention import grouped_attention
 from planner.architecture.families.common import (
     HIDDEN,
@@ -47,6 +49,8 @@ def mamba(reader: Reader, name: str) -> Model:
     if inner is None:
         inner = reader.whole("expand", 2) * form.hidden
     reader.ignore("expand", *_QUIET)
+    # Every channel has a state of its own, so that shards may cut anywhere.
+    form = replace(form, heads=inner)
     mixer = mamba1(
         form.hidden,
         inner,
@@ -67,6 +71,7 @@ def mamba_2(reader: Reader, name: str) -> Model:
     if heads * width != reader.whole("expand", 2) * form.hidden:
         raise reader.fail("num_heads", f"is {heads}; heads of {width} do not make up the width")
     reader.ignore("time_step_rank", *_QUIET)
+    form = replace(form, heads=heads)
     mixer = mamba2(
         form.hidden,
         heads,
