@@ -90,6 +90,35 @@ def test_formats_come_from_the_columns_and_the_id(tmp_path, folder):
     assert read(run).rows[0].sizes.weight_dtype["dense_ffn"] == "fp8"
 
 
+@pytest.mark.parametrize(
+    ("file", "published"),
+    [
+        ("acme--Gale-7B-Instruct", "acme/Gale-7B"),
+        ("acme--Gale-7B-FP8", "acme/Gale-7B-NVFP4"),
+        ("acme--Acme-Gale-7B-v0.1", "acme/Gale-7B"),
+        ("acme--Gale-7B", "mirror/acme-Gale-7B-0528"),
+        ("acme--Gale-7B", "gale-7b"),
+    ],
+)
+def test_a_file_is_found_by_what_names_its_shape(tmp_path, folder, file, published):
+    """Vendors that a name repeats, tunings, releases and formats do not count."""
+    (folder / f"{file}_config.json").write_text(json.dumps(CONFIG))
+    path = written(tmp_path / "own.csv", OWN, f"{published},b200,2,8,1000,1000,9")
+    assert names_of(path)[1] == {published: str(folder / f"{file}_config.json")}
+
+
+def test_the_whole_name_goes_before_a_shorter_one(tmp_path, folder):
+    """A base model and its tuning may have files of their own."""
+    for name in ("acme--Gale-7B-Instruct", "acme--Gale-7B"):
+        (folder / f"{name}_config.json").write_text(json.dumps(CONFIG))
+    rows = [f"acme/{name},b200,2,8,1000,1000,9" for name in ("Gale-7B", "Gale-7B-Instruct")]
+    files = names_of(written(tmp_path / "own.csv", OWN, *rows))[1]
+    assert files == {
+        "acme/Gale-7B": str(folder / "acme--Gale-7B_config.json"),
+        "acme/Gale-7B-Instruct": str(folder / "acme--Gale-7B-Instruct_config.json"),
+    }
+
+
 def test_an_entry_of_the_very_name_wins(tmp_path, folder):
     """The catalogue's shape is the one that its profiles know."""
     (folder / "Qwen--Qwen3-32B_config.json").write_text(json.dumps(CONFIG))

@@ -42,6 +42,7 @@ __all__ = [
     "named_in",
     "sizes_of",
     "sizes_on",
+    "spellings",
 ]
 
 CONFIG = re.compile(r"(.+\.json)(?:#(.+))?")  # a configuration, and the id that it stands for
@@ -138,13 +139,12 @@ def model_of(published: str) -> NamedModel:
         return NamedModel(published, None)
     if published in table["models"]:
         return NamedModel(table["models"][published], None)
-    words = _words(published)
     found = named_in(published, _entries())
     if found is None:
         hint = did_you_mean(published.rsplit("/", maxsplit=1)[-1].lower(), model_names())
         put = hint or "; a folder with its config.json can be given by --models"
         raise Refused(f"no shape for the model {quoted(published)}{put}")
-    formats = [FORMATS[word] for word in words if word in FORMATS]
+    formats = [FORMATS[word] for word in _words(published) if word in FORMATS]
     held = any(found.endswith(f"-{each}") for each in formats)
     return NamedModel(found, None if held or not formats else formats[-1])
 
@@ -231,6 +231,21 @@ def _configured(path: str, published: str | None) -> NamedModel:
     return NamedModel("-".join(words), formats[-1] if formats else None, path)
 
 
+def spellings(published: str) -> list[str]:
+    """Letters of a published name: whole, then without what says nothing of the shape.
+
+    That is a vendor that the name repeats, and tunings, releases and formats at its end.
+    """
+    words, vendor = _words(published), letters(published.rpartition("/")[0])
+    found = [letters("".join(words))]
+    while len(words) > 1 and _empty(words[-1]):
+        words.pop()
+    found.append(letters("".join(words)))
+    if len(words) > 1 and words[0] in vendor:
+        found.append(letters("".join(words[1:])))
+    return list(dict.fromkeys(found))
+
+
 def named_in(published: str, entries: Mapping[str, str]) -> str | None:
     """What an id names among entries by their `letters`, None where it names none.
 
@@ -263,8 +278,7 @@ def _entries() -> Mapping[str, str]:
 
 def _words(published: str) -> list[str]:
     """The words of an id without its organisation, in small letters."""
-    name = published.strip().rstrip("/").split("/")[-1].lower()
-    name = name.replace("quantized.", "quantized-")
+    name = published.strip().rstrip("/").split("/")[-1].lower().replace("quantized.", "quantized-")
     return [word for word in re.split(r"[-_ :]+", name) if word]
 
 

@@ -23,6 +23,7 @@ from planner.calibration.names import (
     model_of,
     named_in,
     sizes_of,
+    spellings,
 )
 from planner.errors import InputError, ModelError
 
@@ -118,16 +119,18 @@ def told(cells: Iterable[str]) -> dict[str, str]:
 
 def _files(folder: Path) -> dict[str, str]:
     """Files of a folder by the letters of names, with and without organisation."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for pattern in PATTERNS:
         for file in sorted(folder.glob(pattern)):
-            if file.name.endswith(QUANT):
-                continue
             within = file.relative_to(folder)
             name = "/".join(within.parts[:-1]) or file.name.removesuffix("_config.json")
-            name = name.replace("--", "/", 1)
-            for key in (_whole(name), letters(name.split("/")[-1])):
-                found.setdefault(key, str(file))
+            if not file.name.endswith(QUANT):
+                names.setdefault(name.replace("--", "/", 1), str(file))
+    found = {_whole(name): path for name, path in names.items()}
+    for place in range(3):  # a name that is whole goes before one without its last words
+        for name, path in names.items():
+            for key in spellings(name)[place : place + 1]:
+                found.setdefault(key, path)
     return found
 
 
