@@ -27,6 +27,8 @@ TOKENS = 24
 # Parameters of the largest model that is run [param].
 MOST = 20_000_000
 
+# What a forward pass leaves: elements per token and per entry, of convolutions and recurrent.
+CACHED = ("per_token", "window", "tail", "recurrent")
 # Variations of each family that a test keeps.
 KEPT = 2
 QUIET = re.compile(
@@ -151,7 +153,7 @@ def compared(
             if given.verbose:
                 print("   routed", ours["routed"], answer["routed"])
         if ours is not None and small and "per_token" in answer and not ours["latent"]:
-            same = all(ours[key] == answer[key] for key in ("per_token", "window"))
+            same = all(ours[key] == answer[key] for key in CACHED)
             caches[0 if same else 1] += 1
             if not same and given.verbose:
                 print(
@@ -179,7 +181,7 @@ def golden(answer: dict[str, Any], caches: bool) -> dict[str, Any]:
     }
     told = {"config": kept, "total": answer["total"] + answer["biases"]}
     told["routed"] = answer["routed"]
-    return told | {key: answer[key] for key in ("per_token", "window") if caches and key in answer}
+    return told | {key: answer[key] for key in CACHED if caches and key in answer}
 
 
 def counted(config: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
@@ -188,10 +190,14 @@ def counted(config: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     from planner.errors import ModelError
 
     try:
-        found = sizes(from_config(config, "m"))
+        model = from_config(config, "m")
     except ModelError as error:
         return None, str(error)
+    found = sizes(model)
+    states = [one.mixer.state for one in model.layers if one.mixer and one.mixer.state]
     return {
+        "tail": sum(state.tail for state in states),
+        "recurrent": sum(state.recurrent for state in states),
         "total": found.n_total,
         "per_token": found.kv_elements_per_token,
         "routed": found.params["routed"],
@@ -252,17 +258,19 @@ def _built(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _caches(torch: Any, hub: Any, config: Any) -> Iterator[tuple[str, int]]:
-    """Cached elements per token of full layers, and per entry of windowed ones."""
+    """Cached elements per token of full layers and per entry of windowed ones, and states."""
     try:
         torch.manual_seed(0)
         model = hub.AutoModelForCausalLM.from_config(config).eval().float()
         with torch.no_grad():
             out = model(input_ids=torch.ones(1, TOKENS, dtype=torch.long), use_cache=True)
-        layers = out.past_key_values.layers
+        layers = (out.get("past_key_values") or out["cache_params"]).layers
     except Exception:  # a model that does not run says nothing of its caches
         return
-    full, window = 0, 0
+    full, window, tail, recurrent = 0, 0, 0, 0
     for layer in layers:
+        tail += _elements(torch, getattr(layer, "conv_states", None))
+        recurrent += _elements(torch, getattr(layer, "recurrent_states", None))
         for kept in (getattr(layer, "keys", None), getattr(layer, "values", None)):
             if kept is None or kept.dim() != 4 or not kept.numel():
                 continue
@@ -272,6 +280,17 @@ def _caches(torch: Any, hub: Any, config: Any) -> Iterator[tuple[str, int]]:
             )
     yield "per_token", full
     yield "window", window
+    yield "tail", tail
+    yield "recurrent", recurrent
+
+
+def _elements(torch: Any, kept: Any) -> int:
+    """Elements of a tensor, or of all in a list or a mapping of them."""
+    if isinstance(kept, dict):
+        kept = list(kept.values())
+    if isinstance(kept, list | tuple):
+        return sum(_elements(torch, each) for each in kept)
+    return int(kept.numel()) if torch.is_tensor(kept) else 0
 
 
 if __name__ == "__main__":

@@ -107,6 +107,15 @@ def test_caches_of_reference_run(row: dict[str, Any]) -> None:
     assert (found.kv_elements_per_token, windowed) == (row["per_token"], row["window"])
 
 
+@pytest.mark.parametrize("row", [row for row in ROWS if "recurrent" in row.values[0]])
+def test_states_of_reference_run(row: dict[str, Any]) -> None:
+    """Convolution tails and recurrent states are as large as a forward pass leaves them."""
+    layers = from_config(row["config"], "m").layers
+    states = [layer.mixer.state for layer in layers if layer.mixer and layer.mixer.state]
+    assert sum(state.tail for state in states) == row["tail"]
+    assert sum(state.recurrent for state in states) == row["recurrent"]
+
+
 @pytest.mark.parametrize("row", ROWS)
 def test_active_is_within_total(row: dict[str, Any]) -> None:
     """A token passes through all that is stored but the experts it is not sent to."""

@@ -105,6 +105,7 @@ def latent_attention(
     bias: bool = False,
     gate: bool = False,
     head_gate: bool = False,
+    sinks: bool = False,
 ) -> Mixer:
     """Multi-head latent attention; with an indexer it attends to the top entries only.
 
@@ -114,6 +115,8 @@ def latent_attention(
     weights = list(_latent_weights(hidden, heads, latent, bias, gate))
     if head_gate:
         weights.append(matrix("self_attn.g_proj", "attention", hidden, heads))
+    if sinks:
+        weights.append(vector("self_attn.sinks", "attention", heads))
     decode = 2 * heads * (2 * latent.cache_rank + latent.rope)
     prefill = 2 * heads * (latent.nope + latent.rope + latent.value)
     elements = latent.cache_rank + latent.rope

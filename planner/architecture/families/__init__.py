@@ -172,7 +172,6 @@ REFUSED: dict[str, str] = {
     "dots3_note_text": "latent attention whose widths change by layer is not read",
     "glm5_next_text": "hyper-connections around latent attention are not read",
     "hrm_text": "layers are passed through several times",
-    "hy_v4": "hyper-connections around latent attention are not read",
     "inkling_text": "convolutions of keys, values and outputs are not read",
     "inkling2_text": "convolutions of keys, values and outputs are not read",
     "mistral_large4_text": "keys of layers that share others' are not read",

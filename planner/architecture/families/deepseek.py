@@ -1,7 +1,7 @@
 """DeepSeek-shaped families: latent attention, dense first layers, then mixtures of experts.
 
 DeepSeek V2, V3 and R1, V3.2 (sparse attention), Kimi K2, GLM-4.7-Flash, GLM-5, A.X K1,
-Mistral 4, and the dense ones, MiniCPM 3 and Youtu.
+Mistral 4, Hunyuan 4, and the dense ones, MiniCPM 3 and Youtu.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from planner.architecture.families.common import (
     sparse_layers,
 )
 from planner.architecture.feedforward import dense, mixture
-from planner.architecture.layers import FeedForward, Layer, Model, vector
+from planner.architecture.layers import FeedForward, Layer, Model, Weight, vector
 from planner.architecture.reading import MAX_LAYERS, Reader
 
 __all__ = ["LATENT", "indexer", "latent_shape"]
@@ -43,7 +43,8 @@ class _Family:
 
     `first_dense` layers are dense (`None`: all of them), `shared` experts stand beside the routed
     ones, `query_rank` is that of queries where the key is absent; `sparse_norms` are further norms
-    of a mixture layer; `mlp_bias` says that the key of that name means something.
+    of a mixture layer; `mlp_bias` says that the key of that name means something. `gated` ones
+    have an output gate, a sink per head, and residual streams mixed around each part.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class _Family:
     first_dense: int | None = 3
     sparse_norms: int = 0
     mlp_bias: bool = False
+    gated: bool = False
     tied: bool = False
 
     def __call__(self, reader: Reader, name: str) -> Model:
@@ -83,6 +85,8 @@ def _model(reader: Reader, name: str, family: _Family) -> Model:
             latent,
             indexer(reader, key) if family.indexed else None,
             bias=bias,
+            gate=family.gated,
+            sinks=family.gated,
         )
         for key in {*own, True}
     }
@@ -91,8 +95,12 @@ def _model(reader: Reader, name: str, family: _Family) -> Model:
     else:
         sparse = sparse_layers(reader, form.layers, family.first_dense)
     parts = _parts(reader, form, sparse, family)
+    streams = _streams(reader, form, 2) if family.gated else ()
     norms = {
-        chosen: (vector("norms", "other", (2 + family.sparse_norms * chosen) * form.hidden),)
+        chosen: (
+            vector("norms", "other", (2 + family.sparse_norms * chosen) * form.hidden),
+            *streams,
+        )
         for chosen in (False, True)
     }
     layers = [
@@ -103,7 +111,19 @@ def _model(reader: Reader, name: str, family: _Family) -> Model:
     block = Layer(mixers[True], parts[last], norms[last])
     blocks = predict(reader, MTP, block, form.hidden)
     kind = reader.text("model_type") if family.kind == "deepseek_v3" else family.kind
-    return assemble(name, kind or family.kind, form, layers, prediction=blocks)
+    extra = _streams(reader, form, 0) if family.gated else ()
+    return assemble(name, kind or family.kind, form, layers, extra=extra, prediction=blocks)
+
+
+def _streams(reader: Reader, form: Shape, parts: int) -> tuple[Weight, ...]:
+    """What mixes the residual streams around the `parts` of a layer, or (0) before the head."""
+    reader.ignore("hc_magnitude", "learnable_sink_init")
+    streams = reader.whole("hc_mult", 4)
+    if not parts:
+        return (vector("hyper_head", "other", streams * streams * form.hidden + streams + 1),)
+    mixing = 2 * streams
+    each = mixing * streams * form.hidden + mixing + 2
+    return (vector("hyper_connections", "other", parts * each),)
 
 
 def latent_shape(reader: Reader, tied: bool = False) -> Shape:
@@ -187,6 +207,7 @@ LATENT: dict[str, Callable[[Reader, str], Model]] = {
         _Family("deepseek_v32", indexed=True),
         _Family("glm4_moe_lite", first_dense=1, query_rank=768),
         _Family("glm_moe_dsa", indexed=True, query_rank=2048),
+        _Family("hy_v4", indexed=True, first_dense=1, gated=True),
         _Family("minicpm3", first_dense=None, query_rank=768, tied=True, mlp_bias=True),
         _Family("mistral4", router_bias=False, first_dense=0, query_rank=1024),
         _Family("youtu", first_dense=None, tied=True),
