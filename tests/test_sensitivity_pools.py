@@ -191,6 +191,7 @@ def test_a_large_fleet_follows_its_load():
     assert float(point.layouts.replicas[0]) > 20
     rows = {row.path: row for row in serving_rows(load(given), "usd_per_mtok")[1]}
     assert rows["workload.demand"].right == 0
+    assert rows["price"].method.endswith("replicas as real numbers")
     assert rows["system.memory_bandwidth"].right < -0.1
     sides = {sets: planner.solve(given, sets=(f"workload.demand={sets}",)).cost
              for sets in (200.0, 400.0)}  # fmt: skip

@@ -281,8 +281,10 @@ def test_counts_of_draws_are_checked():
     """A power of two, and not more than anybody waits for."""
     with pytest.raises(planner.InputError, match="power of two"):
         explore(HELD, sobol=17)
-    with pytest.raises(planner.InputError, match="in all"):
+    with pytest.raises(planner.InputError, match="--sobol 1099511627776: expected 1 to"):
         explore(HELD, sobol=1 << 40)
+    with pytest.raises(planner.InputError, match="--morris 0: expected 1 to"):
+        explore(HELD, morris=0)
     with pytest.raises(planner.InputError, match="uncertain: is missing"):
         explore({key: value for key, value in HELD.items() if key != "uncertain"}, sobol=4)
 

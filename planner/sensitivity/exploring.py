@@ -85,9 +85,11 @@ def explore(
         "provenance": {"version": version("token-planner")},
     }  # fmt: skip
     if sobol is not None:
-        document |= _by_sobol(ask, _counted(sobol, len(marginals) + 2), seed)
+        document |= _by_sobol(ask, _counted("--sobol", sobol, len(marginals) + 2), seed)
     if morris is not None:
-        document |= _by_morris(ask, _counted(morris, len(marginals) + 1), seed, document)
+        document |= _by_morris(
+            ask, _counted("--morris", morris, len(marginals) + 1), seed, document
+        )
     return Study(document)
 
 
@@ -108,9 +110,10 @@ class _Asked:
                         workers=self.workers, sets=sets, shown=self.shown)  # fmt: skip
 
 
-def _counted(count: int, times: int) -> int:
+def _counted(option: str, count: int, times: int) -> int:
     if not 0 < count * times <= MOST:
-        raise InputError(f"{count} times {times} draws: expected 1 to {MOST:,} in all")
+        told = f"{option} {count}: expected 1 to {MOST // times:,}, each of which is {times} draws"
+        raise InputError(told)
     return count
 
 

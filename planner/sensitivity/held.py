@@ -66,6 +66,11 @@ class Bound:
         fixed = any(len(task.chips) < 2 for task in loads)
         return not fixed and all(pool.replicas >= FEW for pool in self.pools)
 
+    @property
+    def counted(self) -> bool:
+        """Whether it matters how many replicas there are."""
+        return len(self.pools) > 1 or self.pools[0].task.loaded
+
     def _pools(self, asked: Asked) -> Pools:
         return asked.pools[self.number - len(asked.tasks)]
 

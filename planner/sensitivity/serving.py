@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["METHOD", "givens_of", "serving_rows"]
 
 METHOD = "slopes of the equations, layout held"
+RESIZED = f"{METHOD}, replicas as real numbers"
 AGAIN = "solved again with a few fewer and a few more"
 FEW = 0.02  # share of a whole number by which it is varied
 
@@ -36,9 +37,10 @@ def serving_rows(scenario: Scenario, name: str) -> tuple[list[Given], list[Row]]
     _, slopes = elasticities(bound, givens)
     slope = slopes[name]
     reach = np.max([np.abs(each).max(axis=0) for each in slopes.values()], axis=0)
+    method = RESIZED if bound.resized and bound.counted else METHOD
     rows = [
         Row(given.path, given.value, given.unit, given.group, float(slope[0, i]) + 0.0,
-            float(slope[1, i]) + 0.0, METHOD, reach=float(reach[i]))
+            float(slope[1, i]) + 0.0, method, reach=float(reach[i]))
         for i, given in enumerate(givens)
     ]  # fmt: skip
     counted = [given for given in givens if given.whole]
