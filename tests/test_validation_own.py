@@ -9,6 +9,8 @@ import pytest
 from validation_cases import RUN_HEAD, run_row, written
 
 from planner.errors import InputError
+from planner.report.validation import validation_text
+from planner.validation.document import document
 from planner.validation.predictions import predictions_text
 from planner.validation.reading import found_in, read
 
@@ -78,3 +80,12 @@ def test_a_table_that_says_everything_takes_no_facts(tmp_path):
     path = written(tmp_path / "runs.csv", RUN_HEAD, run_row())
     with pytest.raises(InputError, match="says tp itself"):
         read(path, facts={"tp": "4"})
+
+
+def test_engines_that_no_fit_saw_are_named(tmp_path):
+    """Their rows are predicted with what engines share, which the answer says."""
+    head, row = HEAD.replace("remark", "engine"), "llama-3.1-8b,h100,1,16,1000,200,fp8,,8,,"
+    path = written(tmp_path / "own.csv", head, f"{row}abacus", f"{row}vllm", row)
+    found = document("auto", [read(path)])
+    assert found["files"][0]["engines_unseen"] == {"abacus": 1, "unknown": 1}
+    assert "values of engines that no fit saw: abacus (1), unknown (1)" in validation_text(found)

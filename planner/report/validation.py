@@ -54,7 +54,7 @@ def _file(file: Mapping[str, Any]) -> str:
             f"({_share(file['predicted'], file['rows'] - file['repeats'])}); profile {profiles}"
         ),
     ]
-    lines += shapes(file["models"])
+    lines += [*shapes(file["models"]), *_engines(file["engines_unseen"])]
     for each in file["sections"]:
         lines += ["", *_section(each, file["labels"])]
     lines += ["", *_bounds(file)]
@@ -62,6 +62,11 @@ def _file(file: Mapping[str, Any]) -> str:
         lines += ["", f"{len(file['units']):,} values are left out: another unit, it seems"]
         lines += _listed(file["units"], of="bound")
     return "\n".join(lines)
+
+
+def _engines(unseen: Mapping[str, int]) -> list[str]:
+    told = ", ".join(f"{name} ({n:,})" for name, n in unseen.items())
+    return wrapped(f"values of engines that no fit saw: {told}") if told else []
 
 
 def _section(each: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:

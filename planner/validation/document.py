@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.calibration.ideal import alike
+from planner.calibration.places import engine_of
 from planner.calibration.profile import profile, profile_names
 from planner.catalogue.collectives import collectives
 from planner.validation.entries import Entry
@@ -71,11 +72,27 @@ def _file(table: Table, entries: Sequence[Entry], by: Sequence[str]) -> dict[str
         "predicted": len(told),
         "labels": {name: LABELS.get(table.kind, {}).get(name, name) for name in by},
         "profiles": sorted({e.profile for e in entries if e.profile}),
+        "engines_unseen": _engines_unseen(entries),
         "sections": sections,
         "below_bound": [_row(e, why=why) for e, why in below_bound(entries)],
         "bounded": sum(e.seconds is not None and e.bound is not None for e in entries),
         "units": [_row(e, why=why) for e, why in unit_suspects(entries)],
     }
+
+
+def _engines_unseen(entries: Sequence[Entry]) -> dict[str, int]:
+    """Engines that the profile of their rows was not fitted on, with how many values each."""
+    shipped = set(profile_names())
+    return dict(
+        Counter(
+            e.engine
+            for e in entries
+            if e.measurement is not None
+            and e.profile in shipped
+            and engine_of(e.measurement) not in profile(e.profile).engines
+            and e.measurement.engine not in profile(e.profile).engines
+        ).most_common()
+    )
 
 
 def _parts(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
