@@ -148,6 +148,7 @@ WRAPPERS: dict[str, str] = {
     "mistral3": "mistral",
     "muse_glimmer": "muse_glimmer_text",
     "paligemma": "gemma",
+    "phi4_multimodal": "phi3",
     "qwen2_5_vl": "qwen2",
     "qwen2_vl": "qwen2",
     "qwen3_5": "qwen3_5_text",

@@ -47,7 +47,7 @@ class Moe:
     are dense where no key says; `dense_inner` names the width of those.
     """
 
-    inner: str | tuple[str, ...] = ("moe_intermediate_size", "expert_ffn_hidden_size")
+    inner: str | tuple[str, ...] = "moe_intermediate_size"
     dense_inner: str | tuple[str, ...] = INNER
     shared: str | tuple[str, ...] = ()
     shared_count: int = 0
@@ -57,7 +57,6 @@ class Moe:
     experts: int | None = None
     active: int | None = None
     first_dense: int = 0
-    idle: str = ""
     path: str = "mlp"
 
 
@@ -89,7 +88,6 @@ class Traits:
     qk_norm_if: Switch = True
     qk_norm_bias: bool = False
     gate: str = ""
-    gate_if: Switch = True
     sinks: bool = False
     gated: bool = True
     mlp_bias: Switch = False
@@ -170,7 +168,7 @@ def _mixers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
         wide = 2 if traits.qk_norm == "head" else form.heads + form.kv_heads
         norm = wide * form.width * (2 if traits.qk_norm_bias else 1)
     gate = 0
-    if traits.gate and switched(reader, traits.gate_if):
+    if traits.gate:
         gate = form.heads * (form.width if traits.gate == "full" else 1)
     loose = traits.loose_attention(form) if traits.loose_attention else 0
     made: dict[int | None, Mixer] = {}
@@ -253,7 +251,6 @@ def _mixture(reader: Reader, form: Shape, moe: Moe) -> FeedForward:
         shared_gate=moe.shared_gate,
         router_bias=switched(reader, moe.router_bias),
         shared_bias=switched(reader, moe.shared_bias),
-        idle=reader.whole(moe.idle, 0, least=0) if moe.idle else 0,
         path=moe.path,
         groups=expert_groups(reader, experts, active),
     )
