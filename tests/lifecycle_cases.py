@@ -74,7 +74,7 @@ def _demand(rng):
 def _serving(rng, system, chips):
     promises = {"tpot": rng.choice((0.01, 0.02, 0.03, 0.05, 0.1)),
                 "ttft": rng.choice((0.3, 0.5, 1, 2, 5))}  # fmt: skip
-    weights = rng.choice(("bf16", "int8", None) if system == "hgx-a100" else ("fp8", "bf16", None))
+    weights = rng.choice(("bf16", "int8") if system == "hgx-a100" else ("fp8", "bf16", None))
     return {
         "system": system,
         "chips": chips,

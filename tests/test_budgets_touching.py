@@ -89,6 +89,20 @@ def test_a_plan_that_no_longer_fits_is_left_for_a_smaller_one():
     assert math.exp(2) - math.exp(low.at) == pytest.approx(FLAT + 3 * low.at, abs=1e-7)
 
 
+def test_sizes_within_limits_alone_are_looked_at():
+    """Where every smaller one is better the smallest is the best, and none below is looked at."""
+    asked = []
+
+    def look(x):
+        asked.append(x)
+        return Touch(x, 1.0, 1.0, -3.0 * (x - 0.7))
+
+    low, high = touches(look, 1.5, (0.7, 4.0))
+    assert low is high
+    assert low.at == 0.7
+    assert min(asked) == 0.7
+
+
 def test_nothing_served_is_told():
     """A search without a start ends in a sentence."""
     with pytest.raises(SolverError, match="serves no size near"):

@@ -158,3 +158,23 @@ def test_a_layout_that_ends_where_memory_does_is_answered():
     plan = planner.solve(asked)
     assert plan.status == "optimal"
     assert plan.chosen["n_total"] < 80e9
+
+
+def test_where_a_layout_ends_more_memory_is_room_for_a_larger_model():
+    """Serving weighs little, so the largest model that fits is the best on this layout."""
+    asked = scenario(
+        law="hoffmann-2022-approach-3", quality={"like": {"n_active": 1.3e11}}, draws=0,
+        inference={"tokens": 1e8},
+    )  # fmt: skip
+    asked["serving"] = {
+        "system": "hgx-h100", "chips": 1, "choose": {"weights": "fp8", "mode": "aggregated"},
+        "workload": {"input_tokens": 2000, "output_tokens": 400},
+    }  # fmt: skip
+    life = life_of(load(asked))
+    settled = settle(life, life.question(1.0), cheapest_at(life, 5e10, 1.0), 1.0)
+    worth = lifecycle_elasticities(settled)
+    assert settled.full
+    assert worth["serving.largest"] < 0
+    high, low = (varied(settled, "serving.memory", 1 + step) for step in (STEP, -STEP))
+    measured = math.log(high / low) / (math.log1p(STEP) - math.log1p(-STEP))
+    assert worth["serving.system.memory"] == pytest.approx(measured, rel=5e-3)

@@ -26,6 +26,7 @@ __all__ = ["Curve", "Settled", "Whole", "along", "curve", "settle"]
 
 RL = 1  # the column of reinforcement learning in the costs of a budget
 TINY = 1e-9  # rounding of a logarithm
+APART = 1e-6  # ln N: the same size
 ASIDE = 0.1  # how far it is then taken to be
 STEEP = 20.0  # d ln(price) / d ln N beyond which the optimum of a tangent is too far to be found
 
@@ -138,7 +139,7 @@ def settle(
     def moved(touch: Touch, slope: float) -> float:
         program = priced(touch.at, touch.price, slope)
         if slope > STEEP:
-            return -min(max(_rise(program, touch.at), -ASIDE), ASIDE)
+            return -min(max(_rise(question, program, touch.at), -ASIDE), ASIDE)
         return math.log(_optimal(question, program, life.bounds).n_active) - touch.at
 
     def look(at: float) -> Touch | None:
@@ -149,8 +150,11 @@ def settle(
         touch = Touch(at, price, slope, 0.0)
         return replace(touch, moved=moved(touch, slope))
 
-    low, high = touches(look, math.log(start or served.member.n_active))
+    first = math.log(start or served.member.n_active)
+    low, high = touches(look, first, (math.log(least), math.log(most)))
     at = mixed(low, high, moved)
+    if high is not None and abs(at.moved) > APART:
+        raise SolverError("the size of the model does not settle on this layout")
     program = priced(at.at, at.price, at.slope)
     largest = most if high is not None else min(most, math.exp(at.at))
     answer = _optimal(question, program, (least, largest))
@@ -194,6 +198,11 @@ def _optimal(question: Question, program: Budgets, bounds: tuple[float, float]) 
     held: dict[str, float] = {}
     low, high = map(math.log, bounds)
     while True:
+        if len(held) > 1:
+            raise SolverError(
+                f"no model of {bounds[0]:.3g} to {bounds[1]:.3g} active parameters, on the data "
+                "there is, is as good as asked for"
+            )
         free = program
         for name, value in held.items():
             free = free.fixed(name, np.array([value]))
@@ -246,13 +255,19 @@ def _read(
     )
 
 
-def _rise(program: Budgets, size: float) -> float:
-    """d ln(cost) / d ln N at a size in logarithms, at the same loss; tokens answer."""
+def _rise(question: Question, program: Budgets, size: float) -> float:
+    """d ln(cost) / d ln N at a size in logarithms, at the same loss; tokens answer.
+
+    Minus infinity at a size that the data cannot make as good.
+    """
     free = program.fixed("n_active", np.array([size]))
     found = optimum(free)
     if not found.found[0]:
         raise SolverError("the budget with its price of serving has no optimum that is found")
     at = np.insert(found.point, program.choices.index("n_active"), size, axis=1)
+    tokens = float(at[0, program.choices.index("pretrain")])
+    if question.unique and not question.repeats and tokens > math.log(question.unique) + TINY:
+        return -math.inf
     return along(program, at, "n_active", float(found.multiplier[0]))
 
 

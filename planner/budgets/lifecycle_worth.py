@@ -7,15 +7,26 @@ price of serving comes from the program of the serving layout, and counts as muc
 from __future__ import annotations
 
 import math
-from typing import cast
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from planner.budgets.lifecycle_settled import Settled
+from planner.budgets.serving_cost import Served
 from planner.budgets.worth import elasticities
+from planner.problem import Shortage
 from planner.scenario.budget import BudgetScenario
+
+if TYPE_CHECKING:
+    from planner.serving.task import Task
 
 __all__ = ["lifecycle_elasticities", "overtraining_identity"]
 
 ROUNDING = 5e-7  # elasticities below are noise of the solver
+BEYOND = 1e-3  # of the largest size that is served
+ENDS = {"memory": "serving.system.memory"} | {
+    name: f"serving.promises.{name}" for name in ("ttft", "tpot", "e2e")
+}
 
 
 def lifecycle_elasticities(settled: Settled) -> dict[str, float]:
@@ -34,6 +45,9 @@ def lifecycle_elasticities(settled: Settled) -> dict[str, float]:
     if settled.size_bound:
         side = "choose.smallest" if settled.size_bound > 0 else "choose.largest"
         found["serving.largest" if settled.full else side] = settled.size_bound
+    if settled.full:
+        for path, slope in _at_the_end(settled).items():
+            found[path] = found.get(path, 0.0) + slope
     return {name: value for name, value in found.items() if abs(value) > ROUNDING}
 
 
@@ -56,6 +70,42 @@ def overtraining_identity(settled: Settled) -> float | None:
 
 def _path(name: str) -> str:
     return f"serving.{name}"
+
+
+def _at_the_end(settled: Settled) -> dict[str, float]:
+    """What more of that which ends the sizes that a layout serves is worth: room for larger ones.
+
+    Sizes a little beyond fall short of it by a factor, which grows with the size and falls with
+    what there is; the largest size grows as the one over the other.
+    """
+    served, size = settled.served, settled.answer.n_active
+    near, far = (1 + k * BEYOND for k in (2, 4))
+    first, second = (_short(served, size * factor) for factor in (near, far))
+    found = {}
+    for name in ENDS.keys() & first.keys() & second.keys():
+        eased = _short(served.changed(partial(_eased, name)), size * far)
+        used = math.log(second[name] / first[name]) / math.log(far / near)
+        given = -math.log(eased.get(name, 1.0) / second[name]) / math.log1p(BEYOND)
+        if used > 0:
+            found[ENDS[name]] = settled.size_bound * given / used
+    return found
+
+
+def _short(served: Served, n_active: float) -> dict[str, float]:
+    """The factors by which promises fall short at a size that the layout does not serve."""
+    try:
+        served.tangent(n_active)
+    except Shortage as error:
+        return {each.name: each.factor for each in error.shortfalls}
+    return {}
+
+
+def _eased(name: str, task: Task) -> Task:
+    """The task with a little more memory, or a little more time."""
+    if name == "memory":
+        return replace(task, chip=replace(task.chip, memory=task.chip.memory * (1 + BEYOND)))
+    promises = {k: v * (1 + BEYOND) if k == name and v else v for k, v in task.promises.items()}
+    return replace(task, promises=promises)
 
 
 def _together(settled: Settled, found: dict[str, float]) -> dict[str, float]:

@@ -40,7 +40,9 @@ class Touch:
 Look = Callable[[float], Touch | None]
 
 
-def touches(look: Look, first: float) -> tuple[Touch, Touch | None]:
+def touches(
+    look: Look, first: float, within: tuple[float, float] = (-math.inf, math.inf)
+) -> tuple[Touch, Touch | None]:
     """The tangents on both sides of the optimum, the same twice where the price is smooth.
 
     Parameters
@@ -50,6 +52,8 @@ def touches(look: Look, first: float) -> tuple[Touch, Touch | None]:
         for every larger one too.
     first
         Where to begin.
+    within
+        The sizes that are looked at, in logarithms; an optimum beyond is taken to lie at the end.
 
     Returns
     -------
@@ -60,12 +64,11 @@ def touches(look: Look, first: float) -> tuple[Touch, Touch | None]:
     SolverError
         If no size near the first one is served, or the optimum is nowhere near it.
     """
-    here, served = look(first), first
+    here = look(first)
     for k in range(REACH):
         if here is not None:
             break
-        served = first - FARTHEST * 2**k / 16
-        here = look(served)
+        here = look(max(first - FARTHEST * 2**k / 16, within[0]))
     if here is None:
         raise SolverError("the layout serves no size near that of its plan")
     seen, step = [here], here.moved
@@ -80,7 +83,7 @@ def touches(look: Look, first: float) -> tuple[Touch, Touch | None]:
             break
         step = ahead.moved * (ahead.at - here.at) / (here.moved - ahead.moved)
         here = ahead
-    return _closed(look, *_bracket(look, seen))
+    return _closed(look, *_bracket(look, seen, within))
 
 
 def mixed(low: Touch, high: Touch | None, moved: Callable[[Touch, float], float]) -> Touch:
@@ -99,7 +102,9 @@ def mixed(low: Touch, high: Touch | None, moved: Callable[[Touch, float], float]
     return Touch(low.at, low.price, slope, moved(low, slope))
 
 
-def _bracket(look: Look, seen: list[Touch]) -> tuple[Touch, Touch | None, float]:
+def _bracket(
+    look: Look, seen: list[Touch], within: tuple[float, float]
+) -> tuple[Touch, Touch | None, float]:
     """The nearest sizes known to be too small and too large, and where the latter is."""
     low = max((t for t in seen if t.moved > 0), key=lambda t: t.at, default=None)
     high = min((t for t in seen if t.moved <= 0), key=lambda t: t.at, default=None)
@@ -108,7 +113,9 @@ def _bracket(look: Look, seen: list[Touch]) -> tuple[Touch, Touch | None, float]
         if low is not None:
             break
         assert high is not None  # one of both was seen
-        found = look(high.at - step)
+        found = look(max(high.at - step, within[0]))
+        if found is not None and abs(found.moved) < SAME:
+            return found, found, found.at
         if found is not None and found.moved <= 0:
             high = found
         else:
@@ -120,9 +127,12 @@ def _bracket(look: Look, seen: list[Touch]) -> tuple[Touch, Touch | None, float]
     for _ in range(REACH):
         if high is not None:
             break
+        end = min(end, within[1])
         found = look(end)
         if found is None:
             break
+        if abs(found.moved) < SAME:
+            return found, found, end
         if found.moved <= 0:
             high = found
         else:
