@@ -144,7 +144,8 @@ def settle(
 
     def look(at: float) -> Touch | None:
         try:
-            price, slope = served.tangent(math.exp(at))
+            with np.errstate(over="ignore"):  # of a bound where next to nothing fits
+                price, slope = served.tangent(math.exp(at))
         except (Infeasible, SolverError):
             return None  # at the very edge of what fits, the solver of programs finds nothing
         touch = Touch(at, price, slope, 0.0)

@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from planner.budgets.lifecycle_settled import Settled
 from planner.budgets.serving_cost import Served
 from planner.budgets.worth import elasticities
@@ -94,7 +96,8 @@ def _at_the_end(settled: Settled) -> dict[str, float]:
 def _short(served: Served, n_active: float) -> dict[str, float]:
     """The factors by which promises fall short at a size that the layout does not serve."""
     try:
-        served.tangent(n_active)
+        with np.errstate(over="ignore"):  # of a bound where next to nothing fits
+            served.tangent(n_active)
     except Shortage as error:
         return {each.name: each.factor for each in error.shortfalls}
     return {}
