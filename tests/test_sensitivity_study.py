@@ -157,6 +157,19 @@ def document_paths(document: dict) -> list[str]:
     return [each["path"] for each in document["uncertain"]]
 
 
+def test_a_choice_is_held_in_the_formats_of_its_checkpoint():
+    """Experts in mxfp4 beside bf16, on a chip without arithmetic of four bits: held, it is itself."""
+    from planner.sensitivity.answering import held
+    from planner.sensitivity.exact import exact
+
+    asked = {**FREE, "model": "gpt-oss-120b", "chips": 8, "uncertain": None}
+    scenario = load(asked)
+    best = exact(scenario)
+    again = exact(load(asked, list(held(best.plan, scenario))))
+    assert again.choice == best.choice
+    assert again.values == pytest.approx(best.values)
+
+
 def test_the_same_seed_draws_the_same():
     """And another one draws another."""
     first, again = (explore(HELD, sobol=16, seed=4).document for _ in range(2))
