@@ -158,7 +158,7 @@ def document_paths(document: dict) -> list[str]:
 
 
 def test_a_choice_is_held_in_the_formats_of_its_checkpoint():
-    """Experts in mxfp4 beside bf16, on a chip without arithmetic of four bits: held, it is itself."""
+    """Experts in mxfp4 beside bf16, on a chip without arithmetic of four bits: it is itself."""
     from planner.sensitivity.answering import held
     from planner.sensitivity.exact import exact
 
