@@ -150,7 +150,7 @@ def _binding(best: Settled, worth: dict[str, float]) -> list[dict[str, Any]]:
         slope = worth.get(f"serving.promises.{name}")
         if slope:
             found.append({"name": f"{name} is kept in serving", "elasticity": slope})
-    for name in ("choose.smallest", "choose.largest", "data.unique"):
+    for name in ("choose.smallest", "choose.largest", "serving.largest", "data.unique"):
         if name in worth:
             found.append({"name": name, "elasticity": worth[name]})
     memory = worth.get("serving.system.memory")
