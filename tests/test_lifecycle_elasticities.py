@@ -172,6 +172,7 @@ def test_where_a_layout_ends_more_memory_is_room_for_a_larger_model():
     }  # fmt: skip
     life = life_of(load(asked))
     settled = settle(life, life.question(1.0), cheapest_at(life, 5e10, 1.0), 1.0)
+    assert settled.size_bound < 0
     worth = lifecycle_elasticities(settled)
     assert settled.full
     assert worth["serving.largest"] < 0

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["answer", "why"]
 
 ROWS = 9  # sizes told beside the best
+TOLD = 1000.0  # times the cost of the plan: sizes that cost more are no choice
 NOTHING = 5e-4  # an elasticity below it does not matter
 NAMES = 36  # width of the names of quantities, unless one is longer
 RULES = {
@@ -135,7 +136,11 @@ def _sizes(document: Mapping[str, Any]) -> str:
     """The cost of the whole life at other sizes, the quality the same."""
     plan = document["plan"]
     best = plan["cost"]["total"]["usd"]
-    rows = {count(each["n_active"]): each for each in document["asked"] if each["total_usd"]}
+    rows = {
+        count(each["n_active"]): each
+        for each in document["asked"]
+        if each["total_usd"] and each["total_usd"] < TOLD * best
+    }
     mine = count(plan["n_active"])
     others = [name for name in rows if name != mine]
     every = max(1, -(-len(others) // ROWS))
