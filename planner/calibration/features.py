@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.calibration.loops import Loop, loop_of
+from planner.calibration.loops import RAMP, Loop, loop_of
 from planner.calibration.measurements import Measurement
 from planner.calibration.networks import network_between
 from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES, Profile
@@ -172,8 +172,9 @@ class _Rows:
         if self.first.quantity == "tpot":
             return self._values("decode", only)["tpot"], nothing
         values = self._values("prefill", only)
-        # The prompts of a pool wait for each other, one for half of them.
-        return values["ttft"] + (self.batch - 1) / 2 * values["busy"], nothing
+        # The first requests come all at once, later ones meet those that the pool is behind with.
+        each = [p.concurrency / p.prefill.workers for p in (row.pools for row in self.rows) if p]
+        return values["ttft"] + (RAMP * np.array(each) + self.batch - 1) * values["busy"], nothing
 
     def _static(self, only: str | None) -> np.ndarray:
         quantity = self.first.quantity

@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.calibration.measurements import Measurement
 
-__all__ = ["Loop", "loop_of"]
+__all__ = ["RAMP", "Loop", "loop_of"]
 
 # Ten prompts per slot, as the published runs were sent (InferenceX, benchmark_serving, 2025-10).
 RAMP = 0.5 / 10

@@ -1,0 +1,70 @@
+"""First tokens of prefill pools that all requests reach at once, as a closed loop starts."""
+
+import heapq
+
+import numpy as np
+import pytest
+
+from planner.calibration.adapters.runs import run
+from planner.calibration.features import features
+from planner.calibration.loops import RAMP
+from planner.calibration.profile import COEFFICIENTS
+
+POOLS = {
+    "model_path": "deepseek-ai/DeepSeek-V3",
+    "system": "gb200",
+    "backend": "trtllm",
+    "backend_version": "1.2.0",
+    "mode": "disagg",
+    "isl": "4096",
+    "osl": "512",
+    "concurrency": "64",
+    "ttft_ms": "1000",
+    "tpot_ms": "10",
+    "precision": "fp4",
+    "gemm_quant_mode": "nvfp4",
+    "moe_quant_mode": "nvfp4",
+    "prefill_num_workers": "2",
+    "decode_num_workers": "1",
+    **{f"{pool}_{name}": "4" for pool in ("prefill", "decode") for name in ("tp_size",)},
+    **{f"{pool}_moe_tp_size": "4" for pool in ("prefill", "decode")},
+}
+
+
+def first_token(**changes):
+    """TTFT of two prefill workers [s] at full efficiencies and overheads of a second."""
+    row = next(r for r in run({**POOLS, **changes}, "2") if r.quantity == "ttft")
+    return features([row]).matrix[0]
+
+
+def test_the_first_requests_come_all_at_once():
+    """A tenth of the prompts waits for half of the others': 0.05 prompts for each in flight."""
+    alone, some, many = (first_token(concurrency=n) for n in ("4", "64", "124"))
+    part = COEFFICIENTS.index("e_pf")
+    slope = (some[part] - alone[part]) / 60
+    assert many[part] - some[part] == pytest.approx(60 * slope)
+    assert slope == pytest.approx(RAMP / 2 * (alone[part] - 4 * slope))
+
+
+def waits(requests: int, read: float, decode: float, rounds: int = 10) -> float:
+    """Mean wait of prompts read one by one in a closed loop whose requests all start at once."""
+    draw = np.random.default_rng(7)
+    events, free, found = [(0.0, i) for i in range(requests)], 0.0, []
+    sent = requests
+    while events:
+        now, _ = heapq.heappop(events)
+        free = max(now, free) + read * draw.uniform(0.8, 1.0) / 0.9
+        found.append(free - now - read)
+        if sent < requests * rounds:
+            heapq.heappush(events, (free + decode * draw.uniform(0.8, 1.0) / 0.9, sent))
+            sent += 1
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize("load", [0.1, 0.5, 0.9, 1.3])
+def test_a_closed_loop_waits_as_its_first_burst_and_what_the_pool_is_behind(load):
+    """An event simulation: half a round in one of ten, and rounds less decoding in the others."""
+    requests = 512
+    expected = RAMP * requests + (1 - 2 * RAMP) * max(requests - requests / load, 0.0)
+    found = waits(requests, 1.0, requests / load)
+    assert found == pytest.approx(expected, abs=0.02 * requests)
