@@ -34,7 +34,7 @@ def part(name, **changes):
     return features([steady({**PLAIN, **changes})]).matrix[0, COEFFICIENTS.index(name)]
 
 
-@pytest.mark.parametrize("name", ["t_ar", "t_layer", "t_pf_chunk", "t_request", "e_w"])
+@pytest.mark.parametrize("name", ["t_ar", "t_layer", "t_pf_chunk", "t_request"])
 def test_a_pass_over_the_layers_is_paid_once_for_all_prompts(name):
     """Sixteen short prompts take one pass, as one does."""
     assert part(name, batch="16") == part(name) > 0

@@ -8,7 +8,7 @@ import pytest
 from planner.calibration.adapters import read_runs
 from planner.calibration.eras import RUNS
 from planner.calibration.features import WAIT, Features, features, predicted, unknowns
-from planner.calibration.hierarchy import Effect, Family, effects, fitted
+from planner.calibration.hierarchy import Effect, Family, Loss, effects, fitted, worthwhile
 from planner.calibration.places import place_of
 from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES
 from planner.calibration.scores import held, quantiles, score
@@ -75,6 +75,39 @@ def test_what_one_engine_changes_is_recovered(columns, places):
     found = fitted(columns, seconds, places, (effect,), WIDE)
     assert found.factors == pytest.approx([1.25], rel=0.02)
     assert found.values["t_layer"] == pytest.approx(TRUTH["t_layer"], rel=0.02)
+
+
+def test_relative_errors_recover_the_same_coefficients(columns, places):
+    """Without noise there is nothing to choose between the two ways of counting."""
+    loss = Loss(0.06, relative=True)
+    found = fitted(columns, predicted(columns, TRUTH), places, (), WIDE, loss=loss).values
+    assert [found[name] for name in SEEN] == pytest.approx([TRUTH[name] for name in SEEN], rel=0.02)
+
+
+def test_relative_errors_of_skewed_rows_are_less_than_those_of_logarithms(columns, places):
+    """Where a quarter of the rows are twice as fast, the mean relative error is what it says."""
+    seconds = predicted(columns, TRUTH)
+    seconds[::4] /= 2
+    each = [
+        fitted(columns, seconds, places, (), RUNS.prior, loss=Loss(0.06, relative=relative)).values
+        for relative in (True, False)
+    ]
+    relative, logarithmic = (score(predicted(columns, one), seconds).mean for one in each)
+    assert relative < logarithmic
+
+
+def test_effects_that_the_rows_do_not_need_are_dropped(columns, places):
+    """Of two engines' factors the one that made the data stays, and it alone."""
+    slower = {**TRUTH, "t_layer": 1.25 * TRUTH["t_layer"]}
+    of_vllm = np.array([place.engine == "vllm" for place in places])
+    seconds = np.where(of_vllm, predicted(columns, slower), predicted(columns, TRUTH))
+    true, idle = (
+        Effect(("t_layer",), {"engine": "vllm"}, 0.5),
+        Effect(("e_w",), {"math": "fp8"}, 0.5),
+    )
+    found = fitted(columns, seconds, places, (true, idle), WIDE)
+    assert worthwhile(columns, seconds, places, found, WIDE, 1.0) == (true,)
+    assert worthwhile(columns, seconds, places, found, WIDE, 0.0) == (true, idle)
 
 
 def test_a_fit_survives_noise_and_outliers(columns, places):

@@ -17,11 +17,12 @@ import numpy as np
 from planner.calibration.loops import RAMP, Loop, loop_of
 from planner.calibration.measurements import Measurement
 from planner.calibration.networks import network_between
+from planner.calibration.overlap import read_beside
 from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES, Profile
 from planner.errors import InputError
 from planner.serving.layouts import Layouts
 from planner.serving.step import Step
-from planner.serving.task import WEIGHT_ONLY, Task
+from planner.serving.task import Task
 
 __all__ = ["Features", "features", "predicted", "unknowns"]
 
@@ -32,10 +33,6 @@ WAIT = COEFFICIENTS.index("n_sched")
 # Prompt tokens an engine reads in one pass where it does not read CHUNK of them (llama.cpp:
 # n_ubatch, 512 by default).
 PASSES = {"llama.cpp": 512.0}
-# Engines that write quantised weights out in 16 bits, and read those, before they multiply a pass
-# (llama.cpp on CUDA; on Apple's chips its kernels widen them on the way).
-WIDENING, IN_KERNEL = frozenset({"llama.cpp"}), "apple-silicon"
-WIDE_BYTES = 2 * 2.0  # written and read again, per weight
 # Engines whose decode kernels multiply larger groups of query heads than these on vector units,
 # head by head (TensorRT-LLM 0.9: its grouped kernel fills one tile of a tensor core, 16 rows), and
 # what vector units do in fp32 [flop/s], for chips that such rows were measured on (NVIDIA data
@@ -206,7 +203,9 @@ class _Rows:
         """Time of the prompts of a whole batch, read one behind the other in as few passes [s]."""
         together = self._values("merged", only)
         if only == "e_w":
-            return together["ttft"] * _widened(self.first)
+            idle = self._merged(None)
+            products = self._merged("e_pf") + self._merged("e_pf_x") - 2 * idle
+            return idle + read_beside(self.first, together["ttft"] - idle, products)
         if only not in ARITHMETIC:
             return together["ttft"]
         # The passes follow each other through the stages as those of the merged prompt do.
@@ -235,15 +234,6 @@ class _Rows:
                 task = replace(task, input_tokens=each * self.first.prompt)
             self.steps[mode] = Step(task, self.layouts, bound=False)
         return self.steps[mode].under(OFF if only is None else {**OFF, only: 1.0})
-
-
-def _widened(row: Measurement) -> float:
-    """Bytes that a pass over a prompt moves for weights over those of the weights themselves."""
-    if row.engine not in WIDENING or row.chip.architecture == IN_KERNEL:
-        return 1.0
-    sizes = row.sizes
-    narrow = sum(n for part, n in sizes.params.items() if sizes.weight_dtype[part] in WEIGHT_ONLY)
-    return 1.0 + WIDE_BYTES * narrow / sum(sizes.streamed_bytes.values())
 
 
 def _vectored(row: Measurement) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 
 from planner.calibration.adapters import runs, steadies
 from planner.calibration.eras import RUNS, STEADY, Era
-from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted
+from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted, worthwhile
 from planner.calibration.leaving import (
     Fit,
     LeftOut,
@@ -87,8 +87,7 @@ def fit_of(era: Era) -> Fit:
     def fit(sample: Sample) -> Hierarchy:
         found = _solved(era, sample, effects(sample.places, era.families), None)
         for _ in range(PRUNINGS):
-            pairs = zip(found.effects, found.each, strict=True)
-            kept = tuple(e for e, x in pairs if abs(x) * (MONTHS if e.monthly else 1) >= LEAST)
+            kept = _kept(era, sample, found)
             if len(kept) == len(found.effects):
                 break
             found = _solved(era, sample, kept, found)
@@ -151,6 +150,23 @@ def main(arguments: list[str] | None = None) -> None:
                 (given.out / f"{thin}.toml").write_text(text, encoding="utf-8")
 
 
+def _kept(era: Era, sample: Sample, found: Hierarchy) -> tuple[Effect, ...]:
+    """The adjustments that change times by enough, or that the rows speak for enough."""
+    if era.worth is not None:
+        return worthwhile(
+            sample.columns,
+            sample.seconds,
+            sample.places,
+            found,
+            era.prior,
+            era.worth,
+            weights=sample.weights,
+            loss=era.loss,
+        )
+    pairs = zip(found.effects, found.each, strict=True)
+    return tuple(e for e, x in pairs if abs(x) * (MONTHS if e.monthly else 1) >= LEAST)
+
+
 def _solved(
     era: Era, sample: Sample, found: tuple[Effect, ...], start: Hierarchy | None
 ) -> Hierarchy:
@@ -162,6 +178,7 @@ def _solved(
         era.prior,
         weights=sample.weights,
         start=start,
+        loss=era.loss,
     )
 
 

@@ -1,8 +1,8 @@
 """Coefficients that all rows share, and what an engine or a format changes about them.
 
-Every coefficient is a power of e. The square of a row's logarithmic error counts while it is small,
-its size alone beyond `OUTLIER`; every unknown has a prior of stated width, so what the rows cannot
-tell stays where the prior puts it.
+Every coefficient is a power of e. The square of a row's error counts while it is small, its size
+alone beyond the `outlier` of a `Loss`; every unknown has a prior of stated width, so what the rows
+cannot tell stays where the prior puts it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy.linalg import solve
 from planner.calibration.features import WAIT, Features
 from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES, Place
 
-__all__ = ["Effect", "Family", "Hierarchy", "effects", "fitted"]
+__all__ = ["Effect", "Family", "Hierarchy", "Loss", "effects", "fitted", "worthwhile"]
 
 OUTLIER = 0.12
 ROUNDS = 60
@@ -37,6 +37,18 @@ class Family:
     of: tuple[str, ...]
     width: float
     monthly: bool = False
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How errors count: as squares up to `outlier`, by their size beyond.
+
+    They are logarithms of predicted over measured, or, where `relative`, that ratio less one, as
+    scores have it.
+    """
+
+    outlier: float = OUTLIER
+    relative: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +124,7 @@ def fitted(
     *,
     weights: np.ndarray | None = None,
     start: Hierarchy | None = None,
+    loss: Loss | None = None,
 ) -> Hierarchy:
     """The unknowns that fit the rows best.
 
@@ -122,6 +135,7 @@ def fitted(
     prior : {coefficient: (value, standard deviation of its logarithm)}.
     weights : what a row counts, shape (n_rows,); one each by default.
     start : where to begin; the prior by default.
+    loss : how errors count; logarithms by default.
 
     Raises
     ------
@@ -130,7 +144,7 @@ def fitted(
     """
     if len(seconds) == 0:
         raise ValueError("nothing to fit: no rows")
-    problem = _Problem(columns, seconds, places, found, prior, weights)
+    problem = _Problem(columns, seconds, places, found, prior, weights, loss or Loss())
     theta = problem.start(start)
     value, damping = problem.value(theta), 1e-3
     for _ in range(ROUNDS):
@@ -151,8 +165,39 @@ def fitted(
     return problem.result(theta)
 
 
+def worthwhile(
+    columns: Features,
+    seconds: np.ndarray,
+    places: Sequence[Place],
+    found: Hierarchy,
+    prior: Mapping[str, tuple[float, float]],
+    least: float,
+    *,
+    weights: np.ndarray | None = None,
+    loss: Loss | None = None,
+) -> tuple[Effect, ...]:
+    """The effects of a fit without which its sum would rise by `least` or more.
+
+    The one that is needed least goes first, and the others take over what it told (by the curvature
+    at the fit), until each that is left is worth its place.
+    """
+    problem = _Problem(columns, seconds, places, found.effects, prior, weights, loss or Loss())
+    theta = np.concatenate([found.shared, found.each])
+    spread = np.linalg.inv(problem.slopes(theta)[1])
+    left = list(range(len(found.shared), len(theta)))
+    while left:
+        worth = theta[left] ** 2 / np.diag(spread)[left]
+        if worth.min() >= least:
+            break
+        gone = left.pop(int(np.argmin(worth)))
+        toward = spread[:, gone] / spread[gone, gone]
+        theta = theta - toward * theta[gone]
+        spread = spread - np.outer(toward, spread[gone])
+    return tuple(found.effects[i - len(found.shared)] for i in left)
+
+
 class _Problem:
-    """Sum of robust squares of logarithmic errors and of squares of the priors."""
+    """Sum of robust squares of errors and of squares of the priors."""
 
     def __init__(
         self,
@@ -162,9 +207,10 @@ class _Problem:
         found: Sequence[Effect],
         prior: Mapping[str, tuple[float, float]],
         weights: np.ndarray | None,
+        loss: Loss,
     ) -> None:
-        self.columns, self.found = columns, tuple(found)
-        self.log = np.log(seconds)
+        self.columns, self.found, self.loss = columns, tuple(found), loss
+        self.seconds = seconds
         self.counts, self.touched = _design(places, self.found)
         self.weights = np.ones(len(seconds)) if weights is None else weights
         expected = [_logarithm(c, prior[c][0]) for c in COEFFICIENTS]
@@ -184,14 +230,15 @@ class _Problem:
 
     def value(self, theta: np.ndarray) -> float:
         """What is to be least."""
-        error = self._errors(theta)[0] / OUTLIER
+        error = self._errors(theta)[0] / self.loss.outlier
         robust = 2 * (np.sqrt(1 + error**2) - 1)
         return float(self.weights @ robust + self.precision @ (theta - self.mean) ** 2)
 
     def slopes(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Half the gradient, and half the curvature of the reweighted squares."""
         error, slope = self._errors(theta)
-        each = self.weights / np.sqrt(1 + (error / OUTLIER) ** 2) / OUTLIER**2
+        outlier = self.loss.outlier
+        each = self.weights / np.sqrt(1 + (error / outlier) ** 2) / outlier**2
         gradient = slope.T @ (each * error) + self.precision * (theta - self.mean)
         return gradient, (slope.T * each) @ slope + np.diag(self.precision)
 
@@ -202,7 +249,7 @@ class _Problem:
         return Hierarchy(shared, self.found, each, spread * np.sqrt(self.precision))
 
     def _errors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Logarithmic errors, shape (n_rows,), and their slopes, shape (n_rows, n_unknowns)."""
+        """Errors, shape (n_rows,), and their slopes, shape (n_rows, n_unknowns)."""
         shared, each = np.split(theta, [self.shared])
         x = _unknowns(shared, each, self.counts, self.touched)
         columns = self.columns
@@ -210,9 +257,13 @@ class _Problem:
         # Times of each coefficient's own part; of the steps waited for, those of all.
         parts = (columns.matrix + x[:, [WAIT]] * columns.step) * x
         parts[:, WAIT] = x[:, WAIT] * (columns.step_rest + (columns.step * x).sum(axis=1))
-        shares = parts / times[:, None]
-        slopes = np.hstack([shares, self.counts * (shares @ self.touched.T)])
-        return np.log(times) - self.log, slopes
+        if self.loss.relative:
+            error, shares = times / self.seconds - 1, parts / self.seconds[:, None]
+            # An efficiency that has reached one moves no further.
+            shares = shares * (x > LEAST)
+        else:
+            error, shares = np.log(times / self.seconds), parts / times[:, None]
+        return error, np.hstack([shares, self.counts * (shares @ self.touched.T)])
 
 
 def _design(places: Sequence[Place], found: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:

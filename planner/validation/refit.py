@@ -103,7 +103,7 @@ def _fitted(
     places = [place_of(row, era.as_of) for row in rows]
     weights = np.array([weight_of(row) for row in rows])
     told = effects(places, era.families)
-    return fitted(columns, seconds, places, told, era.prior, weights=weights)
+    return fitted(columns, seconds, places, told, era.prior, weights=weights, loss=era.loss)
 
 
 def _left_out(some: Sequence[Entry], fold: np.ndarray, fit: Fit) -> np.ndarray:

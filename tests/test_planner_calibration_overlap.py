@@ -1,0 +1,71 @@
+"""Kernels that read weights while they multiply: between the longer of both times and their sum."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.calibration.adapters.steady import steady
+from planner.calibration.features import features
+from planner.calibration.overlap import read_beside
+from planner.calibration.profile import COEFFICIENTS
+
+ROW = {
+    "id": "1",
+    "source": "trtllm-0.9.0-static",
+    "model": "Llama-2-7B",
+    "phase": "prefill",
+    "chip": "H100-SXM",
+    "n_chips": "1",
+    "layout": "single",
+    "weight_dtype": "fp16",
+    "kv_dtype": "fp16",
+    "context_or_isl": "1024",
+    "batch": "1",
+    "osl": "",
+    "metric": "ttft_ms",
+    "value": "12",
+    "quality": "clean",
+}
+TIMES = np.array([1e-6, 1e-3, 1.0])
+
+
+def part(name, engine="", **changes):
+    """What one coefficient contributes to a prompt at full efficiency [s]."""
+    row = steady({**ROW, **changes})
+    row = replace(row, engine=engine) if engine else row
+    return features([row]).matrix[0, COEFFICIENTS.index(name)]
+
+
+def test_both_together_take_between_the_longer_and_the_sum():
+    """What reading adds to arithmetic is what it sticks out, up to all of it."""
+    reading, math = np.repeat(TIMES, len(TIMES)), np.tile(TIMES, len(TIMES))
+    together = math + read_beside(steady(ROW), reading, math)
+    assert (together >= np.maximum(reading, math) * (1 - 1e-12)).all()
+    assert (together <= (reading + math) * (1 + 1e-12)).all()
+
+
+def test_engines_of_the_runs_add_both():
+    """Their coefficients were fitted as a sum, and so they stay."""
+    row = replace(steady(ROW), engine="vllm")
+    assert read_beside(row, TIMES, TIMES) == pytest.approx(TIMES)
+
+
+def test_long_prompts_hide_reading_and_short_ones_do_not():
+    """A prompt of one token waits for the weights; one of 4,096 tokens hardly."""
+    short, long = (part("e_w", context_or_isl=n) for n in ("1", "4096"))
+    whole = part("e_w", engine="vllm", context_or_isl="1")
+    assert 0.9 * whole < short <= whole
+    assert long < 0.1 * whole
+
+
+def test_widening_a_pass_hides_nothing():
+    """llama.cpp writes four-bit weights out, 2 bytes each: that comes on top of any arithmetic."""
+    row = steady({**ROW, "source": "llama.cpp-XiongjieDai", "weight_dtype": "q4_k_m"})
+    reading, endless = np.array([1.0]), np.array([1e9])
+    stored = sum(row.sizes.streamed_bytes.values())
+    narrow = sum(
+        n for part, n in row.sizes.params.items() if row.sizes.weight_dtype[part] == "int4"
+    )
+    added = read_beside(row, reading, endless)
+    assert added == pytest.approx(1 + 2.0 * narrow / stored, rel=1e-6)
