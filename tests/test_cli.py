@@ -155,6 +155,24 @@ def test_the_resolved_scenario_gives_the_same_answer(run, small, tmp_path):
     assert document(run, "solve", again)["plan"] == first["plan"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "follows"),
+    [
+        (["choose.mode=aggregated"], None),
+        (["choose.mode=aggregated", "workload.demand=1 requests/s"], "as many chips as then carry"),
+        (["choose.mode=disaggregated"], "both pools resized"),
+    ],
+)
+def test_why_says_what_follows_a_change(run, small, changes, follows):
+    """A pool alone has its batch free; a load and two pools have more that moves."""
+    _, out, _ = run(
+        "solve", small, "--why", *(word for each in changes for word in ("--set", each))
+    )
+    told = " ".join(out.partition("One percent more of")[2].split())
+    assert told.startswith("changes the objective by (") == (follows is not None)
+    assert follows is None or f"({follows}" in told
+
+
 def test_why_adds_what_binds_and_the_closed_form(run, small):
     """Binding limits, elasticities, equations."""
     _, plain, _ = run("solve", small)

@@ -59,7 +59,7 @@ def why(plan: Plan) -> str:
         )
     if not plan.binding:
         lines += wrapped("no promise binds: the price has its minimum inside the limits")
-    lines += ["", "One percent more of     changes the objective by"]
+    lines += ["", "One percent more of     changes the objective by", *_resized(plan.document)]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: -abs(pair[1]))
     lines += [f"  {name:<28} {value:+.3f} %" for name, value in ranked]
     lines += ["", *turns(plan)]
@@ -272,6 +272,17 @@ def _grounds(document: Mapping[str, Any]) -> str:
         lines.append(f"{each['what']}: {each['source']}{date}")
     wrapped = (textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in lines)
     return "\n".join(wrapped)
+
+
+def _resized(document: Mapping[str, Any]) -> list[str]:
+    """What follows a change, where more does than the batch of a pool."""
+    if document["plan"]["mode"] == "disaggregated":
+        follows = "both pools resized to stay in balance"
+    elif document["scenario"]["workload"]["demand"] not in (None, "max"):
+        follows = "as many chips as then carry the load"
+    else:
+        return []
+    return wrapped(f"({follows}; with the chips as they are: planner sensitivity)")
 
 
 def _closed_form(plan: Plan) -> Iterable[str]:
