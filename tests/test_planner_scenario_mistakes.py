@@ -184,3 +184,16 @@ def test_a_value_that_nothing_has_is_refused(tmp_path, value):
     """Numbers whose ratios would overflow are mistakes, not failures of ours."""
     line = one(tmp_path, "ttft: 2 s", f"ttft: {value}")
     assert "promises.ttft: expected a value that something real could have" in line
+
+
+@pytest.mark.parametrize("problem", ["problem: budgets\n", ""])
+def test_a_problem_that_is_not_known_is_not_read_as_another(tmp_path, problem):
+    """Its keys say which one was meant, so that no key of another problem is asked for."""
+    lines = told(tmp_path, f"{problem}quality: {{loss: 2,05}}\nphases: {{}}\n")
+    row = 1 + bool(problem)
+    assert len(lines) == 2
+    assert "  problem: " in lines[0]
+    assert lines[1] == (
+        f"s.yaml:{row}:19  quality.5: unknown key 5 (known: loss, like); "
+        "in {a: 2,05} the comma ends the value: write 2.05"
+    )

@@ -26,7 +26,7 @@ __all__ = ["checked", "load", "opened", "read"]
 LARGEST = 1_000_000  # bytes of a scenario file
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
 # What a scenario of each problem is read as; the others keep their place as documents.
-READ: dict[str, type[Scenario] | type[BudgetScenario] | type[LifecycleScenario]] = {
+READ: dict[str, type[Scenario | BudgetScenario | LifecycleScenario]] = {
     "serving": Scenario,
     "budget": BudgetScenario,
     "lifecycle": LifecycleScenario,
@@ -86,14 +86,24 @@ def checked(tree: Tree, folder: FilePath) -> Asked:
         if tree.mistakes:
             raise InputError(tree.mistakes)
         return Document(problem, tree.file, data)
-    kind = READ.get(problem, Scenario) if isinstance(problem, str) else Scenario
     try:
-        scenario: Asked = kind.model_validate(data, context={"folder": folder})
+        scenario: Asked = _shape(data).model_validate(data, context={"folder": folder})
     except ValidationError as error:
         raise InputError(_ordered(tree, mistakes_of(error, tree))) from None
     if tree.mistakes:
         raise InputError(tree.mistakes)
     return scenario
+
+
+def _shape(data: Mapping[Any, Any]) -> type[Scenario | BudgetScenario | LifecycleScenario]:
+    """What the keys are read as: the problem that is named, else the one that knows most of them.
+
+    So a mistake in the problem's name is not followed by those of another problem's keys.
+    """
+    problem = data.get("problem")
+    if isinstance(problem, str) and problem in READ:
+        return READ[problem]
+    return max(READ.values(), key=lambda shape: len(shape.model_fields.keys() & data.keys()))
 
 
 def _ordered(tree: Tree, found: Sequence[Mistake]) -> list[Mistake]:

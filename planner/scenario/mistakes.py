@@ -49,6 +49,8 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
         elif kind in ("extra_forbidden", "invalid_key"):
             known = _keys(record, item["loc"][:-1])
             hint = did_you_mean(path[-1], known) or f" (known: {', '.join(known)})"
+            if not isinstance(path[-1], str) or path[-1].isdigit():
+                hint = f"{hint}; in {{a: 2,05}} the comma ends the value: write 2.05"
             yield tree.mistake(path, f"unknown key {quoted(path[-1])}{hint}", at_key=True)
         elif kind == "missing":
             field = _record_at(record, item["loc"][:-1]).model_fields[str(path[-1])]
