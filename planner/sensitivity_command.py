@@ -139,7 +139,7 @@ def _drawable(plot: Path) -> None:
     from importlib.util import find_spec
 
     from planner.errors import MissingExtra
-    from planner.report.plots import FORMS
+    from planner.report.canvas import FORMS
 
     if _form(plot) not in FORMS:
         endings = ", ".join(f".{form}" for form in FORMS)

@@ -20,7 +20,7 @@ import planner
 from planner.cli import main
 from planner.report.frontier import frontier_text, rows_of
 from planner.report.frontier_files import frontier_csv
-from planner.report.plots import drawn
+from planner.report.frontier_plots import drawn
 from planner.serving.frontier import FAST_PRICE, modes
 from planner.serving.onepool import one_pool
 from planner.serving.pools import Pools, search_pools

@@ -5,16 +5,14 @@ The same document draws the same bytes, in the style of the frontier's picture.
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.budgets.curves import Costs, Plane, costs, plane
-from planner.errors import MissingExtra
 from planner.report.amounts import count
 from planner.report.budget import money
-from planner.report.plots import DOTS, FORMS, NAMELESS, PAPER, STYLE
+from planner.report.canvas import PAPER, pictured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
     from planner.plan import Plan
 
-__all__ = ["FORMS", "drawn"]
+__all__ = ["drawn"]
 
 INCHES = (10.5, 8.2)
 # Safe for readers who see red and green alike (Okabe and Ito, 2008).
@@ -44,20 +42,7 @@ def drawn(plan: Plan, form: str) -> bytes:
     MissingExtra
         If Matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot", "a picture") from error
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        settings: Any = mpl.rcParams
-        settings.update(STYLE)
-        canvas = Figure(figsize=INCHES, layout="constrained")
-        _filled(canvas, plan.document)
-        written = io.BytesIO()
-        canvas.savefig(written, format=form, dpi=DOTS, metadata=NAMELESS[form])
-    return written.getvalue()
+    return pictured(INCHES, lambda canvas: _filled(canvas, plan.document), form)
 
 
 def _filled(canvas: Figure, document: Mapping[str, Any]) -> None:

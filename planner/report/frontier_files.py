@@ -11,10 +11,11 @@ from typing import Any
 
 from planner.console import note
 from planner.errors import InputError, MissingExtra
+from planner.report.canvas import FORMS
 from planner.report.files import deliver
 from planner.report.frontier import frontier_text, rows_of
+from planner.report.frontier_plots import drawn
 from planner.report.json import dumps
-from planner.report.plots import FORMS, drawn
 
 __all__ = ["checked", "frontier_csv", "written"]
 

@@ -6,18 +6,16 @@ or an engine's figures, paler, go along the equations with the choice held.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import MissingExtra
-from planner.report.plots import DOTS, FORMS, NAMELESS, STYLE
+from planner.report.canvas import pictured
 from planner.report.sensitivity import valued
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FORMS", "LARGE", "tornado"]
+__all__ = ["LARGE", "tornado"]
 
 LESS, MORE = "#0072B2", "#D55E00"  # safe for readers who see red and green alike
 LARGE = 1e4  # from which on an axis is in thousands, millions, ...
@@ -32,20 +30,8 @@ def tornado(document: Mapping[str, Any], bars: Sequence[Mapping[str, Any]], form
     MissingExtra
         If Matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot", "a picture") from error
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        settings: Any = mpl.rcParams
-        settings.update(STYLE)
-        canvas = Figure(figsize=(WIDE, AROUND + ROW * len(bars)), layout="constrained")
-        _filled(canvas.subplots(), document, bars)
-        written = io.BytesIO()
-        canvas.savefig(written, format=form, dpi=DOTS, metadata=NAMELESS[form])
-    return written.getvalue()
+    inches = (WIDE, AROUND + ROW * len(bars))
+    return pictured(inches, lambda canvas: _filled(canvas.subplots(), document, bars), form)
 
 
 def _filled(axes: Axes, document: Mapping[str, Any], bars: Sequence[Mapping[str, Any]]) -> None:

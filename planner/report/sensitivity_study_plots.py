@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import InputError, MissingExtra
-from planner.report.plots import DOTS, NAMELESS, STYLE
+from planner.errors import InputError
+from planner.report.canvas import pictured
 from planner.report.sensitivity import valued
 from planner.report.sensitivity_plots import LARGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["study_drawn"]
 
@@ -32,24 +32,15 @@ def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
     """
     if document["distribution"] is None:
         raise InputError("--plot: steps along one given know no spread; give --sobol as well")
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot", "a picture") from error
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        settings: Any = mpl.rcParams
-        settings.update(STYLE)
-        found = document["sobol"] or {}
-        below = ROW * len(found) + 0.8
-        canvas = Figure(figsize=(WIDE, HIGH + below), layout="constrained")
+    found = document["sobol"] or {}
+    below = ROW * len(found) + 0.8
+
+    def filled(canvas: Figure) -> None:
         above, under = canvas.subplots(2, 1, height_ratios=[HIGH, below])
         _spread(above, document)
         _indices(under, found)
-        written = io.BytesIO()
-        canvas.savefig(written, format=form, dpi=DOTS, metadata=NAMELESS[form])
-    return written.getvalue()
+
+    return pictured((WIDE, HIGH + below), filled, form)
 
 
 def _spread(axes: Axes, document: Mapping[str, Any]) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import InputError, MissingExtra
+from planner.report.canvas import FORMS
 from planner.report.files import deliver
-from planner.report.sweep_plots import FORMS, drawn
+from planner.report.sweep_plots import drawn
 
 __all__ = ["pictured", "written"]
 

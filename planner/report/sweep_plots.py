@@ -6,7 +6,6 @@ is marked where it passes from one region to the next. The same table draws the 
 
 from __future__ import annotations
 
-import io
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -14,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import InputError, MissingExtra, did_you_mean
-from planner.report.plots import FORMS, NAMELESS, STYLE
+from planner.errors import InputError, did_you_mean
+from planner.report.canvas import pictured
 from planner.report.sweep_axes import arranged, regions
 from planner.report.sweep_kinks import NO_FORM, between, switches
 from planner.report.words import figure
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "FORMS",
     "Scaled",
     "drawn",
     "factor_of",
@@ -36,7 +34,6 @@ __all__ = [
 ]
 
 INCHES = (8.5, 5.0)
-DOTS = 160
 WIDE = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
 MOST_ENTRIES = 12  # of the list below a picture
 LINE = 0.17  # inches of one of them
@@ -96,11 +93,6 @@ def drawn(table: Any, form: str, of: str | None = None, crossings: Sequence[Any]
     MissingExtra
         If Matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot", "a picture") from error
     axes = [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
     quantity = scaled(table, of or _price(table))
     if not axes or len(axes) > 2:
@@ -108,15 +100,7 @@ def drawn(table: Any, form: str, of: str | None = None, crossings: Sequence[Any]
             f"a picture has one or two axes, the sweep varies {len(axes)} "
             f"({', '.join(axes) or 'nothing'}); keep the others at one value"
         )
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        settings: Any = mpl.rcParams
-        settings.update(STYLE)
-        canvas = Figure(figsize=INCHES, layout="constrained")
-        _filled(canvas, table, axes, quantity, crossings)
-        written = io.BytesIO()
-        canvas.savefig(written, format=form, dpi=DOTS, metadata=NAMELESS[form])
-    return written.getvalue()
+    return pictured(INCHES, lambda canvas: _filled(canvas, table, axes, quantity, crossings), form)
 
 
 def scaled(table: Any, name: str) -> Scaled:

@@ -1,30 +1,24 @@
-"""The picture of a frontier: price against speed on logarithmic axes, layouts in a strip below.
-
-The same document draws the same bytes: no date, no random name, no font but Matplotlib's own.
-"""
+"""The picture of a frontier: price against speed on logarithmic axes, layouts in a strip below."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import MissingExtra
+from planner.report.canvas import PAPER, pictured
 from planner.report.words import figure, laid_out, length, named, numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FORMS", "drawn"]
+__all__ = ["drawn"]
 
-FORMS = ("svg", "png", "pdf")
 INCHES = (9.5, 5.0)  # of the curve; the strip comes below
 ROW = 0.19  # inches of a row in the strip
 MOST_ROWS = 12
-DOTS = 160
 MARGIN = 1.06  # room beside the first and last point, as a factor of speed
 BELOW = 1.8  # room under the cheapest point for its label, as a factor
 ALONE = 3.0  # room around a single point, as a factor
@@ -44,22 +38,8 @@ MARKERS = {
     "pp": "^",
     "one chip": "v",
 }
-STYLE = {
-    "svg.hashsalt": "token-planner",
-    "svg.fonttype": "path",
-    "pdf.fonttype": 42,
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.8,
-    "axes.unicode_minus": False,
-}
 COARSE, FINE = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 DECADE = 12.0  # a range of speeds with room for fine ticks
-PAPER = {"facecolor": "white", "alpha": 0.65, "lw": 0, "pad": 0.6}
-NAMELESS = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None},
-            "pdf": {"CreationDate": None, "Creator": None, "Producer": None}}  # fmt: skip
 
 
 def drawn(document: Mapping[str, Any], form: str) -> bytes:
@@ -70,20 +50,7 @@ def drawn(document: Mapping[str, Any], form: str) -> bytes:
     MissingExtra
         If Matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("matplotlib", "plot", "a picture") from error
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        settings: Any = mpl.rcParams
-        settings.update(STYLE)
-        canvas = Figure(figsize=INCHES, layout="constrained")
-        _filled(canvas, document)
-        written = io.BytesIO()
-        canvas.savefig(written, format=form, dpi=DOTS, metadata=NAMELESS[form])
-    return written.getvalue()
+    return pictured(INCHES, lambda canvas: _filled(canvas, document), form)
 
 
 def _filled(canvas: Figure, document: Mapping[str, Any]) -> None:
