@@ -16,6 +16,7 @@ POOLS = {
     "backend": "trtllm",
     "backend_version": "1.2.0",
     "mode": "disagg",
+    "measured_on": "2026-01-15",
     "isl": "4096",
     "osl": "512",
     "concurrency": "64",
