@@ -389,3 +389,25 @@ def test_a_table_without_a_needed_column_is_refused(tmp_path):
 def test_chips_are_found_under_their_usual_spellings(spelling, name):
     """Vendor, capacity and mounting say nothing that the catalogue does not."""
     assert chip_of(spelling).name == name
+
+
+def test_the_share_of_drafts_that_is_taken_suits_runs_left_out(open_rows, monkeypatch):
+    """The share of least error on a half of the runs known to draft is near it on either half."""
+    import numpy as np
+
+    from planner.calibration import measurements
+    from planner.calibration.prediction import predict
+
+    rows = [
+        row for row in open_rows.rows if row.drafts and row.speculated and row.quantity == "tpot"
+    ]
+    shares, errors = np.arange(0.5, 0.85, 0.02), []
+    shipped = measurements.TAKEN
+    for share in shares:
+        monkeypatch.setattr(measurements, "TAKEN", float(share))
+        found = predict(rows)
+        errors.append([abs(p.estimate / r.seconds - 1) for p, r in zip(found, rows, strict=True)])
+    assert len(rows) > 100
+    for half in (slice(0, None, 2), slice(1, None, 2), slice(0, 70), slice(70, None)):
+        best = shares[np.argmin(np.mean(np.array(errors)[:, half], axis=1))]
+        assert best == pytest.approx(shipped, abs=0.07)
