@@ -6,11 +6,11 @@ at the end illustrate; they are nobody's prices.
 
 import numpy as np
 
-from formulas.derivation import Derivation, DerivationError
-from formulas.equation import Equation
+from formulas.algebra.derivation import Derivation, DerivationError
+from formulas.algebra.equation import Equation
 from formulas.export import export
-from formulas.symbols import p_chip, symbol
-from formulas.units import UnitError
+from formulas.nomenclature.dimensions import UnitError
+from formulas.nomenclature.symbols import p_chip, symbol
 
 P_own = symbol("P_own", "USD/chip", "price of a chip with its share of the machine")
 T_own = symbol("T_own", "s", "time a bought chip stays in service")

@@ -8,11 +8,11 @@ here says that a layer should stay in one rack: it comes out.
 from collections.abc import Callable
 from math import ceil, isclose
 
-from formulas.crossing import crossing_batch, crossing_expert, experts_spared
+from formulas.network.crossing import crossing_batch, crossing_expert, experts_spared
 from planner.architecture.counts import sizes
 from planner.catalogue.chips import chip
 from planner.catalogue.models import load
-from planner.collectives import collective_time, group_of
+from planner.network import collective_time, group_of
 from topologies import machine
 
 MODEL = sizes(load("deepseek-v3"))

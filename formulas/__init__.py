@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from formulas.batching import critical_batch
-    from formulas.catalogue import all_derivations, all_equations, find
-    from formulas.derivation import Derivation
-    from formulas.equation import Equation
-    from formulas.evaluate import kernel, scalar
-    from formulas.prices import token_cost
-    from formulas.roofline import step_time
-    from formulas.symbols import SYMBOLS
-    from formulas.units import UnitError
+    from formulas.algebra.derivation import Derivation
+    from formulas.algebra.equation import Equation
+    from formulas.economics.prices import token_cost
+    from formulas.nomenclature.dimensions import UnitError
+    from formulas.nomenclature.symbols import SYMBOLS
+    from formulas.numerics.evaluate import kernel, scalar
+    from formulas.registry import all_derivations, all_equations, find
+    from formulas.roofline.batching import critical_batch
+    from formulas.roofline.roofline import step_time
 
 __all__ = [
     "SYMBOLS",
@@ -32,18 +32,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "SYMBOLS": "symbols",
-    "UnitError": "units",
-    "Derivation": "derivation",
-    "Equation": "equation",
-    "all_derivations": "catalogue",
-    "all_equations": "catalogue",
-    "critical_batch": "batching",
-    "find": "catalogue",
-    "kernel": "evaluate",
-    "scalar": "evaluate",
-    "step_time": "roofline",
-    "token_cost": "prices",
+    "SYMBOLS": "nomenclature.symbols",
+    "UnitError": "nomenclature.dimensions",
+    "Derivation": "algebra.derivation",
+    "Equation": "algebra.equation",
+    "all_derivations": "registry",
+    "all_equations": "registry",
+    "critical_batch": "roofline.batching",
+    "find": "registry",
+    "kernel": "numerics.evaluate",
+    "scalar": "numerics.evaluate",
+    "step_time": "roofline.roofline",
+    "token_cost": "economics.prices",
 }
 
 

@@ -15,12 +15,12 @@ from planner.sensitivity import sensitivity
 from planner.sweep import sweep
 
 if TYPE_CHECKING:
-    from planner.answer import solve
-    from planner.errors import Infeasible, InputError, PlannerError, SolverError
-    from planner.plan import Plan
-    from planner.report.frontier import pareto
+    from planner.engines import export
+    from planner.protocol.plan import Plan
+    from planner.protocol.solve import solve
+    from planner.report.text.frontier import pareto
     from planner.scenario import Scenario, load
-    from planner.serving.engines import export
+    from planner.text.errors import Infeasible, InputError, PlannerError, SolverError
 
 __all__ = [
     "Infeasible",
@@ -38,16 +38,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Infeasible": "planner.errors",
-    "InputError": "planner.errors",
-    "Plan": "planner.plan",
-    "PlannerError": "planner.errors",
+    "Infeasible": "planner.text.errors",
+    "InputError": "planner.text.errors",
+    "Plan": "planner.protocol.plan",
+    "PlannerError": "planner.text.errors",
     "Scenario": "planner.scenario",
-    "SolverError": "planner.errors",
-    "export": "planner.serving.engines",
+    "SolverError": "planner.text.errors",
+    "export": "planner.engines",
     "load": "planner.scenario",
-    "pareto": "planner.report.frontier",
-    "solve": "planner.answer",
+    "pareto": "planner.report.text.frontier",
+    "solve": "planner.protocol.solve",
 }
 
 

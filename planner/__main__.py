@@ -1,6 +1,6 @@
 """`python -m planner` is the console script."""
 
-from planner.cli import main
+from planner.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from budget_cases import question, solved
 
-from planner.budgets.best import solve_many
-from planner.budgets.optimum import optimum, start
-from planner.budgets.program import _compiled, programmed
-from planner.budgets.proof import proof
-from planner.budgets.worth import elasticities
+from planner.problems.budget.best import solve_many
+from planner.problems.budget.certificate import _compiled, programmed
+from planner.problems.budget.optimum import optimum, start
+from planner.problems.budget.parameters import elasticities
+from planner.problems.budget.proof import proof
 from planner.scenario import load
 
 pytestmark = pytest.mark.benchmark

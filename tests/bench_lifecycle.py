@@ -9,12 +9,12 @@ import pytest
 from lifecycle_cases import scenario
 
 import planner
-from planner.budgets.family import Family
-from planner.budgets.life import life_of
-from planner.budgets.lifecycle_program import joint
-from planner.budgets.lifecycle_search import searched
-from planner.budgets.lifecycle_settled import Settled
-from planner.budgets.members import Rule
+from planner.laws.model_family import Family
+from planner.problems.lifecycle.fixed_layout_optimum import Settled
+from planner.problems.lifecycle.joint_program import joint
+from planner.problems.lifecycle.members import Rule
+from planner.problems.lifecycle.resolve import life_of
+from planner.problems.lifecycle.search import searched
 from planner.scenario import load
 
 pytestmark = pytest.mark.benchmark

@@ -8,7 +8,7 @@ import cvxpy  # noqa: F401  loaded beforehand, so that no first solve is charged
 import pytest
 import sympy as sp
 
-from planner.problem import Problem, Program
+from planner.programs.geometric import Problem, Program
 
 pytestmark = pytest.mark.benchmark
 

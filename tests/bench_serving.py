@@ -13,17 +13,17 @@ import pytest
 from serving_cases import question, searched
 
 import planner
-from formulas.evaluate import kernel
+from formulas.numerics.evaluate import kernel
 from planner.architecture import sizes
 from planner.catalogue import models
 from planner.catalogue.systems import system
+from planner.problems.serving.bounds.relaxation import elastic, relaxation
+from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.search.batch import search
+from planner.problems.serving.step.step import BOUND, ESTIMATE
+from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.task import Task
 from planner.scenario import load
-from planner.serving.asking import ask
-from planner.serving.certificate import elastic, relaxation
-from planner.serving.questions import questions_of, ranked
-from planner.serving.search import search
-from planner.serving.step import BOUND, ESTIMATE
-from planner.serving.task import Task
 
 pytestmark = pytest.mark.benchmark
 

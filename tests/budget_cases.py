@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.budgets.best import Answer, solve_one
-from planner.budgets.laws import scaling_law
-from planner.budgets.phases import PhaseCost
-from planner.budgets.question import Question, Required
+from planner.laws.laws import scaling_law
+from planner.problems.budget.best import Answer, solve_one
+from planner.problems.budget.budget_task import Question, Required
+from planner.problems.budget.phase_costs import PhaseCost
 
 BESIROGLU = "besiroglu-2024"
 

@@ -11,11 +11,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from planner.calibration.adapters import read
-from planner.calibration.own_file import written
 from planner.calibration.own_fit import estimates_at, seen_by_rows
 from planner.calibration.own_sample import Rows, own_sample
-from planner.calibration.profile import EFFICIENCIES, Adjustment, Band, Profile, profile
+from planner.calibration.profile_file import written
+from planner.catalogue.profile import EFFICIENCIES, Adjustment, Band, Profile, profile
+from planner.measurements.readers import read
 
 HEAD = (
     "model", "system", "engine", "weights", "tp", "concurrency", "input_tokens", "output_tokens",

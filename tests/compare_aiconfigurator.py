@@ -67,8 +67,8 @@ def compare(data: Path, python: str, size: int, refit: str | None) -> None:
     """Ask the other tool about a sample of our scored rows and print both errors."""
     import numpy as np
 
+    from planner.validation.group_cross_validation import refitted
     from planner.validation.reading import read
-    from planner.validation.refit import refitted
 
     table, entries = read(data)
     if refit:
@@ -126,7 +126,7 @@ def _answers(python: str, asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _shown(quantity: str, both: list[tuple[Any, float]]) -> None:
     import numpy as np
 
-    from planner.validation.scores import score
+    from planner.calibration.scores_validation_part import score
 
     print(f"\n{quantity:<24}{'rows':>6}{'median':>9}{'mean':>9}{'in 10%':>9}{'in 20%':>9}")
     for engine in ("all", *sorted({entry.engine for entry, _ in both})):

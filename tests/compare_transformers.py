@@ -187,7 +187,7 @@ def golden(answer: dict[str, Any], caches: bool) -> dict[str, Any]:
 def counted(config: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """Our total and caches of a configuration, or the refusal."""
     from planner.architecture import from_config, sizes
-    from planner.errors import ModelError
+    from planner.text.errors import ModelError
 
     try:
         model = from_config(config, "m")

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from topologies import dragonfly, hierarchy, mesh, planes, switch, torus, twisted_torus
-from topologies.fabric import ACCELERATOR, SWITCH, fabric, link
+from topologies.fabric.fabric import ACCELERATOR, SWITCH, fabric, link
 
 GB = 1e9
 

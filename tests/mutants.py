@@ -17,13 +17,13 @@ from typing import Any
 
 import sympy as sp
 
-from formulas.catalogue import all_derivations, by_name
-from formulas.derivation import Derivation, DerivationError
-from formulas.equation import Equation
-from formulas.expressions import text
-from formulas.identity import Identity, NoPointError
-from formulas.symbols import SymbolError, unit_of_symbol
-from formulas.units import UnitError
+from formulas.algebra.derivation import Derivation, DerivationError
+from formulas.algebra.equation import Equation
+from formulas.algebra.identity import Identity, NoPointError
+from formulas.nomenclature.dimensions import UnitError
+from formulas.nomenclature.symbols import SymbolError, unit_of_symbol
+from formulas.numerics.expressions import text
+from formulas.registry import all_derivations, by_name
 
 __all__ = ["Mutant", "Verdict", "expression_mutants", "figure", "judged", "mutants"]
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from formulas.evaluate import kernel, scalar
+from formulas.numerics.evaluate import kernel, scalar
 from planner.architecture import from_config, sizes
 from planner.architecture.counts import Sizes
-from planner.calibration.profile import Place, choose_profile
+from planner.catalogue.profile import Place, choose_profile
 from planner.catalogue.systems import system
-from planner.serving.layouts import Layouts, enumerate_layouts
-from planner.serving.lecture import LECTURE
-from planner.serving.step import BOUND, ESTIMATE, Step
-from planner.serving.task import Task
+from planner.problems.serving.step.engine_limits import LECTURE
+from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
+from planner.problems.serving.step.step import BOUND, ESTIMATE, Step
+from planner.problems.serving.task.task import Task
 from topologies import Machine, machine
 
 NAMES = {

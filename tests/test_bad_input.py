@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from planner.cli import main
+from planner.cli.app import main
 
 SMALL = """\
 problem: serving

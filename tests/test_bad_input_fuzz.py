@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from planner.cli import main
-from planner.starter import starter
+from planner.cli.app import main
+from planner.scenario.starter import starter
 
 SMALL = """\
 problem: serving

@@ -8,9 +8,9 @@ import math
 import pytest
 
 import planner
-from planner.budgets.answer import answers
-from planner.budgets.best import Answer
-from planner.cli import main
+from planner.cli.app import main
+from planner.problems.budget.answer import answers
+from planner.problems.budget.best import Answer
 from planner.report.json import dumps
 from planner.scenario import load
 

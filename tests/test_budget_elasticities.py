@@ -7,11 +7,11 @@ import math
 
 import pytest
 
-from planner.budgets.asking import ask
-from planner.budgets.beside import overtraining
-from planner.budgets.best import Answer, solve_many
-from planner.budgets.laws import scaling_law
-from planner.budgets.worth import elasticities
+from planner.laws.laws import scaling_law
+from planner.problems.budget.best import Answer, solve_many
+from planner.problems.budget.comparisons import overtraining
+from planner.problems.budget.parameters import elasticities
+from planner.problems.budget.resolve import ask
 from planner.scenario import load
 
 STEP = 1e-4
@@ -141,7 +141,7 @@ def test_the_price_of_quality_is_the_multiplier_of_the_program():
 
 def test_served_tokens_move_the_tokens_of_training_as_the_formula_says():
     """`serving_shift` of formulas: training tokens per served tokens at equal quality."""
-    from formulas.overtraining import serving_shift
+    from formulas.scaling.overtraining import serving_shift
 
     given = {"quality": {"like": {"n_active": 13e9}}, "inference": {"tokens": 2e12}}
     answer, _ = best(given)

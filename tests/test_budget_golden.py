@@ -6,10 +6,10 @@ import pytest
 from budget_cases import question, solved
 
 import planner
-from planner.budgets.beside import overtraining
-from planner.budgets.laws import scaling_law
-from planner.budgets.phases import PhaseCost
-from planner.budgets.question import Question, Required, compute_optimal_tokens
+from planner.laws.laws import scaling_law
+from planner.problems.budget.budget_task import Question, Required, compute_optimal_tokens
+from planner.problems.budget.comparisons import overtraining
+from planner.problems.budget.phase_costs import PhaseCost
 
 FLOP = {"pretrain": PhaseCost("pretrain", 6.0), "inference": PhaseCost("inference", 2.0)}
 

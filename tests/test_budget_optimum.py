@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from budget_cases import brute_force, phases, question, solved
 
-from planner.budgets.beside import life_cost
-from planner.budgets.best import Answer, Nothing, solve_many, solve_one
-from planner.budgets.check import conditions
-from planner.budgets.laws import scaling_law
-from planner.budgets.optimum import optimum, start
-from planner.budgets.program import programmed
-from planner.budgets.proof import proof
-from planner.budgets.question import LossTerm, Required, assembled
-from planner.errors import FieldError, SolverError
+from planner.laws.laws import scaling_law
+from planner.problems.budget.best import Answer, Nothing, solve_many, solve_one
+from planner.problems.budget.budget_task import LossTerm, Required, assembled
+from planner.problems.budget.certificate import programmed
+from planner.problems.budget.check import conditions
+from planner.problems.budget.comparisons import life_cost
+from planner.problems.budget.optimum import optimum, start
+from planner.problems.budget.proof import proof
+from planner.text.errors import FieldError, SolverError
 
 CASES = {
     "served": question(served=2e12),

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from budget_cases import phases, question, solved
 
-from formulas.budgets import equalisation
-from planner.budgets.beside import compute_optimal, equal_pools, overtraining
-from planner.budgets.interval import interval
-from planner.budgets.laws import scaling_law
-from planner.budgets.question import LossTerm, Required
+from formulas.scaling.token_budgets import equalisation
+from planner.laws.laws import scaling_law
+from planner.problems.budget.budget_task import LossTerm, Required
+from planner.problems.budget.comparisons import compute_optimal, equal_pools, overtraining
+from planner.problems.budget.interval import interval
 
 BESIROGLU = scaling_law("besiroglu-2024").values
 

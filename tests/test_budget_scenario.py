@@ -8,12 +8,12 @@ import math
 import pytest
 from scipy.integrate import quad
 
-from planner.budgets.asking import ask
-from planner.budgets.phases import served
-from planner.errors import FieldError, InputError
+from planner.problems.budget.phase_costs import served
+from planner.problems.budget.phase_keys import YEAR, Inference
+from planner.problems.budget.resolve import ask
 from planner.scenario import BudgetScenario, json_schema, load, resolved
-from planner.scenario.budget_phases import YEAR, Inference
-from planner.starter import starter
+from planner.scenario.starter import starter
+from planner.text.errors import FieldError, InputError
 
 PLAIN = {"problem": "budget", "quality": {"like": {"n_active": "13B"}}}
 

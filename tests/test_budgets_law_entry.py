@@ -5,10 +5,10 @@ import random
 import pytest
 
 import planner
-from planner.budgets.question import terms_of
-from planner.budgets.scaling import of_catalogue
-from planner.catalogue.laws import law, law_names
-from planner.errors import FieldError, InputError
+from planner.catalogue.scaling_laws import law, law_names
+from planner.laws.scaling import of_catalogue
+from planner.problems.budget.budget_task import terms_of
+from planner.text.errors import FieldError, InputError
 
 DENSE = {"loss_min": 1.8, "A_N": 480, "B_D": 2000, "alpha_N": 0.35, "beta_D": 0.37}
 ROUTED = {"a_route": 0.08, "b_route": 0.11, "c_route": 0.009, "d_route": 1.1, "E_first": 1.8,

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.optimize import differential_evolution
 
-from planner.budgets.law_fit import fit_law, huber_objective
-from planner.budgets.law_points import Points, read_points
-from planner.budgets.laws import scaling_law
-from planner.errors import InputError
+from planner.laws.law_fit import fit_law, huber_objective
+from planner.laws.law_points import Points, read_points
+from planner.laws.laws import scaling_law
+from planner.text.errors import InputError
 
 LAW = scaling_law("besiroglu-2024")
 NOISE = 0.004

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from formulas.catalogue import by_name
-from planner.budgets.allocation import allocation, size_of_loss
-from planner.budgets.forms import FORMS
-from planner.budgets.laws import scaling_law
-from planner.budgets.reward import reward_law
-from planner.catalogue.laws import law, law_names
-from planner.errors import CatalogueError, FieldError, InputError
+from formulas.registry import by_name
+from planner.catalogue.scaling_laws import law, law_names
+from planner.laws.allocation import allocation, size_of_loss
+from planner.laws.law_forms import FORMS
+from planner.laws.laws import scaling_law
+from planner.laws.reward import reward_law
+from planner.text.errors import CatalogueError, FieldError, InputError
 
 LOSSES = [
     name

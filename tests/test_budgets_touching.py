@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from planner.budgets.touching import Touch, mixed, touches
-from planner.errors import SolverError
+from planner.problems.lifecycle.tangent_search import Touch, mixed, touches
+from planner.text.errors import SolverError
 
 FLAT, STEEP = 0.6, 4.0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from calibration_cases import made_up, settings, table
 
-from planner.cli import main
+from planner.cli.app import main
 
 Run = Callable[..., tuple[int, str, str]]
 CHANGED = {"e_w": 0.8, "t_layer": 1.5}

@@ -11,10 +11,10 @@ import pytest
 from calibration_cases import PLACEHOLDER, known, known_file, made_up, settings
 from test_measuring_record import found as measured
 
-from planner.calibration.adapters.columns import COLUMNS
-from planner.calibration.profile import COEFFICIENTS, profile, profile_names
-from planner.cli import main
-from planner.measuring.writing import toml
+from planner.benchmark.record_file import toml
+from planner.catalogue.profile import COEFFICIENTS, profile, profile_names
+from planner.cli.app import main
+from planner.measurements.readers.table_columns import COLUMNS
 
 Run = Callable[..., tuple[int, str, str]]
 CHANGED = {"e_w": 0.8, "t_layer": 1.5}

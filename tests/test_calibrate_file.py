@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 import pytest
 
-from planner.calibration.own_file import written
-from planner.calibration.profile import (
+from planner.calibration.profile_file import written
+from planner.catalogue.profile import (
     Adjustment,
     Band,
     Profile,
@@ -18,7 +18,7 @@ from planner.calibration.profile import (
     profile_from,
     profile_names,
 )
-from planner.calibration.soundness import unsound
+from planner.catalogue.profile_checks import unsound
 
 
 def _again(one: Profile) -> Profile:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from calibration_cases import known, made_up, settings
 
-from planner.calibration.adapters import read
 from planner.calibration.own_bands import bands_of, left_out
 from planner.calibration.own_fit import estimates_at, own_fit, seen_by_rows
 from planner.calibration.own_sample import own_rows, own_sample
-from planner.calibration.profile import COEFFICIENTS
 from planner.calibration.sample import Sample
+from planner.catalogue.profile import COEFFICIENTS
+from planner.measurements.readers import read
 
 CHANGED = {"e_w": 0.8, "t_layer": 1.5}
 

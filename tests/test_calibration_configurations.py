@@ -7,10 +7,10 @@ import json
 import pytest
 from validation_cases import RUN_HEAD, STEADY_HEAD, run_row, steady_row, written
 
-from planner.calibration.adapters import read
-from planner.calibration.names import Refused, model_of, sizes_of
 from planner.catalogue.models import record
-from planner.errors import InputError
+from planner.measurements.published_names import Refused, model_of, sizes_of
+from planner.measurements.readers import read
+from planner.text.errors import InputError
 from planner.validation.reading import read as predicted
 
 WIDTHS = {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 48}

@@ -7,9 +7,9 @@ import json
 import pytest
 from validation_cases import RUN_HEAD, run_row
 
-from planner.calibration.adapters import read, recognised
-from planner.calibration.adapters.sheets import Documents, opened, sheet
-from planner.errors import InputError
+from planner.measurements.readers import read, recognised
+from planner.measurements.readers.sheets import Documents, opened, sheet
+from planner.text.errors import InputError
 from planner.validation.predictions import predictions_text
 from planner.validation.reading import read as predicted
 

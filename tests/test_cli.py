@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from planner.cli import main
+from planner.cli.app import main
 
 ROOT = Path(__file__).parent.parent
 SMALL = """\
@@ -239,12 +239,12 @@ def test_a_promise_that_cannot_be_kept_is_status_one(run, small):
 
 def test_a_fault_of_ours_is_status_three(run, small, monkeypatch):
     """One line that asks for a report; the traceback only on demand."""
-    import planner.answer
+    import planner.protocol.solve
 
     def fails(*_):
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(planner.answer, "solve", fails)
+    monkeypatch.setattr(planner.protocol.solve, "solve", fails)
     status, out, err = run("solve", small)
     assert (status, out) == (3, "")
     assert err.count("\n") == 1
@@ -448,13 +448,13 @@ def test_a_command_that_is_not_there_is_a_mistake(run):
 
 def test_a_plan_stands_without_its_elasticities(run, small, monkeypatch):
     """Where the program behind them fails, the plan is told, and so is what is not known."""
-    import planner.serving.candidate
-    from planner.errors import SolverError
+    import planner.problems.serving.deployment.candidate
+    from planner.text.errors import SolverError
 
     def fails(*_):
         raise SolverError("the solver stopped early")
 
-    monkeypatch.setattr(planner.serving.candidate, "elastic", fails)
+    monkeypatch.setattr(planner.problems.serving.deployment.candidate, "elastic", fails)
     status, out, err = run("solve", small, "--json")
     found = json.loads(out)
     assert (status, found["status"], found["binding"]) == (0, "optimal", [])

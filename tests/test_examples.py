@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import planner
-from planner.cli import main
+from planner.cli.app import main
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "examples").glob("*.yaml"))

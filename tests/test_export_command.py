@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from formulas.catalogue import by_name
 from formulas.claims import all_claims
-from planner import cli
-from planner.report import derivations
+from formulas.registry import by_name
+from planner.cli import app as cli
+from planner.report.text import derivations
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_all_of_it_in_text_and_markdown(derive, tmp_path):
 
 def test_a_step_that_does_not_check_is_a_fault_of_ours(derive, monkeypatch):
     """Exit status 3, nothing printed."""
-    from formulas.derivation import DerivationError
+    from formulas.algebra.derivation import DerivationError
 
     def fails(*_args, **_named):
         raise DerivationError("step 2: it does not follow")

@@ -8,14 +8,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from formulas.batching import critical_batch, critical_batch_with_kv
-from formulas.catalogue import by_name
-from formulas.derivation import Derivation
-from formulas.equation import Equation
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
 from formulas.export import FORMATS, export
 from formulas.export.latex_words import latex_words
-from formulas.roofline import memory_time, step_time
-from formulas.symbols import T_comp, T_mem, T_step, meaning, unit_of_symbol
+from formulas.nomenclature.symbols import T_comp, T_mem, T_step, meaning, unit_of_symbol
+from formulas.registry import by_name
+from formulas.roofline.batching import critical_batch, critical_batch_with_kv
+from formulas.roofline.roofline import memory_time, step_time
 
 CASE = {"F": 6e15, "W": 2e13, "b_w": 1, "c_fwd": 1, "N_total": 8e11, "N_active": 1e11,
         "m_pos": 1, "b_kv": 1666, "B": 2400}  # fmt: skip

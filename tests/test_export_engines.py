@@ -17,11 +17,11 @@ from ruamel.yaml import YAML
 
 import planner
 from planner.catalogue import models
-from planner.cli import main
-from planner.errors import Infeasible, InputError
+from planner.cli.app import main
+from planner.engines import ENGINES, Export, export
+from planner.engines.deployment import Deployment, checkpoint, deployments
 from planner.scenario import Tree, checked
-from planner.serving.engines import ENGINES, Export, export
-from planner.serving.engines.deployment import Deployment, checkpoint, deployments
+from planner.text.errors import Infeasible, InputError
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"

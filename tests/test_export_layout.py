@@ -7,10 +7,8 @@ from xml.etree import ElementTree
 import pytest
 import sympy as sp
 
-from formulas.catalogue import by_name
-from formulas.derivation import Derivation
-from formulas.evaluate import scalar
-from formulas.export.boxes import (
+from formulas.algebra.derivation import Derivation
+from formulas.export.typesetting.boxes import (
     Accent,
     Big,
     Cases,
@@ -23,12 +21,14 @@ from formulas.export.boxes import (
     Row,
     Script,
 )
-from formulas.export.breaking import fitted, width_of
-from formulas.export.latex_math import latex_math
-from formulas.export.layout import figure, layout
-from formulas.export.mathml import mathml
-from formulas.export.typst_math import typst_math
-from formulas.symbols import SYMBOLS, B, F, L_ctx, N_active, W
+from formulas.export.typesetting.breaking import fitted, width_of
+from formulas.export.typesetting.latex_math import latex_math
+from formulas.export.typesetting.layout import figure, layout
+from formulas.export.typesetting.mathml import mathml
+from formulas.export.typesetting.typst_math import typst_math
+from formulas.nomenclature.symbols import SYMBOLS, B, F, L_ctx, N_active, W
+from formulas.numerics.evaluate import scalar
+from formulas.registry import by_name
 
 KINDS = {"=": math.isclose, "<": float.__lt__, ">": float.__gt__, "≤": float.__le__,
          "≥": float.__ge__, "≠": float.__ne__}  # fmt: skip

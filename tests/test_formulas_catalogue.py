@@ -9,9 +9,9 @@ import pytest
 import sympy as sp
 
 import formulas
-from formulas.catalogue import MODULES, all_derivations, all_equations, by_name, find, subject
-from formulas.equation import Equation
-from formulas.symbols import SYMBOLS, SymbolError
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.symbols import SYMBOLS, SymbolError
+from formulas.registry import MODULES, all_derivations, all_equations, by_name, find, subject
 
 
 @pytest.mark.parametrize("name", list(by_name()))

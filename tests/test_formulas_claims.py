@@ -5,24 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from formulas.batching import (
-    batch_penalty,
-    cliff_context,
-    cliff_readings,
-    critical_batch,
-    critical_batch_anywhere,
-    critical_batch_attention,
-    critical_batch_with_kv,
-    never_context,
-)
-from formulas.kvcache import (
-    cache_bytes_from_cliff,
-    cliff_by_arithmetic,
-    grouped_cache_bytes,
-    latent_cache_bytes,
-)
-from formulas.memory import longest_context, memory_per_chip, pipeline_memory
-from formulas.prices import (
+from formulas.economics.prices import (
     crossover_pass,
     fast_batch,
     fast_price,
@@ -32,7 +15,24 @@ from formulas.prices import (
     price_ratio,
     token_cost,
 )
-from formulas.roofline import (
+from formulas.roofline.batching import (
+    batch_penalty,
+    cliff_context,
+    cliff_readings,
+    critical_batch,
+    critical_batch_anywhere,
+    critical_batch_attention,
+    critical_batch_with_kv,
+    never_context,
+)
+from formulas.roofline.kvcache import (
+    cache_bytes_from_cliff,
+    cliff_by_arithmetic,
+    grouped_cache_bytes,
+    latent_cache_bytes,
+)
+from formulas.roofline.memory import longest_context, memory_per_chip, pipeline_memory
+from formulas.roofline.roofline import (
     compute_time,
     compute_time_attention,
     drain_time,

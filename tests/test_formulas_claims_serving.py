@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from formulas.catalogue import by_name, find
 from formulas.claims import all_claims
 from formulas.claims.claim import KINDS, LECTURE, Claim, Worked, shown
-from formulas.sources import lecture_notes
+from formulas.nomenclature.sources import lecture_notes
+from formulas.registry import by_name, find
 
 SERVING = {f"C{number}" for number in range(1, 29)}
 CLAIMS = {claim.id: claim for claim in all_claims() if claim.id in SERVING}

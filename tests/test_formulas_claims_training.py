@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from formulas.catalogue import by_name
 from formulas.claims import all_claims
 from formulas.claims.claim import KINDS
+from formulas.registry import by_name
 
 IDS = [f"C{number}" for number in range(29, 52)]
 CLAIMS = {claim.id: claim for claim in all_claims() if claim.id in IDS}

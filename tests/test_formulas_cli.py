@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from planner.cli import main
+from planner.cli.app import main
 
 MEMORY = ("N_total=671B params", "b_w=1 byte/param", "B=64", "L_ctx=4k", "b_kv=70 kB")
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from formulas.collective_algorithms import (
+from formulas.network.collective_algorithms import (
     all_reduce_overlapped,
     all_reduce_serial,
     in_network_all_reduce,
@@ -17,7 +17,7 @@ from formulas.collective_algorithms import (
     tree_limit,
     two_shot_all_reduce,
 )
-from formulas.collectives import (
+from formulas.network.collectives import (
     all_gather_steps,
     all_reduce_steps,
     all_reduce_traffic,
@@ -27,7 +27,7 @@ from formulas.collectives import (
     latency_floor_of_steps,
     tree_steps,
 )
-from formulas.expert_copies import (
+from formulas.network.expert_copies import (
     combine_time,
     copy_bytes,
     copy_saving,

@@ -6,18 +6,10 @@ from dataclasses import replace
 import pytest
 import sympy as sp
 
-from formulas.batching import (
-    balance_context,
-    cost_floor,
-    critical_batch,
-    critical_batch_with_kv,
-    short_context_batch,
-)
-from formulas.derivation import Derivation, DerivationError
-from formulas.expressions import maximum
-from formulas.identity import Identity
-from formulas.roofline import compute_time, memory_time, weight_time
-from formulas.symbols import (
+from formulas.algebra.derivation import Derivation, DerivationError
+from formulas.algebra.identity import Identity
+from formulas.nomenclature.dimensions import UnitError
+from formulas.nomenclature.symbols import (
     B_0,
     B,
     B_crit,
@@ -42,7 +34,15 @@ from formulas.symbols import (
     n_kv,
     n_layers,
 )
-from formulas.units import UnitError
+from formulas.numerics.expressions import maximum
+from formulas.roofline.batching import (
+    balance_context,
+    cost_floor,
+    critical_batch,
+    critical_batch_with_kv,
+    short_context_batch,
+)
+from formulas.roofline.roofline import compute_time, memory_time, weight_time
 
 ROOFS = Derivation("batch at which the two roofs meet").begin(compute_time.rhs, weight_time.rhs)
 RIGHT = F * N_total * b_w / (N_active * W * c_fwd * m_pos)

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from formulas.equation import Equation, slug
-from formulas.expressions import maximum, minimum
-from formulas.prices import token_cost
-from formulas.roofline import memory_time, step_time, time_per_sequence, weight_time
-from formulas.sources import lecture_notes
-from formulas.symbols import (
+from formulas.algebra.equation import Equation, slug
+from formulas.economics.prices import token_cost
+from formulas.nomenclature.sources import lecture_notes
+from formulas.nomenclature.symbols import (
     B,
     F,
     L_ctx,
@@ -29,6 +27,8 @@ from formulas.symbols import (
     c_fwd,
     m_pos,
 )
+from formulas.numerics.expressions import maximum, minimum
+from formulas.roofline.roofline import memory_time, step_time, time_per_sequence, weight_time
 
 CASE = {
     "m_pos": 1, "N_active": 37e9, "c_fwd": 2, "F": 2e15, "N_total": 671e9, "b_w": 1,

@@ -9,13 +9,9 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulas.equation import Equation
-from formulas.evaluate import kernel, scalar
-from formulas.experts import expert_coverage, touched_parameters
-from formulas.expressions import maximum, minimum, put
-from formulas.prices import token_cost
-from formulas.roofline import compute_time, kv_time, memory_time, step_time
-from formulas.symbols import (
+from formulas.algebra.equation import Equation
+from formulas.economics.prices import token_cost
+from formulas.nomenclature.symbols import (
     SYMBOLS,
     B,
     C_tok,
@@ -33,6 +29,10 @@ from formulas.symbols import (
     n_stages,
     sigma,
 )
+from formulas.numerics.evaluate import kernel, scalar
+from formulas.numerics.expressions import maximum, minimum, put
+from formulas.roofline.experts import expert_coverage, touched_parameters
+from formulas.roofline.roofline import compute_time, kv_time, memory_time, step_time
 
 NAMES = (e_w, e_kv, e_c, sigma, n_stages)
 CASE = {

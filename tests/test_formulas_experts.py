@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from formulas.evaluate import kernel, unfolded
-from formulas.experts import (
+from formulas.nomenclature.symbols import B, coverage
+from formulas.numerics.evaluate import kernel, unfolded
+from formulas.roofline.experts import (
     active_parameters,
     expert_coverage,
     least_coverage,
     sparse_latency_floor,
     touched_parameters,
 )
-from formulas.symbols import B, coverage
 
 
 def of(item, case, **more):

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from formulas.batching import critical_batch
-from formulas.catalogue import by_name
 from formulas.export import FORMATS, export
-from formulas.roofline import step_time
-from formulas.symbols import meaning, unit_of_symbol
+from formulas.nomenclature.symbols import meaning, unit_of_symbol
+from formulas.registry import by_name
+from formulas.roofline.batching import critical_batch
+from formulas.roofline.roofline import step_time
 
 
 @pytest.mark.parametrize("form", FORMATS)

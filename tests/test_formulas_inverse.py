@@ -3,11 +3,21 @@
 import pytest
 import sympy as sp
 
-from formulas.catalogue import find
-from formulas.equation import Equation
-from formulas.roofline import memory_time, step_time
-from formulas.symbols import B, T_comp, T_mem, T_step, W, coverage, k_experts, n_experts, sigma
-from formulas.tree import value_of
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.symbols import (
+    B,
+    T_comp,
+    T_mem,
+    T_step,
+    W,
+    coverage,
+    k_experts,
+    n_experts,
+    sigma,
+)
+from formulas.numerics.exact_value import value_of
+from formulas.registry import find
+from formulas.roofline.roofline import memory_time, step_time
 
 
 @pytest.mark.parametrize(

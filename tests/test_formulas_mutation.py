@@ -12,13 +12,13 @@ import pytest
 import sympy as sp
 from mutants import expression_mutants, figure, judged, mutants
 
-from formulas.batching import critical_batch
-from formulas.catalogue import all_derivations, all_equations, by_name
-from formulas.derivation import Derivation, DerivationError
-from formulas.equation import Equation
-from formulas.symbols import B, T_comp, T_mem, T_step, unit_of_symbol
-from formulas.tree import value_of
-from formulas.units import BASES, UnitError
+from formulas.algebra.derivation import Derivation, DerivationError
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.dimensions import BASES, UnitError
+from formulas.nomenclature.symbols import B, T_comp, T_mem, T_step, unit_of_symbol
+from formulas.numerics.exact_value import value_of
+from formulas.registry import all_derivations, all_equations, by_name
+from formulas.roofline.batching import critical_batch
 
 DERIVED = [name for name, value in by_name().items() if isinstance(value, Derivation)]
 LEAST = 0.95

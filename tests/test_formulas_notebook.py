@@ -4,9 +4,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from formulas.batching import critical_batch, critical_batch_with_kv
-from formulas.catalogue import by_name
-from formulas.roofline import step_time
+from formulas.registry import by_name
+from formulas.roofline.batching import critical_batch, critical_batch_with_kv
+from formulas.roofline.roofline import step_time
 
 VOID = {"br", "hr"}
 

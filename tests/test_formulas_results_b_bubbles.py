@@ -2,7 +2,7 @@
 
 import pytest
 
-from formulas.bubbles import (
+from formulas.training.bubbles import (
     bubble_share,
     bubble_share_interleaved,
     bubble_time,

@@ -7,24 +7,14 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize, minimize_scalar
 
-from formulas.budgets import (
-    discounted_tokens,
-    equal_rl_tokens,
-    equal_serving_tokens,
-    equalisation,
-    expected_tokens,
-    local_quality,
-    opposed_terms,
-    serving_tokens,
-)
-from formulas.overtraining import (
+from formulas.scaling.overtraining import (
     equal_pools_overtraining,
     overtraining,
     overtraining_proportional,
     overtraining_serving,
     serving_shift,
 )
-from formulas.scaling import (
+from formulas.scaling.power_laws import (
     chinchilla_loss,
     optimal_parameters,
     optimal_ratio,
@@ -36,7 +26,17 @@ from formulas.scaling import (
     rl_reward,
     tokens_for_loss,
 )
-from formulas.training import (
+from formulas.scaling.token_budgets import (
+    discounted_tokens,
+    equal_rl_tokens,
+    equal_serving_tokens,
+    equalisation,
+    expected_tokens,
+    local_quality,
+    opposed_terms,
+    serving_tokens,
+)
+from formulas.training.arithmetic import (
     all_arithmetic,
     pretraining_arithmetic,
     rl_arithmetic,

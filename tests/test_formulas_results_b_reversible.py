@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formulas.reversible import (
+from formulas.nomenclature.symbols import SYMBOLS
+from formulas.training.arithmetic import pretraining_arithmetic
+from formulas.training.reversible import (
     activations_checkpointed,
     activations_kept,
     activations_reversible,
@@ -25,8 +27,6 @@ from formulas.reversible import (
     reversible_layer_second,
     reversible_overhead,
 )
-from formulas.symbols import SYMBOLS
-from formulas.training import pretraining_arithmetic
 
 WORDS = st.integers(-(2**63), 2**63 - 1)
 

@@ -8,34 +8,13 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from formulas.exchange import keep_activations, keep_cache, keep_or_compute, keep_or_compute_drain
-from formulas.kvcache import (
-    cache_bytes_by_weights,
-    cache_bytes_from_cliff,
-    cache_bytes_from_kink,
-    cliff_surcharge,
-    grouped_cache_bytes,
-    kv_time_per_sequence,
-    kv_time_shared,
-    readable_context,
-    readable_over_stored,
-    shared_by_all,
-    surcharge_context,
+from formulas.economics.recompute_or_keep import (
+    keep_activations,
+    keep_cache,
+    keep_or_compute,
+    keep_or_compute_drain,
 )
-from formulas.memory import longest_context
-from formulas.roofline import compute_time, memory_time, step_time
-from formulas.sparse_attention import (
-    block_reads,
-    block_reads_least,
-    block_size,
-    packed_reads,
-    packed_slope,
-    top_reads,
-    top_share,
-    top_slope,
-    wide_context,
-)
-from formulas.tiers import (
+from formulas.economics.tiers import (
     best_drain_time,
     break_even_hold,
     break_even_hold_in_tier,
@@ -51,6 +30,32 @@ from formulas.tiers import (
     store_cost,
     tier_drain_time,
     tier_edge,
+)
+from formulas.roofline.kvcache import (
+    cache_bytes_by_weights,
+    cache_bytes_from_cliff,
+    cache_bytes_from_kink,
+    cliff_surcharge,
+    grouped_cache_bytes,
+    kv_time_per_sequence,
+    kv_time_shared,
+    readable_context,
+    readable_over_stored,
+    shared_by_all,
+    surcharge_context,
+)
+from formulas.roofline.memory import longest_context
+from formulas.roofline.roofline import compute_time, memory_time, step_time
+from formulas.roofline.sparse_attention import (
+    block_reads,
+    block_reads_least,
+    block_size,
+    packed_reads,
+    packed_slope,
+    top_reads,
+    top_share,
+    top_slope,
+    wide_context,
 )
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"

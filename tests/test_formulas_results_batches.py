@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from formulas.catalogue import find
+from formulas.registry import find
 
 BOARD = {"F": 6e15, "W": 20e12, "b_w": 1.0, "c_fwd": 1.0, "m_pos": 1.0}
 SPARSE = BOARD | {"N_total": 8e11, "N_active": 1e11}

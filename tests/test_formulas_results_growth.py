@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from formulas.catalogue import find
+from formulas.registry import find
 
 BATCHES = np.arange(1, 1025, dtype=float)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from formulas.allocation import (
+from formulas.scaling.allocation import (
     allocated_arithmetic,
     allocated_parameters,
     allocated_size_by_arithmetic,
@@ -15,18 +15,7 @@ from formulas.allocation import (
     allocated_tokens_by_size,
     ratio_parameters,
 )
-from formulas.repetition import (
-    fed_parameters,
-    passes_convexity,
-    passes_elasticity,
-    passes_worth,
-    repeated_loss,
-    worth_of_parameters,
-    worth_of_tokens,
-)
-from formulas.scaling import optimal_parameters, optimal_tokens, reinforced_loss, rl_reward
-from formulas.scaling_joint import joint_loss, joint_optimal_tokens
-from formulas.scaling_kaplan import (
+from formulas.scaling.kaplan_law import (
     kaplan_arithmetic_loss,
     kaplan_data_loss,
     kaplan_loss,
@@ -35,7 +24,23 @@ from formulas.scaling_kaplan import (
     kaplan_size_loss,
     kaplan_tokens_for_loss,
 )
-from formulas.scaling_moe import (
+from formulas.scaling.power_laws import (
+    optimal_parameters,
+    optimal_tokens,
+    reinforced_loss,
+    rl_reward,
+)
+from formulas.scaling.repetition import (
+    fed_parameters,
+    passes_convexity,
+    passes_elasticity,
+    passes_worth,
+    repeated_loss,
+    worth_of_parameters,
+    worth_of_tokens,
+)
+from formulas.scaling.routed_laws import joint_loss, joint_optimal_tokens
+from formulas.scaling.scaling_moe import (
     experts_of_sparsity,
     fine_grained_loss,
     fine_grained_optimal_tokens,

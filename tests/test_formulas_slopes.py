@@ -3,12 +3,23 @@
 import pytest
 import sympy as sp
 
-from formulas.evaluate import kernel
-from formulas.experts import touched_parameters
-from formulas.expressions import maximum, minimum
-from formulas.prices import token_cost
-from formulas.slopes import elasticities
-from formulas.symbols import B, C_tok, L_ctx, N_touched, SymbolError, T_step, e_c, e_kv, e_w, sigma
+from formulas.economics.prices import token_cost
+from formulas.nomenclature.symbols import (
+    B,
+    C_tok,
+    L_ctx,
+    N_touched,
+    SymbolError,
+    T_step,
+    e_c,
+    e_kv,
+    e_w,
+    sigma,
+)
+from formulas.numerics.evaluate import kernel
+from formulas.numerics.expressions import maximum, minimum
+from formulas.numerics.slopes import elasticities
+from formulas.roofline.experts import touched_parameters
 
 CASE = {
     "B": 64, "L_ctx": 1e4, "m_pos": 1, "g": 1, "N_active": 37e9, "c_fwd": 2, "F": 2e15,

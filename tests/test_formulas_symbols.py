@@ -3,8 +3,9 @@
 import pytest
 import sympy as sp
 
-from formulas import symbols
-from formulas.symbols import (
+from formulas.nomenclature import symbols
+from formulas.nomenclature.dimensions import UnitError
+from formulas.nomenclature.symbols import (
     SYMBOLS,
     SymbolError,
     describe,
@@ -14,7 +15,6 @@ from formulas.symbols import (
     symbol,
     unit_of_symbol,
 )
-from formulas.units import UnitError
 
 
 def test_every_symbol_is_positive_and_explained():

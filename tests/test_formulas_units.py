@@ -3,9 +3,9 @@
 import pytest
 import sympy as sp
 
-from formulas.equation import Equation, check_units
-from formulas.expressions import maximum
-from formulas.symbols import (
+from formulas.algebra.equation import Equation, check_units
+from formulas.nomenclature.dimensions import ONE, UnitError, unit, unit_of
+from formulas.nomenclature.symbols import (
     B,
     F,
     L_ctx,
@@ -23,7 +23,7 @@ from formulas.symbols import (
     n_experts,
     unit_of_symbol,
 )
-from formulas.units import ONE, UnitError, unit, unit_of
+from formulas.numerics.expressions import maximum
 
 
 def of(expression):

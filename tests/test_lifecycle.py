@@ -10,15 +10,15 @@ import pytest
 from lifecycle_cases import scenario
 
 import planner
-from planner.budgets.best import solve_one
-from planner.budgets.life import life_of, with_serving
-from planner.budgets.lifecycle_program import joint
-from planner.budgets.lifecycle_search import searched
-from planner.budgets.lifecycle_settled import curve, settle
-from planner.budgets.lifecycle_worth import lifecycle_elasticities, overtraining_identity
-from planner.budgets.optimum import optimum
-from planner.budgets.phases import PhaseCost
-from planner.budgets.question import assembled, compute_optimal_tokens
+from planner.problems.budget.best import solve_one
+from planner.problems.budget.budget_task import assembled, compute_optimal_tokens
+from planner.problems.budget.optimum import optimum
+from planner.problems.budget.phase_costs import PhaseCost
+from planner.problems.lifecycle.fixed_layout_optimum import curve, settle
+from planner.problems.lifecycle.joint_program import joint
+from planner.problems.lifecycle.parameters import lifecycle_elasticities, overtraining_identity
+from planner.problems.lifecycle.resolve import life_of, with_serving
+from planner.problems.lifecycle.search import searched
 from planner.scenario import load, resolved
 
 STEP = 1e-3

@@ -9,14 +9,14 @@ import pytest
 from lifecycle_cases import drawn, scenario
 
 import planner
-from planner.budgets.best import Answer, solve_one
-from planner.budgets.life import life_of
-from planner.budgets.lifecycle_program import joint
-from planner.budgets.lifecycle_search import cheapest_at
-from planner.budgets.lifecycle_settled import settle
-from planner.budgets.lifecycle_worth import lifecycle_elasticities
-from planner.errors import SolverError
+from planner.problems.budget.best import Answer, solve_one
+from planner.problems.lifecycle.fixed_layout_optimum import settle
+from planner.problems.lifecycle.joint_program import joint
+from planner.problems.lifecycle.parameters import lifecycle_elasticities
+from planner.problems.lifecycle.resolve import life_of
+from planner.problems.lifecycle.search import cheapest_at
 from planner.scenario import load
+from planner.text.errors import SolverError
 
 STEP = 3e-4
 PROMISES = ("tpot", "ttft")

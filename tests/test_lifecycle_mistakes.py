@@ -6,12 +6,12 @@ import pytest
 from lifecycle_cases import scenario
 
 import planner
-from planner.budgets.life import life_of
-from planner.budgets.lifecycle_search import searched
-from planner.budgets.lifecycle_settled import settle
-from planner.budgets.lifecycle_worth import lifecycle_elasticities
-from planner.errors import InputError
+from planner.problems.lifecycle.fixed_layout_optimum import settle
+from planner.problems.lifecycle.parameters import lifecycle_elasticities
+from planner.problems.lifecycle.resolve import life_of
+from planner.problems.lifecycle.search import searched
 from planner.scenario import load
+from planner.text.errors import InputError
 
 
 def serving(**changes):

@@ -7,9 +7,9 @@ import pytest
 from lifecycle_cases import scenario
 
 import planner
-from planner.budgets.curves import costs, plane
-from planner.cli import main
-from planner.report.budget_plots import drawn
+from planner.cli.app import main
+from planner.problems.budget.budget_plots import drawn
+from planner.problems.budget.picture import costs, plane
 
 BUDGET = {
     "problem": "budget",
@@ -98,7 +98,7 @@ def test_solve_writes_the_picture_beside_the_plan(tmp_path, capsys):
 
 def test_a_plan_of_serving_has_no_such_picture(tmp_path):
     """Its picture is the frontier's."""
-    from planner.report.budget_files import pictured
+    from planner.report.pictures.picture_files import pictured
 
     served = planner.solve(
         {

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.calibration.adapters import read_steady
-from planner.calibration.ideal import bounds_of
+from planner.measurements.readers import read_steady
+from planner.measurements.roofline_bound import bounds_of
 
 STEADY = Path(__file__).parents[2] / "shared" / "data" / "serving_steady.csv"
 

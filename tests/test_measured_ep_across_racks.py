@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import planner
-from formulas.crossing import crossing_batch, crossing_expert
-from planner.collectives import collective_time, group_of
+from formulas.network.crossing import crossing_batch, crossing_expert
+from planner.network import collective_time, group_of
 from topologies import graph, machine
 
 ROOT = Path(__file__).parent.parent

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.resolve import ask
 from planner.scenario import load
-from planner.serving.asking import ask
-from planner.serving.layouts import Layouts
-from planner.serving.step import Step
 
 TABLE = Path(__file__).parents[2] / "shared" / "data" / "alltoall_measured.csv"
 SCENARIO = {

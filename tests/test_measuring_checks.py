@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from measuring_device import computed
 
-from planner.measuring.checks import fault
-from planner.measuring.device import Sample
-from planner.measuring.works import AllReduce, Attention, Launch, Product, Stream, Timed
+from planner.benchmark.checks import fault
+from planner.benchmark.device import Sample
+from planner.benchmark.kernels import AllReduce, Attention, Launch, Product, Stream, Timed
 
 WORKS: list[Timed] = [
     Stream("read", 2**20),

@@ -14,13 +14,13 @@ from test_measuring_record import found
 
 import planner
 from planner.architecture import sizes
-from planner.calibration.profile import Place, profile
+from planner.benchmark import read_measured, torch_device
+from planner.benchmark.record_file import toml
 from planner.catalogue import models
 from planner.catalogue.chips import chip
-from planner.cli import main
-from planner.errors import InputError
-from planner.measuring import read_measured, torch_device
-from planner.measuring.writing import toml
+from planner.catalogue.profile import Place, profile
+from planner.cli.app import main
+from planner.text.errors import InputError
 
 Run = Callable[..., tuple[int, str, str]]
 SCENARIO = {

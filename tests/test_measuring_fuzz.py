@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_measuring_record import SHORT, found
 
-from planner.errors import InputError
-from planner.measuring import read_measured, record
-from planner.report.measuring import measured_document, measured_text
+from planner.benchmark import read_measured, record
+from planner.report.text.benchmark import measured_document, measured_text
+from planner.text.errors import InputError
 
 KEYS = (
     "device", "chip", "capacity", "cache", "as_of", "complete", "seconds", "software", "memory",

@@ -11,18 +11,18 @@ from types import MappingProxyType
 import pytest
 from measuring_device import H200, Imagined
 
-from planner.calibration.profile import choose_profile
+from planner.benchmark import ceilings, misfit, read_measured
+from planner.benchmark.recognition import recognised
+from planner.benchmark.record import MeasuredChip
+from planner.benchmark.record_file import toml
+from planner.benchmark.session import measure
 from planner.catalogue.chips import chip, chip_names
+from planner.catalogue.profile import choose_profile
 from planner.catalogue.systems import system
-from planner.errors import InputError
-from planner.measuring import ceilings, misfit, read_measured
-from planner.measuring.recognition import recognised
-from planner.measuring.record import MeasuredChip
-from planner.measuring.session import measure
-from planner.measuring.writing import toml
+from planner.problems.serving.step.measured import limited
 from planner.report.json import dumps
-from planner.report.measuring import measured_document, measured_text
-from planner.serving.measured import limited
+from planner.report.text.benchmark import measured_document, measured_text
+from planner.text.errors import InputError
 
 GB = 1e9
 GIB = 2**30

@@ -9,13 +9,13 @@ from datetime import date
 import pytest
 from measuring_device import H200, Imagined
 
-from planner.measuring.device import Unsupported
-from planner.measuring.line import line
-from planner.measuring.record import MeasuredChip
-from planner.measuring.session import measure
-from planner.measuring.suite import BEYOND, suite
-from planner.measuring.timing import CALLS, MOST, summary, timed
-from planner.measuring.works import Attention, Product, Stream
+from planner.benchmark.device import Unsupported
+from planner.benchmark.kernels import Attention, Product, Stream
+from planner.benchmark.line import line
+from planner.benchmark.record import MeasuredChip
+from planner.benchmark.session import measure
+from planner.benchmark.suite import BEYOND, suite
+from planner.benchmark.timing import CALLS, MOST, summary, timed
 
 
 def measured(device: Imagined, **options: object) -> MeasuredChip:

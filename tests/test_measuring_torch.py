@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from planner.errors import InputError
-from planner.measuring import session
-from planner.measuring.checks import fault
-from planner.measuring.device import Facts, Ready, Sample, Unsupported
-from planner.measuring.session import measure
-from planner.measuring.timing import timed
-from planner.measuring.torch_device import TorchDevice, torch_device
-from planner.measuring.works import AllReduce, Attention, Launch, Product, Stream, Timed
+from planner.benchmark import session
+from planner.benchmark.checks import fault
+from planner.benchmark.device import Facts, Ready, Sample, Unsupported
+from planner.benchmark.kernels import AllReduce, Attention, Launch, Product, Stream, Timed
+from planner.benchmark.session import measure
+from planner.benchmark.timing import timed
+from planner.benchmark.torch_device import TorchDevice, torch_device
+from planner.text.errors import InputError
 
 torch = pytest.importorskip("torch", reason="needs the extra measure")
 

@@ -7,15 +7,15 @@ import pytest
 
 import planner
 from planner.architecture import sizes
-from planner.budgets.family import TIED_BELOW, Family
-from planner.budgets.members import Formats, Like, Rule
-from planner.budgets.serving_cost import serving_question
-from planner.budgets.training_cost import trainer, training_cost
 from planner.catalogue import models
 from planner.catalogue.chips import chip
-from planner.catalogue.training import training_rates
-from planner.errors import CatalogueError, FieldError, ModelError
-from planner.scenario.lifecycle import Serving
+from planner.catalogue.training_runs import training_rates
+from planner.laws.model_family import TIED_BELOW, Family
+from planner.problems.budget.training_cost import trainer, training_cost
+from planner.problems.lifecycle.members import Formats, Like, Rule
+from planner.problems.lifecycle.question import Serving
+from planner.problems.lifecycle.serving_cost import serving_question
+from planner.text.errors import CatalogueError, FieldError, ModelError
 
 LOAD = {"input_tokens": 3000, "output_tokens": 600}
 HOUR = 3600.0

@@ -17,16 +17,16 @@ import pytest
 from serving_cases import MODELS, all_layouts, columns, product, question
 
 import planner
-from planner.cli import main
-from planner.report.frontier import frontier_text, rows_of
-from planner.report.frontier_files import frontier_csv
-from planner.report.frontier_plots import drawn
-from planner.serving.frontier import FAST_PRICE, modes
-from planner.serving.onepool import one_pool
-from planner.serving.pools import Pools, search_pools
-from planner.serving.search import feasible, given
-from planner.serving.step import Step
-from planner.serving.twopools import two_pools
+from planner.cli.app import main
+from planner.problems.serving.deployment.frontier import FAST_PRICE, modes
+from planner.problems.serving.deployment.pool_pairs import Pools, search_pools
+from planner.problems.serving.deployment.pools import one_pool
+from planner.problems.serving.deployment.twopools import two_pools
+from planner.problems.serving.search.batch import feasible, given
+from planner.problems.serving.step.step import Step
+from planner.report.pictures.frontier import drawn
+from planner.report.pictures.frontier_files import frontier_csv
+from planner.report.text.frontier import frontier_text, rows_of
 
 SMALL = {
     "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 2,

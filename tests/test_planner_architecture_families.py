@@ -12,7 +12,7 @@ import pytest
 
 from planner.architecture import from_config, sizes
 from planner.catalogue import models
-from planner.errors import ModelError
+from planner.text.errors import ModelError
 
 # fmt: off
 SHAPES: dict[str, tuple[int, dict[str, Any]]] = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.architecture import from_config, read_config, sizes
 from planner.architecture.families import FAMILIES
 from planner.catalogue import models
-from planner.errors import ModelError
+from planner.text.errors import ModelError
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "hf_configs"
 FILES = sorted(FOLDER.glob("*_config.json")) if FOLDER.is_dir() else []

@@ -8,7 +8,7 @@ import pytest
 
 from planner.architecture import from_config, sizes
 from planner.catalogue import models
-from planner.errors import ModelError
+from planner.text.errors import ModelError
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",

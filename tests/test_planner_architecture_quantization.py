@@ -10,7 +10,7 @@ import pytest
 from planner.architecture import DTYPES, dtype, from_config, sizes
 from planner.architecture.quantization import Patterns
 from planner.catalogue import models
-from planner.errors import ModelError
+from planner.text.errors import ModelError
 
 TINY: dict[str, Any] = {
     "model_type": "llama",

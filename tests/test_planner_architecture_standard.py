@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from planner.architecture import from_config, sizes
 from planner.architecture.families import FAMILIES, REFUSED, WRAPPERS
-from planner.errors import ModelError
+from planner.text.errors import ModelError
 
 COUNTS: dict[str, list[dict[str, Any]]] = json.loads(
     Path(__file__).with_name("transformers_counts.json").read_text(encoding="utf-8")

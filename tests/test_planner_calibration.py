@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.calibration.adapters import read_runs, read_steady
-from planner.calibration.measurements import NotComputed, Refused, chip_of, layout_of, sizes_of
+from planner.measurements.measurement import NotComputed, Refused, chip_of, layout_of, sizes_of
+from planner.measurements.readers import read_runs, read_steady
 
 HEADER = (
     "id,source,url,model,phase,chip,n_chips,layout,weight_dtype,kv_dtype,batch,context_or_isl,osl,"

@@ -5,10 +5,10 @@ import heapq
 import numpy as np
 import pytest
 
-from planner.calibration.adapters.runs import run
 from planner.calibration.features import features
-from planner.calibration.loops import RAMP
-from planner.calibration.profile import COEFFICIENTS
+from planner.catalogue.profile import COEFFICIENTS
+from planner.measurements.readers.engine_runs import run
+from planner.problems.serving.step.engine_effects import RAMP
 
 POOLS = {
     "model_path": "deepseek-ai/DeepSeek-V3",

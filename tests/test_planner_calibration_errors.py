@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from planner.calibration import fit
-from planner.calibration.adapters import runs, steadies
-from planner.calibration.eras import RUNS as ERA
-from planner.calibration.leaving import folds, leave_out
-from planner.calibration.prediction import predict
-from planner.calibration.profile import profile
+from planner.calibration.cross_validation import folds, leave_out
+from planner.calibration.fit_priors import RUNS as ERA
 from planner.calibration.sample import runs_sample
 from planner.calibration.scores import score
+from planner.catalogue.profile import profile
+from planner.measurements.prediction import predict
+from planner.measurements.readers import runs, steadies
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 STEADY, RUNS = DATA / "serving_steady.csv", DATA / "serving_runs.csv"

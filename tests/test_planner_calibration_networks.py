@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.calibration.networks import network_between
+from planner.measurements.networks import network_between
 
 
 @pytest.mark.parametrize(

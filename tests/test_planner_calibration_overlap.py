@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.calibration.adapters.steady import steady
 from planner.calibration.features import features
-from planner.calibration.overlap import read_beside
-from planner.calibration.profile import COEFFICIENTS
+from planner.catalogue.profile import COEFFICIENTS
+from planner.measurements.readers.steady_batches import steady
+from planner.problems.serving.step.overlap import read_beside
 
 ROW = {
     "id": "1",

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from planner.calibration.adapters import owns, read, recognised
-from planner.calibration.adapters.columns import COLUMNS, columns_of
-from planner.errors import InputError
+from planner.measurements.readers import owns, read, recognised
+from planner.measurements.readers.table_columns import COLUMNS, columns_of
+from planner.text.errors import InputError
 
 HEAD = "model,system,engine,weights,tp,ep,concurrency,input_tokens,output_tokens,ttft_ms,tpot_ms"
 LLAMA = "llama-3.1-70b,hgx-h100,vllm,fp8,4,,32,1024,256,250,21.5"

@@ -6,11 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.calibration.adapters import runs
-from planner.calibration.adapters.pools import pools_of
-from planner.calibration.adapters.ways import chips_of, ways_of
-from planner.calibration.ideal import bounds_of
-from planner.calibration.names import (
+from planner.measurements.published_names import (
     Refused,
     base_of,
     chip_of,
@@ -19,7 +15,11 @@ from planner.calibration.names import (
     sizes_of,
     sizes_on,
 )
-from planner.errors import InputError
+from planner.measurements.readers import runs
+from planner.measurements.readers.pool_completion import pools_of
+from planner.measurements.readers.ways import chips_of, ways_of
+from planner.measurements.roofline_bound import bounds_of
+from planner.text.errors import InputError
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "serving_runs.csv"
 COLUMNS = (
@@ -395,8 +395,8 @@ def test_the_share_of_drafts_that_is_taken_suits_runs_left_out(open_rows, monkey
     """The share of least error on a half of the runs known to draft is near it on either half."""
     import numpy as np
 
-    from planner.calibration import measurements
-    from planner.calibration.prediction import predict
+    from planner.measurements import measurement as measurements
+    from planner.measurements.prediction import predict
 
     rows = [
         row for row in open_rows.rows if row.drafts and row.speculated and row.quantity == "tpot"

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from planner.calibration.adapters.steady import steady
 from planner.calibration.features import features
-from planner.calibration.profile import COEFFICIENTS
+from planner.catalogue.profile import COEFFICIENTS
+from planner.measurements.readers.steady_batches import steady
 
 PLAIN = {
     "source": "trtllm-0.9.0-static",

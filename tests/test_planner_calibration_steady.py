@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.calibration.adapters import read, steadies
-from planner.errors import InputError
+from planner.measurements.readers import read, steadies
+from planner.text.errors import InputError
 
 HEADER = (
     "id,source,url,model,phase,chip,n_chips,layout,weight_dtype,kv_dtype,batch,context_or_isl,osl,"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import topologies.machines
+import topologies
 from planner.catalogue import (
     chip,
     chip_names,
@@ -23,7 +23,7 @@ from planner.catalogue import (
     systems,
 )
 from planner.catalogue.prices import Price
-from planner.errors import CatalogueError
+from planner.text.errors import CatalogueError
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 NAMED = [
@@ -253,7 +253,7 @@ def test_every_system_names_a_known_chip_and_domain():
 @pytest.mark.parametrize("name", system_names())
 def test_links_agree_with_the_network_of_the_same_name(name):
     """The one-way links held here are those of the machine in the package topologies."""
-    machine = topologies.machines.machine(system(name).topology)
+    machine = topologies.machine(system(name).topology)
     entry = system(name)
     assert (entry.scale_up, entry.scale_out) == (machine.scale_up, machine.scale_out)
     assert entry.chips_per_domain == machine.chips_per_domain

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from formulas.catalogue import by_name
-from formulas.derivation import Derivation
-from planner.catalogue.laws import FORMS, RANGES, default_law, law, law_names
-from planner.errors import CatalogueError
-from planner.report.catalog import catalog_text, listed
+from formulas.algebra.derivation import Derivation
+from formulas.registry import by_name
+from planner.catalogue.scaling_laws import FORMS, RANGES, default_law, law, law_names
+from planner.report.text.catalog import catalog_text, listed
+from planner.text.errors import CatalogueError
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 UNITS = {"c_fwd": 2, "one_param": 1, "one_token": 1}

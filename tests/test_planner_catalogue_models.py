@@ -9,7 +9,7 @@ import pytest
 
 from planner.architecture import sizes, summary
 from planner.catalogue import models
-from planner.errors import CatalogueError
+from planner.text.errors import CatalogueError
 
 # Published figures that our exact counts miss by more than 1 %, and why.
 EXPLAINED = {

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from planner.catalogue.tiers import KINDS, tier, tier_names
-from planner.errors import CatalogueError
-from planner.report.catalog import catalog_text, listed
+from planner.report.text.catalog import catalog_text, listed
+from planner.text.errors import CatalogueError
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 

@@ -14,17 +14,11 @@ from planner.calibration.collectives.evidence import Evidence, Measured, curves_
 from planner.calibration.collectives.fit import fitted
 from planner.calibration.collectives.pooling import envelope
 from planner.calibration.collectives.predictions import predictions
-from planner.calibration.collectives.rows import Row, read_collectives
-from planner.catalogue.collectives import collectives
-from planner.collectives import (
-    algorithms,
-    coefficients,
-    collective_time,
-    group_of,
-    hop_time,
-)
-from planner.collectives.triples import fit_triple
-from planner.errors import CatalogueError
+from planner.catalogue.collective_curves import collectives
+from planner.measurements.readers.collective_rows import Row, read_collectives
+from planner.network import algorithms, coefficients, collective_time, group_of, hop_time
+from planner.network.triples import fit_triple
+from planner.text.errors import CatalogueError
 from topologies import TopologyError, graph, machine, names
 
 ROWS = Path(__file__).parent.parent.parent / "shared" / "data" / "collectives.csv"

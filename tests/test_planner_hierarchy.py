@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.calibration.adapters import read_runs
-from planner.calibration.eras import RUNS
 from planner.calibration.features import WAIT, Features, features, predicted, unknowns
+from planner.calibration.fit_priors import RUNS
 from planner.calibration.hierarchy import Effect, Family, Loss, effects, fitted, worthwhile
-from planner.calibration.places import place_of
-from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES
 from planner.calibration.scores import held, quantiles, score
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
+from planner.measurements.places import place_of
+from planner.measurements.readers import read_runs
 from tests.test_planner_calibration import RUNS_HEADER
 
 WIDE = {name: (value, 3.0) for name, (value, _) in RUNS.prior.items()}

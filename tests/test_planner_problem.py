@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from planner.problem import Problem
+from planner.programs.geometric import Problem
 
 x, y, z, T = sp.symbols("x y z T", positive=True)
 a, b, c, s = sp.symbols("a b c s", positive=True)
@@ -93,7 +93,7 @@ def test_numbers_change_without_compiling_again(monkeypatch: pytest.MonkeyPatch)
     program = problem.compile()
     program.solve(given)
     monkeypatch.setattr("sympy.lambdify", None)
-    monkeypatch.setattr("planner.problem.program.LogProgram", None)
+    monkeypatch.setattr("planner.programs.geometric.program.LogProgram", None)
     before = program._program.problem._cache.param_prog
     assert before is not None
     for factor in (0.5, 1.1, 2.0):

@@ -10,8 +10,8 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.errors import Infeasible
-from planner.problem import Problem, Program
+from planner.programs.geometric import Problem, Program
+from planner.text.errors import Infeasible
 
 x = sp.symbols("x_0:3", positive=True)
 coefficient = sp.symbols("c_0:12", positive=True)

@@ -7,8 +7,8 @@ import math
 import pytest
 import sympy as sp
 
-from planner.errors import Infeasible
-from planner.problem import Problem, Program, Shortage
+from planner.programs.geometric import Problem, Program, Shortage
+from planner.text.errors import Infeasible
 
 B, T = sp.symbols("B T", positive=True)
 W, M, T_max, least, weights = sp.symbols("W M T_max least weights", positive=True)

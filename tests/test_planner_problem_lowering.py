@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 from scipy.optimize import minimize_scalar
 
-from planner.problem import Problem, ProblemError, chord, tangent
+from planner.programs.geometric import Problem, ProblemError, chord, tangent
 
 x, y, T = sp.symbols("x y T", positive=True)
 a, b, c, s, k = sp.symbols("a b c s k", positive=True)

@@ -6,7 +6,8 @@ from types import MappingProxyType
 
 import pytest
 
-from planner.calibration.profile import (
+from planner.catalogue.chips import chip
+from planner.catalogue.profile import (
     COEFFICIENTS,
     EFFICIENCIES,
     Adjustment,
@@ -17,9 +18,8 @@ from planner.calibration.profile import (
     profile_from,
     profile_names,
 )
-from planner.catalogue.chips import chip
-from planner.errors import CatalogueError
-from planner.serving.lecture import LECTURE
+from planner.problems.serving.step.engine_limits import LECTURE
+from planner.text.errors import CatalogueError
 
 ENGINES = profile("engines-2026")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.quantities import DIMENSIONS, QuantityError, parse, show
+from planner.text.quantities import DIMENSIONS, QuantityError, parse, show
 
 READ = [
     ("3.35 TB/s", "bandwidth", 3.35e12),

@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-from planner.errors import InputError
 from planner.scenario import (
     ALIASES,
     Demand,
@@ -21,7 +20,8 @@ from planner.scenario import (
     load,
     resolved,
 )
-from planner.starter import starter
+from planner.scenario.starter import starter
+from planner.text.errors import InputError
 
 MODEL = {
     "total_params": "800B",

@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import pytest
 
-from planner.errors import InputError
 from planner.scenario import load
-from planner.starter import starter
+from planner.scenario.starter import starter
+from planner.text.errors import InputError
 
 
 def refused(source):

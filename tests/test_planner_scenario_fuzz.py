@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.errors import InputError
 from planner.scenario import BudgetScenario, Document, Scenario, load, resolved
-from planner.scenario.yaml import yaml_tree
+from planner.text.errors import InputError
+from topologies.files.located_yaml import yaml_tree
 
 RIGHT = {
     "problem": "serving",

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.errors import InputError
 from planner.scenario import load
+from planner.text.errors import InputError
 
 RIGHT = """\
 problem: serving

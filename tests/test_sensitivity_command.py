@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import planner
-from planner.cli import main
+from planner.cli.app import main
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted((ROOT / "examples").glob("sensitivity-*.py"))

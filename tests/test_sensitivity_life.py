@@ -10,14 +10,14 @@ import pytest
 from lifecycle_cases import scenario as life_scenario
 
 import planner
-from planner.budgets.lifecycle_settled import Settled
-from planner.budgets.lifecycle_worth import lifecycle_elasticities
+from planner.problems.budget.life_givens import life_givens
+from planner.problems.lifecycle.fixed_layout_optimum import Settled
+from planner.problems.lifecycle.lives import moved, serving_givens, smooth_values
+from planner.problems.lifecycle.parameters import lifecycle_elasticities
+from planner.protocol.parameter import at_path, folder_of
 from planner.scenario import load, opened
 from planner.sensitivity.apart import budget_rows, one_sided
-from planner.sensitivity.exact import exact
-from planner.sensitivity.life_givens import life_givens
-from planner.sensitivity.lives import moved, serving_givens, smooth_values
-from planner.sensitivity.paths import at_path, folder_of
+from planner.sensitivity.re_solve import exact
 
 STEP = 2e-3
 PHASES = {
@@ -139,8 +139,8 @@ def lifecycle(seed: int) -> dict:
 
 def resettled(best, changed: dict, path: str) -> dict[str, float]:
     """The lifecycle of a changed scenario on the layouts of the first one."""
-    from planner.budgets.life import life_of
-    from planner.budgets.lifecycle_settled import settle
+    from planner.problems.lifecycle.fixed_layout_optimum import settle
+    from planner.problems.lifecycle.resolve import life_of
 
     life = life_of(load(changed))
     served = best.served
@@ -157,8 +157,8 @@ def resettled(best, changed: dict, path: str) -> dict[str, float]:
 
 def compared_life(given: dict, paths: dict = PATHS) -> int:
     """How many elasticities of one lifecycle were compared."""
-    from planner.budgets.life import life_of
-    from planner.budgets.lifecycle_search import searched
+    from planner.problems.lifecycle.resolve import life_of
+    from planner.problems.lifecycle.search import searched
 
     best = searched(life_of(load(given)), 1.0)
     if not isinstance(best, Settled):

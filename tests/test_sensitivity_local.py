@@ -12,17 +12,17 @@ import random
 import numpy as np
 import pytest
 
-from formulas.evaluate import kernel
+from formulas.numerics.evaluate import kernel
+from planner.problems.serving.deployment.alternatives import winner
+from planner.problems.serving.deployment.pools import SinglePoint
+from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.parameters import serving_givens
+from planner.problems.serving.search.batch import LARGEST_BATCH
+from planner.problems.serving.slopes.fixed_layout import bound_to, elasticities
+from planner.problems.serving.step.step import BOUND, ESTIMATE, Step
+from planner.problems.serving.task.resolve import ask
 from planner.scenario import load
-from planner.sensitivity.givens import serving_givens
-from planner.sensitivity.held import bound_to, elasticities
-from planner.serving.asking import ask
-from planner.serving.kinds import winner
-from planner.serving.onepool import SinglePoint
-from planner.serving.overtaking import Contest
-from planner.serving.questions import questions_of, ranked
-from planner.serving.search import LARGEST_BATCH
-from planner.serving.step import BOUND, ESTIMATE, Step
+from planner.sensitivity.overtaking import Contest
 
 STEP = 1e-4
 MODELS = ("llama-3.1-70b", "llama-3.1-8b", "deepseek-v3", "qwen3-235b-a22b", "gpt-oss-120b")

@@ -11,11 +11,11 @@ import pytest
 from test_sensitivity_local import Again, found
 
 import planner
+from planner.problems.serving.slopes.fixed_layout import elasticities
+from planner.problems.serving.slopes.serving import serving_rows
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.resolve import ask
 from planner.scenario import load
-from planner.sensitivity.held import elasticities
-from planner.sensitivity.serving import serving_rows
-from planner.serving.asking import ask
-from planner.serving.step import Step
 
 STEP = 1e-4
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import planner
+from planner.protocol.parameter import folder_of
 from planner.scenario import load, opened
-from planner.sensitivity.answering import answered
-from planner.sensitivity.drawing import Marginal, marginals_of
-from planner.sensitivity.exploring import Study, explore
-from planner.sensitivity.indices import effects, morris_design, sobol, sobol_design
-from planner.sensitivity.knowing import knowing
-from planner.sensitivity.paths import folder_of
+from planner.uncertainty.distributions import Marginal, marginals_of
+from planner.uncertainty.evaluate_samples import answered
+from planner.uncertainty.global_study import Study, explore
+from planner.uncertainty.indices import effects, morris_design, sobol, sobol_design
+from planner.uncertainty.knowing import knowing
 
 FREE = {
     "problem": "serving",
@@ -159,8 +159,8 @@ def document_paths(document: dict) -> list[str]:
 
 def test_a_choice_is_held_in_the_formats_of_its_checkpoint():
     """Experts in mxfp4 beside bf16, on a chip without arithmetic of four bits: it is itself."""
-    from planner.sensitivity.answering import held
-    from planner.sensitivity.exact import exact
+    from planner.sensitivity.re_solve import exact
+    from planner.uncertainty.evaluate_samples import held
 
     asked = {**FREE, "model": "gpt-oss-120b", "chips": 8, "uncertain": None}
     scenario = load(asked)
@@ -192,7 +192,7 @@ def test_prices_of_the_catalogue_are_a_range():
 
 def test_the_interval_of_a_coefficient_is_a_range():
     """Eight of ten draws lie in what refits of the profile hold, at the plan's own place."""
-    from planner.serving.asking import ask
+    from planner.problems.serving.task.resolve import ask
 
     scenario = {**HELD, "uncertain": {"profile": {"t_layer": "catalogue"}}}
     (marginal,) = drawn(scenario)[2]
@@ -205,7 +205,7 @@ def test_the_interval_of_a_coefficient_is_a_range():
 
 def test_a_coefficient_that_is_drawn_is_that_of_a_profile_of_ones_own(tmp_path):
     """The answer with a draw is the answer of a file that has the drawn value."""
-    from planner.calibration.profile import profile
+    from planner.catalogue.profile import profile
 
     scenario = {**HELD, "profile": "palm-2022", "workload": {"input_tokens": 2000,
                 "output_tokens": 500}, "uncertain": {"profile.t_step": "catalogue"}}  # fmt: skip
@@ -217,14 +217,14 @@ def test_a_coefficient_that_is_drawn_is_that_of_a_profile_of_ones_own(tmp_path):
     assert value == pytest.approx(own.intervals["t_step"][1], rel=0.5)
     from dataclasses import replace
 
-    from planner.sensitivity.exact import exact
-    from planner.serving.asking import ask
+    from planner.problems.serving.task.resolve import ask
+    from planner.sensitivity.re_solve import exact
 
     task = ask(load(scenario)).tasks[0]
     changed = replace(
         task, profile=replace(task.profile, values={**task.profile.values, "t_step": value})
     )
-    from planner.serving.onepool import one_pool
+    from planner.problems.serving.deployment.pools import one_pool
 
     again = min(point.candidate.usd_per_mtok for point in one_pool(changed).points())
     assert found.values[0] == pytest.approx(again, rel=1e-12)
@@ -233,7 +233,7 @@ def test_a_coefficient_that_is_drawn_is_that_of_a_profile_of_ones_own(tmp_path):
 
 def test_published_runs_are_the_range_of_an_mfu():
     """Each against the dense peak of its own chip, none above one."""
-    from planner.catalogue.training import training_rates
+    from planner.catalogue.training_runs import training_rates
 
     scenario = {
         "problem": "budget", "quality": {"loss": 2.0}, "inference": {"tokens": "2 T tokens"},

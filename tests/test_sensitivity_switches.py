@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import planner
+from planner.problems.serving.slopes.serving import givens_of, serving_rows
 from planner.scenario import load
-from planner.sensitivity.even import break_even
-from planner.sensitivity.exact import exact
-from planner.sensitivity.serving import givens_of, serving_rows
+from planner.sensitivity.re_solve import exact
+from planner.sensitivity.switch_point import break_even
 from planner.sensitivity.switches import CLOSE, next_switch
 
 SMALL = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import sympy as sp
 
-from formulas.lowering import record
-from formulas.slopes import values_along
-from planner.sensitivity.tangent import slopes_at, smoothed
+from formulas.numerics.slopes import values_along
+from formulas.numerics.tape import record
+from planner.sensitivity.directional_derivatives import slopes_at, smoothed
 
 a, b, x, y, B = sp.symbols("a b x y B", positive=True)
 ROW = {"a": 6.0, "b": 4.0, "x": 3.0, "y": 2.0}
@@ -46,7 +46,7 @@ def test_what_is_zero_has_no_slope():
 
 def test_a_row_that_is_not_known_comes_last_and_is_null():
     """In the mapping it is not a number, in the document null, in the text said."""
-    from planner.report.sensitivity import elastic
+    from planner.report.text.sensitivity import elastic
     from planner.sensitivity.elasticities import Elasticities, Row
 
     rows = [Row("a", 1.0, "1", "chip", float("nan"), float("nan"), "x"),

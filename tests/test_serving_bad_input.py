@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import planner
-from planner.errors import InputError
+from planner.text.errors import InputError
 
 SMALL = {
     "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,

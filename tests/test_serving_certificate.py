@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from scipy.optimize import brentq
 from serving_cases import MODELS, NAMES, decided, question, questions, searched
 
-from formulas.evaluate import Kernel, kernel
-from planner.serving.certificate import elastic, relaxation
-from planner.serving.reasons import QUANTITIES, worth
-from planner.serving.search import search
-from planner.serving.step import BOUND, ESTIMATE, Step
-from planner.serving.task import Task
+from formulas.numerics.evaluate import Kernel, kernel
+from planner.problems.serving.bounds.binding_limits import QUANTITIES, worth
+from planner.problems.serving.bounds.relaxation import elastic, relaxation
+from planner.problems.serving.search.batch import search
+from planner.problems.serving.step.step import BOUND, ESTIMATE, Step
+from planner.problems.serving.task.task import Task
 
 STEP = 1e-4
 ROUNDING = 1 + 1e-7

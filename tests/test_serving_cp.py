@@ -14,11 +14,11 @@ from planner.architecture import sizes
 from planner.architecture.counts import Sizes
 from planner.catalogue import models
 from planner.catalogue.systems import system
-from planner.serving.fleet import carrying
-from planner.serving.layouts import Layouts, enumerate_layouts
-from planner.serving.load import PART_DECODED, parts
-from planner.serving.step import Step
-from planner.serving.task import Task
+from planner.problems.serving.search.sizing import carrying
+from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.requests import PART_DECODED, parts
+from planner.problems.serving.task.task import Task
 
 LLAMA = sizes(models.load("llama-3.1-70b"))
 DEEPSEEK = sizes(models.load("deepseek-v3"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planner import solve
-from planner.report.text import answer
+from planner.problems.serving.presentation import answer
 
 CHIPS = [1, 2, 4, 6, 8]
 

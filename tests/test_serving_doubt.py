@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import planner
-from planner.calibration.profile import profile
-from planner.serving.doubt import chance_better
-from planner.serving.lecture import LECTURE
+from planner.catalogue.profile import profile
+from planner.problems.serving.step.engine_limits import LECTURE
+from planner.protocol.probability_better import chance_better
 
 PLAN = {"usd_per_mtok": 1.0, "mode": "aggregated", "weights": "fp8", "kv": "bf16"}
 PROFILE = replace(profile("engines-2026"), spread=MappingProxyType({"alike": 0.08, "other": 0.16}))

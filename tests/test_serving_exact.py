@@ -23,11 +23,11 @@ from serving_cases import (
     sparse,
 )
 
-from planner.serving.layouts import AXES
-from planner.serving.search import search
-from planner.serving.shortfalls import shortfalls
-from planner.serving.step import Step
-from planner.serving.task import Task
+from planner.problems.serving.deployment.shortfalls import shortfalls
+from planner.problems.serving.search.batch import search
+from planner.problems.serving.step.layouts import AXES
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import Task
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

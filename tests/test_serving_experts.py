@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from serving_cases import MODELS, columns, question, searched
 
 import planner
-from formulas.expert_copies import distinct_nodes, nodes_in_reach
+from formulas.network.expert_copies import distinct_nodes, nodes_in_reach
 from planner.architecture import from_config, sizes
 from planner.architecture.counts import Sizes
 from planner.catalogue import models
-from planner.errors import InputError, ModelError
-from planner.serving.search import search
-from planner.serving.step import Step
-from planner.serving.uneven import uneven
-from planner.spread import copies, copies_to_domains, evenness
+from planner.problems.serving.search.batch import search
+from planner.problems.serving.step.spread import copies, copies_to_domains, evenness
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.step.uneven import uneven
+from planner.text.errors import InputError, ModelError
 
 DEEPSEEK = sizes(models.load("deepseek-v3"))
 KIMI = sizes(models.load("kimi-k2"))

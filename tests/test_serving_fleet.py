@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_cases import MODELS, all_layouts, columns, question, searched
 
-from formulas.evaluate import Kernel, kernel
-from formulas.queues import QUEUE
-from planner.serving.crowding import exceeding
-from planner.serving.fleet import carrying
-from planner.serving.onepool import one_pool
-from planner.serving.search import LARGEST_BATCH
-from planner.serving.step import BOUND, ESTIMATE, Step
-from planner.serving.task import BUSIEST, Task
+from formulas.numerics.evaluate import Kernel, kernel
+from formulas.serving.queues import QUEUE
+from planner.problems.serving.deployment.pools import one_pool
+from planner.problems.serving.search.batch import LARGEST_BATCH
+from planner.problems.serving.search.occupancy import exceeding
+from planner.problems.serving.search.sizing import carrying
+from planner.problems.serving.step.step import BOUND, ESTIMATE, Step
+from planner.problems.serving.task.task import BUSIEST, Task
 
 MOST = 1000  # the largest batch that is tried one by one
 TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from serving_cases import MODELS, question, questions, searched
 from test_serving_pools import pools_of
 
-from planner.calibration.profile import EFFICIENCIES
-from planner.serving.candidate import evaluate
-from planner.serving.onepool import layouts_of
-from planner.serving.pools import search_pools
-from planner.serving.search import search
-from planner.serving.step import PARTS, Step
-from planner.serving.task import Task
+from planner.catalogue.profile import EFFICIENCIES
+from planner.problems.serving.deployment.candidate import evaluate
+from planner.problems.serving.deployment.pool_pairs import search_pools
+from planner.problems.serving.deployment.pools import layouts_of
+from planner.problems.serving.search.batch import search
+from planner.problems.serving.step.step import PARTS, Step
+from planner.problems.serving.task.task import Task
 
 BATCHES = np.arange(1.0, 301.0)
 ROUNDING = 1 + 1e-12

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planner
+from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.task.resolve import ask
 from planner.scenario import load
-from planner.serving.asking import ask
-from planner.serving.questions import questions_of, ranked
 
 ROUNDING = 1 + 1e-9
 H200 = {

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving_cases import all_layouts, columns, dense, question, sparse
 
-from planner.serving.onepool import layouts_of
-from planner.serving.pair import evaluate_pair
-from planner.serving.pools import Pools, search_pools
-from planner.serving.readers import readers
-from planner.serving.split import Room, replicas_left, replicas_most
-from planner.serving.step import Step
+from planner.problems.serving.deployment.pair import evaluate_pair
+from planner.problems.serving.deployment.pool_candidates import readers
+from planner.problems.serving.deployment.pool_pairs import Pools, search_pools
+from planner.problems.serving.deployment.pools import layouts_of
+from planner.problems.serving.step.chip_split import Room, replicas_left, replicas_most
+from planner.problems.serving.step.step import Step
 
 NETWORK = 20e9  # byte/s
 

@@ -17,8 +17,8 @@ import planner
 from planner.architecture import sizes
 from planner.catalogue import models
 from planner.catalogue.systems import system
-from planner.serving.layouts import Layouts
-from planner.serving.step import Step
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.step import Step
 from topologies import machine
 
 STEADY = Path(__file__).parents[2] / "shared" / "data" / "serving_steady.csv"

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 import planner
 from planner.catalogue.systems import system
-from planner.report.text import answer, why
+from planner.problems.serving.deployment.pools import one_pool
+from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.deployment.relaxed_promises import eased
+from planner.problems.serving.deployment.rivals import rivals
+from planner.problems.serving.presentation import answer, why
+from planner.problems.serving.task.resolve import ask
 from planner.scenario import load
-from planner.serving.asking import ask
-from planner.serving.eased import eased
-from planner.serving.onepool import one_pool
-from planner.serving.questions import questions_of, ranked
-from planner.serving.rivals import rivals
 
 SMALL = {
     "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,

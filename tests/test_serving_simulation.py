@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from simulation import Replica, Seen, closed_loop, open_arrivals
 
-from formulas.evaluate import scalar
-from formulas.prefill import chunk_count, new_tokens, time_to_first_token
-from formulas.queues import (
+from formulas.numerics.evaluate import scalar
+from formulas.serving.prefill import chunk_count, new_tokens, time_to_first_token
+from formulas.serving.queues import (
     QUEUE,
     flight_spread,
     loop_waiting_time,
     requests_in_flight,
     waiting_quantile,
 )
-from formulas.serving import (
+from formulas.serving.throughput import (
     decode_share,
     mixed_steps,
     prefill_share,

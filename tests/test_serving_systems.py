@@ -3,7 +3,7 @@
 import pytest
 
 import planner
-from planner.errors import InputError
+from planner.text.errors import InputError
 
 SCENARIO = {
     "problem": "serving",

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import planner
-from planner.errors import InputError
 from planner.scenario import load, resolved
+from planner.text.errors import InputError
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "topologies"
 HGX = """

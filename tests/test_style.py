@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 import sympy as sp
 
-from formulas.catalogue import all_derivations, all_equations, by_name
-from formulas.sources import Citation, definition
+from formulas.nomenclature.sources import Citation, definition
+from formulas.registry import all_derivations, all_equations, by_name
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("planner", "formulas", "topologies")

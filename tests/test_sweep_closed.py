@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from planner.sweep.chunk import chunks, solved
 from planner.sweep.columns import plain
 from planner.sweep.run import Order, ordered
-from planner.sweep.solving import chunks, solved
 
 FIXED: dict[str, Any] = {
     "problem": "serving",

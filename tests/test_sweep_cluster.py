@@ -16,9 +16,9 @@ import pytest
 from test_sweep_workers import SMALL, answer, by_point, once, pieces, poisoned
 
 import planner
-from planner.errors import SolverError
 from planner.sweep import cluster as cluster_module
 from planner.sweep.cluster import Cluster
+from planner.text.errors import SolverError
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Dask are its own

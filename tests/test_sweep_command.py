@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from planner.cli import main
+from planner.cli.app import main
+from planner.sweep import chunk as solving
 from planner.sweep import parts as parts_module
 from planner.sweep import run as run_module
-from planner.sweep import solving
 from planner.sweep.table import Table
 
 SMALL = """\
@@ -191,7 +191,7 @@ def test_a_full_disk_keeps_what_was_computed(run, monkeypatch):
 
     def write(path: Path, content: Any) -> None:
         if len(written) == 4:
-            from planner.errors import SolverError
+            from planner.text.errors import SolverError
 
             raise SolverError(f"{path} cannot be written: {errno.errorcode[errno.ENOSPC]}")
         written.append(path)
@@ -207,8 +207,8 @@ def test_a_full_disk_keeps_what_was_computed(run, monkeypatch):
 
 def test_two_runs_do_not_write_one_sweep(run, monkeypatch, tmp_path):
     """A second run is refused while the first holds the folder."""
-    from planner.errors import InputError
     from planner.sweep.parts import Parts
+    from planner.text.errors import InputError
 
     meta = {"digest": "0" * 64, "version": "1", "points": 2}
     first = Parts(tmp_path / "x.csv", meta, resume=True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import InputError
 from planner.sweep.grid import grid_of, measured
+from planner.text.errors import InputError
 
 
 def values(spec: str) -> list[str]:

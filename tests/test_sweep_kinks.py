@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 import planner
-from planner.cli import main
-from planner.report.sweep_kinks import NO_FORM, crossing_lines
-from planner.report.sweep_plots import drawn
+from planner.cli.app import main
+from planner.report.pictures.sweep_lines import NO_FORM, crossing_lines
+from planner.report.pictures.sweep_plots import drawn
 from planner.sweep.boundaries import Boundary, boundaries
 from planner.sweep.crossings import Crossing, crossings
 from planner.sweep.run import computed, ordered

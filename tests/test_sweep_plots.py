@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from planner.errors import InputError
-from planner.report.sweep_plots import drawn, scaled
+from planner.report.pictures.sweep_plots import drawn, scaled
 from planner.sweep.table import Table
+from planner.text.errors import InputError
 
 pytest.importorskip("matplotlib")
 

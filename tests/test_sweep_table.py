@@ -8,8 +8,8 @@ import pytest
 from test_sweep_closed import FIXED
 
 import planner
-from planner.errors import InputError
 from planner.sweep.table import Table
+from planner.text.errors import InputError
 
 OVER = {"workload.input_tokens": "lin(1000..8000,15)", "system": ["hgx-h200", "hgx-h100"]}
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import planner
-from planner.errors import InputError, SolverError
 from planner.scenario import Tree
+from planner.sweep.chunk import Chunk, chunks
 from planner.sweep.grid import grid_of
-from planner.sweep.solving import Chunk, chunks
-from planner.sweep.survey import survey
+from planner.sweep.preflight import survey
 from planner.sweep.workers import in_processes
+from planner.text.errors import InputError, SolverError
 
 SMALL = {
     "problem": "serving",

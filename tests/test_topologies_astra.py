@@ -21,7 +21,7 @@ from topologies import (
     twisted_torus,
     write,
 )
-from topologies.fabric import accelerators, fabric, link
+from topologies.fabric.fabric import accelerators, fabric, link
 
 GIB = 2**30
 

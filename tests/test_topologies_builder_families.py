@@ -23,7 +23,7 @@ from topologies import (
     twisted_torus,
 )
 from topologies.builders import BUILDERS
-from topologies.fabric import ACCELERATOR, SCALE_OUT, SWITCH, accelerators, fabric, link
+from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SWITCH, accelerators, fabric, link
 
 SMALL = switch(4, up=8.0)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topologies import TopologyError, check, hierarchy, mesh, switch, torus
-from topologies.fabric import ARC_ATTRIBUTES, NODE_ATTRIBUTES, accelerators
+from topologies.fabric.fabric import ARC_ATTRIBUTES, NODE_ATTRIBUTES, accelerators
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from topologies import Machine, graph, group_rate, hierarchy, machine, mesh, switch, torus
-from topologies.fabric import ACCELERATOR, SCALE_OUT, SWITCH, accelerators, fabric, link
-from topologies.faults import check
-from topologies.rates import closed_form
+from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SWITCH, accelerators, fabric, link
+from topologies.fabric.validation import check
+from topologies.rates.closed_form import closed_form
 
 
 def flow_rate(G):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from topologies import TopologyError, hierarchy, mesh, switch, torus
-from topologies.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
-from topologies.rates import closed_form
-from topologies.rates.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
+from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
+from topologies.rates.closed_form import closed_form
+from topologies.rates.cut.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
 
 
 def undeclared(G: Fabric) -> Fabric:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from topologies import read
-from topologies.rates.cut import all_gather_rate
-from topologies.rates.flow import all_to_all_rate
+from topologies.rates.cut.cut import all_gather_rate
+from topologies.rates.flow.flow import all_to_all_rate
 
 FOLDER = Path(__file__).parent.parent / "examples" / "topologies"
 FILES = sorted(file for file in FOLDER.iterdir() if file.suffix in (".yaml", ".json"))

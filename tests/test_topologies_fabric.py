@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 
 from topologies import TopologyError, check, mesh, suspicions, switch
-from topologies.fabric import (
-    ACCELERATOR,
-    SWITCH,
-    accelerators,
-    fabric,
-    link,
-)
+from topologies.fabric.fabric import ACCELERATOR, SWITCH, accelerators, fabric, link
 
 ARC = {"bandwidth": 1e9, "latency": 1e-6, "tier": "scale_up"}
 CHIP = {"kind": ACCELERATOR, "forward": False, "domain": 0}

@@ -13,21 +13,21 @@ from topologies import (
     graph,
     group_rate,
     hierarchy,
-    joint,
     machine,
     mesh,
     rate_table,
     switch,
     torus,
-    ways,
 )
-from topologies.fabric import SCALE_UP, SWITCH, Fabric, link
-from topologies.fabric_groups import FabricGroups, grouped
-from topologies.rates.flow import concurrent_flow
-from topologies.rates.jointly import joint_rate
+from topologies.fabric.fabric import SCALE_UP, SWITCH, Fabric, link
+from topologies.groups import concurrent_groups as joint
+from topologies.groups import group_paths as ways
+from topologies.groups.group_paths import Ways, group_rates
+from topologies.groups.group_rate import FabricGroups, grouped
+from topologies.groups.tree_networks import tree_of
+from topologies.rates.flow.flow import concurrent_flow
+from topologies.rates.routing.concurrent_collectives import joint_rate
 from topologies.rates.traffic import all_to_all
-from topologies.trees import tree_of
-from topologies.ways import Ways, group_rates
 
 COLUMNS = ("all_to_all", "all_gather", "send", "latency", "step_latency")
 WHOLE = ("latency_hops", "domains")

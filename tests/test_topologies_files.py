@@ -16,9 +16,9 @@ import pytest
 import topologies
 from topologies import TopologyError, hierarchy, mesh, read, switch, torus, twisted_torus, write
 from topologies.builders import BUILDERS
-from topologies.fabric import accelerators, fabric, link
-from topologies.files.sizes import arcs
-from topologies.files.units import Misread, latency, rate
+from topologies.fabric.fabric import accelerators, fabric, link
+from topologies.files.arc_counts import arcs
+from topologies.files.rate_units import Misread, latency, rate
 from topologies.files.values import RATIOS
 
 SMALL = {

@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 
 import topologies
-from topologies.fabric import fabric, link
+from topologies.fabric.fabric import fabric, link
 
 
 def narrowest(G: topologies.fabric.Fabric) -> float:

@@ -13,8 +13,8 @@ import pytest
 
 import topologies
 from topologies import Machine, TopologyError, check, graph, machine, names, slowdown
-from topologies.catalogue import entries
-from topologies.fabric import accelerators
+from topologies.fabric.fabric import accelerators
+from topologies.machines.machine_figures import entries
 
 REQUIRED = [
     "hgx-a100",

@@ -20,7 +20,7 @@ from topologies import (
     switch,
     torus,
 )
-from topologies.fabric import ACCELERATOR, fabric, link
+from topologies.fabric.fabric import ACCELERATOR, fabric, link
 
 RACKS = hierarchy(switch(4, up=9.0, latency=1e-6), 3, out=1.0, latency=3e-6)
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from topologies import graph, group_rate, hierarchy, machine, switch
-from topologies.fabric import Fabric, accelerators
-from topologies.rates.cut import all_gather_rate, reduce_scatter_rate
-from topologies.rates.reduction import IN_NETWORK, PLAIN, all_reduce_bounds
+from topologies.fabric.fabric import Fabric, accelerators
+from topologies.rates.cut.cut import all_gather_rate, reduce_scatter_rate
+from topologies.rates.routing.all_reduce import IN_NETWORK, PLAIN, all_reduce_bounds
 
 FILE = Path(__file__).parents[2] / "shared" / "data" / "collectives.csv"
 GB = 1e9

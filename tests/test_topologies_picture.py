@@ -13,12 +13,12 @@ from xml.etree import ElementTree
 import pytest
 
 import topologies
-from topologies.fabric import fabric, link
-from topologies.faults import check
+from topologies.fabric.fabric import fabric, link
+from topologies.fabric.validation import check
 from topologies.picture.amounts import rate_text, time_text
-from topologies.picture.choice import Gap, chosen, shown
-from topologies.picture.damage import damage
+from topologies.picture.degraded_links import damage
 from topologies.picture.reading import read
+from topologies.picture.scene import Gap, chosen, shown
 
 ROOT = Path(__file__).parent.parent
 SVG = "{http://www.w3.org/2000/svg}"

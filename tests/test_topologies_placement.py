@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topologies import TopologyError, hierarchy, switch, torus
-from topologies.fabric import ACCELERATOR, SWITCH, fabric, link
-from topologies.placement import AXES, Placement, filling, place
+from topologies.fabric.fabric import ACCELERATOR, SWITCH, fabric, link
+from topologies.fabric.placement import AXES, Placement, filling, place
 
 
 def pod(nodes: int = 16, chips: int = 8, up: float = 450e9, out: float = 50e9):

@@ -14,9 +14,9 @@ import pytest
 from topologies import TopologyError, hierarchy, mesh, switch, torus
 from topologies.builders.dragonfly import dragonfly
 from topologies.builders.twisted import twisted_torus
-from topologies.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
-from topologies.rates import closed_form
-from topologies.rates.routing import ecmp
+from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
+from topologies.rates.closed_form import closed_form
+from topologies.rates.routing.routing import ecmp
 from topologies.rates.traffic import all_to_all, pairs
 
 

@@ -15,10 +15,10 @@ from topologies import (
     names,
     slowdown,
 )
-from topologies.fabric import accelerators
-from topologies.rates import closed_form
-from topologies.rates.cut import all_gather_rate
-from topologies.rates.flow import all_to_all_rate
+from topologies.fabric.fabric import accelerators
+from topologies.rates.closed_form import closed_form
+from topologies.rates.cut.cut import all_gather_rate
+from topologies.rates.flow.flow import all_to_all_rate
 
 # docs.cloud.google.com/tpu/docs/v5p: shapes, and whether they may be twisted.
 V5P = {

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from topologies import switch, torus
-from topologies.fabric import accelerators, fabric, link
-from topologies.rates import refinement
-from topologies.rates.flow import all_to_all_rate, concurrent_flow
-from topologies.rates.network import demand, network
-from topologies.rates.orbits import orbits
-from topologies.rates.program import by_program
-from topologies.rates.refinement import shrunk
-from topologies.rates.structure import structure
-from topologies.rates.task import task
+from topologies.fabric.fabric import accelerators, fabric, link
+from topologies.rates.flow.flow import all_to_all_rate, concurrent_flow
+from topologies.rates.flow.flow_program import by_program
+from topologies.rates.flow.reduced_program import task
+from topologies.rates.flow_network import demand, network
+from topologies.rates.symmetry import color_refinement as refinement
+from topologies.rates.symmetry.color_refinement import shrunk
+from topologies.rates.symmetry.orbits import orbits
+from topologies.rates.symmetry.structure import structure
 from topologies.rates.traffic import all_to_all, pairs
 
 TRANSITIVE = [name for name in KNOWN if "dragonfly" not in name]
@@ -39,7 +39,7 @@ def unreduced(G, traffic=None):
     """The rate of the program with every source and every arc."""
     net = network(G)
     what = demand(net, traffic or all_to_all(accelerators(G)))
-    from topologies.rates.automorphisms import Orbits
+    from topologies.rates.symmetry.automorphisms import Orbits
 
     none = Orbits(np.arange(what.size), np.arange(net.tail.size))
     program = task(net, what, none, "any")

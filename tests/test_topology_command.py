@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 import pytest
 
 import topologies
-from planner.cli import main
+from planner.cli.app import main
+from planner.network.package_face import measured, network
 from planner.report.json import dumps
-from planner.report.topology import topology_text
-from planner.topology import measured, network
+from planner.report.text.topology import topology_text
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -14,7 +14,7 @@ import pytest
 from validation_cases import RUN_HEAD, STEADY_HEAD, TRAINING_HEAD, run_row, steady_row, written
 
 from planner.catalogue.models import record
-from planner.cli import main
+from planner.cli.app import main
 
 Run = Callable[..., tuple[int, str, str]]
 RATES = [

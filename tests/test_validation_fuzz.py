@@ -9,8 +9,8 @@ import random
 import pytest
 from validation_cases import DATA
 
-from planner.calibration.adapters import read as readings_of
-from planner.errors import InputError
+from planner.measurements.readers import read as readings_of
+from planner.text.errors import InputError
 from planner.validation.document import document
 from planner.validation.predictions import predictions_text
 from planner.validation.reading import read

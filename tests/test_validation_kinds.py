@@ -7,9 +7,9 @@ import csv
 import pytest
 from validation_cases import COLLECTIVE_HEAD, DATA, EXCHANGE_HEAD, TRAINING_HEAD, written
 
-from planner.catalogue.collectives import collectives
-from planner.validation.networks import collective_entries, exchange_entries
-from planner.validation.tables import table
+from planner.catalogue.collective_curves import collectives
+from planner.measurements.readers.tables import table
+from planner.validation.collective_entries import collective_entries, exchange_entries
 from planner.validation.training import step_bound, training_entries
 
 SHAPE = {

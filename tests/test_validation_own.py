@@ -8,8 +8,8 @@ import json
 import pytest
 from validation_cases import RUN_HEAD, run_row, written
 
-from planner.errors import InputError
-from planner.report.validation import validation_text
+from planner.report.text.validation import validation_text
+from planner.text.errors import InputError
 from planner.validation.document import document
 from planner.validation.predictions import predictions_text
 from planner.validation.reading import found_in, read

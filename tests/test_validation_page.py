@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from validation_cases import DATA
 
-from planner.report.validation_page import numbers
+from planner.report.pages.validation_page import numbers
 from planner.validation.document import document
 from planner.validation.reading import found_in, read
 

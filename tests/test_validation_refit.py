@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from validation_cases import COLLECTIVE_HEAD, DATA, RUN_HEAD, run_row, written
 
-from planner.errors import InputError
+from planner.text.errors import InputError
+from planner.validation.group_cross_validation import refitted
 from planner.validation.reading import read
-from planner.validation.refit import refitted
 
 MODELS = {"a/Llama-3.1-70B": 4, "a/Qwen3-32B": 2, "a/MiniMax-M2.5": 4}
 
@@ -95,7 +95,7 @@ def test_curves_left_out_err_as_their_profile_records():
     path = DATA / "collectives.csv"
     if not path.exists():
         pytest.skip("the measurements are not here")
-    from planner.catalogue.collectives import collectives
+    from planner.catalogue.collective_curves import collectives
 
     found = refitted(read(path)[1], "groups")
     with path.open(encoding="utf-8", newline="") as file:

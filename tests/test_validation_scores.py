@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.calibration.prediction import Prediction
-from planner.validation.baselines import constant, folds
-from planner.validation.entries import Entry
-from planner.validation.scores import band_share, grouped, score, section
+from planner.calibration.baselines import constant, folds
+from planner.calibration.scores_validation_part import band_share, grouped, score, section
+from planner.measurements.entry import Entry
+from planner.measurements.prediction import Prediction
 
 TIMES = st.floats(1e-6, 1e3)
 

@@ -8,8 +8,8 @@ import pytest
 from validation_cases import RUN_HEAD, STEADY_HEAD, run_row, steady_row, written
 
 from planner.calibration.marks import mark, marks_text
+from planner.calibration.suspects import below_bound, speculating, unit_suspects
 from planner.validation.reading import read
-from planner.validation.suspects import below_bound, speculating, unit_suspects
 
 
 @pytest.fixture(scope="module")

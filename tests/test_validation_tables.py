@@ -13,10 +13,10 @@ from validation_cases import (
     written,
 )
 
-from planner.calibration.adapters import recognised
-from planner.errors import InputError
+from planner.measurements.readers import recognised
+from planner.measurements.readers.tables import table
+from planner.text.errors import InputError
 from planner.validation.reading import found_in
-from planner.validation.tables import table
 
 
 @pytest.mark.parametrize(

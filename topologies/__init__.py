@@ -1,6 +1,6 @@
 """What is wired: networks of accelerators as graphs, plain numbers out.
 
-A fabric is a `networkx.DiGraph` in the vocabulary of `topologies.fabric`; a `Machine` is the
+A fabric is a `networkx.DiGraph` in the vocabulary of `topologies.fabric.fabric`; a `Machine` is the
 same thing as a handful of figures, known by name. Bandwidths are in byte/s one way, latencies
 in s. Names are fetched when they are first used, so that asking for a machine loads no graph
 library.
@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from topologies.axes import AxisRate, axis_rate, axis_rates
     from topologies.builders.clos import clos
     from topologies.builders.dragonfly import dragonfly
     from topologies.builders.hierarchy import hierarchy
@@ -21,21 +20,22 @@ if TYPE_CHECKING:
     from topologies.builders.switches import planes, switch
     from topologies.builders.torus import torus
     from topologies.builders.twisted import twisted_torus
-    from topologies.errors import TopologyError
-    from topologies.faults import check, suspicions
+    from topologies.fabric.errors import TopologyError
+    from topologies.fabric.measure import domain, domain_size, hops, latency, path_rate, slowdown
+    from topologies.fabric.overrides import override
+    from topologies.fabric.placement import Placement, place
+    from topologies.fabric.validation import check, suspicions
     from topologies.files.disk import read, write
-    from topologies.groups import GroupRate, RateTable, group_rate, rate_table
-    from topologies.halves import Bisection, bisection
-    from topologies.hardware import Machine
-    from topologies.machines import graph, machine, names
-    from topologies.measure import domain, domain_size, hops, latency, path_rate, slowdown
-    from topologies.overrides import override
+    from topologies.groups.bisection import Bisection, bisection
+    from topologies.groups.groups import GroupRate, RateTable, group_rate, rate_table
+    from topologies.groups.parallel_axes import AxisRate, axis_rate, axis_rates
+    from topologies.machines.hardware import Machine
+    from topologies.machines.machines import graph, machine, names
     from topologies.picture import svg
-    from topologies.placement import Placement, place
-    from topologies.rates.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
-    from topologies.rates.flow import Flow, all_to_all_rate, concurrent_flow
-    from topologies.rates.jointly import joint_rate
-    from topologies.rates.reduction import all_reduce_bounds, best_all_reduce
+    from topologies.rates.cut.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
+    from topologies.rates.flow.flow import Flow, all_to_all_rate, concurrent_flow
+    from topologies.rates.routing.all_reduce import all_reduce_bounds, best_all_reduce
+    from topologies.rates.routing.concurrent_collectives import joint_rate
     from topologies.rates.traffic import Traffic, all_to_all, pairs
 
 __all__ = [
@@ -91,7 +91,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "topologies.axes": ("AxisRate", "axis_rate", "axis_rates"),
+    "topologies.groups.parallel_axes": ("AxisRate", "axis_rate", "axis_rates"),
     "topologies.builders.clos": ("clos",),
     "topologies.builders.dragonfly": ("dragonfly",),
     "topologies.builders.hierarchy": ("hierarchy",),
@@ -100,21 +100,28 @@ _HOME = {
     "topologies.builders.switches": ("planes", "switch"),
     "topologies.builders.torus": ("torus",),
     "topologies.builders.twisted": ("twisted_torus",),
-    "topologies.errors": ("TopologyError",),
-    "topologies.faults": ("check", "suspicions"),
+    "topologies.fabric.errors": ("TopologyError",),
+    "topologies.fabric.validation": ("check", "suspicions"),
     "topologies.files.disk": ("read", "write"),
-    "topologies.groups": ("GroupRate", "RateTable", "group_rate", "rate_table"),
-    "topologies.halves": ("Bisection", "bisection"),
-    "topologies.hardware": ("Machine",),
-    "topologies.machines": ("graph", "machine", "names"),
-    "topologies.measure": ("domain", "domain_size", "hops", "latency", "path_rate", "slowdown"),
-    "topologies.overrides": ("override",),
+    "topologies.groups.groups": ("GroupRate", "RateTable", "group_rate", "rate_table"),
+    "topologies.groups.bisection": ("Bisection", "bisection"),
+    "topologies.machines.hardware": ("Machine",),
+    "topologies.machines.machines": ("graph", "machine", "names"),
+    "topologies.fabric.measure": (
+        "domain",
+        "domain_size",
+        "hops",
+        "latency",
+        "path_rate",
+        "slowdown",
+    ),
+    "topologies.fabric.overrides": ("override",),
     "topologies.picture": ("svg",),
-    "topologies.placement": ("Placement", "place"),
-    "topologies.rates.cut": ("all_gather_rate", "all_reduce_rate", "reduce_scatter_rate"),
-    "topologies.rates.flow": ("Flow", "all_to_all_rate", "concurrent_flow"),
-    "topologies.rates.jointly": ("joint_rate",),
-    "topologies.rates.reduction": ("all_reduce_bounds", "best_all_reduce"),
+    "topologies.fabric.placement": ("Placement", "place"),
+    "topologies.rates.cut.cut": ("all_gather_rate", "all_reduce_rate", "reduce_scatter_rate"),
+    "topologies.rates.flow.flow": ("Flow", "all_to_all_rate", "concurrent_flow"),
+    "topologies.rates.routing.concurrent_collectives": ("joint_rate",),
+    "topologies.rates.routing.all_reduce": ("all_reduce_bounds", "best_all_reduce"),
     "topologies.rates.traffic": ("Traffic", "all_to_all", "pairs"),
 }
 _MODULE = {name: module for module, names_ in _HOME.items() for name in names_}

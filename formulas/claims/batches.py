@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from formulas.claims.claim import Claim, Worked
-from formulas.sources import (
+from formulas.nomenclature.sources import (
     lecture_hardware,
     lecture_notes,
     lecture_player,

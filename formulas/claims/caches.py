@@ -5,7 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from formulas.claims.claim import Claim, Worked
-from formulas.sources import lecture_equations, lecture_hardware, lecture_notes, lecture_summary
+from formulas.nomenclature.sources import (
+    lecture_equations,
+    lecture_hardware,
+    lecture_notes,
+    lecture_summary,
+)
 
 __all__ = ["CLAIMS"]
 

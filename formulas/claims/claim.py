@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from formulas.catalogue import by_name
-from formulas.derivation import Derivation
-from formulas.equation import Equation
-from formulas.evaluate import scalar
-from formulas.sources import Citation
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import Citation
+from formulas.numerics.evaluate import scalar
+from formulas.registry import by_name
 
 __all__ = ["KINDS", "LECTURE", "ROUNDING", "UNITS", "Claim", "Worked", "shown"]
 

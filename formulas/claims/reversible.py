@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from formulas.claims.claim import Claim, Worked
-from formulas.sources import lecture_equations, lecture_hardware, lecture_notes
+from formulas.nomenclature.sources import lecture_equations, lecture_hardware, lecture_notes
 
 __all__ = ["CLAIMS"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 
-from formulas.derivation import Derivation
-from formulas.equation import Equation
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
 from formulas.export.document import Document, document
 from formulas.export.entry import Cases
 
@@ -15,6 +15,10 @@ __all__ = ["FORMATS", "export"]
 FORMATS = ("text", "markdown", "latex", "html", "notebook", "typst")
 
 NO_CASES: Cases = {}
+
+
+# Formats that share a module.
+_WRITERS = {"text": "plain_text", "markdown": "plain_text"}
 
 
 def export(
@@ -57,5 +61,7 @@ def export(
     listed: tuple[Equation | Derivation, ...] = (objects,) if single else tuple(objects)  # type: ignore[assignment, arg-type]
     if not listed:
         raise ValueError("there is nothing to write")
-    writer: Callable[[Document], str] = getattr(import_module(f"formulas.export.{format}"), format)
+    writer: Callable[[Document], str] = getattr(
+        import_module(f"formulas.export.{_WRITERS.get(format, format)}"), format
+    )
     return writer(document(listed, cases or NO_CASES, title, tuple(about)))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import groupby
 
 import sympy as sp
 
-from formulas.derivation import Derivation
-from formulas.equation import Equation
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
 from formulas.export.entry import Cases, Entry, entries
-from formulas.sources import Source
-from formulas.symbols import SYMBOLS, meaning, unit_of_symbol
+from formulas.nomenclature.sources import Source
+from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
+from formulas.registry import description
 
 __all__ = ["Chapter", "Document", "Row", "document"]
 
@@ -107,18 +107,12 @@ def document(
     """
     listed = entries(objects, cases)
     chapters = tuple(
-        Chapter(home, _about(home), tuple(group))
+        Chapter(home, description(home) if home else "", tuple(group))
         for home, group in groupby(listed, key=lambda entry: entry.home)
     )
     if title is None:
         title = listed[0].title if len(listed) == 1 else "Equations and derivations"
     return Document(title, chapters, _rows(listed, cases), _sources(listed), cases, about)
-
-
-def _about(home: str) -> str:
-    """The first sentence of a module's own words."""
-    words = import_module(f"formulas.{home}").__doc__ or "" if home else ""
-    return " ".join(words.split("\n\n")[0].split())
 
 
 def _rows(listed: Iterable[Entry], cases: Cases) -> tuple[Row, ...]:

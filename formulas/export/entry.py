@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from formulas.catalogue import by_name, subject
-from formulas.derivation import Derivation
-from formulas.equation import Equation, slug
-from formulas.evaluate import collect, ordered, scalar
-from formulas.sources import Citation
-from formulas.steps import Step
-from formulas.symbols import SymbolError, unit_of_symbol
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation, slug
+from formulas.algebra.steps import Step
+from formulas.nomenclature.sources import Citation
+from formulas.nomenclature.symbols import SymbolError, unit_of_symbol
+from formulas.numerics.evaluate import collect, ordered, scalar
+from formulas.registry import by_name, subject
 
 __all__ = ["Case", "Cases", "Entry", "Size", "entries"]
 

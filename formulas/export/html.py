@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from html import escape
 
-from formulas.export.boxes import Layout
-from formulas.export.breaking import fitted
+from formulas.algebra.steps import Step
 from formulas.export.document import Chapter, Document, Row
 from formulas.export.entry import Entry, Size
-from formulas.export.layout import figure, layout, relation
-from formulas.export.mathml import mathml
 from formulas.export.style import STYLE
-from formulas.steps import Step
+from formulas.export.typesetting.boxes import Layout
+from formulas.export.typesetting.breaking import fitted
+from formulas.export.typesetting.layout import figure, layout, relation
+from formulas.export.typesetting.mathml import mathml
 
 __all__ = ["html"]
 

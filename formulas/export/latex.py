@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from formulas.export.breaking import fitted
+from formulas.algebra.steps import Step
 from formulas.export.document import Chapter, Document, Row
 from formulas.export.entry import Entry, Size
-from formulas.export.latex_math import latex_math
 from formulas.export.latex_words import latex_words
-from formulas.export.layout import figure, layout, relation
-from formulas.steps import Step
+from formulas.export.typesetting.breaking import fitted
+from formulas.export.typesetting.latex_math import latex_math
+from formulas.export.typesetting.layout import figure, layout, relation
 
 __all__ = ["latex"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formulas.export.notation import GREEK
+from formulas.export.typesetting.notation import GREEK
 
 __all__ = ["latex_words"]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from formulas.export.document import Document
 from formulas.export.entry import Entry
-from formulas.export.markdown import cover, section
+from formulas.export.plain_text import cover, section
+from formulas.registry import module_of
 
 __all__ = ["notebook"]
 
@@ -43,7 +44,7 @@ def _entry(entry: Entry, whole: Document) -> Iterator[dict[str, Any]]:
     if not entry.python:
         return  # it lives in no module that a cell could import
     lines = [
-        f"from formulas.{entry.home} import {entry.python}",
+        f"from {module_of(entry.home)} import {entry.python}",
         "",
         f"assert {entry.python}.check()",
         f"print({entry.python}.latex())",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from formulas.export.boxes import Layout
-from formulas.export.breaking import fitted
+from formulas.algebra.steps import Step
 from formulas.export.document import Document, Row
 from formulas.export.entry import Entry, Size
-from formulas.export.layout import figure, layout, relation
-from formulas.export.typst_math import quoted, typst_math
-from formulas.steps import Step
+from formulas.export.typesetting.boxes import Layout
+from formulas.export.typesetting.breaking import fitted
+from formulas.export.typesetting.layout import figure, layout, relation
+from formulas.export.typesetting.typst_math import quoted, typst_math
 
 __all__ = ["typst"]
 

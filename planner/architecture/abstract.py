@@ -8,7 +8,7 @@ from planner.architecture.caches import CacheKind
 from planner.architecture.counts import Sizes
 from planner.architecture.dtypes import dtype
 from planner.architecture.layers import GROUPS
-from planner.errors import ModelError
+from planner.text.errors import ModelError
 
 __all__ = ["abstract_sizes"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from planner.architecture.dtypes import DTYPES, Precision, with_scales
 from planner.architecture.quantization import Patterns, Quantization
-from planner.errors import ModelError, quoted
+from planner.text.errors import ModelError, quoted
 
 __all__ = ["read_quantization"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from planner.errors import ModelError, did_you_mean, quoted
+from planner.text.errors import ModelError, did_you_mean, quoted
 
 __all__ = ["DTYPES", "Precision", "dtype", "torch_dtype", "with_scales"]
 

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.calibration.loops import RAMP, Loop, loop_of
-from planner.calibration.measurements import Measurement
-from planner.calibration.networks import network_between
-from planner.calibration.overlap import read_beside
-from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES, Profile
-from planner.errors import InputError
-from planner.serving.layouts import Layouts
-from planner.serving.step import Step
-from planner.serving.task import Task
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Profile
+from planner.measurements.measurement import Measurement
+from planner.measurements.networks import network_between
+from planner.problems.serving.step.engine_effects import RAMP, Loop, loop_of
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.overlap import read_beside
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import Task
+from planner.text.errors import InputError
 
 __all__ = ["Features", "features", "predicted", "unknowns"]
 

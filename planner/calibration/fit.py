@@ -15,10 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.adapters import runs, steadies
-from planner.calibration.eras import RUNS, STEADY, Era
-from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted, worthwhile
-from planner.calibration.leaving import (
+from planner.calibration.cross_validation import (
     Fit,
     LeftOut,
     bands,
@@ -27,9 +24,12 @@ from planner.calibration.leaving import (
     leave_out,
     spreads,
 )
+from planner.calibration.fit_priors import RUNS, STEADY, Era
+from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted, worthwhile
 from planner.calibration.marks import marks_text
 from planner.calibration.sample import Sample, runs_sample, steady_sample, untold_sample
 from planner.calibration.writing import thin_text, written
+from planner.measurements.readers import runs, steadies
 
 __all__ = ["Fitted", "fit_of", "fit_profile", "main", "profiles"]
 

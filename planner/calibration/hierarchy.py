@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve
 
 from planner.calibration.features import WAIT, Features
-from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES, Place
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Place
 
 __all__ = ["Effect", "Family", "Hierarchy", "Loss", "effects", "fitted", "worthwhile"]
 

@@ -11,7 +11,7 @@ from functools import cache
 from hashlib import blake2s
 from importlib.resources import files
 
-from planner.calibration.measurements import Measurement
+from planner.measurements.measurement import Measurement
 
 __all__ = ["mark", "marks_text", "seen_by"]
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.calibration.leaving import folds
+from planner.calibration.cross_validation import folds
 from planner.calibration.own_fit import estimates_at, own_fit
-from planner.calibration.profile import KNOWN, NEW_CHIP, NEW_MODEL, Band, Profile
 from planner.calibration.sample import Sample
+from planner.catalogue.profile import KNOWN, NEW_CHIP, NEW_MODEL, Band, Profile
 
 __all__ = ["FEWEST", "LeftOut", "bands_of", "everywhere", "holds", "left_out", "runs_of"]
 

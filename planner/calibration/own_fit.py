@@ -26,8 +26,8 @@ from planner.calibration.hierarchy import (
     effects,
     fitted,
 )
-from planner.calibration.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
 from planner.calibration.sample import Sample
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
 
 __all__ = ["Coefficient", "OwnFit", "estimates_at", "own_fit", "seen_by_rows"]
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.calibration.adapters import Readings
 from planner.calibration.features import features
-from planner.calibration.ideal import alike, bounds_of
-from planner.calibration.measurements import Measurement
-from planner.calibration.networks import network_between
-from planner.calibration.places import place_of
-from planner.calibration.profile import Place
 from planner.calibration.sample import TTFT_WEIGHT, Sample
+from planner.catalogue.profile import Place
+from planner.measurements.measurement import Measurement
+from planner.measurements.networks import network_between
+from planner.measurements.places import place_of
+from planner.measurements.readers import Readings
+from planner.measurements.roofline_bound import alike, bounds_of
 
 __all__ = ["BELOW", "Rows", "own_rows", "own_sample"]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.calibration.features import Features, features
-from planner.calibration.ideal import bounds_of
-from planner.calibration.measurements import Measurement
-from planner.calibration.networks import network_between
-from planner.calibration.places import NEW, place_of
-from planner.calibration.profile import Place
+from planner.catalogue.profile import Place
+from planner.measurements.measurement import Measurement
+from planner.measurements.networks import network_between
+from planner.measurements.places import NEW, place_of
+from planner.measurements.roofline_bound import bounds_of
 
 __all__ = [
     "Sample",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from planner.calibration.own_file import adjusted, listed, number, pair
-from planner.calibration.profile import COEFFICIENTS
+from planner.calibration.profile_file import adjusted, listed, number, pair
 from planner.calibration.scores import COVERAGE
+from planner.catalogue.profile import COEFFICIENTS
 
 if TYPE_CHECKING:
     from planner.calibration.fit import Fitted

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.catalogue.figures import Figure, figure, table
-from planner.errors import CatalogueError
+from planner.text.errors import CatalogueError
 
 __all__ = ["MATH", "Chip", "chip", "chip_names", "chips"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
-from planner.quantities import parse
+from planner.text.quantities import parse
 
 __all__ = ["Figure", "figure", "table"]
 

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 from planner.architecture import Model, from_config
-from planner.errors import CatalogueError
+from planner.text.errors import CatalogueError
 
 __all__ = ["ModelRecord", "load", "names", "record"]
 

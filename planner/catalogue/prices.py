@@ -8,8 +8,8 @@ from functools import cache
 from statistics import median
 
 from planner.catalogue.figures import Figure, figure, table
-from planner.errors import CatalogueError
-from planner.quantities import parse, show
+from planner.text.errors import CatalogueError
+from planner.text.quantities import parse, show
 
 __all__ = ["Price", "Rental", "default_price", "electricity", "given_price", "rentals"]
 

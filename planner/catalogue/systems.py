@@ -15,7 +15,7 @@ from typing import Any
 
 from planner.catalogue.chips import MATH, Chip, chip
 from planner.catalogue.figures import Figure, figure, table
-from planner.errors import CatalogueError, did_you_mean
+from planner.text.errors import CatalogueError, did_you_mean
 
 __all__ = ["System", "system", "system_from", "system_names", "systems"]
 

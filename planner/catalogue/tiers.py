@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from planner.catalogue.figures import Figure, figure, table
-from planner.errors import CatalogueError
+from planner.text.errors import CatalogueError
 
 __all__ = ["KINDS", "Tier", "tier", "tier_names"]
 

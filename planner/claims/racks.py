@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.catalogue.laws import law
+from planner.catalogue.scaling_laws import law
 from planner.catalogue.systems import system
 from planner.claims.figure import PhysicalFigure, chip_case, figure_of, model_case, record
 

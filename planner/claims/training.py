@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from formulas.claims.claim import Worked
-from planner.catalogue.laws import Law, law
+from planner.catalogue.scaling_laws import Law, law
 from planner.claims.figure import PhysicalFigure, counted, figure_of, model_case
 
 __all__ = ["FIGURES", "prompt_attention"]

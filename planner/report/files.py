@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from planner.console import note, show
-from planner.errors import InputError, SolverError
+from planner.text.console import note, show
+from planner.text.errors import InputError, SolverError
 
 __all__ = ["deliver", "write"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.errors import MissingExtra, SolverError
+from planner.text.errors import MissingExtra, SolverError
 
 __all__ = ["pdf"]
 

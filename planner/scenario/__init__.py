@@ -15,18 +15,18 @@ loading.py     file, standard input or mapping to Scenario
 output.py      Scenario to plain data, and its JSON Schema
 """
 
-from planner.scenario.budget import BudgetScenario
+from planner.problems.budget.question import BudgetScenario
+from planner.problems.lifecycle.question import LifecycleScenario
+from planner.problems.serving.question import PROBLEMS, Document, Scenario
 from planner.scenario.changes import ALIASES, changed
-from planner.scenario.choices import Choose, Current, PoolChoice, Speculation
-from planner.scenario.lifecycle import LifecycleScenario
+from planner.scenario.keys.choices import Choose, Current, PoolChoice, Speculation
+from planner.scenario.keys.machines import SystemDescription
+from planner.scenario.keys.models import ModelDescription
+from planner.scenario.keys.references import File
+from planner.scenario.keys.workload import Demand, Distribution, Promises, Workload
 from planner.scenario.loading import checked, load, opened, read
-from planner.scenario.machines import SystemDescription
-from planner.scenario.models import ModelDescription
-from planner.scenario.output import json_schema, resolved
-from planner.scenario.references import File
-from planner.scenario.schema import PROBLEMS, Document, Scenario
+from planner.scenario.schema_document import json_schema, resolved
 from planner.scenario.tree import Place, Tree
-from planner.scenario.workload import Demand, Distribution, Promises, Workload
 
 __all__ = [
     "ALIASES",

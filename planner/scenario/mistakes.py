@@ -8,14 +8,14 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from planner.errors import Mistake, did_you_mean, quoted
-from planner.scenario.budget import BudgetScenario
-from planner.scenario.fields import Refusals
-from planner.scenario.lifecycle import LifecycleScenario
-from planner.scenario.machines import SystemDescription
-from planner.scenario.models import ModelDescription
-from planner.scenario.schema import Scenario
+from planner.problems.budget.question import BudgetScenario
+from planner.problems.lifecycle.question import LifecycleScenario
+from planner.problems.serving.question import Scenario
+from planner.scenario.keys.fields import Refusals
+from planner.scenario.keys.machines import SystemDescription
+from planner.scenario.keys.models import ModelDescription
 from planner.scenario.tree import Path, Tree
+from planner.text.errors import Mistake, did_you_mean, quoted
 
 __all__ = ["mistakes_of"]
 

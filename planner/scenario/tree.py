@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.errors import Mistake
+from planner.text.errors import Mistake
 
 __all__ = ["Path", "Place", "Tree", "dotted"]
 

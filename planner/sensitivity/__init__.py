@@ -32,16 +32,16 @@ from typing import TYPE_CHECKING, Any
 from planner.sensitivity.elasticities import Elasticities, sensitivity
 
 if TYPE_CHECKING:
-    from planner.sensitivity.even import break_even
-    from planner.sensitivity.exploring import Study, explore
+    from planner.sensitivity.switch_point import break_even
+    from planner.uncertainty.global_study import Study, explore
 
 __all__ = ["Elasticities", "Study", "break_even", "explore", "sensitivity"]
 
 # Loaded when they are first used: they need the solvers.
 _HOMES = {
-    "Study": "planner.sensitivity.exploring",
-    "break_even": "planner.sensitivity.even",
-    "explore": "planner.sensitivity.exploring",
+    "Study": "planner.uncertainty.global_study",
+    "break_even": "planner.sensitivity.switch_point",
+    "explore": "planner.uncertainty.global_study",
 }
 
 

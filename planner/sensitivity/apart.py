@@ -12,16 +12,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from planner.budgets.answer import planned
-from planner.budgets.asking import ask
-from planner.budgets.best import Answer, solve_many
-from planner.budgets.question import Question
-from planner.budgets.worth import elasticities
-from planner.errors import InputError
+from planner.problems.budget.answer import planned
+from planner.problems.budget.best import Answer, solve_many
+from planner.problems.budget.budget_task import Question
+from planner.problems.budget.life_givens import LifeGiven, life_givens
+from planner.problems.budget.parameters import elasticities
+from planner.problems.budget.resolve import ask
+from planner.protocol.output import values_of
 from planner.scenario import BudgetScenario
 from planner.sensitivity.elasticities import Row
-from planner.sensitivity.life_givens import LifeGiven, life_givens
-from planner.sensitivity.outputs import values_of
+from planner.text.errors import InputError
 
 __all__ = ["AGAIN", "ENVELOPE", "budget_rows", "one_sided"]
 

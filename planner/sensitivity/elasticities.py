@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planner.plan import Plan
-    from planner.sensitivity.exploring import Study
+    from planner.protocol.plan import Plan
+    from planner.uncertainty.global_study import Study
 
 __all__ = ["Elasticities", "Row", "sensitivity"]
 
@@ -84,7 +84,7 @@ class Elasticities(dict[str, float]):
 
     def __str__(self) -> str:
         if self.document is not None:
-            from planner.report.sensitivity import sensitivity_text
+            from planner.report.text.sensitivity import sensitivity_text
 
             return sensitivity_text(self.document)
         width = max(map(len, self), default=0)
@@ -124,11 +124,11 @@ def sensitivity(
     Infeasible
         If nothing keeps the promises.
     """
-    from planner.plan import Plan
+    from planner.protocol.plan import Plan
     from planner.sensitivity.local import local
 
     if sobol is not None or morris is not None:
-        from planner.sensitivity.exploring import explore
+        from planner.uncertainty.global_study import explore
 
         source = of.document["scenario"] if isinstance(of, Plan) else of
         return explore(source, output, sets, sobol=sobol, morris=morris, seed=seed, workers=workers)

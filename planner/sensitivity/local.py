@@ -8,7 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Infeasible, InputError
+from planner.problems.serving.parameters import Given
+from planner.protocol.output import UNITS, output_named
+from planner.protocol.parameter import at_path, folder_of
 from planner.scenario import (
     BudgetScenario,
     LifecycleScenario,
@@ -18,12 +20,10 @@ from planner.scenario import (
     resolved,
 )
 from planner.sensitivity.elasticities import Elasticities, Row
-from planner.sensitivity.exact import Exact, exact
-from planner.sensitivity.givens import Given
-from planner.sensitivity.outputs import UNITS, output_named
-from planner.sensitivity.paths import at_path, folder_of
+from planner.sensitivity.re_solve import Exact, exact
 from planner.sensitivity.swing import swung
 from planner.sensitivity.switches import switched
+from planner.text.errors import Infeasible, InputError
 
 __all__ = ["Looked", "local", "looked"]
 
@@ -93,7 +93,7 @@ def looked(scenario: Any, name: str, tree: Tree, folder: Path) -> Looked:
         known = ", ".join(best.values)
         raise InputError(f"--of: this plan has no {name} (it has {known})")
     if isinstance(scenario, Scenario):
-        from planner.sensitivity.serving import serving_rows
+        from planner.problems.serving.slopes.serving import serving_rows
 
         return best, *serving_rows(scenario, name)
     if isinstance(scenario, BudgetScenario):
@@ -101,7 +101,7 @@ def looked(scenario: Any, name: str, tree: Tree, folder: Path) -> Looked:
 
         rows = budget_rows(scenario, name)
     else:
-        from planner.sensitivity.lives import lifecycle_rows
+        from planner.problems.lifecycle.lives import lifecycle_rows
 
         rows = lifecycle_rows(scenario, name)
     return best, [each for row in rows if (each := at_path(tree, folder, row)) is not None], rows

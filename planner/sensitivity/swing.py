@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.errors import InputError
+from planner.problems.serving.parameters import Given
 from planner.sensitivity.elasticities import Row
-from planner.sensitivity.exact import exact
-from planner.sensitivity.givens import Given
+from planner.sensitivity.re_solve import exact
+from planner.text.errors import InputError
 
 __all__ = ["MOST", "SWING", "swung"]
 

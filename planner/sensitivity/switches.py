@@ -11,11 +11,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.errors import InputError
+from planner.problems.serving.parameters import Given
 from planner.sensitivity.elasticities import Row
-from planner.sensitivity.exact import Exact, exact
-from planner.sensitivity.givens import Given
-from planner.sweep.progress import progress
+from planner.sensitivity.re_solve import Exact, exact
+from planner.text.errors import InputError
+from planner.text.progress import progress
 
 __all__ = ["STEPS", "next_switch", "switched"]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from planner.report.sweep_axes import arranged
-from planner.sweep.closed import ClosedForm
+from planner.problems.serving.dials import WHOLE
+from planner.report.pictures.sweep_axes import arranged
 from planner.sweep.crossings import MOST, Line, Step, line_at
-from planner.sweep.dials import WHOLE
 from planner.sweep.table import Table
+from planner.sweep.vectorized import ClosedForm
 
 __all__ = ["Boundary", "boundaries"]
 

@@ -16,9 +16,9 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from planner.errors import InputError, MissingExtra, SolverError
-from planner.sweep.solving import Chunk, solved
+from planner.sweep.chunk import Chunk, solved
 from planner.sweep.workers import AHEAD, Done, Rows, killed
+from planner.text.errors import InputError, MissingExtra, SolverError
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from planner.report.sweep_axes import line_of
-from planner.sweep.closed import ClosedForm, numbers
-from planner.sweep.dials import BATCHES, WHOLE
+from planner.problems.serving.dials import BATCHES, WHOLE
+from planner.report.pictures.sweep_axes import line_of
 from planner.sweep.model import Model
 from planner.sweep.table import Table
 from planner.sweep.turning import Turned, relaxed_times, turned_round
+from planner.sweep.vectorized import ClosedForm, numbers
 
 __all__ = ["MOST", "Crossing", "Line", "Step", "crossings", "line_at"]
 

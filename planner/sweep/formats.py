@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from planner.errors import InputError, MissingExtra
 from planner.sweep import parquet
 from planner.sweep.columns import Columns, named, plain
+from planner.text.errors import InputError, MissingExtra
 
 __all__ = ["KINDS", "PARTS", "assembled", "encoded", "kind_of", "loaded", "meta_of", "rows_in"]
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner.errors import InputError, quoted
 from planner.scenario import ALIASES
+from planner.text.errors import InputError, quoted
 
 __all__ = ["Axis", "Grid", "Listed", "Span", "grid_of", "measured"]
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from planner.report.words import laid_out
+from planner.problems.serving.deployment.candidate import ROOFS, Candidate
+from planner.problems.serving.deployment.pools import layouts_of
+from planner.problems.serving.dials import BATCHES, LENGTHS, turned
+from planner.problems.serving.search.batch import given
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.step import PARTS, Step
+from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.task import PROMISES, Task
 from planner.scenario import Scenario
-from planner.serving.asking import ask
-from planner.serving.candidate import ROOFS, Candidate
-from planner.serving.layouts import Layouts
-from planner.serving.onepool import layouts_of
-from planner.serving.search import given
-from planner.serving.step import PARTS, Step
-from planner.serving.task import PROMISES, Task
 from planner.sweep.columns import Words
-from planner.sweep.dials import BATCHES, LENGTHS, turned
 from planner.sweep.rows import BANDS, LAYOUT
+from planner.text.words import laid_out
 
 __all__ = ["Model", "model_of"]
 
@@ -95,7 +95,7 @@ class Model:
         chosen: dict[str, Any],
         bound: dict[str, Any],
     ) -> dict[str, Any]:
-        """The numbers of a plan, in the words of `planner.serving.candidate`."""
+        """The numbers of a plan, named as a serving plan names them."""
         plan = Candidate(task, self.layouts, batch, fill, chosen, bound, bound)  # type: ignore[arg-type]
         output, into, mixed = plan.prices(chosen)
         decodes, prefills = task.mode != "prefill", task.mode != "decode"

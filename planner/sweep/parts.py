@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.console import note
-from planner.errors import InputError, SolverError
 from planner.report.files import write
 from planner.sweep.columns import Columns
 from planner.sweep.formats import PARTS, assembled, encoded, kind_of, meta_of, rows_in
+from planner.text.console import note
+from planner.text.errors import InputError, SolverError
 
 __all__ = ["Parts"]
 

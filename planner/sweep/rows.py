@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.report.words import laid_out
+from planner.text.words import laid_out
 
 __all__ = ["ANSWERED", "LAYOUT", "SERVING", "answered", "refused", "units_of"]
 

@@ -10,17 +10,17 @@ from importlib.metadata import version
 from time import perf_counter
 from typing import Any, Protocol
 
-from planner.console import note
-from planner.errors import InputError, SolverError
-from planner.sweep.closed import ClosedForm, closed_form
+from planner.sweep.chunk import Chunk, chunks
 from planner.sweep.columns import Columns, by_name
 from planner.sweep.grid import grid_of
 from planner.sweep.parts import Parts
-from planner.sweep.progress import progress
+from planner.sweep.preflight import Survey, survey
 from planner.sweep.rows import units_of
-from planner.sweep.solving import Chunk, chunks
-from planner.sweep.survey import Survey, survey
+from planner.sweep.vectorized import ClosedForm, closed_form
 from planner.sweep.workers import in_processes, serially
+from planner.text.console import note
+from planner.text.errors import InputError, SolverError
+from planner.text.progress import progress
 
 __all__ = ["Order", "Outcome", "executed", "ordered"]
 

@@ -8,11 +8,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import InputError, MissingExtra, did_you_mean
 from planner.sweep.columns import Columns, Words, named, plain
 from planner.sweep.formats import kind_of, loaded, meta_of
 from planner.sweep.parts import Parts
 from planner.sweep.run import computed, executed, ordered
+from planner.text.errors import InputError, MissingExtra, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,7 +114,7 @@ class Table:
         MissingExtra
             If Matplotlib is not installed.
         """
-        from planner.report.sweep_files import pictured, written
+        from planner.report.pictures.sweep_files import pictured, written
 
         pictured(Path(file), [len(dict.fromkeys(self[name])) for name in self.over])
         written(self, Path(file), of)

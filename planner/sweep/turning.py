@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from formulas.evaluate import Kernel, collect, kernel, scalar
-from formulas.expressions import put, text
-from formulas.inverse import inverse
-from formulas.tree import value_of
-from planner.serving.step import BOUND, ESTIMATE
+from formulas.algebra.inverse import inverse
+from formulas.numerics.evaluate import Kernel, collect, kernel, scalar
+from formulas.numerics.exact_value import value_of
+from formulas.numerics.expressions import put, text
+from planner.problems.serving.step.step import BOUND, ESTIMATE
 
 __all__ = ["Turned", "relaxed_times", "turned_round"]
 

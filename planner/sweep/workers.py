@@ -18,8 +18,8 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import Any, TypeAlias
 
+from planner.sweep.chunk import Chunk, solved
 from planner.sweep.rows import refused
-from planner.sweep.solving import Chunk, solved
 
 __all__ = ["AHEAD", "Done", "Rows", "in_processes", "killed", "serially"]
 

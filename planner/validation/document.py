@@ -8,14 +8,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from planner.calibration.ideal import alike
-from planner.calibration.places import engine_of
-from planner.calibration.profile import profile, profile_names
-from planner.catalogue.collectives import collectives
-from planner.validation.entries import Entry
-from planner.validation.scores import GROUPINGS, grouped, section
-from planner.validation.suspects import below_bound, settled, speculating, unit_suspects
-from planner.validation.tables import Table
+from planner.calibration.scores_validation_part import GROUPINGS, grouped, section
+from planner.calibration.suspects import below_bound, settled, speculating, unit_suspects
+from planner.catalogue.collective_curves import collectives
+from planner.catalogue.profile import profile, profile_names
+from planner.measurements.entry import Entry
+from planner.measurements.places import engine_of
+from planner.measurements.readers.tables import Table
+from planner.measurements.roofline_bound import alike
 
 __all__ = ["document"]
 

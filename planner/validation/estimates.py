@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from formulas.symbols import SymbolError
-from planner.calibration.ideal import bounds_of, strange_units
+from formulas.nomenclature.symbols import SymbolError
+from planner.calibration.baselines import roofline
 from planner.calibration.marks import mark, seen_by
-from planner.calibration.measurements import Measurement
-from planner.calibration.networks import network_between
-from planner.calibration.places import profile_of
-from planner.calibration.prediction import Prediction, predict
-from planner.calibration.profile import profile as named
-from planner.errors import PlannerError
-from planner.validation.baselines import roofline
-from planner.validation.entries import Entry
+from planner.catalogue.profile import profile as named
+from planner.measurements.entry import Entry
+from planner.measurements.measurement import Measurement
+from planner.measurements.networks import network_between
+from planner.measurements.places import profile_of
+from planner.measurements.prediction import Prediction, predict
+from planner.measurements.roofline_bound import bounds_of, strange_units
+from planner.text.errors import PlannerError
 from topologies import TopologyError
 
 __all__ = ["estimated"]

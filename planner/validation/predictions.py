@@ -6,9 +6,9 @@ import csv
 import io
 from collections.abc import Sequence
 
-from planner.errors import InputError, Mistake
-from planner.validation.entries import Entry
-from planner.validation.tables import Table
+from planner.measurements.entry import Entry
+from planner.measurements.readers.tables import Table
+from planner.text.errors import InputError, Mistake
 
 __all__ = ["predictions_text"]
 

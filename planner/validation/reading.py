@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from planner.calibration.adapters import recognised
-from planner.calibration.adapters.sheets import Documents, Sheet, opened
-from planner.console import note
-from planner.errors import InputError
-from planner.validation.entries import Entry
+from planner.measurements.entry import Entry
+from planner.measurements.readers import recognised
+from planner.measurements.readers.sheets import Documents, Sheet, opened
+from planner.measurements.readers.tables import MEASURED, OWN, Table, table
+from planner.text.console import note
+from planner.text.errors import InputError
+from planner.validation.collective_entries import collective_entries, exchange_entries
 from planner.validation.estimates import estimated
-from planner.validation.networks import collective_entries, exchange_entries
-from planner.validation.own import generator_entries, own_entries
-from planner.validation.serving import run_entries, steady_entries
-from planner.validation.tables import MEASURED, OWN, Table, table
+from planner.validation.own_entries import generator_entries, own_entries
+from planner.validation.serving_entries import run_entries, steady_entries
 from planner.validation.training import training_entries
 
 __all__ = ["files_in", "found_in", "read"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.validation.entries import Entry
-from planner.validation.tables import Table, positive_of
+from planner.measurements.entry import Entry
+from planner.measurements.readers.tables import Table, positive_of
 
 __all__ = ["step_bound", "training_entries"]
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from topologies.builders.arguments import given
 from topologies.builders.copies import End
-from topologies.builders.given import given
 from topologies.builders.hierarchy import hierarchy
-from topologies.builders.joints import Trunks, join_clos, trunk_faults
-from topologies.errors import TopologyError
-from topologies.fabric import ACCELERATOR, Fabric, accelerators, fabric
-from topologies.faults import check
-from topologies.limits import count_fault
+from topologies.builders.interconnects import Trunks, join_clos, trunk_faults
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators, fabric
+from topologies.fabric.limits import count_fault
+from topologies.fabric.validation import check
 
 __all__ = ["clos"]
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import networkx as nx
 
-from topologies.errors import TopologyError
-from topologies.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric
 
 __all__ = ["End", "Ports", "copied", "fresh", "ports_of", "ranks"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from topologies.builders.given import given
-from topologies.fabric import ACCELERATOR, SCALE_OUT, SWITCH, Fabric, fabric, link
-from topologies.faults import check
-from topologies.limits import count_fault
+from topologies.builders.arguments import given
+from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SWITCH, Fabric, fabric, link
+from topologies.fabric.limits import count_fault
+from topologies.fabric.validation import check
 
 __all__ = ["dragonfly"]
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from topologies.builders.arguments import choice_fault, given
 from topologies.builders.copies import copied, ports_of
-from topologies.builders.given import choice_fault, given
-from topologies.builders.joints import JOINTS, Trunks, joined, trunk_faults
+from topologies.builders.interconnects import JOINTS, Trunks, joined, trunk_faults
 from topologies.builders.relays import RELAYS, relayed
-from topologies.fabric import Fabric
-from topologies.faults import check
+from topologies.fabric.fabric import Fabric
+from topologies.fabric.validation import check
 
 __all__ = ["hierarchy"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from topologies.builders.given import given
-from topologies.fabric import ACCELERATOR, Fabric, fabric
-from topologies.fabric import link as add_link
-from topologies.faults import check
+from topologies.builders.arguments import given
+from topologies.fabric.fabric import ACCELERATOR, Fabric, fabric
+from topologies.fabric.fabric import link as add_link
+from topologies.fabric.validation import check
 
 __all__ = ["mesh"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from topologies.builders.given import choice_fault, given
+from topologies.builders.arguments import choice_fault, given
 from topologies.builders.hierarchy import hierarchy
-from topologies.builders.joints import Trunks, trunk_faults
+from topologies.builders.interconnects import Trunks, trunk_faults
 from topologies.builders.relays import RELAYS
 from topologies.builders.switches import switch
-from topologies.fabric import Fabric
+from topologies.fabric.fabric import Fabric
 
 __all__ = ["rails"]
 

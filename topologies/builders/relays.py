@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from topologies.builders.copies import End, Ports, fresh
-from topologies.errors import TopologyError
-from topologies.fabric import ACCELERATOR, NIC, SCALE_OUT, SWITCH, Fabric, link
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import ACCELERATOR, NIC, SCALE_OUT, SWITCH, Fabric, link
 
 __all__ = ["RELAYS", "relayed"]
 

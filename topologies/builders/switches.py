@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from topologies.builders.given import given
-from topologies.fabric import ACCELERATOR, SWITCH, Fabric, fabric, link
-from topologies.faults import check
+from topologies.builders.arguments import given
+from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, fabric, link
+from topologies.fabric.validation import check
 
 __all__ = ["planes", "switch"]
 

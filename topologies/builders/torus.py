@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from topologies.builders.given import flag_fault, given
-from topologies.errors import TopologyError
-from topologies.fabric import ACCELERATOR, SCALE_UP, Fabric, fabric
-from topologies.faults import check
-from topologies.limits import count_fault
+from topologies.builders.arguments import flag_fault, given
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, fabric
+from topologies.fabric.limits import count_fault
+from topologies.fabric.validation import check
 
 __all__ = ["box_arguments", "torus"]
 

@@ -7,10 +7,10 @@ from itertools import product
 from typing import Any
 
 from topologies.builders.torus import box_arguments
-from topologies.errors import TopologyError
-from topologies.fabric import ACCELERATOR, Fabric, fabric
-from topologies.fabric import link as add_link
-from topologies.faults import check
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import ACCELERATOR, Fabric, fabric
+from topologies.fabric.fabric import link as add_link
+from topologies.fabric.validation import check
 
 __all__ = ["twisted_sides", "twisted_torus"]
 

@@ -17,13 +17,13 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from topologies.errors import TopologyError, meant
-from topologies.fabric import ACCELERATOR, SWITCH, Fabric, fabric, link
-from topologies.faults import check
+from topologies.fabric.errors import TopologyError, meant
+from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, fabric, link
+from topologies.fabric.limits import count_fault, latency_fault, rate_fault, shown
+from topologies.fabric.validation import check
+from topologies.files.arc_counts import MOST_ARCS
 from topologies.files.boxes import BLOCKS, FULL, RING, Dimension, dimensions
 from topologies.files.located import Document, Located
-from topologies.files.sizes import MOST_ARCS
-from topologies.limits import count_fault, latency_fault, rate_fault, shown
 
 __all__ = ["fabric_of", "is_astra", "text_of"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from topologies.errors import TopologyError
-from topologies.fabric import ACCELERATOR, SWITCH, Fabric, accelerators
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators
 
 __all__ = ["BLOCKS", "FULL", "HUB", "RING", "Dimension", "dimensions"]
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from topologies.errors import TopologyError, meant
-from topologies.fabric import Fabric
-from topologies.faults import check, suspicions
+from topologies.fabric.errors import TopologyError, meant
+from topologies.fabric.fabric import Fabric
+from topologies.fabric.validation import check, suspicions
 
 __all__ = ["read", "write"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import networkx as nx
 
-from topologies.errors import TopologyError
-from topologies.fabric import Fabric
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import Fabric
 
 __all__ = ["text_of"]
 

@@ -1,8 +1,7 @@
 """Fabrics node by node and link by link, as JSON: what was measured or drawn up by other means.
 
 The shape is that of node-link data: `{"directed": true, "graph": {...}, "nodes": [{"id": ...}],
-"links": [{"source": ..., "target": ...}]}` with the attributes of `topologies.fabric` in plain
-numbers, byte/s and s. Records are judged one by one before there is a graph, since a graph would
+"links": [{"source": ..., "target": ...}]}` with a fabric's attributes in plain numbers, byte/s and s. Records are judged one by one before there is a graph, since a graph would
 merge equal ids, keep the last of two links and invent the ends that are missing.
 """
 
@@ -13,11 +12,11 @@ from collections.abc import Hashable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
-from topologies.errors import TopologyError, meant
-from topologies.fabric import ARC_ATTRIBUTES, NODE_ATTRIBUTES, Fabric, fabric
-from topologies.faults import arc_faults, check, graph_faults, node_faults
+from topologies.fabric.errors import TopologyError, meant
+from topologies.fabric.fabric import ARC_ATTRIBUTES, NODE_ATTRIBUTES, Fabric, fabric
+from topologies.fabric.limits import shown
+from topologies.fabric.validation import arc_faults, check, graph_faults, node_faults
 from topologies.files.strict import Path, json_value
-from topologies.limits import shown
 
 __all__ = ["fabric_of", "text_of"]
 

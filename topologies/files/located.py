@@ -25,7 +25,7 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
-from topologies.limits import shown
+from topologies.fabric.limits import shown
 
 __all__ = ["Document", "Located", "document"]
 

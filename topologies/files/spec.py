@@ -19,15 +19,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from topologies.builders import BUILDERS
-from topologies.errors import TopologyError, meant
-from topologies.fabric import Fabric
-from topologies.files.changes import changed
+from topologies.fabric.errors import TopologyError, meant
+from topologies.fabric.fabric import Fabric
+from topologies.fabric.limits import shown
+from topologies.files.arc_counts import MOST_ARCS, arcs
+from topologies.files.description import changed
 from topologies.files.located import Document, Located
-from topologies.files.sizes import MOST_ARCS, arcs
-from topologies.files.units import latency, rate
+from topologies.files.rate_units import latency, rate
 from topologies.files.values import as_given, read_value, reader
-from topologies.limits import shown
-from topologies.machines import graph, machine, names
+from topologies.machines.machines import graph, machine, names
 
 __all__ = ["fabric_of"]
 

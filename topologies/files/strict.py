@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from topologies.errors import TopologyError
-from topologies.limits import shown
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.limits import shown
 
 __all__ = ["Path", "json_value"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from topologies.fabric.limits import count_fault, shown
 from topologies.files.located import Document, Located
-from topologies.files.units import Misread, latency, rate
-from topologies.limits import count_fault, shown
+from topologies.files.rate_units import Misread, latency, rate
 
 __all__ = ["RATIOS", "as_given", "read_value", "reader"]
 

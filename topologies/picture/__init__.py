@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-from topologies.errors import TopologyError
-from topologies.fabric import ACCELERATOR, Fabric, accelerators
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
 from topologies.picture.amounts import counted_text
 from topologies.picture.canvas import INK, QUIET, Canvas, fitted
-from topologies.picture.choice import SIZES
-from topologies.picture.damage import damage
+from topologies.picture.canvas_state import MARGIN, WIDTH, Sheet
+from topologies.picture.degraded_links import damage
 from topologies.picture.layers import layers
 from topologies.picture.legend import classes, legend
 from topologies.picture.reading import Reading, read
-from topologies.picture.sheet import MARGIN, WIDTH, Sheet
-from topologies.picture.wheel import is_round, round_table
+from topologies.picture.ring_layout import is_round, round_table
+from topologies.picture.scene import SIZES
 
 __all__ = ["svg"]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from topologies.picture.amounts import counted_text
 from topologies.picture.canvas import QUIET, fitted
-from topologies.picture.choice import Gap, chosen
+from topologies.picture.canvas_state import Place, Sheet
 from topologies.picture.reading import CHIP, Link, label, side_name
-from topologies.picture.sheet import Place, Sheet
+from topologies.picture.scene import Gap, chosen
 
 __all__ = ["is_lattice", "lattice", "lattice_height"]
 

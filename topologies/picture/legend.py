@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from topologies.fabric import ACCELERATOR
+from topologies.fabric.fabric import ACCELERATOR
 from topologies.picture.amounts import counted_text, rate_text, time_text
 from topologies.picture.canvas import FAULT, INK, QUIET, TIER_COLOURS, fitted
+from topologies.picture.canvas_state import CHIP_FILL, GUTTER, MARGIN, SWITCH_FILL, WIDTH, Sheet
 from topologies.picture.reading import LinkClass, side_name
-from topologies.picture.sheet import CHIP_FILL, GUTTER, MARGIN, SWITCH_FILL, WIDTH, Sheet
 
 __all__ = ["classes", "legend"]
 

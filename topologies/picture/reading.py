@@ -1,6 +1,6 @@
 """A fabric as a picture sees it: domains, what stands above them, and its links by class.
 
-Nothing is asked of a fabric but the vocabulary of `topologies.fabric`: a builder's network, a
+Nothing is asked of a fabric but the vocabulary of a fabric: a builder's network, a
 file's and one made by hand are read alike. Links that join nodes of the same roles at the same
 rate are one class, which is labelled once.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from topologies.fabric import ACCELERATOR, SCALE_UP, Fabric, accelerators
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, accelerators
 
 __all__ = ["CHIP", "Link", "LinkClass", "Reading", "label", "read", "role", "side_name"]
 

@@ -1,7 +1,7 @@
 """What is sent: groups that exchange all to all, and pairs with weights, in any sum.
 
 Weights say how the demands compare; how fast they can all be served at once is what
-`topologies.rates.flow` answers, in byte/s per unit of weight.
+`topologies.rates.flow.flow` answers, in byte/s per unit of weight.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from topologies.errors import TopologyError
-from topologies.fabric import ACCELERATOR, Fabric
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import ACCELERATOR, Fabric
 
 __all__ = ["Exchange", "Traffic", "all_to_all", "pairs", "traffic_checked"]
 

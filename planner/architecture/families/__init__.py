@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from planner.architecture.config_reader import Reader
 from planner.architecture.families.deepseek import LATENT
 from planner.architecture.families.deepseek_v4 import deepseek_v4
 from planner.architecture.families.dense import DENSE
@@ -48,7 +49,6 @@ from planner.architecture.families.singular import dbrx, jetmoe, longcat
 from planner.architecture.families.sparse import SPARSE
 from planner.architecture.families.uneven import laguna, mimo_v2, nemotron_nas, step
 from planner.architecture.layers import Model
-from planner.architecture.reading import Reader
 
 __all__ = ["FAMILIES", "REFUSED", "WRAPPERS"]
 

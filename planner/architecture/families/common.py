@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.layers import Layer, Model, Prediction, Weight, matrix, vector
-from planner.architecture.reading import MAX_LAYERS, Reader
-from planner.errors import quoted
+from planner.text.errors import quoted
 
 __all__ = [
     "EXPERTS",

@@ -14,6 +14,7 @@ from planner.architecture.attention import (
     Latent,
     latent_attention,
 )
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
     LAYERS,
@@ -30,7 +31,6 @@ from planner.architecture.families.common import (
 )
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Model, Weight, vector
-from planner.architecture.reading import MAX_LAYERS, Reader
 
 __all__ = ["LATENT", "indexer", "latent_shape"]
 

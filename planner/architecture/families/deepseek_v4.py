@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.architecture.attention import compressed_attention
+from planner.architecture.config_reader import Reader
 from planner.architecture.families.common import (
     EXPERTS,
     MTP,
@@ -16,7 +17,6 @@ from planner.architecture.families.common import (
 from planner.architecture.families.deepseek import indexer, latent_shape
 from planner.architecture.feedforward import mixture
 from planner.architecture.layers import Layer, Mixer, Model, vector
-from planner.architecture.reading import Reader
 
 __all__ = ["deepseek_v4"]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from planner.architecture.config_reader import Reader
 from planner.architecture.families.common import Shape
-from planner.architecture.families.standard import Traits, family, standard
+from planner.architecture.families.traits import Traits, family, standard
 from planner.architecture.families.windows import Windows
 from planner.architecture.layers import Model
-from planner.architecture.reading import Reader
 
 __all__ = ["DENSE"]
 

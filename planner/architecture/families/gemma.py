@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from planner.architecture.attention import grouped_attention
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import Shape, assemble, attention_kinds, shape
 from planner.architecture.feedforward import dense
 from planner.architecture.layers import Layer, Model, vector
-from planner.architecture.reading import MAX_LAYERS, Reader
 
 __all__ = ["gemma2", "gemma3"]
 

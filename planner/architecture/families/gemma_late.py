@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.architecture.attention import grouped_attention
+from planner.architecture.config_reader import Reader
 from planner.architecture.families.common import (
     EXPERTS,
     PER_TOKEN,
@@ -26,7 +27,6 @@ from planner.architecture.layers import (
     matrix,
     vector,
 )
-from planner.architecture.reading import Reader
 
 __all__ = ["gemma3n", "gemma4"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.architecture.attention import grouped_attention
+from planner.architecture.config_reader import Reader
 from planner.architecture.families.common import (
     EXPERTS,
     MTP,
@@ -17,7 +18,6 @@ from planner.architecture.families.common import (
 )
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import Layer, Model, vector
-from planner.architecture.reading import Reader
 
 __all__ = ["glm4_moe"]
 

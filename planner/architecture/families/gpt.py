@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.architecture.attention import grouped_attention
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
     PER_TOKEN,
@@ -14,7 +15,6 @@ from planner.architecture.families.common import (
 )
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import Layer, Model, vector
-from planner.architecture.reading import MAX_LAYERS, Reader
 
 __all__ = ["gpt2", "gpt_oss", "palm"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from planner.architecture.attention import grouped_attention
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import INNER, LAYERS, Shape, assemble, context, shape
-from planner.architecture.families.standard import Moe, Traits, mixtures
+from planner.architecture.families.traits import Moe, Traits, mixtures
 from planner.architecture.feedforward import dense
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, matrix, vector
-from planner.architecture.reading import MAX_LAYERS, Reader
 from planner.architecture.recurrent import (
     gated_delta,
     mlstm,

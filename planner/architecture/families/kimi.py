@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.architecture.attention import Latent, latent_attention
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
     MTP,
@@ -16,10 +17,9 @@ from planner.architecture.families.common import (
     sparse_layers,
 )
 from planner.architecture.families.deepseek import latent_shape
-from planner.architecture.families.standard import Moe, Traits, mixtures
+from planner.architecture.families.traits import Moe, Traits, mixtures
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, vector
-from planner.architecture.reading import MAX_LAYERS, Reader
 from planner.architecture.recurrent import kimi_delta
 
 __all__ = ["bailing_hybrid", "kimi_linear"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.architecture.attention import grouped_attention
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
     PER_TOKEN,
@@ -13,7 +14,6 @@ from planner.architecture.families.common import (
 )
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import Layer, Model, vector
-from planner.architecture.reading import MAX_LAYERS, Reader
 
 __all__ = ["llama", "llama4", "mistral", "mixtral", "phi3"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.architecture.attention import grouped_attention
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     HIDDEN,
     INNER,
@@ -14,10 +15,9 @@ from planner.architecture.families.common import (
     context,
     shape,
 )
-from planner.architecture.families.standard import Moe, Traits, mixtures
+from planner.architecture.families.traits import Moe, Traits, mixtures
 from planner.architecture.feedforward import dense
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, vector
-from planner.architecture.reading import MAX_LAYERS, Reader
 from planner.architecture.recurrent import mamba1, mamba2
 
 __all__ = ["bamba", "falcon_h1", "granite_hybrid", "jamba", "mamba", "mamba_2"]

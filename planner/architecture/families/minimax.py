@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.architecture.attention import grouped_attention
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
     MTP,
@@ -15,7 +16,7 @@ from planner.architecture.families.common import (
     predict,
     shape,
 )
-from planner.architecture.families.standard import Moe, Traits, mixtures
+from planner.architecture.families.traits import Moe, Traits, mixtures
 from planner.architecture.feedforward import mixture
 from planner.architecture.layers import (
     Cache,
@@ -27,7 +28,6 @@ from planner.architecture.layers import (
     matrix,
     vector,
 )
-from planner.architecture.reading import MAX_LAYERS, Reader
 from planner.architecture.recurrent import lightning
 
 __all__ = ["minimax_m1", "minimax_m2", "minimax_m3"]

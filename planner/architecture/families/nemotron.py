@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.architecture.attention import grouped_attention
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
     MTP,
@@ -16,7 +17,6 @@ from planner.architecture.families.common import (
 )
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Prediction, vector
-from planner.architecture.reading import MAX_LAYERS, Reader
 from planner.architecture.recurrent import mamba2
 
 __all__ = ["nemotron_h"]

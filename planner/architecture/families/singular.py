@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.architecture.attention import Latent, grouped_attention, latent_attention
+from planner.architecture.config_reader import Reader
 from planner.architecture.families.common import (
     EXPERTS,
     HEADS,
@@ -18,7 +19,6 @@ from planner.architecture.families.common import (
 from planner.architecture.families.deepseek import latent_shape
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Model, Weight, matrix, vector
-from planner.architecture.reading import Reader
 
 __all__ = ["dbrx", "jetmoe", "longcat"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.architecture.attention import grouped_attention
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     MTP,
     Shape,
@@ -11,11 +12,10 @@ from planner.architecture.families.common import (
     predict,
     shape,
 )
-from planner.architecture.families.standard import Moe, Traits, mixtures
+from planner.architecture.families.traits import Moe, Traits, mixtures
 from planner.architecture.families.windows import Windows, windows
 from planner.architecture.feedforward import dense
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, matrix, vector
-from planner.architecture.reading import MAX_LAYERS, Reader
 
 __all__ = ["laguna", "mimo_v2", "nemotron_nas", "step"]
 

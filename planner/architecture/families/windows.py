@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.architecture.reading import MAX_LAYERS, Reader
+from planner.architecture.config_reader import MAX_LAYERS, Reader
 
 __all__ = ["SIZES", "Windows", "windows"]
 

@@ -14,8 +14,14 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from planner.calibration.collectives.pooling import Cells, Pool, envelope
-from planner.calibration.collectives.rows import FAMILIES, MACHINES, Row, rate_of, traffic_of
-from planner.collectives.triples import Triple, fit_triple
+from planner.measurements.readers.collective_rows import (
+    FAMILIES,
+    MACHINES,
+    Row,
+    rate_of,
+    traffic_of,
+)
+from planner.network.triples import Triple, fit_triple
 
 __all__ = ["COVERAGE", "POOLED", "Evidence", "Measured", "cells_of", "curves_of", "scores"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from planner.calibration.collectives.curve_file import profile, written
 from planner.calibration.collectives.evidence import Evidence, curves_of
-from planner.calibration.collectives.rows import read_collectives
-from planner.calibration.collectives.writing import profile, written
+from planner.measurements.readers.collective_rows import read_collectives
 
 __all__ = ["fitted"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.calibration.collectives.rows import FAMILIES
+from planner.measurements.readers.collective_rows import FAMILIES
 
 __all__ = ["Cells", "Pool", "envelope", "nominal"]
 

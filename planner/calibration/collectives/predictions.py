@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.calibration.collectives.rows import FAMILIES, MACHINES, Row
-from planner.collectives import collective_time, group_of
+from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, Row
+from planner.network import collective_time, group_of
 from topologies import Machine, TopologyError, machine
 
 __all__ = ["Prediction", "predictions"]

@@ -1,0 +1,1 @@
+"""Equations and derivations that check themselves."""

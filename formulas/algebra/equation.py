@@ -1,0 +1,281 @@
+"""Equation: a symbol equals an expression, of the same unit, under assumptions, from a source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import sympy as sp
+
+from formulas.algebra.branches import branches_of, inherited_branches, named_branches, top_extreme
+from formulas.algebra.inverse import inverse
+from formulas.cards import equation_card
+from formulas.nomenclature.dimensions import UnitError, unit_of
+from formulas.nomenclature.sources import Citation, derived
+from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean, unit_of_symbol
+from formulas.numerics.evaluate import Kernel, collect, kernel, ordered, unfolded
+from formulas.numerics.expressions import as_expression, tex, text
+
+__all__ = ["Equation", "Function", "check_units", "slug"]
+
+
+@dataclass(frozen=True)
+class Equation:
+    """`symbol = rhs`, checked when it is made.
+
+    Parameters
+    ----------
+    name
+        What the equation gives, in words.
+    symbol, rhs
+        Left and right side. Numbers in `rhs` are exact; nothing measured stands in an equation.
+    assumes
+        Conditions under which it holds.
+    source
+        Where it comes from.
+    tags
+        Ids of the claims it states (C1 ... C50) and other labels.
+    where
+        Equations for symbols of `rhs` that are not given but computed.
+    branches
+        Names of the branches of a Max at the top; by default the symbols that stand alone there.
+
+    Raises
+    ------
+    UnitError
+        If the two sides, or two terms, are not of one unit.
+    ValueError
+        If `rhs` holds a floating-point number, or branch names do not fit the branches.
+    """
+
+    name: str
+    symbol: sp.Symbol
+    rhs: sp.Expr
+    assumes: tuple[str, ...] = ()
+    source: Citation = derived
+    tags: tuple[str, ...] = ()
+    where: tuple[Equation, ...] = ()
+    branches: Mapping[str, sp.Expr] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rhs", as_expression(self.rhs))
+        object.__setattr__(self, "branches", self._checked_branches())
+        self.check()
+
+    # -- what it says ---------------------------------------------------------------------------
+
+    @property
+    def lhs(self) -> sp.Symbol:
+        """The left side."""
+        return self.symbol
+
+    @property
+    def symbols(self) -> tuple[sp.Symbol, ...]:
+        """Symbols of the right side, by name."""
+        return tuple(sorted(self.rhs.free_symbols, key=lambda x: x.name))
+
+    @property
+    def givens(self) -> tuple[sp.Symbol, ...]:
+        """Symbols that remain once the `where` equations are put in, by name."""
+        definitions = collect(self.where)
+        needed = ordered(definitions, [self.rhs])
+        free = self.rhs.free_symbols.union(*(e.free_symbols for e in needed.values()))
+        return tuple(sorted(free - set(needed), key=lambda x: x.name))
+
+    def check(self) -> bool:
+        """True; raises UnitError or ValueError if the equation is not sound."""
+        floats = self.rhs.atoms(sp.Float)
+        if floats:
+            raise ValueError(f"{self.name}: {min(floats)} is not exact; write a fraction")
+        check_units(self.name, self.symbol, self.rhs)
+        for equation in self.where:
+            equation.check()
+        return True
+
+    def latex(self) -> str:
+        """`T = ...` in LaTeX."""
+        return f"{tex(self.symbol)} = {tex(self.rhs)}"
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex()}$"
+
+    def _repr_html_(self) -> str:
+        return equation_card(self)
+
+    def __str__(self) -> str:
+        return f"{self.symbol.name} = {text(self.rhs)}"
+
+    def __repr__(self) -> str:
+        return f"<Equation {self.name}: {self}>"
+
+    # -- algebra --------------------------------------------------------------------------------
+
+    def substitute(self, *equations: Equation) -> Equation:
+        """This equation with the symbols of others replaced by their right sides."""
+        used = set(ordered(collect(equations), [self.rhs]))
+        rhs = unfolded(self.rhs, equations)
+        branches = {n: unfolded(e, equations) for n, e in (self.branches or {}).items()}
+        branches = branches or _inherited(rhs, equations)
+        rest = tuple(e for e in self.where if e.symbol not in used)
+        assumes = dict.fromkeys(a for e in (self, *equations) for a in e.assumes)
+        return Equation(
+            self.name, self.symbol, rhs, tuple(assumes),
+            self.source, self.tags, rest, branches or None,
+        )  # fmt: skip
+
+    @property
+    def expanded(self) -> Equation:
+        """This equation with its `where` equations put in."""
+        return self.substitute(*self.where) if self.where else self
+
+    def solve_for(self, x: sp.Symbol | str) -> Equation:
+        """The equation turned round to give `x`.
+
+        Raises
+        ------
+        SymbolError
+            If `x` does not occur.
+        ValueError
+            If there is no solution in closed form, or more than one.
+        """
+        if self.symbol.name == (x if isinstance(x, str) else x.name):
+            return self
+        x = self._own(x)
+        whole = self if x in self.rhs.free_symbols else self.expanded
+        found = inverse(self.name, whole.symbol, whole.rhs, x, whole.branches)
+        name = f"{self.name}, solved for {x.name}"
+        try:
+            return Equation(name, x, found, self.assumes, self.source, self.tags, whole.where)
+        except UnitError:
+            reason = "no solution in closed form whose unit can be checked"
+            raise ValueError(f"{self.name}: {reason}, for {describe(x.name)}") from None
+
+    def elasticity(self, x: sp.Symbol | str) -> sp.Expr | dict[str, sp.Expr]:
+        """d ln rhs / d ln x: percent of the left side per percent of `x`.
+
+        With a Max on top there is no single answer: a mapping from the name of each branch to
+        its elasticity, which holds where that branch is the bottleneck.
+        """
+        x = self._own(x)
+        whole = self.expanded
+        if not whole.branches:
+            return _elasticity(whole.rhs, x)
+        return {name: _elasticity(branch, x) for name, branch in whole.branches.items()}
+
+    # -- numbers --------------------------------------------------------------------------------
+
+    def numpy(self, *axes: sp.Symbol | str) -> Function:
+        """`f(*axes, **others)`: the right side on floats or arrays, broadcast against each other.
+
+        Raises
+        ------
+        SymbolError
+            If an axis does not occur; when called, if a symbol is missing, unknown or negative.
+        """
+        names = [self._own(x).name for x in axes]
+        return Function(self._kernel({self.symbol.name: self.rhs}, names), tuple(names))
+
+    def bottleneck(self, **values: float) -> str:
+        """Name of the branch of the Max (or Min) at the top that decides, at one point."""
+        which, names = self.bottlenecks(**values)
+        if which.ndim:
+            raise ValueError("one point has one bottleneck; for arrays use bottlenecks()")
+        return names[int(which)]
+
+    def bottlenecks(self, **values: object) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Index of the branch that decides at every point, and the names that the indices mean.
+
+        Raises
+        ------
+        ValueError
+            If the equation has no Max at the top.
+        """
+        whole = self if self.branches else self.expanded
+        if not whole.branches:
+            raise ValueError(f"{self.name} has no branches")
+        found = np.stack(list(whole._kernel(dict(whole.branches), [])(**values).values()))
+        pick = np.argmin if isinstance(top_extreme(whole.rhs), sp.Min) else np.argmax
+        return pick(found, axis=0), tuple(whole.branches)
+
+    def _kernel(self, outputs: dict[str, sp.Expr], given: list[str]) -> Kernel:
+        """The outputs with the `where` equations, save those whose symbol is given."""
+        rest = {x: e for x, e in collect(self.where).items() if x.name not in given}
+        return kernel([Given(x, e) for x, e in rest.items()], outputs)
+
+    def _own(self, x: sp.Symbol | str) -> sp.Symbol:
+        """The symbol, if it occurs here or in the `where` equations."""
+        name = x if isinstance(x, str) else x.name
+        known = {y.name: y for y in (*self.symbols, *self.givens)}
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+            raise SymbolError(f"{describe(name)} does not occur in {self.name}{hint}")
+        return known[name]
+
+    def _checked_branches(self) -> Mapping[str, sp.Expr] | None:
+        if self.branches is None:
+            return named_branches(self.rhs) or None
+        if set(self.branches.values()) != set(branches_of(self.rhs)):
+            raise ValueError(f"{self.name}: the named branches are not those of {self.rhs}")
+        return dict(self.branches)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A bare definition."""
+
+    symbol: sp.Symbol
+    rhs: sp.Expr
+
+
+@dataclass(frozen=True)
+class Function:
+    """A compiled right side: some arguments by position, the others by name."""
+
+    kernel: Kernel
+    axes: tuple[str, ...]
+
+    def __call__(self, *values: object, **others: object) -> float | np.ndarray:
+        """The value, a float when every argument is a number."""
+        if len(values) > len(self.axes):
+            raise TypeError(f"{len(values)} arguments by position; there are {len(self.axes)} axes")
+        named = dict(zip(self.axes, values, strict=False))
+        for name in others:
+            if name in named:
+                raise TypeError(f"{name} is given twice")
+        (result,) = self.kernel(**named, **others).values()
+        return result
+
+
+def check_units(where: str, left: sp.Expr, right: sp.Expr) -> None:
+    """Raise UnitError, with both sides shown, unless two expressions are of one unit."""
+    written = f"{text(left)} = {text(right)}"
+    try:
+        above, below = (unit_of(side, unit_of_symbol) for side in (left, right))
+    except UnitError as error:
+        raise UnitError(f"{where}: {error}\n    {written}") from None
+    if None not in (above, below) and above != below:
+        raise UnitError(
+            f"{text(left)}: {where}: left side is [{above}], right side is [{below}]\n    {written}"
+        )
+
+
+def slug(name: str) -> str:
+    """`bytes read in one step` as `bytes-read-in-one-step`."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _inherited(rhs: sp.Expr, equations: tuple[Equation, ...]) -> dict[str, sp.Expr]:
+    """Branches of a product with a Max that an equation put in, under the names it gave them."""
+    names: dict[sp.Expr, str] = {}
+    pending = list(equations)
+    for equation in pending:
+        pending += equation.where
+        inner = (*equations, *equation.where)
+        names |= {unfolded(e, inner): n for n, e in (equation.branches or {}).items()}
+    return inherited_branches(rhs, names)
+
+
+def _elasticity(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    return sp.cancel(sp.diff(expression, x) * x / expression)

@@ -1,0 +1,1 @@
+"""Prices, cache tiers, schedules."""

@@ -1,0 +1,267 @@
+"""What tokens cost: from the time of a step, input against output, fast and slow modes."""
+
+from __future__ import annotations
+
+from sympy import Rational
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.schedule import B_rho, L_rho
+from formulas.nomenclature.sources import definition, lecture_equations, lecture_notes
+from formulas.nomenclature.symbols import (
+    B_0,
+    B,
+    C_in,
+    C_out,
+    C_tok,
+    D_step,
+    F,
+    L_cross,
+    L_ctx,
+    L_pass,
+    L_star,
+    N_active,
+    N_total,
+    T_pos,
+    T_step,
+    W,
+    b_kv,
+    b_w,
+    beta_B,
+    c_fwd,
+    g,
+    m_pos,
+    n_chips,
+    p_chip,
+    rho_price,
+    s_fast,
+    s_most,
+    w_fix,
+    x_price,
+)
+from formulas.numerics.expressions import maximum
+from formulas.roofline.batching import balance_context, short_context_batch
+from formulas.roofline.roofline import memory_time, step_time
+
+__all__ = [
+    "batch_for_ratio",
+    "context_for_ratio",
+    "crossover_pass",
+    "domain_price",
+    "fast_batch",
+    "fast_price",
+    "fastest_speed",
+    "fixed_share",
+    "input_token_cost",
+    "output_token_cost",
+    "pass_time_per_position",
+    "price_ratio",
+    "ratio_at_twice_critical",
+    "token_cost",
+]
+
+ROOFLINE = "arithmetic and memory overlap perfectly: a lower bound"
+PREFILL = "prefill runs on the arithmetic roof, attention aside"
+
+domain_price = Equation(
+    "price of the domain for one second",
+    D_step,
+    n_chips * p_chip,
+    assumes=("chips are paid for by time, busy or not",),
+    source=definition,
+)
+
+token_cost = Equation(
+    "cost of one generated token",
+    C_tok,
+    n_chips * p_chip * T_step / (B * g),
+    assumes=("chips are paid for by time, busy or not", "no prefill on the same chips"),
+    source=lecture_equations.at("equation 4"),
+    tags=("C5",),
+    where=(step_time,),
+)
+
+input_token_cost = Equation(
+    "cost of one prompt token",
+    C_in,
+    D_step * N_active * c_fwd / F,
+    assumes=(PREFILL,),
+    source=lecture_notes.at("section 5, decode against prefill"),
+    tags=("C22",),
+    where=(domain_price,),
+)
+
+output_token_cost = Equation(
+    "cost of one output token",
+    C_out,
+    D_step
+    * maximum(
+        m_pos * N_active * c_fwd / F,
+        (N_total * b_w / B + L_ctx * b_kv) / W,
+    )
+    / g,
+    assumes=(ROOFLINE,),
+    source=lecture_notes.at("section 5, decode against prefill"),
+    tags=("C22",),
+    where=(domain_price,),
+)
+
+price_ratio = (
+    Derivation(
+        "output price over input price",
+        source=lecture_notes.at("section 5, decode against prefill"),
+        tags=("C22", "result 11"),
+        assumes=(PREFILL, ROOFLINE, "the ratio of costs, without margins or utilisation"),
+    )
+    .begin(rho_price, C_out / C_in, why="by definition")
+    .substitute(output_token_cost)
+    .substitute(input_token_cost)
+    .rewrite(
+        maximum(m_pos, B_0 / B + L_ctx / L_star) / g,
+        why="in terms of the critical batch and the balance context",
+        where=(short_context_batch, balance_context),
+    )
+)
+
+context_for_ratio = (
+    Derivation(
+        "context that a price ratio implies",
+        tags=("C22", "result 11"),
+        assumes=(
+            PREFILL,
+            ROOFLINE,
+            "rho_price*g > m_pos: the ratio is above what arithmetic alone gives",
+            "rho_price*g > B_0/B: else no context gives so small a ratio",
+        ),
+        where=(short_context_batch, balance_context),
+    )
+    .begin(rho_price * g, B_0 / B + L_ctx / L_star, why="the memory branch of the price ratio")
+    .solve(L_ctx, L_star * (rho_price * g - B_0 / B), named=L_rho)
+)
+
+batch_for_ratio = (
+    Derivation(
+        "batch that a price ratio implies",
+        source=lecture_notes.at("section 5, decode against prefill"),
+        tags=("C22", "result 11"),
+        assumes=(
+            PREFILL,
+            ROOFLINE,
+            "rho_price*g > m_pos: the ratio is above what arithmetic alone gives",
+            "rho_price*g > L_ctx/L_star: else caches alone give a larger ratio",
+        ),
+        where=(short_context_batch, balance_context),
+    )
+    .begin(rho_price * g, B_0 / B + L_ctx / L_star, why="the memory branch of the price ratio")
+    .solve(B, B_0 / (rho_price * g - L_ctx / L_star), named=B_rho)
+)
+
+ratio_at_twice_critical = (
+    Derivation(
+        "price ratio at twice the critical batch and the balance context",
+        tags=("C12", "C22", "result 11"),
+        assumes=(
+            *price_ratio.assumes,
+            "the ratio falls with the batch and rises with the context, so that this is the most "
+            "for B >= 2*B_0 and L_ctx <= L_star",
+        ),
+    )
+    .begin(rho_price, price_ratio.rhs, why=price_ratio.name)
+    .substitute(Equation("twice the critical batch", B, 2 * B_0 / m_pos, source=definition))
+    .substitute(
+        Equation("context at which caches balance arithmetic", L_ctx, m_pos * L_star,
+                 source=definition)
+    )
+    .rewrite(
+        Rational(3, 2) * m_pos / g,
+        why="one half from the weights, one from the caches, where arithmetic alone gives m_pos/g",
+    )
+)  # fmt: skip
+
+pass_time_per_position = Equation(
+    "time of a pass per position",
+    T_pos,
+    maximum(
+        N_active * c_fwd / F,
+        (N_total * b_w / B + L_ctx * b_kv) / (W * L_pass),
+    ),
+    assumes=(ROOFLINE, "the cache is read once per pass, however many positions it computes"),
+    source=lecture_notes.at("section 5, cost per token against tokens per pass"),
+    tags=("C23",),
+    branches={
+        "arithmetic": N_active * c_fwd / F,
+        "memory": (N_total * b_w / B + L_ctx * b_kv) / (W * L_pass),
+    },
+)
+
+crossover_pass = (
+    Derivation(
+        "tokens per pass at which a pass turns to arithmetic",
+        source=lecture_notes.at("section 5, cost per token against tokens per pass"),
+        tags=("C23",),
+    )
+    .begin(
+        B * L_pass * N_active * c_fwd / F,
+        memory_time.rhs,
+        why="arithmetic of all positions of a pass, and its bytes",
+    )
+    .drop(
+        B * L_ctx * b_kv / W,
+        beside=N_total * b_w / W,
+        why="short context: cache reads are small beside weight reads",
+    )
+    .solve(L_pass, F * N_total * b_w / (W * N_active * c_fwd * B), named=L_cross)
+    .rewrite(B_0 / B, why="the critical batch, shared out", where=(short_context_batch,))
+)
+
+fast_batch = (
+    Derivation(
+        "batch of a faster mode over the normal one",
+        source=lecture_notes.at("section 1, fast mode and slow mode"),
+        tags=("C6", "result 3"),
+        assumes=(
+            "a step is a fixed part and a part proportional to the batch",
+            "the fixed part does not shrink with the batch, as expert coverage would make it",
+            "s_fast*w_fix < 1",
+        ),
+    )
+    .begin(
+        1 / s_fast,
+        w_fix + (1 - w_fix) * beta_B,
+        why="time of the faster step over that of the normal one",
+    )
+    .solve(beta_B, (1 / s_fast - w_fix) / (1 - w_fix))
+)
+
+fast_price = (
+    Derivation(
+        "price of a faster mode over the normal one",
+        source=lecture_notes.at("section 1, fast mode and slow mode"),
+        tags=("C6", "result 3"),
+        assumes=fast_batch.assumes,
+    )
+    .begin(x_price, 1 / (s_fast * beta_B), why="time of a step shared by fewer sequences")
+    .substitute(fast_batch)
+    .rewrite((1 - w_fix) / (1 - s_fast * w_fix))
+)
+
+fixed_share = (
+    Derivation(
+        "fixed share of the normal step that a fast mode's price implies",
+        source=lecture_notes.at("section 1, fast mode and slow mode"),
+        tags=("C6", "result 3"),
+        assumes=fast_batch.assumes,
+    )
+    .begin(x_price, fast_price.rhs, why=fast_price.name)
+    .solve(w_fix, (x_price - 1) / (s_fast * x_price - 1))
+)
+
+fastest_speed = (
+    Derivation(
+        "largest speed a faster mode can reach",
+        tags=("C6", "result 3"),
+        assumes=fast_batch.assumes[:2],
+    )
+    .begin(1 / s_fast, w_fix, why="an empty batch leaves the fixed part")
+    .solve(s_fast, 1 / w_fix, named=s_most)
+)

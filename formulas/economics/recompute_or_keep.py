@@ -1,0 +1,102 @@
+"""Keep a result or compute it again: one price for bytes held, one for arithmetic.
+
+A cache of keys and values spends memory to save arithmetic; a reversible network spends arithmetic
+to save memory. Both stand on the same balance: a byte held for the drain time costs what the
+arithmetic that fits beside its reading costs.
+"""
+
+from __future__ import annotations
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import definition, derived, lecture_equations
+from formulas.nomenclature.symbols import D_step, F, L_star, M, N_active, T_drain, W, b_kv, c_fwd
+from formulas.nomenclature.symbols_serving import n_blocks, one_token
+from formulas.nomenclature.symbols_tiers import t_hold
+from formulas.nomenclature.symbols_training import A_layer, D_batch, b_made, f_made
+from formulas.roofline.batching import balance_context
+from formulas.roofline.roofline import drain_time
+
+__all__ = [
+    "keep_activations",
+    "keep_cache",
+    "keep_or_compute",
+    "keep_or_compute_drain",
+]
+
+BOTH = "memory and arithmetic are each charged the price of the whole machine for their share"
+
+keep_or_compute = (
+    Derivation(
+        "hold time after which computing again is cheaper than keeping",
+        source=derived,
+        tags=("symmetry", "C50"),
+        assumes=(BOTH,),
+    )
+    .begin(
+        D_step * b_made / M * t_hold,
+        D_step * f_made / F,
+        why="a share of the memory for a time, against all of the arithmetic for a moment",
+    )
+    .solve(t_hold, M * f_made / (F * b_made))
+)
+
+keep_or_compute_drain = (
+    Derivation(
+        "the same in drain times",
+        source=derived,
+        tags=("symmetry", "C50"),
+        assumes=(BOTH,),
+    )
+    .begin(keep_or_compute.equation())
+    .rewrite(
+        T_drain * (f_made / b_made) / (F / W),
+        why="drain time, times the arithmetic per byte of the result over that of the machine",
+        where=(drain_time,),
+    )
+)
+
+keep_cache = (
+    Derivation(
+        "hold time after which a cache is better computed again",
+        source=lecture_equations.at("Feistel networks and RevNets"),
+        tags=("symmetry", "C44", "result 4"),
+        assumes=(BOTH, "attention is small beside the weights"),
+        where=(drain_time,),
+    )
+    .begin(keep_or_compute_drain.equation())
+    .substitute(
+        Equation("arithmetic of one token", f_made, N_active * c_fwd * one_token, source=definition)
+    )
+    .substitute(Equation("cache of one token", b_made, b_kv * one_token, source=definition))
+    .rewrite(
+        T_drain * L_star,
+        why="thousands of drain times: memory buys arithmetic",
+        where=(balance_context,),
+    )
+)
+
+keep_activations = (
+    Derivation(
+        "hold time after which a layer's activations are better computed again",
+        source=lecture_equations.at("Feistel networks and RevNets"),
+        tags=("symmetry", "C50", "result 10"),
+        assumes=(BOTH, "layers of equal size; attention is small beside the weights"),
+        where=(drain_time,),
+    )
+    .begin(keep_or_compute_drain.equation())
+    .substitute(
+        Equation(
+            "arithmetic of one layer",
+            f_made,
+            N_active / n_blocks * c_fwd * D_batch,
+            source=definition,
+        )
+    )
+    .substitute(Equation("activations of one layer", b_made, A_layer, source=definition))
+    .rewrite(
+        T_drain * (c_fwd * N_active / n_blocks * D_batch / A_layer) / (F / W),
+        why="held from a layer's forward to its backward pass: longer than this where the memory "
+        "is the dearer part",
+    )
+)

@@ -1,0 +1,183 @@
+"""The train schedule: steps that depart at fixed intervals, what a request waits, what racks emit.
+
+The wait is that of the first step alone: no prefill, no token after the first.
+"""
+
+from __future__ import annotations
+
+from sympy import Rational
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.schedule import (
+    M_each,
+    M_rack,
+    T_arr,
+    T_avg,
+    T_worst,
+    X_rack,
+    X_world,
+    f_train,
+    j_full,
+    n_racks,
+    u_arr,
+    x_floor,
+)
+from formulas.nomenclature.sources import (
+    definition,
+    lecture_equations,
+    lecture_hardware,
+    lecture_notes,
+)
+from formulas.nomenclature.symbols import (
+    B,
+    M,
+    N_total,
+    T_drain,
+    T_floor,
+    T_step,
+    W,
+    b_w,
+    g,
+    n_domain,
+)
+from formulas.roofline.memory import largest_batch
+from formulas.roofline.roofline import drain_time, latency_floor, memory_time
+
+__all__ = [
+    "arrival_wait",
+    "floor_over_drain",
+    "full_memory_step",
+    "longest_wait",
+    "longest_wait_full",
+    "mean_wait",
+    "rack_memory",
+    "rack_throughput",
+    "racks_of_service",
+    "trains_per_second",
+]
+
+TRAIN = "a step departs every T_step, full or not, and takes T_step"
+ROOM = "the next departure has room"
+SCHEDULE = lecture_notes.at("section 1, the train schedule")
+
+full_memory_step = (
+    Derivation(
+        "time to read a memory that weights and caches fill",
+        source=SCHEDULE,
+        tags=("C14",),
+        assumes=("the batch fills the memory; each byte is read once per step",),
+    )
+    .begin(memory_time)
+    .substitute(
+        Equation(
+            "batch that fills the memory",
+            B,
+            largest_batch.rhs,
+            source=definition,
+        )
+    )
+    .rewrite(M / W, why="weights and caches together are the whole memory")
+    .rewrite(T_drain, why="reading all of it once", where=(drain_time,))
+)
+
+floor_over_drain = (
+    Derivation(
+        "least time of a step over the drain time",
+        source=lecture_hardware.at("section 2, the train station metaphor"),
+        tags=("C14", "C15"),
+        assumes=("the weights fit: N_total*b_w <= M",),
+    )
+    .begin(x_floor, T_floor / T_drain, why="how far below the drain time a step can go")
+    .substitute(latency_floor)
+    .substitute(drain_time)
+    .rewrite(
+        N_total * b_w / M,
+        why="the share of the memory that weights take: below one wherever caches have room",
+    )
+)
+
+arrival_wait = Equation(
+    "time from arrival to the end of the step that is boarded",
+    T_arr,
+    T_step * (1 - u_arr) + T_step,
+    assumes=(TRAIN, ROOM, "0 < u_arr <= 1"),
+    source=SCHEDULE,
+    tags=("C15",),
+)
+
+longest_wait = (
+    Derivation(
+        "longest time from arrival to the end of the first step",
+        source=SCHEDULE,
+        tags=("C15",),
+        assumes=(TRAIN, ROOM),
+    )
+    .begin(T_worst, T_arr, why="the longest such time")
+    .substitute(arrival_wait)
+    .limit(u_arr, 0, 2 * T_step, why="the request arrives just after a departure")
+)
+
+mean_wait = (
+    Derivation(
+        "mean time from arrival to the end of the first step",
+        source=SCHEDULE,
+        tags=("C15",),
+        assumes=(TRAIN, ROOM, "arrivals are uniform over the interval between departures"),
+    )
+    .begin(
+        T_avg,
+        arrival_wait.rhs,
+        why="the wait is linear in the moment of arrival, so its mean is that of the mean moment",
+    )
+    .substitute(
+        Equation("mean of a uniform moment", u_arr, Rational(1, 2), source=definition),
+    )
+    .rewrite(3 * T_step / 2, why="half an interval on the platform, one on the train")
+)
+
+longest_wait_full = Equation(
+    "longest time from arrival to the end of the first step, when departures are full",
+    T_worst,
+    (2 + j_full) * T_step,
+    assumes=(TRAIN, "j_full departures in a row leave full"),
+    source=SCHEDULE,
+    tags=("C15",),
+)
+
+trains_per_second = Equation(
+    "steps that depart per second",
+    f_train,
+    1 / T_step,
+    assumes=("one step follows the other without a pause",),
+    source=definition,
+    tags=("C16",),
+)
+
+rack_throughput = Equation(
+    "tokens that a rack emits per second",
+    X_rack,
+    B * g / T_step,
+    assumes=("one step follows the other: no prefill on the rack",),
+    source=SCHEDULE,
+    tags=("C16",),
+)
+
+racks_of_service = Equation(
+    "racks that a service needs",
+    n_racks,
+    X_world / X_rack,
+    assumes=("every rack is full all the time",),
+    source=SCHEDULE,
+    tags=("C17",),
+    where=(rack_throughput,),
+)
+
+rack_memory = Equation(
+    "memory of one rack",
+    M_rack,
+    n_domain * M_each,
+    assumes=("all chips alike, each with what the vendor lists",),
+    source=lecture_equations.at("one rack, one layer of experts"),
+    tags=("C28",),
+)

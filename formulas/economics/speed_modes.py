@@ -1,0 +1,131 @@
+"""Fast and slow modes where the weight part of a step grows with the batch, as coverage makes it.
+
+With every weight read in every step, these are the equations of the prices (`r_cov` = 1).
+"""
+
+from __future__ import annotations
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.schedule import r_cov, w_cov, x_save
+from formulas.nomenclature.sources import derived, lecture_notes
+from formulas.nomenclature.symbols import (
+    B_0,
+    B,
+    L_ctx,
+    L_star,
+    T_seq,
+    beta_B,
+    k_experts,
+    m_pos,
+    n_experts,
+    s_fast,
+    s_most,
+    w_fix,
+    x_price,
+)
+from formulas.numerics.expressions import maximum
+from formulas.roofline.batching import balance_context, cost_floor, short_context_batch
+from formulas.roofline.roofline import time_per_sequence
+
+__all__ = [
+    "coverage_ratio",
+    "covered_fastest_speed",
+    "covered_price",
+    "covered_share",
+    "covered_speed",
+    "slow_saving",
+]
+
+PARTS = (
+    "a step is a fixed part, a part proportional to coverage and a part proportional to the batch",
+)
+MODES = lecture_notes.at("section 1, fast mode and slow mode")
+
+coverage_ratio = Equation(
+    "coverage over that of the normal step",
+    r_cov,
+    (1 - (1 - k_experts / n_experts) ** (beta_B * B * m_pos))
+    / (1 - (1 - k_experts / n_experts) ** (B * m_pos)),
+    assumes=("each position picks its experts independently and uniformly",),
+    source=derived,
+    tags=("C6", "result 3"),
+)
+
+covered_speed = (
+    Derivation(
+        "speed of a faster mode when coverage falls with the batch",
+        tags=("C6", "result 3"),
+        assumes=PARTS,
+    )
+    .begin(
+        1 / s_fast,
+        w_fix + w_cov * r_cov + (1 - w_fix - w_cov) * beta_B,
+        why="time of the faster step over that of the normal one",
+    )
+    .solve(s_fast, 1 / (w_fix + w_cov * r_cov + (1 - w_fix - w_cov) * beta_B))
+)
+
+covered_price = (
+    Derivation(
+        "price of a faster mode when coverage falls with the batch",
+        tags=("C6", "result 3"),
+        assumes=PARTS,
+    )
+    .begin(x_price, 1 / (s_fast * beta_B), why="time of a step shared by fewer sequences")
+    .substitute(covered_speed)
+    .rewrite(
+        (w_fix + w_cov * r_cov) / beta_B + (1 - w_fix - w_cov),
+        why="what the batch shares, and what it does not",
+    )
+)
+
+covered_share = (
+    Derivation(
+        "share of routed experts in the normal step that a fast mode's price implies",
+        source=MODES,
+        tags=("C6", "result 3"),
+        assumes=(*PARTS, "no fixed part: w_fix = 0", "s_fast*x_price*r_cov > 1"),
+    )
+    .begin(
+        1 / s_fast,
+        w_cov * r_cov + (1 - w_cov) * beta_B,
+        why="time of the faster step over that of the normal one",
+    )
+    .substitute(
+        Equation(
+            "batch that a price and a speed imply",
+            beta_B,
+            1 / (s_fast * x_price),
+            source=MODES,
+        )
+    )
+    .solve(w_cov, (x_price - 1) / (s_fast * x_price * r_cov - 1))
+)
+
+covered_fastest_speed = (
+    Derivation(
+        "largest speed of a faster mode when coverage falls with the batch",
+        tags=("C6", "result 3"),
+        assumes=(*PARTS, "r_cov is that of the smallest batch, not one"),
+    )
+    .begin(1 / s_fast, w_fix + w_cov * r_cov, why="a small batch leaves the weights it touches")
+    .solve(s_fast, 1 / (w_fix + w_cov * r_cov), named=s_most)
+)
+
+slow_saving = (
+    Derivation(
+        "cost of a sequence over its cost at unbounded batch",
+        source=MODES,
+        tags=("C7",),
+        assumes=("arithmetic and memory overlap perfectly: a lower bound",),
+    )
+    .begin(x_save, T_seq / cost_floor.rhs, why="what waiting for a larger batch could save")
+    .substitute(time_per_sequence)
+    .rewrite(
+        maximum(1, B_0 / (B * m_pos) + L_ctx / (m_pos * L_star))
+        / maximum(1, L_ctx / (m_pos * L_star)),
+        why="nothing from the critical batch on; below it up to B_0/B, less with long caches",
+        where=(short_context_batch, balance_context),
+    )
+)

@@ -1,0 +1,1 @@
+"""Mathematics typeset as LaTeX, MathML, Typst and text."""

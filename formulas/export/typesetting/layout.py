@@ -1,0 +1,188 @@
+"""Layout: an expression as boxes side by side and above each other, before any markup.
+
+MathML, Typst and LaTeX are written from one layout, so that a formula reads the same in each of
+them. `formulas.export.typesetting.breaking` makes a layout fit a width.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from formulas.export.typesetting.boxes import (
+    Big,
+    Cases,
+    Fence,
+    Fraction,
+    Layout,
+    List,
+    Mark,
+    Root,
+    Row,
+    Script,
+)
+from formulas.export.typesetting.notation import notation
+from formulas.nomenclature.symbols import latex_names
+
+__all__ = ["figure", "layout", "relation"]
+
+ATOMS = (Mark, Script)
+PLUS, MINUS, DOT = Mark("+", "sign"), Mark("−", "sign"), Mark("⋅", "sign")
+
+_RELATIONS = {
+    sp.Eq: "=", sp.Ne: "≠", sp.Lt: "<", sp.Le: "≤", sp.Gt: ">", sp.Ge: "≥",
+}  # fmt: skip
+_NAMES = {sp.Max: "max", sp.Min: "min", sp.log: "ln"}
+_FENCES = {sp.ceiling: ("⌈", "⌉"), sp.floor: ("⌊", "⌋"), sp.Abs: ("|", "|")}
+
+
+def layout(x: sp.Basic) -> Layout:
+    """The layout of an expression or condition.
+
+    Raises
+    ------
+    TypeError
+        If it holds a kind of node without a rule.
+    """
+    if x.is_Symbol:
+        return notation(latex_names().get(x, x.name))
+    if isinstance(x, sp.Add):
+        return _sum(x)
+    if isinstance(x, sp.Rational | sp.Mul):
+        return _product(x)
+    if isinstance(x, sp.Pow | sp.exp):
+        return _power(x)
+    if isinstance(x, sp.Piecewise):
+        return Cases(tuple((layout(value), layout(when)) for value, when in x.args))
+    if type(x) in _RELATIONS:
+        return relation(layout(x.args[0]), _RELATIONS[type(x)], layout(x.args[1]))
+    if type(x) in _FENCES:
+        left, right = _FENCES[type(x)]
+        return Fence(left, layout(x.args[0]), right)
+    if isinstance(x, sp.Max | sp.Min | sp.Function):
+        name = _NAMES.get(type(x), type(x).__name__)
+        return Row((Mark(name, "word"), Fence("(", List(tuple(map(layout, x.args))), ")")))
+    if isinstance(x, sp.Sum | sp.Product):
+        return _big(x)
+    return _constant(x)
+
+
+def relation(left: Layout, sign: str, right: Layout) -> Row:
+    """Two sides with a sign between them."""
+    return Row((left, Mark(sign, "sign"), right))
+
+
+def figure(value: float) -> Layout:
+    """A number to four digits, a large or small one with its power of ten."""
+    mantissa, _, exponent = f"{value:.4g}".partition("e")
+    if mantissa.lstrip("-") in ("inf", "nan"):
+        return Mark(mantissa.replace("inf", "∞"), "number")
+    number = Mark(mantissa.replace("-", "−"), "number")
+    if not exponent:
+        return number
+    tens = Script(Mark("10", "number"), above=Mark(str(int(exponent)).replace("-", "−"), "number"))
+    return tens if mantissa == "1" else Row((number, DOT, tens))
+
+
+def _sum(x: sp.Add) -> Layout:
+    parts: list[Layout] = []
+    # A sum reads better when it begins with a term that is added.
+    for term in sorted(x.args, key=_negative):
+        negative = _negative(term)
+        if parts or negative:
+            parts.append(MINUS if negative else PLUS)
+        parts.append(_enclosed(-term if negative else term, sp.Add))
+    return Row(tuple(parts))
+
+
+def _negative(term: sp.Expr) -> bool:
+    coefficient, _ = term.as_coeff_Mul()
+    return bool(coefficient.is_number and coefficient.is_negative)
+
+
+def _product(x: sp.Expr) -> Layout:
+    if _negative(x):
+        return Row((MINUS, _enclosed(-x, sp.Add)))
+    over, under = [], []
+    for factor in sp.Mul.make_args(x):
+        base, exponent = factor.as_base_exp()
+        if factor.is_Rational:
+            over += [sp.Integer(factor.p)] if factor.p != 1 else []
+            under += [sp.Integer(factor.q)] if factor.q != 1 else []
+        elif _negative(exponent) and not isinstance(factor, sp.exp):
+            under.append(sp.Pow(base, -exponent, evaluate=False) if exponent != -1 else base)
+        else:
+            over.append(factor)
+    if not under:
+        return _factors(over)
+    return Fraction(_factors(over), _factors(under))
+
+
+def _factors(factors: list[sp.Expr]) -> Layout:
+    if not factors:
+        return Mark("1", "number")
+    if len(factors) == 1:
+        return _one(factors[0])
+    parts: list[Layout] = []
+    for number, factor in enumerate(factors):
+        if number and _begins_with_digit(factor):
+            parts.append(DOT)
+        parts.append(_enclosed(factor, sp.Add, sp.Piecewise))
+    return Row(tuple(parts), spaced=True)
+
+
+def _one(factor: sp.Expr) -> Layout:
+    """A factor that stands alone; a number or power must not come back to `_product`."""
+    if factor.is_Integer:
+        return Mark(str(factor), "number")
+    return layout(factor)
+
+
+def _begins_with_digit(factor: sp.Expr) -> bool:
+    return bool(factor.as_base_exp()[0].is_Rational)
+
+
+def _power(x: sp.Expr) -> Layout:
+    if isinstance(x, sp.exp):
+        return Script(Mark("e", "word"), above=layout(x.args[0]))
+    base, exponent = x.args
+    if _negative(exponent):
+        return Fraction(Mark("1", "number"), layout(sp.Pow(base, -exponent)))
+    if exponent.is_Rational and exponent.p == 1 and exponent.q > 1:
+        index = None if exponent.q == 2 else Mark(str(exponent.q), "number")
+        return Root(layout(base), index)
+    inner, above = _enclosed(base, sp.Add, sp.Mul, sp.Pow, sp.Piecewise, sp.exp), layout(exponent)
+    if base.is_Rational and not base.is_Integer:
+        inner = Fence("(", inner, ")")
+    if isinstance(above, Fraction) and isinstance(above.over, ATOMS):
+        # A fraction would be too small to read up there.
+        under = above.under
+        under = under if isinstance(under, ATOMS) else Fence("(", under, ")")
+        above = Row((above.over, Mark("/", "word"), under))
+    if isinstance(inner, Script) and inner.above is None:
+        return Script(inner.base, inner.below, above)
+    return Script(inner, above=above)
+
+
+def _enclosed(x: sp.Expr, *kinds: type) -> Layout:
+    inner = _one(x)
+    return Fence("(", inner, ")") if isinstance(x, kinds) else inner
+
+
+def _big(x: sp.Expr) -> Layout:
+    index, first, last = x.limits[0]
+    below = relation(layout(index), "=", layout(first))
+    sign = "∑" if isinstance(x, sp.Sum) else "∏"
+    return Big(sign, below, layout(last), _enclosed(x.function, sp.Add))
+
+
+def _constant(x: sp.Basic) -> Layout:
+    words = {sp.oo: "∞", sp.true: "otherwise", sp.pi: "π", sp.E: "e"}
+    if x in words:
+        return Mark(words[x], "word")
+    if isinstance(x, sp.And | sp.Or):
+        word = " and " if isinstance(x, sp.And) else " or "
+        parts: list[Layout] = [layout(x.args[0])]
+        for each in x.args[1:]:
+            parts += [Mark(word, "word"), layout(each)]
+        return Row(tuple(parts))
+    raise TypeError(f"no rule for setting {type(x).__name__}: {x}")

@@ -1,0 +1,84 @@
+"""Notation: how a symbol looks, read from the little LaTeX that the nomenclature is written in."""
+
+from __future__ import annotations
+
+import re
+
+from formulas.export.typesetting.boxes import Accent, Layout, Mark, Row, Script
+
+__all__ = ["GREEK", "notation"]
+
+GREEK = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ϵ", "varepsilon": "ε",
+    "zeta": "ζ", "eta": "η", "theta": "θ", "iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ",
+    "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "upsilon": "υ",
+    "phi": "ϕ", "varphi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω", "Gamma": "Γ", "Delta": "Δ",
+    "Theta": "Θ", "Lambda": "Λ", "Xi": "Ξ", "Pi": "Π", "Sigma": "Σ", "Phi": "Φ", "Psi": "Ψ",
+    "Omega": "Ω", "ell": "ℓ",
+}  # fmt: skip
+
+# Other commands that a symbol may be written with.
+SPECIAL = {"infty": "∞", "ast": "*", "star": "⋆", "prime": "′", "circ": "∘", "dagger": "†"}
+ACCENTS = ("hat", "bar", "tilde", "dot")
+
+_TOKEN = re.compile(r"\\[A-Za-z]+|[_^{}]|\d+|[^\\{}_^\s]")
+
+
+def notation(latex: str) -> Layout:
+    """The boxes of a symbol.
+
+    Raises
+    ------
+    TypeError
+        If it uses a command without a rule.
+    """
+    tokens = _TOKEN.findall(latex)[::-1]
+    return _row(tokens)
+
+
+def _row(tokens: list[str]) -> Layout:
+    """Atoms up to the end of the group, each with its scripts; tokens are taken from the back."""
+    found: list[Layout] = []
+    while tokens and tokens[-1] != "}":
+        if tokens[-1] in "_^" and found:
+            below = tokens.pop() == "_"
+            found[-1] = _scripted(found[-1], _atom(tokens), below)
+        else:
+            found.append(_atom(tokens))
+    return found[0] if len(found) == 1 else Row(tuple(found))
+
+
+def _scripted(base: Layout, script: Layout, below: bool) -> Script:
+    if isinstance(base, Script):
+        both = (script, base.above) if below else (base.below, script)
+        return Script(base.base, *both)
+    return Script(base, script) if below else Script(base, above=script)
+
+
+def _atom(tokens: list[str]) -> Layout:
+    token = tokens.pop() if tokens else ""
+    command = token.removeprefix("\\")
+    if token == "{":
+        inner = _row(tokens)
+        tokens.pop()
+        return inner
+    if command in ("mathrm", "text", "operatorname"):
+        return Mark(_letters(tokens), "word")
+    if command == "mathcal":
+        return Mark(_letters(tokens), "script")
+    if command in ACCENTS:
+        return Accent(_atom(tokens), command)
+    if command != token and command not in GREEK | SPECIAL:
+        raise TypeError(f"no rule for the LaTeX command {token} of a symbol")
+    if command != token:
+        return Mark((GREEK | SPECIAL)[command], "letter" if command in GREEK else "word")
+    kind = "number" if token.isdigit() else "letter" if token.isalpha() else "word"
+    return Mark(token, kind)
+
+
+def _letters(tokens: list[str]) -> str:
+    """What stands in the braces that follow, as it stands."""
+    end = len(tokens) - tokens[::-1].index("}") - 1
+    inner = tokens[end + 1 : -1][::-1]
+    del tokens[end:]
+    return "".join(inner)

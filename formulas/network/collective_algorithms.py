@@ -1,0 +1,203 @@
+"""What each algorithm of a collective takes at the full rate of its links, and where they cross.
+
+These are the physics: launch, steps, bytes over rate. What real libraries reach of them is a
+profile, which stands beside them in `planner`.
+"""
+
+from sympy import log
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.network.collectives import (
+    all_gather_steps,
+    all_gather_traffic,
+    all_reduce_steps,
+    all_reduce_traffic,
+    in_network_traffic,
+    one_shot_traffic,
+    tree_traffic,
+)
+from formulas.nomenclature.schedule import r_out, r_up
+from formulas.nomenclature.sources import derived, thakur_2005
+from formulas.nomenclature.sources_network import klenk_2020, patarasuk_2009, sanders_2009
+from formulas.nomenclature.symbols_network import (
+    T_inner,
+    T_outer,
+    T_overlap,
+    T_serial,
+    V_even,
+    alpha_0,
+    alpha_1,
+    g_node,
+    m_group,
+    n_steps,
+    q_one,
+    q_switch,
+    q_tree,
+)
+from formulas.nomenclature.symbols_serving import (
+    V_msg,
+    alpha_c,
+    n_group,
+    q_ag,
+    q_ar,
+    r_link,
+    t_coll,
+)
+from formulas.numerics.expressions import maximum
+
+__all__ = [
+    "all_reduce_overlapped",
+    "all_reduce_serial",
+    "in_network_all_reduce",
+    "inner_time",
+    "one_shot_all_reduce",
+    "one_shot_limit",
+    "outer_time",
+    "ring_all_gather",
+    "ring_all_reduce",
+    "tree_all_reduce",
+    "tree_limit",
+    "two_shot_all_reduce",
+]
+
+RING = patarasuk_2009.at("the bandwidth-optimal ring")
+TREES = sanders_2009.at("two complementary binary trees")
+EACH = "one message of V_msg bytes per chip, all chips of the group at once"
+PIPELINED = "the message is long enough to be cut into many pieces"
+KERNEL = "every chip reads the memory of the others in one kernel"
+LEVELS = (
+    "reduce-scatter in each node, all-reduce of equal shares between nodes, all-gather in each",
+    "every node holds as many chips of the group as every other",
+    "bandwidth alone",
+)
+
+ring_all_gather = (
+    Derivation("time of a ring all-gather or reduce-scatter", source=RING, assumes=(EACH,))
+    .begin(
+        t_coll,
+        alpha_0 + n_steps * (alpha_1 + V_msg / (n_group * r_link)),
+        why="each step moves one share of the message",
+    )
+    .substitute(all_gather_steps)
+    .rewrite(
+        alpha_0 + (n_group - 1) * alpha_1 + q_ag * V_msg / r_link,
+        why="latency and bytes apart",
+        where=(all_gather_traffic,),
+    )
+)
+
+ring_all_reduce = (
+    Derivation("time of a ring all-reduce", source=RING, assumes=(EACH,))
+    .begin(
+        t_coll,
+        alpha_0 + n_steps * (alpha_1 + V_msg / (n_group * r_link)),
+        why="each step moves one share of the message",
+    )
+    .substitute(all_reduce_steps)
+    .rewrite(
+        alpha_0 + 2 * (n_group - 1) * alpha_1 + q_ar * V_msg / r_link,
+        why="latency and bytes apart",
+        where=(all_reduce_traffic,),
+    )
+)
+
+tree_all_reduce = Equation(
+    "time of an all-reduce in trees",
+    t_coll,
+    alpha_0 + 2 * log(n_group) / log(2) * alpha_1 + q_tree * V_msg / r_link,
+    assumes=(EACH, PIPELINED),
+    source=TREES,
+    where=(tree_traffic,),
+)
+
+one_shot_all_reduce = Equation(
+    "time of an all-reduce in one shot",
+    t_coll,
+    alpha_0 + alpha_1 + q_one * V_msg / r_link,
+    assumes=(EACH, KERNEL),
+    source=derived,
+    where=(one_shot_traffic,),
+)
+
+two_shot_all_reduce = Equation(
+    "time of an all-reduce in two shots",
+    t_coll,
+    alpha_0 + 2 * alpha_1 + q_ar * V_msg / r_link,
+    assumes=(EACH, KERNEL, "each chip adds up one share and then reads the shares of the others"),
+    source=derived,
+    where=(all_reduce_traffic,),
+)
+
+one_shot_limit = (
+    Derivation(
+        "message up to which one shot is faster than two",
+        source=derived,
+        assumes=("n_group > 2; for two chips one shot is always the faster",),
+    )
+    .begin(
+        alpha_0 + alpha_1 + (n_group - 1) * V_msg / r_link,
+        alpha_0 + 2 * alpha_1 + 2 * (n_group - 1) / n_group * V_msg / r_link,
+        why="both take equal time",
+    )
+    .solve(V_msg, n_group * alpha_1 * r_link / ((n_group - 1) * (n_group - 2)), named=V_even)
+)
+
+tree_limit = (
+    Derivation(
+        "message up to which trees are faster than a ring",
+        source=derived,
+        assumes=("n_group > 2; both reach the rate of the link",),
+    )
+    .begin(
+        alpha_0 + 2 * log(n_group) / log(2) * alpha_1 + 2 * V_msg / r_link,
+        alpha_0 + 2 * (n_group - 1) * alpha_1 + 2 * (n_group - 1) / n_group * V_msg / r_link,
+        why="both take equal time",
+    )
+    .solve(V_msg, n_group * alpha_1 * r_link * (n_group - 1 - log(n_group) / log(2)), named=V_even)
+)
+
+in_network_all_reduce = Equation(
+    "time of an all-reduce in the switch",
+    t_coll,
+    alpha_c + q_switch * V_msg / r_link,
+    assumes=(EACH, PIPELINED, "the switch reduces as fast as its links deliver"),
+    source=klenk_2020.at("reduction and multicast in the switch"),
+    where=(in_network_traffic,),
+)
+
+# -- several nodes ----------------------------------------------------------------------------
+
+inner_time = Equation(
+    "time of an all-reduce inside its nodes",
+    T_inner,
+    2 * (g_node - 1) / g_node * V_msg / r_up,
+    assumes=LEVELS,
+    source=thakur_2005.at("all-reduce as reduce-scatter and all-gather"),
+)
+
+outer_time = Equation(
+    "time of an all-reduce between its nodes",
+    T_outer,
+    2 * (m_group - 1) / m_group * V_msg / (g_node * r_out),
+    assumes=(*LEVELS, "every chip has a network card of its own"),
+    source=thakur_2005.at("all-reduce as reduce-scatter and all-gather"),
+)
+
+all_reduce_serial = Equation(
+    "time of an all-reduce over nodes, phase after phase",
+    T_serial,
+    T_inner + T_outer,
+    assumes=LEVELS,
+    source=derived,
+    where=(inner_time, outer_time),
+)
+
+all_reduce_overlapped = Equation(
+    "time of an all-reduce over nodes, phases in a pipeline",
+    T_overlap,
+    maximum(T_inner, T_outer),
+    assumes=(*LEVELS, PIPELINED),
+    source=derived,
+    where=(inner_time, outer_time),
+)

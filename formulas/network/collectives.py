@@ -1,0 +1,192 @@
+"""How long a collective takes: a floor, bytes over a rate, and a square-root term between.
+
+A topology answers in plain numbers (rate of a group by its shape, latency); these equations turn
+them into seconds. The square-root term is what a flat `latency + bytes/rate` misses in mid-range.
+Sizes are counted as nccl-tests does: what each chip holds (all-reduce), ends with (all-gather),
+begins with (reduce-scatter) or sends, its own part included (all-to-all).
+"""
+
+from sympy import Integer, log, sqrt
+
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import definition, derived, hockney_1994, nccl_tests, thakur_2005
+from formulas.nomenclature.sources_network import klenk_2020, nccl, patarasuk_2009, sanders_2009
+from formulas.nomenclature.symbols import e_net
+from formulas.nomenclature.symbols_network import (
+    T_pass,
+    alpha_0,
+    alpha_1,
+    n_hand,
+    n_steps,
+    q_one,
+    q_switch,
+    q_tree,
+    t_hop_net,
+    t_hop_sw,
+    x_switch,
+)
+from formulas.nomenclature.symbols_serving import (
+    V_msg,
+    alpha_c,
+    b_act,
+    gamma_c,
+    h_act,
+    n_group,
+    q_a2a,
+    q_ag,
+    q_ar,
+    q_wire,
+    r_hop,
+    r_link,
+    t_coll,
+    t_hop,
+)
+
+__all__ = [
+    "all_gather_steps",
+    "all_gather_traffic",
+    "all_reduce_steps",
+    "all_reduce_traffic",
+    "all_to_all_traffic",
+    "collective_time",
+    "hand_over_time",
+    "hop_latency",
+    "in_network_gain",
+    "in_network_traffic",
+    "latency_floor_of_steps",
+    "one_shot_traffic",
+    "tree_steps",
+    "tree_traffic",
+]
+
+RING = patarasuk_2009.at("the bandwidth-optimal ring")
+TREES = sanders_2009.at("two complementary binary trees")
+EACH = "one message of V_msg bytes per chip, all chips of the group at once"
+BUSBW = "doc/PERFORMANCE.md"
+PIPELINED = "the message is long enough to be cut into many pieces"
+KERNEL = "every chip reads the memory of the others in one kernel"
+
+collective_time = Equation(
+    "time of one collective",
+    t_coll,
+    alpha_c + q_wire * V_msg / (r_link * e_net) + gamma_c * sqrt(V_msg),
+    assumes=(
+        EACH,
+        "the square-root term spans the range between the latency floor and the full rate",
+    ),
+    source=thakur_2005.at("section 3, alpha-beta model; the square-root term is a fit of ours"),
+)
+
+# -- bytes on the wire ------------------------------------------------------------------------
+
+all_reduce_traffic = Equation(
+    "bytes on the wire per byte all-reduced",
+    q_ar,
+    2 * (n_group - 1) / n_group,
+    assumes=("ring or optimal trees, no reduction inside the switch",),
+    source=nccl_tests.at(f"{BUSBW}, AllReduce"),
+)
+
+all_gather_traffic = Equation(
+    "bytes on the wire per byte gathered",
+    q_ag,
+    (n_group - 1) / n_group,
+    assumes=("each chip keeps its own share",),
+    source=nccl_tests.at(f"{BUSBW}, AllGather and ReduceScatter"),
+)
+
+all_to_all_traffic = Equation(
+    "share of an all-to-all that leaves the chip",
+    q_a2a,
+    Integer(1) - 1 / n_group,
+    assumes=("every destination is equally likely, the chip itself included",),
+    source=definition,
+)
+
+tree_traffic = Equation(
+    "bytes on the wire per byte all-reduced in trees",
+    q_tree,
+    Integer(2),
+    assumes=("two complementary trees, so that every chip is a leaf of one", PIPELINED),
+    source=TREES,
+)
+
+one_shot_traffic = Equation(
+    "bytes on the wire per byte all-reduced in one shot",
+    q_one,
+    n_group - 1,
+    assumes=(KERNEL, "each chip adds up the whole message itself"),
+    source=definition,
+)
+
+in_network_traffic = Equation(
+    "bytes on the wire per byte that the switch reduces",
+    q_switch,
+    Integer(1),
+    assumes=("the switch adds what the chips send and sends the sum to all", PIPELINED),
+    source=klenk_2020.at("reduction and multicast in the switch"),
+)
+
+in_network_gain = Equation(
+    "what a switch that reduces gains over a ring",
+    x_switch,
+    q_ar / q_switch,
+    assumes=("both reach the rate of the link",),
+    source=derived,
+    where=(all_reduce_traffic, in_network_traffic),
+)
+
+# -- latency ----------------------------------------------------------------------------------
+
+latency_floor_of_steps = Equation(
+    "latency floor of a collective",
+    alpha_c,
+    alpha_0 + n_steps * alpha_1,
+    assumes=("steps follow one another; every step has the same latency",),
+    source=nccl.at("src/graph/tuning.cc, base and hardware latencies"),
+)
+
+all_gather_steps = Equation(
+    "steps of a ring that gathers or reduce-scatters",
+    n_steps,
+    n_group - 1,
+    assumes=("in each step a chip passes on what it got in the one before",),
+    source=RING,
+)
+
+all_reduce_steps = Equation(
+    "steps of a ring that all-reduces",
+    n_steps,
+    2 * (n_group - 1),
+    assumes=("a reduce-scatter, then an all-gather",),
+    source=RING,
+)
+
+tree_steps = Equation(
+    "steps of trees that all-reduce",
+    n_steps,
+    2 * log(n_group) / log(2),
+    assumes=("up a binary tree and down again",),
+    source=TREES,
+)
+
+# -- from one stage to the next ---------------------------------------------------------------
+
+hop_latency = Equation(
+    "latency of one hop",
+    t_hop,
+    t_hop_net + t_hop_sw,
+    assumes=("what software does to hand a microbatch over does not overlap with the network",),
+    source=derived,
+    tags=("C27",),
+)
+
+hand_over_time = Equation(
+    "time to hand a microbatch to the next stage",
+    T_pass,
+    t_hop + n_hand * h_act * b_act / r_hop,
+    assumes=("one message; connections are set up before",),
+    source=hockney_1994.at("startup time and asymptotic bandwidth"),
+    tags=("C27",),
+    where=(hop_latency,),
+)

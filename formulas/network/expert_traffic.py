@@ -1,0 +1,174 @@
+"""Traffic of expert parallelism: bytes to the experts and back, and what leaving the rack costs."""
+
+from __future__ import annotations
+
+from sympy import ceiling, sqrt
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.schedule import (
+    T_moe,
+    V_layer,
+    V_pos,
+    f_cross,
+    n_even,
+    n_held,
+    n_span,
+    r_out,
+    r_up,
+    x_even,
+    x_pen,
+    x_slow,
+)
+from formulas.nomenclature.sources import (
+    deepseek_v3,
+    definition,
+    derived,
+    lecture_hardware,
+    lecture_notes,
+)
+from formulas.nomenclature.symbols import B, k_experts, m_pos, n_experts
+from formulas.nomenclature.symbols_serving import b_comb, b_disp, h_exp, n_group, n_moe, u_ep
+from formulas.numerics.expressions import maximum
+
+__all__ = [
+    "break_even_slowdown",
+    "crossing_share",
+    "expert_bytes",
+    "expert_exchange_time",
+    "expert_layer_bytes",
+    "experts_per_chip",
+    "fullest_chip",
+    "racks_that_recover",
+    "scale_out_penalty",
+    "slowdown",
+]
+
+UNIFORM = "experts lie evenly over chips, and tokens pick them evenly"
+RACKS = lecture_hardware.at("section 3, why crossing rack boundaries is a problem")
+
+expert_layer_bytes = Equation(
+    "bytes that one position exchanges with the experts of a layer",
+    V_layer,
+    k_experts * h_exp * (b_disp + b_comb) * (1 - 1 / n_group),
+    assumes=(
+        UNIFORM,
+        "each of its experts lies on a chip of its own: an upper bound, which routing limited to "
+        "a few nodes undercuts",
+    ),
+    source=deepseek_v3.at("section 3.2.2, dispatch and combine"),
+    tags=("C20",),
+)
+
+expert_bytes = Equation(
+    "bytes that one position exchanges with the experts of all layers",
+    V_pos,
+    n_moe * V_layer,
+    assumes=("every layer with experts exchanges the same",),
+    source=lecture_notes.at("section 2, up- and down-projection halves"),
+    tags=("C20",),
+    where=(expert_layer_bytes,),
+)
+
+expert_exchange_time = Equation(
+    "time of all exchanges with experts in one step",
+    T_moe,
+    B * m_pos * V_pos / (n_group * r_up),
+    assumes=(UNIFORM, "every chip sends its share at the rate of its link; no latency, no overlap"),
+    source=lecture_notes.at("section 2, the all-to-all pattern"),
+    tags=("C20",),
+    where=(expert_bytes,),
+)
+
+experts_per_chip = Equation(
+    "routed experts of a layer on each chip",
+    n_held,
+    n_experts / n_group,
+    assumes=("experts lie evenly over chips; where this is no integer they cannot",),
+    source=RACKS,
+    tags=("C19",),
+)
+
+fullest_chip = Equation(
+    "experts of the fullest chip over the mean",
+    u_ep,
+    ceiling(n_experts / n_group) * n_group / n_experts,
+    assumes=("no expert in two copies", "tokens pick experts evenly"),
+    source=derived,
+    tags=("C19",),
+)
+
+slowdown = Equation(
+    "rate inside the rack over rate out of it",
+    x_slow,
+    r_up / r_out,
+    assumes=("rates of one chip, one way",),
+    source=definition,
+    tags=("C21",),
+)
+
+crossing_share = Equation(
+    "share of expert traffic that leaves the rack",
+    f_cross,
+    (n_span - 1) / n_span,
+    assumes=(UNIFORM, "n_span >= 1"),
+    source=RACKS,
+    tags=("C21",),
+)
+
+scale_out_penalty = (
+    Derivation(
+        "time of an exchange over several racks, over that within one",
+        source=RACKS,
+        tags=("C21",),
+        assumes=(
+            UNIFORM,
+            "both networks run at once, and the slower one decides",
+            "the same bytes per chip as within one rack",
+        ),
+    )
+    .begin(
+        x_pen,
+        maximum((1 - f_cross) / r_up, f_cross / r_out) * r_up,
+        why="what stays in the rack, what leaves it, each at its rate",
+    )
+    .substitute(crossing_share)
+    .rewrite(
+        maximum(1 / n_span, x_slow * (n_span - 1) / n_span),
+        why="in terms of how much slower the outer network is",
+        where=(slowdown,),
+    )
+)
+
+break_even_slowdown = (
+    Derivation(
+        "slowdown up to which leaving the rack costs nothing",
+        source=RACKS,
+        tags=("C21",),
+        assumes=(*scale_out_penalty.assumes, "n_span > 1"),
+    )
+    .begin(
+        x_slow * (n_span - 1) / n_span,
+        1,
+        why="the exchange over racks takes as long as within one",
+    )
+    .solve(x_slow, n_span / (n_span - 1), named=x_even)
+)
+
+racks_that_recover = (
+    Derivation(
+        "racks at which a layer spread over racks is as fast as within one",
+        source=derived,
+        tags=("C21",),
+        assumes=(
+            "the batch of one rack, divided over n_span racks",
+            "x_slow >= 4; at a smaller slowdown two racks are as fast already",
+        ),
+    )
+    .begin(
+        x_slow * (n_span - 1) / n_span / n_span,
+        1,
+        why="each chip has less to send, most of it over the slower network",
+    )
+    .solve(n_span, (x_slow + sqrt(x_slow**2 - 4 * x_slow)) / 2, named=n_even)
+)

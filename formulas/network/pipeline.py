@@ -1,0 +1,155 @@
+"""Pipelines in inference: what stages divide, what they do not, and what a hop costs."""
+
+from __future__ import annotations
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.schedule import (
+    T_hops,
+    T_ship,
+    W_each,
+    n_before,
+    n_copies,
+    n_flight,
+    n_nic,
+    r_copies,
+    u_stage,
+    x_hop,
+    x_up,
+)
+from formulas.nomenclature.sources import derived, lecture_notes
+from formulas.nomenclature.symbols import (
+    B,
+    B_micro,
+    L_ctx,
+    M_chip,
+    N_dense,
+    N_routed,
+    N_total,
+    T_step,
+    T_w,
+    b_kv,
+    b_w,
+    m_pos,
+    n_chips,
+    n_domain,
+    n_stages,
+)
+from formulas.nomenclature.symbols_serving import b_act, h_act, n_hop, r_hop, t_hop
+from formulas.numerics.expressions import minimum
+from formulas.roofline.memory import chips_of_pipeline
+
+__all__ = [
+    "busy_stages",
+    "domain_speedup",
+    "domain_weight_time",
+    "hop_share",
+    "hops_time",
+    "memory_with_copies",
+    "pipeline_memory_in_flight",
+    "shipping_time",
+]
+
+SECTION = lecture_notes.at("section 3, the microbatch math")
+HOPS = lecture_notes.at("section 3, practical conclusion")
+
+memory_with_copies = Equation(
+    "bytes held by one chip, with weights in several copies",
+    M_chip,
+    ((N_dense * n_copies + N_routed * r_copies) * b_w + B * L_ctx * b_kv) / n_chips,
+    assumes=("caches divide evenly over all chips", "copies are spread evenly over the chips"),
+    source=derived,
+    tags=("C24",),
+)
+
+pipeline_memory_in_flight = (
+    Derivation(
+        "bytes held by one chip of a pipeline, with any number of microbatches in flight",
+        source=SECTION,
+        tags=("C24", "C25", "result 8"),
+        assumes=("weights and caches divide evenly over the chips",),
+    )
+    .begin(
+        M_chip,
+        (N_total * b_w + B * L_ctx * b_kv) / n_chips,
+        why="weights and caches, divided over all chips",
+    )
+    .substitute(chips_of_pipeline)
+    .substitute(
+        Equation(
+            "sequences in flight",
+            B,
+            n_flight * B_micro,
+            source=SECTION,
+        )
+    )
+    .rewrite(
+        N_total * b_w / (n_domain * n_stages)
+        + n_flight / n_stages * (B_micro * L_ctx * b_kv / n_domain),
+        why="stages divide the weights; of the caches remains the microbatches per stage",
+    )
+)
+
+busy_stages = Equation(
+    "share of the stages that are busy",
+    u_stage,
+    minimum(1, n_flight / n_stages),
+    assumes=("a hop takes no time, else more microbatches are needed to fill the pipeline",),
+    source=SECTION,
+    tags=("C25", "result 8"),
+)
+
+domain_weight_time = Equation(
+    "weights read in one step by a scale-up domain",
+    T_w,
+    N_total * b_w / (W_each * n_domain),
+    assumes=(
+        "all chips of the domain read at once; stages of a pipeline take turns and save nothing",
+    ),
+    source=lecture_notes.at("section 3, why scale-up size still matters"),
+    tags=("C26",),
+)
+
+domain_speedup = (
+    Derivation(
+        "how much faster a larger scale-up domain reads the weights",
+        source=lecture_notes.at("section 3, why scale-up size still matters"),
+        tags=("C26",),
+        assumes=("the same chips, more of them",),
+    )
+    .begin(
+        x_up,
+        N_total * b_w / (W_each * n_before) / T_w,
+        why="time in the smaller domain over time in the larger",
+    )
+    .substitute(domain_weight_time)
+    .rewrite(n_domain / n_before, why="the model and the chip cancel")
+)
+
+hops_time = Equation(
+    "time a step spends between stages",
+    T_hops,
+    n_hop * t_hop,
+    assumes=("hops follow one another and overlap with nothing",),
+    source=HOPS,
+    tags=("C27",),
+)
+
+hop_share = Equation(
+    "time between stages over the time of a step",
+    x_hop,
+    T_hops / T_step,
+    assumes=("the step is counted without its hops",),
+    source=HOPS,
+    tags=("C27",),
+    where=(hops_time,),
+)
+
+shipping_time = Equation(
+    "time to move one microbatch's activations to the next stage",
+    T_ship,
+    B_micro * m_pos * h_act * b_act / (n_nic * r_hop),
+    assumes=("bandwidth alone: no latency, no software",),
+    source=derived,
+    tags=("C27",),
+)

@@ -1,0 +1,1 @@
+"""Symbols with units and meanings, citations, dimensions."""

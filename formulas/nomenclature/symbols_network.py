@@ -1,0 +1,74 @@
+"""The nomenclature, continued: steps of a collective, groups of several nodes, copies to experts.
+
+Same registry and same rules as `formulas.nomenclature.symbols`.
+"""
+
+from formulas.nomenclature.symbols import SYMBOLS, symbol
+
+_BEFORE = set(SYMBOLS)
+
+# fmt: off
+
+# --- one collective -------------------------------------------------------------------------
+alpha_0   = symbol("alpha_0",   "s",          "time to start a collective")
+alpha_1   = symbol("alpha_1",   "s",          "latency of one step of a collective")
+n_steps   = symbol("n_steps",   "1",          "steps of a collective, one after the other")
+q_tree    = symbol("q_tree",    "1",          "bytes on the wire per byte all-reduced in trees")
+q_one     = symbol("q_one",     "1",          "bytes on the wire per byte all-reduced in one shot")
+q_switch  = symbol("q_switch",  "1",          "bytes on the wire per byte that the switch reduces")
+x_switch  = symbol("x_switch",  "1",          "time of a ring over that of a switch that reduces")
+V_even    = symbol("V_even",    "byte",       "message at which two algorithms take equal time")
+
+# --- groups of several nodes ----------------------------------------------------------------
+m_group   = symbol("m_group",   "1",          "nodes of a group")
+g_node    = symbol("g_node",    "1",          "chips of a group in each of its nodes")
+T_inner   = symbol("T_inner",   "s",          "time inside the nodes")
+T_outer   = symbol("T_outer",   "s",          "time between the nodes")
+T_serial  = symbol("T_serial",  "s",          "time when one phase waits for the other")
+T_overlap = symbol("T_overlap", "s",          "time when both phases run at once")
+
+# --- collectives of a step, by themselves ----------------------------------------------------
+a_ar      = symbol("a_ar",      "s",              "floor of one all-reduce of a decode step")
+w_ar      = symbol("w_ar",      "byte/s",         "bytes all-reduced per second, decode")
+g_ar      = symbol("g_ar",      "s/byte**(1/2)",  "square-root term of an all-reduce, decode")
+a_ar_pf   = symbol("a_ar_pf",   "s",              "floor of one all-reduce of a prompt")
+w_ar_pf   = symbol("w_ar_pf",   "byte/s",         "bytes all-reduced per second, prefill")
+g_ar_pf   = symbol("g_ar_pf",   "s/byte**(1/2)",  "square-root term of an all-reduce, prefill")
+a_x       = symbol("a_x",       "s",              "floor of one exchange with experts, decode")
+w_x       = symbol("w_x",       "byte/s",         "bytes exchanged per second and chip, decode")
+g_x       = symbol("g_x",       "s/byte**(1/2)",  "square-root term of an exchange, decode")
+a_x_pf    = symbol("a_x_pf",    "s",              "floor of one exchange with experts, prefill")
+w_x_pf    = symbol("w_x_pf",    "byte/s",         "bytes exchanged per second and chip, prefill")
+g_x_pf    = symbol("g_x_pf",    "s/byte**(1/2)",  "square-root term of an exchange, prefill")
+V_x       = symbol("V_x",       "byte",           "bytes one chip sends to experts and back")
+V_x_pf    = symbol("V_x_pf",    "byte",           "the same of one prompt in one layer")
+k_copies_pf = symbol("k_copies_pf", "1",          "copies of a token sent to experts, prefill")
+x_ep      = symbol("x_ep",      "1",              "tokens of the fullest expert rank over the mean")
+f_skew    = symbol("f_skew",    "1",              "the part of it that skewed routing adds")
+
+V_ar_pf   = symbol("V_ar_pf",   "byte",           "bytes all-reduced per rank for one prompt")
+T_ar_pf   = symbol("T_ar_pf",   "s",              "all-reduces of one prompt")
+T_x_pf    = symbol("T_x_pf",    "s",              "exchanges with experts of one prompt")
+T_hop_pf  = symbol("T_hop_pf",  "s",              "hops of one prompt")
+
+# --- hand-over between stages ---------------------------------------------------------------
+t_hop_net = symbol("t_hop_net", "s",          "latency of a hop in the network")
+t_hop_sw  = symbol("t_hop_sw",  "s",          "time software takes to hand a microbatch over")
+T_pass    = symbol("T_pass",    "s",          "time to hand a microbatch to the next stage")
+n_hand    = symbol("n_hand",    "token",      "tokens handed over at once")
+
+# --- dispatch and combine -------------------------------------------------------------------
+k_nodes   = symbol("k_nodes",   "1",          "nodes that hold an expert of a token, expected")
+k_reach   = symbol("k_reach",   "1",          "nodes a token is sent to")
+k_remote  = symbol("k_remote",  "1",          "nodes other than its own a token is sent to")
+g_limit   = symbol("g_limit",   "1",          "nodes among which routing may choose")
+b_elem    = symbol("b_elem",    "byte",       "bytes of one element without its scale")
+b_scale   = symbol("b_scale",   "byte",       "bytes of one scale")
+c_scale   = symbol("c_scale",   "1",          "elements that share a scale")
+v_copy    = symbol("v_copy",    "byte/token", "bytes of one copy of a token")
+T_disp    = symbol("T_disp",    "s",          "time to send tokens to their experts")
+T_comb    = symbol("T_comb",    "s",          "time to send the experts' answers back")
+x_dedup   = symbol("x_dedup",   "1",          "copies sent, over one for each expert")
+# fmt: on
+
+__all__ = [name for name in SYMBOLS if name not in _BEFORE]

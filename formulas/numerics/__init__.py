@@ -1,0 +1,1 @@
+"""Equations lowered to NumPy: tapes, kernels, slopes."""

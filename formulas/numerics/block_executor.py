@@ -1,0 +1,289 @@
+"""A tape made into two-operand array instructions for a pattern of shapes, run block by block.
+
+Within a sum or product small operands meet first, so that what depends on one axis only is never
+expanded; what does not vary along the blocked axes is computed once, before the first block.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby, product
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from formulas.numerics.tape import Tape
+
+__all__ = ["BLOCK", "Programme"]
+
+BLOCK = 16_384  # points per block: operands and result of one instruction stay in the cache
+
+Shape = tuple[int, ...]
+Instruction = tuple[Callable, int, tuple[int, ...]]
+Cuts = tuple[slice, ...]
+
+
+class Schedule(NamedTuple):
+    """Instructions parted by whether their result changes from block to block."""
+
+    blocked: set[int]
+    arguments: list[int]
+    before: list[Instruction]
+    within: list[Instruction]
+    dead: list[list[int]]  # after each instruction within, the temporaries no longer needed
+
+
+class Programme:
+    """Instructions for one tape and one pattern of argument shapes.
+
+    A pattern says along which axes each argument varies (2) or not (1), so that one programme
+    serves arrays of any length.
+    """
+
+    def __init__(self, tape: Tape, pattern: Mapping[str, Shape], block: int = BLOCK) -> None:
+        self._block = block
+        self._values: list = []
+        self._shapes: list[Shape] = []
+        self._arguments: dict[str, int] = {}
+        self._instructions: list[Instruction] = []
+        self._pairs: dict[tuple, int] = {}
+        self._schedules: dict[int, Schedule] = {}
+        self._whole: Shape = np.broadcast_shapes(*pattern.values()) if pattern else ()
+        slots: list[int] = []
+        for node in tape.nodes:
+            slots.append(self._node(node, slots, pattern))
+        self.outputs = {name: slots[slot] for name, slot in tape.outputs.items()}
+
+    def run(self, arguments: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Values of the outputs; one that does not vary along an axis comes as a read-only view.
+
+        Raises
+        ------
+        ValueError
+            If the arguments cannot be broadcast against each other.
+        """
+        shape = _common_shape(arguments)
+        axis, step = _cut(shape, self._block)
+        schedule = self._schedule(axis)
+        values = list(self._values)
+        for name, slot in self._arguments.items():
+            values[slot] = arguments[name][()]  # a number, where there is only one
+        for function, target, sources in schedule.before:
+            values[target] = function(*[values[s] for s in sources])
+        blocked = {n: slot for n, slot in self.outputs.items() if slot in schedule.blocked}
+        results = {n: np.empty(_sized(self._shapes[s], shape)) for n, s in blocked.items()}
+        if results:
+            for where in _blocks(shape, axis, step):
+                self._run_block(where, shape, schedule, list(values), results)
+        for name, slot in self.outputs.items():
+            found = np.asarray(results.get(name, values[slot]), dtype=np.float64)
+            results[name] = found if found.shape == shape else np.broadcast_to(found, shape)
+        return {name: results[name] for name in self.outputs}
+
+    def _run_block(
+        self, where: Cuts, shape: Shape, schedule: Schedule, values: list, results: dict
+    ) -> None:
+        """All instructions that vary from block to block, for one of them."""
+        for slot in schedule.arguments:
+            values[slot] = values[slot][_inside(where, self._shapes[slot])]
+        full = tuple(len(range(*cut.indices(n))) for cut, n in zip(where, shape, strict=True))
+        pool: list[np.ndarray] = []
+        for (function, target, sources), dead in zip(schedule.within, schedule.dead, strict=True):
+            operands = [values[s] for s in sources]
+            if self._shapes[target] == self._whole and isinstance(function, np.ufunc):
+                kind = bool if function in _TRUTHS.values() else np.float64
+                buffer = pool.pop() if pool and kind is np.float64 else np.empty(full, kind)
+                values[target] = function(*operands, out=buffer)
+            else:
+                values[target] = function(*operands)
+            for slot in dead:
+                if values[slot].dtype == np.float64 and values[slot].shape == full:
+                    pool.append(values[slot])
+                values[slot] = None
+        for name, result in results.items():
+            slot = self.outputs[name]
+            result[_inside(where, self._shapes[slot])] = values[slot]
+
+    def _schedule(self, axis: int) -> Schedule:
+        """What is computed before the blocks and what within, when they are cut along an axis.
+
+        Axis −1 stands for a single block: everything comes before.
+        """
+        found = self._schedules.get(axis)
+        if found is None:
+            missing = [len(self._whole) - len(shape) for shape in self._shapes]
+            blocked = {
+                slot
+                for slot, (shape, few) in enumerate(zip(self._shapes, missing, strict=True))
+                if max(shape[: max(0, axis + 1 - few)], default=1) > 1
+            }
+            within = [i for i in self._instructions if i[1] in blocked]
+            found = self._schedules[axis] = Schedule(
+                blocked,
+                [slot for slot in self._arguments.values() if slot in blocked],
+                [i for i in self._instructions if i[1] not in blocked],
+                within,
+                _last_uses(within, set(self.outputs.values())),
+            )
+        return found
+
+    # -- instructions ---------------------------------------------------------------------------
+
+    def _node(self, node: tuple, slots: Sequence[int], pattern: Mapping[str, Shape]) -> int:
+        operation, *operands = node
+        if operation == "constant":
+            return self._place(np.float64(operands[0]), ())
+        if operation == "argument":
+            slot = self._place(None, pattern[operands[0]])
+            self._arguments[operands[0]] = slot
+            return slot
+        if operation == "sum":
+            return self._fold(operands, slots, np.add, np.subtract, np.negative)
+        if operation == "product":
+            return self._fold(operands, slots, np.multiply, np.divide, np.reciprocal)
+        given = [slots[operand] for operand in operands]
+        function = _FUNCTIONS[operation]
+        if operation in _CHAINS:
+            return self._chain(function, given)
+        return self._instruct(function, *given)
+
+    def _place(self, value: object, shape: Shape) -> int:
+        self._values.append(value)
+        self._shapes.append(shape)
+        return len(self._values) - 1
+
+    def _instruct(self, function: Callable, *sources: int) -> int:
+        key = (function, *sources)
+        found = self._pairs.get(key)
+        if found is None:
+            shape = np.broadcast_shapes(*(self._shapes[s] for s in sources))
+            found = self._place(None, shape)
+            quick = function if shape else _OF_NUMBERS.get(function, function)
+            self._instructions.append((quick, found, sources))
+            self._pairs[key] = found
+        return found
+
+    def _size(self, slot: int) -> tuple:
+        return (prod(self._shapes[slot]), self._shapes[slot])
+
+    def _chain(self, function: Callable, given: Sequence[int]) -> int:
+        first, *others = sorted(given, key=self._size)
+        for other in others:
+            first = self._instruct(function, first, other)
+        return first
+
+    def _fold(
+        self, groups: Sequence, slots: Sequence[int], do: Callable, undo: Callable, turn: Callable
+    ) -> int:
+        """Sum or product of `groups[0]` with the inverses of `groups[1]`, small operands first."""
+        signed = [(slots[s], True) for s in groups[0]] + [(slots[s], False) for s in groups[1]]
+        signed.sort(key=lambda pair: self._size(pair[0]))
+        result: int | None = None
+        for _, group in groupby(signed, key=lambda pair: self._shapes[pair[0]]):
+            alike = list(group)
+            over = [slot for slot, up in alike if up]
+            under = [slot for slot, up in alike if not up]
+            if over:
+                part = self._chain(do, over)
+                result = part if result is None else self._instruct(do, result, part)
+            if under:
+                part = self._chain(do, under)
+                result = (
+                    self._instruct(turn, part)
+                    if result is None
+                    else self._instruct(undo, result, part)
+                )
+        if result is None:
+            raise ValueError("an empty sum or product")
+        return result
+
+
+def _common_shape(arguments: Mapping[str, np.ndarray]) -> Shape:
+    try:
+        return np.broadcast_shapes(*(array.shape for array in arguments.values()))
+    except ValueError:
+        shapes = ", ".join(f"{n} {a.shape}" for n, a in arguments.items() if a.ndim)
+        raise ValueError(f"arrays of these shapes do not fit together: {shapes}") from None
+
+
+def _cut(shape: Shape, block: int) -> tuple[int, int]:
+    """The axis to cut and the length of a piece, so that a block holds about `block` points.
+
+    Axis −1 when one block holds all.
+    """
+    inner = 1
+    for axis in reversed(range(len(shape))):
+        if inner * shape[axis] > block:
+            return axis, max(1, block // inner)
+        inner *= shape[axis]
+    return -1, 1
+
+
+def _blocks(shape: Shape, axis: int, step: int) -> Iterator[Cuts]:
+    """Slices of the whole shape, one tuple for each block."""
+    rest = (slice(None),) * (len(shape) - axis - 1)
+    for index in product(*(range(size) for size in shape[:axis])):
+        single = tuple(slice(i, i + 1) for i in index)
+        for start in range(0, shape[axis], step):
+            yield (*single, slice(start, start + step), *rest)
+
+
+def _sized(pattern: Shape, shape: Shape) -> Shape:
+    """The lengths of an array that varies along the axes of the pattern."""
+    own = shape[len(shape) - len(pattern) :]
+    return tuple(size if varies > 1 else 1 for size, varies in zip(own, pattern, strict=True))
+
+
+def _last_uses(within: Sequence[Instruction], kept: set[int]) -> list[list[int]]:
+    """For each instruction, the temporaries that nothing needs after it."""
+    made = {target for _, target, _ in within}
+    seen: set[int] = set()
+    dead: list[list[int]] = []
+    for _, _, sources in reversed(within):
+        last = {s for s in sources if s in made and s not in kept and s not in seen}
+        seen |= last
+        dead.append(list(last))
+    return dead[::-1]
+
+
+def _inside(where: Cuts, shape: Shape) -> Cuts:
+    """The block's slices for an array that may have length one, or fewer axes."""
+    cuts = where[len(where) - len(shape) :]
+    return tuple(cut if size > 1 else slice(None) for cut, size in zip(cuts, shape, strict=True))
+
+
+_OF_NUMBERS: dict[Callable, Callable] = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.divide: operator.truediv,
+}  # on single numbers a tenth of the time
+_CHAINS = frozenset({"maximum", "minimum", "logical_and", "logical_or"})
+_TRUTHS: dict[str, np.ufunc] = {
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_not": np.logical_not,
+}
+_FUNCTIONS: dict[str, Callable] = _TRUTHS | {
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "exp": np.exp,
+    "log": np.log,
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "absolute": np.absolute,
+    "sqrt": np.sqrt,
+    "power": np.power,
+    "negative": np.negative,
+    "expm1": np.expm1,
+    "log1p": np.log1p,
+    "where": np.where,
+}

@@ -1,0 +1,1 @@
+"""Compute time and memory time, batching, experts, KV cache."""

@@ -1,0 +1,245 @@
+"""At which batch arithmetic and memory take equal time, and what a batch costs."""
+
+from __future__ import annotations
+
+from sympy import Piecewise, oo
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import derived, lecture_hardware, lecture_notes
+from formulas.nomenclature.symbols import (
+    B_0,
+    B,
+    B_crit,
+    F,
+    L_a,
+    L_ctx,
+    L_kink,
+    L_never,
+    L_star,
+    N_active,
+    N_total,
+    W,
+    a_kv,
+    b_kv,
+    b_w,
+    c_fwd,
+    m_pos,
+    x_batch,
+)
+from formulas.numerics.expressions import maximum
+from formulas.roofline.roofline import (
+    compute_time,
+    compute_time_attention,
+    memory_time,
+    time_per_sequence,
+)
+
+__all__ = [
+    "attention_context",
+    "balance_context",
+    "batch_penalty",
+    "cliff_context",
+    "cliff_readings",
+    "cost_floor",
+    "critical_batch",
+    "critical_batch_anywhere",
+    "critical_batch_attention",
+    "critical_batch_with_kv",
+    "never_context",
+    "short_context_batch",
+]
+
+IDLE = "neither roof is idle"
+
+short_context_batch = Equation(
+    "positions at which arithmetic equals reading the weights",
+    B_0,
+    F * b_w * N_total / (W * c_fwd * N_active),
+    assumes=("each weight is read once per step, whatever the batch",),
+    source=lecture_notes.at("section 1, the optimal batch size"),
+    tags=("C8", "C9", "C10"),
+)
+
+balance_context = Equation(
+    "cached tokens that take as long as one position",
+    L_star,
+    N_active * c_fwd * W / (F * b_kv),
+    assumes=("attention is small beside the weights",),
+    source=lecture_notes.at("section 5, context length"),
+    tags=("C13", "C38"),
+)
+
+attention_context = Equation(
+    "context at which attention equals the arithmetic of the weights",
+    L_a,
+    N_active * c_fwd / a_kv,
+    assumes=("every attention layer reads the whole context",),
+    tags=("C2",),
+)
+
+critical_batch = (
+    Derivation(
+        "batch at which the two roofs meet",
+        source=lecture_hardware.at("section 2, the optimal batch size formula"),
+        tags=("C8",),
+    )
+    .begin(compute_time.rhs, memory_time.rhs, why=IDLE)
+    .drop(
+        B * L_ctx * b_kv / W,
+        beside=N_total * b_w / W,
+        why="short context: cache reads are small beside weight reads",
+    )
+    .solve(B, (N_total / N_active) * (b_w / (c_fwd * m_pos)) * (F / W), named=B_crit)
+)
+
+critical_batch_with_kv = (
+    Derivation(
+        "batch at which the two roofs meet, caches included",
+        tags=("C13", "result 1"),
+        assumes=("L_ctx < L_star*m_pos; from there on no batch is arithmetic-bound",),
+    )
+    .begin(compute_time.rhs, memory_time.rhs, why=IDLE)
+    .solve(
+        B,
+        N_total * b_w / W / (m_pos * N_active * c_fwd / F - L_ctx * b_kv / W),
+        named=B_crit,
+    )
+    .rewrite(
+        B_0 / m_pos / (1 - L_ctx / (m_pos * L_star)),
+        why="in terms of the critical batch and the balance context",
+        where=(short_context_batch, balance_context),
+    )
+)
+
+critical_batch_attention = (
+    Derivation(
+        "batch at which the two roofs meet, caches and attention included",
+        tags=("C13", "result 1"),
+        assumes=(
+            "1 + L_ctx/L_a > L_ctx/(L_star*m_pos); beyond it no batch is arithmetic-bound",
+            "where 1/L_a >= 1/(L_star*m_pos) every context has a critical batch",
+        ),
+    )
+    .begin(compute_time_attention.rhs, memory_time.rhs, why=IDLE)
+    .solve(
+        B,
+        N_total * b_w / W / (m_pos * (N_active * c_fwd + L_ctx * a_kv) / F - L_ctx * b_kv / W),
+        named=B_crit,
+    )
+    .rewrite(
+        B_0 / m_pos / (1 + L_ctx / L_a - L_ctx / (m_pos * L_star)),
+        why="in terms of the critical batch and the two contexts",
+        where=(short_context_batch, balance_context, attention_context),
+    )
+)
+
+critical_batch_anywhere = Equation(
+    "batch at which the two roofs meet, or infinity where none does",
+    B_crit,
+    Piecewise(
+        (critical_batch_attention.rhs, 1 + L_ctx / L_a > L_ctx / (m_pos * L_star)),
+        (oo, True),
+    ),
+    assumes=critical_batch_attention.assumes[1:],
+    source=derived,
+    tags=("C13", "result 1"),
+    where=(short_context_batch, balance_context, attention_context),
+)
+
+never_context = (
+    Derivation(
+        "context beyond which no batch is arithmetic-bound",
+        tags=("C13", "result 1"),
+        assumes=("1/L_a < 1/(L_star*m_pos)",),
+    )
+    .begin(
+        compute_time_attention.rhs / B,
+        L_ctx * b_kv / W,
+        why="one more sequence adds as much arithmetic as cache reading",
+    )
+    .solve(
+        L_ctx,
+        m_pos * N_active * c_fwd / F / (b_kv / W - m_pos * a_kv / F),
+        named=L_never,
+    )
+    .rewrite(
+        1 / (1 / (m_pos * L_star) - 1 / L_a),
+        why="in terms of the two contexts",
+        where=(balance_context, attention_context),
+    )
+)
+
+cliff_context = (
+    Derivation(
+        "context at which a step turns from arithmetic to memory",
+        source=derived,
+        tags=("C40", "result 2"),
+        assumes=("B*m_pos > B_0; below it every context is memory-bound",),
+    )
+    .begin(compute_time.rhs, memory_time.rhs, why=IDLE)
+    .solve(
+        L_ctx,
+        (B * m_pos * N_active * c_fwd * W / F - N_total * b_w) / (B * b_kv),
+        named=L_kink,
+    )
+    .rewrite(
+        m_pos * L_star * (1 - B_0 / (B * m_pos)),
+        why="both terms of memory kept: neither reading of the cliff alone",
+        where=(short_context_batch, balance_context),
+    )
+)
+
+cliff_readings = (
+    Derivation(
+        "batch at which both readings of the cliff name the same context",
+        source=lecture_notes.at("section 5, context length"),
+        tags=("C40", "result 2"),
+    )
+    .begin(
+        N_total * b_w / (B * b_kv),
+        m_pos * N_active * c_fwd * W / (F * b_kv),
+        why="caches take as long as the weights; caches take as long as the arithmetic",
+    )
+    .solve(B, F * N_total * b_w / (W * m_pos * N_active * c_fwd), named=B_crit)
+    .rewrite(
+        B_0 / m_pos,
+        why="the two coincide at the critical batch and nowhere else",
+        where=(short_context_batch,),
+    )
+)
+
+cost_floor = (
+    Derivation(
+        "time of a step per sequence, however large the batch",
+        source=lecture_notes.at("section 1, fast mode and slow mode"),
+        tags=("C7",),
+    )
+    .begin(time_per_sequence)
+    .limit(
+        B,
+        oo,
+        maximum(m_pos * N_active * c_fwd / F, L_ctx * b_kv / W),
+        why="weights are shared by ever more sequences; arithmetic and caches are not",
+    )
+)
+
+batch_penalty = (
+    Derivation(
+        "cost of a sequence over its arithmetic floor",
+        source=lecture_notes.at("section 1, why batch size dominates the cost curve"),
+        tags=("C5",),
+        assumes=("B*m_pos <= B_0: the step is bound by reading weights",),
+    )
+    .begin(x_batch, memory_time.rhs / compute_time.rhs, why="memory over arithmetic")
+    .drop(
+        L_ctx * b_kv * F / (W * m_pos * N_active * c_fwd),
+        beside=N_total * b_w * F / (W * B * m_pos * N_active * c_fwd),
+        why="short context: cache reads are small beside weight reads",
+    )
+    .rewrite(
+        B_0 / (B * m_pos),
+        why="one sequence costs as many times its floor as the critical batch is large",
+        where=(short_context_batch,),
+    )
+)

@@ -1,0 +1,170 @@
+"""Mixture of experts: which share of the weights a step reads, and how few it can read."""
+
+from __future__ import annotations
+
+from sympy import diff, oo
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.schedule import k_bend, k_most, n_pos, one_position, q_pick
+from formulas.nomenclature.sources import (
+    definition,
+    derived,
+    lecture_notes,
+    lecture_player,
+    shazeer_2017,
+)
+from formulas.nomenclature.symbols import (
+    B,
+    N_active,
+    N_dense,
+    N_routed,
+    N_total,
+    N_touched,
+    T_floor,
+    W,
+    b_w,
+    coverage,
+    k_experts,
+    k_least,
+    m_pos,
+    n_experts,
+    sigma,
+)
+from formulas.numerics.expressions import minimum
+
+__all__ = [
+    "active_parameters",
+    "coverage_concavity",
+    "expert_coverage",
+    "full_coverage",
+    "least_coverage",
+    "most_coverage",
+    "sparse_latency_floor",
+    "sparsity",
+    "total_parameters",
+    "touched_parameters",
+]
+
+UNIFORM = "each position picks its experts independently and uniformly"
+
+sparsity = Equation(
+    "total over active parameters",
+    sigma,
+    N_total / N_active,
+    assumes=("parameters, not bytes: formats may differ between experts and the rest",),
+    source=lecture_notes.at("section 1, the optimal batch size"),
+    tags=("C10", "C11"),
+)
+
+total_parameters = Equation(
+    "parameters of a model with routed experts",
+    N_total,
+    N_dense + N_routed,
+    assumes=("every parameter is either passed by all tokens or belongs to a routed expert",),
+    source=definition,
+)
+
+active_parameters = Equation(
+    "parameters one token passes through",
+    N_active,
+    N_dense + N_routed * k_experts / n_experts,
+    assumes=("experts of equal size",),
+    source=shazeer_2017.at("section 2"),
+)
+
+expert_coverage = Equation(
+    "expected share of the experts read in a step",
+    coverage,
+    1 - (1 - k_experts / n_experts) ** (B * m_pos),
+    assumes=(
+        UNIFORM,
+        "the largest share among routings that draw every position from one distribution; "
+        "positions that avoid each other's experts read more (see k_most)",
+    ),
+    source=derived,
+    tags=("C3", "result 9"),
+)
+
+coverage_concavity = (
+    Derivation(
+        "how fast the slope of coverage falls with the probability of a pick",
+        source=derived,
+        tags=("result 9",),
+        assumes=(
+            "all positions pick independently from one distribution over the experts",
+            "a positive bend is concavity in each expert's probability; their sum is k_experts, so "
+            "the mean over the experts is largest where all are k_experts/n_experts (Jensen)",
+        ),
+    )
+    .begin(
+        k_bend,
+        -diff(1 - (1 - q_pick) ** n_pos, q_pick, 2),
+        why="minus the second derivative of the probability that an expert is read",
+    )
+    .rewrite(
+        n_pos * (n_pos - 1) * (1 - q_pick) ** (n_pos - 2),
+        why="never negative from one position on, as no probability exceeds one",
+    )
+)
+
+most_coverage = Equation(
+    "largest share of the experts that a step can read",
+    k_most,
+    minimum(1, B * m_pos * k_experts / (n_experts * one_position)),
+    assumes=("positions avoid each other's experts as long as any is left",),
+    source=derived,
+    tags=("result 9",),
+)
+
+least_coverage = Equation(
+    "least share of the experts that a step can read",
+    k_least,
+    k_experts / n_experts,
+    assumes=("all positions of the step pick the same experts",),
+    source=derived,
+    tags=("result 9",),
+)
+
+touched_parameters = Equation(
+    "parameters read in one step",
+    N_touched,
+    N_dense + N_routed * coverage,
+    assumes=("an expert that no position picked is not read",),
+    source=derived,
+    tags=("C3", "result 9"),
+    where=(expert_coverage,),
+)
+
+full_coverage = (
+    Derivation("parameters read in one step at large batch", tags=("C3", "result 9"))
+    .begin(touched_parameters)
+    .substitute(expert_coverage)
+    .limit(
+        B,
+        oo,
+        N_dense + N_routed,
+        why="every expert is picked by some position",
+    )
+)
+
+sparse_latency_floor = (
+    Derivation(
+        "least time of one step of a sparse model",
+        source=lecture_player.at("ideas, latency floor"),
+        tags=("C4", "result 9"),
+        assumes=("one position: only the experts it picks are read",),
+    )
+    .begin(T_floor, N_touched * b_w / W, why="every touched weight is read once")
+    .substitute(touched_parameters)
+    .rewrite(
+        (N_dense + N_routed * k_least) * b_w / W,
+        why="the coverage of a single position is the least there is",
+        where=(Equation("coverage of one position", coverage, k_least, source=definition),),
+    )
+    .rewrite(
+        N_active * b_w / W,
+        why="dense weights and the picked experts are the active parameters",
+        where=(least_coverage, active_parameters),
+    )
+)

@@ -1,0 +1,229 @@
+"""Key-value cache: its bytes, what a price cliff says about them, and what sharing saves."""
+
+from __future__ import annotations
+
+from sympy import ceiling, oo
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import (
+    ainslie_2023,
+    deepseek_v2,
+    derived,
+    lecture_equations,
+    lecture_hardware,
+    lecture_notes,
+    lecture_summary,
+)
+from formulas.nomenclature.symbols import (
+    B_0,
+    B,
+    F,
+    L_ctx,
+    L_max,
+    L_star,
+    M,
+    N_active,
+    N_total,
+    T_kv,
+    T_seq,
+    W,
+    b_el,
+    b_kv,
+    b_w,
+    c_fwd,
+    d_head,
+    m_pos,
+    n_kv,
+    n_layers,
+    r_kv,
+    r_rope,
+)
+from formulas.nomenclature.symbols_tiers import (
+    L_cliff,
+    L_read,
+    L_share,
+    T_kv_max,
+    n_share,
+    x_cliff,
+    x_walls,
+)
+from formulas.roofline.batching import balance_context, cliff_context, short_context_batch
+from formulas.roofline.memory import longest_context
+from formulas.roofline.roofline import compute_time, kv_time, memory_time, weight_time
+
+__all__ = [
+    "cache_bytes_by_weights",
+    "cache_bytes_from_cliff",
+    "cache_bytes_from_kink",
+    "cliff_by_arithmetic",
+    "cliff_surcharge",
+    "grouped_cache_bytes",
+    "kv_time_per_sequence",
+    "kv_time_shared",
+    "latent_cache_bytes",
+    "readable_context",
+    "readable_over_stored",
+    "shared_by_all",
+    "surcharge_context",
+]
+
+grouped_cache_bytes = Equation(
+    "cache bytes per token, grouped-query attention",
+    b_kv,
+    2 * n_layers * n_kv * d_head * b_el,
+    assumes=("every layer attends to the whole context", "keys and values of equal width"),
+    source=ainslie_2023.at("section 2.2"),
+    tags=("C39",),
+)
+
+latent_cache_bytes = Equation(
+    "cache bytes per token, latent attention",
+    b_kv,
+    n_layers * (r_kv + r_rope) * b_el,
+    assumes=("one latent and one positional key per token and layer, shared by all heads",),
+    source=deepseek_v2.at("section 2.1.2"),
+    tags=("C39",),
+)
+
+cliff_by_arithmetic = (
+    Derivation(
+        "context at which caches take as long as arithmetic",
+        source=lecture_notes.at("section 5, context length"),
+        tags=("C38", "C40"),
+        assumes=("reading the weights is left out: exact only far above the critical batch",),
+    )
+    .begin(compute_time.rhs, kv_time.rhs, why="the cliff, read as caches against arithmetic")
+    .solve(L_ctx, m_pos * N_active * c_fwd * W / (F * b_kv))
+    .rewrite(m_pos * L_star, why="in terms of the balance context", where=(balance_context,))
+)
+
+cache_bytes_from_cliff = (
+    Derivation(
+        "cache bytes per token that a price cliff implies",
+        source=lecture_notes.at("section 5, context length"),
+        tags=("C38",),
+        assumes=("reading the weights is left out: exact only far above the critical batch",),
+    )
+    .begin(compute_time.rhs, kv_time.rhs, why="the cliff, read as caches against arithmetic")
+    .solve(b_kv, m_pos * N_active * c_fwd * W / (F * L_ctx))
+)
+
+cache_bytes_by_weights = (
+    Derivation(
+        "cache bytes per token that a price cliff implies, read against the weights",
+        source=lecture_summary.at("key takeaways, KV cache"),
+        tags=("C38", "C40", "result 2"),
+        assumes=("the cliff is where caches take as long as the weights",),
+    )
+    .begin(weight_time.rhs, kv_time.rhs, why="the cliff, read as caches against weights")
+    .solve(b_kv, N_total * b_w / (B * L_ctx))
+)
+
+cache_bytes_from_kink = (
+    Derivation(
+        "cache bytes per token that a price cliff implies, weights and caches both read",
+        source=derived,
+        tags=("C38", "C40", "result 2"),
+        assumes=("B*m_pos > B_0", "the kink lies at the cliff; a cliff may also lie after it"),
+    )
+    .begin(compute_time.rhs, memory_time.rhs, why="the step turns from arithmetic to memory")
+    .solve(b_kv, (B * m_pos * N_active * c_fwd * W / F - N_total * b_w) / (B * L_ctx))
+    .rewrite(
+        m_pos * N_active * c_fwd * W / (F * L_ctx) * (1 - B_0 / (B * m_pos)),
+        why="fewer than the cliff alone implies, the nearer the batch is to the critical one",
+        where=(short_context_batch,),
+    )
+)
+
+cliff_surcharge = (
+    Derivation(
+        "time of a step beyond the kink over its time before",
+        source=derived,
+        tags=("C41",),
+        assumes=("L_ctx >= L_kink, and B*m_pos > B_0", *cliff_context.assumes[1:]),
+    )
+    .begin(x_cliff, memory_time.rhs / compute_time.rhs, why="memory over arithmetic")
+    .rewrite(
+        (B_0 / B + L_ctx / L_star) / m_pos,
+        why="a straight line in the context: no step, and no factor of its own",
+        where=(short_context_batch, balance_context),
+    )
+)
+
+surcharge_context = (
+    Derivation(
+        "context up to which a surcharge covers the step",
+        source=derived,
+        tags=("C41",),
+        assumes=cliff_surcharge.assumes,
+        where=(short_context_batch, balance_context),
+    )
+    .begin(cliff_surcharge.equation())
+    .solve(L_ctx, L_star * (m_pos * x_cliff - B_0 / B), named=L_cliff)
+)
+
+readable_context = (
+    Derivation(
+        "longest context whose caches are read in a given time",
+        source=lecture_hardware.at("section 6, the long context wall"),
+        tags=("C47",),
+    )
+    .begin(T_kv_max, kv_time.rhs, why="reading the caches takes all of the time allowed")
+    .solve(L_ctx, T_kv_max * W / (B * b_kv), named=L_read)
+)
+
+readable_over_stored = (
+    Derivation(
+        "longest context by bandwidth over longest context by capacity",
+        source=derived,
+        tags=("C47",),
+        assumes=("capacity binds first where the result exceeds one",),
+    )
+    .begin(x_walls, L_read / L_max, why="which wall comes first")
+    .substitute(readable_context)
+    .substitute(longest_context)
+    .rewrite(
+        T_kv_max / ((M - N_total * b_w) / W),
+        why="the time allowed, over the time to drain what the weights leave: no model in it",
+    )
+)
+
+kv_time_per_sequence = (
+    Derivation(
+        "time of reading caches, per sequence",
+        source=lecture_equations.at("KV cache, the irreducible cost"),
+        tags=("C48",),
+        assumes=("no two sequences share a part of their context",),
+    )
+    .begin(T_seq, T_kv / B, why="the share of one sequence")
+    .substitute(kv_time)
+    .rewrite(L_ctx * b_kv / W, why="the batch cancels: nothing is shared out")
+)
+
+kv_time_shared = Equation(
+    "caches read in one step, a prefix shared by groups",
+    T_kv,
+    (B * (L_ctx - L_share) + ceiling(B / n_share) * L_share) * b_kv / W,
+    assumes=(
+        "a shared prefix is read once for its group, and L_share <= L_ctx",
+        "all groups of n_share sequences but one are full",
+    ),
+    source=derived,
+    tags=("C48",),
+)
+
+shared_by_all = (
+    Derivation(
+        "time of reading caches per sequence, a prefix shared by all, at large batch",
+        source=derived,
+        tags=("C48",),
+        assumes=("every sequence begins with the same L_share tokens",),
+    )
+    .begin(
+        T_seq,
+        ((L_ctx - L_share) + L_share * n_share**-1) * b_kv / W,
+        why="one group: the prefix is read once for n_share sequences",
+    )
+    .limit(n_share, oo, (L_ctx - L_share) * b_kv / W, why="what is shared is amortised as weights")
+)

@@ -1,0 +1,178 @@
+"""How a step's time grows with the batch: never less, and never faster than the batch itself.
+
+Two properties of a time T(B): it never falls, and T(B)/B never rises; together
+T(B) <= T(lam*B) <= lam*T(B) for lam >= 1, or an elasticity between zero and one. Where they hold
+the largest feasible batch is the cheapest per token; where they fail (tiles, switches between
+algorithms, hit rates that depend on free memory) smaller batches must be tried.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.schedule import (
+    B_tile,
+    B_whole,
+    T_grown,
+    T_one,
+    T_tiles,
+    T_two,
+    e_one,
+    e_T,
+    e_two,
+    eta_B,
+    k_scale,
+    lam,
+    q_miss,
+    t_const,
+    t_cover,
+    t_each,
+    t_root,
+    t_tile,
+    x_round,
+)
+from formulas.nomenclature.sources import derived
+from formulas.nomenclature.symbols import B
+from formulas.nomenclature.symbols_serving import c_imb, one_seq
+from formulas.numerics.expressions import maximum, minimum
+
+__all__ = [
+    "growth_of_affine",
+    "growth_of_collective",
+    "growth_of_coverage",
+    "growth_of_imbalance",
+    "growth_of_maximum",
+    "growth_of_minimum",
+    "growth_of_scaled",
+    "growth_of_sum",
+    "growth_with_efficiency",
+    "mixed_growth",
+    "rounding_loss",
+    "tiled_time",
+]
+
+TAGS = ("result 12",)
+EACH = "each part grows at most lam-fold when the batch grows lam-fold"
+
+
+def _elasticity(time: sp.Expr) -> sp.Expr:
+    return B * sp.diff(time, B) / time
+
+
+def _growth(name: str, combined: sp.Expr, claim: sp.Expr, why: str) -> Derivation:
+    """The most a combination can be at lam times the batch, as lam times what it is."""
+    return (
+        Derivation(name, tags=TAGS, assumes=(EACH, "no part falls: neither does what is built"))
+        .begin(T_grown, combined, why=EACH)
+        .rewrite(claim, why=why)
+    )
+
+
+def _slope(name: str, time: sp.Expr, claim: sp.Expr, why: str, *assumes: str) -> Derivation:
+    """The elasticity of a time, in a form that shows it between zero and one."""
+    return (
+        Derivation(name, tags=TAGS, assumes=assumes)
+        .begin(e_T, _elasticity(time), why="slope of the time by the batch, both in logarithms")
+        .rewrite(claim, why=why)
+    )
+
+
+growth_of_sum = _growth(
+    "most that a sum can be at a larger batch",
+    lam * T_one + lam * T_two,
+    lam * (T_one + T_two),
+    "the factor comes out of a sum",
+)
+growth_of_maximum = _growth(
+    "most that a maximum can be at a larger batch",
+    maximum(lam * T_one, lam * T_two),
+    lam * maximum(T_one, T_two),
+    "the factor comes out of a maximum",
+)
+growth_of_minimum = _growth(
+    "most that a minimum can be at a larger batch",
+    minimum(lam * T_one, lam * T_two),
+    lam * minimum(T_one, T_two),
+    "the factor comes out of a minimum",
+)
+growth_of_scaled = _growth(
+    "most that a scaled time can be at a larger batch",
+    k_scale * (lam * T_one),
+    lam * (k_scale * T_one),
+    "the factors change places",
+)
+
+mixed_growth = (
+    Derivation(
+        "elasticity of a sum of two times",
+        tags=TAGS,
+        assumes=("each time is a power of the batch, as any smooth time is at a point",),
+    )
+    .begin(
+        e_T,
+        _elasticity(t_const * (B / one_seq) ** e_one + t_tile * (B / one_seq) ** e_two),
+        why="slope of the sum by the batch, both in logarithms",
+    )
+    .rewrite(
+        (e_one * T_one + e_two * T_two) / (T_one + T_two),
+        why="a mean weighted by the times: between zero and one where both are",
+        where=(
+            Equation("first time", T_one, t_const * (B / one_seq) ** e_one, source=derived),
+            Equation("second time", T_two, t_tile * (B / one_seq) ** e_two, source=derived),
+        ),
+    )
+)
+
+growth_of_affine = _slope(
+    "elasticity of a fixed part and a part proportional to the batch",
+    t_const + t_each * B,
+    t_each * B / (t_const + t_each * B),
+    "a part over the whole: weights and caches, and a prefill share at a fixed hit rate",
+)
+growth_of_coverage = _slope(
+    "elasticity of reading the experts that a batch touches",
+    t_cover * (1 - q_miss ** (B / one_seq)),
+    sp.log(q_miss ** (-B / one_seq)) / (q_miss ** (-B / one_seq) - 1),
+    "log(x) <= x - 1 at x = q_miss**(-B) > 1",
+    "every sequence misses an expert with the same probability, independently",
+    "q_miss < 1",
+)
+growth_of_collective = _slope(
+    "elasticity of a collective with a square-root term",
+    t_const + t_each * B + t_root * sp.sqrt(B),
+    (t_each * B + t_root * sp.sqrt(B) / 2) / (t_const + t_each * B + t_root * sp.sqrt(B)),
+    "no addend above exceeds the one below it",
+)
+growth_of_imbalance = _slope(
+    "elasticity of arithmetic under an imbalance that fades with the batch",
+    t_each * B * (1 + c_imb / sp.sqrt(B)),
+    1 - c_imb / (2 * (sp.sqrt(B) + c_imb)),
+    "between one half and one",
+)
+growth_with_efficiency = _slope(
+    "elasticity of arithmetic at an efficiency that grows with the batch",
+    t_each * B / (B / one_seq) ** eta_B,
+    1 - eta_B,
+    "between zero and one iff the efficiency does not fall and grows no faster than the batch",
+    "the efficiency is a power of the batch, as any smooth one is at a point",
+)
+
+tiled_time = Equation(
+    "time of a step computed in whole tiles",
+    T_tiles,
+    t_tile * sp.ceiling(B / B_tile),
+    assumes=("T(B)/B rises at each new tile: from 128 to 129 sequences the time doubles",),
+    source=derived,
+    tags=TAGS,
+)
+
+rounding_loss = Equation(
+    "cost at a whole batch over the cost before rounding",
+    x_round,
+    B_whole / (one_seq * sp.floor(B_whole / one_seq)),
+    assumes=("the time of the step is that before rounding: the most that rounding can cost",),
+    source=derived,
+    tags=TAGS,
+)

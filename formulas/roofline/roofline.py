@@ -1,0 +1,169 @@
+"""The roofline of one decode step: arithmetic, weights, caches, and the time of the whole."""
+
+from __future__ import annotations
+
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import (
+    lecture_equations,
+    lecture_notes,
+    lecture_player,
+    pope_2022,
+)
+from formulas.nomenclature.symbols import (
+    B,
+    F,
+    L_ctx,
+    M,
+    N_active,
+    N_total,
+    T_comp,
+    T_drain,
+    T_floor,
+    T_kv,
+    T_mem,
+    T_seq,
+    T_step,
+    T_w,
+    W,
+    a_kv,
+    b_kv,
+    b_w,
+    c_fwd,
+    e_c,
+    e_kv,
+    e_w,
+    m_pos,
+)
+from formulas.numerics.expressions import maximum
+
+__all__ = [
+    "compute_time",
+    "compute_time_attention",
+    "drain_time",
+    "kv_time",
+    "latency_floor",
+    "memory_time",
+    "step_time",
+    "step_time_attained",
+    "step_time_attention",
+    "step_time_sum",
+    "time_per_sequence",
+    "weight_time",
+]
+
+SHARED = "each weight is read once per step, whatever the batch"
+WHOLE = "each sequence reads its whole cache"
+
+compute_time = Equation(
+    "arithmetic of one step",
+    T_comp,
+    B * m_pos * N_active * c_fwd / F,
+    assumes=("attention is small beside the weights",),
+    source=lecture_notes.at("section 1, compute time"),
+    tags=("C2",),
+)
+
+compute_time_attention = Equation(
+    "arithmetic of one step, with attention",
+    T_comp,
+    B * m_pos * (N_active * c_fwd + L_ctx * a_kv) / F,
+    assumes=("weights and attention run at one arithmetic rate",),
+    source=pope_2022.at("section 2"),
+    tags=("C2",),
+)
+
+weight_time = Equation(
+    "weights read in one step",
+    T_w,
+    N_total * b_w / W,
+    assumes=(SHARED,),
+    source=lecture_notes.at("section 1, memory time"),
+    tags=("C3",),
+)
+
+kv_time = Equation(
+    "caches read in one step",
+    T_kv,
+    B * L_ctx * b_kv / W,
+    assumes=(WHOLE,),
+    source=lecture_notes.at("section 1, memory time"),
+    tags=("C3",),
+)
+
+memory_time = Equation(
+    "bytes read in one step",
+    T_mem,
+    (N_total * b_w + B * L_ctx * b_kv) / W,
+    assumes=(SHARED, WHOLE),
+    source=lecture_notes.at("section 1, memory time"),
+    tags=("C3",),
+)
+
+step_time = Equation(
+    "time of one step",
+    T_step,
+    maximum(T_comp, T_mem),
+    assumes=("arithmetic and memory overlap perfectly: a lower bound",),
+    source=lecture_notes.at("section 1, first equation"),
+    tags=("C1",),
+    where=(compute_time, memory_time),
+)
+
+step_time_attention = Equation(
+    "time of one step, with attention arithmetic",
+    T_step,
+    maximum(T_comp, T_mem),
+    assumes=("arithmetic and memory overlap perfectly: a lower bound",),
+    source=lecture_notes.at("section 1, first equation"),
+    tags=("C1",),
+    where=(compute_time_attention, memory_time),
+)
+
+step_time_sum = Equation(
+    "time of one step without overlap",
+    T_step,
+    T_comp + T_mem,
+    assumes=("arithmetic and memory take turns: an upper bound on the two roofs",),
+    tags=("C1",),
+    where=(compute_time, memory_time),
+)
+
+step_time_attained = Equation(
+    "time of one step at attained rates",
+    T_step,
+    T_comp / e_c + T_w / e_w + T_kv / e_kv,
+    assumes=("terms take turns, each at its share of the peak",),
+    tags=("C1",),
+    where=(compute_time_attention, weight_time, kv_time),
+)
+
+latency_floor = Equation(
+    "least time of one step",
+    T_floor,
+    N_total * b_w / W,
+    assumes=("every weight is read, as a dense model must and a sparse one at large batch does",),
+    source=lecture_player.at("ideas, latency floor"),
+    tags=("C4",),
+)
+
+time_per_sequence = Equation(
+    "time of a step per sequence",
+    T_seq,
+    maximum(m_pos * N_active * c_fwd / F, N_total * b_w / (W * B) + L_ctx * b_kv / W),
+    assumes=(SHARED, WHOLE, "arithmetic and memory overlap perfectly: a lower bound"),
+    source=lecture_equations.at("equation 4"),
+    tags=("C5", "C48"),
+    branches={
+        "arithmetic": m_pos * N_active * c_fwd / F,
+        "memory": N_total * b_w / (W * B) + L_ctx * b_kv / W,
+    },
+)
+
+drain_time = Equation(
+    "time to read the whole memory once",
+    T_drain,
+    M / W,
+    assumes=("every byte is read once, at full bandwidth",),
+    source=lecture_notes.at("section 1, the train schedule"),
+    tags=("C14",),
+)

@@ -1,0 +1,150 @@
+"""How many cached entries a position reads when it does not read them all.
+
+Choosing costs reads too. Two levels of selection read 2*sqrt(k*L) entries at best; an index over
+every token keeps the reads linear in the context with a smaller slope, and so does packing.
+"""
+
+from __future__ import annotations
+
+from sympy import diff, oo, sqrt
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import definition, derived, lecture_equations, lecture_notes
+from formulas.nomenclature.sources_training import deepseek_v32
+from formulas.nomenclature.symbols import L_ctx, L_star, b_kv, m_pos
+from formulas.nomenclature.symbols_tiers import (
+    L_wide,
+    L_window,
+    R_sel,
+    V_sel,
+    b_index,
+    c_block,
+    c_pack,
+    k_block,
+    k_top,
+    x_sel,
+)
+from formulas.roofline.batching import balance_context
+
+__all__ = [
+    "block_reads",
+    "block_reads_least",
+    "block_size",
+    "packed_reads",
+    "packed_slope",
+    "top_reads",
+    "top_share",
+    "top_slope",
+    "wide_context",
+]
+
+WALL = "section 5, why context length stalled"
+QUALITY = "says nothing of quality: what is not read cannot be used"
+
+block_reads = Equation(
+    "entries read, one summary per block and the chosen blocks in full",
+    R_sel,
+    L_ctx / c_block + k_block * c_block,
+    assumes=("a summary is as large as an entry; a fixed number of blocks is chosen", QUALITY),
+    source=lecture_notes.at(WALL),
+    tags=("C46",),
+)
+
+block_size = (
+    Derivation(
+        "block size that reads the fewest entries",
+        source=lecture_notes.at(WALL),
+        tags=("C46",),
+        assumes=block_reads.assumes,
+    )
+    .begin(
+        diff(k_block * c_block, c_block),
+        -diff(L_ctx / c_block, c_block),
+        why="a larger block adds as many entries as it saves summaries",
+    )
+    .solve(c_block, sqrt(L_ctx / k_block))
+)
+
+block_reads_least = (
+    Derivation(
+        "fewest entries read with two levels of selection",
+        source=lecture_equations.at("KV cache, the context wall"),
+        tags=("C46",),
+        assumes=block_reads.assumes,
+    )
+    .begin(block_reads)
+    .substitute(block_size)
+    .rewrite(
+        2 * sqrt(k_block * L_ctx),
+        why="the root of the context, if the blocks grow with it",
+    )
+)
+
+wide_context = (
+    Derivation(
+        "context at which two-level selection reads as long as the arithmetic takes",
+        source=derived,
+        tags=("C46",),
+        assumes=(*block_reads.assumes, "far above the critical batch"),
+        where=(balance_context,),
+    )
+    .begin(
+        m_pos * L_star,
+        block_reads_least.rhs,
+        why="entries read against the balance context of full attention",
+    )
+    .solve(L_ctx, (m_pos * L_star) ** 2 / (4 * k_block), named=L_wide)
+)
+
+top_reads = Equation(
+    "bytes read, an index of every token and the chosen tokens in full",
+    V_sel,
+    L_ctx * b_index + k_top * b_kv,
+    assumes=("k_top <= L_ctx", QUALITY),
+    source=deepseek_v32.at("lightning indexer and token selection"),
+    tags=("C46",),
+)
+
+top_share = (
+    Derivation(
+        "bytes read with an index over those of full attention",
+        source=deepseek_v32.at("lightning indexer and token selection"),
+        tags=("C46",),
+        assumes=top_reads.assumes,
+    )
+    .begin(x_sel, V_sel / (L_ctx * b_kv), why="relative to reading every entry")
+    .substitute(top_reads)
+    .rewrite(b_index / b_kv + k_top / L_ctx)
+)
+
+top_slope = (
+    Derivation(
+        "bytes read with an index over those of full attention, at long context",
+        source=derived,
+        tags=("C46",),
+        assumes=top_reads.assumes,
+    )
+    .begin(top_share.equation())
+    .limit(L_ctx, oo, b_index / b_kv, why="the index is read whole: linear, not the root")
+)
+
+packed_reads = Equation(
+    "entries read when several tokens are packed into one",
+    R_sel,
+    L_ctx / c_pack + L_window,
+    assumes=("a window of recent tokens is read one by one", QUALITY),
+    source=definition,
+    tags=("C46",),
+)
+
+packed_slope = (
+    Derivation(
+        "entries read over those of full attention, packed, at long context",
+        source=derived,
+        tags=("C46",),
+        assumes=packed_reads.assumes,
+    )
+    .begin(x_sel, packed_reads.rhs / L_ctx, why="relative to reading every entry")
+    .limit(L_ctx, oo, 1 / c_pack, why="a constant factor: linear, not the root")
+)

@@ -1,0 +1,144 @@
+"""Size and tokens by rule: powers of the arithmetic, as read off optima of measured runs.
+
+Such a rule says how to split a given arithmetic; it says nothing of the loss away from its own
+optimum, so it cannot weigh a smaller model trained for longer.
+"""
+
+from __future__ import annotations
+
+from sympy import sqrt
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import derived, hoffmann_2022
+from formulas.nomenclature.sources_training import deepseek_llm_2024, hu_2024, llama_2024
+from formulas.nomenclature.symbols import N_active, c_fwd
+from formulas.nomenclature.symbols_serving import one_token
+from formulas.nomenclature.symbols_training import C_pt, D_opt, D_pt, N_opt, one_flop, one_param
+from formulas.nomenclature.training import (
+    D_unit,
+    K_ratio,
+    M_tok,
+    N_unit,
+    a_size,
+    a_tokens,
+    eta_ratio,
+    k_model,
+    k_size,
+    k_tokens,
+)
+from formulas.scaling.power_laws import FITTED, PROPORTIONAL
+
+__all__ = [
+    "allocated_arithmetic",
+    "allocated_parameters",
+    "allocated_size_by_arithmetic",
+    "allocated_size_by_tokens",
+    "allocated_tokens",
+    "allocated_tokens_by_size",
+    "ratio_parameters",
+]
+
+OPTIMA = "read off the lowest points of measured curves, one for each arithmetic"
+
+allocated_parameters = Equation(
+    "compute-optimal parameters by rule",
+    N_opt,
+    one_param * k_size * (C_pt / one_flop) ** a_size,
+    assumes=(OPTIMA, FITTED),
+    source=hoffmann_2022.at("table 2"),
+    tags=("allocation",),
+)
+
+allocated_tokens = Equation(
+    "compute-optimal tokens by rule",
+    D_opt,
+    one_token * k_tokens * (C_pt / one_flop) ** a_tokens,
+    assumes=(OPTIMA, FITTED),
+    source=llama_2024.at("section 3.2.1"),
+    tags=("allocation",),
+)
+
+allocated_arithmetic = Equation(
+    "compute-optimal arithmetic per token by rule",
+    M_tok,
+    one_flop / one_token * k_model * (C_pt / one_flop) ** a_size,
+    assumes=(OPTIMA, FITTED, "attention included, embeddings not"),
+    source=deepseek_llm_2024.at("equation 4"),
+    tags=("allocation",),
+)
+
+allocated_tokens_by_size = (
+    Derivation(
+        "compute-optimal tokens where the rule gives the parameters",
+        source=derived,
+        tags=("allocation",),
+        assumes=(PROPORTIONAL, *allocated_parameters.assumes),
+    )
+    .begin(D_opt, C_pt / (3 * c_fwd * N_opt), why="the tokens that the arithmetic pays for")
+    .substitute(allocated_parameters)
+    .rewrite(
+        one_flop / (3 * c_fwd * one_param * k_size) * (C_pt / one_flop) ** (1 - a_size),
+        why="what one exponent leaves is the other",
+    )
+)
+
+allocated_size_by_tokens = (
+    Derivation(
+        "compute-optimal parameters where the rule gives the tokens",
+        source=derived,
+        tags=("allocation",),
+        assumes=(PROPORTIONAL, *allocated_tokens.assumes),
+    )
+    .begin(N_opt, C_pt / (3 * c_fwd * D_opt), why="the size that the arithmetic pays for")
+    .substitute(allocated_tokens)
+    .rewrite(
+        one_flop / (3 * c_fwd * one_token * k_tokens) * (C_pt / one_flop) ** (1 - a_tokens),
+        why="what one exponent leaves is the other",
+    )
+)
+
+allocated_size_by_arithmetic = (
+    Derivation(
+        "compute-optimal parameters where the rule gives the arithmetic per token",
+        source=derived,
+        tags=("allocation",),
+        assumes=(
+            PROPORTIONAL,
+            *allocated_arithmetic.assumes,
+            "attention counted as if parameters did it: the size is somewhat too large",
+        ),
+    )
+    .begin(
+        3 * c_fwd * N_active,
+        allocated_arithmetic.rhs,
+        why="arithmetic per token, as if parameters did all of it",
+    )
+    .solve(
+        N_active,
+        one_flop / (3 * c_fwd * one_token) * k_model * (C_pt / one_flop) ** a_size,
+        named=N_opt,
+    )
+)
+
+ratio_parameters = (
+    Derivation(
+        "compute-optimal parameters where the rule gives parameters per token",
+        source=hu_2024.at("section 4.5"),
+        tags=("allocation",),
+        assumes=(PROPORTIONAL, OPTIMA, FITTED),
+    )
+    .begin(
+        N_active * D_unit / (N_unit * D_pt),
+        K_ratio * (C_pt / (3 * c_fwd * N_unit * D_unit)) ** -eta_ratio,
+        why="parameters per token, in the units of the fit",
+    )
+    .substitute(
+        Equation("tokens paid for", D_pt, C_pt / (3 * c_fwd * N_active), source=derived),
+    )
+    .solve(
+        N_active,
+        N_unit * sqrt(K_ratio) * (C_pt / (3 * c_fwd * N_unit * D_unit)) ** ((1 - eta_ratio) / 2),
+        named=N_opt,
+    )
+)

@@ -1,0 +1,121 @@
+"""Loss as Kaplan et al. write it: one exponent outside a sum of powers of size and of data.
+
+Each limit of the form, size alone or data alone, is a power law with no floor. The optimum of the
+form at proportional arithmetic is derived here; the steeper growth of size that its authors read
+off is that of runs stopped early, and another thing.
+"""
+
+from __future__ import annotations
+
+from sympy import diff
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources_training import kaplan_2020
+from formulas.nomenclature.symbols import N_active, c_fwd
+from formulas.nomenclature.symbols_training import C_pt, D_opt, D_pt, N_opt, alpha_N, loss
+from formulas.nomenclature.training import C_c, D_c, N_c, alpha_C, alpha_D
+from formulas.scaling.power_laws import FITTED, PROPORTIONAL
+
+__all__ = [
+    "kaplan_arithmetic_loss",
+    "kaplan_data_loss",
+    "kaplan_loss",
+    "kaplan_optimal_parameters",
+    "kaplan_optimal_tokens",
+    "kaplan_size_loss",
+    "kaplan_tokens_for_loss",
+]
+
+WITHOUT_EMBEDDINGS = "parameters without embeddings"
+
+kaplan_size_loss = Equation(
+    "loss of a model of given size, data without limit",
+    loss,
+    (N_c / N_active) ** alpha_N,
+    assumes=(FITTED, WITHOUT_EMBEDDINGS, "trained to convergence on endless data"),
+    source=kaplan_2020.at("equation 1.1"),
+    tags=("kaplan",),
+)
+
+kaplan_data_loss = Equation(
+    "loss after given tokens, size without limit",
+    loss,
+    (D_c / D_pt) ** alpha_D,
+    assumes=(FITTED, "a large model, stopped early"),
+    source=kaplan_2020.at("equation 1.2"),
+    tags=("kaplan",),
+)
+
+kaplan_arithmetic_loss = Equation(
+    "loss of the best model for given arithmetic",
+    loss,
+    (C_c / C_pt) ** alpha_C,
+    assumes=(FITTED, "size, batch and stopping chosen for the arithmetic"),
+    source=kaplan_2020.at("equation 1.3"),
+    tags=("kaplan",),
+)
+
+kaplan_loss = Equation(
+    "loss of a model of given size after given tokens, with one exponent outside",
+    loss,
+    ((N_c / N_active) ** (alpha_N / alpha_D) + D_c / D_pt) ** alpha_D,
+    assumes=(FITTED, WITHOUT_EMBEDDINGS, "one learning-rate schedule for runs of every length"),
+    source=kaplan_2020.at("equation 1.5"),
+    tags=("kaplan",),
+)
+
+kaplan_tokens_for_loss = (
+    Derivation(
+        "tokens at which a model of given size reaches a loss, with one exponent outside",
+        source=kaplan_2020.at("equation 1.5"),
+        tags=("kaplan",),
+        assumes=(*kaplan_loss.assumes, "the size alone would leave less than the loss"),
+    )
+    .begin(
+        D_c / D_pt,
+        loss ** (1 / alpha_D) - (N_c / N_active) ** (alpha_N / alpha_D),
+        why="once the exponent is undone, size and data add up to a number: monomials on the left "
+        "of a geometric program",
+    )
+    .solve(D_pt, D_c / (loss ** (1 / alpha_D) - (N_c / N_active) ** (alpha_N / alpha_D)))
+)
+
+kaplan_optimal_tokens = (
+    Derivation(
+        "compute-optimal tokens for a model of given size, with one exponent outside",
+        source=kaplan_2020.at("equation 1.5"),
+        tags=("kaplan",),
+        assumes=(PROPORTIONAL, *kaplan_loss.assumes),
+    )
+    .begin(
+        -diff((N_c / N_active) ** (alpha_N / alpha_D), N_active) * N_active,
+        -diff(D_c / D_pt, D_pt) * D_pt,
+        why="the exponent outside changes neither; one percent of either lowers the sum alike",
+    )
+    .solve(
+        D_pt,
+        D_c * alpha_D / alpha_N * (N_active / N_c) ** (alpha_N / alpha_D),
+        named=D_opt,
+    )
+)
+
+kaplan_optimal_parameters = (
+    Derivation(
+        "compute-optimal parameters for a given arithmetic, with one exponent outside",
+        source=kaplan_2020.at("equation 1.5"),
+        tags=("kaplan",),
+        assumes=(PROPORTIONAL, *kaplan_loss.assumes),
+    )
+    .begin(
+        C_pt / (3 * c_fwd * N_active),
+        kaplan_optimal_tokens.rhs,
+        why="the tokens that the arithmetic pays for are the optimal ones",
+    )
+    .solve(
+        N_active,
+        N_c
+        * (C_pt * alpha_N / (3 * c_fwd * N_c * D_c * alpha_D)) ** (alpha_D / (alpha_N + alpha_D)),
+        named=N_opt,
+    )
+)

@@ -1,0 +1,171 @@
+"""Over-training: how far beyond the compute-optimal tokens to train a model that is served.
+
+At a given loss, size and tokens trade at the ratio at which they cost. The answer is the total
+over the pre-training arithmetic, to the power 1/beta_D: the exponent of the data decides, and the
+coefficients of the loss do not matter.
+"""
+
+from __future__ import annotations
+
+from sympy import diff, log
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import (
+    definition,
+    derived,
+    lecture_equations,
+    lecture_notes,
+    sardana_2024,
+)
+from formulas.nomenclature.symbols import N_active, c_fwd
+from formulas.nomenclature.symbols_training import (
+    C_inf,
+    C_pt,
+    C_rl,
+    D_inf,
+    D_opt,
+    D_pt,
+    D_rl,
+    alpha_N,
+    beta_D,
+    c_rl,
+    eps_inf,
+    eps_pt,
+    eps_rl,
+    eta_inf,
+    eta_rl,
+    n_pools,
+    r_all,
+    x_over,
+    x_shift,
+)
+from formulas.scaling.power_laws import chinchilla_loss, optimal_tokens
+from formulas.training.arithmetic import total_over_pretraining
+
+__all__ = [
+    "equal_pools_overtraining",
+    "exponent_for_overtraining",
+    "overtraining",
+    "overtraining_proportional",
+    "overtraining_serving",
+    "serving_shift",
+]
+
+ADDITIVE = "the loss is a term in size plus a term in tokens of pre-training"
+INTERIOR = "the optimum is interior: size and tokens can both be changed a little"
+
+overtraining = (
+    Derivation(
+        "training tokens of least lifetime arithmetic at a given loss",
+        source=lecture_notes.at("section 4, over-training"),
+        tags=("C36", "result 7"),
+        assumes=(
+            ADDITIVE,
+            INTERIOR,
+            "C_pt on the right is that of the tokens on the left",
+            "served tokens do not depend on D_pt; C_pt grows in proportion to D_pt",
+        ),
+    )
+    .begin(
+        diff(chinchilla_loss.rhs, N_active) * N_active / (diff(chinchilla_loss.rhs, D_pt) * D_pt),
+        (eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt,
+        why="at a given loss, size and tokens trade at the ratio at which they cost",
+    )
+    .solve(
+        D_pt,
+        optimal_tokens.rhs
+        * ((eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt) ** (1 / beta_D),
+    )
+    .rewrite(
+        D_opt * ((eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt) ** (1 / beta_D),
+        why="in terms of the compute-optimal tokens of the same size",
+        where=(optimal_tokens,),
+    )
+)
+
+overtraining_proportional = (
+    Derivation(
+        "over-training where every pool grows with the size alike",
+        source=lecture_notes.at("section 4, over-training"),
+        tags=("C36", "result 7"),
+        assumes=(*overtraining.assumes, "every pool is proportional to N_active"),
+    )
+    .begin(x_over, D_pt / D_opt, why="by definition")
+    .substitute(overtraining)
+    .rewrite(
+        ((eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt) ** (1 / beta_D),
+        why="both have the compute-optimal tokens of the same size as a factor",
+    )
+    .substitute(Equation("pre-training grows as the size", eps_pt, 1, source=definition))
+    .substitute(Equation("reinforcement learning grows as the size", eps_rl, 1, source=definition))
+    .substitute(Equation("serving grows as the size", eps_inf, 1, source=definition))
+    .rewrite(
+        r_all ** (1 / beta_D),
+        why="independent of the size and of both coefficients",
+        where=(
+            Equation(
+                "total over pre-training", r_all, (C_pt + C_rl + C_inf) / C_pt, source=definition
+            ),
+        ),
+    )
+)
+
+equal_pools_overtraining = (
+    Derivation(
+        "over-training that equal pools imply",
+        source=lecture_equations.at("equation 7"),
+        tags=("C36", "result 7"),
+        assumes=overtraining_proportional.assumes,
+    )
+    .begin(overtraining_proportional.equation())
+    .substitute(
+        Equation("pools of equal cost", r_all, n_pools, source=definition),
+        why="each pool costs as much as pre-training",
+    )
+)
+
+exponent_for_overtraining = (
+    Derivation(
+        "exponent of the data at which equal pools ask for a given over-training",
+        source=derived,
+        tags=("C36", "result 7"),
+        assumes=(*overtraining_proportional.assumes, "x_over > 1 and n_pools > 1"),
+    )
+    .begin(equal_pools_overtraining.equation())
+    .solve(beta_D, log(n_pools) / log(x_over), why="the other way round")
+)
+
+overtraining_serving = (
+    Derivation(
+        "over-training that served tokens ask for",
+        source=sardana_2024.at("section 2"),
+        tags=("C36", "result 7"),
+        assumes=overtraining_proportional.assumes,
+    )
+    .begin(overtraining_proportional.equation())
+    .substitute(total_over_pretraining)
+    .rewrite(
+        (1 + c_rl * D_rl / (3 * c_fwd * eta_rl * D_pt) + D_inf / (3 * eta_inf * D_pt))
+        ** (1 / beta_D),
+        why="what each pool costs, per FLOP of pre-training",
+    )
+    .substitute(Equation("no reinforcement learning", D_rl, 0, source=definition))
+    .rewrite((1 + D_inf / (3 * eta_inf * D_pt)) ** (1 / beta_D))
+)
+
+serving_shift = (
+    Derivation(
+        "how training tokens follow served tokens at equal quality",
+        source=lecture_equations.at("overtraining, obsolescence risk"),
+        tags=("C37",),
+        assumes=(ADDITIVE, INTERIOR, "no reinforcement learning", "r_all is C_all/C_pt"),
+    )
+    .begin(
+        alpha_N * x_shift / r_all + beta_D * x_shift,
+        (r_all - 1) / r_all * (1 - x_shift),
+        why="size term over token term moves as total over pre-training does, one percent more "
+        "served tokens ahead; at equal loss the size falls by x_shift/r_all",
+    )
+    .solve(x_shift, (r_all - 1) / (alpha_N + beta_D * r_all + r_all - 1))
+)

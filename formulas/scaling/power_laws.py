@@ -1,0 +1,255 @@
+"""Loss as a function of size and data, and the size and data that make it least.
+
+The form is that of the third approach of Hoffmann et al.; its coefficients are measured and live
+in a catalogue, with their sources and standard errors. Exponents matter: rounding them to two
+digits moves the optimum by a fifth.
+"""
+
+from __future__ import annotations
+
+from sympy import diff, exp, log, oo
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import definition, hoffmann_2022, lecture_notes
+from formulas.nomenclature.sources_training import khatri_2025, muennighoff_2023
+from formulas.nomenclature.symbols import N_active, c_fwd
+from formulas.nomenclature.symbols_serving import one_token
+from formulas.nomenclature.symbols_training import (
+    A_N,
+    B_D,
+    C_mid,
+    C_pt,
+    C_rl,
+    D_eff,
+    D_opt,
+    D_pt,
+    D_rl,
+    D_unique,
+    N_fed,
+    N_opt,
+    N_worth,
+    R_excess,
+    R_half,
+    R_most,
+    R_pass,
+    R_start,
+    alpha_N,
+    beta_D,
+    gamma_rl,
+    loss,
+    loss_data,
+    loss_min,
+    one_param,
+    r_opt,
+)
+from formulas.nomenclature.training import B_rl, beta_rl
+
+__all__ = [
+    "chinchilla_loss",
+    "data_loss",
+    "excess_worth",
+    "optimal_parameters",
+    "optimal_ratio",
+    "optimal_ratio_equal_exponents",
+    "optimal_tokens",
+    "passes_for_worth",
+    "reinforced_loss",
+    "repetition_ceiling",
+    "repetition_worth",
+    "rl_arithmetic_needed",
+    "rl_reward",
+    "tokens_for_loss",
+]
+
+FITTED = "fitted over a range of sizes and tokens; outside it, an extrapolation"
+PROPORTIONAL = "the arithmetic of training is proportional to parameters times tokens"
+
+chinchilla_loss = Equation(
+    "loss of a model of given size after given tokens",
+    loss,
+    loss_min + A_N * (one_param / N_active) ** alpha_N + B_D * (one_token / D_pt) ** beta_D,
+    assumes=(FITTED, "every token is fresh", "one learning-rate schedule, as long as the run"),
+    source=hoffmann_2022.at("section 3.3, equation 2"),
+    tags=("C35", "C36"),
+)
+
+reinforced_loss = Equation(
+    "loss of a model of given size after given tokens of both kinds of training",
+    loss,
+    chinchilla_loss.rhs + B_rl * (one_token / D_rl) ** beta_rl,
+    assumes=(
+        *chinchilla_loss.assumes,
+        "reinforcement learning lowers the same loss, apart from size and pre-training",
+    ),
+    source=definition,
+    tags=("C33",),
+)
+
+data_loss = Equation(
+    "loss that is left to the data to remove",
+    loss_data,
+    loss - loss_min - A_N * (one_param / N_active) ** alpha_N,
+    assumes=("positive: a model too small for the loss reaches it with no data",),
+    source=definition,
+    tags=("C36",),
+)
+
+tokens_for_loss = (
+    Derivation(
+        "tokens at which a model of given size reaches a loss",
+        source=hoffmann_2022.at("section 3.3, equation 2"),
+        tags=("C36",),
+        assumes=(*chinchilla_loss.assumes, *data_loss.assumes),
+        where=(data_loss,),
+    )
+    .begin(B_D * (one_token / D_pt) ** beta_D, loss_data, why="the data's term is what is left")
+    .solve(D_pt, one_token * (B_D / loss_data) ** (1 / beta_D))
+)
+
+passes_for_worth = (
+    Derivation(
+        "tokens, repetitions included, that are worth given fresh ones",
+        source=muennighoff_2023.at("section 3, equation 5"),
+        tags=("data-constrained",),
+        assumes=("D_unique <= D_eff < D_unique*(1 + R_half)", FITTED),
+    )
+    .begin(
+        D_eff,
+        D_unique * (1 + R_half * (1 - exp(-(D_pt / D_unique - 1) / R_half))),
+        why="fresh tokens that repeated ones are worth",
+    )
+    .solve(D_pt, D_unique * (1 - R_half * log(1 - (D_eff / D_unique - 1) / R_half)))
+)
+
+optimal_tokens = (
+    Derivation(
+        "compute-optimal tokens for a model of given size",
+        source=hoffmann_2022.at("section 3.3"),
+        tags=("C35", "C36", "result 7"),
+        assumes=(PROPORTIONAL, FITTED),
+    )
+    .begin(
+        -diff(chinchilla_loss.rhs, N_active) * N_active,
+        -diff(chinchilla_loss.rhs, D_pt) * D_pt,
+        why="at equal arithmetic, one percent more size costs one percent of the tokens: at the "
+        "optimum either lowers the loss alike",
+    )
+    .solve(
+        D_pt,
+        one_token
+        * (beta_D * B_D / (alpha_N * A_N)) ** (1 / beta_D)
+        * (N_active / one_param) ** (alpha_N / beta_D),
+        named=D_opt,
+    )
+)
+
+optimal_parameters = (
+    Derivation(
+        "compute-optimal parameters for a given arithmetic",
+        source=hoffmann_2022.at("section 3.3, equation 4"),
+        tags=("C35",),
+        assumes=(PROPORTIONAL, FITTED),
+    )
+    .begin(
+        C_pt / (3 * c_fwd * N_active),
+        optimal_tokens.rhs,
+        why="the tokens that the arithmetic pays for are the optimal ones",
+    )
+    .solve(
+        N_active,
+        one_param
+        * (alpha_N * A_N / (beta_D * B_D)) ** (1 / (alpha_N + beta_D))
+        * (C_pt / (3 * c_fwd * one_param * one_token)) ** (beta_D / (alpha_N + beta_D)),
+        named=N_opt,
+    )
+)
+
+optimal_ratio = (
+    Derivation(
+        "compute-optimal tokens per parameter",
+        source=lecture_notes.at("section 4, plugging in numbers"),
+        tags=("C35",),
+        assumes=optimal_tokens.assumes,
+    )
+    .begin(r_opt, D_opt / N_active, why="by definition")
+    .substitute(optimal_tokens)
+    .rewrite(
+        one_token
+        / one_param
+        * (beta_D * B_D / (alpha_N * A_N)) ** (1 / beta_D)
+        * (N_active / one_param) ** (alpha_N / beta_D - 1),
+        why="grows with size where alpha_N > beta_D, falls where alpha_N < beta_D",
+    )
+)
+
+optimal_ratio_equal_exponents = (
+    Derivation(
+        "compute-optimal tokens per parameter where both exponents are equal",
+        tags=("C35",),
+        assumes=optimal_tokens.assumes,
+    )
+    .begin(optimal_ratio.equation())
+    .substitute(
+        Equation("equal exponents", alpha_N, beta_D, source=definition),
+        why="the case in which a rule such as twenty tokens per parameter can hold",
+    )
+    .rewrite(
+        one_token / one_param * (B_D / A_N) ** (1 / beta_D),
+        why="one ratio for every size: a fixed rule asks for equal exponents",
+    )
+)
+
+repetition_worth = Equation(
+    "fresh tokens that repeated ones are worth",
+    D_eff,
+    D_unique * (1 + R_half * (1 - exp(-(D_pt / D_unique - 1) / R_half))),
+    assumes=("D_pt >= D_unique: the first pass over the data counts in full", FITTED),
+    source=muennighoff_2023.at("section 3, equation 5"),
+    tags=("data-constrained",),
+)
+
+excess_worth = Equation(
+    "parameters that those beyond what the data feeds are worth",
+    N_worth,
+    N_fed * (1 + R_excess * (1 - exp(-(N_active / N_fed - 1) / R_excess))),
+    assumes=("N_active >= N_fed", FITTED),
+    source=muennighoff_2023.at("section 3, equation 6"),
+    tags=("data-constrained",),
+)
+
+repetition_ceiling = (
+    Derivation(
+        "worth of a data set however often it is repeated",
+        source=muennighoff_2023.at("section 3"),
+        tags=("data-constrained",),
+        assumes=repetition_worth.assumes,
+    )
+    .begin(repetition_worth)
+    .limit(
+        D_pt,
+        oo,
+        D_unique * (1 + R_half),
+        why="each further pass is worth less by a constant factor",
+    )
+)
+
+rl_reward = Equation(
+    "reward after reinforcement learning",
+    R_pass,
+    R_start + (R_most - R_start) / (1 + (C_mid / C_rl) ** gamma_rl),
+    assumes=(FITTED, "one recipe; another has its own ceiling"),
+    source=khatri_2025.at("section 2"),
+    tags=("C31",),
+)
+
+rl_arithmetic_needed = (
+    Derivation(
+        "arithmetic of reinforcement learning that a reward needs",
+        source=khatri_2025.at("section 2"),
+        tags=("C31",),
+        assumes=(*rl_reward.assumes, "R_start < R_pass < R_most"),
+    )
+    .begin(rl_reward)
+    .solve(C_rl, C_mid * ((R_pass - R_start) / (R_most - R_pass)) ** (1 / gamma_rl))
+)

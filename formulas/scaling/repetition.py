@@ -1,0 +1,157 @@
+"""Repeated data in a loss: what passes are worth, and why the terms stay convex in logarithms.
+
+Convexity in the logarithms is what lets a geometric program carry them: each term lies above its
+tangent monomials, and the tangents at the optimum are the optimum's own conditions.
+"""
+
+from __future__ import annotations
+
+from sympy import diff, exp
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import definition, derived
+from formulas.nomenclature.sources_training import muennighoff_2023
+from formulas.nomenclature.symbols import N_active
+from formulas.nomenclature.symbols_serving import one_token
+from formulas.nomenclature.symbols_training import (
+    A_N,
+    B_D,
+    D_eff,
+    D_pt,
+    D_unique,
+    N_fed,
+    N_worth,
+    R_excess,
+    R_half,
+    alpha_N,
+    beta_D,
+    loss,
+    loss_min,
+    one_param,
+)
+from formulas.nomenclature.training import D_seen, k_convex, n_pass, r_bend, x_worth
+from formulas.numerics.expressions import maximum, minimum
+from formulas.scaling.power_laws import FITTED, PROPORTIONAL
+
+__all__ = [
+    "distinct_tokens",
+    "fed_parameters",
+    "passes_convexity",
+    "passes_elasticity",
+    "passes_worth",
+    "repeated_loss",
+    "worth_of_parameters",
+    "worth_of_tokens",
+]
+
+DATA_CONSTRAINED = ("data-constrained",)
+
+distinct_tokens = Equation(
+    "distinct tokens that a training run sees",
+    D_seen,
+    minimum(D_pt, D_unique),
+    assumes=("tokens are repeated only once all distinct ones have been seen",),
+    source=definition,
+    tags=DATA_CONSTRAINED,
+)
+
+fed_parameters = (
+    Derivation(
+        "parameters for which distinct tokens are compute-optimal",
+        source=muennighoff_2023.at("section 3.1"),
+        tags=DATA_CONSTRAINED,
+        assumes=(PROPORTIONAL, FITTED),
+    )
+    .begin(
+        alpha_N * A_N * (one_param / N_fed) ** alpha_N,
+        beta_D * B_D * (one_token / D_seen) ** beta_D,
+        why="one percent of size or of tokens lowers the loss alike",
+    )
+    .solve(
+        N_fed,
+        one_param
+        * (alpha_N * A_N / (beta_D * B_D)) ** (1 / alpha_N)
+        * (D_seen / one_token) ** (beta_D / alpha_N),
+    )
+)
+
+worth_of_tokens = Equation(
+    "fresh tokens that training tokens are worth, repeated or not",
+    D_eff,
+    D_seen * (1 + R_half * (1 - exp(-(D_pt / D_seen - 1) / R_half))),
+    assumes=(FITTED, *distinct_tokens.assumes),
+    source=muennighoff_2023.at("section 3.1, equation 5"),
+    tags=DATA_CONSTRAINED,
+    where=(distinct_tokens,),
+)
+
+worth_of_parameters = Equation(
+    "parameters that a model is worth, fed or not",
+    N_worth,
+    minimum(N_active, N_fed)
+    * (1 + R_excess * (1 - exp(-(maximum(N_active / N_fed, 1) - 1) / R_excess))),
+    assumes=(FITTED, "a model that its distinct tokens feed is worth its parameters"),
+    source=muennighoff_2023.at("section 3.1, equation 6"),
+    tags=DATA_CONSTRAINED,
+)
+
+repeated_loss = Equation(
+    "loss of a model of given size after given tokens, repeated ones among them",
+    loss,
+    loss_min + A_N * (one_param / N_worth) ** alpha_N + B_D * (one_token / D_eff) ** beta_D,
+    assumes=(FITTED, "one learning-rate schedule, as long as the run"),
+    source=muennighoff_2023.at("section 3.1, equation 7"),
+    tags=DATA_CONSTRAINED,
+    where=(worth_of_tokens, worth_of_parameters, fed_parameters.equation(), distinct_tokens),
+)
+
+passes_worth = Equation(
+    "worth of passes over a data set, in fresh data sets",
+    x_worth,
+    1 + R_half * (1 - exp(-(n_pass - 1) / R_half)),
+    assumes=("n_pass >= 1", FITTED),
+    source=muennighoff_2023.at("section 3.1, equation 5"),
+    tags=DATA_CONSTRAINED,
+)
+
+passes_elasticity = (
+    Derivation(
+        "percent of worth per percent of passes",
+        source=derived,
+        tags=(*DATA_CONSTRAINED, "geometric program"),
+        assumes=passes_worth.assumes,
+    )
+    .begin(r_bend, diff(passes_worth.rhs, n_pass) * n_pass / x_worth, why="by definition")
+    .rewrite(
+        n_pass * exp(-(n_pass - 1) / R_half) / x_worth,
+        why="one at the first pass, so that a monomial goes over into the term without a corner",
+    )
+)
+
+passes_convexity = (
+    Derivation(
+        "how fast the worth of a percent of passes falls",
+        source=derived,
+        tags=(*DATA_CONSTRAINED, "geometric program"),
+        assumes=(
+            *passes_worth.assumes,
+            "positive: x_worth <= n_pass and exp(-x) >= 1 - x give r_bend >= 1 - (n_pass - "
+            "1)/R_half, more than 1 - n_pass/R_half",
+            "so the logarithm of the worth is concave in that of the passes, and every negative "
+            "power of the worth is convex: it lies above its tangent monomials",
+        ),
+    )
+    .begin(
+        k_convex,
+        -diff(n_pass * exp(-(n_pass - 1) / R_half) / passes_worth.rhs, n_pass)
+        * passes_worth.rhs
+        / exp(-(n_pass - 1) / R_half),
+        why="minus the slope of that ratio in the logarithm of the passes, over the ratio",
+    )
+    .rewrite(
+        n_pass * exp(-(n_pass - 1) / R_half) / x_worth - (1 - n_pass / R_half),
+        where=(passes_worth,),
+        why="the ratio, less what it would have to exceed",
+    )
+)

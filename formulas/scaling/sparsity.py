@@ -1,0 +1,215 @@
+"""Sparsity: the ratio of a chip times the sparsity of a model, and what more experts buy.
+
+The coefficients of the routing law are symbols here; fitted values stand in the planner.
+"""
+
+from __future__ import annotations
+
+from sympy import Integer, log
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.schedule import (
+    B_flight,
+    E_first,
+    E_hat,
+    E_limit,
+    N_eff,
+    R_hw,
+    X_node,
+    a_route,
+    b_route,
+    c_route,
+    l_E,
+    l_eff,
+    l_first,
+    l_N,
+    n_nodes,
+    r_gain,
+    v_user,
+    x_act,
+    x_crit,
+    x_gain,
+)
+from formulas.nomenclature.sources import (
+    clark_2022,
+    definition,
+    derived,
+    lecture_equations,
+    lecture_hardware,
+    lecture_notes,
+)
+from formulas.nomenclature.symbols import (
+    B_0,
+    B,
+    F,
+    N_active,
+    N_total,
+    W,
+    b_w,
+    c_fwd,
+    m_pos,
+    n_experts,
+    sigma,
+)
+from formulas.nomenclature.symbols_training import one_param
+from formulas.roofline.batching import short_context_batch
+from formulas.roofline.experts import sparsity
+
+__all__ = [
+    "active_share",
+    "batch_from_traffic",
+    "batch_over_critical",
+    "critical_batch_by_share",
+    "effective_parameters",
+    "equal_loss",
+    "hardware_ratio",
+    "parameter_gain",
+    "rule_of_thumb",
+    "saturated_experts",
+    "sparsity_return",
+]
+
+DECADE = log(Integer(10))
+
+hardware_ratio = Equation(
+    "positions per step that balance a chip",
+    R_hw,
+    F * b_w / (W * c_fwd),
+    assumes=(
+        "arithmetic and weights in one format: halving the bytes and doubling the rate cancel",
+    ),
+    source=lecture_notes.at("section 1, the dimensionless hardware ratio"),
+    tags=("C9",),
+)
+
+rule_of_thumb = (
+    Derivation(
+        "critical batch as the ratio of a chip times the sparsity of a model",
+        source=lecture_notes.at("section 1, the optimal batch size: a 300 × sparsity rule"),
+        tags=("C8", "C9", "C10"),
+        assumes=("short context: cache reads are small beside weight reads",),
+    )
+    .begin(short_context_batch)
+    .rewrite(
+        R_hw * sigma,
+        why="the chip's part and the model's part, apart",
+        where=(hardware_ratio, sparsity),
+    )
+)
+
+active_share = Equation(
+    "active over total parameters",
+    x_act,
+    N_active / N_total,
+    assumes=("parameters, not bytes: formats may differ between experts and the rest",),
+    source=lecture_hardware.at("section 2, the optimal batch size formula"),
+    tags=("C11",),
+)
+
+critical_batch_by_share = (
+    Derivation(
+        "critical batch, with sparsity named the other way round",
+        source=lecture_hardware.at("section 2, the optimal batch size formula"),
+        tags=("C11",),
+    )
+    .begin(B_0, rule_of_thumb.rhs, why=rule_of_thumb.name)
+    .substitute(sparsity)
+    .rewrite(
+        R_hw / x_act,
+        why="dividing by the active share is multiplying by its inverse",
+        where=(active_share, hardware_ratio),
+    )
+)
+
+batch_from_traffic = Equation(
+    "sequences in flight, from what a service emits and what a user sees",
+    B_flight,
+    n_nodes * X_node / v_user,
+    assumes=("steady state (Little's law): every sequence emits at the same mean speed",),
+    source=derived,
+    tags=("C12",),
+)
+
+batch_over_critical = Equation(
+    "batch over the critical batch",
+    x_crit,
+    B * m_pos / B_0,
+    assumes=("short context: the critical batch is that without caches",),
+    source=definition,
+    tags=("C12",),
+    where=(short_context_batch,),
+)
+
+saturated_experts = Equation(
+    "experts, saturated at both ends",
+    E_hat,
+    1 / (1 / (n_experts - 1 + 1 / (1 / E_first - 1 / E_limit)) + 1 / E_limit),
+    assumes=("one expert gives E_first, ever more approach E_limit",),
+    source=clark_2022.at("equation 5"),
+    tags=("C18",),
+)
+
+equal_loss = (
+    Derivation(
+        "logarithm of the parameters of the dense model of equal loss",
+        source=clark_2022.at("equation 1 and section 5.3"),
+        tags=("C18",),
+        assumes=(
+            "c_route*l_first < a_route: a larger dense model is better",
+            "one expert per token, half the blocks routed, a fixed number of training tokens",
+        ),
+    )
+    .begin(
+        a_route * l_eff + b_route * l_first - c_route * l_eff * l_first,
+        a_route * l_N + b_route * l_E - c_route * l_N * l_E,
+        why="the fall of the loss below its constant, dense and routed",
+    )
+    .solve(
+        l_eff,
+        (l_N * (a_route - c_route * l_E) + b_route * (l_E - l_first))
+        / (a_route - c_route * l_first),
+    )
+)
+
+effective_parameters = (
+    Derivation(
+        "parameters of the dense model of equal loss",
+        source=clark_2022.at("equation 7, effective parameter count"),
+        tags=("C18",),
+        assumes=equal_loss.assumes,
+    )
+    .begin(N_eff, one_param * 10**l_eff, why="out of the logarithm")
+    .substitute(equal_loss)
+    .rewrite(
+        one_param
+        * (N_active / one_param) ** ((a_route - c_route * l_E) / (a_route - c_route * l_first))
+        * (E_hat / E_first) ** (b_route / (a_route - c_route * l_first)),
+        why="a power of the parameters times a power of the experts",
+        where=(
+            Equation("logarithm of parameters", l_N, log(N_active / one_param) / DECADE,
+                     source=definition),
+            Equation("logarithm of experts", l_E, log(E_hat) / DECADE, source=definition),
+            Equation("logarithm of first experts", l_first, log(E_first) / DECADE,
+                     source=definition),
+        ),
+    )
+)  # fmt: skip
+
+parameter_gain = Equation(
+    "effective over active parameters",
+    x_gain,
+    N_eff / N_active,
+    assumes=("the dense model of equal loss saw the same training tokens",),
+    source=lecture_notes.at("section 1, the diminishing returns of sparsity"),
+    tags=("C18",),
+)
+
+sparsity_return = Equation(
+    "exponent with which total parameters turn into effective ones",
+    r_gain,
+    log(x_gain) / log(sigma),
+    assumes=("one means that total parameters are as good as active ones, zero that they are not",),
+    source=lecture_equations.at("batch economics, sparsity"),
+    tags=("C18",),
+)

@@ -1,0 +1,161 @@
+"""How many tokens each phase should get: equal pools, and what an optimum asks for instead.
+
+Equal pools are the optimum only where the quality reacts alike to each of them.
+"""
+
+from __future__ import annotations
+
+from sympy import diff, exp
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import definition, lecture_equations, lecture_notes
+from formulas.nomenclature.symbols import N_active, c_fwd
+from formulas.nomenclature.symbols_training import (
+    A_up,
+    B_down,
+    C_pt,
+    C_rl,
+    D_inf,
+    D_pt,
+    D_rl,
+    X_tok,
+    c_rl,
+    delta_t,
+    eta_inf,
+    eta_rl,
+    knob,
+    one_flop,
+    p_ahead,
+    p_up,
+    q_down,
+    q_pt,
+    q_rl,
+    quality,
+    r_opt,
+    r_terms,
+    t_life,
+    x_over,
+)
+from formulas.training.arithmetic import pretraining_arithmetic, rl_arithmetic, serving_arithmetic
+
+__all__ = [
+    "chinchilla_multiple",
+    "discounted_tokens",
+    "equal_rl_tokens",
+    "equal_serving_tokens",
+    "equalisation",
+    "expected_tokens",
+    "falling_cost",
+    "local_quality",
+    "opposed_terms",
+    "serving_tokens",
+]
+
+INTERIOR = "the optimum is interior: every pool can be made a little larger or smaller"
+EQUAL_POOLS = "both pools cost the same"
+
+equal_serving_tokens = (
+    Derivation(
+        "served tokens that cost as much as pre-training",
+        source=lecture_notes.at("section 4, equating data"),
+        tags=("C32",),
+    )
+    .begin(serving_arithmetic.rhs, pretraining_arithmetic.rhs, why=EQUAL_POOLS)
+    .solve(D_inf, 3 * eta_inf * D_pt)
+)
+
+equal_rl_tokens = (
+    Derivation(
+        "tokens of reinforcement learning that cost as much as pre-training",
+        source=lecture_notes.at("section 4, equating data"),
+        tags=("C32",),
+    )
+    .begin(rl_arithmetic.rhs, pretraining_arithmetic.rhs, why=EQUAL_POOLS)
+    .solve(D_rl, 3 * c_fwd * eta_rl * D_pt / c_rl)
+)
+
+local_quality = Equation(
+    "quality near the optimum, as a product of powers of the pools",
+    quality,
+    (C_pt / one_flop) ** q_pt * (C_rl / one_flop) ** q_rl,
+    assumes=("any smooth quality looks so near a point, up to a factor and a change of scale",),
+    source=definition,
+    tags=("C33", "result 6"),
+)
+
+equalisation = (
+    Derivation(
+        "reinforcement learning that an optimum spends for each pre-training",
+        source=lecture_notes.at("section 4, over-training"),
+        tags=("C33", "result 6"),
+        assumes=(INTERIOR, "equal pools are the optimum only where q_rl = q_pt"),
+    )
+    .begin(
+        diff(local_quality.rhs, C_rl) / local_quality.rhs,
+        diff(local_quality.rhs, C_pt) / local_quality.rhs,
+        why="a FLOP gains as much quality in one pool as in the other, or it would be moved",
+    )
+    .solve(C_rl, C_pt * q_rl / q_pt)
+)
+
+falling_cost = (
+    Derivation("coefficient of the falling cost at the optimum of the sum", tags=("result 6",))
+    .begin(
+        -diff(B_down * knob**-q_down, knob),
+        diff(A_up * knob**p_up, knob),
+        why="what one cost loses, the other gains",
+    )
+    .solve(B_down, A_up * p_up / q_down * knob ** (p_up + q_down))
+)
+
+opposed_terms = (
+    Derivation(
+        "falling over rising cost at the optimum of their sum",
+        source=lecture_notes.at("section 4, over-training"),
+        tags=("C33", "result 6"),
+        assumes=("equal terms are the optimum only where p_up = q_down",),
+    )
+    .begin(r_terms, B_down * knob**-q_down / (A_up * knob**p_up), why="by definition")
+    .substitute(falling_cost, why="at the optimum")
+    .rewrite(p_up / q_down, why="the terms stand as their exponents, the other way round")
+)
+
+serving_tokens = Equation(
+    "tokens served over a model's life",
+    D_inf,
+    X_tok * t_life,
+    assumes=("a constant rate",),
+    source=lecture_notes.at("section 4, plugging in numbers"),
+    tags=("C34",),
+)
+
+expected_tokens = Equation(
+    "tokens served over a model's life, by expectation",
+    D_inf,
+    p_ahead * X_tok * t_life,
+    assumes=("a model that has been overtaken serves nothing",),
+    source=lecture_equations.at("overtraining, obsolescence risk"),
+    tags=("C37",),
+)
+
+discounted_tokens = Equation(
+    "tokens served over a model's life, later ones counting less",
+    D_inf,
+    X_tok * (1 - exp(-delta_t * t_life)) / delta_t,
+    assumes=(
+        "a constant rate",
+        "delta_t is a discount rate, the chance per second of being overtaken, or their sum",
+    ),
+    source=lecture_equations.at("overtraining, obsolescence risk"),
+    tags=("C37",),
+)
+
+chinchilla_multiple = Equation(
+    "training tokens over a rule of tokens per parameter",
+    x_over,
+    D_pt / (r_opt * N_active),
+    assumes=("one ratio for every size, as where both exponents of the loss are equal",),
+    source=lecture_notes.at("section 4, plugging in numbers"),
+    tags=("C35",),
+)

@@ -1,0 +1,1 @@
+"""Decode and prefill steps of a serving replica, pools, queues."""

@@ -1,0 +1,134 @@
+"""Contexts spread over chips: partial attention in decode, keys and values passed round in prefill.
+
+Each of `cp` parts is a copy of the weights on `tp * dp` chips of its own and holds 1/cp of every
+cache, token by token in turn. In decode a part carries its own share of the sequences through the
+linear layers, as a rank of `dp` does; for attention their queries go to all parts, and the partial
+results come back. In prefill every part computes its share of the new tokens of each chunk, while
+keys and values travel round behind the arithmetic of attention. Experts are partitioned over
+`tp * dp` chips and copied over the parts.
+"""
+
+from sympy import ceiling, sqrt
+
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.serving import (
+    T_cp,
+    T_ring,
+    V_part,
+    V_ring,
+    a_cp,
+    a_ring,
+    b_own,
+    b_slice,
+    b_state,
+    cp,
+    g_cp,
+    g_ring,
+    h_part,
+    n_cp,
+    n_ctx,
+    w_cp,
+    w_ring,
+)
+from formulas.nomenclature.sources import definition
+from formulas.nomenclature.sources_serving import helix_2025, yang_2024
+from formulas.nomenclature.symbols import m_pos
+from formulas.nomenclature.symbols_profile import e_ar, e_ar_pf
+from formulas.nomenclature.symbols_serving import (
+    L_hit,
+    L_new,
+    R_bnd_mem,
+    R_state,
+    b_act,
+    b_mem,
+    b_rank,
+    b_stage,
+    b_store,
+    f_heads,
+    f_pace,
+    n_chunks,
+    one_seq,
+    t_ar,
+    tp,
+)
+
+__all__ = [
+    "own_sequences",
+    "partial_bytes",
+    "partial_time",
+    "ring_bytes",
+    "ring_time",
+    "slice_sequences",
+    "state_sequences",
+]
+
+own_sequences = Equation(
+    "sequences whose tokens one part of a context carries",
+    b_own,
+    ceiling(b_rank / cp),
+    assumes=("linear layers split the sequences over parts as over ranks",),
+    source=helix_2025.at("section 2, the FFN phase"),
+)
+
+slice_sequences = Equation(
+    "sequences that one copy of the experts sees in one microbatch",
+    b_slice,
+    ceiling(b_stage / cp),
+    assumes=("experts are copied over the parts of a context",),
+    source=definition,
+)
+
+state_sequences = Equation(
+    "sequences whose recurrent state one part of a context holds",
+    b_state,
+    ceiling(b_mem / cp),
+    assumes=("a state belongs to the part that carries the sequence",),
+    source=definition,
+)
+
+partial_bytes = Equation(
+    "bytes of queries and partial results that reach one chip in one layer",
+    V_part,
+    b_rank * m_pos * h_part * b_act / tp,
+    assumes=(
+        "queries and outputs of all sequences, in the widths in which attention uses them",
+        "maxima and sums of the softmax are small beside them",
+    ),
+    source=helix_2025.at("section 2, the attention phase"),
+)
+
+partial_time = Equation(
+    "parts of a context answering each other",
+    T_cp,
+    f_pace * n_cp * (2 * t_ar + (a_cp + V_part / w_cp + g_cp * sqrt(V_part)) / e_ar),
+    assumes=(
+        "queries gathered before attention and partial results exchanged after it, not hidden",
+        "collectives by themselves, slowed by the engine around them as an all-reduce is",
+    ),
+    source=helix_2025.at("section 2, the attention phase"),
+)
+
+ring_bytes = Equation(
+    "cache bytes that pass one chip in one layer while a prompt is read",
+    V_ring,
+    one_seq
+    * (
+        (b_store * (n_chunks * L_hit + L_new * (n_chunks + 1) / 2) + n_chunks * R_bnd_mem) * f_heads
+        + n_chunks * R_state / tp
+    )
+    / n_ctx,
+    assumes=(
+        "with each chunk the keys and values of all tokens so far go round, in the cache's dtype",
+        "keys and values are passed, not queries: with most of a prompt cached queries are less",
+        "what is bounded passes whole with each chunk",
+    ),
+    source=yang_2024.at("section 3, ring pass-KV"),
+)
+
+ring_time = Equation(
+    "passing keys and values of one prompt round",
+    T_ring,
+    n_cp * (n_chunks * a_ring + V_ring / w_ring + g_ring * sqrt(n_chunks * V_ring)) / e_ar_pf,
+    assumes=("one round per layer and chunk", "slowed by the engine as an all-reduce is"),
+    source=yang_2024.at("section 3, ring pass-KV"),
+)

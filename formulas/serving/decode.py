@@ -1,0 +1,310 @@
+"""One decode step of one replica: what is read, what is multiplied, what is sent.
+
+A replica is `pp` stages of `tp * dp * cp` chips. Attention is sharded `tp` ways and copied `dp`
+ways, each copy for its own share of the sequences; `cp` parts share the contexts of a copy (see
+`context`). The experts of a stage are spread over the same `tp * dp` chips, `ep` ways, each expert
+sharded `xtp` ways. The step is followed through all stages, so a term is the time one microbatch
+of `B/pp` sequences spends in it from the first layer to the last; with `pp` microbatches in flight
+that is also the time in which the whole batch advances by one step.
+"""
+
+from sympy import sqrt
+
+from formulas.algebra.equation import Equation
+from formulas.network.collectives import hop_latency
+from formulas.nomenclature.serving import A_state, T_cp, b_own, b_slice, cp
+from formulas.nomenclature.sources import deepseek_v3, definition, lecture_equations, pope_2022
+from formulas.nomenclature.symbols import (
+    L_ctx,
+    a_kv,
+    b_kv,
+    c_fwd,
+    coverage,
+    e_c,
+    e_kv,
+    e_w,
+    k_experts,
+    m_pos,
+    n_experts,
+)
+from formulas.nomenclature.symbols_network import V_x, a_ar, a_x, f_skew, g_ar, g_x, w_ar, w_x, x_ep
+from formulas.nomenclature.symbols_profile import (
+    e_a2a,
+    e_ar,
+    e_at,
+    t_ep,
+    t_layer,
+    t_moe,
+    t_seq,
+    t_step,
+)
+from formulas.nomenclature.symbols_serving import (
+    A_bnd,
+    F_attn,
+    F_ffn,
+    F_head,
+    F_routed,
+    F_sdpa,
+    N_attn,
+    N_exp,
+    N_ffn,
+    N_head,
+    R_bnd,
+    R_state,
+    S_fixed,
+    S_routed,
+    T_a2a,
+    T_ar,
+    T_dec,
+    T_dense,
+    T_experts,
+    T_hop,
+    T_kv_dec,
+    T_math,
+    T_over,
+    T_sdpa,
+    T_w_dec,
+    V_ar,
+    V_kv_dec,
+    V_w,
+    W_chip,
+    b_act,
+    b_comb,
+    b_disp,
+    b_rank,
+    c_imb,
+    dp,
+    ep,
+    f_heads,
+    f_pace,
+    h_act,
+    h_exp,
+    k_copies,
+    n_a2a,
+    n_ar,
+    n_blocks,
+    n_ep,
+    n_hop,
+    n_moe,
+    r_hop,
+    t_a2a,
+    t_ar,
+    t_hop,
+    tp,
+    u_ep,
+    xtp,
+)
+from formulas.serving.context_parallel import (
+    own_sequences,
+    partial_bytes,
+    partial_time,
+    slice_sequences,
+)
+from formulas.serving.microbatches import rank_sequences, stage_pace, stage_sequences
+
+__all__ = [
+    "COMMON",
+    "DECODE",
+    "all_reduce_bytes",
+    "all_reduce_time",
+    "all_to_all_time",
+    "attention_time",
+    "cache_read",
+    "cache_read_time",
+    "decode_time",
+    "dense_time",
+    "exchange_bytes",
+    "expert_time",
+    "hop_time",
+    "math_time",
+    "overhead_time",
+    "stage_coverage",
+    "weight_read_time",
+    "weights_read",
+]
+
+stage_coverage = Equation(
+    "expected share of the experts that one microbatch reads",
+    coverage,
+    1 - (1 - k_experts / n_experts) ** (b_slice * m_pos),
+    assumes=("independent uniform routing, the largest share of all routings",),
+    source=definition,
+    tags=("result 9",),
+)
+
+weights_read = Equation(
+    "weight bytes one chip reads in one step",
+    V_w,
+    S_fixed / tp + S_routed * coverage * u_ep / (ep * xtp),
+    assumes=(
+        "attention, dense and shared weights are sharded over tp and copied over dp",
+        "the fullest expert rank sets the pace",
+    ),
+    source=pope_2022.at("section 3.2"),
+    tags=("C3", "C26"),
+)
+
+cache_read = Equation(
+    "cache bytes one chip reads in one step",
+    V_kv_dec,
+    b_rank * (b_kv * L_ctx + R_bnd) * f_heads / cp + b_own * 2 * R_state / tp,
+    assumes=(
+        "each sequence reads its whole cache, and reads and writes its recurrent state",
+        "a KV head is not split: tp beyond the number of KV heads copies the cache",
+        "the tokens of a context lie in turn on its cp parts",
+    ),
+    source=pope_2022.at("section 3.3"),
+    tags=("C3",),
+)
+
+weight_read_time = Equation(
+    "reading weights",
+    T_w_dec,
+    f_pace * V_w / (W_chip * e_w),
+    assumes=("weights are read once per microbatch",),
+    source=lecture_equations.at("equation 3"),
+)
+
+cache_read_time = Equation(
+    "reading the KV cache",
+    T_kv_dec,
+    f_pace * V_kv_dec / (W_chip * e_kv),
+    assumes=("attention reads at its own efficiency",),
+    source=lecture_equations.at("equation 3"),
+)
+
+dense_time = Equation(
+    "multiplying with the weights every token passes",
+    T_dense,
+    c_fwd * b_own * m_pos * (N_attn / F_attn + N_ffn / F_ffn + N_head / F_head) / tp,
+    assumes=("each operator class runs at the peak of its own dtype",),
+    source=lecture_equations.at("equation 2"),
+    tags=("C2",),
+)
+
+expert_time = Equation(
+    "multiplying with the routed experts",
+    T_experts,
+    c_fwd * b_slice * m_pos * N_exp * x_ep * (1 + c_imb / sqrt(b_slice)) / (F_routed * ep * xtp),
+    assumes=(
+        "a rank with more experts than the mean gets more tokens in proportion, and whatever "
+        "skewed routing adds: x_ep",
+        "the fullest of ep ranks is about 1 + sqrt(2 ln ep / (tokens per rank)) times the mean",
+    ),
+    source=definition,
+)
+
+attention_time = Equation(
+    "multiplying with the cache",
+    T_sdpa,
+    m_pos * (b_rank * (a_kv * L_ctx + A_bnd) / cp + b_own * A_state) / (F_sdpa * tp),
+    assumes=("query heads are sharded over tp",),
+    source=pope_2022.at("section 2.1"),
+    tags=("C2",),
+)
+
+math_time = Equation(
+    "arithmetic of one step",
+    T_math,
+    f_pace * ((T_dense + T_experts) / e_c + T_sdpa / e_at),
+    assumes=("one efficiency for all products with weights, another for attention",),
+    source=definition,
+)
+
+all_reduce_bytes = Equation(
+    "activation bytes one rank all-reduces",
+    V_ar,
+    b_own * m_pos * h_act * b_act,
+    assumes=("one hidden vector per position",),
+    source=pope_2022.at("section 3.2"),
+)
+
+all_reduce_time = Equation(
+    "all-reduces of tensor parallelism",
+    T_ar,
+    f_pace * n_ar * (t_ar + (a_ar + V_ar / w_ar + g_ar * sqrt(V_ar)) / e_ar),
+    assumes=(
+        "one after attention, one after a feed-forward part that tp shards",
+        "a collective by itself, slowed by the engine around it: e_ar, and t_ar on top",
+    ),
+    source=pope_2022.at("section 3.2"),
+)
+
+exchange_bytes = Equation(
+    "bytes one chip sends to experts, and back, in one layer",
+    V_x,
+    b_slice * m_pos * k_copies * f_skew * h_exp * (b_disp + b_comb) / (tp * dp),
+    assumes=(
+        "the fullest chip gets f_skew times its even share",
+        "a copy that stays on the chip is counted",
+    ),
+    source=deepseek_v3.at("section 3.4"),
+    tags=("C20",),
+)
+
+all_to_all_time = Equation(
+    "dispatch and combine of expert parallelism",
+    T_a2a,
+    f_pace * n_a2a * (t_a2a + (a_x + V_x / w_x + g_x * sqrt(V_x)) / e_a2a),
+    assumes=(
+        "both ways one after the other, each a collective by itself",
+        "slowed by the engine around it: e_a2a, and t_a2a on top",
+    ),
+    source=deepseek_v3.at("section 3.4"),
+    tags=("C20",),
+)
+
+hop_time = Equation(
+    "hops between pipeline stages",
+    T_hop,
+    n_hop * (t_hop + b_own * m_pos * h_act * b_act / r_hop),
+    assumes=("one hop between neighbouring stages, the token's way back not counted",),
+    source=lecture_equations.at("pipeline parallelism"),
+    tags=("C27",),
+)
+
+overhead_time = Equation(
+    "time that no roof explains",
+    T_over,
+    f_pace * (n_blocks * t_layer + n_moe * t_moe + n_ep * t_ep) + b_rank * t_seq + t_step,
+    assumes=("launches and normalisations per layer, sampling per sequence, the rest per step",),
+    source=definition,
+)
+
+decode_time = Equation(
+    "decode step of one replica, estimate",
+    T_dec,
+    T_w_dec + T_kv_dec + T_math + T_ar + T_a2a + T_cp + T_hop + T_over,
+    assumes=("terms follow one another: on measured steps the sum fits better than the maximum",),
+    source=definition,
+)
+
+COMMON = (
+    rank_sequences,
+    stage_sequences,
+    own_sequences,
+    slice_sequences,
+    cache_read,
+    dense_time,
+    attention_time,
+    all_reduce_bytes,
+)
+DECODE = (
+    *COMMON,
+    stage_pace,
+    stage_coverage,
+    weights_read,
+    weight_read_time,
+    cache_read_time,
+    expert_time,
+    math_time,
+    all_reduce_time,
+    exchange_bytes,
+    all_to_all_time,
+    partial_bytes,
+    partial_time,
+    hop_latency,
+    hop_time,
+    overhead_time,
+    decode_time,
+)

@@ -1,0 +1,212 @@
+"""Reading a prompt: arithmetic of the new tokens, weights once per chunk, pipelined over stages.
+
+Each of the `cp` parts of a context computes its share of the new tokens. All `dp` ranks of a stage
+prefill their own prompts side by side, so the experts, spread over `tp * dp` chips, see `dp`
+prompts at once: per prompt every operator costs what it costs on `tp * cp` chips.
+"""
+
+from sympy import ceiling
+
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.serving import T_pf_attn, T_ring, cp
+from formulas.nomenclature.sources import definition, lecture_equations, pope_2022
+from formulas.nomenclature.sources_serving import yang_2024
+from formulas.nomenclature.symbols import L_in, c_fwd, e_w
+from formulas.nomenclature.symbols_network import x_ep
+from formulas.nomenclature.symbols_profile import (
+    e_pf,
+    e_pf_a,
+    e_pf_x,
+    n_sched,
+    t_layer,
+    t_pf_chunk,
+    t_pf_moe,
+    t_request,
+    t_tok,
+)
+from formulas.nomenclature.symbols_serving import (
+    A_bnd_pf,
+    F_attn,
+    F_ffn,
+    F_head,
+    F_routed,
+    F_sdpa,
+    L_hit,
+    L_new,
+    N_attn,
+    N_exp,
+    N_ffn,
+    N_head,
+    P_pairs,
+    S_fixed,
+    S_routed,
+    T_dec,
+    T_pf,
+    T_pf_busy,
+    T_pf_math,
+    T_pf_net,
+    T_pf_over,
+    T_pf_w,
+    T_ttft,
+    W_chip,
+    a_pf,
+    c_chunk,
+    dp,
+    ep,
+    f_stage,
+    n_blocks,
+    n_chunks,
+    n_moe,
+    one_seq,
+    one_token,
+    pp,
+    s_mixed,
+    tp,
+    u_ep,
+    x_hit,
+    xtp,
+)
+from formulas.numerics.expressions import maximum
+from formulas.serving.context_parallel import ring_bytes, ring_time
+from formulas.serving.prefill_network import PREFILL_NETWORK
+
+__all__ = [
+    "PREFILL",
+    "attention_pairs",
+    "cached_tokens",
+    "chunk_count",
+    "new_tokens",
+    "prefill_attention",
+    "prefill_busy",
+    "prefill_math",
+    "prefill_overhead",
+    "prefill_time",
+    "prefill_weights",
+    "time_to_first_token",
+]
+
+new_tokens = Equation(
+    "prompt tokens that must be computed",
+    L_new,
+    L_in * (1 - x_hit),
+    assumes=("the prefix cache serves the front of the prompt",),
+    source=definition,
+)
+
+cached_tokens = Equation(
+    "prompt tokens that the prefix cache serves",
+    L_hit,
+    L_in * x_hit,
+    assumes=("the prefix cache serves the front of the prompt",),
+    source=definition,
+)
+
+attention_pairs = Equation(
+    "query-key pairs of a causal prompt",
+    P_pairs,
+    L_new * L_hit + L_new**2 / 2,
+    assumes=("causal mask: on average a new token sees half of the new ones",),
+    source=pope_2022.at("section 2.1"),
+)
+
+chunk_count = Equation(
+    "chunks of one prompt",
+    n_chunks,
+    ceiling(L_new / c_chunk),
+    assumes=("chunked prefill",),
+    source=definition,
+)
+
+prefill_math = Equation(
+    "arithmetic of one prompt with weights, on tp * cp chips",
+    T_pf_math,
+    c_fwd
+    * (
+        L_new * ((N_attn / F_attn + N_ffn / F_ffn) / e_pf + N_exp * x_ep / (F_routed * e_pf_x))
+        + N_head / (F_head * e_pf) * one_token / one_seq
+    )
+    * one_seq
+    / (tp * cp),
+    assumes=(
+        "only the last position needs the head",
+        "experts see dp prompts at once, the fullest rank x_ep times its share",
+    ),
+    source=lecture_equations.at("equation 2"),
+    tags=("C23", "C30"),
+)
+
+prefill_attention = Equation(
+    "arithmetic of attention of one prompt, on tp * cp chips",
+    T_pf_attn,
+    (a_pf * P_pairs + A_bnd_pf * L_new) * one_seq / (F_sdpa * tp * cp * e_pf_a),
+    assumes=("every part of a context gets early and late tokens of a chunk, so all work alike",),
+    source=yang_2024.at("section 3, load-balanced sharding"),
+    tags=("C23",),
+)
+
+prefill_weights = Equation(
+    "reading weights, once per chunk",
+    T_pf_w,
+    n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / (W_chip * e_w),
+    assumes=("a chunk touches every expert",),
+    source=lecture_equations.at("equation 3"),
+)
+
+prefill_overhead = Equation(
+    "time of one prompt that no roof explains",
+    T_pf_over,
+    n_chunks * (n_blocks * t_layer + n_moe * t_pf_moe + t_pf_chunk),
+    assumes=("launches per layer and chunk; experts are launched without a recorded graph",),
+    source=definition,
+)
+
+prefill_time = Equation(
+    "one prompt through all layers on tp * cp chips, estimate",
+    T_pf,
+    T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_net + T_pf_over,
+    assumes=(
+        "terms follow one another",
+        "keys and values go round behind the arithmetic of attention",
+    ),
+    source=definition,
+)
+
+time_to_first_token = Equation(
+    "time to first token without queueing",
+    T_ttft,
+    T_pf * ((1 - 1 / n_chunks) * f_stage / pp + 1 / n_chunks)
+    + s_mixed * (n_chunks + n_sched) * T_dec
+    + L_new * one_seq * t_tok
+    + t_request,
+    assumes=(
+        "a request waits for the host, token by token, and for its scheduler: n_sched steps where "
+        "others decode on the same chips",
+        "chunks follow one another through the stages at the pace of the fullest",
+        "each chunk shares its step with the decoding sequences (s_mixed = 1 in one pool, else 0)",
+    ),
+    source=definition,
+)
+
+prefill_busy = Equation(
+    "time a replica spends per prompt",
+    T_pf_busy,
+    f_stage * T_pf / (pp * dp),
+    assumes=("stages and ranks work on prompts of their own, the fullest stage sets the pace",),
+    source=definition,
+)
+
+COMMON = (new_tokens, cached_tokens, attention_pairs)
+PREFILL = (
+    *COMMON,
+    chunk_count,
+    prefill_math,
+    prefill_attention,
+    ring_bytes,
+    ring_time,
+    prefill_weights,
+    *PREFILL_NETWORK,
+    prefill_overhead,
+    prefill_time,
+    time_to_first_token,
+    prefill_busy,
+)

@@ -1,0 +1,126 @@
+"""What the chips of a replica send each other while they read one prompt.
+
+The same collectives as in a decode step, over the tokens of the prompt, chunk after chunk: floors
+count once a chunk, bytes once a prompt, and roots of bytes as the root of chunks times bytes.
+"""
+
+from __future__ import annotations
+
+from sympy import sqrt
+
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.serving import cp
+from formulas.nomenclature.sources import deepseek_v3, definition, lecture_equations, pope_2022
+from formulas.nomenclature.symbols_network import (
+    T_ar_pf,
+    T_hop_pf,
+    T_x_pf,
+    V_ar_pf,
+    V_x_pf,
+    a_ar_pf,
+    a_x_pf,
+    f_skew,
+    g_ar_pf,
+    g_x_pf,
+    k_copies_pf,
+    w_ar_pf,
+    w_x_pf,
+)
+from formulas.nomenclature.symbols_profile import e_a2a, e_ar_pf
+from formulas.nomenclature.symbols_serving import (
+    L_new,
+    T_pf_net,
+    b_act,
+    b_comb,
+    b_disp,
+    h_act,
+    h_exp,
+    n_a2a,
+    n_ar,
+    n_chunks,
+    n_hop,
+    one_seq,
+    r_hop,
+    t_a2a,
+    t_ar,
+    t_hop,
+    tp,
+)
+
+__all__ = [
+    "PREFILL_NETWORK",
+    "prefill_network",
+    "prompt_exchange_bytes",
+    "prompt_exchanges",
+    "prompt_hops",
+    "prompt_reduction_bytes",
+    "prompt_reductions",
+]
+
+prompt_reduction_bytes = Equation(
+    "activation bytes one rank all-reduces for a prompt",
+    V_ar_pf,
+    L_new * one_seq * h_act * b_act / cp,
+    assumes=("one hidden vector per token",),
+    source=pope_2022.at("section 3.2"),
+)
+
+prompt_reductions = Equation(
+    "all-reduces of one prompt",
+    T_ar_pf,
+    n_ar
+    * (
+        n_chunks * t_ar
+        + (n_chunks * a_ar_pf + V_ar_pf / w_ar_pf + g_ar_pf * sqrt(n_chunks * V_ar_pf)) / e_ar_pf
+    ),
+    assumes=("each chunk is all-reduced by itself", "as many a layer as in a decode step"),
+    source=pope_2022.at("section 3.2"),
+)
+
+prompt_exchange_bytes = Equation(
+    "bytes one chip sends to experts, and back, for a prompt in one layer",
+    V_x_pf,
+    L_new * one_seq * k_copies_pf * f_skew * h_exp * (b_disp + b_comb) / (tp * cp),
+    assumes=("the fullest chip gets f_skew times its even share",),
+    source=deepseek_v3.at("section 3.4"),
+    tags=("C20",),
+)
+
+prompt_exchanges = Equation(
+    "dispatch and combine of one prompt",
+    T_x_pf,
+    n_a2a
+    * (
+        n_chunks * t_a2a
+        + (n_chunks * a_x_pf + V_x_pf / w_x_pf + g_x_pf * sqrt(n_chunks * V_x_pf)) / e_a2a
+    ),
+    assumes=("each chunk is exchanged by itself",),
+    source=deepseek_v3.at("section 3.4"),
+    tags=("C20",),
+)
+
+prompt_hops = Equation(
+    "hops of one prompt between pipeline stages",
+    T_hop_pf,
+    n_hop * (t_hop + V_ar_pf / r_hop),
+    assumes=("one hop between neighbouring stages",),
+    source=lecture_equations.at("pipeline parallelism"),
+    tags=("C27",),
+)
+
+prefill_network = Equation(
+    "collectives of one prompt",
+    T_pf_net,
+    T_ar_pf + T_x_pf + T_hop_pf,
+    assumes=("terms follow one another",),
+    source=definition,
+)
+
+PREFILL_NETWORK = (
+    prompt_reduction_bytes,
+    prompt_reductions,
+    prompt_exchange_bytes,
+    prompt_exchanges,
+    prompt_hops,
+    prefill_network,
+)

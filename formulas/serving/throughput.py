@@ -1,0 +1,283 @@
+"""Prefill and decode in one pool: the throughput identity, mean TPOT, memory, and the bill.
+
+The identity follows one sequence slot: a request holds its slot for its share of everybody's
+prefill and for its own decode steps, hence 1/X = t_prefill + (O - 1) t_decode(B) / (g B).
+`x_pf` is 1 where the pool prefills as well, 0 where it only decodes; `L_dec` is O - 1 where the
+prefill emits the first token.
+"""
+
+from sympy import Max, ceiling
+
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.pools import x_own
+from formulas.nomenclature.serving import b_own, b_state, cp
+from formulas.nomenclature.sources import definition, lecture_equations
+from formulas.nomenclature.symbols import (
+    B,
+    C_in,
+    C_out,
+    L_ctx,
+    L_in,
+    L_out,
+    g,
+    m_pos,
+    n_chips,
+    p_chip,
+)
+from formulas.nomenclature.symbols_serving import (
+    C_mix,
+    L_dec,
+    L_new,
+    M_act,
+    M_fixed,
+    M_kv,
+    M_need,
+    M_reserve,
+    M_routed,
+    M_weights,
+    R_bnd_mem,
+    R_state,
+    T_dec,
+    T_dec_bound,
+    T_e2e,
+    T_math_bound,
+    T_mem_bound,
+    T_net_bound,
+    T_out,
+    T_pf_busy,
+    T_pf_busy_bound,
+    T_share,
+    T_slot,
+    T_slot_bound,
+    T_tpot,
+    T_tpot_bound,
+    T_ttft,
+    X_seq,
+    b_act,
+    b_logit,
+    b_mem,
+    b_store,
+    c_chunk,
+    dp,
+    ep,
+    f_heads,
+    f_stage,
+    h_wide,
+    kappa,
+    n_rep,
+    one_seq,
+    phi_mixed,
+    pp,
+    r_fill,
+    tp,
+    u_ep,
+    vocab,
+    x_pf,
+    xtp,
+)
+from formulas.serving.context_parallel import state_sequences
+
+__all__ = [
+    "AGGREGATED",
+    "AGGREGATED_BOUND",
+    "MEMORY",
+    "decode_share",
+    "input_price",
+    "mixed_price",
+    "mixed_steps",
+    "output_price",
+    "prefill_share",
+    "request_latency",
+    "request_rate",
+    "resident_activations",
+    "resident_bytes",
+    "resident_cache",
+    "resident_sequences",
+    "resident_weights",
+    "slot_bound",
+    "slot_time",
+    "time_per_output_token",
+    "token_bound",
+]
+
+decode_share = Equation(
+    "time a replica spends decoding per request",
+    T_out,
+    L_dec * one_seq * T_dec / (g * B),
+    assumes=("every step advances B sequences by g tokens each",),
+    source=definition,
+)
+
+slot_time = Equation(
+    "time a replica spends per request, estimate",
+    T_slot,
+    x_pf * T_pf_busy + T_out,
+    assumes=("slots are always full", "a mixed step costs its prefill and its decode part"),
+    source=definition,
+)
+
+request_rate = Equation(
+    "requests served by all replicas",
+    X_seq,
+    one_seq * n_rep * r_fill / T_slot,
+    assumes=("replicas share the load evenly",),
+    source=definition,
+)
+
+prefill_share = Equation(
+    "mean time a decode step waits for prefill",
+    T_share,
+    kappa * (B - x_own * one_seq) / one_seq * (g / L_dec) * x_pf * T_pf_busy,
+    assumes=(
+        "the other sequences each bring one prompt per L_dec/g steps: B - 1 of them in a closed "
+        "loop, and with open arrivals, which find the mean batch as it is, all B",
+        "kappa = 1 when requests are out of step, 1/2 when a closed loop keeps them in cohorts",
+    ),
+    source=definition,
+)
+
+time_per_output_token = Equation(
+    "mean time per output token",
+    T_tpot,
+    (T_dec + T_share) / (g * one_seq),
+    assumes=("mean over the tokens of a request, first token excluded",),
+    source=definition,
+)
+
+request_latency = Equation(
+    "time from arrival to last token, without queueing",
+    T_e2e,
+    T_ttft + L_dec * one_seq * T_tpot,
+    assumes=("no queue",),
+    source=definition,
+)
+
+mixed_steps = Equation(
+    "share of steps that carry a prefill chunk",
+    phi_mixed,
+    x_pf * (B - x_own * one_seq) * g * L_new / (L_dec * c_chunk * dp * pp * one_seq),
+    assumes=(
+        "chunks are filled across prompts",
+        "each rank of each stage has its own steps",
+        "a sequence does not decode while its own prompt is read",
+    ),
+    source=definition,
+)
+
+mixed_price = Equation(
+    "price of a token at the scenario's mix",
+    C_mix,
+    p_chip * n_chips * T_slot / (n_rep * r_fill * (L_in + L_out) * one_seq),
+    assumes=("idle chips are paid too",),
+    source=lecture_equations.at("equation 4"),
+    tags=("C5",),
+)
+
+input_price = Equation(
+    "price of an input token",
+    C_in,
+    p_chip * n_chips * x_pf * T_pf_busy / (n_rep * r_fill * L_in * one_seq),
+    assumes=("input bears prefill's share of chip time",),
+    source=lecture_equations.at("equation 4"),
+    tags=("C22",),
+)
+
+output_price = Equation(
+    "price of an output token",
+    C_out,
+    p_chip * n_chips * T_out / (n_rep * r_fill * L_out * one_seq),
+    assumes=("output bears decode's share of chip time",),
+    source=lecture_equations.at("equation 4"),
+    tags=("C22",),
+)
+
+resident_sequences = Equation(
+    "sequences whose cache one rank holds",
+    b_mem,
+    ceiling(B / dp),
+    assumes=("all microbatches in flight hold their cache",),
+    source=definition,
+    tags=("C25",),
+)
+
+resident_weights = Equation(
+    "weight bytes resident on one chip",
+    M_weights,
+    f_stage * (M_fixed / tp + M_routed * u_ep / (ep * xtp)) / pp,
+    assumes=("attention, dense and shared weights are copied over dp", "the fullest stage counts"),
+    source=lecture_equations.at("memory per chip"),
+    tags=("C24",),
+)
+
+resident_cache = Equation(
+    "cache bytes resident on one chip",
+    M_kv,
+    f_stage * (b_mem * (b_store * L_ctx + R_bnd_mem) * f_heads / cp + b_state * R_state / tp) / pp,
+    assumes=(
+        "sequences are out of step, so each holds its mean context",
+        "paged cache, the tokens of a context in turn on its cp parts",
+    ),
+    source=lecture_equations.at("memory per chip"),
+    tags=("C24", "C25"),
+)
+
+resident_activations = Equation(
+    "activation bytes resident on one chip",
+    M_act,
+    (x_pf * c_chunk * one_seq / cp + b_own * m_pos) * h_wide * b_act
+    + b_own * m_pos * vocab * b_logit / tp,
+    assumes=("one layer's widest tensors and the logits are alive at once",),
+    source=definition,
+)
+
+resident_bytes = Equation(
+    "bytes resident on one chip",
+    M_need,
+    M_weights + M_kv + M_act + M_reserve,
+    assumes=("the runtime keeps a reserve",),
+    source=lecture_equations.at("memory per chip"),
+    tags=("C24",),
+)
+
+slot_bound = Equation(
+    "time a replica spends per request, bound",
+    T_slot_bound,
+    Max(
+        x_pf * T_pf_busy_bound + L_dec * one_seq * T_math_bound / (g * B),
+        L_dec * one_seq * T_mem_bound / (g * B),
+        L_dec * one_seq * T_net_bound / (g * B),
+        evaluate=False,
+    ),
+    assumes=("prefill arithmetic hides behind decode's memory traffic and the other way round",),
+    source=lecture_equations.at("equation 1"),
+)
+
+token_bound = Equation(
+    "time per output token, bound",
+    T_tpot_bound,
+    T_dec_bound / (g * one_seq),
+    assumes=("steps carry no prefill",),
+    source=lecture_equations.at("equation 1"),
+)
+
+MEMORY = (
+    resident_sequences,
+    state_sequences,
+    resident_weights,
+    resident_cache,
+    resident_activations,
+    resident_bytes,
+)
+AGGREGATED = (
+    decode_share,
+    slot_time,
+    request_rate,
+    prefill_share,
+    time_per_output_token,
+    request_latency,
+    mixed_steps,
+    mixed_price,
+    input_price,
+    output_price,
+)
+AGGREGATED_BOUND = (slot_bound, token_bound)

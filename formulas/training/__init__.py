@@ -1,0 +1,1 @@
+"""Training arithmetic, bubbles, reversible layers."""

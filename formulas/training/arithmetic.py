@@ -1,0 +1,138 @@
+"""Where 6ND comes from: the arithmetic of training, of reinforcement learning and of serving.
+
+With two FLOP per parameter and token forward (a multiply and an add), training takes six, and
+eight when the forward pass is done again instead of kept. The phases after pre-training run at a
+lower efficiency; dividing by it states their arithmetic in the worth of pre-training.
+"""
+
+from __future__ import annotations
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import lecture_hardware, lecture_notes
+from formulas.nomenclature.sources_training import kaplan_2020, narayanan_2021
+from formulas.nomenclature.symbols import N_active, a_kv, c_fwd
+from formulas.nomenclature.symbols_training import (
+    C_all,
+    C_inf,
+    C_pt,
+    C_rl,
+    D_inf,
+    D_pt,
+    D_rl,
+    L_train,
+    c_bwd,
+    c_rl,
+    eta_inf,
+    eta_rl,
+    r_all,
+    x_causal,
+)
+
+__all__ = [
+    "all_arithmetic",
+    "backward_arithmetic",
+    "pretraining_arithmetic",
+    "rl_arithmetic",
+    "serving_arithmetic",
+    "total_over_pretraining",
+    "training_arithmetic",
+    "training_arithmetic_attention",
+]
+
+FEW = "attention is small beside the weights"
+
+backward_arithmetic = Equation(
+    "arithmetic of the backward pass",
+    c_bwd,
+    2 * c_fwd,
+    assumes=(
+        "one product gives the gradients of the inputs, one those of the weights, each as large "
+        "as the forward product",
+    ),
+    source=lecture_hardware.at("section 5, where the 6 comes from"),
+    tags=("C30",),
+)
+
+training_arithmetic = (
+    Derivation(
+        "arithmetic of training, from its passes",
+        source=lecture_notes.at("section 4, the three costs"),
+        tags=("C30",),
+        assumes=(FEW, "every activation is kept until the backward pass needs it"),
+    )
+    .begin(C_pt, N_active * D_pt * (c_fwd + c_bwd), why="forward and backward, for every token")
+    .substitute(backward_arithmetic)
+    .rewrite(
+        3 * c_fwd * N_active * D_pt,
+        why="with c_fwd = 2 flop/(param*token): 2ND forward, 4ND backward, 6ND in all",
+    )
+)
+
+training_arithmetic_attention = Equation(
+    "arithmetic of training, with attention",
+    C_pt,
+    3 * D_pt * (c_fwd * N_active + x_causal * a_kv * L_train),
+    assumes=(
+        "x_causal is 1 where all pairs are computed, 1/2 where the causal half is skipped",
+        "N_active without the input embedding, which multiplies nothing",
+    ),
+    source=narayanan_2021.at("appendix, floating-point operations"),
+    tags=("C30",),
+)
+
+pretraining_arithmetic = Equation(
+    "arithmetic of pre-training",
+    C_pt,
+    3 * c_fwd * N_active * D_pt,
+    assumes=(FEW,),
+    source=kaplan_2020.at("section 2.1"),
+    tags=("C30", "C31"),
+)
+
+rl_arithmetic = Equation(
+    "arithmetic of reinforcement learning, in the worth of pre-training",
+    C_rl,
+    c_rl * N_active * D_rl / eta_rl,
+    assumes=(
+        "c_rl runs from c_fwd (rollouts alone) to 3*c_fwd (every rollout is trained on)",
+        "a lower efficiency divides: it makes a token dearer",
+    ),
+    source=lecture_notes.at("section 4, the three costs"),
+    tags=("C31",),
+)
+
+serving_arithmetic = Equation(
+    "arithmetic of serving, in the worth of pre-training",
+    C_inf,
+    c_fwd * N_active * D_inf / eta_inf,
+    assumes=("a lower efficiency divides: it makes a token dearer", FEW),
+    source=lecture_notes.at("section 4, the three costs"),
+    tags=("C30", "C31"),
+)
+
+all_arithmetic = Equation(
+    "arithmetic of a model's life, in the worth of pre-training",
+    C_all,
+    C_pt + C_rl + C_inf,
+    assumes=("nothing else is computed: no failed runs, no experiments, no data made by models",),
+    source=lecture_hardware.at("section 5, total compute"),
+    tags=("C31",),
+    where=(pretraining_arithmetic, rl_arithmetic, serving_arithmetic),
+)
+
+total_over_pretraining = (
+    Derivation(
+        "arithmetic of a model's life over that of pre-training",
+        tags=("C31", "result 7"),
+        assumes=("every pool is proportional to the size of the model",),
+    )
+    .begin(r_all, (C_pt + C_rl + C_inf) / C_pt, why="by definition")
+    .substitute(pretraining_arithmetic)
+    .substitute(rl_arithmetic)
+    .substitute(serving_arithmetic)
+    .rewrite(
+        1 + c_rl * D_rl / (3 * c_fwd * eta_rl * D_pt) + D_inf / (3 * eta_inf * D_pt),
+        why="the size of the model cancels",
+    )
+)

@@ -1,0 +1,163 @@
+"""How long a stage of a training pipeline waits, under each of four schedules.
+
+A stage works the same time under all of them: `n_micro` forward passes, gradients of the inputs and
+gradients of the weights. What differs is what fills the time until the pipeline is full and after
+it has begun to drain.
+"""
+
+from __future__ import annotations
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import definition, lecture_hardware
+from formulas.nomenclature.sources_training import gpipe_2018, narayanan_2021, qi_2023
+from formulas.nomenclature.symbols import n_stages
+from formulas.nomenclature.symbols_training import (
+    T_bubble,
+    T_busy,
+    n_micro,
+    n_virtual,
+    t_bwd,
+    t_fwd,
+    t_wgt,
+    x_bubble,
+    y_bubble,
+)
+
+__all__ = [
+    "bubble_share",
+    "bubble_share_interleaved",
+    "bubble_time",
+    "bubble_time_interleaved",
+    "bubble_time_zb_h1",
+    "bubble_time_zb_h2",
+    "bubble_to_work",
+    "bubble_to_work_interleaved",
+    "pipeline_work",
+    "zero_bubble",
+]
+
+ALIKE = "stages take equal time; sending between them takes none"
+FLUSH = "no microbatch of the next optimiser step starts before all of this one are done"
+
+pipeline_work = Equation(
+    "time a stage works in one optimiser step",
+    T_busy,
+    n_micro * (t_fwd + t_bwd + t_wgt),
+    assumes=(ALIKE,),
+    source=definition,
+    tags=("C29",),
+)
+
+bubble_time = Equation(
+    "wait of a stage, GPipe and 1F1B",
+    T_bubble,
+    (n_stages - 1) * (t_fwd + t_bwd + t_wgt),
+    assumes=(ALIKE, FLUSH),
+    source=gpipe_2018.at("section 2.3"),
+    tags=("C29",),
+)
+
+bubble_time_interleaved = Equation(
+    "wait of a stage, interleaved 1F1B",
+    T_bubble,
+    (n_stages - 1) * (t_fwd + t_bwd + t_wgt) / n_virtual,
+    assumes=(ALIKE, FLUSH, "n_micro is a multiple of n_stages"),
+    source=narayanan_2021.at("section 2.2.2"),
+    tags=("C29",),
+)
+
+bubble_time_zb_h1 = Equation(
+    "wait of a stage, zero-bubble ZB-H1",
+    T_bubble,
+    (n_stages - 1) * (t_fwd + t_bwd - t_wgt),
+    assumes=(
+        ALIKE,
+        "n_micro >= n_stages, t_wgt <= t_fwd and t_wgt <= t_bwd",
+        "gradients of the weights wait until the stage has nothing else to do; memory as 1F1B",
+    ),
+    source=qi_2023.at("table 2"),
+    tags=("C29",),
+)
+
+bubble_time_zb_h2 = Equation(
+    "wait of a stage, zero-bubble ZB-H2",
+    T_bubble,
+    (n_stages - 1) * (t_fwd + t_bwd - 2 * t_wgt),
+    assumes=(
+        ALIKE,
+        "n_micro >= 2*n_stages - 1 and 2*t_wgt <= t_fwd + t_bwd",
+        "the optimiser step is checked afterwards, not waited for; about twice the activations",
+    ),
+    source=qi_2023.at("table 2"),
+    tags=("C29",),
+)
+
+bubble_share = (
+    Derivation(
+        "share of an optimiser step that a stage waits, GPipe and 1F1B",
+        source=lecture_hardware.at("section 4, the bubble problem"),
+        tags=("C29",),
+        assumes=bubble_time.assumes,
+    )
+    .begin(x_bubble, T_bubble / (T_bubble + T_busy), why="waiting over waiting and working")
+    .substitute(bubble_time)
+    .substitute(pipeline_work)
+    .rewrite(
+        (n_stages - 1) / (n_micro + n_stages - 1),
+        why="what a microbatch costs cancels: only how many there are counts",
+    )
+)
+
+bubble_share_interleaved = (
+    Derivation(
+        "share of an optimiser step that a stage waits, interleaved 1F1B",
+        source=narayanan_2021.at("section 2.2.2"),
+        tags=("C29",),
+        assumes=bubble_time_interleaved.assumes,
+    )
+    .begin(x_bubble, T_bubble / (T_bubble + T_busy), why="waiting over waiting and working")
+    .substitute(bubble_time_interleaved)
+    .substitute(pipeline_work)
+    .rewrite(
+        (n_stages - 1) / (n_virtual * n_micro + n_stages - 1),
+        why="as many virtual stages as if there were that many times the microbatches",
+    )
+)
+
+bubble_to_work = (
+    Derivation(
+        "waiting over working time of a stage, GPipe and 1F1B",
+        source=gpipe_2018.at("section 2.3"),
+        tags=("C29",),
+        assumes=bubble_time.assumes,
+    )
+    .begin(y_bubble, T_bubble / T_busy, why="relative to the work, not to the whole step")
+    .substitute(bubble_time)
+    .substitute(pipeline_work)
+    .rewrite((n_stages - 1) / n_micro)
+)
+
+bubble_to_work_interleaved = (
+    Derivation(
+        "waiting over working time of a stage, interleaved 1F1B",
+        source=narayanan_2021.at("section 2.2.2"),
+        tags=("C29",),
+        assumes=bubble_time_interleaved.assumes,
+    )
+    .begin(y_bubble, T_bubble / T_busy, why="relative to the work, not to the whole step")
+    .substitute(bubble_time_interleaved)
+    .substitute(pipeline_work)
+    .rewrite((n_stages - 1) / (n_virtual * n_micro))
+)
+
+zero_bubble = (
+    Derivation(
+        "gradient time of the weights at which ZB-H2 leaves no bubble",
+        source=qi_2023.at("section 2"),
+        tags=("C29",),
+        assumes=bubble_time_zb_h2.assumes,
+    )
+    .begin(t_fwd + t_bwd, 2 * t_wgt, why="the wait of ZB-H2 is zero")
+    .solve(t_wgt, (t_fwd + t_bwd) / 2)
+)

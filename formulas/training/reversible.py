@@ -1,0 +1,242 @@
+"""Rounds and layers that can be run backwards, and what training without kept activations costs.
+
+The inversions are algebra: they hold for any deterministic functions in exact arithmetic (integers,
+fixed point). In floating point (x + f) - f is only near x. `f_left`, `f_x2` and `g_y1` stand for
+the values of arbitrary functions of the half that is passed on unchanged.
+"""
+
+from __future__ import annotations
+
+from sympy import Rational, diff, sqrt
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.sources import definition, lecture_hardware, lecture_notes
+from formulas.nomenclature.sources_training import chen_2016, feistel_1973, gomez_2017
+from formulas.nomenclature.symbols import N_active, c_fwd
+from formulas.nomenclature.symbols_serving import n_blocks
+from formulas.nomenclature.symbols_training import (
+    A_act,
+    A_layer,
+    C_pt,
+    D_pt,
+    f_left,
+    f_x2,
+    g_y1,
+    n_seg,
+    x_1,
+    x_2,
+    x_compute,
+    x_memory,
+    x_right,
+    y_1,
+    y_2,
+    y_right,
+)
+from formulas.training.arithmetic import backward_arithmetic, pretraining_arithmetic
+
+__all__ = [
+    "activations_checkpointed",
+    "activations_kept",
+    "activations_reversible",
+    "checkpoint_interval",
+    "checkpointed_arithmetic",
+    "checkpointed_least_memory",
+    "checkpointed_over_reversible",
+    "feistel_inverse",
+    "feistel_round",
+    "reversible_arithmetic",
+    "reversible_inverse_first",
+    "reversible_inverse_second",
+    "reversible_layer_first",
+    "reversible_layer_second",
+    "reversible_overhead",
+]
+
+ANY = "f is any deterministic function; it need not have an inverse"
+EXACT = "exact arithmetic; in floating point the inversion is approximate"
+EQUAL = "layers of equal activations"
+
+feistel_round = Equation(
+    "the changed half of a Feistel round",
+    y_right,
+    x_right + f_left,
+    assumes=(
+        ANY,
+        "the other half passes unchanged, the two swapped each round: (y, x + f(y)); written "
+        "without the swap, (x, y + f(x)), rounds must take turns",
+    ),
+    source=feistel_1973.at("the design of a product cipher"),
+    tags=("C49", "result 10"),
+)
+
+feistel_inverse = (
+    Derivation(
+        "a Feistel round, backwards",
+        source=lecture_notes.at("section 6, Feistel networks"),
+        tags=("C49", "result 10"),
+        assumes=(ANY, EXACT),
+    )
+    .begin(feistel_round)
+    .solve(x_right, y_right - f_left, why="the unchanged half is read off, and f of it taken away")
+)
+
+reversible_layer_first = Equation(
+    "first half of a reversible layer",
+    y_1,
+    x_1 + f_x2,
+    assumes=(ANY,),
+    source=gomez_2017.at("section 3.1, equation 6"),
+    tags=("C49", "C50", "result 10"),
+)
+
+reversible_layer_second = Equation(
+    "second half of a reversible layer",
+    y_2,
+    x_2 + g_y1,
+    assumes=(ANY,),
+    source=gomez_2017.at("section 3.1, equation 6"),
+    tags=("C49", "C50", "result 10"),
+)
+
+reversible_inverse_second = (
+    Derivation(
+        "a reversible layer backwards, second half",
+        source=gomez_2017.at("section 3.1, equation 7"),
+        tags=("C49", "result 10"),
+        assumes=(ANY, EXACT),
+    )
+    .begin(reversible_layer_second)
+    .solve(x_2, y_2 - g_y1, why="first, because it needs the output alone")
+)
+
+reversible_inverse_first = (
+    Derivation(
+        "a reversible layer backwards, first half",
+        source=gomez_2017.at("section 3.1, equation 7"),
+        tags=("C49", "result 10"),
+        assumes=(ANY, EXACT, "x_2 has been recovered"),
+    )
+    .begin(reversible_layer_first)
+    .solve(x_1, y_1 - f_x2, why="second, because it needs x_2")
+)
+
+activations_kept = Equation(
+    "activations held when every layer's are kept",
+    A_act,
+    n_blocks * A_layer,
+    assumes=(EQUAL,),
+    source=definition,
+    tags=("C50", "result 10"),
+)
+
+activations_reversible = Equation(
+    "activations held by a reversible network",
+    A_act,
+    A_layer,
+    assumes=(EQUAL, "every layer is reversible; embeddings and the head are left out"),
+    source=gomez_2017.at("section 3.2, table 1"),
+    tags=("C50", "result 10"),
+)
+
+activations_checkpointed = Equation(
+    "activations held with checkpoints",
+    A_act,
+    A_layer * (n_blocks / n_seg + n_seg),
+    assumes=(
+        EQUAL,
+        "a checkpoint is as large as a layer's activations, and n_seg divides n_blocks",
+    ),
+    source=chen_2016.at("section 4.2"),
+    tags=("C50", "result 10"),
+)
+
+checkpoint_interval = (
+    Derivation(
+        "layers between checkpoints that need the least memory",
+        source=chen_2016.at("section 4.2"),
+        tags=("C50", "result 10"),
+        assumes=activations_checkpointed.assumes,
+    )
+    .begin(
+        diff(A_layer * n_seg, n_seg),
+        -diff(A_layer * n_blocks / n_seg, n_seg),
+        why="a longer segment costs as much as the checkpoints it saves",
+    )
+    .solve(n_seg, sqrt(n_blocks))
+)
+
+checkpointed_least_memory = (
+    Derivation(
+        "least activations held with checkpoints",
+        source=chen_2016.at("section 4.2"),
+        tags=("C50", "result 10"),
+        assumes=activations_checkpointed.assumes,
+    )
+    .begin(activations_checkpointed)
+    .substitute(checkpoint_interval)
+    .rewrite(2 * A_layer * sqrt(n_blocks), why="grows as the root of the layers")
+)
+
+reversible_arithmetic = (
+    Derivation(
+        "arithmetic of training a reversible network",
+        source=lecture_hardware.at("section 7, RevNets"),
+        tags=("C50", "result 10"),
+        assumes=("attention is small beside the weights",),
+    )
+    .begin(
+        C_pt,
+        N_active * D_pt * (c_fwd + c_fwd + backward_arithmetic.rhs),
+        why="forward, the layers run backwards, and the backward pass",
+    )
+    .rewrite(4 * c_fwd * N_active * D_pt, why="8ND with c_fwd = 2 flop/(param*token)")
+)
+
+reversible_overhead = (
+    Derivation(
+        "arithmetic of a reversible network over that of a plain one",
+        source=lecture_hardware.at("section 7, RevNets"),
+        tags=("C50", "result 10"),
+        assumes=reversible_arithmetic.assumes,
+    )
+    .begin(x_compute, C_pt / pretraining_arithmetic.rhs, why="relative to keeping every activation")
+    .substitute(reversible_arithmetic)
+    .rewrite(Rational(4, 3), why="a third more")
+)
+
+checkpointed_arithmetic = (
+    Derivation(
+        "arithmetic of training with a checkpoint every root of the layers",
+        source=chen_2016.at("section 4.2"),
+        tags=("C50", "result 10"),
+        assumes=(
+            "attention is small beside the weights",
+            "the last segment still holds its activations and is not computed again",
+        ),
+    )
+    .begin(
+        C_pt,
+        N_active * D_pt * (c_fwd + backward_arithmetic.rhs + c_fwd * (1 - n_seg / n_blocks)),
+        why="forward, backward, and all segments but the last forward again",
+    )
+    .substitute(checkpoint_interval)
+    .rewrite(
+        3 * c_fwd * N_active * D_pt + c_fwd * N_active * D_pt * (1 - 1 / sqrt(n_blocks)),
+        why="6ND + 2ND(1 - 1/sqrt(n)): a little less than a reversible network",
+    )
+)
+
+checkpointed_over_reversible = (
+    Derivation(
+        "activations with checkpoints over those of a reversible network",
+        tags=("C50", "result 10"),
+        assumes=(EQUAL,),
+    )
+    .begin(
+        x_memory,
+        checkpointed_least_memory.rhs / activations_reversible.rhs,
+        why="both per layer of activations",
+    )
+    .rewrite(2 * sqrt(n_blocks), why="more for every depth, and without bound")
+)

@@ -1,0 +1,245 @@
+"""A configuration read key by key: what was read is checked, what was not read is accounted for.
+
+`Reader.finish` refuses every key that looks like structure (`num_*`, `*_size`, `*experts*`, ...),
+says something (is not null, zero, false or empty) and was never read: an unknown structural key
+means that the layers built from the known ones would be wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.architecture.dtypes import Precision, torch_dtype
+from planner.text.errors import ModelError, did_you_mean, quoted
+
+__all__ = ["MAX_COUNT", "MAX_LAYERS", "Reader"]
+
+MAX_LAYERS = 4096
+MAX_COUNT = 2**31
+
+_DECISIVE = re.compile(
+    r"experts?_per_tok|head_dim$|^num_.*heads$|expert_hidden|^block_configs$|lora_rank|_experts$"
+)
+_STRUCTURAL = re.compile(
+    r"^(num|n|mtp|moe|index|indexer|linear|mamba|ssm|kv|qk|hc|d|attn|o|q|v)_"
+    r"|_(layers?|sizes?|dims?|heads?|ranks?|types?|freq|step|interval|groups?|kernel|modules|topk"
+    r"|width|depth|mult|streams|ratios?|bias|configs?)$"
+    r"|expert|pattern|window|sparse|compress|hybrid|latent|shared|lora|chunk_size|intermediate"
+    r"|kernel|hidden|layer|block|tie_|gate"
+)
+_HARMLESS = re.compile(
+    r"token|dropout|drop$|_eps$|epsilon|rope|rotary|init|dtype$|cache|logit|_act$|projector"
+    r"|vision|image|img_|video|audio|multimodal|reward|spatial|patch|summary"
+    r"|^(ep_size|problem_type|model_type|tokenizer|position_embedding_type|hidden_activation"
+    r"|qk_norm_type|scoring_func|topk_|norm_|scale_|router_|routed_scaling|output_hidden|return_"
+    r"|use_mamba_kernels|n_group|num_expert_group|num_beams|num_beam_groups|num_return_sequences"
+    r"|num_labels|n_ctx|chunk_size|chunk_size_feed_forward|time_step|mm_|pretraining"
+    r"|cross_attention|attention_type|attn_temperature|attn_scale|attn_res_block|attn_implementation"
+    r"|moe_renormalize|moe_router|moe_shared_expert_overlap|moe_aux|moe_loss|moe_z|moe_input_jitter"
+    r"|moe_routed_scaling|use_grouped|residual_multiplier|hc_sinkhorn|linear_attn_(alpha|beta)"
+    r"|full_attn_(alpha|beta)|mlp_(alpha|beta)|layernorm_|tie_encoder_decoder|seq_aux"
+    r"|index_share_for_mtp|layer_norm|mtp_use_dedicated|no_repeat|encoder_no_repeat|type_vocab"
+    r"|gradient|pruned|max_position|quantization|compression|output_gate_type|_)"
+)
+
+
+class Reader:
+    """One configuration and the keys read from it so far; `where` names the file in errors."""
+
+    def __init__(self, values: Mapping[str, Any], where: str, outer: Reader | None = None) -> None:
+        self._values = values
+        self._outer = outer
+        self._read: set[str] = set()
+        self.where = where
+
+    def fail(self, key: str, problem: str) -> ModelError:
+        """The error that names this file, the key and what is wrong with it."""
+        return ModelError(f"{self.where}  {key}: {problem}")
+
+    def has(self, key: str) -> bool:
+        """Whether the key is given and not null."""
+        return self._values.get(key) is not None
+
+    def given(self, key: str) -> bool:
+        """Whether the key is given at all, null included."""
+        return key in self._values
+
+    def keys(self) -> list[str]:
+        """The keys of this mapping, all counted as read."""
+        self._read.update(self._values)
+        return [str(key) for key in self._values]
+
+    def ignore(self, *keys: str) -> None:
+        """Accept keys that this family carries but whose value changes no layer."""
+        self._read.update(keys)
+
+    def value(self, keys: str | tuple[str, ...]) -> Any:
+        """The value under the first of the given names, None if there is none.
+
+        Raises ModelError where two names of the same thing disagree.
+        """
+        names = (keys,) if isinstance(keys, str) else keys
+        self._read.update(names)
+        found = [(name, self._values[name]) for name in names if self.has(name)]
+        for name, value in found[1:]:
+            if value != found[0][1]:
+                raise self.fail(
+                    name, f"is {quoted(value)}, but {found[0][0]} is {quoted(found[0][1])}"
+                )
+        return found[0][1] if found else None
+
+    def whole(
+        self,
+        keys: str | tuple[str, ...],
+        default: int | None = None,
+        *,
+        least: int = 1,
+        most: int = MAX_COUNT,
+    ) -> int:
+        """A whole number in [least, most]; raises ModelError if missing without a default."""
+        value = self.optional(keys, least=least, most=most)
+        if value is not None:
+            return value
+        if default is None:
+            first = keys if isinstance(keys, str) else keys[0]
+            hint = did_you_mean(first, [key for key in self._values if key not in self._read])
+            raise self.fail(first, f"is missing; expected a whole number{hint}")
+        return default
+
+    def optional(
+        self, keys: str | tuple[str, ...], *, least: int = 1, most: int = MAX_COUNT
+    ) -> int | None:
+        """A whole number in [least, most], or None where the key is absent or null."""
+        value = self.value(keys)
+        if value is None:
+            return None
+        first = keys if isinstance(keys, str) else keys[0]
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.fail(first, f"is {quoted(value)}, expected a whole number")
+        if not least <= value <= most:
+            raise self.fail(first, f"is {quoted(value)}, expected {least} to {most}")
+        return value
+
+    def number(self, key: str) -> float:
+        """A positive number up to MAX_COUNT; raises ModelError if missing."""
+        value = self.value(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.fail(key, f"is {quoted(value)}, expected a number")
+        if not 0 < value <= MAX_COUNT:
+            raise self.fail(key, f"is {quoted(value)}, expected more than 0, up to {MAX_COUNT}")
+        return float(value)
+
+    def flag(self, keys: str | tuple[str, ...], default: bool) -> bool:
+        """A truth value."""
+        value = self.value(keys)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            first = keys if isinstance(keys, str) else keys[0]
+            raise self.fail(first, f"is {quoted(value)}, expected true or false")
+        return value
+
+    def text(self, keys: str | tuple[str, ...], default: str = "") -> str:
+        """A word."""
+        value = self.value(keys)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            first = keys if isinstance(keys, str) else keys[0]
+            raise self.fail(first, f"is {quoted(value)}, expected text")
+        return value
+
+    def precision(self, key: str, default: str) -> Precision:
+        """A number format by the name checkpoints use (`bfloat16`, `float32`)."""
+        name = self.text(key, default)
+        found = torch_dtype(name)
+        if found is None:
+            raise self.fail(key, f"is {quoted(name)}, expected a number format such as bfloat16")
+        return found
+
+    def words(self, key: str, length: int, allowed: Sequence[str]) -> list[str] | None:
+        """A list of `length` words out of `allowed`, or None where absent."""
+        value = self.value(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise self.fail(key, f"is {quoted(value)}, expected a list of words")
+        if len(value) != length:
+            raise self.fail(key, f"has {len(value)} entries for {length} layers")
+        for word in value:
+            if word not in allowed:
+                raise self.fail(key, f"names {quoted(word)}, expected one of {', '.join(allowed)}")
+        return value
+
+    def wholes(self, key: str, *, most: int = MAX_COUNT) -> list[int] | None:
+        """A list of whole numbers from 0 to `most`, or None where absent."""
+        value = self.value(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or any(
+            isinstance(item, bool) or not isinstance(item, int) or not 0 <= item <= most
+            for item in value
+        ):
+            raise self.fail(key, f"is {quoted(value)}, expected a list of numbers up to {most}")
+        return value
+
+    def per_layer(
+        self, keys: str | tuple[str, ...], count: int, default: int | None = None, *, least: int = 1
+    ) -> list[int]:
+        """A whole number for each of `count` layers: one number for all, or a list of them."""
+        value = self.value(keys)
+        if not isinstance(value, list):
+            return [self.whole(keys, default, least=least)] * count
+        first = keys if isinstance(keys, str) else keys[0]
+        if len(value) != count:
+            raise self.fail(first, f"has {len(value)} entries for {count} layers")
+        for item in value:
+            if (
+                isinstance(item, bool)
+                or not isinstance(item, int)
+                or not least <= item <= MAX_COUNT
+            ):
+                raise self.fail(first, f"names {quoted(item)}, expected whole numbers from {least}")
+        return value
+
+    def section(self, key: str) -> Reader | None:
+        """A nested mapping as its own reader, or None where absent."""
+        value = self.value(key)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            raise self.fail(key, f"is {quoted(value)}, expected a mapping")
+        return Reader(value, f"{self.where}  {key}")
+
+    def finish(self, *, decisive: bool = False) -> None:
+        """Refuse the structural keys that were given and never read, or only the `decisive` ones.
+
+        Raises ModelError.
+        """
+        unread = sorted(
+            key
+            for key, value in self._values.items()
+            if key not in self._read
+            and _says_something(value)
+            and (_DECISIVE.search(key) if decisive else _structural(key))
+        )
+        if unread:
+            known = sorted(self._read)
+            hints = [f"{quoted(key)}{did_you_mean(key, known)}" for key in unread[:5]]
+            more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
+            raise ModelError(
+                f"{self.where}  structural key not understood: {', '.join(hints)}{more};"
+                " the layers cannot be built without guessing"
+            )
+
+
+def _structural(key: str) -> bool:
+    if _DECISIVE.search(key):
+        return True
+    return bool(_STRUCTURAL.search(key)) and not _HARMLESS.search(key)
+
+
+def _says_something(value: object) -> bool:
+    return value not in (None, False, 0, "", [], {})

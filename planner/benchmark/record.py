@@ -1,0 +1,248 @@
+"""A measured chip: what was timed on one device, on one day, and what follows from it.
+
+The file holds times; rates are worked out from them here, once.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import date
+from functools import cache, cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
+
+from planner.benchmark.kernels import CLOSED, AllReduce, Attention, Count, Launch, Product, Stream
+from planner.benchmark.line import Line, line, separable
+from planner.benchmark.suite import BEYOND
+from planner.benchmark.timing import Timing
+from planner.catalogue.chips import chip_names
+from planner.text.errors import InputError, Mistake, did_you_mean, quoted
+
+__all__ = ["FORMAT", "LeftOut", "Measured", "MeasuredChip", "read_measured"]
+
+FORMAT = 1
+LARGEST_FILE = 4 * 2**20  # [byte]
+MEMORY_BOUND = 16  # tokens at most of a product that waits for its weights on any chip
+W = TypeVar("W", Stream, Product, Attention, Launch, AllReduce)
+Text = Annotated[str, Field(max_length=400)]
+
+
+@dataclass(frozen=True)
+class Measured(Generic[W]):
+    """A work and its times."""
+
+    work: W
+    timing: Timing
+
+    @property
+    def rate(self) -> float:
+        """Amount of the work over its median time [byte/s, flop/s, 1/s]."""
+        return self.work.amount / self.timing.median
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A work without a time, and why."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    what: Text
+    why: Text
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a file says of its device and its day."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    device: Annotated[str, Field(min_length=1, max_length=400)]
+    kind: Annotated[str, Field(min_length=1, max_length=40)]
+    chip: Text
+    capacity: Count
+    cache: Count
+    as_of: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
+    complete: StrictBool
+    seconds: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+    software: Mapping[str, Text] = field(default_factory=dict)
+    format: Literal[1] = 1
+
+
+@dataclass(frozen=True)
+class MeasuredChip:
+    """What was timed on one device.
+
+    `head` names device, catalogue chip (or "" where the name is not known), memory [byte], date,
+    software, and whether all was timed; then the works of each kind with their times. `refused`
+    are works whose result was wrong, `left_out` those not done.
+    """
+
+    head: Head
+    memory: tuple[Measured[Stream], ...] = ()
+    products: tuple[Measured[Product], ...] = ()
+    attention: tuple[Measured[Attention], ...] = ()
+    launch: tuple[Measured[Launch], ...] = ()
+    all_reduce: tuple[Measured[AllReduce], ...] = ()
+    refused: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @cached_property
+    def memory_bandwidth(self) -> float | None:
+        """The most that memory sustained, by arrays or weights beyond the caches [byte/s]."""
+        beyond = BEYOND * self.head.cache
+        found = [each.rate for each in self.memory if each.work.size >= beyond]
+        found += [
+            each.work.weight_bytes / each.timing.median
+            for each in self.products
+            if each.work.m <= MEMORY_BOUND and each.work.copies * each.work.weight_bytes >= beyond
+        ]
+        return max(found, default=None)
+
+    @cached_property
+    def product_rates(self) -> Mapping[str, float]:
+        """The most that products sustained, by precision [flop/s]."""
+        found: dict[str, float] = {}
+        for each in self.products:
+            found[each.work.dtype] = max(each.rate, found.get(each.work.dtype, 0.0))
+        return MappingProxyType(found)
+
+    @cached_property
+    def attention_bandwidth(self) -> float | None:
+        """The most at which the library's attention read a cache [byte/s]."""
+        return max((each.rate for each in self.attention), default=None)
+
+    @cached_property
+    def launch_times(self) -> Mapping[str, float]:
+        """Time of one launch, by `call` or in a `graph` [s]."""
+        return MappingProxyType({each.work.how: each.timing.median for each in self.launch})
+
+    @cached_property
+    def all_reduces(self) -> Mapping[int, Line]:
+        """Latency and rate of an all-reduce, by number of devices."""
+        found: dict[int, list[Measured[AllReduce]]] = {}
+        for each in self.all_reduce:
+            found.setdefault(each.work.devices, []).append(each)
+        return MappingProxyType(
+            {
+                devices: line([(each.work.amount, each.timing.median) for each in group])
+                for devices, group in found.items()
+                if separable([each.work.amount for each in group])
+            }
+        )
+
+
+TABLES: Mapping[str, type] = MappingProxyType(
+    {
+        "memory": Stream,
+        "products": Product,
+        "attention": Attention,
+        "launch": Launch,
+        "all_reduce": AllReduce,
+    }
+)
+LISTS = ("refused", "left_out")
+TIMED = frozenset(each.name for each in fields(Timing))
+
+
+def read_measured(path: Path) -> MeasuredChip:
+    """A measured chip from its file.
+
+    Raises
+    ------
+    InputError
+        For every mistake in it at once: what is no TOML, missing, unknown, or impossible.
+    """
+    name = str(path)
+    raw = _raw(path)
+    found: list[Mistake] = []
+    head = _read(Head, {k: v for k, v in raw.items() if k not in {*TABLES, *LISTS}}, "", found)
+    parts: dict[str, Any] = {
+        key: tuple(_rows(raw.get(key, []), key, work, found)) for key, work in TABLES.items()
+    }
+    for key in LISTS:
+        rows = enumerate(_list(raw.get(key, []), key, found))
+        parts[key] = tuple(_read(LeftOut, row, f"{key}.{at}", found) for at, row in rows)
+    if isinstance(head, Head):
+        found += _impossible(head)
+    if found:
+        raise InputError(Mistake(name, None, None, each.path, each.message) for each in found)
+    return MeasuredChip(head, **parts)
+
+
+def _raw(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise InputError(f"{path}: too large for a measured chip")
+        return tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not a text file") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not TOML: {error}") from error
+
+
+def _rows(rows: Any, key: str, work: type, found: list[Mistake]) -> Iterator[Measured[Any]]:
+    for at, row in enumerate(_list(rows, key, found)):
+        if not isinstance(row, Mapping):
+            found.append(_mistake(f"{key}.{at}", f"expected a table, got {quoted(row)}"))
+            continue
+        done = {k: v for k, v in row.items() if k not in TIMED}
+        times = {k: v for k, v in row.items() if k in TIMED}
+        told = _read(work, done, f"{key}.{at}", found)
+        timing = _read(Timing, times, f"{key}.{at}", found)
+        if isinstance(timing, Timing) and timing.best > timing.median:
+            found.append(_mistake(f"{key}.{at}.best", "longer than the median"))
+        yield Measured(told, timing)
+
+
+def _list(rows: Any, key: str, found: list[Mistake]) -> list[Any]:
+    if isinstance(rows, list):
+        return rows
+    found.append(_mistake(key, f"expected a list, got {quoted(rows)}"))
+    return []
+
+
+def _read(kind: type, given: Any, path: str, found: list[Mistake]) -> Any:
+    """The dataclass, or None with its mistakes added."""
+    try:
+        return _adapter(kind).validate_python(given)
+    except ValidationError as error:
+        known = [each.name for each in fields(kind)]
+        for each in error.errors():
+            at = ".".join(str(part) for part in (path, *each["loc"]) if part != "")
+            found.append(_mistake(at, _told(each, known)))
+        return None
+
+
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _told(error: Any, known: Iterable[str]) -> str:
+    last = error["loc"][-1] if error["loc"] else ""
+    if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        return f"unknown key {quoted(last)}{did_you_mean(last, known)}"
+    if error["type"] == "missing":
+        return f"missing required key {quoted(last)}"
+    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {quoted(error['input'])}"
+
+
+def _impossible(head: Head) -> Iterator[Mistake]:
+    if head.chip and head.chip not in chip_names():
+        hint = did_you_mean(head.chip, chip_names()) or " (planner catalog chips lists them)"
+        yield _mistake("chip", f"unknown chip {quoted(head.chip)}{hint}")
+    try:
+        date.fromisoformat(head.as_of)
+    except ValueError:
+        yield _mistake("as_of", f"expected a day such as 2026-11-21, got {quoted(head.as_of)}")
+
+
+def _mistake(path: str, message: str) -> Mistake:
+    return Mistake("", None, None, path, message)

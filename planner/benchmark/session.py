@@ -1,0 +1,179 @@
+"""A session on one device: every work of the suite is run, timed and checked.
+
+A wrong result is refused and named, and its time is not kept: a chip that computes wrongly fast is
+not fast. An interrupted session keeps what it has.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from planner.benchmark.checks import fault
+from planner.benchmark.device import Device, Facts, Unsupported
+from planner.benchmark.kernels import AllReduce, Attention, Launch, Product, Stream, Timed, Work
+from planner.benchmark.recognition import recognised
+from planner.benchmark.record import Head, LeftOut, Measured, MeasuredChip
+from planner.benchmark.suite import message_sizes, suite
+from planner.benchmark.timing import FEWEST, summary, timed
+from planner.catalogue.chips import chip
+
+__all__ = ["Measurement", "measure"]
+
+FREE = 0.8  # of free memory is used at the most
+LONGEST = 2.0  # [s] for one work
+REPEATS = 20  # readings of an all-reduce
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured, and whether the user stopped it."""
+
+    chip: MeasuredChip
+    interrupted: bool
+
+
+@dataclass
+class _Notes:
+    """What is gathered on the way."""
+
+    done: list[Measured[Any]] = field(default_factory=list)
+    refused: list[LeftOut] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    complete: bool = False
+
+
+def measure(
+    device: Device,
+    *,
+    quick: bool = False,
+    budget: float = 120.0,
+    today: date | None = None,
+    told: Callable[[str], None] = lambda text: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Measurement:
+    """Time the suite on a device within about `budget` seconds.
+
+    `told` is given one line for each work as it begins, and for each that is refused.
+    """
+    notes, start = _Notes(), clock()
+    facts = _known(device.facts)
+    interrupted = False
+    try:
+        _measured(device, facts, notes, quick, budget, told, lambda: clock() - start)
+    except KeyboardInterrupt:
+        interrupted = True
+        notes.left_out.append(LeftOut("the rest", "interrupted"))
+    head = Head(
+        device=facts.name,
+        kind=facts.kind,
+        chip=recognised(facts.name, facts.capacity),
+        capacity=facts.capacity,
+        cache=facts.cache,
+        as_of=(today or date.today()).isoformat(),
+        complete=notes.complete,
+        seconds=round(clock() - start, 1),
+        software=dict(facts.software),
+    )
+    found = MeasuredChip(
+        head,
+        memory=_of(notes, Stream),
+        products=_of(notes, Product),
+        attention=_of(notes, Attention),
+        launch=_of(notes, Launch),
+        all_reduce=_of(notes, AllReduce),
+        refused=tuple(notes.refused),
+        left_out=tuple(notes.left_out),
+    )
+    return Measurement(found, interrupted)
+
+
+def _known(facts: Facts) -> Facts:
+    """The facts with the last on-chip level of the catalogue, where drivers tell a lower one."""
+    name = recognised(facts.name, facts.capacity)
+    listed = (chip(name).sram or 0.0) if name else 0.0
+    return replace(facts, cache=max(facts.cache, int(listed)))
+
+
+def _measured(
+    device: Device,
+    facts: Facts,
+    notes: _Notes,
+    quick: bool,
+    budget: float,
+    told: Callable[[str], None],
+    spent: Callable[[], float],
+) -> None:
+    works = suite(facts, quick=quick)
+    together = facts.count > 1
+    parts = len(works) + together
+    share = min(0.5 * budget / parts, LONGEST)
+    for at, work in enumerate(works):
+        if spent() > budget:
+            rest = len(works) - at
+            notes.left_out.append(
+                LeftOut(f"the last {rest} of {len(works)} works", f"no time left of {budget:g} s")
+            )
+            break
+        told(f"{at + 1}/{parts} {work}")
+        _one(device, work, notes, share, told)
+    else:
+        notes.complete = True
+    if together:
+        told(f"{parts}/{parts} all-reduce over {facts.count} devices")
+        notes.complete &= _together(device, notes, message_sizes(quick=quick), told)
+
+
+def _one(
+    device: Device,
+    work: Timed,
+    notes: _Notes,
+    share: float,
+    told: Callable[[str], None],
+) -> None:
+    room = FREE * device.facts.free
+    if work.needs > room:
+        why = f"needs {work.needs / 1e9:.1f} GB, {room / 1e9:.1f} GB are free for it"
+        notes.left_out.append(LeftOut(str(work), why))
+        return
+    try:
+        ready = device.ready(work)
+        try:
+            timing = timed(ready, share)
+            wrong = fault(work, ready.sample())
+        finally:
+            ready.close()
+    except Unsupported as error:
+        notes.left_out.append(LeftOut(str(work), str(error)))
+        return
+    _kept(Measured(work, timing), wrong, notes, told)
+
+
+def _together(
+    device: Device, notes: _Notes, sizes: Sequence[int], told: Callable[[str], None]
+) -> bool:
+    """Whether the all-reduce was done to its end."""
+    try:
+        for each in device.all_reduce(sizes, max(REPEATS, FEWEST)):
+            wrong = fault(each.work, each.sample)
+            _kept(Measured(each.work, summary(each.seconds)), wrong, notes, told)
+    except Unsupported as error:
+        notes.left_out.append(LeftOut("all-reduce", str(error)))
+    return True
+
+
+def _kept(
+    done: Measured[Any], wrong: str | None, notes: _Notes, told: Callable[[str], None]
+) -> None:
+    if wrong is None:
+        notes.done.append(done)
+        return
+    notes.refused.append(LeftOut(str(done.work), wrong))
+    told(f"warning: {done.work}: {wrong}; its time is not kept")
+
+
+def _of(notes: _Notes, kind: type[Work]) -> tuple[Any, ...]:
+    return tuple(each for each in notes.done if isinstance(each.work, kind))

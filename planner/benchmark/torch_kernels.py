@@ -1,0 +1,226 @@
+"""Works in PyTorch: how each is run, and what of it is looked at to check it.
+
+Weights and caches are filled at random, as real ones are: a chip multiplies zeros with less power
+and so at a higher clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from planner.benchmark.device import Sample, Unsupported
+from planner.benchmark.kernels import Attention, Launch, Product, Stream, Timed
+
+__all__ = ["Run", "loaded"]
+
+ROW = 16384  # numbers of one row that is summed
+SCALE = 3.0  # of a triad
+SAMPLES = 64
+LINES = 8  # rows and columns of a product that are looked at
+GRAPH = 100  # launches recorded in one graph
+
+
+class Run:
+    """Runs a work so many times; `step` runs it once, given how often it was run before."""
+
+    def __init__(
+        self, step: Callable[[int], None], sample: Callable[[int], Sample], at_once: int = 1
+    ) -> None:
+        self._step, self._sample = step, sample
+        self.at_once, self.done = at_once, 0
+
+    def __call__(self, calls: int) -> None:
+        for number in range(self.done, self.done + calls):
+            self._step(number)
+        self.done += calls
+
+    def sample(self) -> Sample:
+        """Part of the last result, with its operands."""
+        return self._sample(self.done)
+
+
+def loaded(torch: Any, place: str, work: Timed) -> Run:
+    """The work with its operands in the memory of the device `place`."""
+    torch.manual_seed(20261121)
+    with torch.no_grad():
+        if isinstance(work, Stream):
+            return _stream(torch, place, work)
+        if isinstance(work, Product):
+            return _product(torch, place, work)
+        if isinstance(work, Attention):
+            return _attention(torch, place, work)
+        return _launch(torch, place, work)
+
+
+def _stream(torch: Any, place: str, work: Stream) -> Run:
+    rows = max(1, work.size // (4 * ROW))
+    x = _plane(torch, place, rows)
+    seen = _spaced(rows)
+    if work.kind == "read":
+        sums = torch.empty(rows, device=place)
+
+        def total(_: int) -> None:
+            torch.sum(x, 1, out=sums)
+
+        return Run(total, lambda _: Sample({"x": _array(x[seen])}, _array(sums[seen])))
+    to = torch.empty_like(x)
+    if work.kind == "copy":
+
+        def copy(_: int) -> None:
+            to.copy_(x)
+
+        return Run(copy, lambda _: Sample({"x": _array(x[seen])}, _array(to[seen])))
+    y = _plane(torch, place, rows)
+
+    def triad(_: int) -> None:
+        torch.add(x, y, alpha=SCALE, out=to)
+
+    def sample(_: int) -> Sample:
+        held = {"x": _array(x[seen]), "y": _array(y[seen]), "scale": np.array(SCALE)}
+        return Sample(held, _array(to[seen]))
+
+    return Run(triad, sample)
+
+
+def _plane(torch: Any, place: str, rows: int) -> Any:
+    """Sums of two random lines: large arrays of random numbers take longer than what is timed."""
+    across, down = (torch.empty(n, device=place).uniform_(-1, 1) for n in (ROW, rows))
+    return across[None, :] + down[:, None]
+
+
+def _product(torch: Any, place: str, work: Product) -> Run:
+    dtype = _dtype(torch, work.dtype)
+    a = _filled(torch, place, dtype, work.m, work.k)
+    weight = _filled(torch, place, dtype, work.n, work.k)
+    weights = [weight, *(weight.clone() for _ in range(work.copies - 1))]
+    times = _times(torch, place, work.dtype)
+    last: list[Any] = [None]
+
+    def step(number: int) -> None:
+        last[0] = times(a, weights[number % work.copies].t())
+
+    def sample(done: int) -> Sample:
+        rows, columns = _spaced(work.m, LINES), _spaced(work.n, LINES)
+        b = weights[(done - 1) % work.copies]
+        held = {"a": _array(_rows(torch, a, rows)), "b": _array(_rows(torch, b, columns))}
+        return Sample(held, _array(last[0][rows][:, columns]))
+
+    return Run(step, sample)
+
+
+def _times(torch: Any, place: str, dtype: str) -> Callable[[Any, Any], Any]:
+    """The library's product in one precision."""
+    if dtype == "int8":
+        found: Callable[[Any, Any], Any] = torch._int_mm
+        return found
+    if dtype == "fp8":
+        one = torch.ones((), device=place)
+        fast = place.startswith("cuda") and not getattr(torch.version, "hip", None)
+        return partial(
+            torch._scaled_mm,
+            scale_a=one,
+            scale_b=one,
+            out_dtype=torch.bfloat16,
+            use_fast_accum=fast,
+        )
+    plain: Callable[[Any, Any], Any] = torch.mm
+    return plain
+
+
+def _attention(torch: Any, place: str, work: Attention) -> Run:
+    """Query heads that share keys and values stand side by side as queries of one head.
+
+    Without a mask that is the same arithmetic, and the cache is read once, as engines do.
+    """
+    dtype, shared = _dtype(torch, work.dtype), work.heads // work.kv_heads
+    shape = (work.batch, work.kv_heads, work.context, work.head_dim)
+    q = _filled(torch, place, dtype, work.batch, work.kv_heads, shared, work.head_dim)
+    k, v = (_filled(torch, place, dtype, *shape) for _ in range(2))
+    attend = torch.nn.functional.scaled_dot_product_attention
+    last: list[Any] = [None]
+
+    def step(_: int) -> None:
+        last[0] = attend(q, k, v)
+
+    def sample(_: int) -> Sample:
+        ends = [(0, 0), (work.batch - 1, work.kv_heads - 1)]
+        held = {
+            "q": np.stack([_array(q[b, h, 0]) for b, h in ends]),
+            "k": np.stack([_array(k[b, h]) for b, h in ends]),
+            "v": np.stack([_array(v[b, h]) for b, h in ends]),
+        }
+        return Sample(held, np.stack([_array(last[0][b, h, 0]) for b, h in ends]))
+
+    return Run(step, sample)
+
+
+def _launch(torch: Any, place: str, work: Launch) -> Run:
+    """A counter that every launch adds one to, so that none is lost unseen."""
+    count = torch.zeros(1, dtype=torch.int32, device=place)
+
+    def once() -> None:
+        count.add_(1)
+
+    def sample(done: int) -> Sample:
+        return Sample({"calls": np.array([float(done)])}, _array(count))
+
+    if work.how == "call":
+        return Run(lambda _: once(), sample)
+    if not place.startswith("cuda"):
+        raise Unsupported("graphs are recorded on cuda alone")
+    return _graph(torch, count, once, sample)
+
+
+def _graph(
+    torch: Any, count: Any, once: Callable[[], None], sample: Callable[[int], Sample]
+) -> Run:
+    graph = torch.cuda.CUDAGraph()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        once()  # libraries are loaded before recording
+    torch.cuda.current_stream().wait_stream(side)
+    with torch.cuda.graph(graph):
+        for _ in range(GRAPH):
+            once()
+    count.zero_()
+    return Run(lambda _: graph.replay(), lambda done: sample(done * GRAPH), GRAPH)
+
+
+def _dtype(torch: Any, name: str) -> Any:
+    names = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "int8": "int8"}
+    if name != "fp8":
+        return getattr(torch, names[name])
+    amd = getattr(torch.version, "hip", None)
+    older = amd and "gfx94" in torch.cuda.get_device_properties(0).gcnArchName
+    return torch.float8_e4m3fnuz if older else torch.float8_e4m3fn
+
+
+def _filled(torch: Any, place: str, dtype: Any, *shape: int) -> Any:
+    """Numbers at random; whole ones from -127 to 127."""
+    if dtype == torch.int8:
+        return torch.randint(-127, 128, shape, dtype=dtype, device=place)
+    if dtype.itemsize > 1:
+        return torch.empty(shape, dtype=dtype, device=place).normal_()
+    return torch.empty(shape, dtype=torch.bfloat16, device=place).normal_().to(dtype)
+
+
+def _rows(torch: Any, of: Any, rows: list[int]) -> Any:
+    """Rows of a matrix, whose bytes are taken where its numbers cannot be."""
+    if of.dtype.is_floating_point and of.dtype.itemsize == 1:
+        return of.view(torch.uint8)[rows].view(of.dtype).to(torch.float32)
+    return of[rows]
+
+
+def _spaced(length: int, most: int = SAMPLES) -> list[int]:
+    """Places from the first to the last, evenly apart."""
+    return sorted({round(x) for x in np.linspace(0, length - 1, min(length, most)).tolist()})
+
+
+def _array(of: Any) -> np.ndarray:
+    found: np.ndarray = of.detach().to("cpu").double().numpy()
+    return found

@@ -1,0 +1,98 @@
+"""Rows that cannot be what they say: faster than the bound, a thousand times off, speculating.
+
+None of them is hidden or absorbed. Each is listed with the likeliest explanation, and where there
+is none it says that the row or the bound is at fault.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planner.measurements.entry import Entry
+from planner.measurements.measurement import Pools
+from planner.measurements.roofline_bound import bound_of
+
+__all__ = ["below_bound", "settled", "speculating", "unit_suspects"]
+
+SPECULATED = 0.85  # a group this much faster than expected speculates
+SLACK = 1e-9
+
+
+def below_bound(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+    """Every row faster than its bound, with the explanation; rows of one table."""
+    first = {e.row: e for e in entries if e.quantity == "ttft"}
+    groups = speculating(entries)
+    return [
+        (entry, _explained(entry, first, groups))
+        for entry in entries
+        if entry.seconds is not None
+        and entry.bound is not None
+        and entry.seconds < entry.bound * (1 - SLACK)
+    ]
+
+
+def unit_suspects(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+    """Rows about a thousand times slower or faster than they can be: another unit was meant."""
+    return [(entry, entry.unit) for entry in entries if entry.unit]
+
+
+def speculating(entries: Sequence[Entry]) -> frozenset[str]:
+    """Groups of runs that only speculated tokens explain, which the table does not state.
+
+    A latent choice, made once for all rows of a model, chip, engine, version and precision.
+    """
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for entry in entries:
+        row = entry.measurement
+        if row is None or entry.prediction is None or entry.quantity != "tpot":
+            continue
+        if row.speculated is None and row.sizes.mtp_blocks:
+            ratios[settled(entry)].append(row.seconds / entry.prediction.estimate)
+    return frozenset(key for key, each in ratios.items() if np.median(each) < SPECULATED)
+
+
+def settled(entry: Entry) -> str:
+    """What a row's choice to speculate is made for."""
+    precision = entry.measurement.precision if entry.measurement else ""
+    return f"{entry.group} {precision} {entry.version}"
+
+
+def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str]) -> str:
+    row, seconds = entry.measurement, entry.seconds or 0.0
+    if entry.unit:
+        return entry.unit
+    if row is not None and row.looped and entry.quantity == "tpot":
+        batch = _decoding(entry, first.get(entry.row))
+        if batch is not None and seconds >= bound_of(
+            replace(row, quantity="step", looped=False, batch=batch)
+        ):
+            return (
+                f"meets the bound of the {batch:.3g} requests that decode on average; the others "
+                f"of the {row.batch:g} in flight are in prefill"
+            )
+    if settled(entry) in groups:
+        return "tokens seem to be speculated, which the table does not state"
+    if row is not None and row.pools is not None and not _given(row.pools):
+        return "its workers are not given: those of most such runs were assumed"
+    if row is not None and row.assumed:
+        return f"assumed, as it is not given: {row.assumed}"
+    if row is not None and not row.quality.startswith(("clean", "run")):
+        return f"marked {row.quality!r} by its source"
+    return "suspect data or a fault of ours"
+
+
+def _given(pools: Pools) -> bool:
+    return pools.prefill.given and pools.decode.given
+
+
+def _decoding(entry: Entry, prompt: Entry | None) -> float | None:
+    """Requests that decode on average, by Little's law, of those a closed loop keeps in flight."""
+    row = entry.measurement
+    if row is None or prompt is None or prompt.seconds is None:
+        return None
+    decode = (row.output - 1) * row.seconds
+    return max(1.0, row.batch * decode / (decode + prompt.seconds))

@@ -1,0 +1,293 @@
+"""A profile: what real engines reach, as dated data with its errors on rows the fit did not see.
+
+Coefficients are shared by all rows; adjustments say what an architecture, an engine, a version or
+a number format changes about them, and bands what is known less well: a model or a chip that the
+fit never saw borrows the shared coefficients and gets the wider band of those left out. Profiles
+are TOML files under `catalogue/profiles`, or files of the user's own.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from planner.catalogue.adjustment import Adjustment, Place, months_between
+from planner.text.errors import CatalogueError, did_you_mean
+
+__all__ = [
+    "COEFFICIENTS",
+    "EFFICIENCIES",
+    "Adjustment",
+    "Band",
+    "Place",
+    "Profile",
+    "choose_profile",
+    "months_between",
+    "profile",
+    "profile_from",
+    "profile_names",
+]
+
+COEFFICIENTS = (
+    "e_w",
+    "e_kv",
+    "e_c",
+    "e_at",
+    "e_pf",
+    "e_pf_x",
+    "e_pf_a",
+    "e_ar",
+    "e_ar_pf",
+    "e_a2a",
+    "t_layer",
+    "t_moe",
+    "t_ep",
+    "t_ar",
+    "t_a2a",
+    "t_hop",
+    "t_seq",
+    "t_step",
+    "t_pf_chunk",
+    "t_pf_moe",
+    "t_tok",
+    "n_sched",
+    "t_request",
+)
+EFFICIENCIES = frozenset(name for name in COEFFICIENTS if name.startswith("e_"))
+KNOWN, NEW_MODEL, NEW_CHIP, POOLED = "known", "new_model", "new_chip", "pooled"
+ASSUMED = "assumed"
+
+
+@dataclass(frozen=True)
+class Band:
+    """Measured over predicted: the quantiles that hold `coverage` of the rows left out."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Coefficients of the estimate: efficiencies [1] and overheads [s, s/seq].
+
+    `engine` is the engine it speaks for, `any` where it was fitted on several and none is meant.
+    `rows` counts the measurements it was fitted on, `errors` are fractions on rows left out of the
+    fit. `intervals` hold 80 % of refits; coefficients in `held` were not identified by the rows.
+    `bands` are those in use, `all_bands` {kind of place: {engine: bands}}. `spread` is the width
+    of logarithms of measured over predicted price `alike`, between runs of one kind, and of all.
+    A `base` is what others are like, and chosen by name alone. `ceilings` are efficiencies that
+    a measured chip was seen not to exceed.
+    """
+
+    name: str
+    as_of: str
+    engine: str
+    chips: tuple[str, ...]
+    rows: int
+    source: str
+    coverage: float
+    bands: Mapping[str, Band]
+    errors: Mapping[str, float]
+    values: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
+    adjustments: tuple[Adjustment, ...] = ()
+    models: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
+    all_bands: Mapping[str, Mapping[str, Mapping[str, Band]]] = field(default_factory=dict)
+    spread: Mapping[str, float] = field(default_factory=dict)
+    base: bool = False
+    ceilings: Mapping[str, float] = field(default_factory=dict)
+
+    def band(self, quantity: str) -> Band:
+        """Band of `tpot`, `ttft` or `usd_per_mtok`."""
+        return self.bands[quantity]
+
+    def at(self, place: Place) -> Profile:
+        """The profile for one place: adjustments worked in, and the band of what is known there.
+
+        The profile's own engine is meant where the place names none.
+        """
+        if self.engine != "any" and not place.engine:
+            place = replace(place, engine=self.engine)
+        factors = dict.fromkeys(COEFFICIENTS, 1.0)
+        for each in self.adjustments:
+            if each.holds(place):
+                for name in each.of:
+                    factors[name] *= each.times(place)
+        values = {name: self._scaled(name, self.values[name], by) for name, by in factors.items()}
+        intervals = {
+            name: (self._scaled(name, low, factors[name]), self._scaled(name, high, factors[name]))
+            for name, (low, high) in self.intervals.items()
+        }
+        return replace(
+            self,
+            bands=self._bands(place),
+            values=MappingProxyType(values),
+            intervals=MappingProxyType(intervals),
+            adjustments=(),
+        )
+
+    def _scaled(self, name: str, value: float, factor: float) -> float:
+        """A coefficient whose times are multiplied by `factor`; no efficiency exceeds one."""
+        if name not in EFFICIENCIES:
+            return value * factor
+        return min(value / factor, 1.0, self.ceilings.get(name, 1.0))
+
+    def _bands(self, place: Place) -> Mapping[str, Band]:
+        kind = KNOWN
+        if place.model and self.models and place.model not in self.models:
+            kind = NEW_MODEL
+        if place.chip and place.chip not in self.chips:
+            kind = NEW_CHIP
+        if place.pooled and POOLED in self.all_bands:
+            kind = POOLED
+        if place.assumed and ASSUMED in self.all_bands:
+            kind = ASSUMED
+        kinds = self.all_bands.get(kind) or self.all_bands.get(KNOWN)
+        if not kinds:
+            return self.bands
+        return {**kinds.get("any", {}), **kinds.get(place.engine, {})}
+
+
+def profile_names() -> tuple[str, ...]:
+    """Names of the profiles that ship."""
+    folder = files("planner.catalogue").joinpath("profiles")
+    return tuple(
+        sorted(p.name[: -len(".toml")] for p in folder.iterdir() if p.name.endswith("toml"))
+    )
+
+
+def profile(name: str) -> Profile:
+    """A profile by name, or by the path of a file of one's own that ends in .toml.
+
+    Raises
+    ------
+    CatalogueError
+        If no profile has that name, or the file is no profile.
+    """
+    known = profile_names()
+    if name in known:
+        return _shipped(name)
+    if name.endswith(".toml"):
+        return _own(Path(name))
+    raise CatalogueError(
+        f"no profile {name!r}{did_you_mean(name, known)}; known profiles: {', '.join(known)}; "
+        "or the path of a .toml file that planner calibrate wrote"
+    )
+
+
+def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
+    """A profile from the contents of its file; with `like` it is another's, seen by one engine.
+
+    Raises
+    ------
+    CatalogueError
+        If a coefficient is missing or unknown.
+    """
+    if "like" in raw:
+        whole, engine = profile(raw["like"]), raw["engine"]
+        kinds = whole.all_bands.get(KNOWN, {})
+        bands = {**kinds.get("any", {}), **kinds.get(engine, {})}
+        return replace(
+            whole,
+            name=name,
+            engine=engine,
+            chips=tuple(raw.get("chips", whole.chips)),
+            bands=MappingProxyType(bands),
+            errors=MappingProxyType(dict(raw["errors"])),
+            as_of=raw.get("as_of", whole.as_of),
+            rows=raw["rows"],
+            base=False,
+        )
+    values = raw["coefficients"]
+    missing = [c for c in COEFFICIENTS if c not in values]
+    unknown = [c for c in values if c not in COEFFICIENTS]
+    if missing or unknown:
+        raise CatalogueError(f"profile {name}: missing {missing}, unknown {unknown}")
+    everywhere = {kind: _bands_of(each) for kind, each in raw["bands"].items()}
+    return Profile(
+        name=name,
+        as_of=raw["as_of"],
+        engine=raw["engine"],
+        chips=tuple(raw["chips"]),
+        rows=raw["rows"],
+        source=raw["source"],
+        coverage=raw["coverage"],
+        bands=everywhere[KNOWN]["any"],
+        errors=MappingProxyType(dict(raw["errors"])),
+        values=MappingProxyType({c: float(values[c]) for c in COEFFICIENTS}),
+        intervals=MappingProxyType({c: (a, b) for c, (a, b) in raw.get("intervals", {}).items()}),
+        held=tuple(raw.get("held", ())),
+        adjustments=tuple(map(_adjustment, raw.get("adjustments", ()))),
+        models=tuple(raw.get("models", ())),
+        engines=tuple(raw.get("engines", ())),
+        all_bands=MappingProxyType(everywhere),
+        spread=MappingProxyType(dict(raw.get("spread", {}))),
+        base=raw.get("base", False),
+    )
+
+
+def choose_profile(wanted: str, chip: str) -> tuple[Profile, str | None]:
+    """The profile to use and, where it is not the chip's own, a sentence that says so.
+
+    Parameters
+    ----------
+    wanted : a profile's name, or `auto`: the newest profile fitted on this chip.
+    chip : catalogue name of the chip.
+    """
+    if wanted != "auto":
+        found = profile(wanted)
+    else:
+        ranked = sorted(
+            (one for one in map(profile, profile_names()) if not one.base),
+            key=lambda p: (chip in p.chips, p.as_of, p.engine == "any", p.rows),
+        )
+        found = ranked[-1]
+    if chip in found.chips:
+        return found, None
+    return found, (
+        f"profile {found.name} was fitted on {', '.join(found.chips)}, not on {chip}: its band is "
+        "that of chips left out of the fit"
+    )
+
+
+def _adjustment(raw: Mapping[str, Any]) -> Adjustment:
+    own = ("of", "factor", "interval", "monthly")
+    scope = {key: value for key, value in raw.items() if key not in own}
+    low, high = raw["interval"]
+    return Adjustment(
+        tuple(raw["of"]), scope, raw["factor"], (low, high), raw.get("monthly", False)
+    )
+
+
+def _bands_of(raw: Mapping[str, Any]) -> Mapping[str, Mapping[str, Band]]:
+    return {engine: {q: Band(*pair) for q, pair in each.items()} for engine, each in raw.items()}
+
+
+@cache
+def _shipped(name: str) -> Profile:
+    path = files("planner.catalogue").joinpath("profiles", f"{name}.toml")
+    return profile_from(name, tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+def _own(path: Path) -> Profile:
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        return profile_from(path.stem, raw)
+    except FileNotFoundError:
+        raise CatalogueError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise CatalogueError(f"{path}: is no profile: {error}") from None
+    except KeyError as error:
+        raise CatalogueError(f"{path}: is no profile: it has no {error.args[0]}") from None
+    except CatalogueError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise CatalogueError(f"{path}: is no profile: {error}") from None

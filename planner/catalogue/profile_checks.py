@@ -1,0 +1,86 @@
+"""Whether what a profile says can be times, efficiencies and bands at all."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
+from planner.text.errors import quoted
+
+__all__ = ["unsound"]
+
+MOST = 1.1  # of a peak: boosts may exceed what is listed
+BANDS = ("tpot", "ttft", "usd_per_mtok")
+SPREADS = ("alike", "other")
+DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
+PLACES = frozenset(field.name for field in fields(Place))
+
+
+def unsound(profile: Profile) -> str | None:
+    """What no profile can say, the first of it; None where all of it can be.
+
+    Figures of a file of one's own may be of any type.
+    """
+    return next(_faults(profile), None)
+
+
+def _faults(profile: Profile) -> Iterator[str]:
+    yield from _head(profile)
+    for name, value in profile.values.items():
+        if name in EFFICIENCIES and not _within(value, 0, MOST):
+            yield f"{name} is {value:g}, expected an efficiency above 0 and not above {MOST:g}"
+        elif value != 0 and not _within(value, 0):
+            yield f"{name} is {value:g}, expected 0 or more"
+    for name, (low, high) in profile.intervals.items():
+        if name not in COEFFICIENTS or not all(x == 0 or _within(x, 0) for x in (low, high)):
+            yield f"the interval {quoted(name)} is {_told(low)} to {_told(high)}"
+    for kind, engines in profile.all_bands.items():
+        for engine, bands in engines.items():
+            for name, band in bands.items():
+                if not (_within(band.low, 0) and _within(band.high, 0) and band.low <= band.high):
+                    yield f"the band {kind}.{engine}.{name} is {_told(band.low)} to " + _told(
+                        band.high
+                    )
+    for name in BANDS:
+        if name not in profile.bands:
+            yield f"no band of {name} is given"
+    for name in SPREADS if profile.spread else ():
+        if not _within(profile.spread.get(name), 0):
+            yield f"the spread {name} is {_told(profile.spread.get(name))}, expected above 0"
+    for each in profile.adjustments:
+        yield from _adjustment(each)
+
+
+def _head(profile: Profile) -> Iterator[str]:
+    if not isinstance(profile.as_of, str) or not DATE.fullmatch(profile.as_of):
+        yield f"as_of is {_told(profile.as_of)}, expected a date such as 2026-11-21"
+    if not isinstance(profile.engine, str) or not isinstance(profile.source, str):
+        yield "engine and source are texts"
+    if not _within(profile.coverage, 0, 1):
+        yield f"coverage is {_told(profile.coverage)}, expected a share such as 0.8"
+
+
+def _adjustment(each: Adjustment) -> Iterator[str]:
+    for name in each.of:
+        if name not in COEFFICIENTS:
+            yield f"an adjustment of {_told(name)}, which is no coefficient"
+    for key in each.scope:
+        if key not in PLACES:
+            yield f"an adjustment by {_told(key)}, expected one of {', '.join(sorted(PLACES))}"
+    if not _within(each.factor, 0):
+        yield f"a factor on {', '.join(map(str, each.of))} is {_told(each.factor)}"
+
+
+def _within(value: object, above: float, most: float = math.inf) -> bool:
+    """Whether a value is a finite number in (above, most]."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return above < value <= most and math.isfinite(value)
+
+
+def _told(value: object) -> str:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:g}" if number else quoted(value)

@@ -1,0 +1,208 @@
+"""Published scaling laws: coefficients with standard errors, ranges, sources and dates.
+
+A law is data. The equations that its `form` names stand in `formulas`; the coefficients bear the
+names of symbols there, so that the two can be put together as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from planner.catalogue.figures import table
+from planner.text.errors import CatalogueError
+
+__all__ = [
+    "FORMS",
+    "RANGES",
+    "Coefficient",
+    "Covariance",
+    "Law",
+    "default_law",
+    "law",
+    "law_names",
+    "law_of",
+]
+
+FILE = "laws.toml"
+
+# {form: equations of `formulas` that its coefficients fill}
+FORMS: Mapping[str, tuple[str, ...]] = {
+    "chinchilla": ("chinchilla_loss", "optimal_tokens", "optimal_parameters", "overtraining"),
+    "repetition": ("repeated_loss", "repetition_worth", "excess_worth", "fed_parameters"),
+    "reinforced": ("reinforced_loss",),
+    "kaplan": ("kaplan_loss", "kaplan_optimal_tokens", "kaplan_optimal_parameters"),
+    "power-of-size": ("kaplan_size_loss",),
+    "power-of-tokens": ("kaplan_data_loss",),
+    "power-of-arithmetic": ("kaplan_arithmetic_loss",),
+    "clark": ("routed_loss", "effective_parameters", "routing_cutoff"),
+    "joint": ("joint_loss", "joint_optimal_tokens"),
+    "krajewski": ("fine_grained_loss", "fine_grained_optimal_tokens"),
+    "abnar": ("sparse_loss", "sparse_monomials", "sparse_optimal_tokens"),
+    "allocation": ("allocated_parameters", "allocated_tokens", "allocated_arithmetic"),
+    "ratio": ("ratio_parameters",),
+    "sigmoid": ("rl_reward", "rl_arithmetic_needed"),
+}
+
+# {range of a law: its dimension}; n is in active parameters, `epochs` in passes over the data.
+RANGES: Mapping[str, str] = {
+    "n": "params",
+    "d": "tokens",
+    "sparsity": "number",
+    "arithmetic": "work",
+    "epochs": "number",
+}
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """One fitted number; `error` is its standard error, `low` and `high` a published interval.
+
+    `value` is in natural units (parameters, tokens, FLOP); `published` is what the source prints,
+    its logarithm where `ln` is true, or in a unit that is `scale` natural ones.
+    """
+
+    value: float
+    published: float
+    ln: bool = False
+    scale: float = 1.0
+    error: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """How the coefficients of a law err together.
+
+    Attributes
+    ----------
+    of
+        Coordinates: a coefficient, or `ln` and a coefficient.
+    spread
+        Standard deviation of each.
+    correlation
+        Of each with each.
+    source
+        Where it comes from.
+    """
+
+    of: tuple[str, ...]
+    spread: tuple[float, ...]
+    correlation: tuple[tuple[float, ...], ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class Law:
+    """A fitted law.
+
+    Attributes
+    ----------
+    form
+        A key of `FORMS`.
+    coefficients
+        {name: number with its standard error}; logarithms have been undone.
+    scope
+        What it was fitted on.
+    verified
+        `yes`, `secondary` (a transcribed copy was read), or `no`.
+    range
+        {key of `RANGES`: (lowest, highest) that it was fitted on}, where the source says.
+    settings
+        {name: value} of choices that the law has beside size and tokens, such as granularity.
+    covariance
+        Of the coefficients, where it is known.
+    """
+
+    name: str
+    title: str
+    form: str
+    coefficients: Mapping[str, Coefficient]
+    scope: str
+    source: str
+    link: str
+    as_of: str
+    verified: str
+    note: str = ""
+    range: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    settings: Mapping[str, float] = field(default_factory=dict)
+    covariance: Covariance | None = None
+
+    @property
+    def values(self) -> dict[str, float]:
+        """{name: value} of coefficients and settings, for the equations of the form."""
+        return {name: each.value for name, each in self.coefficients.items()} | dict(self.settings)
+
+
+def law_names(form: str | None = None) -> tuple[str, ...]:
+    """Names of all laws, or of those of one form."""
+    return tuple(name for name, each in _laws().items() if form in (None, each.form))
+
+
+def law(name: str) -> Law:
+    """A law by name.
+
+    Raises
+    ------
+    CatalogueError
+        If there is none, with the nearest name.
+    """
+    if name not in _laws():
+        raise CatalogueError.unknown("law", name, law_names())
+    return _laws()[name]
+
+
+def default_law() -> Law:
+    """The law used where none is named."""
+    return law(table(FILE)["default"])
+
+
+def law_of(name: str, row: Mapping[str, Any]) -> Law:
+    """The law of an entry shaped as those of the catalogue, already checked."""
+    covariance = row.get("covariance")
+    return Law(
+        **dict(row)
+        | {
+            "name": name,
+            "coefficients": {x: _coefficient(each) for x, each in row["coefficients"].items()},
+            "range": {x: (float(low), float(high)) for x, (low, high) in _pairs(row)},
+            "settings": {x: float(each) for x, each in row.get("settings", {}).items()},
+            "covariance": None if covariance is None else _covariance(covariance),
+        }
+    )
+
+
+@cache
+def _laws() -> dict[str, Law]:
+    return {name: law_of(name, row) for name, row in table(FILE)["law"].items()}
+
+
+def _pairs(row: Mapping[str, Any]) -> list[tuple[str, tuple[float, float]]]:
+    return list(row.get("range", {}).items())
+
+
+def _coefficient(entry: Mapping[str, Any]) -> Coefficient:
+    ln, scale = entry.get("ln", False), entry.get("scale", 1.0)
+    published = float(entry["value"])
+    return Coefficient(
+        value=(math.exp(published) if ln else published) * scale,
+        published=published,
+        ln=ln,
+        scale=scale,
+        error=entry.get("error"),
+        low=entry.get("low"),
+        high=entry.get("high"),
+    )
+
+
+def _covariance(entry: Mapping[str, Any]) -> Covariance:
+    return Covariance(
+        of=tuple(entry["of"]),
+        spread=tuple(map(float, entry["spread"])),
+        correlation=tuple(tuple(map(float, each)) for each in entry["correlation"]),
+        source=entry["source"],
+    )

@@ -1,0 +1,88 @@
+"""Arithmetic that published training runs reached, by chip, kind of model and dtype."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from planner.catalogue.chips import Chip
+from planner.catalogue.figures import table
+from planner.text.errors import CatalogueError
+
+__all__ = ["TrainingRate", "training_rate", "training_rates"]
+
+FILE = "training.toml"
+TERA = 1e12
+
+
+@dataclass(frozen=True)
+class TrainingRate:
+    """What one published run reached per chip [flop/s], and on which chip; `kind` says how."""
+
+    chip: str
+    sparse: bool
+    dtype: str
+    value: float
+    model: str
+    kind: str
+    source: str
+    as_of: str
+    verified: str
+
+    def mfu(self, peak: float) -> float:
+        """Share of a dense peak [flop/s]."""
+        return self.value / peak
+
+
+def training_rates() -> tuple[TrainingRate, ...]:
+    """Every row of the catalogue."""
+    data = table(FILE)
+    return tuple(_rate(row, data["source"][row["from"]]) for row in data["rate"])
+
+
+def training_rate(chip: Chip, dtype: str, *, sparse: bool) -> TrainingRate:
+    """The published rate of a chip, or of the chip that it is taken to be as good as.
+
+    Raises
+    ------
+    CatalogueError
+        If no run of that kind is known.
+    """
+    known = _by_key()
+    lender = _borrows().get(chip.name, chip.name)
+    for name in (chip.name, lender):
+        if (name, sparse, dtype) in known:
+            return known[name, sparse, dtype]
+    kind = "sparse" if sparse else "dense"
+    others = sorted(
+        {f"{row.dtype} of {'sparse' if row.sparse else 'dense'} models" for row in known.values()
+         if row.chip == lender}
+    )  # fmt: skip
+    hint = f"; known are {', '.join(others)}" if others else ""
+    raise CatalogueError(
+        f"no published training run of a {kind} model in {dtype} on {chip.name} is known{hint}; "
+        "give mfu, such as 0.4"
+    )
+
+
+@cache
+def _by_key() -> dict[tuple[str, bool, str], TrainingRate]:
+    return {(row.chip, row.sparse, row.dtype): row for row in training_rates()}
+
+
+@cache
+def _borrows() -> dict[str, str]:
+    return dict(table(FILE)["borrows"])
+
+
+def _rate(row: dict[str, Any], source: dict[str, Any]) -> TrainingRate:
+    return TrainingRate(
+        chip=row["chip"],
+        sparse=row["sparse"],
+        dtype=row["dtype"],
+        value=row["tflops"] * TERA,
+        model=row["model"],
+        kind=row["kind"],
+        **source,
+    )

@@ -1,0 +1,263 @@
+"""A plan in the terms that every engine shares: a checkpoint, layouts, batches, memory shares.
+
+The layout is the planner's (see layouts.py): a replica has tp * dp_attention * cp * pp chips, and
+the experts of a stage share the same tp * dp_attention chips as ep * tp_expert. What an engine
+calls these is its own page's business.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from planner.architecture import Model, read_config
+from planner.architecture.counts import Sizes, sizes
+from planner.catalogue import models
+from planner.catalogue.chips import Chip, chip, chip_names
+from planner.scenario import File, ModelDescription, Scenario
+from planner.text.errors import Infeasible, InputError
+
+__all__ = ["ROLES", "Checkpoint", "Deployment", "checkpoint", "deployments"]
+
+# Chips of one operating system. NVL72 racks hold 18 trays of 4 (NVIDIA GB200 NVL72 data sheet,
+# 2026-11-21); the other servers of the catalogue hold 8.
+CHIPS_PER_HOST = MappingProxyType({"gb200": 4, "gb300": 4, "rubin": 4})
+USUAL_HOST = 8
+ROUNDING = 64  # tokens to which the longest request is rounded up
+SPARE = 16  # tokens that engines keep back of the longest request
+LONG = 3.090232306167813  # normal quantile of 99.9 %
+ROLES = MappingProxyType({"aggregated": ("",), "disaggregated": ("prefill", "decode")})
+HUB = re.compile(r"Hugging Face ([\w.-]+/[\w.-]+)")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What an engine is told to load: repository or folder, and what is known of it."""
+
+    place: str
+    sizes: Sizes
+    folder: bool
+    prediction_blocks: int
+
+    @property
+    def latent(self) -> bool:
+        """Whether attention keeps one compressed head (MLA and its sparse kin)."""
+        latent = {"latent", "sparse", "compressed", "compressed_sparse"}
+        return any(cache.kind in latent for cache in self.sizes.caches)
+
+    @property
+    def hybrid(self) -> bool:
+        """Whether windows or recurrent state stand among its caches."""
+        windows = any(cache.kind in ("window", "chunked") for cache in self.sizes.caches)
+        return windows or self.sizes.state_bytes_per_sequence > 0
+
+    @property
+    def weights(self) -> str:
+        """Dtype of most of the stored weights."""
+        return self.sizes.weight_dtype["routed" if self.sizes.n_experts else "dense_ffn"]
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """One pool of a plan as every engine needs it: numbers of one replica, lengths in tokens.
+
+    `role` is prefill or decode where there are two pools, else empty; `pool` holds the pool's
+    layout, batch and memory, `whole` the plan. `sequences` run on one copy of attention at most,
+    `in_step` of them in one step (a pipeline takes them in turns); `chunk` prompt tokens join a
+    step on one copy; `longest` is input and output of the longest request. `share` maps what a
+    replica's chip holds to shares of its memory.
+    """
+
+    role: str
+    checkpoint: Checkpoint
+    chip: Chip
+    layout: Mapping[str, int]
+    pool: Mapping[str, Any]
+    whole: Mapping[str, Any]
+    sequences: int
+    in_step: int
+    chunk: int
+    longest: int
+    longest_is_quantile: bool
+    drafts: int
+    cached_input: float
+    share: Mapping[str, float]
+    nodes: int
+    local: int
+
+    @property
+    def stage(self) -> int:
+        """Chips of one pipeline stage."""
+        return self.layout["tp"] * self.layout["dp_attention"]
+
+    @property
+    def replicas(self) -> int:
+        """Copies of the model."""
+        return self.layout["replicas"]
+
+    @property
+    def vendor(self) -> str:
+        """Who makes the chip, as its catalogue title begins."""
+        return self.chip.title.split()[0]
+
+    @property
+    def step_tokens(self) -> int:
+        """Most tokens that one copy of attention computes in a step of its phases."""
+        prompt = 0 if self.role == "decode" else self.chunk
+        answers = 0 if self.role == "prefill" else self.in_step * (1 + self.drafts)
+        return max(prompt + answers, self.sequences)
+
+    @property
+    def converted(self) -> bool:
+        """Whether the plan's weights are not those that the checkpoint stores."""
+        return bool(self.pool["weights"] != self.checkpoint.weights)
+
+    @property
+    def even(self) -> bool:
+        """Whether every chip of a stage holds as many experts as any other."""
+        experts = self.checkpoint.sizes.n_experts
+        return not experts or experts % self.layout["ep"] == 0
+
+
+def deployments(
+    scenario: Scenario, held: Checkpoint, plan: Mapping[str, Any]
+) -> tuple[Deployment, ...]:
+    """The pools of a plan, or of one of its alternatives, as engines need them.
+
+    Raises
+    ------
+    InputError
+        If the chip is nobody's.
+    Infeasible
+        If a server cannot run the plan, whatever the engine.
+    """
+    if plan["mode"] not in ROLES:
+        raise Infeasible(
+            f"a plan of mode {plan['mode']} is one phase alone, and a server both reads prompts "
+            "and decodes; what would work: choose.mode=aggregated"
+        )
+    return tuple(_deployment(scenario, held, plan, role) for role in ROLES[plan["mode"]])
+
+
+def _deployment(
+    scenario: Scenario, held: Checkpoint, plan: Mapping[str, Any], role: str
+) -> Deployment:
+    pool = plan[role] if role else plan
+    layout = pool["layout"]
+    drafts = scenario.speculation.drafts if scenario.speculation else 0
+    sequences = math.ceil(pool["batch_per_replica"] / layout["dp_attention"])
+    longest, quantile = _longest(scenario, drafts, held.sizes)
+    used = _chip(pool["chip"])
+    chips = layout["tp"] * layout["dp_attention"] * layout["cp"] * layout["pp"]
+    nodes = _nodes(chips, CHIPS_PER_HOST.get(used.name, USUAL_HOST))
+    return Deployment(
+        role=role,
+        checkpoint=held,
+        chip=used,
+        layout=layout,
+        pool=pool,
+        whole=plan,
+        sequences=sequences,
+        in_step=math.ceil(sequences / layout["pp"]),
+        chunk=plan["chunk"],
+        longest=longest,
+        longest_is_quantile=quantile,
+        drafts=drafts,
+        cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
+        share=_shares(pool["memory_per_chip"]),
+        nodes=nodes,
+        local=chips // nodes,
+    )
+
+
+def checkpoint(scenario: Scenario) -> Checkpoint:
+    """What is loaded for a scenario's model; raises InputError where there is nothing to load."""
+    asked = scenario.model
+    name = asked.like if isinstance(asked, ModelDescription) else asked
+    if name is None:
+        raise InputError(
+            "a model described by its numbers has no checkpoint to load; name a model of the "
+            "catalogue or the config.json of one"
+        )
+    if isinstance(name, File):
+        parent = str(Path(name.given).parent)
+        # What begins with a dash would be read as an option.
+        place = f"./{parent}" if parent.startswith("-") else parent
+        return _held(place, read_config(name.path), folder=True)
+    found = HUB.search(models.record(name).source)
+    if found is None:
+        raise InputError(
+            f"the weights of {name} are not published on Hugging Face; name a model whose "
+            "checkpoint an engine can load, or the config.json beside your own"
+        )
+    return _held(found.group(1), models.load(name), folder=False)
+
+
+def _held(place: str, model: Model, *, folder: bool) -> Checkpoint:
+    blocks = model.prediction.blocks if model.prediction else 0
+    return Checkpoint(place, sizes(model), folder, blocks)
+
+
+def _chip(name: str) -> Chip:
+    if name not in chip_names():
+        raise InputError(
+            "a chip described by its numbers has no maker, so no image and no resource is known "
+            "for it; describe the system as {like: hgx-h200, ...}"
+        )
+    return chip(name)
+
+
+def _longest(scenario: Scenario, drafts: int, held: Sizes) -> tuple[int, bool]:
+    """Tokens of the longest request that is let in, and whether some are longer."""
+    load = scenario.workload
+    lengths = (load.input_tokens, load.output_tokens)
+    needed = sum(_quantile(each.mean, each.cv) for each in lengths) + drafts
+    rounded = math.ceil((needed + SPARE) / ROUNDING) * ROUNDING
+    limit = held.max_context
+    if limit is not None and math.ceil(needed) > limit and not any(each.cv for each in lengths):
+        raise Infeasible(
+            f"a request of {needed:g} tokens is longer than the {limit} that {held.name} was made "
+            "for; what would work: shorter input_tokens and output_tokens"
+        )
+    return rounded if limit is None else min(rounded, limit), any(each.cv for each in lengths)
+
+
+def _quantile(mean: float, cv: float) -> float:
+    """The length that 99.9 % of requests do not exceed, log-normal; the mean where all are one."""
+    variance = math.log1p(cv**2)
+    return mean * math.exp(LONG * math.sqrt(variance) - variance / 2)
+
+
+def _nodes(chips: int, host: int) -> int:
+    """Fewest nodes that share the chips of a replica evenly."""
+    nodes = math.ceil(chips / host)
+    while chips % nodes:
+        nodes += 1
+    return nodes
+
+
+def _shares(memory: Mapping[str, float]) -> Mapping[str, float]:
+    """Shares of a chip's memory in the three ways that engines ask for them.
+
+    `all` is what the engine may use of the whole; `pool` weights and caches of the whole; `free`
+    the caches of what is left once the weights are loaded.
+    """
+    capacity, reserved = memory["capacity"], memory["reserved"]
+    left = capacity - memory["weights"] - memory["activations"]
+    return MappingProxyType(
+        {
+            "all": _floor(1 - reserved / capacity),
+            "pool": _floor(1 - (reserved + memory["activations"]) / capacity),
+            "free": _floor(1 - reserved / left),
+        }
+    )
+
+
+def _floor(share: float) -> float:
+    """The share to three figures, never more."""
+    return math.floor(round(share * 1000, 6)) / 1000

@@ -1,0 +1,122 @@
+"""What stops any engine from running a plan, asked of facts that its own page gives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from planner.engines.deployment import Deployment
+from planner.engines.launch import Reason, Release
+
+__all__ = ["cache_dtype", "general", "uneven"]
+
+NEEDS_FP4 = frozenset({"nvfp4", "fp4"})
+
+
+def general(
+    plan: Deployment,
+    release: Release,
+    *,
+    caches: Mapping[str, str],
+    online: Mapping[str, str],
+    predicting: Collection[str],
+    unpacks_fp4: bool,
+) -> Iterator[Reason]:
+    """Reasons against the plan: parts of contexts, copies of experts, maker, heads, dtypes, drafts.
+
+    `caches` and `online` are what the engine calls a cache dtype and a conversion of weights while
+    loading, by the planner's dtype; `predicting` are the model types whose multi-token prediction
+    blocks it runs; `unpacks_fp4` says whether it multiplies FP4 weights in a wider format on chips
+    without FP4 arithmetic.
+    """
+    if plan.layout["cp"] > 1:
+        yield Reason(f"cp {plan.layout['cp']} is not written by this export", "choose.cp=1")
+    copies = plan.pool["redundant_experts"]
+    if copies:
+        told = f"{copies} redundant experts are not written by this export"
+        yield Reason(told, "choose.redundant_experts=0")
+    if plan.vendor not in release.vendors:
+        known = " and ".join(release.vendors)
+        yield Reason(
+            f"{plan.chip.title} is not among the chips its options were read for ({known})",
+            f"a system with chips of {known}",
+        )
+    yield from _heads(plan)
+    yield from _weights(plan, online, unpacks_fp4=unpacks_fp4)
+    if cache_dtype(plan, caches) is None:
+        yield Reason(
+            f"it has no {plan.pool['kv']} KV cache for {plan.checkpoint.sizes.name}",
+            f"choose.kv={_dtypes(caches)}",
+        )
+    yield from _speculation(plan, predicting)
+
+
+def cache_dtype(plan: Deployment, caches: Mapping[str, str]) -> str | None:
+    """What the engine calls the plan's cache dtype; None if it has no such cache for the model."""
+    dtype = plan.pool["kv"]
+    if dtype in NEEDS_FP4 and (plan.checkpoint.latent or not plan.chip.computes(dtype)):
+        return None
+    return caches.get(dtype)
+
+
+def uneven(plan: Deployment) -> Iterator[Reason]:
+    """For engines that hold the same number of experts on every chip."""
+    if plan.even:
+        return
+    experts, tp = plan.checkpoint.sizes.n_experts, plan.layout["tp"]
+    here = max(n for n in range(1, plan.stage + 1) if experts % n == 0 == plan.stage % n)
+    remedy = f"choose.ep={here}"
+    fewer = [n for n in range(here + 1, plan.stage) if experts % n == 0 == n % tp]
+    if fewer:
+        remedy += f", or choose.dp_attention={fewer[-1] // tp} with choose.ep={fewer[-1]}"
+    yield Reason(f"{experts} experts do not divide over ep {plan.layout['ep']}", remedy)
+
+
+def _heads(plan: Deployment) -> Iterator[Reason]:
+    """Engines divide the cache heads over tp chips, or copy them evenly."""
+    heads, tp = plan.checkpoint.sizes.n_kv_heads, plan.layout["tp"]
+    if plan.checkpoint.latent or not heads or heads % tp == 0 or tp % heads == 0:
+        return
+    queries = plan.checkpoint.sizes.n_q_heads
+    fitting = [
+        n for n in range(1, queries + 1) if queries % n == 0 and heads % n * (n % heads) == 0
+    ]
+    nearest = min(fitting, key=lambda n: (abs(n - tp), n))
+    yield Reason(
+        f"tp {tp} neither divides the {heads} KV heads of {plan.checkpoint.sizes.name} nor is a "
+        "multiple of them",
+        f"choose.tp={nearest}",
+    )
+
+
+def _weights(plan: Deployment, online: Mapping[str, str], *, unpacks_fp4: bool) -> Iterator[Reason]:
+    wanted, stored = plan.pool["weights"], plan.checkpoint.weights
+    chip = plan.chip
+    if wanted == "nvfp4" and plan.vendor != "NVIDIA":
+        yield Reason(f"{chip.title} does not know NVIDIA's format nvfp4", "an mxfp4 or fp8 model")
+    elif wanted in NEEDS_FP4 and not chip.computes(wanted) and not unpacks_fp4:
+        told = f"{chip.title} has no {wanted} arithmetic, which these weights need"
+        yield Reason(told, "a Blackwell chip, or an fp8 model")
+    if not plan.converted or (stored in ("bf16", "fp16", "fp32") and wanted in online):
+        return
+    yield Reason(
+        f"the plan takes {wanted} weights, the checkpoint {plan.checkpoint.place} holds {stored}, "
+        "and they are not converted while loading",
+        f"choose.weights={stored}, or a model whose checkpoint is {wanted}",
+    )
+
+
+def _speculation(plan: Deployment, predicting: Collection[str]) -> Iterator[Reason]:
+    if not plan.drafts:
+        return
+    held = plan.checkpoint
+    without = "leave speculation out, or start it by hand with a draft model of its own"
+    if not held.prediction_blocks:
+        told = f"{held.sizes.name} has no blocks for multi-token prediction in its checkpoint"
+        yield Reason(told, without)
+    elif held.sizes.family not in predicting:
+        told = f"it does not run the multi-token prediction blocks of {held.sizes.family}"
+        yield Reason(told, without)
+
+
+def _dtypes(caches: Mapping[str, str]) -> str:
+    return " or ".join(dtype for dtype in caches if dtype not in NEEDS_FP4)

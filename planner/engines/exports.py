@@ -1,0 +1,226 @@
+"""A solved plan as what starts it: a script, a configuration file, a manifest; or the reason not.
+
+`ENGINES` is where a new engine is added: its page gives RELEASE, `reasons` and `launch`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from planner.engines import sglang, vllm
+from planner.engines import tensorrt_llm as trtllm
+from planner.engines.deployment import ROLES, Deployment, checkpoint, deployments
+from planner.engines.kubernetes import manifest
+from planner.engines.launch import Launch, Reason
+from planner.engines.script import configuration, script
+from planner.protocol.plan import Plan
+from planner.scenario import Scenario, Tree, checked
+from planner.text.errors import Infeasible, InputError, did_you_mean, quoted
+
+__all__ = ["ENGINES", "TARGETS", "Export", "export", "known"]
+
+ENGINES: Mapping[str, ModuleType] = MappingProxyType(
+    {page.RELEASE.name: page for page in (vllm, sglang, trtllm)}
+)
+MANIFEST = "kubernetes"
+MAIN = (".sh", "kubernetes.yaml")
+TARGETS = (*ENGINES, MANIFEST)
+AXES = ("tp", "pp", "dp_attention", "ep", "tp_expert")
+
+
+@dataclass(frozen=True)
+class Export:
+    """Files that start a plan, by name, and what they were written for.
+
+    `launches` holds one replica of each pool: one, or the pool that prefills and that which
+    decodes. `text` are the scripts or the manifest, which stand alone; `document` is for programs.
+    """
+
+    target: str
+    launches: tuple[Launch, ...]
+    files: Mapping[str, str]
+
+    @property
+    def text(self) -> str:
+        """The scripts, or the manifest; each writes its own configuration file."""
+        return "\n".join(text for name, text in self.files.items() if name.endswith(MAIN))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Engine, version, date, options of each pool with their reasons, files; JSON types."""
+        release = self.launches[0].release
+        return {
+            "target": self.target,
+            "engine": release.name,
+            "version": release.version,
+            "as_of": release.as_of,
+            "sources": list(release.sources),
+            "pools": [_pool(launch) for launch in self.launches],
+            "files": dict(self.files),
+        }
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def export(
+    plan: Plan, target: str, engine: str | None = None, folder: str | Path | None = None
+) -> Export:
+    """What starts the plan on an engine, or on Kubernetes with that engine in the pods.
+
+    Parameters
+    ----------
+    target : vllm, sglang, trtllm or kubernetes.
+    engine : which engine Kubernetes runs; vllm when absent.
+    folder : where the scenario's paths begin; the working directory when absent.
+
+    Raises
+    ------
+    InputError
+        If the target is unknown, or the plan has no checkpoint or no named chip.
+    Infeasible
+        If there is no plan, or the engine cannot run it: says why, and what would work.
+    """
+    page = known(target, engine)
+    if not plan.chosen:
+        raise Infeasible(_nothing(plan))
+    tree = Tree("scenario", dict(plan.document["scenario"]))
+    scenario = checked(tree, Path() if folder is None else Path(folder))
+    if not isinstance(scenario, Scenario):
+        raise InputError(f"plans of problem {plan.problem} start no engine; export a serving plan")
+    held = checkpoint(scenario)
+    pools = deployments(scenario, held, plan.chosen)
+    if any(True for pool in pools for _ in page.reasons(pool)):
+        raise Infeasible(_refusal(page, pools, scenario, plan.document["alternatives"]))
+    launches = tuple(page.launch(pool) for pool in pools)
+    pairs = tuple(zip(launches, pools, strict=True))
+    if target == MANIFEST:
+        place = f"/models/{Path(held.place).name}" if held.folder else held.place
+        heading = [line for launch, pool in pairs for line in (*_heading(pool, launch), "")]
+        files = {"kubernetes.yaml": manifest(pairs, place, heading[:-1])}
+    else:
+        files = {
+            f"{launch.role or 'serve'}.sh": script(launch, held.place, _heading(pool, launch))
+            for launch, pool in pairs
+        }
+        for launch in launches:
+            if launch.config:
+                files[launch.config_file] = "\n".join(configuration(launch.config)) + "\n"
+    return Export(target, launches, MappingProxyType(files))
+
+
+def known(target: str, engine: str | None) -> ModuleType:
+    """The page of the engine that a target runs; raises InputError for a name that is none."""
+    for word, names in ((target, TARGETS), (engine, tuple(ENGINES))):
+        if word is not None and word not in names:
+            hint = did_you_mean(word, names) or f" (known: {', '.join(names)})"
+            raise InputError(f"unknown engine {quoted(word)}{hint}")
+    if target == MANIFEST:
+        return ENGINES[engine or vllm.RELEASE.name]
+    if engine not in (None, target):
+        raise InputError(f"{target} and {engine} are two engines; give one of them")
+    return ENGINES[target]
+
+
+def _nothing(plan: Plan) -> str:
+    """Why there is no plan, promise by promise."""
+    lines = ["there is nothing to export, for no plan keeps every promise; short are"]
+    lines += [f"  {s['promise']} by a factor of {s['short_by']:.3g}" for s in plan.infeasible]
+    return "\n".join(lines)
+
+
+def _refusal(
+    page: ModuleType,
+    pools: Sequence[Deployment],
+    scenario: Scenario,
+    others: Sequence[Mapping[str, Any]],
+) -> str:
+    """Every reason with its remedy, and the best of the runners-up that the engine does run."""
+    lines = [f"{page.RELEASE.stamp} cannot run this plan"]
+    told: dict[Reason, str] = {}
+    for pool in pools:
+        for each in page.reasons(pool):
+            told[each] = "" if each in told else pool.role
+    for each, role in told.items():
+        lines += [f"  {f'to {role}: ' if role else ''}{each.what}"]
+        lines += [f"    what would work: {_placed(each, role)}"]
+    best = pools[0].whole["usd_per_mtok"]
+    for other in others:
+        runs = deployments(scenario, pools[0].checkpoint, other)
+        if not any(True for pool in runs for _ in page.reasons(pool)):
+            more = other["usd_per_mtok"] / best - 1
+            changes = [*_changes(other), *(["current=null"] if scenario.current else [])]
+            sets = " ".join(f"--set {change}" for change in changes)
+            lines.append(f"  the best of the runners-up that it runs costs {more:+.1%}: {sets}")
+            break
+    return "\n".join(lines)
+
+
+def _placed(reason: Reason, role: str) -> str:
+    """The remedy with the layout of the pool it concerns."""
+    if not role:
+        return reason.remedy
+    return re.sub(rf"choose\.({'|'.join(AXES)})=", rf"choose.{role}.\1=", reason.remedy)
+
+
+def _changes(plan: Mapping[str, Any]) -> Iterator[str]:
+    """What a scenario must choose to get just this layout."""
+    yield f"choose.mode={plan['mode']}"
+    for role in ROLES[plan["mode"]]:
+        layout, place = (plan[role] if role else plan)["layout"], f"{role}." if role else ""
+        for axis in (*AXES, "replicas"):
+            yield f"choose.{place}{axis}={layout[axis]}"
+
+
+def _pool(launch: Launch) -> dict[str, Any]:
+    """One pool of an export as plain data."""
+    told = (*launch.options, *launch.followers, *launch.config, *launch.environment)
+    return {
+        "role": launch.role or None,
+        "nodes_per_replica": launch.nodes,
+        "chips_per_node": launch.local,
+        "options": [
+            {"name": each.name, "value": each.value, "because": each.because} for each in told
+        ],
+        "notes": list(launch.notes),
+    }
+
+
+def _heading(pool: Deployment, launch: Launch) -> list[str]:
+    """What a reader of the file must know before running it."""
+    plan, held, layout, release = pool.whole, pool.pool, pool.layout, launch.release
+    sizes = ", ".join(f"{axis} {layout[axis]}" for axis in AXES if layout[axis] > 1) or "one chip"
+    idle = held["chips"] - held["chips_used"]
+    times = [f"{name.upper()} {plan[name] * 1e3:.3g} ms" for name in ("tpot", "ttft")]
+    if not plan.get("demand"):
+        times[-1] += " without queueing"
+    return [
+        f"{pool.checkpoint.sizes.name} on {release.stamp}, written by token-planner; options as "
+        f"read on {release.as_of} (another version may spell them differently).",
+        f"Plan{f', to {pool.role}' if pool.role else ''}: {layout['replicas']} x ({sizes}) on "
+        f"{held['chips']} {held['chip']}{f' ({idle} idle)' if idle else ''}, weights "
+        f"{held['weights']}, KV cache {held['kv']}, {held['batch']} sequences in flight.",
+        f"Expected: {', '.join(times)}, {plan['tokens_per_s']:,.0f} output tokens/s, "
+        f"${plan['usd_per_mtok']:.3g} per million tokens.",
+        f"This starts {_which(pool)}, {_where(launch)}.",
+        *(f"- {note}" for note in launch.notes),
+    ]
+
+
+def _which(pool: Deployment) -> str:
+    count = pool.layout["replicas"]
+    many = f"one of {count} replicas" if count > 1 else "the only replica"
+    verb = pool.role if count > 1 else f"{pool.role}s"
+    return f"{many} that {verb}" if pool.role else many
+
+
+def _where(launch: Launch) -> str:
+    if launch.nodes > 1:
+        each = f"on {launch.nodes} nodes with {launch.local} chip{'s' * (launch.local > 1)} each"
+        return each if launch.prefix else f"{each}, run on every one of them"
+    return f"on one node with {launch.local} chip{'s' * (launch.local > 1)}"

@@ -1,0 +1,182 @@
+"""TensorRT-LLM: a plan as `trtllm-serve` and its YAML file of options, release as named here.
+
+Attention is either cut over all chips of a stage or copied on every one of them, nothing between;
+experts take any split of the same chips. Batch and token budget are per copy of attention. A
+replica of several nodes is started by an MPI launcher on all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import MappingProxyType
+
+from planner.engines.deployment import Deployment
+from planner.engines.engine_limits import cache_dtype, general, uneven
+from planner.engines.launch import MODEL, Launch, Option, Reason, Release
+from planner.engines.words import budget, drafted, lengths, notes, parallel, shared
+
+__all__ = ["RELEASE", "launch", "reasons"]
+
+PORT = 8000
+FILE = "extra-llm-api.yaml"
+RELEASE = Release(
+    name="trtllm",
+    title="TensorRT-LLM",
+    version="1.2.1",
+    as_of="2026-11-21",
+    sources=(
+        "NVIDIA/TensorRT-LLM tensorrt_llm/commands/serve.py at 4c05a748 and 00209af1",
+        "nvidia.github.io/TensorRT-LLM: LLM API reference (TorchLlmArgs, KvCacheConfig, "
+        "MTPDecodingConfig), parallel strategies, quantization, disaggregated serving, guides",
+        "NVIDIA/TensorRT-LLM modeling_speculative.py: models with prediction blocks",
+    ),
+    options=frozenset(
+        {
+            "--ep_size",
+            "--extra_llm_api_options",
+            "--gpus_per_node",
+            "--host",
+            "--max_batch_size",
+            "--max_num_tokens",
+            "--max_seq_len",
+            "--port",
+            "--pp_size",
+            "--tp_size",
+        }
+    ),
+    settings=frozenset(
+        {
+            "cache_transceiver_config.backend",
+            "cache_transceiver_config.max_tokens_in_buffer",
+            "disable_overlap_scheduler",
+            "enable_attention_dp",
+            "enable_chunked_prefill",
+            "kv_cache_config.dtype",
+            "kv_cache_config.enable_block_reuse",
+            "kv_cache_config.free_gpu_memory_fraction",
+            "speculative_config.decoding_type",
+            "speculative_config.num_nextn_predict_layers",
+        }
+    ),
+    vendors=MappingProxyType({"NVIDIA": "nvcr.io/nvidia/tensorrt-llm/release:1.2.1"}),
+)
+# A bf16 cache is the model's own format, which `auto` keeps unless the checkpoint says fp8.
+CACHES = MappingProxyType({"bf16": "auto", "fp8": "fp8", "nvfp4": "nvfp4"})
+PREDICTING = frozenset({"deepseek_v3", "deepseek_v32", "glm4_moe", "nemotron_h"})
+
+
+def reasons(plan: Deployment) -> Iterator[Reason]:
+    """Why TensorRT-LLM cannot run the plan; nothing if it can."""
+    nothing: MappingProxyType[str, str] = MappingProxyType({})
+    yield from general(
+        plan, RELEASE, caches=CACHES, online=nothing, predicting=PREDICTING, unpacks_fp4=False
+    )
+    layout = plan.layout
+    if layout["tp"] > 1 and layout["dp_attention"] > 1:
+        yield Reason(
+            f"tp {layout['tp']} with dp attention {layout['dp_attention']}: it cuts attention over "
+            f"all {plan.stage} chips of a stage or copies it on every one",
+            f"choose.tp=1, or choose.dp_attention=1 with choose.tp={plan.stage}",
+        )
+    yield from uneven(plan)
+    if plan.checkpoint.weights == "fp8" and not plan.chip.computes("fp8"):
+        yield Reason(f"{plan.chip.title} has no fp8 arithmetic", "a bf16 or int4 checkpoint")
+    own = plan.checkpoint.sizes.kv_dtype
+    if plan.pool["kv"] == "bf16" and own != "bf16":
+        yield Reason(
+            f"the checkpoint asks for a {own} KV cache, which dtype auto follows",
+            f"choose.kv={own}",
+        )
+
+
+def launch(plan: Deployment) -> Launch:
+    """`trtllm-serve` for one replica; the plan must have passed `reasons`."""
+    several = plan.nodes > 1
+    tasks = plan.nodes * plan.local
+    mpi = (
+        "srun",
+        f"--nodes={plan.nodes}",
+        f"--ntasks={tasks}",
+        f"--ntasks-per-node={plan.local}",
+        "--mpi=pmix",
+        "trtllm-llmapi-launch",
+    )
+    return Launch(
+        release=RELEASE,
+        program=("trtllm-serve", MODEL),
+        prefix=mpi if several else (),
+        options=tuple(_options(plan)),
+        config=tuple(_settings(plan)),
+        config_file=_file(plan),
+        port=PORT,
+        nodes=plan.nodes,
+        local=plan.local,
+        notes=tuple(_notes(plan)),
+        role=plan.role,
+    )
+
+
+def _file(plan: Deployment) -> str:
+    return f"{plan.role}-{FILE}" if plan.role else FILE
+
+
+def _options(plan: Deployment) -> Iterator[Option]:
+    layout = plan.layout
+    yield Option("--host", "0.0.0.0", "every interface; keep it behind a gateway")
+    yield Option("--port", PORT, "where it answers")
+    yield from parallel(plan, tp=("--tp_size", plan.stage), pp="--pp_size")
+    if layout["ep"] > 1:
+        told = f"ep {layout['ep']}"
+        if layout["tp_expert"] > 1:
+            told += f"; what is left of tp_size cuts each expert: expert tp {layout['tp_expert']}"
+        yield Option("--ep_size", layout["ep"], told)
+    if plan.nodes > 1:
+        yield Option("--gpus_per_node", plan.local, "chips of a replica on each node")
+    yield Option("--max_batch_size", plan.sequences, shared(plan))
+    yield Option("--max_num_tokens", plan.step_tokens, budget(plan))
+    yield Option("--max_seq_len", plan.longest, lengths(plan))
+    yield Option("--extra_llm_api_options", _file(plan), "the file of further options")
+
+
+def _settings(plan: Deployment) -> Iterator[Option]:
+    copies = plan.layout["dp_attention"]
+    if copies > 1:
+        yield Option("enable_attention_dp", True, f"dp attention {copies}: a copy on every chip")
+    if plan.role == "prefill":
+        told = "a server that prefills for another has no overlapped scheduler"
+        yield Option("disable_overlap_scheduler", True, told)
+    yield Option("enable_chunked_prefill", True, "long prompts in chunks")
+    told = f"KV cache {plan.pool['kv']} in the plan"
+    yield Option("kv_cache_config.dtype", cache_dtype(plan, CACHES), told)
+    told = "of what is left beside the weights: all but the plan's reserve"
+    yield Option("kv_cache_config.free_gpu_memory_fraction", plan.share["free"], told)
+    if plan.cached_input:
+        told = f"the plan has {plan.cached_input:.0%} of the input cached"
+        yield Option("kv_cache_config.enable_block_reuse", True, told)
+    if plan.role:
+        yield Option("cache_transceiver_config.backend", "UCX", "caches travel between the pools")
+        told = "a whole prompt at once"
+        yield Option("cache_transceiver_config.max_tokens_in_buffer", plan.longest, told)
+    if plan.drafts:
+        told = "the checkpoint's own prediction blocks"
+        yield Option("speculative_config.decoding_type", "MTP", told)
+        told = f"{drafted(plan)} per step"
+        yield Option("speculative_config.num_nextn_predict_layers", plan.drafts, told)
+
+
+def _notes(plan: Deployment) -> Iterator[str]:
+    yield from notes(plan, "--trust_remote_code")
+    if plan.role:
+        yield (
+            "requests come through trtllm-serve disaggregated -c FILE, which names these servers "
+            "under context_servers (prefill) and generation_servers (decode)"
+        )
+    if not plan.cached_input and plan.role != "decode":
+        yield "block reuse is on by default; the plan counts on nothing from it"
+    if plan.pool["weights"] == "mxfp4" and not plan.chip.computes("mxfp4"):
+        yield (
+            "without FP4 arithmetic MXFP4 experts run on Triton kernels, for which the guides of "
+            "the 1.2 series named Blackwell only: try it before you count on it"
+        )
+    if plan.nodes > 1:
+        yield "srun stands for the MPI launcher of your cluster: one process per chip, all nodes"

@@ -1,0 +1,181 @@
+"""Coefficients drawn from their standard errors, so that an answer can bear an interval.
+
+The level of a term and its exponent are fitted to the same runs, far from one parameter and one
+token, so they err together: with the size of the term at the centre of the runs known well, a
+larger exponent goes with a larger level. Drawn apart, they would spread the term over orders of
+magnitude.
+
+Where a covariance is known it is used, levels as logarithms. Where only standard errors are, the
+loss at the centre of the fitted ranges (the geometric mean of their ends) is held, as what the
+runs tell best: each exponent is drawn by its own error and the level follows so that its term
+stays at the centre; where the floor is drawn higher, the terms at the centre are that much lower,
+in proportion. The errors of the levels are then not used: they say the same once more. Errors of
+what is neither level, exponent nor floor are taken as independent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from planner.catalogue.scaling_laws import Covariance
+from planner.text.errors import FieldError
+
+__all__ = ["drawn_values", "joined", "unpaired"]
+
+# {exponent: (its level, the range it is read over, sign with which the level follows)}
+SLOPES: Mapping[str, tuple[str, str, float]] = {
+    "alpha_N": ("A_N", "n", 1.0),
+    "beta_D": ("B_D", "d", 1.0),
+    "a_size": ("k_size", "arithmetic", -1.0),
+    "a_tokens": ("k_tokens", "arithmetic", -1.0),
+}
+LEVELS = frozenset(level for level, _, _ in SLOPES.values())
+LEAST_POWER, MOST_POWER = 1e-4, 5.0  # exponents beyond which no law is one
+LEAST_SHARE = 0.1  # of the terms at the centre, however high the floor is drawn
+REDRAWN = 20
+
+Step = Callable[[np.random.Generator], dict[str, float]]
+
+
+def drawn_values(
+    values: Mapping[str, float],
+    errors: Mapping[str, float],
+    covariance: Covariance | None,
+    limits: Mapping[str, tuple[float, float]],
+    count: int,
+    rng: np.random.Generator,
+) -> list[dict[str, float]]:
+    """`count` sets of values; those that make no law, as with an exponent below zero, are left.
+
+    Raises
+    ------
+    FieldError
+        If most of them make none.
+    """
+    step = _joint(values, covariance) if covariance else _apart(values, errors, limits)
+    drawn: list[dict[str, float]] = []
+    for _ in range(REDRAWN * max(count, 1)):
+        if len(drawn) == count:
+            break
+        found = {**values, **step(rng)}
+        if _sound(found):
+            drawn.append(found)
+    if len(drawn) < count:
+        raise FieldError(
+            ("law", "its standard errors are so large that most laws drawn from them are none: an "
+                    "exponent below zero, or fewer experts at the limit than at one"),
+        )  # fmt: skip
+    return drawn
+
+
+def joined(
+    dense: Covariance | None, routing: Covariance | None, kept: Iterable[str]
+) -> Covariance | None:
+    """Both covariances side by side, errors of one law independent of those of the other.
+
+    None where the dense law has none; of the routed one, those coefficients that are kept.
+    """
+    if dense is None or routing is None:
+        return dense
+    names = {*kept}
+    rows = [i for i, x in enumerate(routing.of) if x.removeprefix("ln ") in names]
+    first, second = len(dense.of), len(rows)
+    return Covariance(
+        of=(*dense.of, *(routing.of[i] for i in rows)),
+        spread=(*dense.spread, *(routing.spread[i] for i in rows)),
+        correlation=(
+            *((*row, *(0.0,) * second) for row in dense.correlation),
+            *((*(0.0,) * first, *(routing.correlation[i][j] for j in rows)) for i in rows),
+        ),
+        source=f"{dense.source}; {routing.source}",
+    )
+
+
+def unpaired(
+    values: Mapping[str, float],
+    errors: Mapping[str, float],
+    limits: Mapping[str, tuple[float, float]],
+) -> tuple[str, ...]:
+    """Exponents whose errors cannot be used, as the range that their levels follow is unsaid."""
+    return tuple(
+        x for x in errors if x in SLOPES and SLOPES[x][0] in values and SLOPES[x][1] not in limits
+    )
+
+
+def _sound(values: Mapping[str, float]) -> bool:
+    """Whether exponents are positive, and more experts approach a limit above that of one."""
+    low, high = values.get("E_first", 0.0), values.get("E_limit", math.inf)
+    powers = [x for name, x in values.items() if name in SLOPES or name.endswith("_route")]
+    return all(LEAST_POWER < x < MOST_POWER for x in powers) and high > 2 * low
+
+
+def _exp(x: float) -> float:
+    """The exponential, of what no law is drawn from without overflow."""
+    return math.exp(min(x, 600.0))
+
+
+def _joint(values: Mapping[str, float], covariance: Covariance) -> Step:
+    """Draws by a covariance of coordinates, logarithms among them."""
+    spread = np.asarray(covariance.spread)
+    weights, axes = np.linalg.eigh(np.asarray(covariance.correlation))
+    root = spread[:, None] * axes * np.sqrt(np.maximum(weights, 0.0))
+
+    def step(rng: np.random.Generator) -> dict[str, float]:
+        moved = {}
+        for name, shift in zip(covariance.of, root @ rng.standard_normal(len(spread)), strict=True):
+            bare = name.removeprefix("ln ")
+            moved[bare] = values[bare] * _exp(shift) if bare != name else values[bare] + shift
+        return moved
+
+    return step
+
+
+def _apart(
+    values: Mapping[str, float],
+    errors: Mapping[str, float],
+    limits: Mapping[str, tuple[float, float]],
+) -> Step:
+    """Draws by standard errors that hold the loss at the centre of the ranges."""
+    led = {SLOPES[x][0]: x for x in errors if x in SLOPES and SLOPES[x][1] in limits}
+    reach = {level: _reach(exponent, limits) for level, exponent in led.items()}
+    terms = {
+        x: values[x] * math.exp(-reach[x] * values[led[x]]) for x in ("A_N", "B_D") if x in led
+    }
+
+    def step(rng: np.random.Generator) -> dict[str, float]:
+        moved = {
+            name: _moved(name, values[name], error, rng.standard_normal())
+            for name, error in errors.items()
+            if name not in led
+        }
+        rise = moved.get("loss_min", 0.0) - values.get("loss_min", 0.0)
+        left = max(1 - rise / sum(terms.values()), LEAST_SHARE) if terms else 1.0
+        for level, exponent in led.items():
+            if level in values:
+                shift = reach[level] * (moved[exponent] - values[exponent])
+                share = left if level in terms else 1.0
+                moved[level] = values[level] * _exp(shift) * share
+        return moved
+
+    return step
+
+
+def _moved(name: str, value: float, error: float, by: float) -> float:
+    """A coefficient moved by so many standard errors, a level in its logarithm."""
+    if name in LEVELS:
+        return value * _exp(error / value * by)
+    return value + error * by
+
+
+def _reach(exponent: str, limits: Mapping[str, tuple[float, float]]) -> float:
+    """How far the logarithm of a level follows its exponent."""
+    _, key, sign = SLOPES[exponent]
+    return sign * math.log(_centre(limits, key))
+
+
+def _centre(limits: Mapping[str, tuple[float, float]], key: str) -> float:
+    low, high = limits[key]
+    return math.sqrt(low * high)

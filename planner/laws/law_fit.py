@@ -1,0 +1,261 @@
+"""A scaling law fitted to a user's own points, with standard errors and their covariance.
+
+The recipe is that of Hoffmann et al. and of Besiroglu et al.: the sum of Huber losses (delta
+1e-3) of the residuals of the logarithm of the loss, minimised by L-BFGS from a grid of starts.
+Spread comes from resampling the points. Two things differ, both for the sake of convergence: the
+search runs in the terms at the centre of the points, where level and slope do not trade against
+each other, and it starts from the best points of the grid rather than from all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import minimize
+
+from planner.laws.law_points import Points, read_points
+from planner.text.errors import InputError, Mistake, SolverError
+
+__all__ = ["COORDINATES", "LawFit", "fit_law", "huber_objective"]
+
+DELTA = 1e-3
+STARTS = 24  # starts that are searched from, of those on the grid, for so many steps
+ROUGH = 30
+KEPT = 3  # of them, that are searched to the end
+STEPS = 400
+RESAMPLES = 400
+
+# What is drawn jointly: logarithms of the three levels, and the two exponents.
+COORDINATES = ("ln A_N", "ln B_D", "ln loss_min", "alpha_N", "beta_D")
+
+# Share of the loss left to size and to tokens at the centre, and the exponents, at the starts.
+SHARES = (0.03, 0.1, 0.25)
+FLOORS = (0.5, 0.75, 0.9)
+EXPONENTS = (0.1, 0.3, 0.5, 0.9)
+
+
+@dataclass(frozen=True)
+class LawFit:
+    """A fit of `loss = E + A/N^alpha + B/D^beta`.
+
+    Attributes
+    ----------
+    values
+        {symbol: coefficient}, in parameters, tokens and nats.
+    centre
+        The fit in `COORDINATES`.
+    covariance
+        Of the coordinates, over the resamples; shape (5, 5).
+    resamples
+        The fits to resampled points; shape (resamples, 5).
+    objective
+        Sum of Huber losses at the fit.
+    residuals
+        ln(loss) - ln(law), one for each point.
+    points
+        What was fitted.
+    """
+
+    values: dict[str, float]
+    centre: np.ndarray
+    covariance: np.ndarray
+    resamples: np.ndarray
+    objective: float
+    residuals: np.ndarray
+    points: Points
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """{symbol: standard error}: standard deviation over the resamples."""
+        drawn = np.concatenate([np.exp(self.resamples[:, :3]), self.resamples[:, 3:]], axis=1)
+        return dict(zip(self.values, drawn.std(axis=0, ddof=1).tolist(), strict=True))
+
+    @property
+    def spread_and_correlation(self) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
+        """Standard deviation of each coordinate, and the correlations, diagonal exactly one."""
+        spread = np.sqrt(np.diag(self.covariance))
+        table = self.covariance / np.outer(spread, spread)
+        np.fill_diagonal(table, 1.0)
+        rows = ((table + table.T) / 2).tolist()
+        return tuple(spread.tolist()), tuple(tuple(row) for row in rows)
+
+    @property
+    def scatter(self) -> float:
+        """Root mean square of the residuals."""
+        return float(np.sqrt(np.mean(self.residuals**2)))
+
+
+def fit_law(
+    points: Points | str | Path, *, resamples: int = RESAMPLES, seed: int = 0, drop_highest: int = 0
+) -> LawFit:
+    """The law of Hoffmann's third approach that fits the points best.
+
+    Parameters
+    ----------
+    points
+        The points, or the path of their CSV file (see `planner.laws.law_points`).
+    resamples
+        Fits to points drawn with replacement, from which the covariance comes.
+    seed
+        Of the resampling.
+    drop_highest
+        Points of highest loss that are left out.
+
+    Raises
+    ------
+    InputError
+        If there are fewer points than six, one size or one number of tokens only, or the fit
+        leaves one of the terms undetermined.
+    SolverError
+        If no search converges.
+    """
+    given = read_points(points) if isinstance(points, str | Path) else points
+    kept = given.without_highest(drop_highest) if drop_highest else given
+    _refuse(kept)
+    middle = np.array([np.log(kept.size).mean(), np.log(kept.tokens).mean()])
+    best, objective = _searched(kept, middle)
+    _refuse_undetermined(kept, best)
+    rng = np.random.default_rng(seed)
+    drawn = np.array([_resampled(kept, middle, best, rng) for _ in range(max(resamples, 2))])
+    drawn = drawn[np.isfinite(drawn).all(axis=1)]
+    centre, spread = _uncentred(best, middle), _uncentred(drawn, middle)
+    names = ("A_N", "B_D", "loss_min", "alpha_N", "beta_D")
+    numbers = [*np.exp(centre[:3]), *centre[3:]]
+    return LawFit(
+        values={name: float(x) for name, x in zip(names, numbers, strict=True)},
+        centre=centre,
+        covariance=np.cov(spread.T),
+        resamples=spread,
+        objective=objective,
+        residuals=_residuals(kept, middle)(best)[0],
+        points=kept,
+    )
+
+
+def huber_objective(points: Points, coordinates: np.ndarray) -> float:
+    """Sum of Huber losses of ln(loss) - ln(law) at a point in `COORDINATES`."""
+    return _objective(points, np.zeros(2))(np.asarray(coordinates, float))[0]
+
+
+def _residuals(
+    points: Points, middle: np.ndarray
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Residuals, the shares of the three terms, and logarithms of size and tokens."""
+    size, tokens = np.log(points.size) - middle[0], np.log(points.tokens) - middle[1]
+    loss = np.log(points.loss)
+    rows = np.empty((3, len(loss)))
+
+    def at(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        rows[0], rows[1], rows[2] = x[0] - x[3] * size, x[1] - x[4] * tokens, x[2]
+        top = rows.max(axis=0)
+        shares = np.exp(rows - top)
+        total = shares.sum(axis=0)
+        return loss - top - np.log(total), shares / total, size, tokens
+
+    return at
+
+
+def _objective(
+    points: Points, middle: np.ndarray
+) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    """The objective and its gradient, in terms at the centre of the points."""
+    residuals = _residuals(points, middle)
+
+    def at(x: np.ndarray) -> tuple[float, np.ndarray]:
+        gap, shares, size, tokens = residuals(x)
+        near = np.abs(gap) <= DELTA
+        total = np.where(near, gap**2 / 2, DELTA * (np.abs(gap) - DELTA / 2)).sum()
+        pull = -np.where(near, gap, DELTA * np.sign(gap)) * shares
+        slope = np.array([*pull.sum(axis=1), -(pull[0] @ size), -(pull[1] @ tokens)])
+        return float(total), slope
+
+    return at
+
+
+def _polished(
+    points: Points, middle: np.ndarray, start: np.ndarray, steps: int = STEPS
+) -> tuple[np.ndarray, float]:
+    """The minimum that L-BFGS reaches from a start, with the objective in units of delta."""
+    objective = _objective(points, middle)
+    scale = 1 / (DELTA * len(points))
+
+    def scaled(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = objective(x)
+        return value * scale, slope * scale
+
+    found = minimize(
+        scaled, start, jac=True, method="L-BFGS-B",
+        bounds=[(None, None)] * 3 + [(1e-3, 5.0)] * 2,
+        options={"maxiter": steps, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20},
+    )  # fmt: skip
+    return found.x, float(found.fun / scale)
+
+
+def _searched(points: Points, middle: np.ndarray) -> tuple[np.ndarray, float]:
+    """The best minimum over starts on a grid of shares, floors and exponents."""
+    objective = _objective(points, middle)
+    level = np.log(np.median(points.loss))
+    starts = [
+        np.array([level + np.log(a), level + np.log(b), level + np.log(e), alpha, beta])
+        for a, b, e, alpha, beta in product(SHARES, SHARES, FLOORS, EXPONENTS, EXPONENTS)
+    ]
+    starts.sort(key=lambda x: objective(x)[0])
+    found = [_polished(points, middle, start, ROUGH) for start in starts[:STARTS]]
+    found.sort(key=lambda each: each[1])
+    best, value = min(
+        (_polished(points, middle, start) for start, _ in found[:KEPT]), key=lambda each: each[1]
+    )
+    if not np.isfinite(value):
+        raise SolverError(f"{points.file}: no law could be fitted to the points")
+    return best, value
+
+
+def _resampled(
+    points: Points, middle: np.ndarray, start: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """The fit to points drawn with replacement."""
+    rows = rng.integers(0, len(points), len(points))
+    drawn = Points(points.size[rows], points.tokens[rows], points.loss[rows], points.file)
+    return _polished(drawn, middle, start)[0]
+
+
+def _uncentred(x: np.ndarray, middle: np.ndarray) -> np.ndarray:
+    """From terms at the centre to terms of one parameter and one token."""
+    out = np.array(x, float)
+    out[..., 0] += out[..., 3] * middle[0]
+    out[..., 1] += out[..., 4] * middle[1]
+    return out
+
+
+def _refuse(points: Points) -> None:
+    """Raise InputError unless the points can say anything about five coefficients."""
+    count = len(COORDINATES)
+    message = ""
+    if len(points) <= count:
+        message = (
+            f"{len(points)} points for {count} coefficients; "
+            f"more than {count} are needed to tell a fit from a coincidence"
+        )
+    elif len(np.unique(points.size)) < 3:
+        message = "fewer than three model sizes; the exponent of the size cannot be told"
+    elif len(np.unique(points.tokens)) < 3:
+        message = "fewer than three numbers of tokens; the exponent of the data cannot be told"
+    if message:
+        raise InputError(Mistake(points.file, None, None, "", message))
+
+
+def _refuse_undetermined(points: Points, best: np.ndarray) -> None:
+    """Raise InputError if a term has left the fit, so that its coefficients mean nothing."""
+    gap = best[:3] - np.log(np.median(points.loss))
+    for what, height in zip(("size", "tokens", "irreducible loss"), gap, strict=True):
+        if height < np.log(1e-6):
+            message = f"the points do not determine the term of the {what}; widen their range"
+            raise InputError(Mistake(points.file, None, None, "", message))
+    for what, exponent in zip(("size", "tokens"), best[3:], strict=True):
+        if not 1.01e-3 < exponent < 4.99:
+            message = f"the exponent of the {what} runs off ({exponent:.3g}); widen the range"
+            raise InputError(Mistake(points.file, None, None, "", message))

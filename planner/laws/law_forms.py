@@ -1,0 +1,184 @@
+"""What each form of law can say: its equation, its monomials, and what it has no word for.
+
+The equations stand in `formulas` and are compiled on first use; here is which of them a form
+takes and how its coefficients become a floor and monomials at a given sparsity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from math import log, log10
+from typing import TYPE_CHECKING
+
+from planner.laws.terms import Term, Terms
+
+if TYPE_CHECKING:
+    from formulas.numerics.evaluate import Kernel
+
+__all__ = ["FORMS", "Form", "form_kernel"]
+
+Values = Mapping[str, float]
+
+DENSE = "it was fitted on dense models and knows no sparsity"
+FRESH = "it was fitted on fresh tokens and knows no repetition"
+NO_RL = "it has no term for reinforcement learning"
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of law.
+
+    Attributes
+    ----------
+    equation
+        (module, name) of the equation of the loss in `formulas`; None where it gives no loss.
+    terms
+        (coefficients, sparsity) to floor and monomials; None where there are none.
+    lacks
+        {choice: why the form cannot express it}: `loss`, `size`, `tokens`, `sparsity`,
+        `repetition`, `rl`.
+    """
+
+    equation: tuple[str, str] | None
+    terms: Callable[[Values, float], Terms] | None
+    lacks: Mapping[str, str]
+
+
+@cache
+def form_kernel(form: str) -> Kernel | None:
+    """The compiled equation of a form's loss; None where the form gives none."""
+    place = FORMS[form].equation
+    if place is None:
+        return None
+    module, name = place
+    return getattr(import_module(f"formulas.{module}"), name).numpy().kernel
+
+
+def _chinchilla(x: Values, sparsity: float) -> Terms:
+    return Terms(
+        x["loss_min"],
+        (Term(x["A_N"], -x["alpha_N"], 0.0), Term(x["B_D"], 0.0, -x["beta_D"])),
+    )
+
+
+def _reinforced(x: Values, sparsity: float) -> Terms:
+    dense = _chinchilla(x, sparsity)
+    return Terms(dense.floor, (*dense.terms, Term(x["B_rl"], 0.0, 0.0, -x["beta_rl"])))
+
+
+def _kaplan(x: Values, sparsity: float) -> Terms:
+    inner = x["alpha_N"] / x["alpha_D"]
+    terms = (Term(x["N_c"] ** inner, -inner, 0.0), Term(x["D_c"], 0.0, -1.0))
+    return Terms(0.0, terms, power=x["alpha_D"])
+
+
+def _power_of_size(x: Values, sparsity: float) -> Terms:
+    return Terms(0.0, (Term(x["N_c"] ** x["alpha_N"], -x["alpha_N"], 0.0),))
+
+
+def _power_of_tokens(x: Values, sparsity: float) -> Terms:
+    return Terms(0.0, (Term(x["D_c"] ** x["alpha_D"], 0.0, -x["alpha_D"]),))
+
+
+def _saturated(x: Values, sparsity: float) -> float:
+    """Experts of a routed model of given sparsity, saturated at both ends."""
+    experts = 1 + (sparsity - 1) / x["x_routed"]
+    start = 1 / (1 / x["E_first"] - 1 / x["E_limit"])
+    return 1 / (1 / (experts - 1 + start) + 1 / x["E_limit"])
+
+
+def _clark(x: Values, sparsity: float) -> Terms:
+    saturated = _saturated(x, sparsity)
+    slope = x["a_route"] - x["c_route"] * log10(saturated)
+    return Terms(0.0, (Term(10 ** x["d_route"] * saturated ** -x["b_route"], -slope, 0.0),))
+
+
+def _routed(x: Values, sparsity: float) -> Terms:
+    saturated, first = _saturated(x, sparsity), x["E_first"]
+    below = x["a_route"] - x["c_route"] * log10(first)
+    power = (x["a_route"] - x["c_route"] * log10(saturated)) / below
+    factor = (saturated / first) ** (x["b_route"] / below)
+    size = Term(x["A_N"] * factor ** -x["alpha_N"], -power * x["alpha_N"], 0.0)
+    return Terms(x["loss_min"], (size, Term(x["B_D"], 0.0, -x["beta_D"])))
+
+
+def _joint(x: Values, sparsity: float) -> Terms:
+    saturated = _saturated(x, sparsity)
+    size = x["alpha_N"] - x["gamma_E"] * log(saturated)
+    data = x["beta_D"] + x["zeta_E"] * log(saturated)
+    return Terms(
+        x["loss_min"],
+        (
+            Term(x["A_N"] * saturated ** -x["delta_E"], -size, 0.0),
+            Term(x["B_D"] * saturated ** x["omega_E"], 0.0, -data),
+        ),
+    )
+
+
+def _krajewski(x: Values, sparsity: float) -> Terms:
+    coarse = x["A_fine"] / x["G_fine"] ** x["gamma_G"] + x["A_N"]
+    size = Term(coarse * sparsity ** -x["alpha_N"], -x["alpha_N"], 0.0)
+    return Terms(x["loss_min"], (size, Term(x["B_D"], 0.0, -x["beta_D"])))
+
+
+def _abnar(x: Values, sparsity: float) -> Terms:
+    mixed = x["A_mix"] * sparsity ** (x["delta_S"] - x["gamma_S"])
+    return Terms(
+        x["loss_min"] + x["A_sigma"] * sparsity ** -x["lambda_S"],
+        (
+            Term(x["A_N"] * sparsity ** -x["alpha_N"], -x["alpha_N"], 0.0),
+            Term(x["B_D"], 0.0, -x["beta_D"]),
+            Term(mixed, -x["gamma_S"], 0.0),
+        ),
+    )
+
+
+_DENSE = {"sparsity": DENSE, "repetition": FRESH, "rl": NO_RL}
+_SPARSE = {"repetition": FRESH, "rl": NO_RL}
+_ALLOCATION = {
+    "loss": "it says how to split a given arithmetic and gives no loss away from that split",
+    **_DENSE,
+}
+_ONE_NUMBER = "it was fitted at one number of training tokens and cannot weigh size against tokens"
+_ARITHMETIC = "it knows the arithmetic alone"
+_WITHOUT_LIMIT = "it is the loss with the other of size and tokens without limit"
+
+FORMS: Mapping[str, Form] = {
+    "chinchilla": Form(("scaling.power_laws", "chinchilla_loss"), _chinchilla, _DENSE),
+    "repetition": Form(
+        ("scaling.repetition", "repeated_loss"), _chinchilla, {"sparsity": DENSE, "rl": NO_RL}
+    ),
+    "reinforced": Form(
+        ("scaling.power_laws", "reinforced_loss"),
+        _reinforced,
+        {"sparsity": DENSE, "repetition": FRESH},
+    ),
+    "kaplan": Form(("scaling.kaplan_law", "kaplan_loss"), _kaplan, _DENSE),
+    "power-of-size": Form(
+        ("scaling.kaplan_law", "kaplan_size_loss"),
+        _power_of_size,
+        {"tokens": _WITHOUT_LIMIT, **_DENSE},
+    ),
+    "power-of-tokens": Form(
+        ("scaling.kaplan_law", "kaplan_data_loss"),
+        _power_of_tokens,
+        {"size": _WITHOUT_LIMIT, **_DENSE},
+    ),
+    "power-of-arithmetic": Form(
+        ("scaling.kaplan_law", "kaplan_arithmetic_loss"),
+        None,
+        {"size": _ARITHMETIC, "tokens": _ARITHMETIC, **_DENSE},
+    ),
+    "clark": Form(
+        ("scaling.scaling_moe", "routed_loss"), _clark, {"tokens": _ONE_NUMBER, **_SPARSE}
+    ),
+    "routed": Form(("scaling.scaling_moe", "routed_chinchilla_loss"), _routed, _SPARSE),
+    "joint": Form(("scaling.routed_laws", "joint_loss"), _joint, _SPARSE),
+    "krajewski": Form(("scaling.scaling_moe", "fine_grained_loss"), _krajewski, _SPARSE),
+    "abnar": Form(("scaling.scaling_moe", "sparse_loss"), _abnar, _SPARSE),
+    "allocation": Form(None, None, _ALLOCATION),
+    "ratio": Form(None, None, _ALLOCATION),
+}

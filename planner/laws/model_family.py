@@ -1,0 +1,260 @@
+"""A family of models: from active parameters and sparsity to layers, widths, heads and experts.
+
+The rule is what published families share. A layer is `ASPECT` times as narrow as the model is
+deep, its feed-forward part a fixed number of times as wide, the cached heads are the same at every
+size, and a sparse part activates 8 small experts beside a shared one. Depth, width and experts are
+rounded as people round them; the width of the feed-forward part then takes up what is left, so
+that a member has the parameters it is named after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner.architecture.attention import Latent, grouped_attention, latent_attention
+from planner.architecture.feedforward import dense, mixture
+from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Weight, matrix, vector
+from planner.text.errors import ModelError
+
+__all__ = [
+    "ATTENTION",
+    "LARGEST",
+    "LEAST_SPARSE",
+    "SMALLEST",
+    "SOURCE",
+    "TIED_BELOW",
+    "Family",
+    "Measures",
+]
+
+SOURCE = (
+    "family rule of token-planner: geometric mean of the Llama 3 shapes (arXiv 2407.21783, table "
+    "3; Llama 3.2 configurations) and of DeepSeek-V3, Kimi K2, Qwen3 and GLM-4.5 for experts"
+)
+ATTENTION = ("gqa", "mla")
+
+ASPECT = 119.0  # hidden / layers: 128, 110, 128, 102, 130 for Llama 3 at 1B, 3B, 8B, 70B, 405B
+DENSE_RATIO = 3.5  # inner / hidden: 3.5 for Llama 3 at 8B and 70B, 3.25 at 405B
+SPARSE_RATIO = 2.8  # the same of the active experts: DeepSeek-V3 2.57, Qwen3-235B 3.0, GLM-4.5 2.7
+HEAD = 128  # width of a head in all of them
+KV_HEADS = 8  # Llama 3 at every size
+VOCAB = 128_256  # Llama 3
+TIED_BELOW = 4e9  # parameters: Llama 3.2 shares embedding and head at 1B and 3B, not at 8B
+ACTIVE, SHARED = 8, 1  # experts of a token: DeepSeek-V3, Kimi K2, GLM-4.5
+LATENT = Latent(query_rank=1536, cache_rank=512, nope=128, rope=64, value=128)  # DeepSeek-V3
+LATENT_HIDDEN = 56  # hidden per head of latent attention: 7168 / 128, DeepSeek-V3
+
+SMALLEST, LARGEST = 2e8, 2e13  # active parameters; below, the vocabulary is all there is
+LEAST_SPARSE, MOST_SPARSE = 1.5, 256.0
+BEYOND = 1.01  # the sizes beside one at an end are looked at too
+WIDTHS, HEADS = 128, 8  # steps of rounding
+STEPS = ((64, 8), (32, 4), (0, 2))  # the same of experts: from so many on, so many at a time
+FINE = 16  # step of the width that takes up the rest
+TRIED = 24  # numbers of experts tried, from the rule's upwards
+LEAST_SHARED = 0.5  # what every token passes, over one expert: the rule has 1
+CLOSE = 0.004  # share of the parameters by which experts may miss the total
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Outer measures of one member; real numbers on the rule, whole ones in a model.
+
+    `inner` is the width of a dense feed-forward part; of a sparse one that of a single expert,
+    with `shared` the width of what every token passes. `experts` is 0 where there are none.
+    """
+
+    hidden: float
+    layers: float
+    heads: float
+    inner: float
+    shared: float
+    experts: float
+    tied: bool
+
+
+@dataclass(frozen=True)
+class Family:
+    """The rule with one kind of attention: `gqa` (8 cached heads) or `mla` (one latent)."""
+
+    attention: str = "gqa"
+
+    def measures(
+        self, n_active: float, sparsity: float = 1.0, *, tied: bool | None = None
+    ) -> Measures:
+        """The rule before rounding, for active parameters and N_total / N_active.
+
+        Parameters count as models are named: embedding and head included. Whether the two are one
+        matrix follows from the size unless `tied` says so.
+
+        Raises
+        ------
+        ModelError
+            For a size or a sparsity outside the range of the rule.
+        """
+        _refuse(n_active, sparsity)
+        idle = n_active * (sparsity - 1)
+        shared = n_active < TIED_BELOW if tied is None else tied
+
+        def shaped(hidden: float) -> Measures:
+            layers, heads = hidden / ASPECT, self._heads(hidden)
+            if sparsity == 1.0:
+                return Measures(hidden, layers, heads, DENSE_RATIO * hidden, 0.0, 0.0, shared)
+            width = SPARSE_RATIO * hidden / (ACTIVE + SHARED)
+            experts = ACTIVE + idle / (3 * hidden * width * layers)
+            return Measures(hidden, layers, heads, width, SHARED * width, experts, shared)
+
+        def missing(hidden: float) -> float:
+            real = shaped(hidden)
+            passed = real.inner if sparsity == 1.0 else (ACTIVE + SHARED) * real.inner
+            each = self._attention(hidden, real.heads)
+            each += hidden * (3 * passed + real.experts + 2)  # the router is one row an expert
+            return _outside(hidden, shared) + real.layers * each - n_active
+
+        return shaped(_root(missing))
+
+    def member(self, n_active: float, sparsity: float = 1.0) -> Model:
+        """The member of this size, in whole numbers.
+
+        Its active and its total parameters are within a percent of what was asked for. Raises
+        ModelError outside the range of the rule.
+        """
+        real = self.measures(n_active, sparsity)
+        hidden = max(_near(real.hidden, WIDTHS), WIDTHS)
+        layers = max(round(real.layers), 1)
+        heads = max(_near(real.heads, HEADS), HEADS)
+        whole = Measures(hidden, layers, heads, 0.0, 0.0, 0.0, real.tied)
+        rest = n_active - _outside(hidden, real.tied)
+        rest -= layers * (self._attention(hidden, heads) + 2 * hidden)
+        part = _dense(rest, whole)
+        if sparsity > 1.0:
+            part = _sparse(rest, n_active * (sparsity - 1), real.experts, whole)
+        return self._built(whole, part, f"{_named(n_active, sparsity)} {self.attention}")
+
+    def _heads(self, hidden: float) -> float:
+        return hidden / (HEAD if self.attention == "gqa" else LATENT_HIDDEN)
+
+    def _attention(self, hidden: float, heads: float) -> float:
+        """Parameters of one attention part, its norms aside."""
+        if self.attention == "gqa":
+            return 2 * hidden * HEAD * (heads + KV_HEADS)
+        one = LATENT
+        rank = one.query_rank or 0
+        queries = rank * (hidden + heads * (one.nope + one.rope) + 1)
+        cached = hidden * (one.cache_rank + one.rope) + one.cache_rank
+        return (
+            queries
+            + cached
+            + heads * (one.cache_rank * (one.nope + one.value) + one.value * hidden)
+        )
+
+    def _mixer(self, hidden: int, heads: int) -> Mixer:
+        if self.attention == "gqa":
+            return grouped_attention(hidden, heads, KV_HEADS, HEAD)
+        return latent_attention(hidden, heads, LATENT)
+
+    def _built(self, whole: Measures, part: FeedForward, name: str) -> Model:
+        hidden, heads = int(whole.hidden), int(whole.heads)
+        layer = Layer(self._mixer(hidden, heads), part, (vector("norms", "other", 2 * hidden),))
+        outside = [
+            Weight("embed_tokens", "embedding", VOCAB * hidden, 0, True),
+            vector("norm", "other", hidden),
+        ]
+        if whole.tied:
+            outside.append(Weight("lm_head", "head", 0, VOCAB * hidden, True))
+        else:
+            outside.append(matrix("lm_head", "head", hidden, VOCAB))
+        return Model(
+            name=name,
+            family="rule",
+            hidden=hidden,
+            vocab=VOCAB,
+            q_heads=heads,
+            layers=(layer,) * int(whole.layers),
+            weights=tuple(outside),
+            tied=whole.tied,
+            max_context=None,
+            source=SOURCE,
+        )
+
+
+def _refuse(n_active: float, sparsity: float) -> None:
+    if not SMALLEST / BEYOND <= n_active <= LARGEST * BEYOND:
+        raise ModelError(
+            f"the family rule makes models of {SMALLEST:.0e} to {LARGEST:.0e} active parameters, "
+            f"got {n_active:.3g}"
+        )
+    if sparsity != 1.0 and not LEAST_SPARSE <= sparsity <= MOST_SPARSE:
+        raise ModelError(
+            f"the family rule makes dense models (sparsity 1) and sparse ones of "
+            f"{LEAST_SPARSE:g} to {MOST_SPARSE:g} parameters per active one, got {sparsity:g}"
+        )
+
+
+def _outside(hidden: float, tied: bool) -> float:
+    """Parameters outside the layers: embedding, head, last norm."""
+    return (1 if tied else 2) * VOCAB * hidden + hidden
+
+
+def _dense(rest: float, whole: Measures) -> FeedForward:
+    """The dense part whose width takes up the rest of the parameters."""
+    inner = _near(rest / (3 * whole.hidden * whole.layers), FINE)
+    return dense(int(whole.hidden), max(inner, FINE))
+
+
+def _sparse(rest: float, idle: float, experts: float, whole: Measures) -> FeedForward:
+    """The experts nearest to the rule that leave `idle` parameters unused by a token.
+
+    Their number is whole steps, so their width decides the total; what every token passes takes
+    up the rest of the active parameters, the router's included.
+    """
+    each = 3 * whole.hidden * whole.layers
+    step = next(step for least, step in STEPS if experts >= least)
+
+    def widths(number: int) -> tuple[int, int]:
+        inner = max(_near(idle / ((number - ACTIVE) * each), FINE), FINE)
+        routed = ACTIVE * inner * each + whole.hidden * number * whole.layers
+        return inner, _near((rest - routed) / each, FINE)
+
+    def missed(number: int) -> float:
+        return abs((number - ACTIVE) * widths(number)[0] * each / idle - 1)
+
+    first = max(_near(experts, step), ACTIVE + step)
+    near = [first + step * k for k in range(TRIED)]
+    sound = [n for n in near if widths(n)[1] >= LEAST_SHARED * widths(n)[0]]
+    if not sound:
+        raise ModelError(
+            "the family rule has no sparse model so small: attention, vocabulary and a router of "
+            f"{experts:.0f} experts leave too little of {rest + idle:.3g} parameters; take a lower "
+            "sparsity or a larger model"
+        )
+    close = [n for n in sound if missed(n) <= CLOSE]
+    best = close[0] if close else min(sound, key=missed)
+    inner, shared = widths(best)
+    return mixture(int(whole.hidden), inner, best, ACTIVE, shared=SHARED, shared_inner=shared)
+
+
+def _near(value: float, step: int) -> int:
+    return step * round(value / step)
+
+
+def _root(missing: Callable[[float], float]) -> float:
+    """The hidden width at which nothing is missing; the parameters only grow with it."""
+    low, high = 1.0, 1e6
+    for _ in range(100):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if missing(middle) < 0 else (low, middle)
+    return (low * high) ** 0.5
+
+
+def _named(n_active: float, sparsity: float) -> str:
+    """`70B`, or `32B of 512B` where not all parameters are active."""
+    active = _short(n_active)
+    return active if sparsity == 1.0 else f"{active} of {_short(n_active * sparsity)}"
+
+
+def _short(count: float) -> str:
+    for size, unit in ((1e12, "T"), (1e9, "B")):
+        if count >= size:
+            return f"{count / size:.4g}{unit}"
+    return f"{count / 1e6:.4g}M"

@@ -1,0 +1,1 @@
+"""What was measured? Files of measurements, read into rows."""

@@ -1,0 +1,175 @@
+"""One measurement of serving in the catalogue's words, or the reason why it has no prediction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.architecture.counts import Sizes
+from planner.catalogue.chips import Chip
+from planner.measurements.published_names import Refused, aliases, chip_of, sizes_of
+
+__all__ = [
+    "Measurement",
+    "NotComputed",
+    "Pool",
+    "Pools",
+    "Refused",
+    "aliases",
+    "chip_of",
+    "layout_of",
+    "sizes_of",
+]
+
+ONE = {"tp": 1, "pp": 1, "dp_attention": 1, "ep": 1, "tp_expert": 1}
+# Share of drafted tokens that are taken, one after the other, net of what drafting itself takes:
+# least errors on 129 runs known to draft, and on 252 that may have. Without drafting's own time
+# three drafts bring 2.82 tokens a step, a share of 0.776 (TensorRT-LLM, Pushing Latency Boundaries:
+# DeepSeek-R1 on B200, MTP with three draft tokens).
+TAKEN = 0.68
+AXES = {"TP": "tp", "PP": "pp", "DP": "dp_attention", "EP": "ep"}
+
+
+@dataclass(frozen=True)
+class NotComputed:
+    """A row without a prediction and why; `quantity` where only one of its values has none."""
+
+    id: str
+    reason: str
+    quantity: str = ""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One of the two pools of a disaggregated run: `workers` alike, each of `chips`.
+
+    `low` and `high` hold the number of workers of four in five such runs; they equal `workers`
+    where the table gives it (`given`).
+    """
+
+    layout: Mapping[str, int]
+    chips: int
+    workers: int
+    low: int
+    high: int
+    given: bool
+
+
+@dataclass(frozen=True)
+class Pools:
+    """The two pools of a disaggregated run, and how many requests were in flight over both."""
+
+    prefill: Pool
+    decode: Pool
+    concurrency: float
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One measured time of one replica.
+
+    `quantity` is `step` (one decode step, or per token under speculation), `ttft` (the whole
+    batch's prompts), `e2e` (a static batch, prompts and all steps) or `tpot` (mean under load at
+    a concurrency); `seconds` its value [s]. `batch` are sequences over the replica, lengths are
+    in tokens; `layout` holds ways by axis, None where it was not understood. `drafts` is the
+    number of speculated tokens per step, `speculated` whether any were, None where the table does
+    not say; `looped` says that `batch` requests were kept in flight by a closed loop, prompts
+    included. `leanest` are the sizes in the narrowest formats that the table leaves possible, for
+    the bound; None where it leaves no choice. `group` names model, chip and engine.
+
+    With `pools` the run was disaggregated: `layout`, `chips` and `batch` are those of one worker
+    of the pool that makes the quantity (decode for `tpot`, whose steps hold no prompt; prefill for
+    `ttft`, where `batch` prompts wait or run at a worker).
+
+    `repeats` is the id of an earlier row that is the same run, empty for a first one: a repeat is
+    predicted, but counts neither in a fit nor in a score. `assumed` says what was taken for a
+    number that the table does not give, empty where it gives all.
+
+    `as_of` is the day of the run, empty where nobody says. Of a closed loop, `even` says that all
+    requests have the same lengths, and its engine looked for new requests every `poll` decode
+    steps and held them back for `hold`. `by_sequence` says that chips hold the caches of sequences
+    of their own, where they would hold copies of the same KV heads.
+    """
+
+    id: str
+    source: str
+    engine: str
+    model: str
+    sizes: Sizes
+    chip: Chip
+    machine: str | None
+    chips: int
+    layout: Mapping[str, int] | None
+    batch: float
+    prompt: float
+    output: float
+    context: float
+    quantity: str
+    seconds: float
+    quality: str
+    drafts: int = 0
+    precision: str = ""
+    version: str = ""
+    looped: bool = False
+    leanest: Sizes | None = None
+    pools: Pools | None = None
+    speculated: bool | None = None
+    repeats: str = ""
+    assumed: str = ""
+    as_of: str = ""
+    even: bool = False
+    poll: float = 0.0
+    hold: float = 0.0
+    by_sequence: bool = False
+
+    @property
+    def emitted(self) -> float:
+        """Tokens per sequence and step: one, or what drafts bring where each is taken or not."""
+        return (1 - TAKEN ** (self.drafts + 1)) / (1 - TAKEN)
+
+    @property
+    def chip_name(self) -> str:
+        """Catalogue name of the chip."""
+        return self.chip.name
+
+    @property
+    def pooled(self) -> bool:
+        """Whether prompts and decoding ran on different chips."""
+        return self.pools is not None
+
+    @property
+    def group(self) -> str:
+        """Model, chip and engine: rows of one group are never split between fit and test."""
+        return f"{self.model} {self.chip.name} {self.engine}"
+
+
+def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
+    """Ways by axis of a free-text layout such as TP8, TP8EP4, EP32/DP32, DP8(attn)+EP8 or DEP4.
+
+    Expert ways alone over all chips mean copies of attention, as wide expert parallelism is run.
+    Of PaLM's layouts, WS-2D cuts every matrix over all chips, and under WG-XYZ each chip gathers
+    the weights and reads its share of the sequences. None where the text names no axis or does not
+    multiply to the number of chips.
+    """
+    text = text.split(",", maxsplit=1)[0].strip()
+    if text == "single":
+        return dict(ONE)
+    if text.startswith("layer-split"):
+        return {**ONE, "pp": chips}
+    if text.startswith(("WS-2D", "WG-XYZ")):
+        return {**ONE, "tp" if text.startswith("WS") else "dp_attention": chips}
+    joined = re.fullmatch(r"(D|T)EP(\d+)", text)
+    if joined:
+        ways = {"dp_attention" if joined[1] == "D" else "tp": int(joined[2]), "ep": int(joined[2])}
+    else:
+        ways = {AXES[axis]: int(n) for axis, n in re.findall(r"(TP|PP|DP|EP)(\d+)", text)}
+        if "CP" in text or not ways:
+            return None
+        if set(ways) == {"ep"} and ways["ep"] == chips:
+            ways["dp_attention"] = chips
+    found = {**ONE, **ways}
+    stage = found["tp"] * found["dp_attention"]
+    if stage * found["pp"] != chips or stage % found["ep"]:
+        return None
+    return {**found, "tp_expert": stage // found["ep"] if experts else 1}

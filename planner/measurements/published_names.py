@@ -1,0 +1,299 @@
+"""Published spellings of chips, models and number formats in the catalogue's words.
+
+A model id is resolved by its parts (organisation, name, size, release, format), never by a list of
+the ids that one table happens to hold. `aliases.toml` keeps what no rule can tell; an unknown name
+is refused by name instead of guessed. A model that no entry holds is named by the path of its
+configuration, with the id that it stands for after a number sign: `New_config.json#org/New-FP8`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from planner.architecture import Model, from_config, sizes
+from planner.architecture.counts import Sizes
+from planner.architecture.dtypes import DTYPES
+from planner.architecture.huggingface import read_config
+from planner.catalogue.chips import MATH, Chip, chip, chip_names
+from planner.catalogue.models import load, record
+from planner.catalogue.models import names as model_names
+from planner.text.errors import InputError, ModelError, did_you_mean, quoted
+
+__all__ = [
+    "CONFIG",
+    "FORMATS",
+    "NamedModel",
+    "Refused",
+    "aliases",
+    "base_of",
+    "chip_of",
+    "format_of",
+    "is_entry",
+    "letters",
+    "machine_of",
+    "model_of",
+    "named_in",
+    "sizes_of",
+    "sizes_on",
+    "spellings",
+]
+
+CONFIG = re.compile(r"(.+\.json)(?:#(.+))?")  # a configuration, and the id that it stands for
+
+RELEASE = re.compile(r"\d{4}|\d{6,8}|v\d+\.\d+|\d+k")  # 0528, 20250826, v0.1, 8k
+FORMATS = {
+    "nvfp4": "nvfp4",
+    "fp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "fp8": "fp8",
+    "bf16": "bf16",
+    "fp16": "fp16",
+    "int8": "int8",
+    "int4": "int4",
+    "awq": "int4",
+    "gptq": "int4",
+    "w4a16": "int4",
+    "w8a8": "fp8",
+}
+
+
+class Refused(InputError):  # noqa: N818 - an answer, raised
+    """A row cannot be put into the catalogue's words; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A catalogue entry, and the format that the published id names (None where it names none).
+
+    Where no entry is meant, `config` is the path of the configuration.
+    """
+
+    name: str
+    weights: str | None
+    config: str = ""
+
+
+@cache
+def aliases() -> Mapping[str, Any]:
+    """The table of names."""
+    path = files("planner.measurements").joinpath("aliases.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@cache
+def chip_of(name: str) -> Chip:
+    """The catalogue's chip for a published spelling; raises Refused for one without figures."""
+    known: Mapping[str, str] = aliases()["chips"]
+    if name in known:
+        return chip(known[name])
+    wanted = _chip_words(name)
+    for spelling in (*known, *chip_names()):
+        if _chip_words(spelling) == wanted:
+            return chip(known.get(spelling, spelling))
+    raise Refused(f"no chip figures for {quoted(name)}")
+
+
+def machine_of(chip_name: str) -> str | None:
+    """The machine whose network joins chips of a kind; None where the catalogue has none."""
+    found: str | None = aliases()["machines"].get(chip_name)
+    return found
+
+
+def format_of(name: str) -> str:
+    """A number format in the catalogue's words; raises Refused for an unknown one."""
+    known: Mapping[str, str] = aliases()["formats"]
+    text = name.strip()
+    for spelling in (text, text.lower()):
+        if spelling in known:
+            return known[spelling]
+    if text.lower() in DTYPES:
+        return text.lower()
+    raise Refused(f"unknown number format {quoted(name)}")
+
+
+@cache
+def model_of(published: str) -> NamedModel:
+    """The catalogue entry that a published id names.
+
+    The organisation is left off, letters are made small, then words at the end that name a
+    tuning, a release or a format are left off until an entry is met. An entry that holds the
+    format itself (`qwen3-32b-fp8`) wins over the plain one.
+
+    Raises
+    ------
+    Refused
+        If no entry is met.
+    """
+    table = aliases()
+    path = CONFIG.fullmatch(published)
+    if path is not None:
+        return _configured(path[1], path[2])
+    if published in table["shapes"]:
+        return NamedModel(published, None)
+    if published in table["models"]:
+        return NamedModel(table["models"][published], None)
+    found = named_in(published, _entries())
+    if found is None:
+        hint = did_you_mean(published.rsplit("/", maxsplit=1)[-1].lower(), model_names())
+        put = hint or "; a folder with its config.json can be given by --models"
+        raise Refused(f"no shape for the model {quoted(published)}{put}")
+    formats = [FORMATS[word] for word in _words(published) if word in FORMATS]
+    held = any(found.endswith(f"-{each}") for each in formats)
+    return NamedModel(found, None if held or not formats else formats[-1])
+
+
+def is_entry(published: str) -> bool:
+    """Whether an entry has the very name of a published id, its organisation aside."""
+    table = aliases()
+    held = published in table["shapes"] or published in table["models"]
+    return held or letters(published.rstrip("/").split("/")[-1]) in _entries()
+
+
+@cache
+def sizes_of(
+    model: str, weights: str | None, kv: str | None, activations: str | None = None
+) -> Sizes:
+    """Sizes of a published model name in the given formats, None meaning the checkpoint's own.
+
+    A checkpoint that is published in the wanted format, or in a narrower one, is taken as it is.
+    """
+    table, named = aliases(), model_of(model)
+    weights = weights or named.weights
+    if named.name in table["shapes"]:
+        shape = table["shapes"][named.name]
+        layers: Model = from_config(
+            shape["config"], named.name, where=named.name, source=shape["source"]
+        )
+        return sizes(layers, weights, kv, activations)
+    if named.config:
+        try:
+            layers = read_config(named.config)
+        except ModelError as why:
+            raise Refused(" ".join(str(why).partition(" (known:")[0].split())) from None
+        return sizes(layers, None if _holds(layers, weights) else weights, kv, activations)
+    other = table["quantised"].get(f"{named.name} {weights}")
+    if other is None and f"{named.name}-{weights}" in model_names():
+        other = f"{named.name}-{weights}"
+    layers = load(other or named.name)
+    if other or _holds(layers, weights):
+        weights = None
+    return sizes(layers, weights, kv, activations)
+
+
+def sizes_on(chip: Chip, model: str, weights: str | None, kv: str | None) -> Sizes:
+    """`sizes_of` as a chip computes them: formats that it only stores are multiplied in bf16."""
+    found = sizes_of(model, weights, kv)
+    unit = MATH.get(found.activation_dtype, found.activation_dtype)
+    return found if unit in chip.flops else sizes_of(model, weights, kv, "bf16")
+
+
+@cache
+def base_of(name: str) -> str:
+    """The entry whose shape a model shares, so that tunings of one shape count as one model."""
+    shared: str | None = aliases()["same_shape"].get(name)
+    if shared is not None:
+        return shared
+    if name in model_names() and record(name).like:
+        return base_of(record(name).like)
+    for ending in ("-fp8", "-nvfp4"):
+        if name.endswith(ending) and name.removesuffix(ending) in model_names():
+            return base_of(name.removesuffix(ending))
+    return name
+
+
+def _holds(layers: Model, weights: str | None) -> bool:
+    """Whether the checkpoint's own weights are as narrow as the format that a table names."""
+    if weights is None:
+        return True
+    own = sizes(layers, None, None)
+    main = "routed" if own.n_experts else "dense_ffn"
+    name = own.weight_dtype.get(main, "bf16")
+    own_bytes, wanted = DTYPES[name].bytes, DTYPES[weights].bytes
+    return name == weights or own_bytes <= wanted < DTYPES["bf16"].bytes
+
+
+def _configured(path: str, published: str | None) -> NamedModel:
+    """The model of a configuration: its name is the file's, its format the published id's."""
+    file = Path(path)
+    folder = file.resolve().parent.name if file.name == "config.json" else ""
+    words = _words((folder or file.stem.removesuffix("_config")).replace("--", "/", 1))
+    told = words if published is None else _words(published)
+    formats = [FORMATS[word] for word in told if word in FORMATS]
+    while len(words) > 1 and words[-1] in FORMATS:
+        words.pop()
+    return NamedModel("-".join(words), formats[-1] if formats else None, path)
+
+
+def spellings(published: str) -> list[str]:
+    """Letters of a published name: whole, then without what says nothing of the shape.
+
+    That is a vendor that the name repeats, and tunings, releases and formats at its end.
+    """
+    words, vendor = _words(published), letters(published.rpartition("/")[0])
+    found = [letters("".join(words))]
+    while len(words) > 1 and _empty(words[-1]):
+        words.pop()
+    found.append(letters("".join(words)))
+    if len(words) > 1 and words[0] in vendor:
+        found.append(letters("".join(words[1:])))
+    return list(dict.fromkeys(found))
+
+
+def named_in(published: str, entries: Mapping[str, str]) -> str | None:
+    """What an id names among entries by their `letters`, None where it names none.
+
+    The last words are left off while they say nothing of the shape.
+    """
+    words = _words(published)
+    for start in range(min(2, len(words))):  # a leading `meta` or `nvidia` repeats the vendor
+        rest = words[start:]
+        formats = [word for word in rest if word in FORMATS]
+        while rest:
+            for ending in ([FORMATS[formats[-1]]] if formats else []) + [""]:
+                name = letters("".join(rest) + ending)
+                if name in entries:
+                    return entries[name]
+            # Active parameters and experts, as in 17b-16e, are part of no entry's name.
+            ending_words = 2 if re.search(r"\d+b-\d+e$", "-".join(rest)) else 1
+            if ending_words == 1 and not _empty(rest[-1]):
+                break
+            rest = rest[:-ending_words]
+    return None
+
+
+@cache
+def _entries() -> Mapping[str, str]:
+    """The catalogue's models by letters."""
+    table = aliases()
+    entries = {letters(name): name for name in (*model_names(), *table["shapes"])}
+    return entries | {letters(name): entry for name, entry in table["models"].items()}
+
+
+def _words(published: str) -> list[str]:
+    """The words of an id without its organisation, in small letters."""
+    name = published.strip().rstrip("/").split("/")[-1].lower().replace("quantized.", "quantized-")
+    return [word for word in re.split(r"[-_ :]+", name) if word]
+
+
+def _empty(word: str) -> bool:
+    return word in aliases()["tunings"] or word in FORMATS or RELEASE.fullmatch(word) is not None
+
+
+def letters(name: str) -> str:
+    """What two spellings of one name share."""
+    return re.sub(r"[^a-z0-9.]", "", name.lower())
+
+
+def _chip_words(name: str) -> str:
+    """What is left of a chip's spelling without vendor, capacity and form of mounting."""
+    text = name.lower().replace("‑", "-")
+    text = re.sub(r"nvidia|amd|instinct|geforce|virtualized|tensor core|gpu|\(.*?\)", " ", text)
+    text = re.sub(r"\b\d+\s*(gb|gib)\b|\bhbm\w*|\bsxm\d?\b|_sxm\d?\b|-sxm\b", " ", text)
+    return re.sub(r"[^a-z0-9]", "", text)

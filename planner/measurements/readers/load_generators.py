@@ -1,0 +1,222 @@
+"""Results of load generators as runs under the names of a user's own table.
+
+=================  ================================================================================
+vllm               `vllm bench serve --save-result` or `--append-result` (vLLM 0.10 to 0.20)
+sglang             `sglang.bench_serving --output-file` (SGLang 0.4 to 0.5)
+guidellm           `benchmarks.json` (GuideLLM 0.2 to 0.7): one run per benchmark of a sweep
+inference-perf     `summary_` and `stage_N_lifecycle_metrics.json` (inference-perf 0.1 to 0.6)
+=================  ================================================================================
+
+None of them says on which chips the server ran, and few in which layout: these are facts that the
+caller gives, or of vLLM's `--metadata tp=4`. What is taken: mean TTFT and the mean time between
+output tokens without the first. GuideLLM calls the latter inter-token latency; its time per output
+token holds the first one too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from planner.measurements.published_names import FORMATS as NUMBERS
+
+__all__ = ["FORMATS", "format_of_document", "runs_in"]
+
+Document = Mapping[str, Any]
+FORMATS = ("vllm", "sglang", "guidellm", "inference-perf")
+# How clients call what they speak to, and the engines that speak nothing else.
+PROTOCOLS = {"sglang": "sglang", "vllm": "vllm", "trt": "trtllm", "tensorrt-llm": "trtllm"}
+# What a server was started with, if it was written beside the result.
+SERVER = ("system", "chip", "n_chips", "tp", "pp", "ep", "dp_attention", "weights", "kv",
+          "engine_version")  # fmt: skip
+IN_FLIGHT = "the mean number of requests in flight"
+
+
+def format_of_document(document: Document) -> str | None:
+    """Which load generator wrote an object; None for none that is known."""
+    if _inside(document, "benchmarks", 0, "metrics") is not None:
+        return "guidellm"
+    # What it reads from a server's own counters (`prometheus_metrics`) has no mean of its requests.
+    if _inside(document, "successes", "latency") is not None:
+        return "inference-perf"
+    if "completed" in document and "total_input_tokens" in document:
+        return "sglang" if "mean_e2e_latency_ms" in document else "vllm"
+    return None
+
+
+def runs_in(found: Sequence[Document], name: str) -> list[dict[str, str]]:
+    """Runs of a load generator's objects by the names of `columns.COLUMNS`, blank where unknown."""
+    read: Mapping[str, Callable[[Document], list[dict[str, Any]]]] = {
+        "vllm": _vllm,
+        "sglang": _sglang,
+        "guidellm": _guidellm,
+        "inference-perf": _inference_perf,
+    }
+    return [
+        {column: "" if value is None else str(value) for column, value in run.items()}
+        for document in found
+        for run in read[name](document)
+    ]
+
+
+def _vllm(document: Document) -> list[dict[str, Any]]:
+    run = _closed_or_open(document, document.get("mean_e2el_ms"))
+    accepted = _number(document.get("spec_decode_acceptance_length"))
+    drafts, proposed = (
+        _number(document.get(f"spec_decode_{name}")) for name in ("num_drafts", "draft_tokens")
+    )
+    if accepted is not None and accepted > 1:
+        run["speculated"] = "yes"
+        run["drafts"] = round(proposed / drafts) if drafts and proposed else None
+    told = {name: document[name] for name in SERVER if isinstance(document.get(name), str | int)}
+    facts = {"model": document.get("model_id"), "engine": _engine(document, "vllm"), **told}
+    return [{**facts, **run}]
+
+
+def _sglang(document: Document) -> list[dict[str, Any]]:
+    run = _closed_or_open(document, document.get("mean_e2e_latency_ms"))
+    info = document.get("server_info")
+    held = info if isinstance(info, dict) else {}
+    accepted = _number(document.get("accept_length"))
+    if accepted is not None and accepted > 1:
+        run["speculated"] = "yes"
+        run["drafts"] = held.get("speculative_num_steps")
+    ways, copies = (_number(held.get(f"{name}_size")) or 1.0 for name in ("tp", "dp"))
+    stages = _number(held.get("pp_size")) or 1.0
+    facts = {
+        "model": held.get("model_path"),
+        "engine": _engine(document, "sglang"),
+        "engine_version": held.get("version"),
+        "ep": held.get("ep_size"),
+        "weights": _format(held.get("quantization")),
+        "kv": _format(held.get("kv_cache_dtype")),
+    }
+    if held.get("enable_dp_attention"):
+        # Its tensor ways are those of the experts; every copy of attention has a part of them.
+        facts |= {"tp": ways / copies, "dp_attention": copies, "pp": stages}
+    elif held.get("tp_size") is not None:
+        facts |= {"tp": ways, "pp": stages, "n_chips": ways * copies * stages}
+    return [{**facts, **run}]
+
+
+def _engine(document: Document, client: str) -> str:
+    """The engine that was asked, where the client's protocol is of one alone."""
+    name = str(document.get("backend") or document.get("endpoint_type") or "")
+    return next((engine for start, engine in PROTOCOLS.items() if name.startswith(start)), client)
+
+
+def _format(name: Any) -> str | None:
+    """The number format that an engine's option names; None for `auto`, or where it names none."""
+    words = str(name or "").lower().replace("_", "-").split("-")
+    return next((word for word in reversed(words) if word in NUMBERS), None)
+
+
+def _closed_or_open(document: Document, latency: Any) -> dict[str, Any]:
+    """What both engines' own clients write; an open loop holds rate x latency requests."""
+    completed = _number(document.get("completed")) or 0.0
+    rate = document.get("request_rate")
+    unpaced = rate in ("inf", None) or (_number(rate) is None)
+    limit = _number(document.get("max_concurrency")) if unpaced else None
+    run = {
+        "concurrency": limit,
+        "input_tokens": _mean(document.get("total_input_tokens"), completed),
+        "output_tokens": _mean(document.get("total_output_tokens"), completed),
+        **{name: document.get(f"mean_{name}") for name in ("ttft_ms", "tpot_ms", "itl_ms")},
+    }
+    if limit is None:
+        run |= _in_flight(document.get("request_throughput"), latency, 1e-3, run)
+    if not completed:
+        run = dict.fromkeys(run)
+    return run
+
+
+def _guidellm(document: Document) -> list[dict[str, Any]]:
+    runs = []
+    for benchmark in document["benchmarks"]:
+        metrics = benchmark.get("metrics", {})
+        strategy = _first(
+            benchmark, ("config", "strategy"), ("scheduler", "strategy"), ("args", "strategy")
+        )
+        held = strategy if isinstance(strategy, dict) else {}
+        streams = {"synchronous": 1}.get(str(held.get("type_")), held.get("streams"))
+        mean = _inside(metrics, "request_concurrency", "successful", "mean")
+        runs.append(
+            {
+                "model": _first(
+                    document,
+                    ("config", "spec", "backend", "model"),
+                    ("args", "model"),
+                    ("benchmarks", 0, "config", "backend", "model"),
+                    ("benchmarks", 0, "worker", "backend_model"),
+                ),
+                "engine_version": None,
+                "concurrency": streams if streams is not None else mean,
+                "assumed": None if streams is not None else IN_FLIGHT,
+                "input_tokens": _inside(metrics, "prompt_token_count", "successful", "mean"),
+                "output_tokens": _inside(metrics, "output_token_count", "successful", "mean"),
+                "ttft_ms": _inside(metrics, "time_to_first_token_ms", "successful", "mean"),
+                "tpot_ms": _inside(metrics, "inter_token_latency_ms", "successful", "mean"),
+            }
+        )
+    return runs
+
+
+def _inference_perf(document: Document) -> list[dict[str, Any]]:
+    good = document["successes"]
+    run = {
+        "concurrency": _inside(document, "load_summary", "concurrency"),
+        "input_tokens": _first(good, ("prompt_tokens", "mean"), ("prompt_len", "mean")),
+        "output_tokens": _first(good, ("output_tokens", "mean"), ("output_len", "mean")),
+        "ttft_s": _inside(good, "latency", "time_to_first_token", "mean"),
+        "tpot_s": _inside(good, "latency", "time_per_output_token", "mean"),
+        "itl_s": _inside(good, "latency", "inter_token_latency", "mean"),
+    }
+    if run["concurrency"] is None:
+        rate = _inside(good, "throughput", "requests_per_sec")
+        run |= _in_flight(rate, _inside(good, "latency", "request_latency", "mean"), 1.0, run)
+    return [run]
+
+
+def _in_flight(rate: Any, latency: Any, unit: float, run: Mapping[str, Any]) -> dict[str, Any]:
+    """Requests in flight by Little's law, from the mean latency or from its parts [in `unit` s]."""
+    per_second, whole = _number(rate), _number(latency)
+    if whole is None:
+        ending = "ms" if unit < 1 else "s"
+        first, token = _number(run.get(f"ttft_{ending}")), _number(run.get(f"tpot_{ending}"))
+        output = _number(run.get("output_tokens"))
+        if first is not None and token is not None and output is not None:
+            whole = first + max(output - 1, 0.0) * token
+    if per_second is None or whole is None:
+        return {}
+    return {"concurrency": max(1.0, per_second * whole * unit), "assumed": IN_FLIGHT}
+
+
+def _inside(document: Any, *keys: str | int) -> Any:
+    """What stands under keys in turn; None where one of them is missing."""
+    for key in keys:
+        try:
+            document = document[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return document
+
+
+def _first(document: Any, *paths: tuple[str | int, ...]) -> Any:
+    found = (_inside(document, *keys) for keys in paths)
+    return next((value for value in found if value is not None), None)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _mean(total: Any, count: float) -> float | None:
+    number = _number(total)
+    return number / count if number is not None and count else None

@@ -1,0 +1,214 @@
+"""A user's own measurements: a table with the columns of `columns`, one run a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from planner.architecture.counts import Sizes
+from planner.catalogue.chips import Chip
+from planner.catalogue.systems import system, system_names
+from planner.measurements.measurement import ONE, Measurement, NotComputed
+from planner.measurements.published_names import (
+    Refused,
+    base_of,
+    chip_of,
+    format_of,
+    machine_of,
+    model_of,
+    sizes_on,
+)
+from planner.measurements.readers.table_columns import COLUMNS, VALUES, columns_of
+from planner.measurements.readers.tables_adapters_part import (
+    Readings,
+    Row,
+    Source,
+    count,
+    given,
+    positive,
+    rows_of,
+    tokens,
+)
+from planner.measurements.roofline_bound import strange_units
+
+__all__ = ["entries", "own", "owns"]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a run was made: chips and layout of one of `replicas` alike."""
+
+    layout: dict[str, int]
+    chips: int
+    replicas: int
+    assumed: str
+
+
+def owns(path: Source, /, **facts: str | float) -> Readings:
+    """Every run of a user's own table; `facts` fill columns that the table lacks.
+
+    Raises
+    ------
+    InputError
+        If columns are missing, given twice or misspelt; every such mistake in one message.
+    """
+    table = rows_of(path)
+    names = columns_of(list(table[0]), facts, str(path))
+    rows = [{names.get(name, name): value for name, value in row.items()} for row in table]
+    return entries(rows, facts, "own rows")
+
+
+def entries(rows: Sequence[Row], facts: Mapping[str, str | float], columns: str) -> Readings:
+    """Runs under the names of COLUMNS, ids by line number; the header is line 1."""
+    told = {name: str(value) for name, value in facts.items()}
+    found: list[Measurement] = []
+    refused: list[NotComputed] = []
+    seen: dict[tuple[tuple[str, str], ...], str] = {}
+    for line, row in enumerate(rows, start=2):
+        if not any(row.values()):
+            refused.append(NotComputed(str(line), "the line is blank"))
+            continue
+        whole = {**row, **{name: value for name, value in told.items() if not row.get(name)}}
+        key = tuple(sorted((name, value) for name, value in whole.items() if name in COLUMNS))
+        try:
+            found += own(whole, str(line), seen.get(key, ""), refused)
+        except Refused as why:
+            refused.append(NotComputed(str(line), str(why)))
+        seen.setdefault(key, str(line))
+    return Readings(columns, tuple(found), tuple(refused), len(rows))
+
+
+def own(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[Measurement]:
+    """The measurements of one run; a value that is no time goes to `refused`.
+
+    Raises
+    ------
+    Refused
+        If the run cannot be put into the catalogue's words, its layout is impossible, or no
+        value is given.
+    """
+    chip, machine = _hardware(row)
+    sizes = _sizes(row, chip)
+    place = _place(row, sizes, chip)
+    prompt, output = tokens(row, "input_tokens"), tokens(row, "output_tokens")
+    looped = given(row, "concurrency") is not None
+    if not looped and given(row, "batch") is None:
+        told = " but 0" if row.get("concurrency") or row.get("batch") else ""
+        raise Refused(f"neither concurrency nor batch is given{told}")
+    batch = positive(row, "concurrency" if looped else "batch") / place.replicas
+    drafts = count(row, "drafts", 0)
+    engine = row.get("engine", "").lower()
+    values = _values(row, looped, batch * place.replicas, output, line, refused)
+    common: dict[str, Any] = {
+        "id": line,
+        "source": row.get("source", "") or "own",
+        "engine": engine or "unknown",
+        "model": base_of(model_of(row["model"]).name),
+        "sizes": sizes,
+        "chip": chip,
+        "machine": machine,
+        "chips": place.chips,
+        "layout": place.layout,
+        "batch": batch,
+        "prompt": prompt,
+        "output": max(output, 2.0),
+        "context": prompt + output / 2,
+        "quality": "own",
+        "drafts": drafts,
+        "precision": row.get("weights", "") or "own",
+        "version": row.get("engine_version", ""),
+        "looped": looped,
+        "speculated": bool(drafts) or row.get("speculated", "").lower() in ("yes", "true", "mtp"),
+        "repeats": repeats,
+        "assumed": "; ".join(part for part in (row.get("assumed", ""), place.assumed) if part),
+    }
+    found = []
+    made = [Measurement(**common, quantity=name, seconds=time) for name, time in values.items()]
+    for one, strange in zip(made, strange_units(made), strict=True):
+        if strange:
+            refused.append(NotComputed(line, strange, one.quantity))
+        else:
+            found.append(one)
+    return found
+
+
+def _values(
+    row: Row, looped: bool, requests: float, output: float, line: str, refused: list[NotComputed]
+) -> dict[str, float]:
+    """Times [s] by quantity. Under a closed loop the time per token is a mean over requests."""
+    found: dict[str, float] = {}
+    token = "tpot" if looped else "step"
+    meant = {"ttft": "ttft", "tpot": token, "itl": token, "step": "step", "e2e": "e2e"}
+    told = False
+    for name in VALUES:
+        if not row.get(name):
+            continue
+        told = True
+        try:
+            value = positive(row, name)
+        except Refused as why:
+            refused.append(NotComputed(line, str(why), name.rsplit("_", 1)[0]))
+            continue
+        stem, unit = name.rsplit("_", 1)
+        if stem == "tokens_per":
+            # The mean time of a slot per token, first tokens included.
+            if not {"tpot", "step", "e2e"}.intersection(found):
+                found[token] = requests / value
+        elif stem == "e2e" and looped:
+            if "ttft" in found and token not in found and output > 1:
+                found[token] = (value / (1e3 if unit == "ms" else 1) - found["ttft"]) / (output - 1)
+        else:
+            found.setdefault(meant[stem], value / (1e3 if unit == "ms" else 1.0))
+    if not told:
+        raise Refused("no measured value is given")
+    return found
+
+
+def _hardware(row: Row) -> tuple[Chip, str | None]:
+    """The chip, and the machine that joins such chips."""
+    name = row.get("system") or row.get("chip", "")
+    if not name:
+        raise Refused("neither system nor chip is given")
+    if name.lower() in system_names():
+        one = system(name.lower())
+        return one.chip, one.topology or machine_of(one.chip.name)
+    chip = chip_of(name)
+    return chip, machine_of(chip.name)
+
+
+def _sizes(row: Row, chip: Chip) -> Sizes:
+    if not row.get("model"):
+        raise Refused("model is not given")
+    formats = [format_of(row[name]) if row.get(name) else None for name in ("weights", "kv")]
+    return sizes_on(chip, row["model"], formats[0], formats[1])
+
+
+def _place(row: Row, sizes: Sizes, chip: Chip) -> _Place:
+    tp, pp = given(row, "tp"), count(row, "pp", 1)
+    copies, ep = count(row, "dp_attention", 1), count(row, "ep", 1)
+    chips, assumed = given(row, "n_chips"), ""
+    if tp is None and chips is not None:
+        tp, assumed = chips / (pp * copies), "tensor parallelism over the chips of a stage"
+    ways = count({"tp": str(tp)}, "tp") if tp is not None else 1
+    replica = ways * pp * copies
+    replicas = (chips or replica) / replica
+    if replicas != int(replicas):
+        raise Refused(f"{chips:g} chips are no multiple of a replica's {replica}")
+    if sizes.n_q_heads % ways:
+        raise Refused(f"tp {ways} does not divide the {sizes.n_q_heads} attention heads")
+    if pp > sizes.n_layers:
+        raise Refused(f"{pp} stages for {sizes.n_layers} layers")
+    if ep > 1 and not sizes.n_experts:
+        raise Refused(f"{ep} expert groups for a model without experts")
+    if ways * copies % ep:
+        raise Refused(f"{ep} expert groups on {ways * copies} chips")
+    stored = sum(sizes.weight_bytes.values())
+    if stored > replica * chip.memory:
+        raise Refused(
+            f"{stored / 1e9:.0f} GB of weights do not fit on {replica} {chip.name} "
+            f"({replica * chip.memory / 1e9:.0f} GB)"
+        )
+    experts = {"ep": ep, "tp_expert": ways * copies // ep} if sizes.n_experts else {}
+    layout = {**ONE, "tp": ways, "pp": pp, "dp_attention": copies, **experts}
+    return _Place(layout, replica, int(replicas), assumed)

@@ -1,0 +1,238 @@
+"""The two pools of a disaggregated run, their missing numbers inferred without any measured time.
+
+Most published rows say how many chips one prefill and one decode worker have, not how many workers
+there are, nor whether the decode workers copy attention: the older export wrote the expert ways of
+the prefill pool for both. What decides is how such sweeps are laid out (InferenceX, recipes of
+2025-12 to 2026-04). Workers share tensors while users are few, several beside one prefill worker;
+once the cache of the requests in flight outweighs the weights, latent attention is copied, because
+its one head cannot be cut, and one wide worker does the work of many.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from planner.architecture.counts import Sizes
+from planner.catalogue.chips import Chip
+from planner.measurements.measurement import ONE, Pool, Pools
+from planner.measurements.readers.tables_adapters_part import Row, count, given, number
+from planner.measurements.readers.ways import chips_of, ways_of
+
+__all__ = ["in_decode", "pools_of", "rate_of_prefill"]
+
+# Cached tokens in flight per chip of one decode worker from which attention is copied.
+COPIED = 120e3
+# Workers under tensor parallelism: most sweeps have three to five, up to eleven.
+SHARED, SHARED_LOW, SHARED_HIGH, MOST = 4.5, 2, 9, 11
+# Workers that copy attention: one, but in domains of eight chips short prompts feed several.
+COPIES_OF_EIGHT = 3
+WIDE = (48, 32, 16, 8)  # chips of one worker that copies attention, in one domain
+PREFILLED = 0.9  # the most that a wide worker takes of the chips of both pools
+RACK = 72  # chips of one NVLink domain, which no published pair of pools exceeds
+EIGHT = 8
+# Share of peak that prefill pools reach, and what a layer of a decode step costs beside its
+# bytes at half the bandwidth: typical figures, used for nothing but the balance of the pools.
+PREFILL, LAYER, BYTES = 0.15, 150e-6, 0.5
+SLACK = 1.5
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Chips of a worker of each pool; with the chips of `all` pools, the `workers` that decode."""
+
+    decode: int
+    prefill: int
+    workers: int | None = None
+    all: int | None = None
+
+
+def pools_of(row: Row, sizes: Sizes, chip: Chip) -> Pools:
+    """Both pools of a run; numbers that the row lacks are estimates with a range.
+
+    Raises
+    ------
+    Refused
+        If the columns do not even say how large a worker is, or hold no ways.
+    """
+    prompt, output = number(row, "isl"), number(row, "osl")
+    domain = RACK if chip.name.startswith("gb") else EIGHT
+    if given(row, "decode_num_workers") is not None:
+        return _given(row, sizes)
+    requests = number(row, "concurrency")
+    held = prompt + output / 2
+    sides = _sides(row, sizes, chip, requests * held, prompt)
+    decode = _decode(sides.decode, requests, held, prompt, domain, sizes, _expert_ways(row))
+    if sides.workers is not None:
+        decode = replace(decode, workers=sides.workers, low=1, high=max(1, 2 * sides.workers))
+    ways = _prefill(sides.prefill, row, sizes)
+    workers = _balance(ways, decode, requests, prompt, output, sizes, chip)
+    room = ((sides.all or RACK) - decode.workers * decode.chips) // chips_of(ways)
+    most = max(1, room) if domain == RACK else workers
+    workers = most if sides.all else min(workers, most)
+    low, high = max(1, workers // 2), max(1, min(2 * workers, most) if workers > 1 else 2)
+    return Pools(Pool(ways, chips_of(ways), workers, low, high, False), decode, requests)
+
+
+def in_decode(pools: Pools, prompt: float, output: float, sizes: Sizes, chip: Chip) -> float:
+    """Requests that decode at once, over all workers.
+
+    Nearly all of them where the prefill pool keeps up. Where it clearly does not (by more than
+    SLACK, the rates here being typical ones), as many as it can feed while they decode: where its
+    workers are given, or as many as fit into the rack.
+    """
+    prefill, decode = pools.prefill, pools.decode
+    most = max(1.0, pools.concurrency - prefill.workers)
+    left = RACK - prefill.workers * prefill.chips - decode.workers * decode.chips
+    if not prefill.given and left >= prefill.chips:
+        return most
+    rate = SLACK * pools.prefill.workers * rate_of_prefill(pools.prefill, prompt, sizes, chip)
+    found = most
+    for _ in range(8):
+        found = min(
+            most, rate * output * _step(pools.decode, found, prompt + output / 2, sizes, chip)
+        )
+    return max(1.0, found)
+
+
+def rate_of_prefill(pool: Pool, prompt: float, sizes: Sizes, chip: Chip) -> float:
+    """Prompts per second of one prefill worker, at a typical share of peak [1/s]."""
+    weights = sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"]
+    unit = weights if weights in ("fp8", "nvfp4") else "bf16"
+    peak = chip.peak(unit if unit in chip.flops or unit == "nvfp4" else "bf16")
+    work = 2 * sizes.n_active["no_input_embedding"] * prompt
+    return PREFILL * peak * pool.chips / work
+
+
+def _given(row: Row, sizes: Sizes) -> Pools:
+    found = []
+    for name in ("prefill", "decode"):
+        ways = ways_of(row, sizes.n_experts, f"{name}_")
+        n = count(row, f"{name}_num_workers", 1)
+        found.append(Pool(ways, chips_of(ways), n, n, n, True))
+    requests = given(row, "concurrency")
+    if requests is None:
+        decode = found[1]
+        each = number(row, "decode_batch_size") * decode.layout["dp_attention"]
+        requests = each * decode.workers
+    return Pools(found[0], found[1], requests)
+
+
+def _sides(row: Row, sizes: Sizes, chip: Chip, tokens: float, prompt: float) -> _Sides:
+    """How large the workers are.
+
+    Two exports hold other things than ways. One writes the chips of all pools as tensor ways, on
+    both sides; one writes a single chip on both sides for models that no chip holds.
+    """
+    columns = ("decode_", "prefill_") if row.get("mode") == "disagg" else ("", "")
+    decode, prefill = (
+        count(row, f"{name}tp_size") * count(row, f"{name}attention_dp_size", 1) for name in columns
+    )
+    least = 2 ** math.ceil(math.log2(max(1.0, sum(sizes.weight_bytes.values()) / chip.memory)))
+    least = max(least, 4) if sizes.n_experts and least > 1 else least
+    if decode == prefill < least:
+        return _Sides(WIDE[1] if tokens / (2 * least) >= COPIED else least, least)
+    if decode == prefill > EIGHT and not row.get("image"):
+        return _taken_apart(decode, max(4, least), tokens, prompt > 2048)
+    return _Sides(decode, prefill)
+
+
+def _taken_apart(chips: int, node: int, tokens: float, long: bool) -> _Sides:
+    """Workers of two pools that hold so many chips together."""
+    if tokens / EIGHT < COPIED:
+        sizes = [d for d in (EIGHT, node) if (chips - node) % d == 0]
+        if sizes:
+            decode = min(sizes, key=lambda d: abs(math.log((chips - node) / d / (SHARED - 0.5))))
+            return _Sides(decode, node, (chips - node) // decode, chips)
+    wide = [d for d in WIDE if d <= PREFILLED * chips] or [node]
+    decode = wide[0]
+    # Long prompts leave fewer chips to decoding once a worker is full.
+    if long and len(wide) > 1 and tokens / decode > 2 * COPIED and decode != WIDE[0]:
+        decode = wide[1]
+    return _Sides(decode, node, 1, chips)
+
+
+def _expert_ways(row: Row) -> bool:
+    """Whether experts were spread at all; of both pools, since one may be a copy of the other."""
+    names = ("prefill_moe_ep_size", "decode_moe_ep_size")
+    return any(count(row, name, 1) > 1 for name in names)
+
+
+def _decode(
+    chips: int,
+    requests: float,
+    held: float,
+    prompt: float,
+    domain: int,
+    sizes: Sizes,
+    spread: bool,
+) -> Pool:
+    latent = any(cache.kind == "latent" for cache in sizes.caches)
+    wide = chips > EIGHT and (domain == RACK or chips > 2 * EIGHT)
+    copied = chips > 1 and (wide or requests * held / chips >= COPIED)
+    if not sizes.n_experts:
+        layout = {**ONE, "tp": chips}
+    elif copied:
+        layout = {**ONE, "dp_attention": chips, "ep": chips}
+    elif spread:
+        layout = {**ONE, "tp": chips, "ep": chips}
+    else:
+        layout = {**ONE, "tp": chips, "tp_expert": chips}
+    if copied or not latent:
+        several = latent and domain == EIGHT and chips <= EIGHT and prompt <= 2048
+        workers = COPIES_OF_EIGHT if several else 1
+        return Pool(layout, chips, workers, 1, 5 if several else 2, False)
+    workers, high = _shared(int(requests), chips)
+    return Pool(layout, chips, workers, min(SHARED_LOW, workers), high, False)
+
+
+def _shared(requests: int, chips: int) -> tuple[int, int]:
+    """Workers under tensor parallelism, and how many there may be.
+
+    A sweep sends every worker the same number of requests: the number of workers is the divisor
+    of the concurrency that is nearest to the usual one.
+    """
+    if chips > EIGHT:
+        return max(1, min(3, requests)), max(1, min(3, requests))
+    found = [n for n in range(3, MOST + 1) if requests % n == 0]
+    if not found:
+        return max(1, min(round(SHARED - 0.6), requests)), max(1, min(SHARED_HIGH, requests))
+    nearest = min(found, key=lambda n: (abs(math.log(n / SHARED)), -n))
+    return nearest, max(nearest, min(SHARED_HIGH, requests))
+
+
+def _prefill(chips: int, row: Row, sizes: Sizes) -> dict[str, int]:
+    if chips != count(row, "prefill_tp_size", 1) * count(row, "prefill_attention_dp_size", 1):
+        spread = bool(sizes.n_experts) and chips > 1
+        return {**ONE, "dp_attention": chips, "ep": chips} if spread else {**ONE, "tp": chips}
+    found = ways_of(row, sizes.n_experts, "prefill_")
+    latent = any(cache.kind == "latent" for cache in sizes.caches)
+    if latent and found["ep"] == chips > 1:  # experts on all chips go with copied attention
+        return {**ONE, "dp_attention": chips, "ep": chips}
+    return found
+
+
+def _balance(
+    ways: dict[str, int],
+    decode: Pool,
+    requests: float,
+    prompt: float,
+    output: float,
+    sizes: Sizes,
+    chip: Chip,
+) -> int:
+    """Prefill workers that feed the decode pool; one beside workers that share tensors."""
+    if decode.layout["dp_attention"] == 1:
+        return 1
+    step = _step(decode, requests, prompt + output / 2, sizes, chip)
+    pool = Pool(ways, chips_of(ways), 1, 1, 1, False)
+    wanted = requests / (output * step) / rate_of_prefill(pool, prompt, sizes, chip)
+    return max(1, round(wanted))
+
+
+def _step(pool: Pool, requests: float, held: float, sizes: Sizes, chip: Chip) -> float:
+    """A typical decode step of one worker [s]."""
+    each = requests / pool.workers
+    read = sum(sizes.streamed_bytes.values()) / pool.chips
+    cached = each / pool.chips * held * sizes.kv_bytes_per_token
+    return sizes.n_layers * LAYER + (read + cached) / (BYTES * chip.memory_bandwidth)

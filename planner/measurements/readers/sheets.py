@@ -1,0 +1,189 @@
+"""What a file of measurements holds, read once: a table as it stands, or objects of JSON.
+
+Cells stand between commas, semicolons or tabs, whichever the header has most of. No cell is
+changed, and the text of every row is kept, so that columns can be added beside it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.text.errors import InputError, Mistake, SolverError, quoted
+
+__all__ = ["Documents", "Sheet", "Source", "opened", "sheet"]
+
+SEPARATORS = ",;\t"
+LARGEST = 1 << 30  # bytes of a file; records of every request may be in it
+LONGEST = 10_000_000  # characters of one cell; beyond, a file is not a table
+UTF16, ARCHIVE = (b"\xff\xfe", b"\xfe\xff"), b"PK\x03\x04"
+MARK = "\ufeff"  # some programs write it before the first column
+OURS = (FileNotFoundError, PermissionError, IsADirectoryError)  # the caller can mend these
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table: column names, rows of as many cells, the line of each row, and the text of all.
+
+    A line counts rows as a spreadsheet does, the header being 1: breaks inside of cells do not
+    count, blank lines do, though they are no rows. `texts` are those of the header and of each
+    row, whatever ends the line included; `separator` stands between their cells.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+    texts: tuple[str, ...]
+    separator: str
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True)
+class Documents:
+    """The JSON objects of a file."""
+
+    path: Path
+    objects: tuple[Mapping[str, Any], ...]
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+Source = Path | Sheet
+
+
+def opened(path: Path) -> Sheet | Documents:
+    """What a file holds; a text that opens like JSON is JSON, whatever the file is called.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is neither a table nor JSON; says where and what would help.
+    """
+    text = _text(path)
+    if path.suffix.lower() in (".json", ".jsonl") or text.lstrip()[:1] in ("{", "["):
+        return Documents(path, _objects(text, path))
+    return _sheet(text, path)
+
+
+def sheet(source: Source) -> Sheet:
+    """The table in a file, or the one that is given.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read as text, is empty, has a column twice, no CSV, or a row with more
+        cells than there are columns.
+    """
+    return source if isinstance(source, Sheet) else _sheet(_text(source), source)
+
+
+def _sheet(text: str, path: Path) -> Sheet:
+    header = next((line for line in text.splitlines() if line.strip()), "")
+    separator = max(SEPARATORS, key=header.count)
+    records = list(_records(text, separator, path))
+    if not records:
+        raise _mistake(path, None, "is empty, expected a header and rows")
+    columns = tuple(name.strip() for name in records[0][1])
+    _named(columns, records[0][0], path)
+    for line, cells, _ in records:
+        if len(cells) > len(columns):
+            told = f"{len(cells)} cells in a row, {len(columns)} columns in the header"
+            raise _mistake(path, line, f"{told}; a value that holds {separator!r} needs quotes")
+    return Sheet(
+        path,
+        columns,
+        tuple(tuple(c) + ("",) * (len(columns) - len(c)) for _, c, _ in records[1:]),
+        tuple(line for line, _, _ in records[1:]),
+        tuple(text for _, _, text in records),
+        separator,
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as why:
+        told = f"{path} cannot be read: {why.strerror or why}"
+        raise (InputError if isinstance(why, OURS) else SolverError)(told) from why
+    if len(content) > LARGEST:
+        raise _mistake(path, None, f"is larger than {LARGEST >> 30} GiB")
+    if content.startswith(UTF16):
+        raise _mistake(path, None, "is text in UTF-16, expected UTF-8: save it as CSV UTF-8")
+    if content.startswith(ARCHIVE):
+        raise _mistake(path, None, "is an archive, as .xlsx is: save the sheet as CSV UTF-8")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise _mistake(path, line, "is no text in UTF-8: save it as CSV UTF-8") from error
+    if "\0" in text:
+        raise _mistake(path, None, "holds zero bytes: it is no text")
+    return text
+
+
+def _records(text: str, separator: str, path: Path) -> Iterator[tuple[int, list[str], str]]:
+    """Rows that are not blank: the number among all, the cells, and the text."""
+    csv.field_size_limit(LONGEST)
+    taken: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line in io.StringIO(text.removeprefix(MARK), newline=""):
+            taken.append(line)
+            yield line
+
+    reader = csv.reader(lines(), delimiter=separator, strict=True)
+    first, number = 1, 0
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            why = "a quotation mark is never closed" if "end of data" in str(error) else str(error)
+            raise _mistake(path, first, f"no CSV: {why}") from error
+        number += 1
+        whole, first = "".join(taken), reader.line_num + 1
+        taken.clear()
+        if whole.strip():
+            start = MARK if number == 1 and text.startswith(MARK) else ""
+            yield number, cells, start + whole
+
+
+def _named(columns: tuple[str, ...], line: int, path: Path) -> None:
+    if not any(columns):
+        raise _mistake(path, line, "has no names of columns")
+    twice = [name for name, n in Counter(columns).items() if n > 1]
+    if twice:
+        raise _mistake(path, line, f"the column {quoted(twice[0])} stands here twice")
+
+
+def _objects(text: str, path: Path) -> tuple[Mapping[str, Any], ...]:
+    """One object, a list of them, or one a line."""
+    text = text.removeprefix(MARK)
+    found: list[Any] = []
+    try:
+        whole = json.loads(text)
+        found = whole if isinstance(whole, list) else [whole]
+    except (json.JSONDecodeError, RecursionError):
+        for number, line in enumerate(text.splitlines(), start=1):
+            try:
+                found += [json.loads(line)] if line.strip() else []
+            except (json.JSONDecodeError, RecursionError):
+                raise _mistake(path, number, "is neither JSON nor JSON a line") from None
+    if not found or not all(isinstance(each, dict) for each in found):
+        raise _mistake(path, None, "expected JSON objects")
+    return tuple(found)
+
+
+def _mistake(path: Path, line: int | None, told: str) -> InputError:
+    return InputError(Mistake(str(path), line, None, "", told))

@@ -1,0 +1,219 @@
+"""Steady batches with phases apart, from published tables; rates and efficiencies become times."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+
+from planner.architecture.counts import Sizes
+from planner.catalogue.chips import Chip
+from planner.measurements.measurement import ONE, Measurement, NotComputed, layout_of
+from planner.measurements.published_names import (
+    Refused,
+    aliases,
+    base_of,
+    chip_of,
+    format_of,
+    machine_of,
+    model_of,
+    sizes_of,
+)
+from planner.measurements.readers.tables_adapters_part import (
+    Readings,
+    Row,
+    Source,
+    count,
+    header_of,
+    number,
+    positive,
+    rows_of,
+)
+from planner.text.errors import InputError
+
+__all__ = ["read_steady", "steadies", "steady"]
+
+# A row needs the first; others may be missing, as if they were blank.
+NEEDED = ("model", "phase", "chip", "n_chips", "weight_dtype", "context_or_isl", "metric", "value")
+OTHERS = ("id", "source", "layout", "kv_dtype", "batch", "osl", "notes", "quality")
+UNKNOWN = ("", "?")
+# Where a table does not give the cache's format: what engines keep by default, and at the least.
+USUAL_CACHE, NARROWEST_CACHE = "bf16", "fp8"
+QUANTITY = {"decode": "step", "prefill": "ttft", "mixed": "e2e"}
+TIMES = {"step_ms": "step", "ttft_ms": "ttft", "e2e_ms": "e2e"}
+RATES = ("tok_s_total", "tok_s_per_gpu", "mfu")
+# At saturation engines fill nine tenths of the memory with weights and cache (vLLM
+# gpu_memory_utilization 0.9, TensorRT-LLM free_gpu_memory_fraction 0.9).
+FILLED = 0.9
+# Bytes per weight of a mixed format, in layers and in the head. Q4_K_M has 4.5 bits per weight but
+# for the head and half of the value and down matrices, 6.5625 (llama.cpp, llama-quant.cpp): files
+# of Llama 3 of 4.92 and 42.5 GB hold 8.03 and 70.6 billion weights.
+MIXED = {"q4_k_m": (0.600, 0.820)}
+# PaLM decodes with its one KV head's cache divided by sequence, prompts are read with it divided by
+# query head (Pope et al. 2022, section 3.3 and table 2).
+BY_SEQUENCE = re.compile(r"WS-2D(?!/attn-head)")
+# Engines that add products of fp16 up in fp16 (llama.cpp: CUBLAS_COMPUTE_16F), which tensor cores
+# of GeForce cards do twice as fast as in fp32 (NVIDIA Ada GPU architecture white paper).
+HALF_SUMS, TWICE, FASTER = frozenset({"llama.cpp"}), "GeForce", 2.0
+
+
+def steadies(path: Source) -> Readings:
+    """Every row of a table of steady batches, or why it has no prediction."""
+    missing = [name for name in NEEDED if name not in header_of(path)]
+    if missing:
+        raise InputError(f"{path}: missing columns {', '.join(missing)}")
+    table = rows_of(path)
+    found: list[Measurement] = []
+    refused: list[NotComputed] = []
+    seen: dict[tuple[str, ...], str] = {}
+    for line, row in enumerate(table, start=2):
+        name = row.get("id") or str(line)
+        key = tuple(value for column, value in row.items() if column not in ("id", "url"))
+        try:
+            found.append(replace(steady(row), id=name, repeats=seen.get(key, "")))
+        except Refused as why:
+            refused.append(NotComputed(name, str(why)))
+        seen.setdefault(key, name)
+    return Readings("steady batches", tuple(found), tuple(refused), len(table))
+
+
+def read_steady(path: Source) -> tuple[list[Measurement], list[NotComputed]]:
+    """Rows of a table of steady batches, and those without a prediction."""
+    readings = steadies(path)
+    return list(readings.rows), list(readings.refused)
+
+
+def steady(row: Row) -> Measurement:
+    """One row of the steady-batch columns.
+
+    Raises
+    ------
+    Refused
+        If a name has no entry in the catalogue, a number is missing, or is none.
+    """
+    row = {**dict.fromkeys((*NEEDED, *OTHERS), ""), **row}
+    for name in ("chip", "model", "phase", "metric", "weight_dtype"):
+        if not row[name]:
+            raise Refused(f"{name} is not given")
+    chip, phase = chip_of(row["chip"]), row["phase"]
+    if phase not in QUANTITY:
+        raise Refused(f"unknown phase {phase!r}")
+    weights, said = format_of(row["weight_dtype"]), row["kv_dtype"] not in UNKNOWN
+    kv = format_of(row["kv_dtype"]) if said else USUAL_CACHE
+    if weights == "nvfp4" and "fp4" not in chip.flops:
+        raise Refused(f"{chip.name} has no fp4 arithmetic")
+    sizes = _stored(row["model"], weights, kv, row["weight_dtype"].strip().lower())
+    chips = count(row, "n_chips")
+    prompt, output, context = _lengths(row)
+    layout = layout_of(row["layout"], chips, sizes.n_experts)
+    replicas = chips if row["layout"] == "DP" else 1  # copies of the whole model
+    chips //= replicas
+    engine = aliases()["engines"].get(row["source"], row["source"])
+    if engine in HALF_SUMS:
+        chip = _summing_in_half(chip)
+    batch, assumed = _batch(row, sizes, chip, chips, prompt + output)
+    batch /= replicas
+    if phase == "prefill" and assumed and sizes.max_context:
+        batch, prompt = max(1.0, prompt / sizes.max_context), min(prompt, sizes.max_context)
+    drafts = re.search(r"MTP(\d)", row["notes"])
+    return Measurement(
+        id=row["id"],
+        source=row["source"],
+        engine=engine,
+        model=base_of(model_of(row["model"]).name),
+        sizes=sizes,
+        chip=chip,
+        machine=machine_of(chip.name),
+        chips=chips,
+        layout=dict(ONE) if replicas > 1 else layout,
+        batch=batch,
+        prompt=prompt,
+        output=output,
+        context=context,
+        quantity=TIMES.get(row["metric"], QUANTITY[phase]),
+        seconds=_seconds(row, batch, prompt, output, chips, replicas, sizes, chip),
+        quality=row["quality"],
+        drafts=int(drafts[1]) if drafts else 0,
+        precision=weights,
+        leanest=None if said else sizes_of(row["model"], weights, NARROWEST_CACHE),
+        speculated=bool(drafts),
+        assumed=assumed,
+        by_sequence=bool(BY_SEQUENCE.match(row["layout"])) and phase != "prefill",
+    )
+
+
+@cache
+def _stored(model: str, weights: str, kv: str, name: str) -> Sizes:
+    """`sizes_of`, with the bytes that a mixed format takes."""
+    sizes = sizes_of(model, weights, kv)
+    if name not in MIXED:
+        return sizes
+    layers, head = MIXED[name]
+    narrow = [part for part, dtype in sizes.weight_dtype.items() if dtype == "int4"]
+    bytes_of = {part: sizes.params[part] * layers for part in narrow}
+    bytes_of["head"] = (sizes.params["embedding"] if sizes.tied else sizes.params["head"]) * head
+    return replace(
+        sizes,
+        weight_bytes={**sizes.weight_bytes, **bytes_of},
+        streamed_bytes={**sizes.streamed_bytes, **bytes_of},
+    )
+
+
+@cache
+def _summing_in_half(chip: Chip) -> Chip:
+    """The chip as it multiplies 16-bit numbers whose sums are 16 bits wide as well."""
+    if TWICE not in chip.title:
+        return chip
+    return replace(chip, flops={**chip.flops, "bf16": FASTER * chip.flops["bf16"]})
+
+
+def _lengths(row: Row) -> tuple[float, float, float]:
+    """Prompt, output and mean context [token]: decode rows give the context, others the prompt."""
+    length = positive(row, "context_or_isl")
+    output = number(row, "osl") if row["osl"] else 0.0
+    if row["phase"] == "decode":
+        return max(length - output / 2, 1.0), max(output, 2.0), length
+    return length, max(output, 2.0), length + output / 2
+
+
+def _batch(row: Row, sizes: Sizes, chip: Chip, chips: int, held: float) -> tuple[float, str]:
+    """Sequences over all chips, and what was assumed where the table does not say."""
+    if row["batch"]:
+        return positive(row, "batch"), ""
+    # Prefill efficiency is published against the tokens of the whole batch.
+    if row["phase"] == "prefill":
+        return 1.0, "one prompt at a time"
+    if row["quality"] not in ("server", "near-clean"):
+        raise Refused("batch is not given")
+    each = held * sizes.kv_bytes_per_token + sizes.state_bytes_per_sequence
+    room = FILLED * chips * chip.memory - sum(sizes.weight_bytes.values())
+    if room < each:
+        raise Refused(f"the weights leave no room for a sequence on {chips} chips")
+    return float(max(1, int(room / each))), "the batch that fills the memory"
+
+
+def _seconds(
+    row: Row,
+    batch: float,
+    prompt: float,
+    output: float,
+    chips: int,
+    replicas: int,
+    sizes: Sizes,
+    chip: Chip,
+) -> float:
+    """The row's value as a time [s]; a rate or an efficiency is turned round."""
+    value = positive(row, "value")
+    if row["metric"] in TIMES:
+        return value / 1e3
+    if row["metric"] not in RATES:
+        raise Refused(f"unknown metric {row['metric']!r}")
+    # Rates of whole runs count the tokens that were written (TensorRT-LLM, MLPerf and JetStream
+    # tables); an efficiency counts the arithmetic of the prompts too.
+    mixed = batch * (prompt + output if row["metric"] == "mfu" else output)
+    tokens = {"decode": batch, "prefill": batch * prompt, "mixed": mixed}[row["phase"]]
+    if row["metric"] == "tok_s_total":
+        return tokens * replicas / value
+    if row["metric"] == "tok_s_per_gpu":
+        return tokens / (value * chips)
+    return 2 * sizes.n_total * tokens / (chips * chip.peak("bf16") * value)

@@ -1,0 +1,159 @@
+"""The bound of a measured row: the project's own equations on a layout that no layout beats.
+
+Layouts of published rows are free text, so every byte and FLOP is divided by the number of chips,
+nothing is sent, every weight is read in the row's narrowest format and on-chip memory is taken off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planner.architecture.counts import Sizes
+from planner.architecture.dtypes import dtype
+from planner.measurements.measurement import Measurement
+from planner.problems.serving.step.engine_limits import LECTURE
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import Task
+from topologies import Machine
+
+__all__ = ["alike", "bound_of", "bounds_of", "strange_units"]
+
+FREE = 1e21  # byte/s of a network that costs nothing
+# Published times are 1 to 100 bounds: a thousand more or less, and another unit was meant.
+THOUSAND, SLOWEST = 1e3, 100.0
+FAR = re.compile(r"is \S+ times (below )?the bound")
+
+
+def bound_of(row: Measurement) -> float:
+    """The least time [s] in which the row's quantity is possible on its chips."""
+    return float(bounds_of([row])[0])
+
+
+def bounds_of(rows: Sequence[Measurement]) -> np.ndarray:
+    """The least time [s] of every row, shape (n_rows,); rows alike but for size are one sweep."""
+    found = np.empty(len(rows))
+    groups: dict[tuple, list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        groups[(id(row.leanest or row.sizes), row.chip.name, row.quantity, row.prompt, row.output,
+                row.context, row.drafts)].append(i)  # fmt: skip
+    for members in groups.values():
+        found[members] = _bounds([rows[i] for i in members])
+    return found
+
+
+def strange_units(rows: Sequence[Measurement]) -> list[str | None]:
+    """Why a row's time seems to be in another unit than its column says; None where it does not.
+
+    Under load prompts may queue for any time, but not beside tokens that are told in another unit.
+    """
+    ratios = [row.seconds / bound for row, bound in zip(rows, bounds_of(rows), strict=True)]
+    slow = {
+        row.id
+        for row, ratio in zip(rows, ratios, strict=True)
+        if ratio > THOUSAND and not _queues(row)
+    }
+    return [
+        _strange(row, ratio, queues=_queues(row) and row.id not in slow)
+        for row, ratio in zip(rows, ratios, strict=True)
+    ]
+
+
+def alike(reason: str) -> str:
+    """A reason without how far off the row is, which differs from row to row."""
+    return FAR.sub(lambda m: f"is far {m[1] or 'above '}the bound", reason)
+
+
+def _queues(row: Measurement) -> bool:
+    return row.looped and row.quantity == "ttft"
+
+
+def _strange(row: Measurement, ratio: float, *, queues: bool) -> str | None:
+    if ratio < SLOWEST / THOUSAND:
+        return f"{row.quantity} is {1 / ratio:.3g} times below the bound: seconds given as ms?"
+    if ratio > THOUSAND and not queues:
+        return f"{row.quantity} is {ratio:.3g} times the bound: ms given as seconds?"
+    return None
+
+
+def _bounds(rows: Sequence[Measurement]) -> np.ndarray:
+    """Bounds of rows that differ in batch and chips alone."""
+    first = rows[0]
+    batch = np.array([_favourable(row) for row in rows])
+    if first.quantity in ("ttft", "e2e"):
+        prompts = _values(rows, batch, "prefill")
+        reading = np.maximum(prompts["ttft"], batch * prompts["busy"])
+        if first.quantity == "ttft":
+            return reading
+    per_token = _values(rows, batch, "decode")["tpot"]
+    return reading + (first.output - 1) * per_token if first.quantity == "e2e" else per_token
+
+
+def _favourable(row: Measurement) -> float:
+    """The batch that favours a row of which only the concurrency is known.
+
+    A prompt may have been read alone, however many requests were in flight; of workers that were
+    not counted there may have been as many as such runs have at most.
+    """
+    if row.looped and row.quantity == "ttft":
+        return 1.0
+    if row.pools is not None:
+        return max(1.0, row.batch * row.pools.decode.workers / row.pools.decode.high)
+    return row.batch
+
+
+def _values(rows: Sequence[Measurement], batch: np.ndarray, mode: str) -> dict[str, np.ndarray]:
+    first, chips = rows[0], np.array([row.chips for row in rows])
+    task = Task(
+        sizes=_narrowest(first.leanest or first.sizes),
+        chip=first.chip,
+        machine=Machine.from_figures("ideal", int(chips.max()), FREE),
+        price=1.0,
+        profile=LECTURE,
+        chips=tuple(int(n) for n in np.unique(chips)),
+        limits_of={},
+        input_tokens=first.prompt,
+        output_tokens=max(first.output, 2.0),
+        context=first.context,
+        cached_input=0.0,
+        chunk=first.prompt,
+        mode=mode,
+        batches=None,
+        kappa=1.0,
+        promises={},
+        objective="cost",
+        estimate="bound",
+        lecture=False,
+        reserve=0.0,
+        tokens_per_step=1.0 + first.drafts,
+        positions_per_step=1.0 + first.drafts,
+        ideal=True,
+    )
+    one = np.ones(len(rows), dtype=np.int64)
+    ep = chips if first.sizes.n_experts else one
+    layout = Layouts(chips, one, one, one, ep, one, one, chips)
+    values = Step(task, layout, bound=True)(batch)
+    return {name: np.broadcast_to(value, batch.shape) for name, value in values.items()}
+
+
+def _narrowest(sizes: Sizes) -> Sizes:
+    """Every weight, head included, in the narrowest format any class has; activations as narrow.
+
+    Engines differ in what they keep wide, and tables do not say.
+    """
+    name = min(sizes.weight_dtype.values(), key=lambda each: dtype(each).bytes)
+    each = float(dtype(name).bytes)
+    bytes_of = {group: count * each for group, count in sizes.params.items()}
+    head = bytes_of["embedding"] if sizes.tied else bytes_of["head"]
+    return replace(
+        sizes,
+        weight_dtype=dict.fromkeys(sizes.weight_dtype, name),
+        weight_bytes=bytes_of,
+        streamed_bytes={**bytes_of, "embedding": 0.0, "head": head},
+        activation_dtype="int8" if name == "int4" else name,
+    )

@@ -1,0 +1,20 @@
+"""How long a collective takes on a machine: rates of its network, a profile, and the equations.
+
+`collective_time` answers with a band and the reason for it, `coefficients` with the three numbers
+per group that a geometric program needs, `hop_time` for one message from stage to stage.
+"""
+
+from planner.network.coefficients import Coefficients, coefficients
+from planner.network.collective_times import CollectiveTime, collective_time, hop_time
+from planner.network.group import Group, algorithms, group_of
+
+__all__ = [
+    "Coefficients",
+    "CollectiveTime",
+    "Group",
+    "algorithms",
+    "coefficients",
+    "collective_time",
+    "group_of",
+    "hop_time",
+]

@@ -1,0 +1,130 @@
+"""Three numbers per group: T = alpha + q V/rate + gamma sqrt(V), a posynomial of the message V."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.catalogue.collective_curves import ANY, collectives
+from planner.network.collective_times import NETWORK, crossing
+from planner.network.group import Group, algorithms, group_of, named
+from planner.network.measured_curves import Moved, moved
+from planner.network.triples import fit_triple
+
+if TYPE_CHECKING:
+    from topologies import Machine
+    from topologies.fabric.fabric import Fabric
+
+__all__ = ["Coefficients", "coefficients"]
+
+POINTS = 25
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Of groups in the order they were asked for, each array of shape (n_groups,).
+
+    Attributes
+    ----------
+    n
+        Chips of each group. [1]
+    alpha, rate, gamma
+        T = alpha + traffic V/rate + gamma sqrt(V). [s, byte/s, s/byte**0.5]
+    traffic
+        Bytes on the wire per byte; 0 for a single chip. [1]
+    efficiency
+        `rate` over the rate of the network. [1]
+    low, high
+        Measured over predicted: the band that holds the profile's coverage. [1]
+    """
+
+    n: np.ndarray
+    alpha: np.ndarray
+    rate: np.ndarray
+    gamma: np.ndarray
+    traffic: np.ndarray
+    efficiency: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def seconds(self, size: np.ndarray) -> np.ndarray:
+        """Times [s], shape (n_groups, *size.shape); `size` in bytes."""
+        one = (slice(None), *(None,) * np.ndim(size))
+        slope = (self.traffic / self.rate)[one]
+        return self.alpha[one] + slope * size + self.gamma[one] * np.sqrt(size)
+
+
+def coefficients(
+    of: Machine | Fabric,
+    operation: str,
+    sizes: Sequence[int],
+    *,
+    algorithm: str = "library",
+    chip: str | None = None,
+    network: str = NETWORK,
+    within: tuple[float, float] | None = None,
+) -> Coefficients:
+    """Coefficients of groups of these sizes on a machine or a fabric.
+
+    Parameters
+    ----------
+    of : the network, a machine or a fabric.
+    operation, algorithm, network : as for `collective_time`, but no fastest is sought.
+    sizes : chips of each group.
+    chip : whose curves to take; by the name of the machine or fabric if not given.
+    within : smallest and largest message that matter [byte]; the coefficients then fit best there.
+
+    Raises
+    ------
+    CatalogueError
+        If operation, algorithm or network is not known.
+    TopologyError
+        If there is no such group.
+    """
+    rows = [_row(group_of(of, n, chip), operation, algorithm, network, within) for n in sizes]
+    n, *columns = np.array(rows).reshape(len(rows), 8).T
+    return Coefficients(n.astype(np.int64), *columns)
+
+
+def _row(
+    group: Group,
+    operation: str,
+    algorithm: str,
+    network: str,
+    within: tuple[float, float] | None,
+) -> tuple[float, ...]:
+    """What `Coefficients` holds of one group, in its order."""
+    algorithms(group, operation)  # an operation that does not exist is refused for one chip too
+    rate = group.rate(operation)
+    if group.n == 1:
+        return 1, 0.0, rate, 0.0, 0.0, 1.0, 1.0, 1.0
+    name = named(group, operation, algorithm)
+    traffic = group.traffic(operation, name)
+    if group.domains > 1:
+        found, evidence = crossing(group, operation, name, network), ANY
+        alpha, share, gamma = found.alpha, found.efficiency, found.gamma
+    else:
+        curves = moved(group, operation, name)
+        alpha, share, gamma, evidence = (
+            curves.alpha,
+            curves.efficiency,
+            curves.gamma,
+            curves.evidence,
+        )
+        if within is not None:
+            alpha, share, gamma = _refitted(curves, within)
+    bands = [collectives().bands[kind] for kind in ("fitted", evidence)]
+    low, high = min(band[0] for band in bands), max(band[1] for band in bands)
+    return group.n, alpha, rate * share, gamma, traffic, share, low, high
+
+
+def _refitted(found: Moved, within: tuple[float, float]) -> tuple[float, float, float]:
+    low, high = within
+    if not 0 < low < high < float("inf"):
+        raise ValueError(f"messages lie within {within!r} bytes; give 0 < smallest < largest")
+    sizes = np.geomspace(low, high, POINTS)
+    triple = fit_triple(sizes, found.wire * sizes, found.seconds(sizes))
+    return triple.alpha, triple.efficiency, triple.gamma

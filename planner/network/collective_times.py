@@ -1,0 +1,246 @@
+"""Times of collectives with a band, the reason for it, and the bound beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import log2, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulas.network.collectives import collective_time as general_time
+from formulas.network.collectives import hand_over_time
+from formulas.numerics.evaluate import Kernel, kernel
+from planner.catalogue.collective_curves import ANY, collectives
+from planner.network.group import EXCHANGES, Group, algorithms, library, named
+from planner.network.measured_curves import Moved, moved
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["CollectiveTime", "Crossing", "collective_time", "crossing", "hop_time"]
+
+NETWORK = "infiniband"
+REASONS = {
+    "measured": "measured on {chip}",
+    "fitted": "beyond the sizes measured on {chip}",
+    "borrowed": "borrowed from curves of {chip} and its family",
+    "family": "borrowed from the family of {chip}",
+    "any": "physics with what is usual: nothing like it was measured on {chip}",
+}
+
+
+@dataclass(frozen=True)
+class CollectiveTime:
+    """Times of messages, each array of the shape of the sizes that were asked for.
+
+    Attributes
+    ----------
+    seconds, low, high
+        Estimate, and the band that holds the profile's coverage of measurements. [s]
+    bound
+        Least time of the algorithm on this network. [s]
+    algorithm, reason
+        Which one it is, and on what the estimate stands.
+    """
+
+    seconds: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    bound: np.ndarray
+    algorithm: np.ndarray
+    reason: np.ndarray
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A group over several domains: coefficients of T, and the group inside one domain.
+
+    Attributes
+    ----------
+    wire
+        Seconds on the wire per byte of message. [s/byte]
+    inner
+        Curves of the part of the group in its fullest domain; none for a lone chip.
+    stays
+        Share of a message that the part inside a domain exchanges.
+    """
+
+    wire: float
+    alpha: float
+    efficiency: float
+    gamma: float
+    inner: Moved | None
+    stays: float = 1.0
+
+    def seconds(self, size: np.ndarray) -> np.ndarray:
+        """Times of messages [s]; `size` in bytes. What happens inside a domain takes no longer."""
+        found = _general()(
+            alpha_c=self.alpha, q_wire=self.wire, V_msg=size, r_link=1.0, e_net=self.efficiency,
+            gamma_c=self.gamma,
+        )["t_coll"]  # fmt: skip
+        whole = np.asarray(found)
+        if self.inner is None:
+            return whole
+        return np.maximum(whole, self.inner.seconds(size * self.stays))
+
+
+def collective_time(
+    group: Group,
+    operation: str,
+    size: ArrayLike,
+    *,
+    algorithm: str | None = None,
+    network: str = NETWORK,
+) -> CollectiveTime:
+    """How long messages take.
+
+    Parameters
+    ----------
+    group : chips that talk, such as `group_of(machine, n)`.
+    operation : `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch`, `combine`.
+    size : what each chip holds (all-reduce), ends with (all-gather), begins with
+        (reduce-scatter) or sends, its own part included (the others). [byte]
+    algorithm : one by name, `library` for the one NCCL chooses, or the fastest.
+    network : what joins the domains of a group that leaves its own.
+
+    Raises
+    ------
+    CatalogueError
+        If operation, algorithm or network is not known.
+    ValueError
+        If a size is negative or not a number.
+    """
+    sizes = _sizes(size)
+    offered = algorithms(group, operation)
+    if group.n == 1:
+        return _nothing(sizes)
+    names = offered if algorithm is None else (named(group, operation, algorithm),)
+    each = [_one(group, operation, name, sizes, network) for name in names]
+    best = np.argmin(np.stack([found.seconds for found in each]), axis=0)
+    return CollectiveTime(
+        *(
+            np.choose(best, [getattr(found, name) for found in each])
+            for name in CollectiveTime.__dataclass_fields__
+        )
+    )
+
+
+def crossing(group: Group, operation: str, algorithm: str, network: str) -> Crossing:
+    """The coefficients of a group that leaves its domain.
+
+    The floor is that of the part inside a domain, and a step for every doubling of the domains,
+    there and back in an all-reduce.
+    """
+    wire = group.traffic(operation, algorithm) / group.rate(operation)
+    add = collectives().crossing(network, operation, algorithm)
+    inner, part = None, group.inside
+    if operation not in EXCHANGES and part is not None and part.n > 1:
+        inner = moved(part, operation, library(part, operation))
+    return Crossing(
+        wire=wire,
+        alpha=(inner.alpha if inner else 0.0) + add.step * _steps(group, operation),
+        efficiency=add.efficiency,
+        gamma=sqrt(wire * add.delay),
+        inner=inner,
+        stays=part.n / group.n if part and operation == "all-to-all" else 1.0,
+    )
+
+
+def hop_time(
+    size: ArrayLike,
+    rate: float,
+    *,
+    network: str = "scale-up",
+    latency: float | None = None,
+    software: float = 0.0,
+) -> np.ndarray:
+    """Times to hand messages from one stage to the next [s].
+
+    Parameters
+    ----------
+    size : activations of one microbatch. [byte]
+    rate : of the links that share the message, all together, one way. [byte/s]
+    network : `scale-up`, `infiniband`, `efa` or `tcp`: how the stages are joined.
+    latency : in the network, library included; what is usual there if not given. [s]
+    software : what the engine takes to hand over, none of it the network's. [s]
+
+    Raises
+    ------
+    CatalogueError
+        If the network is not known.
+    ValueError
+        If a size, rate, latency or software time is not a number or is out of range.
+    """
+    usual = collectives().crossing(network, "p2p", ANY)
+    late = usual.step if latency is None else latency
+    for name, value in (("latency", late), ("software", software)):
+        if not 0 <= value < float("inf"):
+            raise ValueError(f"{name} is {value!r} s; it is at least 0")
+    if not 0 < rate < float("inf"):
+        raise ValueError(f"rate is {rate!r} byte/s; it is more than 0")
+    found = _hop()(
+        t_hop_net=late, t_hop_sw=software, n_hand=_sizes(size), h_act=1.0, b_act=1.0,
+        r_hop=rate * usual.efficiency,
+    )["T_pass"]  # fmt: skip
+    return np.asarray(found)
+
+
+def _one(
+    group: Group, operation: str, algorithm: str, sizes: np.ndarray, network: str
+) -> CollectiveTime:
+    """By one algorithm."""
+    chip = "this chip" if group.chip == ANY else group.chip
+    reasons = {kind: text.format(chip=chip) for kind, text in REASONS.items()}
+    if group.domains > 1:
+        across = crossing(group, operation, algorithm, network)
+        seconds, wire = across.seconds(sizes), across.wire
+        evidence, inside = ANY, np.ones(sizes.shape, dtype=bool)
+        reasons[ANY] = f"physics with what {network} was measured to add"
+    else:
+        found = moved(group, operation, algorithm)
+        seconds, wire = found.seconds(sizes), found.wire
+        evidence, inside = found.evidence, found.inside(sizes)
+    beyond = "fitted" if evidence == "measured" else evidence
+    bands = collectives().bands
+    low, high = (np.where(inside, bands[evidence][i], bands[beyond][i]) for i in (0, 1))
+    bound = wire * sizes
+    return CollectiveTime(
+        seconds=seconds,
+        low=np.maximum(seconds * low, bound),
+        high=seconds * high,
+        bound=bound,
+        algorithm=np.full(sizes.shape, algorithm),
+        reason=np.where(inside, reasons[evidence], reasons[beyond]),
+    )
+
+
+def _nothing(sizes: np.ndarray) -> CollectiveTime:
+    """A single chip talks to nobody."""
+    zero, said = np.zeros(sizes.shape), np.full(sizes.shape, "a single chip talks to nobody")
+    return CollectiveTime(zero, zero, zero, zero, np.full(sizes.shape, "none"), said)
+
+
+def _steps(group: Group, operation: str) -> float:
+    """Steps between domains: one in an exchange, else one for every doubling."""
+    if operation in ("all-to-all", *EXCHANGES):
+        return 1.0
+    return log2(group.domains) * (2.0 if operation == "all-reduce" else 1.0)
+
+
+def _sizes(size: ArrayLike) -> np.ndarray:
+    sizes = np.asarray(size, dtype=float)
+    if not (np.isfinite(sizes) & (sizes >= 0)).all():
+        raise ValueError(f"message sizes are finite and not negative; got {sizes!r}")
+    return sizes
+
+
+@cache
+def _general() -> Kernel:
+    return kernel([general_time], [general_time.symbol])
+
+
+@cache
+def _hop() -> Kernel:
+    return kernel([*hand_over_time.where, hand_over_time], [hand_over_time.symbol])

@@ -1,0 +1,207 @@
+"""A group of chips that talk: how fast its network is, and which algorithms it may use."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from math import ceil
+from typing import TYPE_CHECKING
+
+from formulas.network.collectives import (
+    all_gather_traffic,
+    all_reduce_traffic,
+    all_to_all_traffic,
+    in_network_traffic,
+)
+from formulas.numerics.evaluate import Kernel, kernel
+from planner.catalogue.collective_curves import ANY, collectives
+from planner.text.errors import CatalogueError, did_you_mean
+from topologies import Machine, group_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from topologies.fabric.fabric import Fabric
+
+__all__ = [
+    "EXCHANGES",
+    "OPERATIONS",
+    "Group",
+    "algorithms",
+    "chip_of",
+    "group_of",
+    "library",
+    "named",
+]
+
+OPERATIONS = {
+    "all-reduce": all_reduce_traffic,
+    "all-gather": all_gather_traffic,
+    "reduce-scatter": all_gather_traffic,
+    "all-to-all": all_to_all_traffic,
+    "dispatch": all_to_all_traffic,
+    "combine": all_to_all_traffic,
+}
+EXCHANGES = ("dispatch", "combine")
+BEYOND = 2  # times the largest group measured to which an algorithm is offered unasked
+INSIDE: dict[str, tuple[str, ...]] = {
+    "all-reduce": ("ring", "fused"),
+    "all-gather": ("ring",),
+    "reduce-scatter": ("ring",),
+    "all-to-all": ("pairwise",),
+    "dispatch": ("nvlink-two-sided", "deepep-low-latency"),
+    "combine": ("nvlink-two-sided", "deepep-low-latency"),
+}
+ACROSS = ("deepep-low-latency", "deepep-normal")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of `n` chips of one kind.
+
+    Attributes
+    ----------
+    chip
+        The catalogue's name of the chip, or anything else where it is not known.
+    domains
+        Scale-up domains the group touches.
+    all_to_all, all_gather
+        Rates of each chip, one way, as `topologies.GroupRate` defines them. [byte/s]
+    reduces
+        Whether the switch adds up what an all-reduce of this group sends.
+    inside
+        The chips of a group over several domains that share the fullest of them.
+    """
+
+    chip: str
+    n: int
+    domains: int
+    all_to_all: float
+    all_gather: float
+    reduces: bool = False
+    inside: Group | None = None
+
+    @property
+    def family(self) -> str:
+        """The family of the chip, `any` where it has none."""
+        return collectives().families.get(self.chip, ANY)
+
+    def rate(self, operation: str) -> float:
+        """Rate of each chip in an operation [byte/s]."""
+        exchange = operation in ("all-to-all", *EXCHANGES)
+        return self.all_to_all if exchange else self.all_gather
+
+    def traffic(self, operation: str, algorithm: str) -> float:
+        """Bytes on the wire per byte."""
+        in_switch = operation == "all-reduce" and self.reduces
+        if in_switch and algorithm in ("in-network", "fused"):
+            return float(in_network_traffic.rhs)
+        return float(_traffic(operation)(n_group=float(self.n))["q"])
+
+
+def group_of(
+    of: Machine | Fabric,
+    n: int,
+    chip: str | None = None,
+    *,
+    order: Sequence[Hashable] | None = None,
+) -> Group:
+    """The group of `n` chips of a machine or a fabric, placed in the best way.
+
+    Parameters
+    ----------
+    chip : whose curves to take; by the name of the machine or fabric if not given.
+    order : accelerators of a fabric in the order in which they are filled.
+
+    Raises
+    ------
+    TopologyError
+        If there is no such group.
+    """
+    known = collectives()
+    if isinstance(of, Machine):
+        name, adds, least = of.name, of.in_network_reduce, of.reduce_from
+    else:
+        name, least = str(of.graph.get("name", "")), None
+        adds = any(flag for _, flag in of.nodes(data="in_network_reduce"))
+    whose = chip or chip_of(name)
+    if least is None:  # of a chip without a family, as late as of any
+        late = max(known.reduce_from.values())
+        least = known.reduce_from.get(known.families.get(whose, ANY), late)
+
+    def group(size: int) -> Group:
+        rate = group_rate(of, size, order=order)
+        inside = group(ceil(size / rate.domains)) if rate.domains > 1 else None
+        reduces = adds and size >= least and inside is None
+        return Group(whose, size, rate.domains, rate.all_to_all, rate.all_gather, reduces, inside)
+
+    return group(n)
+
+
+def chip_of(name: str) -> str:
+    """The chip whose name stands in that of a machine or fabric; `any` where none does."""
+    words = re.split(r"[^a-z0-9]+", name.lower())
+    known = {c.chip for c in collectives().curves} | set(collectives().families)
+    return next((word for word in words if word in known), ANY)
+
+
+def library(group: Group, operation: str) -> str:
+    """What the library itself chooses: in an all-reduce a ring, or the switch where it can."""
+    if operation == "all-reduce":
+        return "in-network" if group.reduces else "ring"
+    return algorithms(group, operation)[0]
+
+
+def algorithms(group: Group, operation: str) -> tuple[str, ...]:
+    """Algorithms among which the fastest is taken.
+
+    Raises
+    ------
+    CatalogueError
+        If there is no such operation.
+    """
+    if operation not in OPERATIONS:
+        raise CatalogueError(
+            f"no collective {operation!r}{did_you_mean(operation, OPERATIONS)} "
+            f"known: {', '.join(OPERATIONS)}"
+        )
+    if operation in EXCHANGES and group.domains > 1:
+        return ACROSS
+    first, *others = INSIDE[operation]
+    if operation == "all-reduce":
+        first, others = library(group, operation), ["fused"]
+        if group.domains > 1 or group.family == ANY:
+            return (first,)
+    return first, *(name for name in others if _largest(group, operation, name) * BEYOND >= group.n)
+
+
+def _largest(group: Group, operation: str, algorithm: str) -> int:
+    curves = collectives().of(group.chip, operation, algorithm)
+    return curves[-1].n if curves else 0
+
+
+def named(group: Group, operation: str, algorithm: str) -> str:
+    """An algorithm by name; `library` is the one that the library chooses.
+
+    Raises
+    ------
+    CatalogueError
+        If this group cannot use an algorithm of that name.
+    """
+    offered = algorithms(group, operation)
+    if algorithm == "library":
+        return library(group, operation)
+    more = INSIDE[operation] if group.domains == 1 else ()
+    usable = tuple(dict.fromkeys((*offered, *more)))
+    if algorithm not in usable:
+        raise CatalogueError(
+            f"{operation} of {group.n} chips over {group.domains} domains has no algorithm "
+            f"{algorithm!r}{did_you_mean(algorithm, usable)} usable: {', '.join(usable)}"
+        )
+    return algorithm
+
+
+@cache
+def _traffic(operation: str) -> Kernel:
+    return kernel([], {"q": OPERATIONS[operation].rhs})

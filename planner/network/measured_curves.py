@@ -1,0 +1,157 @@
+"""A curve of the profile moved to a group: time against the time its bytes take on the wire.
+
+Kept that way, a curve bends with the rate of the network and with the size of the group, never
+falls as messages grow, and never beats the bound. Between two sizes of group that were measured
+logarithms are interpolated; beyond the largest, its floor grows with every doubling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isclose, log2, sqrt
+
+import numpy as np
+
+from planner.catalogue.collective_curves import ANY, Curve, collectives
+from planner.network.group import Group
+from planner.text.errors import CatalogueError
+
+__all__ = ["Moved", "moved"]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Curves of the profile as a group would follow them.
+
+    Attributes
+    ----------
+    wire
+        Seconds on the wire per byte of message, at the full rate. [s/byte]
+    alpha, efficiency, gamma
+        T = alpha + wire V/efficiency + gamma sqrt(V). [s, 1, s/byte**0.5]
+    lower, upper, share
+        Curves on either side by size of group, and how far the group lies towards the upper.
+    more
+        Floor beyond that of the largest group measured. [s]
+    evidence
+        `measured`, `borrowed`, `family` or `any`.
+    """
+
+    wire: float
+    alpha: float
+    efficiency: float
+    gamma: float
+    lower: Curve
+    upper: Curve
+    share: float
+    more: float
+    evidence: str
+
+    def seconds(self, size: np.ndarray) -> np.ndarray:
+        """Times of messages [s]; `size` in bytes."""
+        wire = self.wire * size
+        low = _log_time(self.lower)(wire)
+        if self.share > 0:
+            low = (1 - self.share) * low + self.share * _log_time(self.upper)(wire)
+        return np.maximum(np.exp(low) + self.more, wire)
+
+    def inside(self, size: np.ndarray) -> np.ndarray:
+        """Whether each message lies within what the curves span."""
+        wire = self.wire * size
+        spans = [_wire(curve)[[0, -1]] for curve in {self.lower, self.upper}]
+        slack = 1 + 1e-9
+        within = [(wire * slack >= low) & (wire <= high * slack) for low, high in spans]
+        return np.logical_and.reduce(within)
+
+
+def moved(group: Group, operation: str, algorithm: str) -> Moved:
+    """The curves of a group's chip, or of what is nearest to it, moved to the group.
+
+    Raises
+    ------
+    CatalogueError
+        If no chip has a curve of this algorithm.
+    """
+    curves = collectives().of(group.chip, operation, algorithm)
+    if not curves:
+        raise CatalogueError(f"no curve of {operation} by {algorithm!r} was measured on any chip")
+    wire = group.traffic(operation, algorithm) / group.rate(operation)
+    lower, upper, share = _neighbours(curves, group.n)
+    more = _growth(curves, group.n)
+    ends = [(curve, _bend(curve)) for curve in (lower, upper)]
+    (a, g_a), (b, g_b) = ends
+    return Moved(
+        wire=wire,
+        alpha=a.alpha * (1 - share) + b.alpha * share + more,
+        efficiency=a.efficiency ** (1 - share) * b.efficiency**share,
+        gamma=(g_a * (1 - share) + g_b * share) * sqrt(wire),
+        lower=lower,
+        upper=upper,
+        share=share,
+        more=more,
+        evidence=_evidence(group, operation, lower, share, more),
+    )
+
+
+def _neighbours(curves: tuple[Curve, ...], n: int) -> tuple[Curve, Curve, float]:
+    """Curves of the next smaller and larger groups, and the place between them by doublings."""
+    below = [curve for curve in curves if curve.n <= n] or [curves[0]]
+    above = [curve for curve in curves if curve.n >= n] or [curves[-1]]
+    lower, upper = below[-1], above[0]
+    if lower.n >= upper.n:
+        return upper, upper, 0.0
+    return lower, upper, log2(n / lower.n) / log2(upper.n / lower.n)
+
+
+def _growth(curves: tuple[Curve, ...], n: int) -> float:
+    """What the floor gains beyond the largest group measured [s], by its last doubling."""
+    last = curves[-1]
+    if n <= last.n:
+        return 0.0
+    if len(curves) == 1:  # as if it had grown by equal amounts from a single chip on
+        each = last.alpha / (1 + log2(last.n))
+    else:
+        before = curves[-2]
+        each = max(last.alpha - before.alpha, 0.0) / log2(last.n / before.n)
+    return each * log2(n / last.n)
+
+
+def _evidence(group: Group, operation: str, curve: Curve, share: float, more: float) -> str:
+    """On whose curves the group's stand; beyond the groups measured a chip is like its family."""
+    if curve.chip in (ANY, group.family) or curve.chip != group.chip:
+        return "family" if curve.chip == group.family != ANY else "any"
+    if more:
+        return "family"
+    own = not share and curve.n == group.n and isclose(curve.rate, group.rate(operation))
+    return curve.evidence if own else "borrowed"
+
+
+def _bend(curve: Curve) -> float:
+    """The square-root term against time on the wire [s**0.5]."""
+    return curve.gamma * sqrt(curve.rate / curve.traffic)
+
+
+def _wire(curve: Curve) -> np.ndarray:
+    return np.array(curve.sizes) * curve.traffic / curve.rate
+
+
+@lru_cache(maxsize=1024)
+def _log_time(curve: Curve) -> Callable[[np.ndarray], np.ndarray]:
+    """log(time) of time on the wire: through the points inside, by the coefficients beyond."""
+    from scipy.interpolate import PchipInterpolator
+
+    wire, bend = _wire(curve), _bend(curve)
+    inner = PchipInterpolator(np.log(wire), np.log(curve.seconds), extrapolate=False)
+
+    def fitted(x: np.ndarray | float) -> np.ndarray:
+        return np.asarray(curve.alpha + x / curve.efficiency + bend * np.sqrt(x))
+
+    last = np.log(curve.seconds[-1] / fitted(wire[-1]))
+
+    def log_time(x: np.ndarray) -> np.ndarray:
+        inside = inner(np.log(np.clip(x, wire[0], wire[-1])))
+        return np.where(x > wire[-1], np.log(fitted(x)) + last, inside)
+
+    return log_time

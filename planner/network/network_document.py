@@ -1,0 +1,193 @@
+"""Everything that is said of a network, as one document in base units."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from planner.network.network_source import Network
+from planner.text.errors import InputError, did_you_mean, quoted
+from topologies.fabric.errors import TopologyError
+from topologies.machines.hardware import Machine
+
+__all__ = ["measured"]
+
+ROWS = 11
+MESSAGES = (64e3, 1e6, 16e6, 256e6)
+ROUTINGS = ("optimal", "shortest_ecmp")
+
+
+def measured(
+    of: Network,
+    sizes: Sequence[int] = (),
+    routing: str = "optimal",
+    *,
+    collective: str | None = None,
+    messages: Sequence[float] = (),
+) -> dict[str, Any]:
+    """What the network is and what groups of its chips reach, base units.
+
+    Parameters
+    ----------
+    sizes : sequence of int, optional
+        Chips of the groups; if none are given, powers of two, a domain, all.
+    routing : {"optimal", "shortest_ecmp"}
+        How an all-to-all is sent.
+    collective : str, optional
+        An operation that is timed too, `all-reduce` or another.
+    messages : sequence of float, optional
+        Its sizes; a few that are usual if none are given. [byte]
+
+    Raises
+    ------
+    InputError
+        When a group has more chips than the network, or the network cannot be measured.
+    """
+    from topologies.groups.bisection import bisection
+    from topologies.picture.canvas import plain
+    from topologies.picture.degraded_links import damage
+    from topologies.picture.reading import read
+
+    G = of.fabric
+    reading = read(G)
+    members = list(reading.domains.values())
+    chips, domain = sum(map(len, members)), max(map(len, members))
+    _checked(sizes, chips, routing)
+    asked = sorted(set(sizes) or {n for n in (domain, 2 * domain, chips) if n <= chips})
+    half = bisection(G) if chips > 1 else None
+    return {
+        "name": of.name,
+        "title": of.machine.title if of.machine else plain(G.graph.get("name") or of.name),
+        "chips": chips,
+        "domains": {"count": len(members), "chips": sorted(set(map(len, members)))},
+        "nodes": dict(Counter(str(kind) for _, kind in G.nodes(data="kind"))),
+        "relays": any(G.nodes[chip]["forward"] for group in members for chip in group),
+        "links": _links(reading),
+        "routing": routing,
+        "bisection": half and {"rate": half.rate, "chips": half.chips, "across": half.across},
+        "leaving": _leaving(of, domain, chips),
+        "in_network_reduce": _reduces(of),
+        "groups": _groups(of, sizes, asked, domain, routing),
+        "collectives": _timed(of, collective, asked, messages or MESSAGES),
+        "faults": [fault.said for fault in damage(reading)],
+        "warnings": list(of.warnings),
+        "doubts": list(of.machine.doubts) if of.machine else [],
+        "source": G.graph.get("source"),
+        "as_of": G.graph.get("as_of"),
+        "figures": _figures(of.machine),
+    }
+
+
+def _checked(sizes: Sequence[int], chips: int, routing: str) -> None:
+    wrong = [f"--group {n}: the network has {chips} chips" for n in sizes if not 1 <= n <= chips]
+    if wrong:
+        raise InputError("; ".join(wrong))
+    if routing not in ROUTINGS:
+        hint = did_you_mean(routing, ROUTINGS) or f"; one of {', '.join(ROUTINGS)} was expected"
+        raise InputError(f"--routing {quoted(routing)}: unknown{hint}")
+
+
+def _groups(
+    of: Network, sizes: Sequence[int], asked: Sequence[int], domain: int, routing: str
+) -> list[dict[str, Any]]:
+    """Rates by group size; of those that were asked for, or that matter most, also why."""
+    from planner.network.rates import Rates
+
+    rates = Rates(of, domain, routing)
+    wanted = asked if sizes else _sizes(rates.chips, domain)
+    try:
+        return [rates.row(n, why=n in asked) for n in wanted]
+    except TopologyError as error:
+        raise InputError(str(error)) from error
+
+
+def _timed(
+    of: Network, collective: str | None, sizes: Sequence[int], messages: Sequence[float]
+) -> list[dict[str, Any]]:
+    if collective is None:
+        return []
+    from planner.network.times import timed
+
+    return timed(of, collective, sizes, messages)
+
+
+def _sizes(chips: int, domain: int) -> list[int]:
+    """Powers of two, the domain, the next whole number of domains, and all, thinned out."""
+    powers = [2**k for k in range(1, chips.bit_length()) if 2**k <= chips]
+    marks = {n for n in (domain, 2 * domain, chips) if 1 < n <= chips}
+    while len(marks | set(powers)) > ROWS and len(powers) > 2:
+        powers = powers[::2] if len(powers) % 2 else [powers[0], *powers[1::2]]
+    return sorted(marks | set(powers)) or [1]
+
+
+def _leaving(of: Network, domain: int, chips: int) -> dict[str, Any] | None:
+    """From which group size a domain is left, and how much slower that is."""
+    from topologies.fabric.measure import slowdown
+    from topologies.groups.groups import group_rate
+
+    if chips == domain:
+        return None
+    what = of.machine if of.machine is not None else of.fabric
+    inside = group_rate(what, domain)
+    across = group_rate(what, min(2 * domain, chips))
+    first = next(node for node, kind in of.fabric.nodes(data="kind") if kind == "accelerator")
+    try:
+        links: float | None = slowdown(of.fabric, first)
+    except TopologyError:  # a chip without links of one of the tiers has no such ratio
+        links = None
+    return {
+        "from_chips": domain + 1,
+        "slowdown_all_to_all": inside.all_to_all / across.all_to_all if domain > 1 else None,
+        "slowdown_all_gather": inside.all_gather / across.all_gather if domain > 1 else None,
+        "slowdown_links": links,
+    }
+
+
+def _reduces(of: Network) -> dict[str, Any]:
+    adds = [node for node, sums in of.fabric.nodes(data="in_network_reduce") if sums]
+    return {
+        "switches": len(adds),
+        "from_chips": of.machine.reduce_from if of.machine and adds else None,
+    }
+
+
+def _links(reading: Any) -> list[dict[str, Any]]:
+    """The classes of links, alike along several sides of a torus together."""
+    from topologies.picture.reading import side_name
+
+    found: dict[Any, dict[str, Any]] = {}
+    for each in reading.classes:
+        there, back, latency, cables = each.figures
+        row = found.setdefault(
+            (*each.kind[:3], each.figures, each.faulty),
+            {
+                "tier": each.tier,
+                "ends": list(each.roles),
+                "bandwidth": there,
+                "bandwidth_back": back,
+                "latency": latency,
+                "cables": cables,
+                "links": 0,
+                "along": [],
+                "degraded": each.faulty,
+            },
+        )
+        row["links"] += each.number
+        row["along"] = sorted({*row["along"], *(side_name(d) for d in each.axis)})
+    return list(found.values())
+
+
+def _figures(known: Machine | None) -> list[dict[str, Any]]:
+    figures: Iterable[Any] = known.figures if known else ()
+    return [
+        {
+            "name": f.name,
+            "value": list(f.value) if isinstance(f.value, tuple) else f.value,
+            "unit": f.unit,
+            "source": f.source,
+            "as_of": f.as_of,
+            "assumed": f.assumed,
+        }
+        for f in figures
+    ]

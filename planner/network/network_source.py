@@ -1,0 +1,166 @@
+"""Which network is meant: a machine of the catalogue and how much of it, or a file.
+
+Loads no graph library before a network is drawn, so that the list of machines is there at once.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.text.errors import CatalogueError, InputError, Mistake, did_you_mean, quoted
+from topologies.fabric.errors import TopologyError
+from topologies.machines.hardware import Machine
+from topologies.machines.machines import graph, machine, names
+
+if TYPE_CHECKING:
+    from topologies.fabric.fabric import Fabric
+
+__all__ = ["Network", "machines", "network"]
+
+FILES = (".yaml", ".yml", ".json")
+DOMAINS = 4  # of a machine with a network between domains, if no number is given
+MOST_CHIPS = 20_000
+PLACE = re.compile(r"line (\d+), column (\d+): ")
+LONGEST = 200  # characters of a name that are looked at
+
+
+@dataclass(frozen=True)
+class Network:
+    """A fabric, and the machine of the catalogue that it is, if it is one."""
+
+    name: str
+    fabric: Fabric
+    machine: Machine | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def machines() -> list[dict[str, Any]]:
+    """The machines of the catalogue, rates in byte/s per chip and one way."""
+    return [
+        {
+            "name": name,
+            "title": known.title,
+            "kind": known.kind,
+            "chips_per_domain": known.chips_per_domain,
+            "dims": list(known.dims) or None,
+            "scale_up": known.scale_up,
+            "scale_out": known.scale_out,
+        }
+        for name in names()
+        for known in (machine(name),)
+    ]
+
+
+def network(
+    name: str,
+    chips: int | None = None,
+    shape: str | None = None,
+    *,
+    twisted: bool = False,
+    join: str | None = None,
+    leaf: int | None = None,
+    oversubscription: float | None = None,
+) -> Network:
+    """The network of a catalogue name or of a file.
+
+    Parameters
+    ----------
+    chips : int, optional
+        How many chips of a machine; a few domains, or all of a torus, if not given.
+    shape : str, optional
+        Sides of the slice of a torus, such as 4x4x8.
+    twisted : bool
+        Whether the slice is a twisted torus.
+    join : str, optional
+        What joins several domains: spine, rails or clos; as the machine says if not given.
+    leaf, oversubscription : int, float, optional
+        Network cards on a leaf switch of a clos, and what enters a leaf or rail over what
+        leaves it above.
+
+    Raises
+    ------
+    InputError
+        When there is no such name or file, or the machine has no such slice.
+    """
+    joint: dict[str, Any] = {"join": join, "leaf": leaf, "oversubscription": oversubscription}
+    given = {"chips": chips, "shape": shape, "twisted": twisted or None, **joint}
+    options = [f"--{option}" for option, value in given.items() if value is not None]
+    if not _known(name) and _file(name):
+        if options:
+            raise InputError(
+                f"{', '.join(options)}: for machines of the catalogue; {name} says what it is"
+            )
+        return _from_file(name)
+    if not _known(name):
+        hint = did_you_mean(name, names()) or f"; known: {', '.join(names())}"
+        raise CatalogueError(
+            f"unknown machine {quoted(name)}{hint} (a file ends in {', '.join(FILES)})"
+        )
+    try:
+        sides = None if shape is None else _sides(shape)
+        known = machine(name, chips, shape=sides, twisted=twisted)
+        changed = {field: value for field, value in joint.items() if value is not None}
+        return _from_catalogue(name, replace(known, **changed), chips)
+    except TopologyError as error:
+        raise InputError(str(error)) from error
+
+
+def _known(name: str) -> bool:
+    try:
+        machine(name)
+    except TopologyError:  # an alias is known too, though it is not among the names
+        return False
+    return True
+
+
+def _file(name: str) -> bool:
+    """Is a file meant, there or not?"""
+    if not name.strip():
+        return False
+    if Path(name).suffix.lower() in FILES:
+        return True
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # too long, or with a character that no path can have
+        return False
+
+
+def _from_catalogue(name: str, known: Machine, chips: int | None) -> Network:
+    wanted = known.chips_per_domain if chips is None else chips
+    if chips is None and known.kind != "torus" and known.scale_out is not None:
+        wanted = DOMAINS * known.chips_per_domain
+    if wanted > MOST_CHIPS:
+        raise InputError(f"--chips {wanted}: at most {MOST_CHIPS:,} are laid out chip by chip")
+    return Network(name, graph(known, wanted), known)
+
+
+def _sides(shape: str) -> tuple[int, ...]:
+    sides = re.split(r"[x×*]", shape.strip().lower())
+    if not all(side.isdecimal() and side.isascii() and len(side) < 7 for side in sides):
+        raise InputError(f"--shape {quoted(shape)}: sides such as 4x4x8 were expected")
+    return tuple(map(int, sides))
+
+
+def _from_file(name: str) -> Network:
+    import topologies
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            G = topologies.read(name)
+        except TopologyError as error:
+            found = [_mistake(error.where, problem) for problem in error.problems]
+            raise InputError(found) from error
+    return Network(name, G, None, tuple(str(each.message) for each in told))
+
+
+def _mistake(where: str, problem: str) -> Mistake:
+    """A problem of a file, with its line and column if it has them."""
+    found = PLACE.match(problem)
+    if found is None:
+        return Mistake(where, None, None, "", problem)
+    return Mistake(where, int(found[1]), int(found[2]), "", problem[found.end() :])

@@ -1,0 +1,192 @@
+"""The network of a system, and the rates of every group size, looked up before the search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.catalogue.systems import System
+from planner.text.errors import FieldError
+from topologies import Machine, TopologyError, machine
+from topologies.groups.groups import RateTable, rate_table
+
+if TYPE_CHECKING:
+    from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.task.task import Task
+    from topologies.fabric.fabric import Fabric
+
+__all__ = ["GroupRates", "Network", "between", "fabric_of", "hop_groups", "machine_of", "network"]
+
+UNUSED = 1.0  # byte/s of a network that nothing is sent through
+
+
+@dataclass(frozen=True)
+class GroupRates:
+    """Rates per chip, one way [byte/s], and latencies [s], of the sizes asked for, shape (n,)."""
+
+    all_to_all: np.ndarray
+    all_gather: np.ndarray
+    send: np.ndarray
+    latency: np.ndarray
+    extra_latency: np.ndarray  # beyond a step inside one domain
+
+
+@dataclass(frozen=True)
+class Network:
+    """The rate table of one machine, by group size."""
+
+    table: RateTable
+    step_inside: float  # latency of a step between two chips of one domain [s]
+
+    def rows(self, sizes: np.ndarray) -> GroupRates:
+        """Rates of each group size; every size must be in the table."""
+        at = np.searchsorted(self.table.n, sizes)
+        inside = self.step_inside
+        latency = self.table.step_latency[at]
+        return GroupRates(
+            all_to_all=self.table.all_to_all[at],
+            all_gather=self.table.all_gather[at],
+            send=self.table.send[at],
+            latency=latency,
+            extra_latency=np.maximum(latency - inside, 0.0),
+        )
+
+
+def network(of: Machine | Fabric, domain: int, sizes: np.ndarray) -> Network:
+    """The network of a machine or fabric with domains of `domain` chips, for these group sizes.
+
+    Raises
+    ------
+    TopologyError
+        If a group leaves its domain on a machine whose scale-out rate is not known.
+    """
+    pair = min(2, domain)
+    wanted = np.unique(np.concatenate([np.array([1, pair]), sizes]))
+    table = rate_table(of, wanted.tolist())
+    return Network(table, float(table.step_latency[np.searchsorted(table.n, pair)]))
+
+
+def hop_groups(task: Task, layouts: Layouts) -> np.ndarray:
+    """The size of group whose slowest pair stands for a hop between stages, for every layout.
+
+    On a machine it is the replica. The rates of a fabric from a file are computed one size after
+    the other, so there it is a pair of one domain, or two whole domains.
+    """
+    if task.fabric is None:
+        return layouts.replica_chips
+    from topologies.fabric.fabric import accelerators
+
+    domain, chips = task.machine.chips_per_domain, len(accelerators(task.fabric))
+    inside = layouts.replica_chips <= domain
+    return np.where(inside, min(2, domain), min(2 * domain, chips))
+
+
+def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
+    """The fabric of a topology file, and its figures as those of a machine.
+
+    Domains that differ count as the largest of them; groups are rated where they fit.
+
+    Raises
+    ------
+    FieldError
+        With every mistake in the file, or if it has fewer chips than are paid for.
+    """
+    from topologies import read
+    from topologies.fabric.fabric import SCALE_OUT, SCALE_UP, accelerators
+    from topologies.groups.group_rate import grouped
+
+    try:
+        G = read(file)
+    except TopologyError as error:
+        raise FieldError(("system", " ".join(str(error).split()))) from error
+    chips = accelerators(G)
+    if len(chips) < most:
+        told = f"{most} chips are asked for, but {file.name} wires {len(chips)}"
+        raise FieldError(("chips", told))
+    groups = grouped(G)
+    arcs = {tier: _of_tier(G, tier) for tier in (SCALE_UP, SCALE_OUT)}
+    rates = {tier: _leaving(arcs[tier], chips) for tier in arcs}
+    late = {tier: max((a["latency"] for _, _, a in arcs[tier]), default=0.0) for tier in arcs}
+    joined = groups.joined
+    machine_ = Machine.from_figures(
+        str(G.graph.get("name") or file.name),
+        groups.size,
+        min(rates[SCALE_UP], default=UNUSED),
+        # A chip without a card of its own reaches others through its neighbours' cards.
+        min(rates[SCALE_OUT], default=UNUSED) if joined else None,
+        scale_up_latency=late[SCALE_UP],
+        scale_out_latency=late[SCALE_OUT],
+    )
+    return G, machine_
+
+
+def _of_tier(G: Fabric, tier: str) -> list[tuple[Any, Any, dict[str, Any]]]:
+    return [(u, v, arc) for u, v, arc in G.edges(data=True) if arc["tier"] == tier]
+
+
+def _leaving(arcs: list[tuple[Any, Any, dict[str, Any]]], chips: list[Any]) -> list[float]:
+    """Bandwidth out of each of the chips that have such arcs [byte/s]."""
+    found = dict.fromkeys(chips, 0.0)
+    for u, _, arc in arcs:
+        if u in found:
+            found[u] += arc["bandwidth"]
+    return [rate for rate in found.values() if rate > 0]
+
+
+def machine_of(system: System, most: int, *, lecture: bool) -> Machine:
+    """The network of a system; what the user varied in the system is varied in it.
+
+    `most` is the largest number of chips paid for; the lecture sends nothing between them.
+
+    Raises
+    ------
+    FieldError
+        If the chips must talk and nothing says how fast, or no such network exists.
+    """
+    if system.topology is None:
+        if system.scale_up is None and most > 1 and not lecture:
+            told = f"{most} chips exchange activations; give scale_up, such as 450 GB/s one way"
+            raise FieldError(("system", told))
+        domain = system.chips_per_domain or most
+        return Machine.from_figures(
+            system.name, domain, system.scale_up or UNUSED, system.scale_out
+        )
+    rates: dict[str, Any] = {
+        key: getattr(system, key) for key in ("scale_up", "scale_out") if key in system.varied
+    }
+    try:
+        known = machine(system.topology)
+        if "chips_per_domain" in system.varied and known.kind == "torus":
+            known = machine(system.topology, system.chips_per_domain)
+        elif "chips_per_domain" in system.varied:
+            rates["chips_per_domain"] = system.chips_per_domain
+        return replace(known, **rates)
+    except TopologyError as error:
+        raise FieldError(("system", " ".join(str(error).split()))) from error
+
+
+def between(first: Machine, second: Machine, most: int, *, together: bool) -> tuple[float, float]:
+    """Rate of one chip from one pool to the other [byte/s], and the latency of that way [s].
+
+    Pools of one system that fit into one domain talk inside it, all others through their cards.
+
+    Raises
+    ------
+    FieldError
+        If nothing says how fast those cards are.
+    """
+    if together and most <= first.chips_per_domain:
+        return first.links[0], 2 * first.scale_up_latency
+    rates = [machine.scale_out for machine in (first, second)]
+    for machine_, rate in zip((first, second), rates, strict=True):
+        if rate is None:
+            told = (
+                f"two pools on {machine_.name} move caches through its network cards, whose rate "
+                "is not known; give scale_out, such as 50 GB/s, or choose mode: aggregated"
+            )
+            raise FieldError(("system", told))
+    known = [rate for rate in rates if rate is not None]
+    return min(known), 2 * max(first.scale_out_latency, second.scale_out_latency)

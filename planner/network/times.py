@@ -1,0 +1,55 @@
+"""How long one collective takes on groups of a network, beside the least that it could take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from planner.network import collective_time, group_of
+from planner.network.network_source import Network
+from planner.text.errors import InputError
+from topologies.fabric.errors import TopologyError
+
+__all__ = ["timed"]
+
+
+def timed(
+    of: Network, operation: str, sizes: Sequence[int], messages: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Seconds of an operation for each size of group and of message, base units.
+
+    Parameters
+    ----------
+    operation : str
+        `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch` or `combine`.
+    messages : sequence of float
+        What each chip holds, ends with, begins with or sends, its own part included. [byte]
+
+    Raises
+    ------
+    InputError
+        When there is no such operation or group.
+    """
+    rows = []
+    for n in sizes:
+        try:
+            group = group_of(of.machine if of.machine is not None else of.fabric, n)
+        except TopologyError as error:
+            raise InputError(str(error)) from error
+        found = collective_time(group, operation, list(messages))
+        rows += [
+            {
+                "operation": operation,
+                "chips": n,
+                "domains": group.domains,
+                "bytes": size,
+                "seconds": float(found.seconds[i]),
+                "low": float(found.low[i]),
+                "high": float(found.high[i]),
+                "bound": float(found.bound[i]),
+                "algorithm": str(found.algorithm[i]),
+                "reason": str(found.reason[i]),
+            }
+            for i, size in enumerate(messages)
+        ]
+    return rows

@@ -1,0 +1,1 @@
+"""What should I run? One room per kind of problem."""

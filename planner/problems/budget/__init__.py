@@ -1,0 +1,1 @@
+"""How many tokens, how large a model, at least cost?"""

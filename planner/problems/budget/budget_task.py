@@ -1,0 +1,258 @@
+"""One budget as numbers: a law, a sparsity, what every phase costs, and what is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import brentq
+
+from planner.laws.law_monomials import Curve, Worth
+from planner.laws.scaling import ScalingLaw
+from planner.laws.terms import Terms
+from planner.problems.budget.phase_costs import PhaseCost
+from planner.problems.budget.posynomial_form import CHOICES, Budgets
+from planner.text.errors import FieldError
+
+__all__ = ["REPETITION", "LossTerm", "Question", "Required", "assembled", "compute_optimal_tokens"]
+
+PHASES = ("pretrain", "rl", "inference")
+REPETITION = "repetition"
+MISSING = -np.inf  # logarithm of a coefficient that is zero
+FAR = (0.0, 120.0)  # logarithms between which compute-optimal tokens are looked for
+
+
+@dataclass(frozen=True)
+class LossTerm:
+    """What reinforcement learning takes off the loss: coefficient * tokens**-exponent."""
+
+    coefficient: float
+    exponent: float
+
+
+@dataclass(frozen=True)
+class Required:
+    """The loss to reach: given [nat], or that of a model of a size and, if given, its tokens."""
+
+    loss: float | None = None
+    n_active: float | None = None
+    tokens: float | None = None
+    sparsity: float = 1.0
+
+    def value(self, law: ScalingLaw) -> float:
+        """The loss [nat] as this law has it."""
+        if self.loss is not None or self.n_active is None:
+            return self.loss or math.nan
+        terms = terms_of(law, self.sparsity)
+        if "rl" not in law.lacks:
+            raise FieldError(
+                ("quality.like", f"{law.name} has a term in tokens of reinforcement learning, and "
+                 "those of that model are not known; give quality.loss")
+            )  # fmt: skip
+        if self.tokens is not None and law.form == REPETITION:
+            return float(law.loss(self.n_active, self.tokens))  # parameters may be more than fed
+        tokens = self.tokens or compute_optimal_tokens(terms, self.n_active)
+        return float(terms.loss(self.n_active, tokens))
+
+
+@dataclass(frozen=True)
+class Question:
+    """One budget to be found.
+
+    Attributes
+    ----------
+    phases
+        The phases that cost something, by name.
+    in_usd
+        Whether the cost is money, or FLOP that are paid for.
+    served
+        Tokens served, as they weigh in the cost [token].
+    rl_tokens
+        Tokens of reinforcement learning, where they are given [token].
+    rl_flop
+        Its arithmetic, where a reward asks for it whatever the size [flop].
+    rl_term
+        What it takes off the loss, where its tokens are chosen and the law has no such term.
+    required, limit
+        The loss to reach, or the cost that may not be exceeded [USD or flop]; one of them.
+    held
+        Choices that have one value alone: `n_active`, `pretrain`, and `rl` where the law has a
+        term in its tokens.
+    """
+
+    law: ScalingLaw
+    phases: Mapping[str, PhaseCost]
+    in_usd: bool = False
+    sparsity: float = 1.0
+    served: float = 0.0
+    rl_tokens: float = 0.0
+    rl_flop: float = 0.0
+    rl_term: LossTerm | None = None
+    unique: float | None = None
+    required: Required | None = None
+    limit: float | None = None
+    held: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def aim(self) -> str:
+        """`cost` or `quality`: what is made as good as can be."""
+        return "cost" if self.required is not None else "quality"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The choices there are, held ones included."""
+        return CHOICES if self.reinforced else CHOICES[:2]
+
+    @property
+    def reinforced(self) -> bool:
+        """Whether the loss has a term in tokens of reinforcement learning, so that they matter."""
+        return self.rl_term is not None or "rl" not in self.law.lacks
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the law knows what repeated data is worth, and there is data to repeat."""
+        return self.unique is not None and self.law.form == REPETITION
+
+    @property
+    def curved(self) -> bool:
+        """Whether a token, or a parameter, may be worth less than a fresh or a fed one."""
+        return self.repeats or (self.law.form == REPETITION and "pretrain" in self.held)
+
+    @property
+    def terms(self) -> Terms:
+        """The law at this sparsity."""
+        return terms_of(self.law, self.sparsity)
+
+    @property
+    def fixed(self) -> float:
+        """The cost that no choice changes: what a reward asks for [USD or flop]."""
+        return self.rl_flop * self.phases["rl"].weight(self.in_usd) if self.rl_flop else 0.0
+
+    def weights(self) -> dict[str, float]:
+        """What one parameter and token costs in each phase, in the unit of the objective."""
+        return {
+            name: phase.arithmetic * phase.weight(self.in_usd)
+            for name, phase in self.phases.items()
+        }
+
+
+def terms_of(law: ScalingLaw, sparsity: float) -> Terms:
+    """The law's floor and monomials; raises FieldError for a law that gives no loss."""
+    found = law.terms(sparsity)
+    if found is None:
+        raise FieldError(
+            ("law", f"{law.name} gives no loss for a size and tokens (it is of the form "
+             f"{law.form}); besiroglu-2024 and muennighoff-2023 do")
+        )  # fmt: skip
+    if any(term.size > 0 or term.tokens > 0 for term in found.terms):
+        raise FieldError(
+            ("law", f"{law.name} says that at {sparsity:g} total for each active parameter more "
+             "parameters, or more tokens, raise the loss: it is asked beyond its reach")
+        )  # fmt: skip
+    return found
+
+
+def compute_optimal_tokens(terms: Terms, n: float) -> float:
+    """Tokens at which a model of `n` active parameters is compute-optimal, every token fresh.
+
+    There one percent more size lowers the loss as much as one percent more tokens. Raises
+    FieldError for a law in which no number of tokens does that.
+    """
+    trading = [t for t in terms.terms if t.size or t.tokens]
+    sizes = [t for t in trading if not t.tokens]
+    tokens = [t for t in trading if not t.size]
+    if len(tokens) == 1 and len(sizes) + 1 == len(trading):
+        (term,) = tokens
+        wanted = sum(-t.size * t.coefficient * n**t.size for t in sizes)
+        return (wanted / (-term.tokens * term.coefficient)) ** (1 / term.tokens)
+
+    def surplus(log_d: float) -> float:
+        parts = [(t, math.log(t.coefficient) + t.size * math.log(n) + t.tokens * log_d)
+                 for t in trading]  # fmt: skip
+        return sum((t.tokens - t.size) * math.exp(height) for t, height in parts)
+
+    low, high = FAR
+    if not surplus(low) * surplus(high) < 0:
+        raise FieldError(
+            ("quality.like", "this law has no compute-optimal tokens for a size; give tokens too")
+        )
+    return math.exp(brentq(surplus, low, high, xtol=1e-14, rtol=1e-14))
+
+
+def assembled(questions: Sequence[Question]) -> Budgets:
+    """Questions of one shape as arrays; every choice is still there, the held ones too."""
+    first = questions[0]
+    terms = [each.terms for each in questions]
+    losses, powers = zip(
+        *(_loss_rows(each, law) for each, law in zip(questions, terms, strict=True)), strict=True
+    )
+    limits = [_limit(each, law) for each, law in zip(questions, terms, strict=True)]
+    return Budgets(
+        cost=np.array([_cost_row(each) for each in questions]),
+        cost_powers=_cost_powers(first),
+        loss=np.array(losses),
+        loss_powers=np.array(powers),
+        limit=np.array(limits),
+        aim=first.aim,
+        choices=first.choices,
+        worth=_worth(questions) if first.curved else None,
+    )
+
+
+def _limit(question: Question, terms: Terms) -> float:
+    """Logarithm of what is limited: the reducible loss, or the cost."""
+    if question.required is None:
+        return math.log(question.limit or math.nan)
+    room = terms.limit(question.required.value(question.law))
+    return math.log(room) if room > 0 else -math.inf
+
+
+def _loss_rows(question: Question, terms: Terms) -> tuple[list[float], list[list[float]]]:
+    rows = [(t.coefficient, [t.size, t.tokens, t.rl]) for t in terms.terms if t.coefficient > 0]
+    if question.rl_term is not None:
+        rows.append((question.rl_term.coefficient, [0.0, 0.0, -question.rl_term.exponent]))
+    count = len(question.choices)
+    return [math.log(each) for each, _ in rows], [powers[:count] for _, powers in rows]
+
+
+def _cost_row(question: Question) -> list[float]:
+    """Logarithms of the coefficients of pre-training, reinforcement learning and serving."""
+    weights = question.weights()
+    rl = weights.get("rl", 0.0) * (1.0 if question.reinforced else question.rl_tokens)
+    if question.rl_flop:  # a number beside the cost that is made small, part of one that is limited
+        rl = 0.0 if question.aim == "cost" else question.fixed
+    amounts = (weights["pretrain"], rl, weights.get("inference", 0.0) * question.served)
+    return [math.log(each) if each > 0 else MISSING for each in amounts]
+
+
+def _cost_powers(question: Question) -> np.ndarray:
+    """Exponents of the choices in the cost of each phase."""
+    rl = [0.0, 0.0, 0.0] if question.rl_flop else [1.0, 0.0, 0.0]
+    if question.reinforced:
+        rl = [1.0, 0.0, 1.0]
+    rows = [[1.0, 1.0, 0.0], rl, [1.0, 0.0, 0.0]]
+    return np.array(rows)[:, : len(question.choices)]
+
+
+def _worth(questions: Sequence[Question]) -> Worth:
+    """The knees of tokens and of parameters, for a law that knows repetition.
+
+    Parameters are fed by the distinct tokens that are seen: all of them, unless fewer tokens than
+    that are given. Where tokens are free an optimum is never larger than what they feed.
+    """
+    knees, fed, half, excess = [], [], [], []
+    for each in questions:
+        x, unique = each.law.values, each.unique or math.inf
+        seen = min(unique, each.held.get("pretrain", math.inf))
+        knees.append(math.log(unique))
+        fed.append(math.log(each.law.repetition(seen).fed))
+        half.append(x["R_half"])
+        excess.append(x["R_excess"])
+    return Worth(
+        {
+            "pretrain": Curve(np.array(knees), np.array(half)),
+            "n_active": Curve(np.array(fed), np.array(excess)),
+        }
+    )

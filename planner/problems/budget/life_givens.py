@@ -1,0 +1,172 @@
+"""What a budget or a lifecycle gives, each varied in the question that is asked of the law.
+
+Paths are those of the scenario; coefficients of the law and the peak of a chip stand under `law.`
+and `phases.`, where a file would have to describe them in full.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.problems.budget.budget_task import Question
+from planner.problems.budget.phase_costs import rl_arithmetic, served
+
+__all__ = ["LifeGiven", "life_givens"]
+
+CURVE = {"rate": "token/s", "lifetime": "s", "growth": "1", "discount": "1", "obsolescence": "1"}
+HELD = {"n_active": "param", "pretrain": "token"}
+
+
+@dataclass(frozen=True)
+class LifeGiven:
+    """One given quantity: path, value in base units, unit, group, and the question with it varied.
+
+    `vary` takes a question and a factor.
+    """
+
+    path: str
+    value: float | None
+    unit: str
+    group: str
+    vary: Callable[[Question, float], Question]
+
+
+def life_givens(scenario: Any, question: Question) -> list[LifeGiven]:
+    """Every given quantity of the scenario of a question that has an influence of its own."""
+    return [
+        *_of_phases(question),
+        *_of_demand(scenario, question),
+        *_of_reinforcement(scenario, question),
+        *_of_quality(question),
+        *_of_law(question),
+    ]
+
+
+def _of_phases(question: Question) -> Iterator[LifeGiven]:
+    for name, phase in question.phases.items():
+        if phase.mfu is None:
+            continue
+        yield LifeGiven(f"phases.{name}.mfu", phase.mfu, "1", "phases", _phase(name, mfu=True))
+        if question.in_usd and phase.system is not None:
+            price = phase.price.value if phase.price else None
+            yield LifeGiven(f"phases.{name}.price", price, "USD/(chip*s)", "prices", _phase(name))
+            peak = phase.system.chip.peak(phase.dtype)
+            path = f"phases.{name}.system.flops.{phase.dtype}"
+            yield LifeGiven(path, peak, "flop/s", "chip", _phase(name, over=True))
+
+
+def _phase(name: str, *, mfu: bool = False, over: bool = False) -> Callable[..., Question]:
+    """A phase whose FLOP cost so much more, or less where they are done faster."""
+
+    def vary(question: Question, factor: float) -> Question:
+        phase = question.phases[name]
+        rate = phase.usd_per_flop
+        dearer = rate and (rate / factor if mfu or over else rate * factor)
+        used = phase.mfu * factor if mfu and phase.mfu else phase.mfu
+        changed = replace(phase, usd_per_flop=dearer, mfu=used)
+        return replace(question, phases={**question.phases, name: changed})
+
+    return vary
+
+
+def _of_demand(scenario: Any, question: Question) -> Iterator[LifeGiven]:
+    demand = scenario.inference
+    if not question.served:
+        return
+    if demand.tokens is not None:
+        yield LifeGiven("inference.tokens", demand.tokens, "token", "demand",
+                        lambda q, f: replace(q, served=q.served * f))  # fmt: skip
+    for name, unit in CURVE.items():
+        value = getattr(demand, name)
+        if value and math.isfinite(value):
+
+            def vary(q: Question, f: float, name: str = name, value: float = value) -> Question:
+                changed = demand.model_copy(update={name: value * f})
+                return replace(q, served=served(changed).counted)
+
+            yield LifeGiven(f"inference.{name}", value, unit, "demand", vary)
+
+
+def _of_reinforcement(scenario: Any, question: Question) -> Iterator[LifeGiven]:
+    rl = scenario.rl
+    if "rl" not in question.phases:
+        return
+    if rl.reward is not None:
+        for name, value in rl.reward:
+            if value:
+
+                def reward(q: Question, f: float, name: str = name, x: float = value) -> Question:
+                    changed = rl.reward.model_copy(update={name: x * f})
+                    return replace(q, rl_flop=rl_arithmetic(changed))
+
+                unit = "flop" if name == "middle" else "1"
+                yield LifeGiven(f"rl.reward.{name}", value, unit, "demand", reward)
+        return
+    yield LifeGiven("rl.k", rl.k, "flop/(param*token)", "phases", _costlier_rl)
+    if rl.tokens:
+        yield LifeGiven("rl.tokens", rl.tokens, "token", "demand",
+                        lambda q, f: replace(q, rl_tokens=q.rl_tokens * f))  # fmt: skip
+    for name in ("coefficient", "exponent") if rl.loss is not None else ():
+
+        def term(q: Question, f: float, name: str = name) -> Question:
+            own = q.rl_term
+            if own is None:
+                return q
+            return replace(q, rl_term=replace(own, **{name: getattr(own, name) * f}))
+
+        yield LifeGiven(f"rl.loss.{name}", getattr(rl.loss, name), "1", "law", term)
+
+
+def _costlier_rl(question: Question, factor: float) -> Question:
+    phase = question.phases["rl"]
+    changed = replace(phase, arithmetic=phase.arithmetic * factor)
+    return replace(question, phases={**question.phases, "rl": changed})
+
+
+def _of_quality(question: Question) -> Iterator[LifeGiven]:
+    required, unique = question.required, question.unique
+    if required is not None:
+        names = {"loss": ("quality.loss", "nat"), "n_active": ("quality.like.n_active", "param"),
+                 "tokens": ("quality.like.tokens", "token")}  # fmt: skip
+        for name, (path, unit) in names.items():
+            value = getattr(required, name)
+            if value is not None:
+                yield LifeGiven(path, value, unit, "quality", _asking(name))
+    if question.limit is not None:
+        unit = "USD" if question.in_usd else "flop"
+        yield LifeGiven("cost", question.limit, unit, "quality",
+                        lambda q, f: replace(q, limit=q.limit and q.limit * f))  # fmt: skip
+    if unique is not None:
+        yield LifeGiven("data.unique", unique, "token", "quality",
+                        lambda q, f: replace(q, unique=q.unique and q.unique * f))  # fmt: skip
+    for name, value in question.held.items():
+
+        def held(q: Question, f: float, name: str = name) -> Question:
+            return replace(q, held={**q.held, name: q.held[name] * f})
+
+        yield LifeGiven(f"choose.{name}", value, HELD[name], "quality", held)
+
+
+def _asking(name: str) -> Callable[[Question, float], Question]:
+    def vary(question: Question, factor: float) -> Question:
+        required = question.required
+        if required is None:
+            return question
+        return replace(
+            question, required=replace(required, **{name: getattr(required, name) * factor})
+        )
+
+    return vary
+
+
+def _of_law(question: Question) -> Iterator[LifeGiven]:
+    for name, value in question.law.values.items():
+        if value:
+
+            def coefficient(q: Question, f: float, name: str = name) -> Question:
+                return replace(q, law=q.law.with_values(**{name: q.law.values[name] * f}))
+
+            yield LifeGiven(f"law.{name}", value, "", "law", coefficient)

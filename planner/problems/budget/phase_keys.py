@@ -1,0 +1,275 @@
+"""The parts of a budget's question: quality, served tokens, reinforcement learning, phases."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from planner.catalogue.chips import MATH
+from planner.catalogue.models import names
+from planner.catalogue.prices import Price, default_price, given_price
+from planner.catalogue.systems import System
+from planner.scenario.keys.amounts import FOREVER, Lifetime, Yearly
+from planner.scenario.keys.fields import Path, Quantity, Record, Refusals, Rent, Word
+from planner.scenario.keys.machines import SystemField, resolved_system
+from planner.scenario.keys.references import File
+from planner.text.errors import did_you_mean, quoted
+
+__all__ = ["Inference", "Like", "Phase", "Phases", "Quality", "Reinforcement", "Reward",
+           "RewardedLoss"]  # fmt: skip
+
+DTYPES = tuple(MATH)
+LARGEST_LOSS = 20.0  # nat per token; guessing among a million words costs 13.8
+MOST_TOKENS = 1e30
+CURVE = ("rate", "lifetime", "growth", "discount")
+LEAST_GROWTH = -0.999999
+YEAR = 365.25 * 86400.0
+
+Tokens = Annotated[float, Quantity("tokens", zero=True)]
+
+
+class Like(Record):
+    """A model to be as good as: compute-optimal for its size unless its tokens are given."""
+
+    model: str | None = Field(None, description="a catalogue name, in place of n_active")
+    n_active: Annotated[float, Quantity("params")] | None = Field(
+        None, validate_default=True, description="active parameters [param]"
+    )
+    tokens: Annotated[float, Quantity("tokens")] | None = Field(
+        None, description="tokens it was trained on [token]; compute-optimal when absent"
+    )
+    sparsity: Annotated[float, Quantity("number", least=1.0)] = Field(
+        1.0, description="N_total/N_active of that model, where the law knows it"
+    )
+
+    @field_validator("model")
+    @classmethod
+    def _known(cls, value: str | None) -> str | None:
+        if value is not None and value not in names():
+            hint = did_you_mean(value, names()) or " (planner catalog models lists them)"
+            raise ValueError(f"unknown model {quoted(value)}{hint}")
+        return value
+
+    @field_validator("n_active")
+    @classmethod
+    def _one_size(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if "model" in info.data and (value is None) == (info.data["model"] is None):
+            raise ValueError("give n_active or model, one of them: whose quality is wanted")
+        return value
+
+
+class Quality(Record):
+    """What the model must reach: a loss, or the loss of another model."""
+
+    loss: Annotated[float, Quantity("number", at_most=LARGEST_LOSS)] | None = Field(
+        None, description="loss per token on the law's data [nat]"
+    )
+    like: Like | None = Field(None, validate_default=True, description="as good as this model")
+
+    @field_validator("like")
+    @classmethod
+    def _one(cls, value: Like | None, info: ValidationInfo) -> Like | None:
+        if "loss" in info.data and (value is None) == (info.data["loss"] is None):
+            raise ValueError("give like or loss, one of them")
+        return value
+
+
+class Inference(Record):
+    """Tokens served: a number, or a demand over the life of the model; none when empty."""
+
+    tokens: Tokens | None = Field(None, description="tokens served over the model's life [token]")
+    rate: Annotated[float, Quantity("token_rate", zero=True)] | None = Field(
+        None, description="tokens served per second at the start [token/s]"
+    )
+    lifetime: Annotated[float, Lifetime()] | None = Field(
+        None, validate_default=True, description="time the model is served [s], or forever"
+    )
+    growth: Annotated[float, Yearly(least=LEAST_GROWTH)] = Field(
+        0.0, description="relative growth of the rate per year; 5 %/month is read too"
+    )
+    discount: Annotated[float, Yearly()] = Field(
+        0.0, validate_default=True, description="relative fall of the worth of money per year"
+    )
+    obsolescence: Annotated[float, Quantity("share", zero=True, below=1.0)] = Field(
+        0.0, description="chance that the model is overtaken before it serves, 0 <= x < 1"
+    )
+
+    @field_validator("lifetime")
+    @classmethod
+    def _one_demand(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if not {"tokens", "rate"} <= info.data.keys():
+            return value
+        tokens, rate = info.data["tokens"], info.data["rate"]
+        if tokens is not None and (rate is not None or value is not None):
+            raise ValueError("give tokens, or rate and lifetime, not both")
+        if (rate is None) != (value is None):
+            lacking = "rate" if rate is None else "lifetime"
+            raise ValueError(f"give {lacking} too: tokens served are a rate over a lifetime")
+        return value
+
+    @field_validator("discount")
+    @classmethod
+    def _finite(cls, value: float, info: ValidationInfo) -> float:
+        data = info.data
+        if not set(CURVE) - {"discount"} <= data.keys():
+            return value
+        if data["rate"] is None:
+            if value or data["growth"]:
+                raise ValueError("give rate and lifetime with growth and discount")
+            return value
+        net, life = math.log1p(data["growth"]) - math.log1p(value), data["lifetime"]
+        if life is not None and math.isinf(life) and net >= 0:
+            raise ValueError(
+                f"served {FOREVER}, a demand that grows by {data['growth']:.3g} per year and is "
+                f"discounted by {value:.3g} has no finite sum; give a lifetime or a larger discount"
+            )
+        if life is not None and net * life / YEAR > math.log(MOST_TOKENS):
+            raise ValueError("growth over this lifetime has no sum that is a number of tokens")
+        return value
+
+    @property
+    def used(self) -> bool:
+        """Whether anything is served."""
+        return bool(self.tokens or self.rate)
+
+
+class Reward(Record):
+    """A reward to be reached by reinforcement learning, and the sigmoid that leads to it."""
+
+    needed: Annotated[float, Quantity("number")] = Field(description="reward on held-out tasks")
+    start: Annotated[float, Quantity("number", zero=True)] = Field(
+        description="reward before reinforcement learning"
+    )
+    middle: Annotated[float, Quantity("work")] = Field(
+        description="arithmetic at which half of the possible gain is reached [flop]"
+    )
+    steepness: Annotated[float, Quantity("number", at_most=100.0)] = Field(
+        description="exponent of the gain over the arithmetic"
+    )
+    most: Annotated[float, Quantity("number")] | None = Field(
+        None, description="reward that nothing exceeds; that of ScaleRL's recipe when absent"
+    )
+
+    @field_validator("start")
+    @classmethod
+    def _below(cls, value: float, info: ValidationInfo) -> float:
+        if info.data.get("needed") is not None and value >= info.data["needed"]:
+            raise ValueError(
+                f"expected less than {info.data['needed']:g} (needed), got {value:g}: nothing is "
+                "left to learn"
+            )
+        return value
+
+
+class RewardedLoss(Record):
+    """What reinforcement learning takes off the loss: coefficient * tokens**-exponent."""
+
+    coefficient: Annotated[float, Quantity("number")] = Field(
+        description="loss that one token of reinforcement learning would leave [nat]"
+    )
+    exponent: Annotated[float, Quantity("number", at_most=10.0)] = Field(
+        description="exponent of the tokens"
+    )
+
+
+class Reinforcement(Record):
+    """Reinforcement learning: tokens given, or as many as a reward or the law asks for."""
+
+    tokens: Tokens | None = Field(
+        None, description="tokens of rollouts [token]; null: what the law or the reward asks for"
+    )
+    k: Annotated[float, Quantity("number", least=2.0, at_most=6.0)] = Field(
+        3.0, description="FLOP per parameter and token: 2 rollouts alone, 6 all are trained on"
+    )
+    reward: Reward | None = Field(None, description="a reward to reach, and its sigmoid")
+
+    loss: RewardedLoss | None = Field(
+        None, description="a term of the loss in these tokens, which are then chosen"
+    )
+
+    @field_validator("reward", "loss")
+    @classmethod
+    def _one(cls, value: Record | None, info: ValidationInfo) -> Record | None:
+        others = [key for key in ("tokens", "reward") if info.data.get(key) is not None]
+        if value is not None and others:
+            raise ValueError(f"give {others[0]} or {info.field_name}, not both")
+        return value
+
+    @property
+    def used(self) -> bool:
+        """Whether there is any reinforcement learning."""
+        return bool(self.tokens) or self.reward is not None or self.loss is not None
+
+
+class Phase(Record):
+    """Where a phase runs, and how well; each optional."""
+
+    system: SystemField | None = Field(
+        None, description="a catalogue name or a description; of a list, the cheapest is taken"
+    )
+    mfu: Annotated[float, Quantity("share", at_most=1.0)] | None = Field(
+        None, description="share of the chip's dense peak that is used, 0 < x <= 1"
+    )
+    price: Rent | None = Field(None, description="per chip [USD/(chip*s)]")
+    dtype: Annotated[str, Word(DTYPES)] = Field(
+        "bf16", validate_default=True, description="dtype whose dense peak mfu is a share of"
+    )
+
+    @field_validator("price")
+    @classmethod
+    def _of_a_system(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and "system" in info.data and info.data["system"] is None:
+            raise ValueError("give the system that costs this")
+        return value
+
+    @field_validator("dtype")
+    @classmethod
+    def _computes(cls, value: str, info: ValidationInfo) -> str:
+        found: list[tuple[Path, str | ValueError]] = []
+        for each in _listed(info.data.get("system")):
+            if isinstance(each, System) and not each.chip.computes(value):
+                units = ", ".join(each.chip.flops)
+                told = f"the chip {each.chip.name} has no {value} arithmetic (it has {units})"
+                found.append(((), told))
+        if found:
+            raise Refusals(found)
+        return value
+
+    @field_validator("system")
+    @classmethod
+    def _with_a_chip(cls, value: Any) -> Any:
+        if any(isinstance(each, File) for each in _listed(value)):
+            raise ValueError("expected a system with a chip, got a topology file")
+        return value
+
+    def systems(self) -> tuple[System, ...]:
+        """The systems the phase may run on; none where FLOP alone are counted."""
+        return tuple(each for each in _listed(self.system) if isinstance(each, System))
+
+    def price_of(self, system: System) -> Price:
+        """Rent per chip [USD/(chip*s)]: given here, given in the system, or the catalogue's.
+
+        Raises CatalogueError when there is none.
+        """
+        given = self.price if self.price is not None else system.price
+        return default_price(system.chip.name) if given is None else given_price(given)
+
+
+class Phases(Record):
+    """The phases of a model's life that cost something."""
+
+    pretrain: Phase = Field(default_factory=Phase, description="pre-training")
+    rl: Phase = Field(default_factory=Phase, description="reinforcement learning")
+    inference: Phase = Field(default_factory=Phase, description="serving")
+
+    @field_validator("pretrain", "rl", "inference", mode="before")
+    @classmethod
+    def _empty(cls, value: object) -> object:
+        return {} if value is None else value
+
+
+def _listed(choice: Any) -> tuple[System | File, ...]:
+    choices = choice if isinstance(choice, tuple) else (choice,)
+    return tuple(resolved_system(each) for each in choices if each is not None)

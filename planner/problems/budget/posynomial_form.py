@@ -1,0 +1,151 @@
+"""Budgets as sums of powers: the cost of a model's life, and what its loss is made of.
+
+The choices are the logarithms of active parameters, of tokens of pre-training and, where the law
+asks for them, of tokens of reinforcement learning. Cost and loss are sums of monomials in the
+choices; many budgets of one shape are held as arrays, one row each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.laws.law_monomials import Worth
+
+__all__ = ["CHOICES", "Array", "Budgets", "Sum"]
+
+Array = npt.NDArray[np.float64]
+
+CHOICES = ("n_active", "pretrain", "rl")
+"""Names of the choices, in the order of the columns of `powers`."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The logarithm of a sum of monomials at a point, its shares and derivatives.
+
+    `value` has one entry a budget, `shares` one more axis for the terms, `slope` one for the
+    choices, `curvature` two.
+    """
+
+    value: Array
+    shares: Array
+    slope: Array
+    curvature: Array
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """P budgets over J choices; the cost has C terms and the reducible loss K.
+
+    Attributes
+    ----------
+    cost : (P, C)
+        Logarithms of the coefficients of the cost, one column a phase.
+    cost_powers : (C, J)
+        Exponents of the choices in them.
+    loss : (P, K)
+        Logarithms of the coefficients of the reducible loss.
+    loss_powers : (P, K, J)
+        Exponents of the choices in them; none positive.
+    limit : (P,)
+        Logarithm of what the other sum may be at most.
+    aim : str
+        `cost`: least cost, the loss limited. `quality`: least loss, the cost limited.
+    worth
+        What repeated tokens and parameters beyond the data are worth; None where all are fresh.
+    choices
+        Which of `CHOICES` the J columns are.
+    """
+
+    cost: Array
+    cost_powers: Array
+    loss: Array
+    loss_powers: Array
+    limit: Array
+    aim: str
+    choices: tuple[str, ...]
+    worth: Worth | None = None
+
+    def __len__(self) -> int:
+        return len(self.limit)
+
+    def row(self, place: int) -> Budgets:
+        """One of the budgets, as an array of one."""
+        here = slice(place, place + 1)
+        return replace(
+            self,
+            cost=self.cost[here],
+            loss=self.loss[here],
+            loss_powers=self.loss_powers[here],
+            limit=self.limit[here],
+            worth=self.worth.row(place) if self.worth else None,
+        )
+
+    def fixed(self, choice: str, value: Array) -> Budgets:
+        """The budgets with one choice held at a value, given as logarithm; its column is gone."""
+        if choice not in self.choices:
+            return self
+        column = self.choices.index(choice)
+        held, worth = value, self.worth
+        if worth is not None and choice in worth.curved:
+            held = worth.at(choice, value)[0]
+            worth = worth.without(choice)
+        kept = [j for j in range(len(self.choices)) if j != column]
+        return replace(
+            self,
+            cost=self.cost + np.multiply.outer(value, self.cost_powers[:, column]),
+            cost_powers=self.cost_powers[:, kept],
+            loss=self.loss + held[:, None] * self.loss_powers[:, :, column],
+            loss_powers=self.loss_powers[:, :, kept],
+            worth=worth if worth and worth.curved else None,
+            choices=tuple(self.choices[j] for j in kept),
+        )
+
+    def costs(self, point: Array) -> Sum:
+        """The logarithm of the cost at points (P, J)."""
+        powers = np.broadcast_to(self.cost_powers, (len(self), *self.cost_powers.shape))
+        return _summed(self.cost + point @ self.cost_powers.T, powers)
+
+    def losses(self, point: Array) -> Sum:
+        """The logarithm of the reducible loss at points (P, J)."""
+        if self.worth is None:
+            terms = self.loss + np.einsum("pkj,pj->pk", self.loss_powers, point)
+            return _summed(terms, self.loss_powers)
+        value, rate, bend = self.worth.all(self.choices, point)
+        terms = self.loss + np.einsum("pkj,pj->pk", self.loss_powers, value)
+        found = _summed(terms, self.loss_powers * rate[:, None, :])
+        curve = np.einsum("pk,pkj->pj", found.shares, self.loss_powers) * bend
+        places = np.arange(len(self.choices))
+        found.curvature[:, places, places] += curve
+        return found
+
+    def tangent(self, point: Array) -> Budgets:
+        """The same with every term of the loss replaced by its tangent monomial at the points.
+
+        The terms are convex in the logarithms, so no point has a larger loss in the tangents than
+        in truth, and both agree at the points themselves.
+        """
+        if self.worth is None:
+            return self
+        value, rate, _ = self.worth.all(self.choices, point)
+        powers = self.loss_powers * rate[:, None, :]
+        shift = np.einsum("pkj,pj->pk", self.loss_powers, value - rate * point)
+        return replace(self, loss=self.loss + shift, loss_powers=powers, worth=None)
+
+
+def _summed(terms: Array, powers: Array) -> Sum:
+    """Logarithm of the sum of exp(terms), whose logarithms have these slopes."""
+    largest = terms.max(axis=1)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    sizes = np.exp(terms - largest[:, None])
+    total = sizes.sum(axis=1)
+    shares = sizes / np.where(total > 0, total, 1.0)[:, None]
+    slope = np.einsum("pk,pkj->pj", shares, powers)
+    curvature = np.einsum("pk,pki,pkj->pij", shares, powers, powers)
+    curvature -= slope[:, :, None] * slope[:, None, :]
+    with np.errstate(divide="ignore"):  # a sum of no terms is zero: its logarithm is -inf
+        value = largest + np.log(total)
+    return Sum(value, shares, slope, curvature)

@@ -1,0 +1,170 @@
+"""The scenario of `problem: budget`: the size of a model and the tokens of each phase of its life.
+
+What is asked for is a quality at the least cost, or the best quality at a cost.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from planner.problems.budget.phase_keys import Inference, Phases, Quality, Reinforcement
+from planner.problems.serving.question import PROBLEMS
+from planner.scenario.keys.amounts import INTERVAL, Amounts, LawField, Limit, LimitField, Ratios
+from planner.scenario.keys.fields import Quantity, Record, Whole, Word
+from planner.scenario.keys.references import File
+from planner.scenario.keys.uncertain import Uncertain
+
+__all__ = ["BudgetChoose", "BudgetData", "BudgetScenario", "few"]
+
+OBJECTIVES = ("flop", "cost")
+DEFAULT_LAW = "besiroglu-2024"
+DRAWS, MOST_DRAWS = 400, 20_000
+
+
+def few(draws: int) -> int:
+    """The draws, unless they are more than a machine should be asked for."""
+    if draws > MOST_DRAWS:
+        raise ValueError(f"expected at most {MOST_DRAWS:,} draws, got {draws:,}")
+    return draws
+
+
+class BudgetData(Record):
+    """Data to train on."""
+
+    unique: Annotated[float, Quantity("tokens")] | None = Field(
+        None, description="tokens that differ from each other [token]; beyond them, repetition"
+    )
+
+
+class BudgetChoose(Record):
+    """Values that a choice may take; what is absent is chosen freely."""
+
+    sparsity: Annotated[tuple[float, ...], Ratios()] = Field(
+        (1.0,), description="N_total/N_active to try, each at least 1"
+    )
+    n_active: Annotated[tuple[float, ...], Amounts("params")] | None = Field(
+        None, description="active parameters to try [param]"
+    )
+    pretrain: Annotated[tuple[float, ...], Amounts("tokens")] | None = Field(
+        None, description="tokens of pre-training to try [token]"
+    )
+
+
+class BudgetScenario(Record):
+    """One question of token budgets in base units (s, flop, param, token, USD); frozen."""
+
+    problem: Annotated[Literal["budget"], Word(PROBLEMS)] = Field(
+        description="which question is asked"
+    )
+    law: LawField = Field(
+        DEFAULT_LAW, description="a catalogue name, a file or a description; or a list to compare"
+    )
+    quality: Quality | None = Field(
+        None, description="{loss: 2.05}, or {like: ...}: as good as a compute-optimal model"
+    )
+    cost: Annotated[Limit, LimitField()] | None = Field(
+        None,
+        validate_default=True,
+        description="in place of quality: at most this, in USD or FLOP; the best loss is sought",
+    )
+    inference: Inference = Field(
+        default_factory=Inference, description="tokens served over the model's life"
+    )
+    rl: Reinforcement = Field(
+        default_factory=Reinforcement, description="reinforcement learning after pre-training"
+    )
+    data: BudgetData = Field(default_factory=BudgetData, description="data to train on")
+    choose: BudgetChoose = Field(
+        default_factory=BudgetChoose, description="values that the choices may take"
+    )
+    phases: Phases = Field(
+        default_factory=Phases, description="chip, utilisation and price of each phase"
+    )
+    objective: Annotated[str, Word(OBJECTIVES)] = Field(
+        "flop", validate_default=True, description="what is made small: flop, or cost in USD"
+    )
+    extrapolate: bool | None = Field(
+        None,
+        description="false refuses what lies outside the law's range; true answers, with a "
+        "warning; absent: sizes and tokens outside are answered, sparsities are not",
+    )
+    draws: Annotated[int, Whole(least=0), AfterValidator(few)] = Field(
+        DRAWS, description="draws from the law's standard errors, for the intervals; 0 for none"
+    )
+    coverage: Annotated[float, Quantity("share", below=1.0)] = Field(
+        INTERVAL, description="share of the draws that the intervals hold"
+    )
+    uncertain: Uncertain | None = Field(
+        None, description="distributions of what is not known, by path; for planner sensitivity"
+    )
+
+    @field_validator("inference", "rl", "data", "choose", "phases", mode="before")
+    @classmethod
+    def _empty(cls, value: object) -> object:
+        return {} if value is None else value
+
+    @field_validator("cost")
+    @classmethod
+    def _one_aim(cls, value: Limit | None, info: ValidationInfo) -> Limit | None:
+        if "quality" not in info.data:
+            return value
+        quality = info.data["quality"]
+        if value is not None and quality is not None:
+            raise ValueError("give quality (the least cost is sought) or cost (the best loss is)")
+        if value is None and quality is None:
+            raise ValueError(
+                "give quality, such as {like: {n_active: 13e9}} or {loss: 2.05}, or cost, such as "
+                '"1e24 FLOP" or "$5M"'
+            )
+        return value
+
+    @field_validator("objective")
+    @classmethod
+    def _priced(cls, value: str, info: ValidationInfo) -> str:
+        known = {"cost", "inference", "rl", "phases"}
+        if not known <= info.data.keys():
+            return value
+        phases, used = info.data["phases"], used_phases(info.data["inference"], info.data["rl"])
+        limit: Limit | None = info.data["cost"]
+        in_usd = (limit.per or value) in ("USD", "cost") if limit else value == "cost"
+        lacking = [
+            f"phases.{name}.{key}"
+            for name in used
+            for key in ("system", "mfu")
+            if getattr(getattr(phases, name), key, None) is None
+        ]
+        if in_usd and lacking:
+            raise ValueError(f"a cost in USD needs {', '.join(lacking)}")
+        rated = [name for name in used if getattr(getattr(phases, name), "mfu", None) is not None]
+        if rated and len(rated) < len(used):
+            bare = [f"phases.{name}.mfu" for name in used if name not in rated]
+            raise ValueError(
+                f"give {', '.join(bare)} too, or no mfu at all: FLOP done and FLOP paid for do "
+                "not add up"
+            )
+        return value
+
+    @property
+    def in_usd(self) -> bool:
+        """Whether the cost that is made small, or kept within its limit, is money."""
+        if self.cost is not None and self.cost.per is not None:
+            return self.cost.per == "USD"
+        return self.objective == "cost"
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The phases that cost something, in the order of a model's life."""
+        return used_phases(self.inference, self.rl)
+
+    @property
+    def laws(self) -> tuple[str | File | dict[str, Any], ...]:
+        """The laws asked for; the first one answers, the others stand beside it."""
+        return self.law if isinstance(self.law, tuple) else (self.law,)
+
+
+def used_phases(inference: Inference, rl: Reinforcement) -> tuple[str, ...]:
+    """The phases that these tokens use, in the order of a model's life."""
+    used = {"pretrain": True, "rl": rl.used, "inference": inference.used}
+    return tuple(name for name, taken in used.items() if taken)

@@ -1,0 +1,1 @@
+"""Pretraining, reinforcement learning and serving of one model at least total cost."""

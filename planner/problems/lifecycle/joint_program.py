@@ -1,0 +1,165 @@
+"""One geometric program from the bandwidth of memory to the number of tokens of pre-training.
+
+Size, tokens and batch are chosen together: the equations of serving on one layout stand in the
+same program as the law and the arithmetic of training, and what the model is made of are monomials
+of its size. It is the problem that the search takes apart, so both must agree, and its multipliers
+price a megabyte of memory and an exponent of the law in the same currency.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+
+from formulas.nomenclature.symbols import SYMBOLS
+from planner.problems.lifecycle.fixed_layout_optimum import Settled
+from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
+from planner.problems.serving.bounds.relaxation import declared, layout_given
+from planner.problems.serving.step.binding import shared_values
+from planner.problems.serving.step.step import Step
+from planner.programs.geometric import Problem, Program
+
+__all__ = ["Joint", "joint"]
+
+NUDGE = 1e-5
+WIDE = 1e3  # factor within which size and tokens are chosen
+ROUNDS = 8
+SETTLED = 1e-10  # change of the batch at which tangents have settled
+SIZE, TOKENS = sp.Symbol("x_size", positive=True), sp.Symbol("x_tokens", positive=True)
+TRAINED, REINFORCED, SERVED = (
+    sp.Symbol(name, nonnegative=True) for name in ("u_pretrain", "u_rl", "u_served")
+)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The optimum of the program: size [param], tokens, batch per replica, cost [USD].
+
+    No choice on the layout costs less than `lower_bound`, from the dual problem.
+    `elasticities` are d ln(cost) / d ln(given), by the name of the symbol.
+    """
+
+    n_active: float
+    pretrain: float
+    batch: float
+    cost: float
+    lower_bound: float
+    elasticities: Mapping[str, float]
+
+
+def joint(settled: Settled) -> Joint | None:
+    """The program at the optimum of a search, solved; None where it is not one of its form.
+
+    It is for one pool, an additive law, and tokens of reinforcement learning that are given.
+    """
+    question, parts = settled.answer.question, settled.served.parts
+    terms = question.terms
+    interior = len(settled.answer.budgets.choices) == len(question.choices) == 2
+    if len(parts) != 1 or terms.power != 1 or not interior or question.repeats or question.rl_flop:
+        return None
+    one, _, value = parts[0]
+    size, tokens = settled.answer.n_active, settled.answer.pretrain
+    task = replace(one.task, sizes=settled.served.member.at(size))
+    step = Step(task, one.layouts, bound=task.uses_bound)
+    model = _of_the_model(settled, step)
+    used = tuple((bool(term.size), bool(term.tokens)) for term in terms.terms)
+    program = _compiled(tuple(sorted(declared(step).items(), key=str)), tuple(model), used)
+    limit = question.required.value(question.law) - terms.floor if question.required else math.nan
+    # The price of the program is that of a token; whole numbers and idle time are a factor.
+    whole = settled.served.price / value
+    given = {
+        SERVED.name: settled.answer.cost[2] * whole / settled.served.at(size),
+        TRAINED.name: settled.answer.cost[0],
+        REINFORCED.name: settled.answer.cost[1],
+    }
+    for place, term in enumerate(terms.terms):
+        given[f"loss_{place}"] = float(term(size, tokens)) / limit
+        given |= {f"size_{place}": -term.size, f"tokens_{place}": -term.tokens}
+    return _solved(program, step, one.batch, given | _given_of(model), (size, tokens))
+
+
+def _of_the_model(settled: Settled, step: Step) -> dict[str, tuple[float, float]]:
+    """Symbols that follow the size: value at the optimum, and d ln(value) / d ln N there."""
+    member, size = settled.served.member, settled.answer.n_active
+    low, here, high = (
+        shared_values(replace(step.task, sizes=member.at(size * factor)))
+        for factor in (1 - NUDGE, 1.0, 1 + NUDGE)
+    )
+    span = math.log1p(NUDGE) - math.log1p(-NUDGE)
+    found = {}
+    for name, value in here.items():
+        if value > 0 and high[name] != low[name]:
+            found[name] = (value, math.log(high[name] / low[name]) / span)
+    return found
+
+
+def _given_of(model: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Scale and exponent of every symbol that follows the size."""
+    return {
+        f"{part}_{name}": number
+        for name, pair in model.items()
+        for part, number in zip(("scale", "power"), pair, strict=True)
+    }
+
+
+@lru_cache(maxsize=16)
+def _compiled(
+    words: tuple[tuple[str, Any], ...],
+    model: tuple[str, ...],
+    used: tuple[tuple[bool, bool], ...],
+) -> Program:
+    """The program of a shape: how serving is declared, what follows the size, the law's terms."""
+    problem = Problem("lifecycle")
+    for choice in (SIZE, TOKENS):
+        problem.choose(choice, within=(1 / WIDE, WIDE))
+    problem.define(
+        *(sp.Eq(SYMBOLS[name], _given("scale", name) * SIZE ** _given("power", name))
+          for name in model)
+    )  # fmt: skip
+    price = layout(problem, **dict(words))
+    loss = sp.Add(*(
+        _given("loss", place)
+        * (SIZE ** -_given("size", place) if of_size else 1)
+        * (TOKENS ** -_given("tokens", place) if of_tokens else 1)
+        for place, (of_size, of_tokens) in enumerate(used)
+    ))  # fmt: skip
+    problem.subject("loss", sp.Le(loss, 1), promise=True)
+    problem.minimise(TRAINED * SIZE * TOKENS + REINFORCED * SIZE + SERVED * price)
+    return problem.compile()
+
+
+def _given(part: str, name: object) -> sp.Symbol:
+    return sp.Symbol(f"{part}_{name}", positive=True)
+
+
+def _solved(
+    program: Program,
+    step: Step,
+    batch: float,
+    given: Mapping[str, float],
+    reference: tuple[float, float],
+) -> Joint:
+    """Solve, renewing the tangents in the batch until it settles."""
+    names = {symbol: name for name, symbol in {**CHORDS, **LIMITS}.items()}
+    at = batch
+    for _ in range(ROUNDS):
+        row = {**layout_given(step, batch, at), **given}
+        solution = program.solve({s: row[names.get(s, s.name)] for s in program.givens})
+        found = solution.choices[SYMBOLS["B"]]
+        if abs(found / at - 1) < SETTLED:
+            break
+        at = found
+    slopes = {names.get(s, s.name): slope for s, slope in solution.elasticities().items()}
+    return Joint(
+        n_active=reference[0] * solution.choices[SIZE],
+        pretrain=reference[1] * solution.choices[TOKENS],
+        batch=found,
+        cost=solution.value,
+        lower_bound=solution.lower_bound,
+        elasticities=slopes,
+    )

@@ -1,0 +1,217 @@
+"""The scenario of `problem: lifecycle`: one model from its first token of data to its last answer.
+
+Quality, served tokens, training phases and laws are asked as in a budget; what serving costs is
+asked as in a serving question, of whatever model turns out best.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from planner.catalogue.models import names
+from planner.problems.budget.phase_keys import Inference, Phase, Quality, Reinforcement
+from planner.problems.budget.question import DEFAULT_LAW, DRAWS, BudgetData, few
+from planner.problems.serving.question import ESTIMATES, PROBLEMS
+from planner.scenario.keys.amounts import INTERVAL, LawField, Ratios
+from planner.scenario.keys.choices import Choose
+from planner.scenario.keys.fields import Numbers, Quantity, Record, Rent, Whole, Word
+from planner.scenario.keys.machines import SystemField
+from planner.scenario.keys.profiles import ProfileField
+from planner.scenario.keys.uncertain import Uncertain
+from planner.scenario.keys.workload import Promises, Workload
+from planner.text.errors import did_you_mean, quoted
+
+__all__ = ["FamilyPart", "LifecycleChoose", "LifecyclePhases", "LifecycleScenario", "Serving",
+           "TrainingPhase"]  # fmt: skip
+
+ATTENTION = ("gqa", "mla")
+SMALLEST, LARGEST = 2e8, 2e13  # of the family rule
+
+
+class FamilyPart(Record):
+    """Which models are looked at: those of the family rule, or one model at other sizes."""
+
+    attention: Annotated[str, Word(ATTENTION)] = Field(
+        "gqa", description="gqa: 8 cached heads at every size; mla: one latent, as DeepSeek-V3"
+    )
+    like: str | None = Field(
+        None, description="a catalogue model, grown or shrunk in proportion, in place of the rule"
+    )
+
+    @field_validator("like")
+    @classmethod
+    def _known(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and value not in names():
+            hint = did_you_mean(value, names()) or " (planner catalog models lists them)"
+            raise ValueError(f"unknown model {quoted(value)}{hint}")
+        if value is not None and info.data.get("attention", ATTENTION[0]) != ATTENTION[0]:
+            raise ValueError(f"leave attention out: models like {value} have their own")
+        return value
+
+
+class LifecycleChoose(Record):
+    """Values that a choice may take; what is absent is chosen freely."""
+
+    sparsity: Annotated[tuple[float, ...], Ratios()] | None = Field(
+        None, description="N_total/N_active to try, each at least 1; 1 (dense) when absent"
+    )
+    smallest: Annotated[float, Quantity("params", least=SMALLEST, at_most=LARGEST)] = Field(
+        SMALLEST, description="fewest active parameters [param]"
+    )
+    largest: Annotated[float, Quantity("params", least=SMALLEST, at_most=LARGEST)] = Field(
+        LARGEST, description="most active parameters [param]"
+    )
+
+    @field_validator("largest")
+    @classmethod
+    def _ordered(cls, value: float, info: ValidationInfo) -> float:
+        least = info.data.get("smallest")
+        if least is not None and value <= least:
+            raise ValueError(f"expected more than smallest = {least:.3g}, got {value:.3g}")
+        return value
+
+
+class Serving(Record):
+    """One serving unit: machines, requests, promises and choices, as in `problem: serving`."""
+
+    system: SystemField = Field(
+        description="a catalogue name or a description; or a list of them, the cheapest is taken"
+    )
+    chips: Numbers = Field(description="chips of one unit: a number, a list, or {from, to}")
+    price: Rent | None = Field(
+        None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
+    )
+    workload: Workload = Field(description="what the requests are like")
+    promises: Promises = Field(default_factory=Promises, description="what must hold")
+    choose: Choose = Field(default_factory=Choose, description="limits on, or values of, choices")
+    utilisation: Annotated[float, Quantity("share", at_most=1.0)] = Field(
+        1.0, description="share of the paid time in which the units are full, 0 < x <= 1"
+    )
+    estimate: Annotated[str, Word(ESTIMATES)] = Field(
+        "calibrated", description="which of the two estimates the plan is chosen by"
+    )
+    profile: ProfileField = Field(
+        "auto", description="a named, dated calibration, or a file of one's own"
+    )
+
+    @field_validator("promises", "choose", mode="before")
+    @classmethod
+    def _empty(cls, value: object) -> object:
+        return {} if value is None else value
+
+    @field_validator("workload")
+    @classmethod
+    def _of_one_unit(cls, value: Workload) -> Workload:
+        for key in ("demand", "concurrency"):
+            if getattr(value, key) is not None:
+                raise ValueError(
+                    f"leave {key} out: a full unit is priced, and inference says how much is served"
+                )
+        return value
+
+    @field_validator("choose")
+    @classmethod
+    def _whole_requests(cls, value: Choose) -> Choose:
+        alone = sorted({"decode", "prefill"} & set(value.mode or ()))
+        if alone:
+            raise ValueError(f"mode: {alone[0]} is one phase alone; whole requests are priced here")
+        return value
+
+
+class TrainingPhase(Phase):
+    """Where a phase of training runs, how well, and how long it may take."""
+
+    duration: Annotated[float, Quantity("time")] | None = Field(
+        None, description="time the phase may take [s]; with it chips are counted"
+    )
+
+
+class LifecyclePhases(Record):
+    """The phases of training."""
+
+    pretrain: TrainingPhase = Field(description="pre-training")
+    rl: TrainingPhase | None = Field(
+        None, description="reinforcement learning; where pre-training runs when absent"
+    )
+
+    @field_validator("pretrain", "rl")
+    @classmethod
+    def _somewhere(cls, value: TrainingPhase | None) -> TrainingPhase | None:
+        if value is not None and value.system is None:
+            raise ValueError("give system: where it runs, such as hgx-h100")
+        return value
+
+
+class LifecycleScenario(Record):
+    """One question about the whole life of a model in base units; frozen."""
+
+    problem: Annotated[Literal["lifecycle"], Word(PROBLEMS)] = Field(
+        description="which question is asked"
+    )
+    law: LawField = Field(DEFAULT_LAW, description="a catalogue name, a file or a description")
+    quality: Quality = Field(
+        description="{loss: 2.05}, or {like: ...}: as good as a compute-optimal model"
+    )
+    inference: Inference = Field(description="tokens served, input and output together")
+    rl: Reinforcement = Field(
+        default_factory=Reinforcement, description="reinforcement learning after pre-training"
+    )
+    data: BudgetData = Field(default_factory=BudgetData, description="data to train on")
+    family: FamilyPart = Field(default_factory=FamilyPart, description="which models")
+    choose: LifecycleChoose = Field(
+        default_factory=LifecycleChoose, description="values that the choices may take"
+    )
+    serving: Serving = Field(description="how the model is served")
+    phases: LifecyclePhases = Field(description="where it is trained")
+    extrapolate: bool | None = Field(
+        None,
+        description="false refuses what lies outside the law's range; true answers, with a "
+        "warning; absent: sizes and tokens outside are answered, sparsities are not",
+    )
+    draws: Annotated[int, Whole(least=0), AfterValidator(few)] = Field(
+        DRAWS, description="draws from the law's standard errors, for the intervals; 0 for none"
+    )
+    coverage: Annotated[float, Quantity("share", below=1.0)] = Field(
+        INTERVAL, description="share of the draws that the intervals hold"
+    )
+    uncertain: Uncertain | None = Field(
+        None, description="distributions of what is not known, by path; for planner sensitivity"
+    )
+
+    @field_validator("rl", "data", "family", "choose", mode="before")
+    @classmethod
+    def _empty(cls, value: object) -> object:
+        return {} if value is None else value
+
+    @field_validator("choose")
+    @classmethod
+    def _of_a_family(cls, value: LifecycleChoose, info: ValidationInfo) -> LifecycleChoose:
+        family = info.data.get("family")
+        if family is not None and family.like is not None and value.sparsity is not None:
+            raise ValueError(f"leave sparsity out: models like {family.like} have their own")
+        return value
+
+    @field_validator("law")
+    @classmethod
+    def _one(cls, value: Any) -> Any:
+        if isinstance(value, tuple):
+            raise ValueError("expected one law: serving is solved for what it asks")
+        return value
+
+    @field_validator("inference")
+    @classmethod
+    def _serves(cls, value: Inference) -> Inference:
+        if not value.used:
+            raise ValueError("give tokens, or rate and lifetime: a model that serves nothing is a "
+                             "budget (problem: budget)")  # fmt: skip
+        return value
+
+    @field_validator("phases")
+    @classmethod
+    def _reinforced(cls, value: LifecyclePhases, info: ValidationInfo) -> LifecyclePhases:
+        rl = info.data.get("rl")
+        if rl is not None and rl.used and (value.rl is None or value.rl.mfu is None):
+            raise ValueError("give rl: {system, mfu}: no published run says what it reaches")
+        return value

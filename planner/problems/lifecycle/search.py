@@ -1,0 +1,149 @@
+"""The best size of a model over its whole life, at one sparsity: a scan, then tangent monomials.
+
+Training costs least at some size, and serving costs less below it, so the optimum lies between
+that size and the one whose training alone costs as much. There the serving planner is asked at a
+few sizes. From the best of them the price is replaced by its tangent monomial on the layout it
+found, the budget with that monomial is solved, and both are repeated until the size stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.problems.budget.best import solve_one
+from planner.problems.budget.budget_task import Question
+from planner.problems.budget.shortfall import Nothing, least_loss
+from planner.problems.lifecycle.fixed_layout_optimum import Settled, curve, settle
+from planner.problems.lifecycle.resolve import Life
+from planner.problems.lifecycle.serving_cost import Served
+from planner.text.errors import Infeasible, ModelError
+
+__all__ = ["FINE", "Unserved", "cheapest_at", "searched"]
+
+FINE = 241  # sizes at which training alone is computed
+ABOVE = (1.0, 1.003, 1.02)  # factors of that size at which the planner is asked too
+DEEPEST = 1e4  # factor below the size of least training cost at which the search begins
+SCANNED = 9  # sizes at which the serving planner is asked
+BEST = 2  # of them are refined
+ROUNDS = 8  # of asking the planner again at a better size
+BESIDE = (0.98, 1.0, 1.02)  # sizes over the optimum at which whole members are compared
+CLOSE = 2e-3  # change of ln N below which the planner is not asked again
+
+
+@dataclass(frozen=True)
+class Unserved:
+    """Why a sparsity has no answer: the law's reason, or that no unit serves any of the sizes."""
+
+    sparsity: float
+    law: Nothing | None
+    sizes: tuple[float, ...] = ()
+
+
+def searched(life: Life, sparsity: float) -> Settled | Unserved:
+    """The best size at one sparsity.
+
+    Raises
+    ------
+    FieldError
+        Where a choice contradicts itself, or the law cannot be asked that.
+    """
+    question = life.question(sparsity)
+    alone = solve_one(replace(question, served=0.0))
+    if isinstance(alone, Nothing):
+        return Unserved(sparsity, alone)
+    asked = _scan(life, question, sparsity, alone.n_active)
+    priced = [(_total(life, question, each), each) for each in asked.values() if each is not None]
+    priced = sorted((one for one in priced if math.isfinite(one[0])), key=lambda one: one[0])
+    if not priced:
+        served = [size for size, each in asked.items() if each is not None]
+        return Unserved(sparsity, _untrained(question, served), tuple(asked))
+    found = [_refined(life, question, sparsity, each, asked) for _, each in priced[:BEST]]
+    return min(found, key=lambda each: each.whole.total)
+
+
+def _untrained(question: Question, sizes: Sequence[float]) -> Nothing | None:
+    """That none of the sizes that can be served is ever as good; None where none is served."""
+    if not sizes:
+        return None
+    held = replace(question, held={"n_active": max(sizes)})
+    least, wanted = least_loss(held), held.required.value(held.law) if held.required else 1.0
+    data = f" on {question.unique:.3g} unique tokens" if question.unique else ""
+    told = f"no model of at most {max(sizes):.4g} active parameters gets below {least:.4g}{data}"
+    return Nothing(question, "loss", least / wanted, told)
+
+
+def _scan(
+    life: Life, question: Question, sparsity: float, trained: float
+) -> dict[float, Served | None]:
+    """The serving planner at sizes from the one of least training cost downwards."""
+    least, most_active = life.bounds
+    top = min(max(trained, least), most_active)
+    fine = curve(question, np.geomspace(max(top / DEEPEST, least), top, FINE))
+    # A member in whole numbers may be a little smaller than asked, and just not good enough.
+    ends = [top * factor for factor in ABOVE if top * factor <= most_active]
+    asked = {size: cheapest_at(life, size, sparsity) for size in ends}
+    most = min(_total(life, question, each) if each else math.inf for each in asked.values())
+    worth = fine.sizes[fine.training < most]
+    if not worth.size or worth[0] >= top:
+        return asked
+    for size in np.geomspace(worth[0], top, SCANNED)[:-1].tolist():
+        asked[size] = cheapest_at(life, size, sparsity)
+    return asked
+
+
+def _refined(
+    life: Life,
+    question: Question,
+    sparsity: float,
+    start: Served,
+    asked: dict[float, Served | None],
+) -> Settled:
+    """From one plan to the best near it: settle on its layout, ask again there, while it pays."""
+    best = settle(life, question, start, sparsity)
+    for _ in range(ROUNDS):
+        size = best.answer.n_active
+        if abs(math.log(size / best.served.member.n_active)) < CLOSE:
+            break
+        served = asked[size] = cheapest_at(life, size, sparsity)
+        if served is None:
+            break
+        nearer = settle(life, question, served, sparsity)
+        if nearer.whole.total >= best.whole.total:
+            break
+        best = nearer
+    best = _polished(best, asked)
+    return replace(best, asked=tuple(asked.items()))
+
+
+def _polished(best: Settled, asked: dict[float, Served | None]) -> Settled:
+    """The best of the members beside it: whole layers and widths cost a little more or less."""
+    life, question, sparsity = best.life, best.answer.question, best.sparsity
+    low, high = life.bounds
+    for step in BESIDE:
+        size = min(max(best.answer.n_active * step, low), high)
+        near = any(abs(math.log(size / each)) < CLOSE for each in asked)
+        served = None if near else cheapest_at(life, size, sparsity)
+        if served is None:
+            continue
+        asked[size] = served
+        if _total(life, question, served) < best.whole.total:
+            best = settle(life, question, served, sparsity)
+    return best
+
+
+def cheapest_at(life: Life, size: float, sparsity: float) -> Served | None:
+    """The cheapest plan for a member; None where there is no such member, or nothing serves it."""
+    try:
+        return life.serving.cheapest(life.family, size, sparsity)
+    except (Infeasible, ModelError):
+        return None
+
+
+def _total(life: Life, question: Question, served: Served) -> float:
+    """Cost of a member's whole life [USD]; infinite where it cannot be as good."""
+    found = curve(question, [served.member.n_active])
+    return float(found.training[0]) + served.price * life.demand.counted

@@ -1,0 +1,264 @@
+"""What it costs to serve a model of a family: the serving planner's price at any size of it.
+
+`ServingQuestion.cheapest` is the search itself, over every layout, batch, format and system, for
+one member. `Served` holds what it chose and moves the size around it: layouts stay, the batch is
+a real number, and the price answers as the geometric program of that layout says. The price of
+the whole numbers (ceilings, idle chips) stays in it as a constant factor, so both agree at the
+member.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from planner.problems.lifecycle.members import Formats, Like, Member, Rule
+from planner.problems.serving.bounds.binding_limits import worth
+from planner.problems.serving.bounds.relaxation import elastic
+from planner.problems.serving.deployment.candidate import Candidate
+from planner.problems.serving.deployment.pair import PairCandidate
+from planner.problems.serving.deployment.pools import one_pool
+from planner.problems.serving.deployment.questions import Point, Question, ranked
+from planner.problems.serving.deployment.twopools import two_pools
+from planner.problems.serving.step.binding import shared_values
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.requests import modes
+from planner.problems.serving.task.resolve import CHUNK, ask
+from planner.problems.serving.task.task_builder import Draft, Hardware
+from planner.programs.geometric import Solution
+from planner.scenario import Choose, ModelDescription, Scenario
+from planner.text.errors import FieldError
+
+if TYPE_CHECKING:
+    from planner.architecture.counts import Sizes
+    from planner.problems.lifecycle.question import Serving
+    from planner.problems.serving.task.task import Task
+
+__all__ = ["Served", "ServingQuestion", "serving_question"]
+
+MILLION = 1e6
+NUDGE = 1e-5  # relative change of the size by which the slope of its symbols is taken
+# Any model would do: the machines, prices and promises that are looked up do not depend on it.
+PLACEHOLDER = {"total_params": 1e9, "weights": "bf16", "kv_bytes_per_token": 1e5}
+
+
+@dataclass(frozen=True)
+class ServingQuestion:
+    """How a model is to be served, whatever model it is.
+
+    `hardware` are the machines it may run on, `utilisation` the share of their time that is sold.
+    """
+
+    scenario: Scenario
+    hardware: tuple[Hardware, ...]
+    utilisation: float
+    data: tuple[dict[str, str], ...]
+    warnings: tuple[str, ...]
+
+    def cheapest(self, family: Rule | Like, n_active: float, sparsity: float) -> Served | None:
+        """The cheapest plan for the member of this size; None if nothing keeps the promises.
+
+        Raises
+        ------
+        FieldError
+            If the limits on the choices admit no layout.
+        ModelError
+            If the family has no such member.
+        """
+        best: tuple[float, Point, Member] | None = None
+        for formats, chunk, redundant in self._formats():
+            member = family.member(n_active, sparsity, formats)
+            if redundant and not member.sizes.n_experts:
+                continue
+            draft = Draft(self.scenario, member.sizes, float(chunk), redundant)
+            points = ranked(list(self._questions(draft)))
+            if points and (best is None or points[0].score < best[0]):
+                best = points[0].score, points[0], member
+        if best is None:
+            return None
+        return Served(best[2], best[1].candidate, self.utilisation)
+
+    def _questions(self, draft: Draft) -> Iterator[Question]:
+        with _within("serving"):
+            for mode in modes(self.scenario):
+                if mode == "disaggregated":
+                    yield from map(two_pools, draft.pools(self.hardware))
+                else:
+                    yield from (one_pool(draft.task(each, mode)) for each in self.hardware)
+
+    def _formats(self) -> Iterator[tuple[Formats, int, int]]:
+        choose = self.scenario.choose
+        for weights, kv, activations, chunk, redundant in product(
+            choose.weights or (None,),
+            choose.kv or (None,),
+            choose.activations or (None,),
+            choose.chunk or (CHUNK,),
+            choose.redundant_experts or (0,),
+        ):
+            yield Formats(weights, kv, activations), chunk, redundant
+
+
+@dataclass(frozen=True)
+class Served:
+    """A member, the plan that serves it, and its price; sizes around it on the same layout."""
+
+    member: Member
+    candidate: Candidate | PairCandidate
+    utilisation: float
+    pools: tuple[tuple[Candidate, float, float], ...] | None = None
+
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        """The plan in the words of a serving answer."""
+        return self.candidate.plan()
+
+    @property
+    def price(self) -> float:
+        """USD per token, input and output together at the mix asked for."""
+        return self.candidate.usd_per_mtok / MILLION / self.utilisation
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens read and written per second by the chips of the plan, at their utilisation."""
+        plan = self.plan
+        rates = (plan["tokens_per_s"] or 0.0) + (plan["input_tokens_per_s"] or 0.0)
+        return float(rates) * self.utilisation
+
+    @cached_property
+    def elasticity(self) -> float:
+        """d ln price / d ln N at the member, layouts held."""
+        return self.tangent(self.member.n_active)[1]
+
+    def at(self, n_active: float) -> float:
+        """USD per token at another size on the same layout."""
+        grown = self.member.at(n_active)
+        return self.price * sum(w * _solved(c, grown).value / v for c, w, v in self.parts)
+
+    def tangent(self, n_active: float) -> tuple[float, float]:
+        """USD per token and d ln price / d ln N at another size on the same layout.
+
+        Every symbol of the model follows the size; what the price gives for each is its dual.
+        """
+        found, whole = 0.0, 0.0
+        for one, weight, value in self.parts:
+            solved = _solved(one, self.member.at(n_active))
+            part = weight * solved.value / value
+            found += part * self._chained(one, solved, n_active)
+            whole += part
+        return self.price * whole, found / whole
+
+    def worth(self, n_active: float) -> dict[str, float]:
+        """d ln price / d ln quantity of machine, model, engine and promises, layouts held."""
+        total: dict[str, float] = {}
+        whole = 0.0
+        for one, weight, value in self.parts:
+            solved = _solved(one, self.member.at(n_active))
+            part = weight * solved.value / value
+            whole += part
+            for name, slope in worth(solved).items():
+                total[name] = total.get(name, 0.0) + part * slope
+        return {name: slope / whole for name, slope in total.items()}
+
+    def changed(self, change: Callable[[Task], Task]) -> Served:
+        """The same layouts for another question of the same model, such as a faster memory.
+
+        The factor of whole numbers stays that of the question as it was, so prices compare.
+        """
+        pools = tuple((replace(c, task=change(c.task)), w, v) for c, w, v in self.parts)
+        return replace(self, pools=pools)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[Candidate, float, float], ...]:
+        """The pools, the share of the price that each bears, and its value at the member."""
+        if self.pools is not None:
+            return self.pools
+        pools = _pools(self.candidate)
+        whole = sum(weight for _, weight in pools)
+        return tuple((c, w / whole, _solved(c, c.task.sizes).value) for c, w in pools)
+
+    def _chained(self, one: Candidate, solved: Solution, n_active: float) -> float:
+        """d ln value / d ln N: the duals of the model's symbols times how each follows the size."""
+        low, high = (
+            shared_values(replace(one.task, sizes=self.member.at(n_active * factor)))
+            for factor in (1 - NUDGE, 1 + NUDGE)
+        )
+        span = math.log1p(NUDGE) - math.log1p(-NUDGE)
+        return sum(
+            slope * math.log(high[symbol.name] / low[symbol.name]) / span
+            for symbol, slope in solved.elasticities().items()
+            if slope and low.get(symbol.name, 0.0) > 0
+        )
+
+
+def serving_question(part: Serving) -> ServingQuestion:
+    """The serving part of a lifecycle, with everything looked up but the model.
+
+    Raises
+    ------
+    FieldError
+        For what contradicts itself, or is not known.
+    """
+    given = {
+        "problem": "serving",
+        "model": ModelDescription(**PLACEHOLDER),
+        "system": part.system,
+        "chips": part.chips,
+        "price": part.price,
+        "workload": part.workload,
+        "promises": part.promises,
+        "choose": part.choose,
+        "estimate": part.estimate,
+        "profile": part.profile,
+    }
+    try:
+        scenario = Scenario.model_validate(given)
+    except ValidationError as error:
+        faults = [
+            (".".join(("serving", *map(str, one["loc"]))), one["msg"])
+            for one in error.errors(include_url=False)
+        ]
+        raise FieldError(*faults) from error
+    with _within("serving"):
+        plain = scenario.model_copy(update={"choose": Choose(mode="aggregated")})
+        asked = ask(plain)
+    hardware = tuple(
+        Hardware(t.chip, t.machine, t.price - t.electricity, t.profile, t.fabric)
+        for t in asked.tasks
+    )
+    data = tuple(each for each in asked.data if each["what"] != "model")
+    return ServingQuestion(scenario, hardware, part.utilisation, data, asked.warnings)
+
+
+@contextmanager
+def _within(part: str) -> Iterator[None]:
+    """What is refused inside is the fault of a part of the file."""
+    try:
+        yield
+    except FieldError as error:
+        raise FieldError(*((f"{part}.{path}", told) for path, told in error.faults)) from error
+
+
+def _pools(chosen: Candidate | PairCandidate) -> list[tuple[Candidate, float]]:
+    """The pools of a plan, each at its most, and what each costs per request."""
+    if isinstance(chosen, Candidate):
+        return [(chosen, 1.0)]
+    found = []
+    for pool, batch in ((chosen.readers, None), (chosen.decoders, chosen.most)):
+        used = pool.chosen_by.get("fill", pool.fill)
+        needed = pool.chosen_by["usd_per_request"] * used
+        alone = replace(pool, task=pool.task.with_layout(arrivals=None))
+        found.append((alone if batch is None else replace(alone, batch=batch), needed))
+    return found
+
+
+def _solved(one: Candidate, sizes: Sizes) -> Solution:
+    """The program of a pool's layout with a real batch, for a model of these sizes."""
+    task = replace(one.task, sizes=sizes)
+    return elastic(Step(task, one.layouts, bound=task.uses_bound), one.batch)

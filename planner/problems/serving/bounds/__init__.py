@@ -1,0 +1,1 @@
+"""Lower bounds, certificates and multipliers of serving plans, as geometric programs."""

@@ -1,0 +1,102 @@
+"""Why a plan is what it is, in the words of the scenario: what binds, what a percent is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from planner.problems.serving.bounds.programs import LIMITS
+from planner.programs.geometric import Solution
+
+__all__ = ["EXPRESSIONS", "NAMES", "binding", "together", "worth"]
+
+# Constraints of the programs as a person would say them.
+NAMES = MappingProxyType(
+    {
+        "memory": "kv and weights fit",
+        "ttft": "ttft is kept",
+        "tpot": "tpot is kept",
+        "latency": "e2e is kept",
+        "prefill keeps up": "prefill keeps up with decode",
+    }
+)
+EXPRESSIONS = MappingProxyType(
+    {
+        "memory": "M_weights + M_kv + M_act + M_reserve <= M_cap",
+        "ttft": "T_ttft <= ttft",
+        "tpot": "(T_dec + T_share)/g <= tpot",
+        "e2e": "T_ttft + L_dec*T_tpot <= e2e",
+        "prefill keeps up": "phi_mixed <= 1",
+        "demand": "x_load*T_slot <= 1 - headroom",
+        "readers of prompts keep up": "rho_pf < 1",
+        "ttft_p95": "T_ttft + T_tail <= ttft_p95",
+        "ttft_p99": "T_ttft + T_tail <= ttft_p99",
+    }
+)
+# One quantity of the scenario is several symbols: all move together by the same percent.
+QUANTITIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "price": ("p_chip",),
+        "system.memory_bandwidth": ("W_chip",),
+        "system.memory": ("M_cap", "M_reserve"),  # the runtime keeps a share of it
+        "system.flops": ("F_attn", "F_ffn", "F_routed", "F_head", "F_sdpa"),
+        "system.network": ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring"),
+        "model.weight_bytes": ("S_fixed", "S_routed", "M_fixed", "M_routed"),
+        "model.active_params": ("N_attn", "N_ffn", "N_exp", "N_head"),
+        "model.kv_bytes_per_token": ("b_kv", "b_store", "R_bnd", "R_bnd_mem", "R_state"),
+        "engine.efficiency": (
+            "e_w", "e_kv", "e_c", "e_at", "e_pf", "e_pf_x", "e_pf_a", "e_ar", "e_ar_pf", "e_a2a",
+        ),
+        "engine.overhead": (
+            "t_layer", "t_moe", "t_ep", "t_ar", "t_a2a", "t_hop_sw", "t_seq", "t_step",
+            "t_pf_chunk", "t_pf_moe", "t_tok", "t_request",
+        ),
+    }
+)  # fmt: skip
+RANKS, LATE = 4, 0.05  # ranks, and share of a step, from which on waiting is worth a word
+PROMISED = MappingProxyType({"ttft": "ttft", "tpot": "tpot", "latency": "e2e"})
+
+
+def together(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a plan takes for granted of its ranks, where it matters: a warning, or nothing.
+
+    Ranks that decode in step wait for one that reads a prompt. Nine measured runs with eight ranks
+    took 19 % longer than ranks that all read at once would, and 7 % less than if none did.
+    """
+    parts, layout = plan["time_per_step"], plan["layout"]
+    if plan["mode"] != "aggregated" or not parts or layout["dp_attention"] < RANKS:
+        return ()
+    share = parts["prefill"] / sum(parts.values())
+    if share < LATE:
+        return ()
+    return (
+        f"{layout['dp_attention']} ranks of dp_attention are taken to read prompts at the same "
+        f"time; where an engine lets each read at its own, all wait for it, and the {share:.0%} of "
+        "a step that is prefill grow",
+    )
+
+
+def binding(solution: Solution) -> list[dict[str, Any]]:
+    """Promises and limits that bind, most costly first.
+
+    `elasticity` is d ln objective / d ln limit: -0.13 means that one percent more of it saves
+    0.13 percent.
+    """
+    return [
+        {"name": NAMES.get(name, name), "elasticity": -multiplier}
+        for name, multiplier in solution.binding
+        if name in NAMES
+    ]
+
+
+def worth(solution: Solution) -> dict[str, float]:
+    """d ln objective / d ln quantity of what a scenario gives, by its path; zeros left out."""
+    slopes = {symbol.name: slope for symbol, slope in solution.elasticities().items()}
+    found = {
+        quantity: sum(slopes.get(name, 0.0) for name in names)
+        for quantity, names in QUANTITIES.items()
+    }
+    for name, promise in PROMISED.items():
+        found[f"promises.{promise}"] = slopes.get(LIMITS[name].name, 0.0)
+    return {name: value for name, value in found.items() if abs(value) > 5e-7}

@@ -1,0 +1,221 @@
+"""The serving model as geometric programs: relaxed over layouts, or exact at one layout.
+
+Both are declared from the very equations the search evaluates. `relaxed` lets ranks, stages and
+batch be any positive numbers and puts an under-estimate where an equation is no posynomial, so its
+optimum lies below every plan of a group of layouts. `continuous` fixes the layout, leaves the batch
+real, and puts tangents at the plan's batch, so its multipliers are the plan's elasticities.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import sympy as sp
+
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.pools import x_own
+from formulas.nomenclature.serving import b_own, b_slice, b_state, cp
+from formulas.nomenclature.symbols import B, L_in, L_out, coverage, n_chips, p_chip
+from formulas.nomenclature.symbols_serving import (
+    L_dec,
+    M_cap,
+    M_need,
+    T_mem_bound,
+    T_pf_busy,
+    T_pf_busy_bound,
+    T_slot,
+    T_slot_bound,
+    T_tpot,
+    T_tpot_bound,
+    T_ttft,
+    T_ttft_bound,
+    V_kv_dec,
+    V_w_bound,
+    W_chip,
+    b_mem,
+    b_rank,
+    b_stage,
+    dp,
+    ep,
+    f_pace,
+    n_chunks,
+    n_rep,
+    one_seq,
+    phi_mixed,
+    pp,
+    r_fill,
+    tp,
+    xtp,
+)
+from formulas.serving.bounds import DECODE_BOUND
+from formulas.serving.decode import DECODE
+from formulas.serving.prefill import PREFILL
+from formulas.serving.prefill_bound import PREFILL_BOUND
+from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
+from planner.programs.geometric import Problem, Program
+
+__all__ = ["CHORDS", "LIMITS", "continuous", "layout", "relaxed"]
+
+
+def _parameter(name: str) -> sp.Symbol:
+    return sp.Symbol(f"{name}_", positive=True)
+
+
+# Coefficient and exponent of the monomials that stand in for coverage and for B - 1.
+CHORDS = {name: _parameter(name) for name in ("c_cov", "s_cov", "c_others", "s_others")}
+# Interval of the batch, largest numbers of ranks, stages and chips, promised limits, and the share
+# of memory traffic that on-chip memory cannot save.
+LIMITS = {
+    name: _parameter(name)
+    for name in (
+        "lo",
+        "hi",
+        "least_dp",
+        "most_dp",
+        "least_pp",
+        "most_pp",
+        "most_chips",
+        "ttft",
+        "tpot",
+        "latency",
+        "unsaved",
+        "steep",
+        "batch",
+        "paid",
+        "factor",
+        "most_moved",
+    )
+}
+# Memory traffic of a step, a choice of its own: a power of it touches what on-chip memory leaves.
+MOVED = _parameter("V_moved")
+CEILED = {b_rank, b_stage, b_mem, b_own, b_slice, b_state}
+
+
+@cache
+def relaxed(
+    *, bound: bool, objective: str, promises: frozenset[str], given_batch: bool, mode: str
+) -> Program:
+    """The program whose optimum no layout of a group beats, at any batch of an interval.
+
+    Choices are the ranks dp, the stages pp and the sequences of a stage; tp and cp are given. A
+    given batch is spread over as many replicas as the chips allow.
+    """
+    P = Problem("relaxed serving plan")
+    lo, hi = LIMITS["lo"], LIMITS["hi"]
+    P.choose(dp, within=(LIMITS["least_dp"], LIMITS["most_dp"]))
+    P.choose(pp, within=(LIMITS["least_pp"], LIMITS["most_pp"]))
+    P.choose(b_stage, within=(lo, hi))
+    P.choose(b_rank, within=(1, hi))
+    P.choose(b_mem, within=(1, hi * LIMITS["most_pp"]))
+    for part in (b_own, b_slice, b_state):
+        P.choose(part, within=(1, hi * LIMITS["most_pp"]))
+    P.choose(B, within=(1, hi * LIMITS["most_pp"]))
+    P.roof(b_rank, share=b_stage / dp)
+    others = CHORDS["c_others"] * b_stage ** CHORDS["s_others"]
+    P.roof(b_mem, share=b_stage / dp, flight=pp * others / dp)
+    for part, whole in ((b_own, b_rank), (b_slice, b_stage), (b_state, b_mem)):
+        P.roof(part, share=whole / cp)
+    chips = tp * dp * cp * pp
+    P.subject("replica fits the chips", sp.Le(chips, LIMITS["most_chips"]))
+    if given_batch:
+        each = LIMITS["batch"] * chips / LIMITS["paid"]
+        P.subject("stages share the batch", sp.Ge(b_stage, B / pp))
+        P.subject("replicas share the batch", sp.Ge(B, each))
+    else:
+        P.subject("stages share the batch", sp.Le(B, pp * b_stage))
+    P.define(sp.Eq(ep, tp * dp), sp.Eq(xtp, sp.Integer(1)))
+    P.define(
+        *_equations(bound, LIMITS["unsaved"] * (V_w_bound + V_kv_dec)),
+        relax={B - x_own * one_seq: one_seq * pp * others},
+    )
+    if not bound:
+        P.define(sp.Eq(coverage, CHORDS["c_cov"] * b_slice ** CHORDS["s_cov"]))
+    slot = _slot(bound, mode)
+    if objective == "latency":
+        P.minimise(_latency(bound, mode))
+    elif given_batch:
+        P.minimise(LIMITS["factor"] * slot * B)
+    else:
+        P.minimise(LIMITS["factor"] * slot * chips)
+    _promise(P, bound, promises, mode)
+    return P.compile()
+
+
+@cache
+def continuous(*, bound: bool, objective: str, promises: frozenset[str], mode: str) -> Program:
+    """The program of one layout with a real batch; its multipliers are elasticities."""
+    P = Problem("serving plan")
+    P.minimise(layout(P, bound=bound, objective=objective, promises=promises, mode=mode))
+    return P.compile()
+
+
+def layout(
+    P: Problem, *, bound: bool, objective: str, promises: frozenset[str], mode: str
+) -> sp.Expr:
+    """Declare one layout with a real batch in a problem, and give what is made small.
+
+    That is the price of a token [USD/token] where the objective is cost. What the model is made of
+    are givens, unless the problem defines them.
+    """
+    P.choose(B, within=(LIMITS["lo"], LIMITS["hi"]))
+    if bound:
+        P.choose(MOVED, within=(1, LIMITS["most_moved"]))
+        P.roof(MOVED, memory=V_w_bound + V_kv_dec)
+    P.define(
+        sp.Eq(b_rank, B / (pp * dp)),
+        sp.Eq(b_stage, B / pp),
+        sp.Eq(b_mem, B / dp),
+        sp.Eq(b_own, b_rank / cp),
+        sp.Eq(b_slice, b_stage / cp),
+        sp.Eq(b_state, b_mem / cp),
+        *_equations(bound, LIMITS["unsaved"] * MOVED ** LIMITS["steep"]),
+        relax={B - x_own * one_seq: CHORDS["c_others"] * B ** CHORDS["s_others"]},
+    )
+    if not bound:
+        P.define(sp.Eq(coverage, CHORDS["c_cov"] * B ** CHORDS["s_cov"]))
+    _promise(P, bound, promises, mode)
+    if objective == "latency":
+        return _latency(bound, mode)
+    tokens = {"decode": L_out, "prefill": L_in}.get(mode, L_in + L_out)
+    paid = {"cost": p_chip * n_chips, "energy": n_chips}.get(objective, sp.Integer(1))
+    return paid * _slot(bound, mode) / (n_rep * r_fill * tokens * one_seq)
+
+
+def _equations(bound: bool, unsaved: sp.Expr) -> list[Equation | sp.Eq]:
+    """The equations of the model, less those that a program replaces; bytes `unsaved` on chip."""
+    whole = (
+        (*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)
+        if bound
+        else (*DECODE, *PREFILL, *MEMORY, *AGGREGATED)
+    )
+    replaced = CEILED | {n_chunks, coverage, f_pace, T_mem_bound}
+    found: list[Equation | sp.Eq] = [e for e in dict.fromkeys(whole) if e.symbol not in replaced]
+    if bound:
+        found.append(sp.Eq(T_mem_bound, unsaved / W_chip))
+    return found
+
+
+def _slot(bound: bool, mode: str) -> sp.Expr:
+    """What a replica spends per request; without decoding, what it spends on the prompt."""
+    if mode == "prefill":
+        return T_pf_busy_bound if bound else T_pf_busy
+    return T_slot_bound if bound else T_slot
+
+
+def _latency(bound: bool, mode: str) -> sp.Expr:
+    ttft, tpot = (T_ttft_bound, T_tpot_bound) if bound else (T_ttft, T_tpot)
+    phases = {"decode": L_dec * one_seq * tpot, "prefill": ttft}
+    return phases.get(mode, ttft + L_dec * one_seq * tpot)
+
+
+def _promise(P: Problem, bound: bool, promises: frozenset[str], mode: str) -> None:
+    P.subject("memory", sp.Le(M_need, M_cap), promise=True)
+    quantities = {
+        "ttft": T_ttft_bound if bound else T_ttft,
+        "tpot": T_tpot_bound if bound else T_tpot,
+        "latency": _latency(bound, mode),
+    }
+    for name in sorted(promises):
+        P.subject(name, sp.Le(quantities[name], LIMITS[name]), promise=True)
+    if mode == "aggregated" and not bound:
+        P.subject("prefill keeps up", sp.Le(phi_mixed, 1))

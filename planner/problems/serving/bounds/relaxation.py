@@ -1,0 +1,296 @@
+"""How good a plan can be at most: a bound over all layouts by geometric programs, and elasticities.
+
+Layouts are grouped by tensor-parallel degree, by the parts of a context, and by whether attention
+is copied, inside a domain or beyond; within a group the network's rates take their best values,
+ranks, stages and batch are real numbers. Groups and intervals of the batch are split where the
+bound is weakest (branch and bound), since a chord of the coverage is the tighter the shorter its
+interval.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from formulas.nomenclature.symbols import SYMBOLS
+from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
+from planner.problems.serving.bounds.programs import CHORDS, LIMITS, continuous, relaxed
+from planner.problems.serving.search.batch import Found
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import PROMISES, Task
+from planner.programs.geometric import Shortage, Solution
+from planner.text.errors import SolverError
+
+__all__ = [
+    "Relaxation",
+    "alone",
+    "declared",
+    "elastic",
+    "layout_given",
+    "relaxation",
+    "whole_chips",
+]
+
+SOLVES = 60  # programs solved at most; the bound holds however early it stops
+CLOSE = 1e-3  # gap below which splitting further is not worth a solve
+SETTLED = 1e-9
+ROOM = 1 + 1e-5  # the programs want room between their bounds; a wider box is a safe one
+
+# What takes its least value over the layouts of a group, and what its largest.
+LEAST = (
+    "n_ar", "q_ar", "n_a2a", "n_ep", "k_copies", "k_copies_pf", "n_hop", "t_hop_net", "a_ar",
+    "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads", "f_stage", "u_ep",
+    "x_ep", "f_skew", "c_imb", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
+)  # fmt: skip
+LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring")
+IDEAL = {"f_pace": 1.0, "r_fill": 1.0}
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """A lower bound on the objective over every layout and batch, and how it was found."""
+
+    value: float
+    solves: int
+
+
+@dataclass(order=True)
+class _Box:
+    """Some layouts on an interval of sequences per stage, with the bound they share."""
+
+    bound: float
+    order: int
+    rows: np.ndarray = field(compare=False)
+    low: float = field(compare=False)
+    high: float = field(compare=False)
+    tried: bool = field(default=False, compare=False)
+
+
+def relaxation(step: Step, found: Found, incumbent: float, *, most: int = SOLVES) -> Relaxation:
+    """A bound that no layout of `step` beats at any batch, in the unit of the objective.
+
+    Layouts that keep no promise at any batch were decided exactly and are left out. The bound is
+    sought up to `incumbent`, the best objective known, with about `most` programs.
+    """
+    order, heap, solves = itertools.count(), [], 0
+    for rows in _groups(step, np.flatnonzero(found.largest >= 1)):
+        heap.append(_Box(0.0, next(order), rows, 1.0, _most_sequences(step, found, rows)))
+    if not heap:
+        return Relaxation(incumbent, 0)
+    # Every group is looked at once, however many there are, and some of them are cut.
+    most = max(most, len(heap) + most // 2)
+    while heap[0].bound < incumbent * (1 - CLOSE) and solves < most:
+        weakest = heapq.heappop(heap)
+        for part in _halves(step, weakest) if weakest.tried else [weakest]:
+            if not part.rows.size:
+                continue
+            high = max(min(part.high, _most_sequences(step, found, part.rows)), part.low * ROOM)
+            bound = _solve(step, part.rows, part.low, high, weakest.bound)
+            solves += 1
+            if bound is not None:
+                kept = max(bound, weakest.bound)
+                heapq.heappush(heap, _Box(kept, next(order), part.rows, part.low, high, tried=True))
+        if not heap:
+            return Relaxation(incumbent, solves)
+    return Relaxation(min(heap[0].bound, incumbent), solves)
+
+
+def whole_chips(task: Task, load: float, value: float, spare: float) -> float:
+    """A bound on the price per request under a load, knowing that chips are paid whole.
+
+    `value` is a bound on it were chips divisible [USD], `spare` the fewest chips of spare replicas.
+    The numbers of chips that the question allows are all that can be paid; none of them may do,
+    and then the bound stays what it is.
+    """
+    paid = np.unique(np.asarray(task.chips, dtype=float))
+    needed = value * load / task.price + spare
+    place = int(np.searchsorted(paid, needed * (1 - SETTLED)))
+    return value if place == paid.size else max(value, task.price * float(paid[place]) / load)
+
+
+def _halves(step: Step, box: _Box) -> list[_Box]:
+    """The box cut where it is widest: by ranks, by stages, or by the batch."""
+    layouts = step.layouts
+    dp, pp = layouts.dp_attention[box.rows], layouts.pp[box.rows]
+    widths = [np.log(dp.max() / dp.min()), np.log(pp.max() / pp.min()), np.log(box.high / box.low)]
+    widest = int(np.argmax(widths))
+    if widest == 2:
+        middle = float(np.sqrt(box.low * box.high))
+        return [replace(box, high=middle), replace(box, low=middle)]
+    axis = (dp, pp)[widest]
+    upper = axis > np.sqrt(float(axis.min()) * float(axis.max()))
+    return [replace(box, rows=box.rows[~upper]), replace(box, rows=box.rows[upper])]
+
+
+def elastic(step: Step, batch: float) -> Solution:
+    """The plan's layout with a real batch near `batch`, solved; its multipliers are elasticities.
+
+    `step` holds one layout. Tangents of what is no posynomial are renewed until the batch settles.
+    """
+    program = continuous(**declared(step))
+    at = max(batch, alone(step))
+    for _ in range(8):
+        given = layout_given(step, batch, at)
+        solution = program.solve(_named(program, given))
+        settled = solution.choices[SYMBOLS["B"]]
+        if abs(settled / at - 1) < SETTLED:
+            break
+        at = max(settled, alone(step))
+    return solution
+
+
+def declared(step: Step) -> dict[str, Any]:
+    """What the program of a layout is declared by."""
+    task = step.task
+    return {"bound": step.bound, "objective": task.objective, "promises": _promised(step),
+            "mode": task.mode}  # fmt: skip
+
+
+def alone(step: Step) -> float:
+    """Least batch at which tangents touch: a sequence meets others."""
+    return 1.0 + (1e-6 if _decided(step) else 1e-2)
+
+
+def layout_given(step: Step, batch: float, at: float) -> dict[str, float]:
+    """Givens by name of the program of the layout in `step`, its tangents at the batch `at`.
+
+    `batch` is that of the plan in whole numbers.
+    """
+    task = step.task
+    row = {name: float(np.ravel(v)[0]) for name, v in step.values(np.array([batch])).items()}
+    # Without ceilings a batch may grow by less than a group of pp*dp*cp sequences.
+    span = (
+        (batch * (1 - 1e-7), batch * (1 + 1e-7))
+        if _decided(step)
+        else (1.0, 2.0 * (batch + row["pp"] * row["dp"] * row["cp"]))
+    )
+    row["f_pace"] = max(1.0, row["f_stage"] * min(1.0, batch / row["pp"]))
+    row["n_chunks"] = float(np.ceil(task.input_tokens * (1 - task.cached_input) / row["c_chunk"]))
+    return {
+        **row,
+        **_limits(step),
+        **tangents(row, at),
+        "lo": span[0],
+        "hi": span[1],
+        **unsaved(step, at),
+    }
+
+
+def _decided(step: Step) -> bool:
+    """Whether the batch is no choice of the program."""
+    task = step.task
+    decided = task.batches is not None or task.loaded
+    return decided or task.mode == "prefill" or task.objective == "latency"
+
+
+def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Rows by tp, by cp, and by where ranks are: none, in one domain, in several."""
+    layouts = step.layouts
+    across = layouts.stage > step.task.machine.chips_per_domain
+    where = (layouts.dp_attention > 1).astype(int) + across
+    degree = layouts.tp + 1j * layouts.cp
+    for each in np.unique(degree[rows]):
+        same = rows[degree[rows] == each]
+        yield from (same[where[same] == place] for place in np.unique(where[same]))
+
+
+def _shared(step: Step, rows: np.ndarray) -> dict[str, float]:
+    """One set of values that favours the objective over all these layouts."""
+    layouts, values = step.layouts, step.values(np.ones(1))
+    group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
+    group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST}
+    group |= {k: float(np.asarray(values[k])[rows].max()) for k in LARGEST}
+    return (
+        group
+        | IDEAL
+        | {
+            "tp": float(layouts.tp[rows[0]]),
+            "cp": float(layouts.cp[rows[0]]),
+            "least_dp": float(layouts.dp_attention[rows].min()),
+            "most_dp": float(layouts.dp_attention[rows].max()),
+            "least_pp": float(layouts.pp[rows].min()),
+            "most_pp": float(layouts.pp[rows].max()),
+            "most_chips": float(layouts.replica_chips[rows].max()),
+        }
+    )
+
+
+def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) -> float | None:
+    """The bound of some layouts on one interval, None if nothing there keeps the promises.
+
+    Where the solver does not reach its accuracy, what is `known` of the whole stays the bound of
+    the part, which is then cut further.
+    """
+    task = step.task
+    values = _shared(step, rows)
+    program = relaxed(
+        bound=step.bound,
+        objective="latency" if task.objective == "latency" else "cost",
+        promises=_promised(step),
+        given_batch=task.batches is not None and task.mode != "prefill",
+        mode=task.mode,
+    )
+    new = task.input_tokens * (1 - task.cached_input)
+    given = {
+        **values,
+        **_limits(step),
+        **chords(values, low, high),
+        "n_chunks": float(np.ceil(new / values["c_chunk"])),
+        "lo": low,
+        "hi": high,
+        "unsaved": least_unsaved(values),
+        "batch": float(min(task.batches or (1,))),
+        "paid": float(step.layouts.chips[rows].max()),
+        "factor": _factor(step, rows),
+        "most_dp": values["most_dp"] * ROOM,
+        "most_pp": values["most_pp"] * ROOM,
+    }
+    try:
+        # How far an impossible part falls short does not matter, and may be beyond any float.
+        with np.errstate(over="ignore"):
+            return program.solve(_named(program, given)).lower_bound
+    except Shortage:
+        return None
+    except SolverError:
+        return known
+
+
+def _factor(step: Step, rows: np.ndarray) -> float:
+    """What turns chip seconds per request, or seconds, into the unit of the objective."""
+    task, layouts = step.task, step.layouts
+    busy = layouts.replicas[rows] * layouts.replica_chips[rows]
+    given_batch = task.batches is not None and task.mode != "prefill"
+    if task.objective == "throughput":
+        return 1.0 / (max(task.batches or ()) if given_batch else float(busy.max()))
+    # Idle chips are paid too.
+    paid = float(layouts.chips[rows].min()) if given_batch else 1.0
+    per_request = paid / (
+        max(task.batches or ()) if given_batch else float((busy / layouts.chips[rows]).max())
+    )
+    if task.objective == "energy":
+        return per_request * (task.power or 0.0)
+    return per_request * task.price
+
+
+def _most_sequences(step: Step, found: Found, rows: np.ndarray) -> float:
+    """Most sequences of one stage in these layouts, by the exact search."""
+    return float(np.ceil(found.largest[rows] / step.layouts.pp[rows]).max()) * ROOM
+
+
+def _limits(step: Step) -> dict[str, float]:
+    return {name: limit for name, limit in step.task.limits.items() if name in PROMISES}
+
+
+def _promised(step: Step) -> frozenset[str]:
+    return frozenset(step.task.limits) & {"ttft", "tpot", "latency"}
+
+
+def _named(program: object, given: dict[str, float]) -> dict[object, float]:
+    """Values for exactly the symbols that a program asks for."""
+    names = {symbol: name for name, symbol in {**CHORDS, **LIMITS}.items()}
+    return {s: given[names.get(s, s.name)] for s in program.givens}  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""One or several pools of replicas that serve together."""

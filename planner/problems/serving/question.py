@@ -1,0 +1,173 @@
+"""The scenario of `problem: serving`: every key, its unit, and what its values must agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import mul
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from planner.catalogue.prices import Price, default_price, given_price
+from planner.catalogue.systems import System
+from planner.scenario.keys.choices import Choose, Current, Speculation
+from planner.scenario.keys.fields import Numbers, Path, Quantity, Record, Refusals, Rent, Word
+from planner.scenario.keys.machines import SystemDescription, SystemField, resolved_system
+from planner.scenario.keys.models import ModelField
+from planner.scenario.keys.profiles import ProfileField
+from planner.scenario.keys.references import File
+from planner.scenario.keys.uncertain import Uncertain
+from planner.scenario.keys.workload import Promises, Workload
+
+__all__ = ["PROBLEMS", "Document", "Scenario"]
+
+PROBLEMS = ("serving", "budget", "lifecycle", "training", "cache", "prices")
+OBJECTIVES = ("cost", "throughput", "latency", "energy")
+ESTIMATES = ("bound", "calibrated")
+ASSUMPTIONS = ("physical", "lecture")
+LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
+WEIGHT_ONLY = ("int8", "int4")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A well-formed scenario of another problem: its tree as given, unread."""
+
+    problem: str
+    file: str
+    given: Mapping[str, Any] = field(hash=False)
+
+
+class Scenario(Record):
+    """One serving question in base units (s, byte, flop, token, USD, J); frozen.
+
+    Use `systems()` for the machines with their chips, and `price_of(system)` for the rent.
+    """
+
+    problem: Annotated[Literal["serving"], Word(PROBLEMS)] = Field(
+        description="which question is asked"
+    )
+    model: ModelField = Field(
+        description="a catalogue name, a path to a Hugging Face config.json, or a description"
+    )
+    system: SystemField = Field(
+        description="a catalogue name, a topology file, or a description; or a list of them"
+    )
+    chips: Numbers = Field(description="chips paid: a number, a list, or {from, to}")
+    price: Rent | None = Field(
+        None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
+    )
+    workload: Workload = Field(description="what the requests are like")
+    promises: Promises = Field(default_factory=Promises, description="what must hold")
+    choose: Choose = Field(default_factory=Choose, description="limits on, or values of, choices")
+    objective: Annotated[str, Word(OBJECTIVES)] = Field("cost", description="what is best")
+    estimate: Annotated[str, Word(ESTIMATES)] = Field(
+        "calibrated", description="which of the two estimates the plan is chosen by"
+    )
+    profile: ProfileField = Field(
+        "auto", description="a named, dated calibration, or a file of one's own"
+    )
+    assumptions: Annotated[str, Word(ASSUMPTIONS)] = Field(
+        "physical", description="real figures, or the lecture's conventions"
+    )
+    current: Current | None = Field(None, description="the layout in use, evaluated beside")
+    power_price: Annotated[float, Quantity("energy_price")] | None = Field(
+        None, description="electricity, paid on top of the rent [USD/J]"
+    )
+    pue: Annotated[float, Quantity("number", least=1.0, at_most=10.0)] | None = Field(
+        None, description="power drawn by the site per power drawn by the machines, at least 1"
+    )
+    speculation: Speculation | None = Field(None, description="speculative decoding")
+    uncertain: Uncertain | None = Field(
+        None, description="distributions of what is not known, by path; for planner sensitivity"
+    )
+
+    @field_validator("promises", "choose", mode="before")
+    @classmethod
+    def _empty(cls, value: object) -> object:
+        return {} if value is None else value
+
+    @field_validator("price")
+    @classmethod
+    def _one_price(cls, value: float | None, info: ValidationInfo) -> float | None:
+        system = info.data.get("system")
+        if value is not None and isinstance(system, SystemDescription) and system.price:
+            raise ValueError("give price here or in system, not both")
+        return value
+
+    @field_validator("choose")
+    @classmethod
+    def _agrees(cls, value: Choose, info: ValidationInfo) -> Choose:
+        found: list[tuple[Path, str | ValueError]] = []
+        chips = info.data.get("chips")
+        if chips is not None:
+            fewest = {key: (getattr(value, key) or (1,))[0] for key in LAYOUT}
+            needed = reduce(mul, fewest.values())
+            if needed > chips[-1]:
+                given = [key for key in LAYOUT if fewest[key] > 1]
+                product = " * ".join(f"{key} {fewest[key]}" for key in given)
+                key = max(given, key=lambda name: fewest[name])
+                found.append(((key,), f"{product} needs {needed} chips, but chips is {chips[-1]}"))
+        for item in _systems_of(info.data.get("system")):
+            found += _arithmetic(value, item)
+        if found:
+            raise Refusals(found)
+        return value
+
+    @field_validator("current")
+    @classmethod
+    def _fits(cls, value: Current | None, info: ValidationInfo) -> Current | None:
+        chips = info.data.get("chips")
+        if value is not None and chips is not None:
+            needed = value.tp * value.dp_attention * value.cp * value.pp * (value.replicas or 1)
+            if needed > chips[-1]:
+                raise ValueError(f"this layout needs {needed} chips, but chips is {chips[-1]}")
+        return value
+
+    def systems(self) -> tuple[System | File, ...]:
+        """The systems asked about, with the chip's figures varied as given; one unless a list."""
+        choices = self.system if isinstance(self.system, tuple) else (self.system,)
+        return tuple(resolved_system(choice) for choice in choices)
+
+    def price_of(self, system: System) -> Price:
+        """Rent per chip [USD/(chip*s)]: given here, given in the system, or the catalogue's.
+
+        Raises CatalogueError when there is none.
+        """
+        given = self.price if self.price is not None else system.price
+        return default_price(system.chip.name) if given is None else given_price(given)
+
+
+def _systems_of(choice: Any) -> tuple[System, ...]:
+    choices = choice if isinstance(choice, tuple) else (choice,)
+    resolved = [resolved_system(item) for item in choices if item is not None]
+    return tuple(item for item in resolved if isinstance(item, System))
+
+
+def _arithmetic(choose: Choose, system: System) -> list[tuple[Path, str | ValueError]]:
+    """Mistakes where a dtype is asked for that the chip cannot multiply."""
+    found: list[tuple[Path, str | ValueError]] = []
+    chip = system.chip
+    units = ", ".join(chip.flops)
+    for dtype in choose.activations or ():
+        if not chip.computes(dtype):
+            found.append(
+                (
+                    ("activations",),
+                    f"the chip {chip.name} has no {dtype} arithmetic (it has {units})",
+                )
+            )
+    stored_only = bool(choose.activations)
+    for dtype in choose.weights or ():
+        if dtype in WEIGHT_ONLY or stored_only or chip.computes(dtype) or dtype == "fp32":
+            continue
+        found.append(
+            (
+                ("weights",),
+                f"the chip {chip.name} has no {dtype} arithmetic (it has {units}); "
+                f"give activations: bf16 to keep only the weights in {dtype}",
+            )
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Batch, replicas and layout, searched exhaustively."""

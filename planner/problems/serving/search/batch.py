@@ -1,0 +1,293 @@
+"""The best layout and batch, exactly: every layout, every whole batch, no loop over either.
+
+For one layout the largest batch that keeps every promise is the cheapest per token, because
+T(B)/B never rises and T(B) never falls; both survive sums, maxima, coverage, square roots and a
+prefill share. Ceilings break the first: copies of the experts see ceil(B/(pp cp)) sequences, ranks
+decode ceil(B/(pp dp)) and parts of a context carry ceil(B/G), G = pp dp cp, so the price jumps
+after each full number. It falls from one full group of G to the next, which beats every batch
+before it. Beyond the last one a rank's number stands in each of cp cells of pp dp sequences; the
+end of a cell and the last full number of the experts in it are tried. On-chip memory in the bound
+breaks it too: where it holds all weights, traffic per sequence grows with the batch, and the cells
+of the group in which memory becomes the highest roof are tried as well. The smallest batch is the
+fastest. So a few bisections over all layouts at once decide all (layout, batch) pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.problems.serving.search.sizing import busiest, carrying, fitted
+from planner.problems.serving.step.step import Step
+
+if TYPE_CHECKING:
+    from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.task.task import Task
+
+__all__ = [
+    "LARGEST_BATCH",
+    "SAME_PRICE",
+    "Found",
+    "chosen",
+    "feasible",
+    "given",
+    "grows",
+    "largest_at",
+    "largest_feasible",
+    "search",
+    "sized",
+]
+
+LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
+SAME_PRICE = 1e-9  # prices closer than this are one price: the faster plan is taken
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search decided: candidates, best first, and over how many points.
+
+    `largest` is the largest feasible batch per replica of every layout, shape (n_layouts,), 0
+    where none is. `rows` index the layouts, `batch` holds sequences per replica, `fill` the share
+    of slots in use, `score` the objective; all of shape (n_candidates,).
+    """
+
+    largest: np.ndarray
+    rows: np.ndarray
+    batch: np.ndarray
+    fill: np.ndarray
+    score: np.ndarray
+    layouts_considered: int
+    points_considered: int
+    points_evaluated: int
+
+
+def search(step: Step, largest: np.ndarray | None = None) -> Found:
+    """Every feasible layout at its best batch, best first; empty if nothing keeps the promises.
+
+    `largest` are the largest feasible batches where they are known already, shape (n_layouts,).
+    """
+    task, layouts = step.task, step.layouts
+    if task.loaded:
+        largest, rows, batch, fill, looked = _loaded(step)
+        points = int(np.minimum(largest + 1, LARGEST_BATCH).sum())
+    elif task.batches is None and task.mode != "prefill":
+        largest, looked = (largest, 0) if largest is not None else largest_feasible(step)
+        rows, batch, fill = chosen(step, largest)
+        if step.bound and task.objective != "latency":
+            batch = _smallest_as_cheap(step, rows, batch)
+        points = int(np.minimum(largest + 1, LARGEST_BATCH).sum())
+    else:
+        rows, batch, fill = given(task, layouts)
+        if task.arrivals is not None:
+            rows, fill = busiest(step, batch, lambda values, _: feasible(task, values))
+            batch = batch[rows]
+        largest, looked, points = np.zeros(len(layouts)), 0, rows.size
+    values = step.take(rows)(batch, fill)
+    keep = feasible(task, values)
+    if task.batches is not None or task.mode == "prefill":
+        np.maximum.at(largest, rows[keep], batch[keep])
+    values = {name: np.broadcast_to(v, keep.shape)[keep] for name, v in values.items()}
+    kept = rows[keep]
+    order = _ranked(task, layouts.take(kept), values)
+    return Found(
+        largest=largest,
+        rows=kept[order],
+        batch=batch[keep][order],
+        fill=fill[keep][order],
+        score=np.broadcast_to(task.score(values), kept.shape)[order],
+        layouts_considered=len(layouts),
+        points_considered=points,
+        points_evaluated=looked + rows.size,
+    )
+
+
+def grows(task: Task) -> bool:
+    """Whether a load decides how many of the chips are paid: only for it are fewer as good."""
+    open_ended = task.limits_of.get("replicas") is None and task.objective != "latency"
+    return task.loaded and len(task.chips) > 1 and open_ended
+
+
+def sized(step: Step) -> Step:
+    """Every layout on the fewest chips of the question that keep its promises under the load."""
+    task = step.task
+    if not grows(task):
+        return step
+
+    def keeps(some: Step) -> np.ndarray:
+        batch = carrying(some, LARGEST_BATCH)
+        return (batch > 0) & feasible(task, some(np.maximum(batch, 1)))
+
+    return fitted(step, keeps)
+
+
+def feasible(task: Task, values: dict[str, np.ndarray]) -> np.ndarray:
+    """Which points keep memory, flow of prompts and every promise, shape of the points."""
+    kept = np.ones(np.shape(values["need"]), dtype=bool)
+    for name, limit in task.limits.items():
+        kept = kept & (values[name] <= limit)
+    return kept
+
+
+def largest_feasible(step: Step) -> tuple[np.ndarray, int]:
+    """Largest whole batch of each layout that keeps every promise (0 if none), by bisection."""
+    low = np.zeros(len(step.layouts))
+    high = np.full(len(step.layouts), float(LARGEST_BATCH + 1))
+    looked = 0
+    while True:
+        open_rows = np.flatnonzero(high - low > 1)
+        if not open_rows.size:
+            return low, looked
+        middle = _between(low[open_rows], high[open_rows])
+        kept = feasible(step.task, step.take(open_rows)(middle))
+        low[open_rows[kept]] = middle[kept]
+        high[open_rows[~kept]] = middle[~kept]
+        looked += open_rows.size
+
+
+def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray:
+    """Largest batch, of at most `largest`, at each time per output token, (n_paces, n_layouts)."""
+    rows = np.tile(np.arange(largest.size), paces.size)
+    pace = np.repeat(paces, largest.size)
+    low, high = np.zeros(rows.size), np.tile(largest, paces.size) + 1
+    # Most layouts are too slow even for one sequence, or kept by something else than the pace.
+    for batch in (np.ones(rows.size), high - 1):
+        at = np.flatnonzero(high - low > 1)
+        keeps = step.take(rows[at])(batch[at])["tpot"] <= pace[at]
+        low[at[keeps]] = batch[at[keeps]]
+        high[at[~keeps]] = batch[at[~keeps]]
+    while True:
+        at = np.flatnonzero(high - low > 1)
+        if not at.size:
+            return low.reshape(paces.size, largest.size)
+        middle = _between(low[at], high[at])
+        keeps = step.take(rows[at])(middle)["tpot"] <= pace[at]
+        low[at[keeps]] = middle[keeps]
+        high[at[~keeps]] = middle[~keeps]
+
+
+def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
+    """Under a given load: the largest batch were there none, and the one batch that carries it."""
+    batch = carrying(step, LARGEST_BATCH)
+    rows = np.flatnonzero(batch > 0)
+    unloaded = step.asked(step.task.with_layout(arrivals=None))
+    if step.task.mode == "prefill":
+        largest, looked = batch, 0
+    else:
+        largest, looked = largest_feasible(unloaded)
+    return np.maximum(largest, batch), rows, batch[rows], np.ones(rows.size), looked + rows.size
+
+
+def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Whole numbers between, geometric means at first: batches differ by orders of magnitude."""
+    least = np.maximum(low, 1)
+    return np.floor(np.where(high > 4 * least, np.sqrt(least * high), (low + high) / 2))
+
+
+def chosen(step: Step, largest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The batches worth pricing: those where the price may turn, or for latency the smallest."""
+    rows = np.flatnonzero(largest >= 1)
+    if step.task.objective == "latency":
+        return rows, np.ones(rows.size), np.ones(rows.size)
+    most, part = largest[rows], step.take(rows)
+    group = part.layouts.group
+    full = np.floor(most / group)
+    tried = [(np.arange(rows.size), full * group), *_cells(part.layouts, full, most)]
+    if step.bound:
+        turn = _memory_takes_over(part, full)
+        tried += [
+            (np.arange(rows.size), (turn - 1) * group),
+            *_cells(part.layouts, turn - 1, turn * group),
+        ]
+    at, batch = (np.concatenate(columns) for columns in zip(*tried, strict=True))
+    return rows[at], np.maximum(batch, 1), np.ones(batch.size)
+
+
+def _cells(
+    layouts: Layouts, full: np.ndarray, most: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Batches of up to `most` beyond `full` groups: ends of cells, and full experts in them."""
+    cell, stages = layouts.pp * layouts.dp_attention, layouts.pp * layouts.cp
+    for number in range(1, int(layouts.cp.max(initial=0)) + 1):
+        at = np.flatnonzero(layouts.cp >= number)
+        end = np.minimum(full[at] * layouts.group[at] + number * cell[at], most[at])
+        yield at, end
+        yield at, np.floor(end / stages[at]) * stages[at]
+
+
+def _memory_takes_over(step: Step, most: np.ndarray) -> np.ndarray:
+    """First number of full groups, of at most `most`, at which memory is the highest roof.
+
+    Only asked where on-chip memory holds all weights, so that the roof per sequence rises; 0
+    elsewhere.
+    """
+    group = step.layouts.group * 1.0
+
+    def roof(groups: np.ndarray | float) -> np.ndarray:
+        return np.broadcast_to(step(groups * group)["roof.memory"], group.shape)
+
+    rises = (most >= 2) & ((roof(1.0) <= 0) | (roof(2.0) > 2 * roof(1.0)))
+    rows = np.flatnonzero(rises)
+    part, first = step.take(rows), np.zeros(most.size)
+    low, high = np.zeros(rows.size), most[rows]
+    while (high - low > 1).any():
+        middle = np.maximum(np.floor((low + high) / 2), 1)
+        values = part(middle * group[rows])
+        value = part.values(middle)
+        memory = value["L_dec"] * values["roof.memory"] / (value["g"] * middle * group[rows])
+        highest = memory >= values["slot"] * (1 - SAME_PRICE)
+        high = np.where(highest & (high - low > 1), middle, high)
+        low = np.where(~highest & (high - low > 1), middle, low)
+    first[rows] = high
+    return first
+
+
+def _smallest_as_cheap(step: Step, rows: np.ndarray, batch: np.ndarray) -> np.ndarray:
+    """The smallest whole number of groups that is as cheap: past the critical batch it is flat.
+
+    Below the first group, or where a group is cut by a promise, the batch stays as it is.
+    """
+    part, task = step.take(rows), step.task
+    group = part.layouts.group * 1.0
+    goal = task.score(part(batch)) * (1 + SAME_PRICE)
+    low, high = np.zeros(rows.size), np.ceil(batch / group)
+    while (high - low > 1).any():
+        middle = np.floor((low + high) / 2)
+        cheap = task.score(part(np.maximum(middle, 1) * group)) <= goal
+        high = np.where(cheap & (high - low > 1), middle, high)
+        low = np.where(~cheap & (high - low > 1), middle, low)
+    return np.minimum(high * group, batch)
+
+
+def given(task: Task, layouts: Layouts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The batches the question fixes, spread over the replicas: the fullest one sets the pace."""
+    if task.mode == "prefill":
+        # One prompt per rank and stage keeps every chip busy; more only wait.
+        ranks = (layouts.pp * layouts.dp_attention) * 1.0
+        return np.arange(len(layouts)), ranks, np.ones(len(layouts))
+    rows, batch, fill = [], [], []
+    for total in task.batches or ():
+        each = np.ceil(total / layouts.replicas)
+        rows.append(np.arange(len(layouts)))
+        batch.append(each)
+        fill.append(total / (each * layouts.replicas))
+    return np.concatenate(rows), np.concatenate(batch), np.concatenate(fill)
+
+
+def _ranked(task: Task, layouts: Layouts, values: dict[str, np.ndarray]) -> np.ndarray:
+    """Order of candidates: score, then speed, then fewer chips per replica and plainer layouts."""
+    score = task.score(values)
+    best = score.min() if score.size else 1.0
+    coarse = np.floor(np.log(score / best) / SAME_PRICE) if score.size else score
+    return np.lexsort(
+        (
+            layouts.tp_expert,
+            layouts.dp_attention,
+            layouts.pp,
+            layouts.replica_chips,
+            np.round(values["latency"], 12),
+            coarse,
+        )
+    )

@@ -1,0 +1,148 @@
+"""A fleet for a given load: the batch that carries it, and the fewest chips that keep the promises.
+
+With open arrivals nobody chooses the batch. Requests gather until as many leave as arrive, so the
+batch is the smallest one whose slots carry the load, B g/T(B) = load per replica. More replicas
+mean less load on each, a smaller batch and shorter queues: whatever is kept by some number of
+chips is kept by more, and the fewest are found by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from planner.problems.serving.step.step import Step
+
+__all__ = ["busiest", "carrying", "first", "fitted"]
+
+HALVINGS = 40  # of the share of time that readers may be busy
+
+
+def carrying(step: Step, largest: int) -> np.ndarray:
+    """The smallest batch of each layout that carries its load, 0 where none up to `largest` does.
+
+    Throughput grows from one full group of pp * dp * cp sequences to the next; within a group it
+    grows where no ceiling of the model moves, in pieces (see `_piece`).
+    """
+    layouts = step.layouts
+    if step.task.mode == "prefill":
+        ranks = (layouts.pp * layouts.dp_attention) * 1.0
+        return np.where(_carries(step, ranks), ranks, 0.0)
+    found = np.zeros(len(layouts))
+    group = layouts.group * 1.0
+    most = np.maximum(np.floor(largest / group), 1)
+    rows = np.flatnonzero(_carries(step, most * group))
+    if not rows.size:
+        return found
+    part, group, most = step.take(rows), group[rows], most[rows]
+    groups = first(_carried(part, group), np.zeros(rows.size), most)
+    start, end = _piece(part, (groups - 1) * group)
+    found[rows] = first(_carried(part, np.ones(rows.size)), start, end)
+    return found
+
+
+def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends (start, end] of the first batches beyond `before`, in its group, that carry the load.
+
+    In each of the cp cells of pp * dp sequences a rank's number stands, and throughput grows from
+    one full number of the experts, of pp * cp sequences, to the next; what is left of a cell
+    beyond the last of these is a piece of its own.
+    """
+    layouts = step.layouts
+    cell, full = layouts.pp * layouts.dp_attention * 1.0, layouts.pp * layouts.cp * 1.0
+    start, end = before.copy(), before + layouts.group
+    unknown = np.ones(before.size, dtype=bool)
+    for number in range(1, int(layouts.cp.max()) + 1):
+        rows = np.flatnonzero(unknown & (layouts.cp >= number))
+        low = before[rows] + (number - 1) * cell[rows]
+        high, none = low + cell[rows], np.floor(low / full[rows])
+        most = np.floor(high / full[rows])
+        last = np.maximum(most * full[rows], 1)
+        inside = (most > none) & _carries(step.take(rows), last)
+        at = rows[inside]
+        whole = first(_carried(step.take(at), full[at]), none[inside], most[inside])
+        start[at], end[at] = np.maximum(low[inside], (whole - 1) * full[at]), whole * full[at]
+        beyond = ~inside & _carries(step.take(rows), high)
+        start[rows[beyond]] = np.maximum(low, most * full[rows])[beyond]
+        end[rows[beyond]] = high[beyond]
+        unknown[rows[inside | beyond]] = False
+    return start, end
+
+
+def busiest(
+    step: Step,
+    batch: np.ndarray,
+    keeps: Callable[[dict[str, np.ndarray], np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Layouts that keep their promises when next to nothing arrives, and how busy they may be.
+
+    `keeps(values, rows)` judges what the step says of the layouts `rows`. Returns those rows, and
+    the largest share of their slots that may be filled, by bisection: waits grow with it.
+    """
+    rows = np.arange(len(step.layouts))
+    idle = np.full(rows.size, np.finfo(float).tiny ** 0.5)
+    rows = rows[keeps(step.filled(batch)(idle), rows)]
+    at = step.take(rows).filled(batch[rows])
+    low, high = idle[rows], np.ones(rows.size)
+    full = keeps(at(high), rows)
+    low = np.where(full, high, low)
+    for _ in range(0 if full.all() else HALVINGS):
+        middle = (low + high) / 2
+        good = keeps(at(middle), rows)
+        low, high = np.where(good, middle, low), np.where(good, high, middle)
+    return rows, low
+
+
+def fitted(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:
+    """The same layouts, each on the fewest chips of the question that `keeps` approves.
+
+    Layouts that no number of chips approves stay on the most. `keeps` maps a step to one verdict
+    for every layout.
+    """
+    paid = np.unique(np.asarray(step.task.chips, dtype=np.int64))
+    rows = np.arange(len(step.layouts))
+    domain = step.task.machine.chips_per_domain
+
+    def approved(at: np.ndarray, index: np.ndarray) -> np.ndarray:
+        return keeps(_paying(step.take(at), paid[index.astype(np.int64)], domain))
+
+    top = np.full(rows.size, paid.size - 1.0)
+    kept = approved(rows, top)
+    fewest = top.copy()
+    fewest[kept] = first(
+        lambda at, index: approved(rows[kept][at], index), np.full(kept.sum(), -1.0), top[kept]
+    )
+    return _paying(step, paid[fewest.astype(np.int64)], domain)
+
+
+def first(
+    holds: Callable[[np.ndarray, np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """The smallest whole number in (low, high] for which `holds`, row by row.
+
+    `holds(rows, numbers)` must be false at `low`, true at `high`, and turn once in between.
+    """
+    low, high = low.copy(), high.copy()
+    while True:
+        open_rows = np.flatnonzero(high - low > 1)
+        if not open_rows.size:
+            return high
+        middle = np.floor((low[open_rows] + high[open_rows]) / 2)
+        good = holds(open_rows, middle)
+        high[open_rows[good]] = middle[good]
+        low[open_rows[~good]] = middle[~good]
+
+
+def _carried(step: Step, each: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Whether numbers of so many sequences `each` carry the load, for some of the rows."""
+    return lambda rows, numbers: _carries(step.take(rows), numbers * each[rows])
+
+
+def _carries(step: Step, batch: np.ndarray) -> np.ndarray:
+    limit = step.task.limits["load"]
+    return np.broadcast_to(step(batch)["load"] <= limit, batch.shape)
+
+
+def _paying(step: Step, chips: np.ndarray, domain: int) -> Step:
+    return step.on(step.layouts.on(chips, domain))

@@ -1,0 +1,1 @@
+"""Derivatives of a serving plan's outputs at a fixed layout."""

@@ -1,0 +1,292 @@
+"""One pool with its layout held and a real batch: what moves when a given does.
+
+The batch is the largest that keeps every promise, the smallest that is as cheap, or under a load
+the smallest that carries it; where it follows a limit, it moves as the limit makes it (implicit
+function theorem), on either side. A batch of a few sequences moves in steps too wide for that: it
+is a choice, and held.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulas.numerics.tape import Tape
+from planner.problems.serving.search.batch import LARGEST_BATCH
+from planner.problems.serving.slopes.waiting import ARRIVALS, waits, with_wait
+from planner.problems.serving.step.step import Step, bound_kernel, estimate_kernel
+from planner.sensitivity.directional_derivatives import Directions, slopes_at, smoothed, values_at
+
+if TYPE_CHECKING:
+    from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.task.task import Task
+
+__all__ = ["LIMIT", "POWER", "Held", "Moved"]
+
+LIMIT = "limit."  # of a promise, as if it were a symbol
+POWER = "power"  # of one chip, likewise
+ACTIVE = 1e-7  # share of a limit below which it does not hold the batch
+FLAT = 1e-7  # d ln price / d ln batch, below which a larger batch is no cheaper
+SAME = 1e-9  # prices closer than this are one
+ASIDE = 1e-6  # of a batch at which two roofs meet, where each is looked at
+NAMES = {"tpot": "T_tpot", "ttft": "T_ttft", "slot": "T_slot", "busy": "T_pf_busy"}
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Values of a pool, and d ln of them / d ln of every given, shape (2, n_givens)."""
+
+    values: dict[str, float]
+    slopes: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Held:
+    """One layout of a task; its batch is a real number where it is `free`.
+
+    It then follows its limits, or the load that it carries.
+    """
+
+    task: Task
+    layouts: Layouts
+    batch: float
+    free: bool
+
+    @cached_property
+    def step(self) -> Step:
+        """The model of this layout."""
+        return Step(self.task, self.layouts, bound=self.task.uses_bound)
+
+    @cached_property
+    def row(self) -> dict[str, float]:
+        """Every symbol's value, and the promised limits."""
+        values = self.step.values(np.array([self.batch]))
+        row = {name: float(np.ravel(value)[0]) for name, value in values.items()}
+        row |= {f"{LIMIT}{name}": limit for name, limit in self.task.promises.items()}
+        own = {POWER: self.task.power, ARRIVALS: self.task.arrivals if self.task.loaded else None}
+        return row | {name: value for name, value in own.items() if value is not None}
+
+    @property
+    def replicas(self) -> float:
+        """How many replicas there are."""
+        return float(self.layouts.replicas[0])
+
+    @property
+    def up(self) -> float:
+        """Replicas without the spare ones."""
+        return max(self.replicas - self.task.spare, 1e-9)
+
+    @property
+    def tape(self) -> Tape:
+        """The equations; without ceilings where the batch is a real number."""
+        return _tape(self.task.uses_bound, smooth=self.free)
+
+    def moved(self, directions: Directions) -> Moved:
+        """How everything moves with every given, the batch moving as it must."""
+        if self.task.loaded:
+            return self.carrying(directions, self.row[ARRIVALS], self._own(ARRIVALS, directions))
+        top = self._largest() if self.free else self.batch
+        values, slopes = self._at(top, directions)
+        if not self.free:
+            return self._held(values, slopes, directions)
+        if slopes[self._score][0, -1] > -FLAT:
+            return self._flat(top, directions)
+        growth = self._growth(top, values, slopes, directions)
+        return Moved({**values, "batch": top}, _total(slopes, growth))
+
+    def carrying(self, directions: Directions, rate: float, rising: np.ndarray) -> Moved:
+        """The same at the batch whose slots carry so many requests per second.
+
+        `rising` is d ln rate / d ln of every given, shape (2, n) or (n,).
+        """
+        load = rate / self.up / (1.0 - self.task.headroom)
+        batch = self._carries(load) if self.free else self.batch
+        values, slopes = self._at(batch, directions)
+        slot = slopes["slot"]
+        if not self.free or batch <= 1 or slot[0, -1] > -FLAT:
+            return self._held({**values, "batch": batch}, slopes, directions)
+        pull = slot[:, :-1] + rising
+        # A batch that grows does so on its right side, whichever way the given goes.
+        grows = (pull > 0) == (np.array([[0], [1]]) == 1)
+        growth = pull / np.abs(np.where(grows, slot[1, -1], slot[0, -1]))
+        return Moved({**values, "batch": batch}, _total(slopes, growth))
+
+    def _at(self, batch: float, directions: Directions) -> tuple[dict, dict]:
+        """Values and slopes with a batch, waiting included where a load makes prompts wait."""
+        values, slopes = self._named(*slopes_at(self.tape, self.row, batch, directions))
+        if self.task.loaded and waits(self.task):
+            first = values["ttft"], slopes["ttft"]
+            late = with_wait(self.task, self.tape, self.row, batch, directions, first)
+            values["ttft"], slopes["ttft"] = late
+        return values, slopes
+
+    def _held(self, values: dict, slopes: dict, directions: Directions) -> Moved:
+        """The same at a batch that stays."""
+        nothing = np.zeros((2, len(directions)))
+        return Moved({"batch": self.batch, **values}, _total(slopes, nothing))
+
+    def _own(self, symbol: str, directions: Directions) -> np.ndarray:
+        """d ln symbol / d ln of every given."""
+        return np.array([moved.get(symbol, 0.0) for moved in directions.values()])
+
+    def _carries(self, load: float) -> float:
+        """The smallest real batch whose slots carry a load [1/s] per replica."""
+        from scipy.optimize import brentq
+
+        def over(x: float) -> float:
+            values = values_at(self.tape, self.row, math.exp(x))
+            slot = self._named(values, dict.fromkeys(values, np.empty(0)))[0]["slot"]
+            return math.log(load * slot)
+
+        most = math.log(self.batch)
+        if over(0.0) <= 0:
+            return 1.0
+        return self.batch if over(most) > 0 else math.exp(brentq(over, 0.0, most, xtol=1e-13))
+
+    @property
+    def _score(self) -> str:
+        return "busy" if self.task.mode == "prefill" else "slot"
+
+    def _named(
+        self, values: dict[str, float], slopes: dict[str, np.ndarray]
+    ) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+        """The outputs of the tape in plain words."""
+        suffix = "_bound" if self.task.uses_bound else ""
+        names = {word: f"{symbol}{suffix}" for word, symbol in NAMES.items()} | {"need": "M_need"}
+        if not self.task.uses_bound:
+            names["mixed"] = "phi_mixed"
+        return (
+            {word: values[symbol] for word, symbol in names.items()},
+            {word: slopes[symbol] for word, symbol in names.items()},
+        )
+
+    def _limits(self, values: dict[str, float]) -> dict[str, float]:
+        """Every limited quantity over its limit."""
+        task = self.task
+        found = {"need": values["need"] / self.row["M_cap"]}
+        if task.mode == "aggregated" and not task.uses_bound:
+            found["mixed"] = values["mixed"]
+        for name in ("tpot", "ttft"):
+            if name in task.promises:
+                found[name] = values[name] / task.promises[name]
+        if "e2e" in task.promises:
+            found["e2e"] = self._whole(values) / task.promises["e2e"]
+        return found
+
+    def _whole(self, values: dict[str, float]) -> float:
+        first = values["ttft"] if self.task.mode == "aggregated" else 0.0
+        return first + self.row["L_dec"] * values["tpot"]
+
+    def _fullest(self, batch: float) -> float:
+        """The largest of what is limited over its limit, in logarithms."""
+        values = values_at(self.tape, self.row, batch)
+        values, _ = self._named(values, dict.fromkeys(values, np.empty(0)))
+        return max(math.log(max(ratio, 1e-300)) for ratio in self._limits(values).values())
+
+    def _largest(self) -> float:
+        """The largest real batch that keeps every promise."""
+        from scipy.optimize import brentq
+
+        low, high = math.log(self.batch), math.log(self.batch)
+        most = math.log(LARGEST_BATCH)
+        while self._fullest(math.exp(high)) <= 0:
+            low, high = high, high + 0.3
+            if low > most:
+                return LARGEST_BATCH
+        while self._fullest(math.exp(low)) > 0:
+            low -= 0.1
+        found = brentq(lambda x: self._fullest(math.exp(x)), low, high, xtol=1e-13)
+        return math.exp(found)
+
+    def _growth(
+        self,
+        top: float,
+        values: dict[str, float],
+        slopes: dict[str, np.ndarray],
+        directions: Directions,
+    ) -> np.ndarray:
+        """d ln batch / d ln of every given, shape (2, n): each limit that holds it lets it move."""
+        count = len(directions)
+        held = self._limits(values)
+        most = max(held.values())
+        if most < 1 - ACTIVE:
+            return np.zeros((2, count))
+        speeds = []
+        for name, ratio in held.items():
+            if ratio < most - ACTIVE:
+                continue
+            slope = self._ratio(name, values, slopes, directions)
+            if slope[:, -1].max() <= 0:
+                continue  # no batch changes it
+            speed = np.empty((2, count))
+            for side in (0, 1):
+                pull = -slope[side, :-1]
+                rising = (pull > 0) == (side == 1)
+                speed[side] = pull / np.where(rising, slope[1, -1], slope[0, -1] or slope[1, -1])
+            speeds.append(speed)
+        if not speeds:
+            return np.zeros((2, count))
+        stacked = np.stack(speeds)
+        # Upwards the first limit met holds it; downwards the last one left lets it.
+        return np.stack([stacked[:, 0].max(axis=0), stacked[:, 1].min(axis=0)])
+
+    def _ratio(
+        self,
+        name: str,
+        values: dict[str, float],
+        slopes: dict[str, np.ndarray],
+        directions: Directions,
+    ) -> np.ndarray:
+        """d ln (quantity over its limit), shape (2, n + 1)."""
+        limit = {"need": "M_cap", "mixed": ""}.get(name, f"{LIMIT}{name}")
+        own = np.array([*self._own(limit, directions), 0.0])
+        if name != "e2e":
+            return slopes[name] - own
+        first = values["ttft"] if self.task.mode == "aggregated" else 0.0
+        share = first / self._whole(values)
+        longer = np.array([*self._own("L_dec", directions), 0.0])
+        return share * slopes["ttft"] + (1 - share) * (slopes["tpot"] + longer) - own
+
+    def _flat(self, top: float, directions: Directions) -> Moved:
+        """Where a larger batch is no cheaper: the smallest that is as cheap, and how it moves."""
+        goal = self._price(top) * (1 + SAME)
+        low, high = 0.0, math.log(top)
+        while high - low > 1e-12 * max(high, 1.0):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._price(math.exp(middle)) <= goal else (middle, high)
+        turn = math.exp(high)
+        below = self._named(*slopes_at(self.tape, self.row, turn * (1 - ASIDE), directions))
+        above = self._named(*slopes_at(self.tape, self.row, turn * (1 + ASIDE), directions))
+        before, after = below[1][self._score], above[1][self._score]
+        steep = before[:, -1] - after[:, -1]
+        moves = turn > 1 + ASIDE and bool((steep < -FLAT).all())
+        growth = (
+            (after - before)[:, :-1] / steep[:, None] if moves else np.zeros((2, len(directions)))
+        )
+        return Moved({**above[0], "batch": turn}, _total(above[1], growth))
+
+    def _price(self, batch: float) -> float:
+        values = values_at(self.tape, self.row, batch)
+        return self._named(values, dict.fromkeys(values, np.empty(0)))[0][self._score]
+
+
+@cache
+def _tape(bound: bool, *, smooth: bool) -> Tape:
+    tape = bound_kernel().tape if bound else estimate_kernel().tape
+    return smoothed(tape) if smooth else tape
+
+
+def _total(slopes: dict[str, np.ndarray], growth: np.ndarray) -> dict[str, np.ndarray]:
+    """Slopes with the batch moving: what a given does itself, and what the batch then does."""
+    found = {}
+    for name, slope in slopes.items():
+        total = slope[:, :-1].copy()
+        for side in (0, 1):
+            rising = (growth[side] > 0) == (side == 1)
+            total[side] += growth[side] * np.where(rising, slope[1, -1], slope[0, -1])
+        found[name] = total
+    return {**found, "batch": growth}

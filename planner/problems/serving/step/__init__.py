@@ -1,0 +1,1 @@
+"""One step of a replica: layouts, symbol values, times, memory."""

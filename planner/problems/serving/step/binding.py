@@ -1,0 +1,292 @@
+"""Where the maths meets the machine: this number is that symbol.
+
+Every number that a serving equation needs enters here, once. `shared_values` binds what all
+layouts have in common (model, chip, workload, profile), `layout_values` what a layout changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.architecture.counts import Sizes
+from planner.network.layout_collectives import DECODE, PREFILL, exchanges, reductions
+from planner.problems.serving.step.spread import (
+    contexts,
+    copies,
+    copies_to_domains,
+    evenness,
+    imbalance,
+)
+
+if TYPE_CHECKING:
+    from planner.network.system_network import GroupRates
+    from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.task.task import Task
+
+__all__ = ["engine_values", "layout_values", "peaks", "shared_values"]
+
+ACTIVATION_BYTES = 2.0  # bf16 between layers
+LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
+LOGIT_BYTES = 4.0  # fp32 before sampling
+COMBINE_BYTES = 2.0  # experts answer in bf16 (DeepSeek-V3 report, section 3.3)
+FP8_SCALE_BYTES = 4.0 / 128.0  # one fp32 scale per 128 elements (DeepSeek-V3 report, section 3.3)
+
+# What a quantised weight is multiplied as when activations stay in bf16: it is widened first.
+WEIGHT_ONLY = frozenset({"int8", "int4"})
+NARROWEST_FIRST = ("nvfp4", "mxfp4", "fp4", "fp8", "int8", "bf16", "fp16")
+
+
+def shared_values(task: Task) -> dict[str, float]:
+    """Values of every symbol that does not depend on layout or batch, by symbol name.
+
+    Lengths, prices, rates and sizes of memory in the task may be arrays of points.
+    """
+    return {
+        **(_lecture_model(task) if task.lecture else _model(task)),
+        **_chip(task),
+        **_workload(task),
+        **engine_values(task.profile.values),
+        "one_seq": 1.0,
+        "one_token": 1.0,
+        "p_chip": task.price,
+        "c_fwd": 1.0 if task.lecture else 2.0,
+    }
+
+
+def engine_values(coefficients: Mapping[str, float]) -> dict[str, float]:
+    """Values of the symbols of a profile, by symbol name."""
+    return {"t_hop_sw" if name == "t_hop" else name: one for name, one in coefficients.items()}
+
+
+def layout_values(
+    task: Task, layouts: Layouts, shards: GroupRates, hop: GroupRates, *, bound: bool = False
+) -> dict[str, np.ndarray]:
+    """Values of the symbols that a layout fixes, each of shape (n_layouts,).
+
+    `shards` are the rates of the groups that shard attention, `hop` those from stage to stage. The
+    `bound` sends the least that any engine could.
+    """
+    sizes = task.sizes
+    tp, dp, pp = layouts.tp, layouts.dp_attention, layouts.pp
+    ep, xtp = layouts.ep, layouts.tp_expert
+    return {
+        "tp": tp * 1.0,
+        "dp": dp * 1.0,
+        "pp": pp * 1.0,
+        "ep": ep * 1.0,
+        "xtp": xtp * 1.0,
+        "n_rep": layouts.replicas * 1.0,
+        "n_chips": layouts.chips * 1.0,
+        **(
+            _ideal_sharding(layouts)
+            if task.lecture or task.ideal
+            else _real_sharding(sizes, layouts)
+        ),
+        **evenness(task, layouts),
+        "c_imb": imbalance(task, ep),
+        "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0.0),
+        "n_a2a": np.where(dp > 1, sizes.n_moe_layers, 0) * 1.0,
+        # Ranks of one batch skip the experts of others; what they add up is all-reduced.
+        "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0) * 1.0,
+        "n_hop": pp - 1.0,
+        "q_ar": 2.0 * (tp - 1) / tp,
+        "r_ar": shards.all_gather,
+        "r_hop": hop.send,
+        "t_hop_net": hop.latency,
+        **contexts(task, layouts),
+        **_collectives(task, layouts),
+    }
+
+
+def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
+    """What all-reduces and exchanges with experts take by themselves, in either phase."""
+    if task.lecture:
+        return _no_collectives(layouts)
+    found: dict[str, np.ndarray] = {}
+    sent = _dispatch_bytes(task.sizes)
+    there = sent / (sent + COMBINE_BYTES)
+    sparse, one = task.sizes.n_experts > 0, np.ones(len(layouts))
+    for phase, within in (("", DECODE), ("_pf", PREFILL)):
+        reduced = reductions(task.network, task.chip.name, layouts.tp, within)
+        exchanged = exchanges(task.network, task.chip.name, layouts.whole, within, there)
+        # Without experts nothing is sent; a copy keeps the root of its bytes above zero.
+        sends = copies(task.sizes, layouts.ep) * layouts.tp_expert if sparse else one
+        if phase and sparse:
+            # One copy for each domain, which passes it on inside.
+            nodes = copies_to_domains(task.sizes, exchanged.domains)
+            sends = np.where(exchanged.domains > 1, nodes * layouts.tp_expert, sends)
+        each = float(max(task.sizes.n_experts_active, 1)) * layouts.tp_expert
+        found |= {
+            f"a_ar{phase}": reduced.floor,
+            f"w_ar{phase}": reduced.rate,
+            f"g_ar{phase}": reduced.root,
+            f"a_x{phase}": exchanged.floor,
+            f"w_x{phase}": exchanged.rate,
+            f"g_x{phase}": exchanged.root,
+            f"k_copies{phase}": np.where(exchanged.each, each, sends),
+        }
+    return found
+
+
+def peaks(task: Task, *, bound: bool) -> dict[str, float]:
+    """Arithmetic peak per operator class [flop/s], by symbol name.
+
+    The estimate multiplies at the wider of weight and activation dtype; the bound lets every class
+    run at the fastest rate that its narrowest operand has on this chip.
+    """
+    dtype = task.sizes.weight_dtype
+    classes = {
+        "F_attn": dtype["attention"],
+        "F_ffn": dtype["shared"] if task.sizes.n_shared_experts else dtype["dense_ffn"],
+        "F_routed": dtype["routed"],
+        "F_head": dtype["head"],
+    }
+    found = {name: task.peak(weights, bound=bound) for name, weights in classes.items()}
+    return found | {"F_sdpa": task.attention_peak(bound=bound)}
+
+
+def _model(task: Task) -> dict[str, float]:
+    sizes, context, prompt = task.sizes, task.context, task.input_tokens
+    active, weights = sizes.active, sizes.weight_bytes
+    streamed = sum(sizes.streamed_bytes.values()) - sizes.streamed_bytes["routed"]
+    resident = sum(weights.values()) - weights["routed"]
+    plain = [c for c in sizes.caches if c.limit is None]
+    bounded = [(c, float(c.limit)) for c in sizes.caches if c.limit is not None]
+    growing = [c for c in sizes.caches if c.grows]
+    return {
+        "N_attn": float(active["attention"] + active["router"] + active["other"]),
+        "N_ffn": float(active["dense_ffn"] + active["shared"]),
+        "N_exp": float(active["routed"]),
+        "N_head": float(active["head"]),
+        "S_fixed": streamed,
+        "S_routed": sizes.streamed_bytes["routed"],
+        "M_fixed": resident,
+        "M_routed": weights["routed"],
+        "b_kv": sum(c.bytes_per_token for c in plain),
+        "R_bnd": sum(c.bytes_per_token * np.minimum(context, limit) for c, limit in bounded),
+        "b_store": sum(c.bytes_per_token for c in growing),
+        "R_bnd_mem": sum(
+            c.bytes_per_token * np.minimum(context, limit) for c, limit in bounded if not c.grows
+        ),
+        "R_state": sizes.state_bytes_per_sequence,
+        "a_kv": sum(c.flop_per_cached_token for c in plain),
+        "A_bnd": sum(c.flop_per_cached_token * np.minimum(context, limit) for c, limit in bounded),
+        "A_state": sizes.state_flop_per_token,
+        "a_pf": sum(c.flop_per_pair_prefill for c in plain),
+        "A_bnd_pf": sizes.state_flop_per_token
+        + sum(c.flop_per_pair_prefill * _seen(prompt, limit) for c, limit in bounded),
+        # Without experts the coverage multiplies nothing; any k < E keeps it finite.
+        "n_experts": float(sizes.n_experts or 2),
+        "k_experts": float(sizes.n_experts_active or 1),
+        "h_act": float(sizes.hidden),
+        "h_exp": float(sizes.expert_width),
+        "h_wide": float(LIVE_VECTORS * sizes.hidden),
+        "vocab": float(sizes.vocab),
+        "n_blocks": float(sizes.n_layers),
+        "n_moe": float(sizes.n_moe_layers),
+        "n_ctx": float(max(sizes.n_attention_layers, 1)),
+        "h_part": sum(c.asked_elements for c in sizes.caches) / max(sizes.n_attention_layers, 1),
+        "b_act": ACTIVATION_BYTES,
+        "b_logit": LOGIT_BYTES,
+        "b_comb": COMBINE_BYTES,
+        "b_disp": _dispatch_bytes(sizes),
+    }
+
+
+def _lecture_model(task: Task) -> dict[str, float]:
+    """The lecture's reading: all weights are read, attention and network cost nothing."""
+    absent = (
+        "R_bnd",
+        "A_bnd",
+        "A_state",
+        "A_bnd_pf",
+        "h_part",
+        "a_kv",
+        "a_pf",
+        "h_act",
+        "h_exp",
+        "h_wide",
+        "vocab",
+    )
+    return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
+
+
+def _real_sharding(sizes: Sizes, layouts: Layouts) -> dict[str, np.ndarray]:
+    pp, tp = layouts.pp, layouts.tp
+    return {
+        "f_stage": np.ceil(sizes.n_layers / pp) * pp / sizes.n_layers,
+        "f_heads": np.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads,
+    }
+
+
+def _ideal_sharding(layouts: Layouts) -> dict[str, np.ndarray]:
+    whole = np.ones(len(layouts))
+    return {"f_stage": whole, "f_heads": 1.0 / layouts.tp}
+
+
+def _chip(task: Task) -> dict[str, float]:
+    chip = task.chip
+    return {
+        "W_chip": chip.memory_bandwidth,
+        "M_cap": chip.memory,
+        "M_sram": 0.0 if task.lecture else chip.sram or 0.0,
+        "M_reserve": task.reserve * chip.memory,
+    }
+
+
+def _workload(task: Task) -> dict[str, float]:
+    decodes_only = task.mode == "decode"
+    # The prompt emits the first token; where nothing else decodes the number is never used.
+    emitted = task.output_tokens - (1.0 if task.mode == "aggregated" or task.pooled else 0.0)
+    return {
+        "L_in": task.input_tokens,
+        "L_out": task.output_tokens,
+        "L_ctx": task.context,
+        "L_dec": emitted,
+        "x_hit": task.cached_input,
+        "x_pf": 0.0 if decodes_only else 1.0,
+        "s_mixed": 1.0 if task.mode == "aggregated" else 0.0,
+        "kappa": task.kappa,
+        "x_own": 1.0 if task.arrivals is None else 0.0,
+        "v_occ": task.input_spread,
+        "g": task.tokens_per_step,
+        "m_pos": task.positions_per_step,
+    }
+
+
+def _seen(prompt: float, limit: float) -> float:
+    """Mean number of keys that a prompt's token attends to under a window or top-k."""
+    reach = np.minimum(prompt, limit)
+    return reach - reach * reach / (2 * prompt)
+
+
+def _dispatch_bytes(sizes: Sizes) -> float:
+    narrow = sizes.weight_dtype["routed"] in ("fp8", "fp4", "nvfp4", "mxfp4")
+    return 1.0 + FP8_SCALE_BYTES if narrow else ACTIVATION_BYTES
+
+
+def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
+    """All-reduces of one pass.
+
+    Parts side by side are added up before they are reduced (PaLM report, section 2; TensorRT-LLM
+    and vLLM on Falcon).
+    """
+    feed_forward = sizes.n_dense_ffn_layers + sizes.n_moe_layers
+    # Blocks of hybrid models are either a mixer or a feed-forward part, others hold both.
+    both = feed_forward == sizes.n_layers
+    mixers = sizes.n_layers if both else sizes.n_layers - feed_forward
+    feed_forward -= sizes.n_parallel_layers
+    with_ranks = mixers + sizes.n_dense_ffn_layers
+    return np.where(dp > 1, with_ranks, mixers + feed_forward) * 1.0
+
+
+def _no_collectives(layouts: Layouts) -> dict[str, np.ndarray]:
+    """The lecture sends nothing between chips."""
+    nothing, whole = np.zeros(len(layouts)), np.ones(len(layouts))
+    terms = [f"{term}{phase}" for phase in ("", "_pf") for term in ("a_ar", "g_ar", "a_x", "g_x")]
+    rates = dict.fromkeys(("w_ar", "w_ar_pf", "w_x", "w_x_pf"), whole)
+    copies = dict.fromkeys(("k_copies", "k_copies_pf"), nothing)
+    return {**dict.fromkeys(terms, nothing), **rates, **copies}

@@ -1,0 +1,177 @@
+"""Which layouts are tried: every divisor tuple that the model and the machine admit.
+
+A stage of `tp * dp * cp` chips sits inside one scale-up domain or fills whole ones, so that no
+group straddles a boundary by accident; what is left of a domain stays idle. The experts of a stage
+are re-partitioned over `tp * dp` chips as `ep * tp_expert`, and copied over the `cp` parts of the
+contexts. Counts stay small because fleets are counts of replicas, never more layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import prod
+
+import numpy as np
+
+from planner.problems.serving.step.chip_split import Room, replicas_most
+
+__all__ = ["AXES", "Layouts", "enumerate_layouts"]
+
+AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
+
+# The largest replica with a published use has 320 chips (DeepSeek-V3 report, section 3.4.2); more
+# than this are tried only where the sizes asked for make more. Larger fleets are replicas.
+LARGEST_REPLICA = 512
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """Layouts as columns: every field is an integer array of shape (n_layouts,)."""
+
+    tp: np.ndarray
+    pp: np.ndarray
+    cp: np.ndarray
+    dp_attention: np.ndarray
+    ep: np.ndarray
+    tp_expert: np.ndarray
+    replicas: np.ndarray
+    chips: np.ndarray  # paid, idle ones included
+
+    def __len__(self) -> int:
+        return int(self.tp.size)
+
+    @property
+    def whole(self) -> np.ndarray:
+        """Chips that hold the weights of one stage once."""
+        return self.tp * self.dp_attention
+
+    @property
+    def stage(self) -> np.ndarray:
+        """Chips of one pipeline stage."""
+        return self.whole * self.cp
+
+    @property
+    def replica_chips(self) -> np.ndarray:
+        """Chips of one replica."""
+        return self.stage * self.pp
+
+    @property
+    def group(self) -> np.ndarray:
+        """Sequences that give every chip of a replica one to carry."""
+        return self.pp * self.dp_attention * self.cp
+
+    def on(self, chips: np.ndarray, domain: int) -> Layouts:
+        """The same layouts on other numbers of chips, with as many replicas as these hold."""
+        rooms = Room(self.stage, self.pp, np.full(len(self), domain))
+        replicas = replicas_most(chips, rooms)
+        return replace(self, chips=chips, replicas=replicas)
+
+    def take(self, rows: np.ndarray) -> Layouts:
+        """The layouts of the given rows (an index or a mask)."""
+        return Layouts(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+    def row(self, i: int) -> dict[str, int]:
+        """One layout as plain numbers, in the words of the answer."""
+        return {name: int(getattr(self, name)[i]) for name in (*AXES, "replicas")}
+
+
+def enumerate_layouts(
+    *,
+    heads: int,
+    layers: int,
+    experts: int,
+    domain: int,
+    chips: Sequence[int],
+    joined: bool = True,
+    tiled: bool = False,
+    limits: Mapping[str, Sequence[int]] | None = None,
+) -> Layouts:
+    """Every layout of a model with these heads, layers and experts on each number of chips.
+
+    Parameters
+    ----------
+    heads : query heads; tensor parallelism divides them.
+    layers : layers; no more stages than these.
+    experts : routed experts of a layer, copies included; 0 for a dense model.
+    domain : chips of one scale-up domain.
+    chips : numbers of chips that may be paid for.
+    joined : whether a network joins the domains; without one a replica stays inside one.
+    tiled : whether the stages of one domain divide it evenly, as slices of a torus do.
+    limits : allowed values per axis (and `replicas`), absent axes are free, but `cp` is 1.
+
+    Returns
+    -------
+    Layouts of shape (n,), possibly empty.
+    """
+    free = limits or {}
+    paid = np.unique(np.asarray(chips, dtype=np.int64))
+    given = prod(max(free.get(axis) or (1,)) for axis in ("tp", "pp", "cp", "dp_attention"))
+    largest = int(min(paid.max(), max(LARGEST_REPLICA, domain, given) if joined else domain))
+
+    tp = _allowed(_divisors(heads), free.get("tp"))
+    dp = _allowed(np.arange(1, largest + 1 if experts else 2), free.get("dp_attention"))
+    table = _cross(tp[tp <= largest, None], dp)
+    table = _cross(table[table.prod(axis=1) <= largest], _contexts(largest, free.get("cp")))
+    table = table[(table.prod(axis=1) <= largest) & _aligned(table, domain, tiled)]
+
+    table = _cross(table, _allowed(np.arange(1, min(layers, largest) + 1), free.get("pp")))
+    table = table[table.prod(axis=1) <= largest]
+
+    # A dense model has nothing to spread: ep = tp_expert = 1.
+    groups = np.arange(1, min(experts, largest) + 1) if experts else np.ones(1, dtype=np.int64)
+    table = _cross(table, _allowed(groups, free.get("ep")))
+    whole, ep = table[:, 0] * table[:, 1], table[:, 4]
+    table, whole, ep = (values[whole % ep == 0] for values in (table, whole, ep))
+    xtp = whole // ep if experts else np.ones(len(table), np.int64)
+    table = np.column_stack([table, xtp])
+    table = table[np.isin(xtp, _allowed(xtp, free.get("tp_expert")))]
+
+    table = _cross(table, paid)
+    if free.get("replicas") is None:
+        most = _most(table, domain)
+        table = np.column_stack([table, most])[most >= 1]
+    else:
+        table = _cross(table, np.asarray(free["replicas"], dtype=np.int64))
+        table = table[(table[:, 7] >= 1) & (table[:, 7] <= _most(table, domain))]
+    tp, dp, cp, pp, ep, xtp, bought, replicas = table.T
+    return Layouts(tp, pp, cp, dp, ep, xtp, replicas, bought)
+
+
+def _cross(table: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Every row of the table with every value appended, shape (rows * values, columns + 1)."""
+    left = np.repeat(table, len(values), axis=0)
+    return np.column_stack([left, np.tile(values, len(table))])
+
+
+def _aligned(table: np.ndarray, domain: int, tiled: bool) -> np.ndarray:
+    """Whether a stage lies inside one domain, or fills whole ones without a group across an edge.
+
+    Ranks of one tensor lie next to each other, then those that share the experts, then the parts
+    of a context: the columns of the table.
+    """
+    tp, whole, stage = np.cumprod(table, axis=1).T
+    inside = (stage <= domain) & ((domain % stage == 0) if tiled else True)
+    even = [(domain % group == 0) | (group % domain == 0) for group in (tp, whole)]
+    return inside | ((stage % domain == 0) & even[0] & even[1])
+
+
+def _contexts(largest: int, wanted: Sequence[int] | None) -> np.ndarray:
+    """Parts of a context: one, unless others are asked for."""
+    asked = np.unique(np.asarray((1,) if wanted is None else wanted, dtype=np.int64))
+    return asked[(asked >= 1) & (asked <= largest)]
+
+
+def _most(table: np.ndarray, domain: int) -> np.ndarray:
+    """Most replicas of rows of (tp, dp, cp, pp, ep, xtp, chips, ...) on their chips."""
+    rooms = Room(table[:, :3].prod(axis=1), table[:, 3], np.full(len(table), domain))
+    return replicas_most(table[:, 6], rooms)
+
+
+def _allowed(values: np.ndarray, wanted: Sequence[int] | None) -> np.ndarray:
+    return values if wanted is None else values[np.isin(values, np.asarray(wanted))]
+
+
+def _divisors(n: int) -> np.ndarray:
+    numbers = np.arange(1, n + 1)
+    return numbers[n % numbers == 0]

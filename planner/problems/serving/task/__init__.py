@@ -1,0 +1,1 @@
+"""From a scenario to serving tasks with every quantity looked up."""

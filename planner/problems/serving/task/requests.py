@@ -1,0 +1,134 @@
+"""What a scenario's requests and promises are in the numbers of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.scenario import Promises, Scenario, Workload
+from planner.text.errors import FieldError
+
+__all__ = [
+    "arrivals",
+    "batches",
+    "context",
+    "limits_of",
+    "modes",
+    "outputs",
+    "parts",
+    "promised",
+    "speculation",
+]
+
+# Least tokens of one part, where the parts of a context are not given: of a prompt that is read,
+# and in a pool that only decodes.
+PART_READ, PART_DECODED = 16_384, 131_072
+MOST_DOUBLINGS = 4  # sixteen parts are the most published (arXiv 2411.01783, section 4)
+LAYOUT_KEYS = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
+
+
+def modes(scenario: Scenario) -> tuple[str, ...]:
+    """The modes asked about; left free, one pool and two, where two are possible at all.
+
+    A given batch or a closed loop is one of a single pool, and the lecture knows no other.
+    """
+    if scenario.choose.mode:
+        return tuple(scenario.choose.mode)
+    single = (
+        scenario.assumptions == "lecture"
+        or scenario.choose.batch is not None
+        or scenario.workload.concurrency is not None
+        or scenario.chips[-1] < 2
+        # How a load is best divided between two pools for the least latency is not decided exactly.
+        or (scenario.objective == "latency" and scenario.workload.demand is not None)
+    )
+    return ("aggregated",) if single else ("aggregated", "disaggregated")
+
+
+def limits_of(scenario: Scenario, pool: str | None) -> Mapping[str, tuple[int, ...]]:
+    """Allowed values by axis of a layout, of one of two pools or of a single one."""
+    choose, tokens = scenario.choose, scenario.workload.input_tokens.mean
+    own = getattr(choose, pool) if pool else None
+    found = {}
+    unasked = parts(tokens, PART_DECODED if pool == "decode" else PART_READ)
+    if scenario.assumptions != "lecture" and len(unasked) > 1:
+        found["cp"] = unasked
+    for key in LAYOUT_KEYS:
+        value = getattr(own, key, None) or getattr(choose, key)
+        if value is not None:
+            found[key] = tuple(value)
+    return found
+
+
+def parts(tokens: float, least: float = PART_READ) -> tuple[int, ...]:
+    """Into how many parts contexts are cut where nobody says: powers of two, while they are long.
+
+    Each part keeps `least` tokens: with fewer a part gains less than the rounds between parts cost.
+    """
+    return tuple(1 << i for i in range(MOST_DOUBLINGS + 1) if not i or tokens / (1 << i) >= least)
+
+
+def batches(scenario: Scenario, pool: str | None) -> tuple[int, ...] | None:
+    """Sequences in flight over all replicas, where the question fixes them.
+
+    Of two pools it is the one that decodes whose batch is meant.
+    """
+    if pool == "prefill":
+        return None
+    wanted, loop = scenario.choose.batch, scenario.workload.concurrency
+    if loop is None:
+        return None if wanted is None else tuple(wanted)
+    if wanted is not None and tuple(wanted) != (loop,):
+        told = f"workload.concurrency keeps {loop} requests in flight, so the batch is not free"
+        raise FieldError(("choose.batch", f"{told}; leave one of the two out"))
+    return (loop,)
+
+
+def arrivals(scenario: Scenario) -> float | None:
+    """Requests per second that arrive, infinitely many where the most are sought."""
+    load = scenario.workload
+    if load.demand is None:
+        return None
+    return load.demand.requests_per_s(load.output_tokens.mean)
+
+
+def outputs(mode: str, tokens: float, *, pooled: bool) -> float:
+    """Mean output tokens of a request [token], of which a pool that prefills emits the first."""
+    if (mode == "aggregated" or pooled) and tokens <= 1:
+        told = "one output token comes from the prompt, which leaves nothing to decode"
+        raise FieldError(("workload.output_tokens", f"{told}; choose mode: prefill"))
+    return tokens
+
+
+def context(lengths: Workload) -> float:
+    """Mean context over the decode steps: I + E[O^2]/(2 E[O])."""
+    output = lengths.output_tokens
+    return lengths.input_tokens.mean + output.mean * (1 + output.cv**2) / 2
+
+
+def promised(mode: str, promises: Promises, *, pooled: bool) -> dict[str, float]:
+    """Promises that the mode can keep or break: a phase alone knows nothing of the other.
+
+    Of two pools the one that decodes is held to the whole request.
+    """
+    made = {
+        "ttft": promises.ttft,
+        "ttft_p95": promises.ttft_p95,
+        "ttft_p99": promises.ttft_p99,
+        "tpot": promises.slowest_tpot,
+        "e2e": promises.e2e,
+    }
+    absent = {
+        "decode": {"ttft", "ttft_p95", "ttft_p99", *(() if pooled else ("e2e",))},
+        "prefill": {"tpot", "e2e"},
+    }.get(mode, set())
+    return {name: limit for name, limit in made.items() if limit is not None and name not in absent}
+
+
+def speculation(scenario: Scenario) -> tuple[float, float]:
+    """Positions computed and tokens emitted per step: m = 1 + drafts, g = (1 - a^m)/(1 - a)."""
+    asked = scenario.speculation
+    if asked is None:
+        return 1.0, 1.0
+    m, a = 1 + asked.drafts, asked.acceptance
+    emitted = float(m) if a == 1 else (1 - a**m) / (1 - a)
+    return float(m), emitted

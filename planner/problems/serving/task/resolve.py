@@ -1,0 +1,298 @@
+"""From a scenario to tasks: names looked up, lists unfolded, the unanswered refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import product
+from math import prod
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from planner.architecture.abstract import abstract_sizes
+from planner.architecture.counts import Sizes, sizes
+from planner.architecture.huggingface import read_config
+from planner.catalogue import models
+from planner.catalogue.chips import Chip
+from planner.catalogue.profile import Profile, choose_profile
+from planner.catalogue.systems import System
+from planner.network.system_network import fabric_of, machine_of
+from planner.problems.serving.deployment.pool_pairs import Pools
+from planner.problems.serving.step.engine_limits import LECTURE
+from planner.problems.serving.step.measured import limited
+from planner.problems.serving.task.requests import limits_of, modes
+from planner.problems.serving.task.task import Task
+from planner.problems.serving.task.task_builder import Draft, Hardware
+from planner.scenario import File, ModelDescription, Scenario
+from planner.scenario.keys.profiles import wanted_profile
+from planner.text.errors import FieldError, InputError
+
+if TYPE_CHECKING:
+    from planner.architecture.layers import Model
+    from topologies.fabric.fabric import Fabric
+
+__all__ = ["CHUNK", "Asked", "ask"]
+
+CHUNK = 8192  # tokens of prompt per step: vLLM's default max_num_batched_tokens for servers
+OF_CHIPS = ("tp", "dp_attention", "pp", "replicas")  # ways that multiply to chips
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The tasks of one scenario, what was looked up for them, and what the user should know."""
+
+    tasks: tuple[Task, ...]
+    pools: tuple[Pools, ...]
+    data: tuple[dict[str, str], ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Notes:
+    """What is gathered on the way."""
+
+    today: date
+    data: list[dict[str, str]]
+    warnings: list[str]
+
+
+def ask(scenario: Scenario, today: date | None = None) -> Asked:
+    """Everything a serving scenario asks, looked up.
+
+    Raises
+    ------
+    InputError
+        For what cannot be looked up, contradicts itself, or is not answered by this version.
+    """
+    _refuse_unanswered(scenario)
+    notes = _Notes(today or date.today(), [], [])
+    with _at("model"):
+        model = _model(scenario, notes)
+    notes.warnings.extend(_unproven(scenario))
+    hardware = [_hardware(scenario, system, notes) for system in scenario.systems()]
+    found: list[Task] = []
+    pools: list[Pools] = []
+    for weights, kv, activations, chunk, redundant in _formats(scenario):
+        with _at("model"):
+            counted = _sizes(model, weights, kv, activations)
+        notes.warnings.extend(_beyond(scenario, counted))
+        if redundant and not counted.n_experts:
+            told = f"{counted.name} has no routed experts; leave it 0"
+            raise FieldError(("choose.redundant_experts", told))
+        draft = Draft(scenario, counted, float(chunk), redundant)
+        for mode in modes(scenario):
+            if mode == "disaggregated":
+                pools += draft.pools(hardware)
+            else:
+                found += (draft.task(machine, mode) for machine in hardware)
+    warned = tuple(dict.fromkeys(notes.warnings))
+    return Asked(tuple(found), tuple(pools), tuple(notes.data), warned)
+
+
+@contextmanager
+def _at(path: str) -> Iterator[None]:
+    """What is refused while a value is looked up is the fault of that value."""
+    try:
+        yield
+    except InputError as error:
+        if error.mistakes or isinstance(error, FieldError):
+            raise
+        raise FieldError((path, str(error))) from error
+
+
+def _refuse_unanswered(scenario: Scenario) -> None:
+    found: list[tuple[str, str]] = []
+    demand, promises = scenario.workload.demand, scenario.promises
+    if demand is not None and scenario.choose.batch is not None:
+        told = "under demand the batch is what gathers; leave one of the two out"
+        found.append(("choose.batch", told))
+    for tail in ("ttft_p95", "ttft_p99"):
+        if demand is None and getattr(promises, tail) is not None:
+            told = "without demand nobody queues, and the mean is all there is; promise ttft"
+            found.append((f"promises.{tail}", told))
+    if "disaggregated" in (scenario.choose.mode or ()):
+        if scenario.assumptions == "lecture":
+            told = "the lecture has one pool; choose assumptions: physical"
+            found.append(("choose.mode", told))
+        if scenario.workload.concurrency is not None:
+            told = (
+                "a closed loop of two pools is not planned by this version; "
+                "give demand, or choose mode: aggregated"
+            )
+            found.append(("workload.concurrency", told))
+        if scenario.chips[-1] < 2:
+            told = "two pools need two chips; choose mode: aggregated"
+            found.append(("chips", told))
+    found += _too_much(scenario)
+    if found:
+        raise FieldError(*found)
+
+
+def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Layouts and spare replicas that no plan on these chips has, whatever the model."""
+    chips, spare = scenario.chips[-1], scenario.workload.spare_replicas
+    if spare >= chips:
+        told = f"{chips} chips are at most {chips} replicas, and one must serve"
+        yield "workload.spare_replicas", f"{told}; give at most {chips - 1}, or more chips"
+    pools = [name for name in ("prefill", "decode") if getattr(scenario.choose, name) is not None]
+    if "disaggregated" not in modes(scenario):
+        for name in pools:
+            told = "a pool of its own layout is one of two; choose mode: disaggregated as well"
+            yield f"choose.{name}", told
+    elif pools:
+        least = [
+            prod(min(limits_of(scenario, name).get(axis, (1,))) for axis in OF_CHIPS)
+            for name in ("prefill", "decode")
+        ]
+        if sum(least) > chips:
+            told = f"the pools need {least[0]} and {least[1]} chips at least, but chips is {chips}"
+            yield f"choose.{pools[0]}", told
+
+
+def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardware:
+    if isinstance(system, File):
+        told = (
+            f"{system.given} says how chips are wired, but not which chips; "
+            f"write {{like: hgx-h200, topology: {system.given}}}"
+        )
+        raise FieldError(("system", told))
+    with _at("price"):
+        price = scenario.price_of(system)
+    with _at("profile"):
+        profile, borrowed = _profile(scenario, system)
+    with _at("system.measured"):
+        profile, limits = limited(profile, system)
+    notes.warnings.extend(_warnings(scenario, system, price.warning(notes.today), borrowed))
+    notes.data.extend(_sources(system, price.source, price.as_of, profile))
+    notes.data.extend([limits] if limits else [])
+    lecture = scenario.assumptions == "lecture"
+    chip = _lecture_chip(system) if lecture else system.chip
+    if system.file is not None:
+        fabric, network = fabric_of(system.file, scenario.chips[-1])
+        notes.data.append(_wiring(fabric, system.file.name))
+        return Hardware(chip, network, price.value, profile, fabric)
+    network = machine_of(system, scenario.chips[-1], lecture=lecture)
+    return Hardware(chip, network, price.value, profile)
+
+
+def _wiring(fabric: Fabric, file: str) -> dict[str, str]:
+    """Where the wiring of a file comes from, as it says itself."""
+    source, date_ = fabric.graph.get("source"), fabric.graph.get("as_of")
+    return {"what": f"network {file}", "source": source or "given", "as_of": date_ or ""}
+
+
+def _formats(scenario: Scenario) -> Iterator[tuple[str | None, str | None, str | None, int, int]]:
+    """Every choice of dtypes, chunk and copies of experts; None is the checkpoint's own dtype."""
+    choose = scenario.choose
+    weights, kv, activations = _own_dtypes(scenario)
+    return product(
+        choose.weights or (weights,),
+        choose.kv or (kv,),
+        choose.activations or (activations,),
+        choose.chunk or (CHUNK,),
+        choose.redundant_experts or (0,),
+    )
+
+
+def _model(scenario: Scenario, notes: _Notes) -> Model | ModelDescription:
+    asked = scenario.model
+    if isinstance(asked, ModelDescription) and asked.like is None:
+        notes.data.append({"what": "model", "source": "described in the scenario", "as_of": ""})
+        return asked
+    name = asked.like if isinstance(asked, ModelDescription) else asked
+    if isinstance(name, File):
+        notes.data.append({"what": f"model {name.given}", "source": name.given, "as_of": ""})
+        return read_config(name.path)
+
+    record = models.record(name)
+    notes.data.append({"what": f"model {name}", "source": record.source, "as_of": record.as_of})
+    return models.load(name)
+
+
+def _own_dtypes(scenario: Scenario) -> tuple[str | None, str | None, str | None]:
+    """Dtypes that the scenario's model description gives for weights, cache and activations."""
+    asked = scenario.model
+    if not isinstance(asked, ModelDescription):
+        return None, None, None
+    return asked.weights, asked.kv, asked.activations
+
+
+def _sizes(
+    model: Model | ModelDescription, weights: str | None, kv: str | None, activations: str | None
+) -> Sizes:
+    if isinstance(model, ModelDescription):
+        # What it reads of a description is all there, only frozen.
+        return abstract_sizes(model, weights, kv, activations)  # type: ignore[arg-type]
+    return sizes(model, weights, kv, activations)
+
+
+def _lecture_chip(system: System) -> Chip:
+    """The chip in the lecture's unit, multiply-accumulates per second.
+
+    Data sheets count two FLOP each; peaks written in the scenario are the lecture's own.
+    """
+    own = {name.removeprefix("flops.") for name in system.varied if name.startswith("flops.")}
+    if system.topology is None:
+        own = set(system.chip.flops)
+    macs = {unit: rate if unit in own else rate / 2 for unit, rate in system.chip.flops.items()}
+    return replace(system.chip, flops=MappingProxyType(macs))
+
+
+def _profile(scenario: Scenario, system: System) -> tuple[Profile, str | None]:
+    if scenario.assumptions == "lecture":
+        return LECTURE, None
+    return choose_profile(wanted_profile(scenario.profile), system.chip.name)
+
+
+def _warnings(scenario: Scenario, system: System, *told: str | None) -> Iterator[str]:
+    """What the user should know of the figures of one system, `told` by their catalogues first."""
+    yield from filter(None, told)
+    if scenario.workload.input_tokens.cv:
+        yield (
+            "the spread of input_tokens lengthens queues under demand; elsewhere the mean is used"
+            if scenario.workload.demand is not None
+            else "the spread of input_tokens is not modelled: the mean is used"
+        )
+    if system.chip.sram is None and scenario.assumptions != "lecture":
+        yield (
+            f"the on-chip memory of {system.chip.name} is not known and taken as none: what it "
+            "holds need not be read again, so the bound may be that much too high"
+        )
+
+
+def _unproven(scenario: Scenario) -> Iterator[str]:
+    """What the search does not decide exactly, where it was asked for."""
+    asked = "disaggregated" in (scenario.choose.mode or ())
+    if asked and scenario.objective == "latency" and scenario.workload.demand is not None:
+        yield (
+            "two pools under a load are sized by what either can carry at most; another split may "
+            "have a little less latency"
+        )
+
+
+def _beyond(scenario: Scenario, counted: Sizes) -> Iterator[str]:
+    """What the user should know of requests longer than the model was made for."""
+    load, limit = scenario.workload, counted.max_context
+    into, out = load.input_tokens.mean, load.output_tokens.mean
+    if limit is not None and into + out > limit:
+        yield (
+            f"a request of {into:.0f} tokens in and {out:.0f} out is longer than the {limit} that "
+            f"{counted.name} was made for (max_position_embeddings), and engines refuse it; "
+            f"what would work: at most {limit} tokens in all, or a model of a longer context"
+        )
+
+
+def _sources(system: System, price: str, price_date: str, profile: Profile) -> list[dict[str, str]]:
+    chip = system.chip
+    figure = chip.figures.get("memory_bandwidth")
+    return [
+        {
+            "what": f"chip {chip.name}",
+            "source": figure.source if figure else chip.title,
+            "as_of": figure.as_of if figure else "",
+        },
+        {"what": f"price of {chip.name}", "source": price, "as_of": price_date},
+        {"what": f"profile {profile.name}", "source": profile.source, "as_of": profile.as_of},
+    ]

@@ -1,0 +1,222 @@
+"""One serving question with everything looked up: a model, a chip, a network, prices, promises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.text.errors import CatalogueError, InputError
+
+if TYPE_CHECKING:
+    from planner.architecture.counts import Sizes
+    from planner.catalogue.chips import Chip
+    from planner.catalogue.profile import Profile
+    from topologies.fabric.fabric import Fabric
+    from topologies.machines.machines import Machine
+
+__all__ = ["PROMISES", "Task"]
+
+WEIGHT_ONLY = frozenset({"int8", "int4"})
+BUSIEST = 0.99  # share of time; beyond it the length of a queue is anyone's guess
+BITS = MappingProxyType(
+    {
+        "fp32": 32,
+        "bf16": 16,
+        "fp16": 16,
+        "fp8": 8,
+        "int8": 8,
+        "fp4": 4,
+        "nvfp4": 4,
+        "mxfp4": 4,
+        "int4": 4,
+    }
+)
+WIDER = MappingProxyType(
+    {
+        "fp4": "fp8",
+        "nvfp4": "fp8",
+        "mxfp4": "fp8",
+        "int4": "int8",
+        "fp8": "bf16",
+        "int8": "bf16",
+    }
+)
+
+# The step's name for a promised quantity, and the promise's own.
+PROMISES = MappingProxyType(
+    {
+        "need": "memory",
+        "ttft": "ttft",
+        "tpot": "tpot",
+        "latency": "e2e",
+        "mixed": "prefill keeps up",
+        "load": "demand",
+        "readers": "readers of prompts keep up",
+        "ttft_p95": "ttft_p95",
+        "ttft_p99": "ttft_p99",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One model on one kind of chip, ready to be bound; lists in the question become many tasks.
+
+    Lengths in token, times in s, `price` in USD/(chip*s), of which `electricity` pays the power;
+    `power` in W per chip, PUE included.
+    `batches` are totals over all replicas; None leaves the batch to the search. `promises` holds
+    ttft [s], tpot [s/token] and e2e [s], those that were made. `ideal` splits KV heads and experts
+    evenly over any number of chips, as no engine does, for bounds of rows whose layout is unknown.
+    `arrivals` are requests per second of an open loop, infinite where as many as can be served are
+    wanted; `spare` replicas may be down, a share `headroom` of the slots stays free, `input_spread`
+    is the coefficient of variation of prompt lengths. `fabric` is the network where it was read
+    from a file, which `machine` then only sums up. A task is `pooled` where the other phase runs
+    on a pool of its own.
+    `redundant` experts of each layer are copies of others, `skew` is the factor by which uneven
+    routing fills the fullest expert rank.
+    """
+
+    sizes: Sizes
+    chip: Chip
+    machine: Machine
+    price: float
+    profile: Profile
+    chips: Sequence[int]
+    limits_of: Mapping[str, tuple[int, ...]]
+    input_tokens: float
+    output_tokens: float
+    context: float
+    cached_input: float
+    chunk: float
+    mode: str
+    batches: tuple[int, ...] | None
+    kappa: float
+    promises: Mapping[str, float]
+    objective: str
+    estimate: str
+    lecture: bool
+    reserve: float
+    tokens_per_step: float = 1.0
+    positions_per_step: float = 1.0
+    power: float | None = None
+    ideal: bool = False
+    arrivals: float | None = None
+    spare: int = 0
+    headroom: float = 0.0
+    input_spread: float = 0.0
+    pooled: bool = False
+    electricity: float = 0.0
+    redundant: int = 0
+    skew: float = 1.0
+    fabric: Fabric | None = None
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Upper limits by the step's own names: memory, flow of prompts, promises."""
+        limits = {"need": self.chip.memory}
+        if self.mode == "aggregated":
+            limits["mixed"] = 1.0
+        if self.arrivals is not None:
+            limits["load"] = 1.0 - self.headroom
+            limits["readers"] = BUSIEST
+        names = {promise: name for name, promise in PROMISES.items()}
+        return limits | {names[promise]: limit for promise, limit in self.promises.items()}
+
+    @property
+    def network(self) -> Machine | Fabric:
+        """What the chips talk through: the fabric of a file, or a machine of the catalogue."""
+        return self.machine if self.fabric is None else self.fabric
+
+    @property
+    def tiled(self) -> bool:
+        """Whether chips relay for each other, so that stages are slices that tile a domain."""
+        if self.fabric is None:
+            return self.machine.kind == "torus"
+        from topologies.groups.group_rate import grouped
+
+        return grouped(self.fabric).tiled
+
+    @property
+    def loaded(self) -> bool:
+        """Whether a load is given that the plan must carry."""
+        return self.arrivals is not None and math.isfinite(self.arrivals)
+
+    @property
+    def uses_bound(self) -> bool:
+        """Whether the plan is chosen on the pure roofline."""
+        return self.lecture or self.estimate == "bound"
+
+    def score(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """What is minimised, at every point: USD, s/request, s, or J per request."""
+        if self.objective == "latency":
+            return values["latency"]
+        if self.objective == "throughput":
+            return 1 / values["requests"]
+        if self.objective == "energy":
+            return values["usd_per_request"] / self.price * self.watts
+        return values["usd_per_request"]
+
+    @property
+    def watts(self) -> float:
+        """Power of one chip, PUE included [W].
+
+        Raises
+        ------
+        CatalogueError
+            If it is not known.
+        """
+        if self.power is None:
+            raise CatalogueError(
+                f"objective energy: the catalogue has no power figure for {self.chip.name}; "
+                "give power: in the system"
+            )
+        return self.power
+
+    def peak(self, weights: str, *, bound: bool) -> float:
+        """Arithmetic peak for weights of a dtype [flop/s].
+
+        Raises
+        ------
+        InputError
+            If the chip cannot multiply in the dtype that the estimate needs.
+        """
+        if bound:
+            return self._fastest(weights)
+        math = self._math(weights)
+        if not self.chip.computes(math):
+            raise InputError(
+                f"chip {self.chip.name} has no {math} arithmetic, which {weights} weights of "
+                f"{self.sizes.name} need; choose activations: bf16, or other weights, or a chip "
+                f"with {math} (this one has {', '.join(self.chip.flops)})"
+            )
+        return self.chip.peak(math)
+
+    def attention_peak(self, *, bound: bool) -> float:
+        """Arithmetic peak of attention over the cache [flop/s]; the estimate takes bf16."""
+        return self._fastest(self.sizes.kv_dtype) if bound else self.chip.peak("bf16")
+
+    def with_layout(self, **changes: object) -> Task:
+        """The same question with other limits or batches, for a layout of the user's own."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def promising(self, tpot: float | None) -> Task:
+        """The same question with another promise on the time per output token [s], or none."""
+        others = {name: limit for name, limit in self.promises.items() if name != "tpot"}
+        return self.with_layout(promises=others if tpot is None else {**others, "tpot": tpot})
+
+    def _math(self, weights: str) -> str:
+        widest = max(weights, self.sizes.activation_dtype, key=BITS.__getitem__)
+        return "bf16" if BITS[widest] >= BITS["bf16"] else widest
+
+    def _fastest(self, dtype: str) -> float:
+        """The peak of the narrowest dtype, no narrower than this one, that the chip multiplies."""
+        if dtype in WEIGHT_ONLY and BITS[self.sizes.activation_dtype] >= BITS["bf16"]:
+            dtype = "bf16"
+        while not self.chip.computes(dtype) and dtype in WIDER:
+            dtype = WIDER[dtype]
+        return self.chip.peak(dtype if self.chip.computes(dtype) else "bf16")

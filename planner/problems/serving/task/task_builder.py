@@ -1,0 +1,132 @@
+"""One model in one set of formats, drafted into questions: a task, or a pair of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from planner.catalogue.profile import Place
+from planner.network.system_network import between
+from planner.problems.serving.deployment.pool_pairs import Pools
+from planner.problems.serving.task.requests import (
+    arrivals,
+    batches,
+    context,
+    limits_of,
+    outputs,
+    promised,
+    speculation,
+)
+from planner.problems.serving.task.task import Task
+from planner.text.errors import FieldError
+
+if TYPE_CHECKING:
+    from planner.architecture.counts import Sizes
+    from planner.catalogue.chips import Chip
+    from planner.catalogue.profile import Profile
+    from planner.scenario import Scenario
+    from topologies import Machine
+    from topologies.fabric.fabric import Fabric
+
+__all__ = ["RESERVE", "Draft", "Hardware"]
+
+RESERVE = 0.10  # share of memory left to the runtime: vLLM's default gpu_memory_utilization is 0.90
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """One kind of machine, its price [USD/(chip*s)], its profile, and the fabric of a file."""
+
+    chip: Chip
+    machine: Machine
+    price: float
+    profile: Profile
+    fabric: Fabric | None = None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What the tasks of one model in one set of formats have in common."""
+
+    scenario: Scenario
+    sizes: Sizes
+    chunk: float
+    redundant: int = 0
+
+    def task(self, hardware: Hardware, mode: str, *, pooled: bool = False) -> Task:
+        """The question of one phase, or of both in one pool, on one kind of machine."""
+        scenario, lengths = self.scenario, self.scenario.workload
+        positions, emitted = speculation(scenario)
+        lecture, power = scenario.assumptions == "lecture", hardware.chip.power
+        waits = arrivals(scenario)
+        drawn = power and power * (scenario.pue or 1.0)
+        return Task(
+            sizes=self.sizes,
+            chip=hardware.chip,
+            machine=hardware.machine,
+            fabric=hardware.fabric,
+            price=hardware.price + _electricity(scenario, hardware.chip.name, drawn),
+            profile=hardware.profile.at(Place.of(self.sizes, hardware.chip, pooled=pooled)),
+            chips=scenario.chips,
+            limits_of=limits_of(scenario, mode if pooled else None),
+            input_tokens=lengths.input_tokens.mean,
+            output_tokens=outputs(mode, lengths.output_tokens.mean, pooled=pooled),
+            context=lengths.input_tokens.mean if mode == "prefill" else context(lengths),
+            cached_input=lengths.cached_input,
+            chunk=self.chunk,
+            mode=mode,
+            batches=batches(scenario, mode if pooled else None),
+            kappa=1.0 if lengths.concurrency is None else 0.5,
+            promises=promised(mode, scenario.promises, pooled=pooled),
+            objective=scenario.objective,
+            estimate=scenario.estimate,
+            lecture=lecture,
+            reserve=0.0 if lecture else RESERVE,
+            power=drawn,
+            electricity=_electricity(scenario, hardware.chip.name, drawn),
+            # How much a pool can carry is asked first; the load is divided between pools later.
+            arrivals=waits if waits is None or not pooled else math.inf,
+            spare=lengths.spare_replicas,
+            headroom=lengths.headroom,
+            input_spread=lengths.input_tokens.cv,
+            positions_per_step=positions,
+            tokens_per_step=emitted,
+            pooled=pooled,
+            redundant=self.redundant,
+            skew=lengths.routing_skew,
+        )
+
+    def pools(self, hardware: Sequence[Hardware]) -> Iterator[Pools]:
+        """The question of two pools, of every kind of machine for either."""
+        load = arrivals(self.scenario)
+        for first, second in product(hardware, repeat=2):
+            together = first is second
+            rate, latency = between(first.machine, second.machine, self.scenario.chips[-1],
+                                    together=together)  # fmt: skip
+            yield Pools(
+                prefill=self.task(first, "prefill", pooled=True),
+                decode=self.task(second, "decode", pooled=True),
+                rate=rate,
+                latency=latency + second.profile.values["t_hop"],
+                together=together,
+                demand=None if load is None or math.isinf(load) else load,
+            )
+
+
+def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:
+    """What the power of one chip costs, where the question gives its price [USD/(chip*s)].
+
+    Raises
+    ------
+    FieldError
+        If nobody knows how much power the chip draws.
+    """
+    if scenario.power_price is None:
+        return 0.0
+    if drawn is None:
+        told = f"the catalogue has no power figure for {chip}; give power: in the system"
+        raise FieldError(("power_price", told))
+    return scenario.power_price * drawn

@@ -1,0 +1,290 @@
+"""From SymPy expressions to rows sum_k c_k * prod_j x_j**a_kj <= 1.
+
+Definitions are inlined. What is convex in the logarithms but no posynomial (a maximum, a power of
+a sum, 1/(1 - rho)) is replaced by an auxiliary variable held above it; that is right only where a
+larger value makes things worse, so every use of such a variable is checked for its direction. The
+same check keeps an under-estimate (`relax`) from being used where it would over-estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sympy as sp
+
+from planner.programs.geometric.posynomial import (
+    Powers,
+    ProblemError,
+    Signomial,
+    constant,
+    expanded_power,
+    monomial,
+    monomial_power,
+    parts,
+    product,
+    short,
+    spelled,
+    total,
+)
+
+__all__ = ["AUXILIARY", "BOUND", "LIMIT", "OBJECTIVE", "PROMISE", "ROOF", "Lowering", "Row"]
+
+ROOF, PROMISE, LIMIT = "roof", "promise", "limit"
+BOUND, AUXILIARY, OBJECTIVE = "bound", "auxiliary", "objective"
+
+WAY_OUT = "give an under-estimate of it: define(..., relax={expression: under-estimate})"
+LARGEST_PRODUCT = 100
+ROUNDING = (sp.ceiling, sp.floor)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One constraint: the sum of `terms` is at most `divisor`, all coefficients over the givens.
+
+    `roof` names the roof and its branch; `owner` is the auxiliary variable this row holds up, and
+    `reciprocal` says that the owner stands in the first term only.
+    """
+
+    name: str
+    kind: str
+    text: str
+    terms: tuple[tuple[Powers, sp.Expr], ...]
+    divisor: sp.Expr
+    roof: tuple[sp.Symbol, str] | None = None
+    owner: sp.Symbol | None = None
+    reciprocal: bool = False
+
+
+class Lowering:
+    """Collects the rows of one problem; `auxiliaries` are in the order they depend on another."""
+
+    def __init__(
+        self,
+        title: str,
+        choices: frozenset[sp.Symbol],
+        definitions: Mapping[sp.Symbol, sp.Expr],
+        relax: Mapping[sp.Expr, sp.Expr],
+    ) -> None:
+        self.title = title
+        self.rows: list[Row] = []
+        self.auxiliaries: dict[sp.Symbol, sp.Expr] = {}
+        self._choices = choices
+        self._relax = relax
+        self._definitions = definitions
+        self._given, self._varying = _sorted_out(title, choices, definitions, relax)
+        self._known: dict[sp.Expr, Signomial] = {}
+        self._where = ""
+
+    def hold(
+        self,
+        name: str,
+        kind: str,
+        smaller: sp.Expr,
+        larger: sp.Expr,
+        *,
+        text: str,
+        roof: tuple[sp.Symbol, str] | None = None,
+    ) -> None:
+        """Add the constraint smaller <= larger; `roof` is the symbol and the branch of a roof."""
+        self._where = name
+        left, right = self._signomial(smaller), self._signomial(larger)
+        self._row(name, kind, left, right, text, roof=roof)
+
+    def minimise(self, objective: sp.Expr, epigraph: sp.Symbol) -> None:
+        """Add the row objective <= epigraph."""
+        self._where = OBJECTIVE
+        small, large = self._signomial(objective), monomial(epigraph)
+        self._row(OBJECTIVE, OBJECTIVE, small, large, short(objective), owner=epigraph)
+
+    def _row(
+        self,
+        name: str,
+        kind: str,
+        smaller: Signomial,
+        larger: Signomial,
+        text: str,
+        *,
+        roof: tuple[sp.Symbol, str] | None = None,
+        owner: sp.Symbol | None = None,
+        reciprocal: bool = False,
+    ) -> None:
+        left, moved_right = parts(smaller)
+        right, moved_left = parts(larger)
+        left, right = total((left, moved_left)), total((right, moved_right))
+        if len(right) != 1:
+            raise ProblemError(self._not_one_monomial(right, text))
+        if not left:
+            raise ProblemError(f"{self.title}: {name}: {text} holds nothing back: no positive term")
+        ((bottom, divisor),) = right.items()
+        inverse = frozenset((symbol, -exponent) for symbol, exponent in bottom)
+        over = {inverse: sp.S.One}
+        terms = tuple(
+            (powers, coefficient)
+            for each, amount in left.items()
+            for powers, coefficient in product({each: amount}, over).items()
+        )
+        self._check_direction(terms, owner)
+        self.rows.append(Row(name, kind, text, terms, divisor, roof, owner, reciprocal))
+
+    def _check_direction(
+        self, terms: tuple[tuple[Powers, sp.Expr], ...], owner: sp.Symbol | None
+    ) -> None:
+        for powers, _ in terms:
+            for symbol, exponent in powers:
+                source = self.auxiliaries.get(symbol)
+                if source is None or symbol is owner or exponent.is_nonnegative:
+                    continue
+                raise ProblemError(
+                    f"{self.title}: {self._where}: no geometric program: {short(source)} stands "
+                    "where a larger value would help, but it can only be held from below\n"
+                    f"  {WAY_OUT}"
+                )
+
+    def _not_one_monomial(self, right: Signomial, text: str) -> str:
+        if not right:
+            why = "its larger side is not positive"
+        else:
+            several = short(spelled(right).xreplace(self.auxiliaries))
+            why = f"{several} is a sum on the side that must stay large"
+        return (
+            f"{self.title}: {self._where}: no geometric program: {why}, in\n    {text}\n"
+            f"  a constraint is 'sum of positive monomials <= one monomial'; {WAY_OUT}"
+        )
+
+    def _signomial(self, expression: sp.Expr) -> Signomial:
+        known = self._known.get(expression)
+        if known is None:
+            known = self._known[expression] = self._lowered(expression)
+        return known
+
+    def _lowered(self, expression: sp.Expr) -> Signomial:
+        if expression in self._relax:
+            return self._above(expression, (self._relax[expression],))
+        if not expression.free_symbols & self._varying:
+            return constant(expression.xreplace(self._given))
+        if expression in self._choices:
+            return monomial(expression)
+        if expression in self._definitions:
+            return self._signomial(self._definitions[expression])
+        if expression.is_Add:
+            return total(self._signomial(each) for each in expression.args)
+        if expression.is_Mul:
+            return self._product(expression)
+        if expression.is_Pow or isinstance(expression, sp.exp):
+            return self._power(expression, *expression.as_base_exp())
+        if isinstance(expression, sp.Max):
+            return self._above(expression, expression.args)
+        if isinstance(expression, sp.Min):
+            return self._below(expression)
+        raise self._refusal(expression, _why_not(expression))
+
+    def _product(self, expression: sp.Expr) -> Signomial:
+        varying = [each for each in expression.args if each.free_symbols & self._varying]
+        fixed = sp.Mul(*(each for each in expression.args if each not in varying))
+        result = constant(fixed.xreplace(self._given))
+        for each in varying:
+            factor = self._signomial(each)
+            if len(factor) > 1 and len(result) * len(factor) > LARGEST_PRODUCT:
+                factor = self._whole(each, factor)
+            result = product(result, factor)
+        return result
+
+    def _whole(self, source: sp.Expr, lowered: Signomial) -> Signomial:
+        """A sum as one variable, if it has no negative terms."""
+        return lowered if parts(lowered)[1] else self._above(source, (source,))
+
+    def _power(self, expression: sp.Expr, base: sp.Expr, exponent: sp.Expr) -> Signomial:
+        if exponent.free_symbols & self._varying:
+            raise self._refusal(expression, "a choice stands in an exponent")
+        exponent = exponent.xreplace(self._given)
+        inner = self._signomial(base)
+        positive, negative = parts(inner)
+        if len(inner) == 1 and not negative:
+            return monomial_power(inner, exponent)
+        if not negative:
+            multiplied = expanded_power(inner, exponent)
+            return multiplied or monomial_power(self._above(base, (base,)), exponent)
+        if len(positive) == 1:
+            return monomial_power(self._below(base), exponent)
+        raise self._refusal(expression, "its base has negative terms")
+
+    def _above(self, source: sp.Expr, branches: tuple[sp.Expr, ...]) -> Signomial:
+        """A variable that is at least every branch."""
+        lowered = [self._signomial(branch) for branch in branches]
+        variable = self._auxiliary(source)
+        for branch, signomial in zip(branches, lowered, strict=True):
+            if not signomial:
+                continue  # The variable is above zero as it is.
+            text = f"{short(source)} >= {short(branch)}"
+            name = f"{self._where}: {text}"
+            self._row(name, AUXILIARY, signomial, monomial(variable), text, owner=variable)
+        return monomial(variable)
+
+    def _below(self, source: sp.Expr) -> Signomial:
+        """One over a variable that is at least one over every branch of a minimum."""
+        branches = source.args if isinstance(source, sp.Min) else (source,)
+        lowered = [self._signomial(branch) for branch in branches]
+        variable = self._auxiliary(source)
+        inverse = monomial(variable, sp.S.NegativeOne)
+        for branch, signomial in zip(branches, lowered, strict=True):
+            text = f"{short(source)} <= {short(branch)}"
+            positive, negative = parts(signomial)
+            self._row(
+                f"{self._where}: {text}",
+                AUXILIARY,
+                {**inverse, **negative},
+                positive,
+                text,
+                owner=variable,
+                reciprocal=True,
+            )
+        return inverse
+
+    def _auxiliary(self, source: sp.Expr) -> sp.Symbol:
+        variable = sp.Dummy(f"t{len(self.auxiliaries)}", positive=True)
+        self.auxiliaries[variable] = source.xreplace(self.auxiliaries)
+        return variable
+
+    def _refusal(self, expression: sp.Expr, why: str) -> ProblemError:
+        return ProblemError(
+            f"{self.title}: {self._where}: no geometric program: {why}, in\n"
+            f"    {short(expression)}\n  {WAY_OUT}"
+        )
+
+
+def _sorted_out(
+    title: str,
+    choices: frozenset[sp.Symbol],
+    definitions: Mapping[sp.Symbol, sp.Expr],
+    relax: Mapping[sp.Expr, sp.Expr],
+) -> tuple[dict[sp.Symbol, sp.Expr], frozenset[sp.Symbol]]:
+    """Definitions of givens alone, inlined into one another, and the symbols that vary."""
+    given: dict[sp.Symbol, sp.Expr] = {}
+    varying = set(choices) | {key for key in relax if key.is_Symbol}
+    done: set[sp.Symbol] = set()
+
+    def visit(symbol: sp.Symbol, path: tuple[sp.Symbol, ...]) -> None:
+        if symbol in path:
+            circle = " -> ".join(map(str, (*path[path.index(symbol) :], symbol)))
+            raise ProblemError(f"{title}: definitions run in a circle: {circle}")
+        if symbol in done or symbol not in definitions:
+            return
+        body = definitions[symbol]
+        for each in sorted(body.free_symbols, key=str):
+            visit(each, (*path, symbol))
+        done.add(symbol)
+        if body.free_symbols & varying:
+            varying.add(symbol)
+        elif symbol not in varying:
+            given[symbol] = body.xreplace(given)
+
+    for symbol in definitions:
+        visit(symbol, ())
+    return given, frozenset(varying)
+
+
+def _why_not(expression: sp.Expr) -> str:
+    if isinstance(expression, ROUNDING):
+        return "rounding is not convex; a ceiling is at least Max(1, its argument)"
+    return f"{type(expression).__name__} of a choice is no sum of monomials"

@@ -1,0 +1,168 @@
+"""The way out of a problem without a solution: how far its promises would have to be eased.
+
+Only promises are stretched, lhs <= s * rhs with the smallest s >= 1; laws (roofs), limits and
+bounds hold. One program answers all questions: a vector says which rows take part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.programs.geometric.cone import Array, LogProgram, Point, Table
+from planner.programs.geometric.instance import Instance, Structure
+from planner.programs.geometric.lowering import AUXILIARY, OBJECTIVE, PROMISE
+from planner.text.errors import Infeasible, SolverError
+
+__all__ = ["Shortage", "Shortfall", "Stretching"]
+
+SAME = 1e-6
+PRESSED = 1e-4
+SOLVED = ("optimal", "optimal_inaccurate")
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A promise that cannot be kept, and the factors on its larger side that would help.
+
+    Eased by `factor` each, all the shortfalls together make the problem solvable; `alone` would do
+    with every other promise kept, and is None where no factor does.
+    """
+
+    name: str
+    text: str
+    factor: float
+    alone: float | None
+
+
+class Shortage(Infeasible):
+    """No choice satisfies every constraint.
+
+    `common` is the smallest factor that, given to every promise at once, makes the problem
+    solvable, None if no factor does; then `conflict` holds the names and texts of constraints that
+    contradict each other. `shortfalls` lists the promises that take part.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        shortfalls: tuple[Shortfall, ...],
+        common: float | None,
+        conflict: tuple[tuple[str, str], ...],
+    ) -> None:
+        self.shortfalls = shortfalls
+        self.common = common
+        self.conflict = conflict
+        super().__init__(_message(title, shortfalls, common, conflict))
+
+
+class Stretching:
+    """The program with one extra variable, compiled the first time something is infeasible."""
+
+    def __init__(self, problem: Structure) -> None:
+        self._problem = problem
+        table = problem.table
+        self._kept = np.flatnonzero(table.rows != len(problem.rows) - 1)
+        last = len(problem.variables) - 1
+        fixed = table.fixed[self._kept]
+        fixed[:, last] = 0
+        extra = len(self._kept)
+        entries = len(table.places)
+        inside = np.isin(table.terms, self._kept)
+        stretched = Table(
+            table.rows[self._kept],
+            fixed,
+            np.concatenate([np.searchsorted(self._kept, table.terms[inside]), np.arange(extra)]),
+            np.concatenate([table.variables[inside], np.full(extra, last)]),
+            np.concatenate([table.places[inside], entries + table.rows[self._kept]]),
+        )
+        self._program = LogProgram(stretched, floor=True)
+
+    def shortage(self, at: Instance) -> Shortage:
+        """Say which promises fall short, and by how much.
+
+        Raises SolverError when nothing falls short.
+        """
+        rows = self._problem.rows
+        promised = [i for i, row in enumerate(rows) if row.kind == PROMISE]
+        common, _ = self._least(at, promised)
+        if common is not None and common <= SAME:
+            raise SolverError(
+                f"{self._problem.title}: the solver found no solution, yet every promise can be "
+                "kept; rescale the givens or widen the bounds of the choices"
+            )
+        if common is None:
+            return Shortage(self._problem.title, (), None, self._conflict(at))
+        needed = dict.fromkeys(promised, common)
+        for i in promised:
+            # Each in turn as little as the others, eased as far as they are now, allow.
+            least, _ = self._least(at, [i], needed)
+            needed[i] = common if least is None else min(least, common)
+        shortfalls = []
+        for i in promised:
+            alone, _ = self._least(at, [i])
+            if needed[i] > SAME:
+                factor = None if alone is None else float(np.exp(alone))
+                row = rows[i]
+                shortfalls.append(Shortfall(row.name, row.text, float(np.exp(needed[i])), factor))
+        return Shortage(self._problem.title, tuple(shortfalls), float(np.exp(common)), ())
+
+    def _conflict(self, at: Instance) -> tuple[tuple[str, str], ...]:
+        """Names and texts of the constraints that press when all of them may be eased."""
+        rows = self._problem.rows
+        everything = [i for i, row in enumerate(rows) if row.kind not in (OBJECTIVE, AUXILIARY)]
+        _, point = self._least(at, everything)
+        return tuple(
+            (rows[i].name, rows[i].text) for i in everything if point.multipliers[i] > PRESSED
+        )
+
+    def _least(
+        self, at: Instance, eased: list[int], held: Mapping[int, float] | None = None
+    ) -> tuple[float | None, Point]:
+        """Logarithm of the smallest common stretch of these rows, None where none is enough.
+
+        `held` gives the logarithms by which other rows are eased already.
+        """
+        count = len(self._problem.rows)
+        mode, slack = np.zeros(count), np.zeros(count)
+        for i, logarithm in (held or {}).items():
+            slack[i] = logarithm
+        mode[eased], slack[eased] = -1.0, 0.0
+        exponents: Array = np.concatenate([at.exponents, mode])
+        centre = at.centre.copy()
+        centre[-1] = 0.0
+        logs = (at.logs - slack[self._problem.table.rows])[self._kept]
+        point = self._program.solve(logs, exponents, centre)
+        if point.status not in SOLVED:
+            return None, point
+        return max(0.0, float(point.logs[-1])), point
+
+
+def _message(
+    title: str,
+    shortfalls: tuple[Shortfall, ...],
+    common: float | None,
+    conflict: tuple[tuple[str, str], ...],
+) -> str:
+    lines = [f"{title}: no plan satisfies every constraint."]
+    if common is None:
+        lines.append("  No easing of the promises helps; these contradict each other")
+        return "\n".join(lines + [f"    {name}   ({text})" for name, text in conflict])
+    lines.append("  The nearest plan would need")
+    lines += [
+        f"    {each.name}: short by a factor of {_factor(each.factor)}   ({each.text})"
+        for each in shortfalls
+    ]
+    alone = [
+        f"{each.name} by {_factor(each.alone)}" for each in shortfalls if each.alone is not None
+    ]
+    if alone and len(shortfalls) > 1:
+        lines.append(f"  Easing one alone would do: {', or '.join(alone)}")
+    return "\n".join(lines)
+
+
+def _factor(value: float) -> str:
+    """Three digits, or as many as show that it is more than one."""
+    return f"{value:.3g}" if value >= 1.005 else f"{value:.7g}"

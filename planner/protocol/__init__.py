@@ -1,0 +1,1 @@
+"""What is an answer? The protocol every problem kind follows."""

@@ -1,0 +1,36 @@
+"""How likely it is that another plan would turn out cheaper than the one chosen.
+
+Two plans of one kind (model, chip, engine, both phases together or apart) share most of what the
+estimate gets wrong; what is left to each differs by the profile's spread of runs alike. Plans of
+different kinds differ by the spread of all runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from planner.catalogue.profile import Profile
+
+__all__ = ["chance_better"]
+
+
+def chance_better(
+    chosen: Mapping[str, Any], other: Mapping[str, Any], profile: Profile
+) -> float | None:
+    """The probability that the other plan's price is the lower one; None where nobody knows.
+
+    Parameters
+    ----------
+    chosen, other : plans as they are printed.
+    """
+    if not profile.spread or not chosen["usd_per_mtok"] or not other["usd_per_mtok"]:
+        return None
+    width = profile.spread["alike" if _alike(chosen, other) else "other"] * math.sqrt(2)
+    ahead = math.log(other["usd_per_mtok"] / chosen["usd_per_mtok"])
+    return 0.5 * math.erfc(ahead / (width * math.sqrt(2)))
+
+
+def _alike(chosen: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(chosen.get(key) == other.get(key) for key in ("mode", "system", "weights", "kv"))

@@ -1,0 +1,175 @@
+"""The map of a sweep over two numbers: a quantity by colour, regions outlined and named.
+
+Where the exact line between two bottlenecks is known it is drawn in place of the edges of cells,
+with its closed form below the map.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from planner.report.pictures.sweep_axes import regions
+from planner.report.pictures.sweep_lines import WIDTH
+from planner.report.pictures.sweep_plots import (
+    LETTERS,
+    SUPERLATIVE,
+    Scaled,
+    factor_of,
+    listed,
+    scaled,
+    set_axis,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["mapped"]
+
+LEAST = 0.01  # share of the map that a letter needs
+
+
+def mapped(
+    canvas: Figure,
+    axes: Axes,
+    table: Any,
+    names: Sequence[str],
+    quantity: Scaled,
+    boundaries: Sequence[Any] = (),
+) -> None:
+    """A cell for each point; the second name goes along, the first one up."""
+    import numpy as np
+    from matplotlib.colors import LogNorm, Normalize
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    up, along = (scaled(table, name) for name in names)
+    x, y = sorted(set(along.values)), sorted(set(up.values))
+    kind, words = regions(table)
+    values = np.full((len(y), len(x)), np.nan)
+    word = np.full((len(y), len(x)), "", dtype=object)
+    column, row = ({value: i for i, value in enumerate(each)} for each in (x, y))
+    for i, value in enumerate(quantity.values):
+        at = row[up.values[i]], column[along.values[i]]
+        values[at] = value
+        word[at] = words[i] or _missed(table, i)
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    scale: Any = LogNorm(low, high) if quantity.logarithmic else Normalize(low, high)
+    edges = _edges(x, along.logarithmic), _edges(y, up.logarithmic)
+    axes.set_facecolor("0.88")
+    mesh = axes.pcolormesh(
+        *edges, values, cmap="viridis", norm=scale, rasterized=values.size > 2500
+    )
+    set_axis(axes.xaxis, along)
+    set_axis(axes.yaxis, up)
+    bar = canvas.colorbar(mesh, ax=axes, pad=0.02, format=lambda value, _: f"{value:,g}")
+    bar.set_label(quantity.label)
+    if quantity.logarithmic:
+        bar.ax.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+        bar.ax.yaxis.set_minor_formatter(NullFormatter())
+    bar.outline.set_visible(False)
+    if kind or len(set(word.ravel())) > 1:
+        known = {frozenset((each.before, each.after)) for each in boundaries}
+        _outlined(axes, edges, word, known)
+        box = axes.get_xlim(), axes.get_ylim()
+        told = _drawn(axes, boundaries, (factor_of(table, along), factor_of(table, up)))
+        axes.set(xlim=box[0], ylim=box[1])
+        _lettered(axes, (x, y), word, kind, told)
+
+
+def _edges(values: Sequence[float], logarithmic: bool) -> list[float]:
+    """Between neighbours, and as far beyond the ends."""
+    at = [math.log(value) for value in values] if logarithmic else list(values)
+    middle = [(a + b) / 2 for a, b in pairwise(at)]
+    edges = [2 * at[0] - middle[0], *middle, 2 * at[-1] - middle[-1]]
+    return [math.exp(edge) for edge in edges] if logarithmic else edges
+
+
+def _outlined(
+    axes: Axes,
+    edges: tuple[Sequence[float], Sequence[float]],
+    word: np.ndarray,
+    known: Collection[frozenset[str]],
+) -> None:
+    """A line between neighbours of different regions, but for those whose line is known."""
+    from matplotlib.collections import LineCollection
+
+    x, y = edges
+    lines = []
+    for j in range(word.shape[0]):
+        for i in range(word.shape[1]):
+            if i and _apart(word[j, i], word[j, i - 1], known):
+                lines.append([(x[i], y[j]), (x[i], y[j + 1])])
+            if j and _apart(word[j, i], word[j - 1, i], known):
+                lines.append([(x[i], y[j]), (x[i + 1], y[j])])
+    axes.add_collection(LineCollection(lines, colors="white", linewidths=1.4, zorder=3))
+    axes.add_collection(LineCollection(lines, colors="black", linewidths=0.6, zorder=4))
+
+
+def _apart(first: str, second: str, known: Collection[frozenset[str]]) -> bool:
+    return first != second and frozenset((first, second)) not in known
+
+
+def _drawn(axes: Axes, boundaries: Sequence[Any], factors: tuple[float, float]) -> list[str]:
+    """The exact lines between bottlenecks, numbered, and what is said of each below the map."""
+    told: list[str] = []
+    for number, each in enumerate(boundaries, 1):
+        lines = [[(x * factors[0], y * factors[1]) for x, y in line] for line in each.lines if line]
+        for line in lines:
+            x, y = zip(*line, strict=True)
+            for width, colour in ((1.8, "white"), (0.9, "black")):
+                axes.plot(x, y, color=colour, lw=width, zorder=4, solid_capstyle="round",
+                          marker="." if len(line) == 1 else "", ms=2)  # fmt: skip
+        longest = max(lines, key=len)
+        axes.text(*longest[len(longest) // 2], str(number), ha="center", va="center", fontsize=8,
+                  zorder=6, bbox={"boxstyle": "square,pad=0.15", "facecolor": "white",
+                                  "edgecolor": "black", "lw": 0.5})  # fmt: skip
+        first, *rest = textwrap.wrap(str(each), WIDTH, break_long_words=False)
+        told += [f"{number}  {first}", *(f"     {line}" for line in rest)]
+    return told
+
+
+def _lettered(
+    axes: Axes,
+    at: tuple[Sequence[float], Sequence[float]],
+    word: np.ndarray,
+    kind: str,
+    lines: Sequence[str],
+) -> None:
+    """A letter in each of the largest regions, and what the letters mean below the map."""
+    import numpy as np
+
+    names, counts = np.unique(word, return_counts=True)
+    order = [str(names[i]) for i in np.argsort(-counts, kind="stable")]
+    told = []
+    for letter, name in zip(LETTERS, order, strict=False):
+        rows, columns = np.nonzero(word == name)
+        # The cell of the region that is nearest to its middle.
+        far = (rows - rows.mean()) ** 2 + (columns - columns.mean()) ** 2
+        best = int(np.argmin(far))
+        if len(rows) >= max(1, LEAST * word.size):
+            axes.text(at[0][columns[best]], at[1][rows[best]], letter, ha="center", va="center",
+                      fontsize=9, fontweight="bold", zorder=5,
+                      bbox={"boxstyle": "circle,pad=0.2", "facecolor": "white", "alpha": 0.85,
+                            "lw": 0})  # fmt: skip
+        told.append(f"{letter}  {name} ({_share(len(rows) / word.size)})")
+    title = f"where each {kind} is {SUPERLATIVE[kind]}:" if kind else "what is found:"
+    listed(axes.figure, title, [*told, *lines])
+
+
+def _share(share: float) -> str:
+    return f"{share:.0%}" if share >= LEAST else f"below {LEAST:.0%}"
+
+
+def _missed(table: Any, i: int) -> str:
+    """What a point without a plan is called."""
+    reason = table["reason"][i] if "reason" in table.columns else None
+    if table["status"][i] != "infeasible" or not reason:
+        return str(table["status"][i])
+    # The promise that falls short the most stands first.
+    return f"no plan keeps {reason.partition(',')[0]}"

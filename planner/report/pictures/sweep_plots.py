@@ -1,0 +1,272 @@
+"""Pictures of a sweep: lines over one axis, maps over two, with units and the kinks between kinds.
+
+A region is where one layout is best, or one bottleneck where the layout is always the same; a line
+is marked where it passes from one region to the next. The same table draws the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from planner.report.pictures.canvas import pictured
+from planner.report.pictures.sweep_axes import arranged, regions
+from planner.report.pictures.sweep_lines import NO_FORM, between, switches
+from planner.text.errors import InputError, did_you_mean
+from planner.text.words import figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "Scaled",
+    "drawn",
+    "factor_of",
+    "listed",
+    "scaled",
+    "set_axis",
+]
+
+INCHES = (8.5, 5.0)
+WIDE = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
+MOST_ENTRIES = 12  # of the list below a picture
+LINE = 0.17  # inches of one of them
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+PRICES = ("usd_per_mtok", "cost.total.usd", "cost.total.flop")
+SUPERLATIVE = {"layout": "best", "bottleneck": "the largest part of a step"}
+# Safe for readers who see red and green alike (Okabe and Ito, 2008).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
+# Larger units in which a quantity is read more easily: base unit to (factor, unit).
+LARGER: Mapping[str, tuple[tuple[float, str], ...]] = {
+    "s": ((1e-6, "us"), (1e-3, "ms"), (1.0, "s"), (3600.0, "hours")),
+    "byte": ((1.0, "byte"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")),
+    "byte/s": ((1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")),
+    "flop/s": ((1e9, "GFLOP/s"), (1e12, "TFLOP/s"), (1e15, "PFLOP/s")),
+    "USD/(chip*s)": ((1 / 3600, "USD/(chip*hour)"),),
+    "USD/J": ((1 / 3.6e6, "USD/kWh"),),
+    "J/s": ((1.0, "W"), (1e3, "kW")),
+    "token": ((1.0, "token"), (1e9, "billion tokens"), (1e12, "trillion tokens")),
+    "param": ((1.0, "param"), (1e9, "billion parameters")),
+    "USD": ((1.0, "USD"), (1e6, "million USD"), (1e9, "billion USD")),
+}
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A numeric column in a unit that suits it; NaN where there is no value."""
+
+    name: str
+    unit: str
+    values: tuple[float, ...]
+
+    @property
+    def label(self) -> str:
+        """Name and unit, as an axis says it."""
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether the values spread over so much that an axis of ratios shows them better."""
+        finite = [value for value in self.values if math.isfinite(value)]
+        return bool(finite) and min(finite) > 0 and max(finite) > WIDE * min(finite)
+
+
+def drawn(table: Any, form: str, of: str | None = None, crossings: Sequence[Any] = ()) -> bytes:
+    """A table of one or two axes as `svg`, `png` or `pdf`.
+
+    Parameters
+    ----------
+    table : with `over`, `units`, `meta`, and columns by name, as `planner.sweep` gives it.
+    of : the column that is drawn; what it costs, if None.
+    crossings : where lines have kinks, as `planner.sweep.crossings` finds them.
+
+    Raises
+    ------
+    InputError
+        If the column is no number, or the sweep has more than two axes with several values.
+    MissingExtra
+        If Matplotlib is not installed.
+    """
+    axes = [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
+    quantity = scaled(table, of or _price(table))
+    if not axes or len(axes) > 2:
+        raise InputError(
+            f"a picture has one or two axes, the sweep varies {len(axes)} "
+            f"({', '.join(axes) or 'nothing'}); keep the others at one value"
+        )
+    return pictured(INCHES, lambda canvas: _filled(canvas, table, axes, quantity, crossings), form)
+
+
+def scaled(table: Any, name: str) -> Scaled:
+    """A numeric column in a unit that suits its values; InputError if it is not one of numbers."""
+    columns = table.columns
+    if name not in columns:
+        raise InputError(f"the sweep has no column {name!r}{did_you_mean(name, columns)}")
+    values = table[name]
+    if not all(value is None or isinstance(value, int | float) for value in values):
+        raise InputError(f"the column {name!r} holds words; a picture shows numbers")
+    numbers = [math.nan if value is None else float(value) for value in values]
+    unit = str(table.units.get(name, ""))
+    sizes = sorted(abs(number) for number in numbers if math.isfinite(number) and number)
+    middle = sizes[len(sizes) // 2] if sizes else 1.0
+    factor, told = 1.0, unit
+    for size, larger in LARGER.get(unit, ()):
+        if middle >= size * 0.999 or len(LARGER[unit]) == 1:
+            factor, told = size, larger
+    return Scaled(name, told, tuple(number / factor for number in numbers))
+
+
+def _price(table: Any) -> str:
+    """The first column of a price that has values."""
+    known = [name for name in PRICES if name in table.columns]
+    return next((name for name in known if any(table[name])), PRICES[0])
+
+
+def set_axis(axis: Axis, column: Scaled) -> None:
+    """Label an axis, and give it a scale and ticks that suit the column."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if column.logarithmic:
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})  # type: ignore[attr-defined]
+        axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+        axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_label_text(column.label)
+
+
+def _filled(
+    canvas: Figure, table: Any, names: Sequence[str], quantity: Scaled, crossings: Sequence[Any]
+) -> None:
+    """Lines, or a map where both axes are numbers of many values."""
+    axes = canvas.subplots()
+    numeric, others = arranged(table, names)
+    if len(numeric) == 2:
+        from planner.report.pictures.sweep_maps import mapped
+
+        mapped(canvas, axes, table, numeric, quantity, crossings)
+    elif not numeric or len(others) > 1:
+        _bars(axes, table, names, quantity)
+    else:
+        _lines(axes, table, numeric[0], others, quantity, crossings)
+    about = table.meta["scenario"] if isinstance(table.meta["scenario"], Mapping) else {}
+    subject = [str(about[key]) for key in ("model", "system") if isinstance(about.get(key), str)
+               and key not in table.over]  # fmt: skip
+    axes.set_title(f"{quantity.name}: {' on '.join(subject)}" if subject else quantity.name,
+                   loc="left", fontsize=10.5, fontweight="bold")  # fmt: skip
+
+
+def _lines(
+    axes: Axes, table: Any, along: str, others: Sequence[str], quantity: Scaled,
+    crossings: Sequence[Any],
+) -> None:  # fmt: skip
+    """One line for each value of the other axis, kinks marked and named."""
+    x = scaled(table, along)
+    kind, words = ("bottleneck", table["bottleneck"]) if crossings else regions(table)
+    apart = table[others[0]] if others else [None] * len(x.values)
+    told: list[str] = []
+    count = 0
+    for number, value in enumerate(dict.fromkeys(apart)):
+        rows = [i for i, each in enumerate(apart) if each == value]
+        rows.sort(key=x.values.__getitem__)
+        colour = COLOURS[number % len(COLOURS)]
+        style = "-" if number < len(COLOURS) else "--"
+        label = _said(table, others[0], value) if others else None
+        if not others:
+            _around(axes, table, rows, x, quantity)
+        axes.plot([x.values[i] for i in rows], [quantity.values[i] for i in rows], style,
+                  color=colour, lw=1.4, marker="." if len(rows) < 40 else "", ms=4,
+                  label=label)  # fmt: skip
+        for i, j in pairwise(rows):
+            if words[i] != words[j] and None not in (words[i], words[j]):
+                for at, word, form in switches((i, j), x, words, crossings, factor_of(table, x)):
+                    letter = LETTERS[count] if count < len(LETTERS) else ""
+                    count += 1
+                    _kink(axes, (at, between(at, (i, j), x, quantity)), letter, colour)
+                    place = f"{label}, " if label else ""
+                    told.append(f"{letter}  {place}from {figure(at)} {x.unit}: {word}")
+                    told += form
+    set_axis(axes.xaxis, x)
+    set_axis(axes.yaxis, quantity)
+    axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
+    if told:
+        told += [NO_FORM] if kind == "layout" else []
+        listed(axes.figure, f"kinks, where another {kind} is {SUPERLATIVE[kind]}:", told)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=8, title=others[0] if others else None,
+                    title_fontsize=8)  # fmt: skip
+
+
+def _around(axes: Axes, table: Any, rows: Sequence[int], x: Scaled, quantity: Scaled) -> None:
+    """The band and the bound of the quantity, where the table has them."""
+    name, at = quantity.name, [x.values[i] for i in rows]
+    factor = factor_of(table, quantity)
+    if {f"{name}_low", f"{name}_high"} <= set(table.columns):
+        low, high = ([_or_nan(table[f"{name}_{end}"][i], factor) for i in rows]
+                     for end in ("low", "high"))  # fmt: skip
+        axes.fill_between(at, low, high, color="0.5", alpha=0.15, lw=0, label="band of the profile")
+    if f"{name}_bound" in table.columns:
+        floor = [_or_nan(table[f"{name}_bound"][i], factor) for i in rows]
+        axes.plot(at, floor, color="0.45", lw=1, ls=(0, (4, 2)), label="bound of the same plan")
+
+
+def _kink(axes: Axes, at: tuple[float, float], letter: str, colour: str) -> None:
+    """Where a line passes into another region: the first point of the new one."""
+    axes.plot(*at, ls="", marker="o", ms=5, mfc="white", mec=colour, zorder=4)
+    axes.annotate(letter, at, xytext=(5, 5), textcoords="offset points", fontsize=8,
+                  fontweight="bold", color=colour, zorder=5)  # fmt: skip
+
+
+def listed(canvas: Any, title: str, entries: Sequence[str]) -> None:
+    """What the letters of a picture mean, below it; the picture grows by that much."""
+    shown = [*entries[:MOST_ENTRIES]]
+    shown += [f"and {len(entries) - MOST_ENTRIES} more"] if len(entries) > MOST_ENTRIES else []
+    width, height = INCHES
+    canvas.set_size_inches(width, height + LINE * (len(shown) + 1))
+    text = "\n".join([title, *shown])
+    canvas.supxlabel(text, fontsize=8, x=0.02, ha="left", linespacing=1.4)
+
+
+def _bars(axes: Axes, table: Any, names: Sequence[str], quantity: Scaled) -> None:
+    """One bar for each word, or pair of words; what has no answer says so."""
+    labels = [", ".join(str(table[name][i]) for name in names) for i in range(len(table))]
+    _, words = regions(table)
+    labels = [_under(label, word) for label, word in zip(labels, words, strict=True)]
+    for i, value in enumerate(quantity.values):
+        if math.isfinite(value):
+            axes.barh(i, value, color=COLOURS[0], height=0.62)
+        told = figure(value) if math.isfinite(value) else table["status"][i]
+        axes.annotate(f" {told}", (value if math.isfinite(value) else 0, i), va="center",
+                      fontsize=7.5, color="0.25")  # fmt: skip
+    axes.set_yticks(range(len(labels)), labels)
+    axes.invert_yaxis()
+    axes.set_xlabel(quantity.label)
+    axes.margins(x=0.1)
+
+
+def _under(label: str, word: str | None) -> str:
+    """A label, and in lines below it what region it is of."""
+    return "\n".join([label, *textwrap.wrap(word or "", 34)])
+
+
+def _said(table: Any, name: str, value: Any) -> str:
+    """A value of the other axis, with its unit."""
+    unit = table.units.get(name)
+    return f"{value:g} {unit}" if unit and isinstance(value, int | float) else str(value)
+
+
+def factor_of(table: Any, quantity: Scaled) -> float:
+    """Units of the picture per base unit."""
+    for given, shown in zip(table[quantity.name], quantity.values, strict=True):
+        if given:
+            return shown / float(given)
+    return 1.0
+
+
+def _or_nan(value: Any, factor: float) -> float:
+    return math.nan if value is None else float(value) * factor

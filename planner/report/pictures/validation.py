@@ -1,0 +1,192 @@
+"""Pictures of a validation as SVG: predicted against measured, errors, and what bands hold.
+
+Points are set on a grid: a picture shows how predictions scatter, not the values of single rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from planner.text.words import duration
+
+__all__ = ["Scale", "backdrop", "band_bars", "histogram", "panel", "scale_of", "scatter"]
+
+SIDE = 1000  # units of a scatter plot, inside its frame
+GRID = 5  # units of the grid that points are set on
+LEFT, BELOW, ABOVE = 170, 110, 96
+NEAR = 1.2  # lines beside the diagonal: 20 % more and less
+EDGES = tuple(round(0.1 * i, 1) for i in range(-10, 16))  # of the histogram: predicted/measured - 1
+MOST_TICKS, FEW_POWERS = 5, 2.2
+APART = 170  # units from one time below the frame to the next
+THOUSAND = 1000.0
+BAR, ROOM = 46, 380
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Logarithms of the shortest and the longest time of a plot, [log10 s]."""
+
+    least: float
+    most: float
+
+    def at(self, seconds: float) -> int:
+        """Where a time lies on the axis, 0 to SIDE, on the grid."""
+        share = (math.log10(seconds) - self.least) / (self.most - self.least)
+        return GRID * round(SIDE * min(max(share, 0.0), 1.0) / GRID)
+
+
+def scale_of(points: Sequence[Mapping[str, Any]]) -> Scale:
+    """A scale that holds both times of every point, with a margin."""
+    times = [point[name] for point in points for name in ("measured", "estimate")]
+    return Scale(math.log10(min(times)) - 0.05, math.log10(max(times)) + 0.05)
+
+
+def backdrop(points: Iterable[Mapping[str, Any]], scale: Scale, name: str) -> str:
+    """All points as a symbol that the panels of a section show behind their own."""
+    return (
+        '<svg class="hidden" aria-hidden="true"><defs>'
+        f'<path id="{name}" class="others" d="{_dots(points, scale)}"/></defs></svg>'
+    )
+
+
+def scatter(points: Sequence[Mapping[str, Any]], scale: Scale, title: str) -> str:
+    """Predicted over measured on logarithmic axes; on the diagonal they are the same."""
+    width, height = SIDE + LEFT + 70, SIDE + BELOW + ABOVE
+    return "".join(
+        [
+            f'<svg class="scatter" viewBox="{-LEFT} {-ABOVE} {width} {height}" role="img">',
+            f"<title>{escape(title)}: predicted against measured</title>",
+            *_frame(scale, labelled=True),
+            f'<path class="points" d="{_dots(points, scale)}"/>',
+            f'<text class="name" x="0" y="-24">{escape(title)}</text>',
+            f'<text class="axis" x="{SIDE}" y="{SIDE + 96}" text-anchor="end">measured</text>',
+            '<text class="axis" x="24" y="54">predicted</text></svg>',
+        ]
+    )
+
+
+def panel(points: Sequence[Mapping[str, Any]], scale: Scale, title: str, behind: str) -> str:
+    """The points of one engine, chip or model before all others, on the axes of the whole."""
+    return "".join(
+        [
+            f'<svg class="panel" viewBox="-4 {-ABOVE} {SIDE + 8} {SIDE + ABOVE + 4}" role="img">',
+            f"<title>{escape(title)}: predicted against measured</title>",
+            *_frame(scale, labelled=False),
+            f'<use href="#{behind}"/><path class="points" d="{_dots(points, scale)}"/>',
+            f'<text class="name" x="0" y="-24">{escape(title)}</text></svg>',
+        ]
+    )
+
+
+def histogram(points: Sequence[Mapping[str, Any]]) -> str:
+    """How many rows are predicted how much too short or too long, as times."""
+    counts = [0] * (len(EDGES) + 1)
+    for point in points:
+        error = point["estimate"] / point["measured"] - 1
+        counts[sum(error >= edge for edge in EDGES)] += 1
+    wide, tall = 1000 / len(counts), 300
+    most = max(counts)
+    bars = [
+        f'<rect class="{"bar near" if _within(i) else "bar"}" x="{i * wide + 1:.1f}" '
+        f'y="{tall - tall * n / most:.1f}" width="{wide - 2:.1f}" height="{tall * n / most:.1f}">'
+        f"<title>{_bin(i)}: {n} rows</title></rect>"
+        for i, n in enumerate(counts)
+        if n
+    ]
+    labels = [
+        f'<text x="{(EDGES.index(edge) + 1) * wide:.1f}" y="{tall + 40}" text-anchor="middle">'
+        f"{edge:+.0%}</text>"
+        for edge in (-0.8, -0.5, -0.2, 0.2, 0.5, 1.0, 1.4)
+    ]
+    zero = (EDGES.index(0.0) + 1) * wide
+    return (
+        f'<svg class="histogram" viewBox="0 -10 1000 {tall + 60}" role="img">'
+        "<title>Predicted over measured time, less one</title>"
+        + "".join(bars)
+        + f'<line class="diagonal" x1="{zero:.1f}" x2="{zero:.1f}" y1="0" y2="{tall}"/>'
+        + f'<line class="frame" x1="0" x2="1000" y1="{tall}" y2="{tall}"/>'
+        + "".join(labels)
+        + "</svg>"
+    )
+
+
+def band_bars(rows: Sequence[Mapping[str, Any]], key: str, coverage: float) -> str:
+    """The share of rows inside their band, by engine, chip or model, beside what it promises."""
+    height = BAR * len(rows) + 40
+    x = ROOM * (1 + coverage)
+    marks = []
+    for i, row in enumerate(rows):
+        y = BAR * i
+        held = row["band_holds"]
+        marks.append(
+            f'<text x="{ROOM - 12}" y="{y + 32}" text-anchor="end">{escape(row[key][:24])}</text>'
+            f'<rect class="track" x="{ROOM}" y="{y + 7}" width="{ROOM}" height="{BAR - 14}"/>'
+            f'<rect class="held" x="{ROOM}" y="{y + 7}" width="{ROOM * held:.1f}" '
+            f'height="{BAR - 14}"/>'
+            f'<text x="{2 * ROOM + 12}" y="{y + 32}">{held:.0%} of {row["n"]:,}</text>'
+        )
+    return (
+        f'<svg class="bands" viewBox="0 0 {2 * ROOM + 240} {height}" role="img">'
+        "<title>Share of rows inside their band</title>"
+        + "".join(marks)
+        + f'<line class="promise" x1="{x}" x2="{x}" y1="0" y2="{height - 36}"/>'
+        + f'<text x="{x}" y="{height - 6}" text-anchor="middle">{coverage:.0%}</text></svg>'
+    )
+
+
+def _dots(points: Iterable[Mapping[str, Any]], scale: Scale) -> str:
+    places = {(scale.at(p["measured"]), SIDE - scale.at(p["estimate"])) for p in points}
+    return "".join(f"M{x} {y}h0" for x, y in sorted(places))
+
+
+def _frame(scale: Scale, *, labelled: bool) -> list[str]:
+    frame = f'<rect class="frame" width="{SIDE}" height="{SIDE}"/>'
+    return [*_ticks(scale, labelled), *_diagonals(scale), frame]
+
+
+def _ticks(scale: Scale, labelled: bool) -> list[str]:
+    """Lines at powers of ten, at halves and doubles of them where there are few."""
+    powers = range(math.floor(scale.least), math.ceil(scale.most) + 1)
+    step = max(1, math.ceil((scale.most - scale.least) / MOST_TICKS))
+    factors = (1, 2, 5) if scale.most - scale.least < FEW_POWERS else (1,)
+    parts, told_at = [], -SIDE
+    for time in [factor * 10.0**power for power in powers[::step] for factor in factors]:
+        if not scale.least <= math.log10(time) <= scale.most:
+            continue
+        at, told = scale.at(time), escape(_tick(time))
+        parts.append(f'<path class="grid" d="M{at} 0V{SIDE}M0 {SIDE - at}H{SIDE}"/>')
+        if labelled:
+            parts.append(f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{told}</text>')
+        if labelled and at - told_at >= APART:
+            parts.append(f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{told}</text>')
+            told_at = at
+    return parts
+
+
+def _tick(time: float) -> str:
+    return f"{time:,.0f} s" if time >= THOUSAND else duration(time)
+
+
+def _diagonals(scale: Scale) -> list[str]:
+    off = SIDE * math.log10(NEAR) / (scale.most - scale.least)
+    return [
+        f'<path class="near-line" d="M{off:.0f} {SIDE}L{SIDE} {off:.0f}'
+        f'M0 {SIDE - off:.0f}L{SIDE - off:.0f} 0"/>',
+        f'<path class="diagonal" d="M0 {SIDE}L{SIDE} 0"/>',
+    ]
+
+
+def _within(i: int) -> bool:
+    return 0 < i < len(EDGES) and EDGES[i - 1] >= -0.2 and EDGES[i] <= 0.2
+
+
+def _bin(i: int) -> str:
+    if i == 0:
+        return f"below {EDGES[0]:+.0%}"
+    if i == len(EDGES):
+        return f"above {EDGES[-1]:+.0%}"
+    return f"{EDGES[i - 1]:+.0%} to {EDGES[i]:+.0%}"

@@ -1,0 +1,152 @@
+"""What `planner measure` prints: a device's rates, beside the catalogue's peaks where known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from planner.benchmark.record import LISTS, TABLES, LeftOut, Measured, MeasuredChip
+from planner.catalogue.chips import Chip, chip
+from planner.text.quantities import show
+from planner.text.words import duration, figure, row, size, wrapped
+
+__all__ = ["measured_document", "measured_text"]
+
+SHOWN = 6  # of the works left out
+UNITS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s"))
+BUSY = 0.25  # spread of times beyond which somebody else may have used the device
+
+
+def measured_document(measured: MeasuredChip) -> dict[str, Any]:
+    """The measured chip as plain data: what its file holds, and what follows from it."""
+    head = asdict(measured.head)
+    lines = measured.all_reduces.items()
+    return {
+        **head,
+        "sustained": {
+            "memory_bandwidth": measured.memory_bandwidth,
+            "products": dict(measured.product_rates),
+            "attention_bandwidth": measured.attention_bandwidth,
+            "launch": dict(measured.launch_times),
+            "all_reduce": [{"devices": devices, **asdict(found)} for devices, found in lines],
+        },
+        **{key: [_plain(each) for each in getattr(measured, key)] for key in TABLES},
+        **{key: [asdict(each) for each in getattr(measured, key)] for key in LISTS},
+    }
+
+
+def measured_text(measured: MeasuredChip) -> str:
+    """The same on a terminal, at most 80 columns wide."""
+    known = chip(measured.head.chip) if measured.head.chip else None
+    blocks = [
+        _head(measured),
+        "\n".join([*_memory(measured, known), *_attention(measured), *_launch(measured)]),
+        _products(measured, known),
+        _all_reduce(measured),
+        _busy(measured),
+        _listed("wrong results, not kept", measured.refused),
+        _listed("left out", measured.left_out),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _plain(measured: Measured[Any]) -> dict[str, Any]:
+    return {**asdict(measured.work), **asdict(measured.timing), "rate": measured.rate}
+
+
+def _head(measured: MeasuredChip) -> str:
+    head = measured.head
+    known = f"{head.chip} of the catalogue" if head.chip else "not in the catalogue by this name"
+    software = ", ".join(f"{name} {version}" for name, version in head.software.items())
+    part = "" if head.complete else "; not complete"
+    return "\n".join(
+        [
+            row("device", f"{head.device} ({known}), {size(head.capacity)}"),
+            row("measured", f"{head.as_of}, {software}, in {head.seconds:.0f} s{part}"),
+        ]
+    )
+
+
+def _memory(measured: MeasuredChip, known: Chip | None) -> Iterator[str]:
+    if measured.memory_bandwidth is None:
+        return
+    peak = _of_peak(measured.memory_bandwidth, known.memory_bandwidth if known else None)
+    yield row("memory", f"{show(measured.memory_bandwidth, 'bandwidth')}{peak}")
+    for each in measured.memory:
+        spread = f"{each.timing.repeats} times, spread {each.timing.spread:.1%}"
+        rate = show(each.rate, "bandwidth")
+        yield row("", f"{each.work.kind:<6}{size(each.work.size):>9}{rate:>11}   {spread}")
+
+
+def _attention(measured: MeasuredChip) -> Iterator[str]:
+    for at, each in enumerate(measured.attention):
+        work, rate = each.work, show(each.rate, "bandwidth")
+        what = f"{work.dtype}, {work.batch} sequences of {work.context} tokens"
+        yield row("" if at else "attention", f"{what}: {rate}")
+
+
+def _launch(measured: MeasuredChip) -> Iterator[str]:
+    words = {"call": "by a call", "graph": "in a graph"}
+    told = [f"{duration(each.timing.median)} {words[each.work.how]}" for each in measured.launch]
+    if told:
+        yield row("launch", ", ".join(told))
+
+
+def _products(measured: MeasuredChip, known: Chip | None) -> str:
+    if not measured.products:
+        return ""
+    by_shape: dict[tuple[int, int], dict[int, dict[str, float]]] = {}
+    for each in measured.products:
+        work = each.work
+        rows = by_shape.setdefault((work.n, work.k), {})
+        rows.setdefault(work.m, {})[work.dtype] = each.rate
+    dtypes = list(measured.product_rates)
+    most = max(measured.product_rates.values())
+    scale, unit = next((each for each in UNITS if most >= each[0]), UNITS[-1])
+    lines = [row("products", f"{unit} of (tokens, k) times (k, n)")]
+    for (n, k), rows in by_shape.items():
+        lines.append(f"{f'n {n}, k {k}':>22}" + "".join(f"{dtype:>10}" for dtype in dtypes))
+        for m in sorted(rows):
+            cells = "".join(f"{_cell(rows[m].get(dtype), scale):>10}" for dtype in dtypes)
+            lines.append(f"{f'{m} tokens':>22}{cells}")
+    for dtype, rate in measured.product_rates.items():
+        peak = known.peak(dtype) if known and known.computes(dtype) else None
+        lines.append(row("", f"{dtype}: at best {show(rate, 'compute')}{_of_peak(rate, peak)}"))
+    return "\n".join(lines)
+
+
+def _all_reduce(measured: MeasuredChip) -> str:
+    lines: list[str] = []
+    for devices, found in measured.all_reduces.items():
+        told = (
+            f"{devices} devices: {duration(found.latency)} + bytes sent at "
+            f"{show(found.rate, 'bandwidth')} (within {found.error:.0%})"
+        )
+        lines.append(row("" if lines else "all-reduce", told))
+    return "\n".join(lines)
+
+
+def _busy(measured: MeasuredChip) -> str:
+    spread = sorted(each.timing.spread for each in measured.memory)
+    if not spread or spread[len(spread) // 2] <= BUSY:
+        return ""
+    return row("doubt", "the times of memory spread widely; was the device used by others?")
+
+
+def _listed(label: str, found: Sequence[LeftOut]) -> str:
+    if not found:
+        return ""
+    lines: Iterable[str] = (
+        line for each in found[:SHOWN] for line in wrapped(f"{each.what}: {each.why}")
+    )
+    more = [f"  and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return "\n".join([label, *lines, *more])
+
+
+def _of_peak(rate: float, peak: float | None) -> str:
+    return "" if peak is None else f", {rate / peak:.0%} of the catalogue's peak"
+
+
+def _cell(rate: float | None, scale: float) -> str:
+    return "-" if rate is None else figure(rate / scale)

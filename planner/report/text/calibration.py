@@ -1,0 +1,155 @@
+"""A calibration on a terminal: rows used and left out, errors before and after, what moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.catalogue.profile import EFFICIENCIES
+from planner.report.text.validation import shapes
+from planner.text.words import duration, wrapped
+
+__all__ = ["calibration_text"]
+
+HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
+NAMES = {"tpot": "Time per token", "ttft": "Time to first token"}
+BANDS = {"tpot": "TPOT", "ttft": "TTFT", "usd_per_mtok": "cost"}
+REASONS = 8  # told one by one; the rest are counted together
+COUNTS = ("n_sched",)  # steps, not seconds
+SAID = {
+    "moved": "moved",
+    "kept": "kept",
+    "limited": "held: what the chip sustains",
+    "joint": "moved with others",
+}
+REST = {
+    "inseparable": "as it was, for the rows cannot tell it apart from others",
+    "idle": "as it was, for it takes no time worth counting in these rows",
+}
+
+
+def calibration_text(document: Mapping[str, Any]) -> str:
+    """The calibration as lines of at most 80 columns."""
+    lines = [f"{document['calibration']} ({document['as_of']})", *_rows(document)]
+    if document["status"] == "fitted":
+        lines += [line for note in document["notes"] for line in wrapped(note)]
+        lines += [
+            *_errors(document),
+            *_coefficients(document),
+            *_bands(document),
+            *_worst(document),
+        ]
+        lines += ["", *_use(document)]
+    text = "\n".join(lines)
+    # Cells of a file are shown, never obeyed: no escape sequence reaches the terminal.
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def _rows(document: Mapping[str, Any]) -> list[str]:
+    rows = document["rows"]
+    names = ", ".join(f"{one['name']} ({one['kind']})" for one in document["files"])
+    lines = wrapped(f"{rows['lines']:,} line{'s' * (rows['lines'] != 1)} of {names}")
+    lines += [line for one in document["files"] for line in shapes(one["models"])]
+    lines += wrapped(
+        f"{rows['used']:,} of {rows['values']:,} values used, of {rows['runs']:,} runs"
+    )
+    ranked = list(rows["left_out"].items())
+    lines += [line for why, n in ranked[:REASONS] for line in wrapped(f"{n:,} left out: {why}")]
+    rest = ranked[REASONS:]
+    if rest:
+        lines += wrapped(f"{sum(n for _, n in rest):,} left out for {len(rest)} other reasons")
+    return lines
+
+
+def _errors(document: Mapping[str, Any]) -> list[str]:
+    said = {
+        "before": f"{document['like']} as it is",
+        "after": "own, on rows left out",
+        "constant": "constant x roofline",
+        "roofline": "plain roofline",
+    }
+    lines = wrapped(f"own errors are of fits that saw nothing of a row's {document['left_out_by']}")
+    for quantity, each in document["errors"].items():
+        lines += ["", f"{NAMES[quantity]:<27}{HEAD[27:]}"]
+        lines += [_line(said[which], each[which]) for which in said]
+    return lines
+
+
+def _line(label: str, score: Mapping[str, Any]) -> str:
+    return (
+        f"  {label[:25]:<25}{score['n']:>6,}{score['median']:>8.1%}{score['mean']:>8.1%}"
+        f"{score['within_10']:>8.1%}{score['within_20']:>8.1%}  "
+        f"{score['low']:.2f}-{score['high']:.2f}"
+    )
+
+
+def _coefficients(document: Mapping[str, Any]) -> list[str]:
+    some = document["coefficients"]
+    told = [each for each in some if each["state"] in SAID]
+    lines = ["", f"{'Coefficients':<16}{'before':>10}{'now':>10}   80 % interval"]
+    for each in told:
+        name = each["name"]
+        ends = f"{_shown(name, each['low'])} to {_shown(name, each['high'])}"
+        lines.append(
+            f"  {name:<14}{_shown(name, each['before']):>10}{_shown(name, each['value']):>10}   "
+            f"{ends:<22}{SAID[each['state']]}"
+        )
+    if not told:
+        lines += wrapped("the rows tell none of them by itself")
+    for each in document["adjustments"]:
+        scope = ", ".join(f"{key} {value}" for key, value in each["scope"].items())
+        low, high = each["interval"]
+        lines += wrapped(
+            f"{scope}: x {each['factor']:.3g} ({low:.3g} to {high:.3g}) on the times of "
+            f"{', '.join(each['of'])}"
+        )
+    for state, said in REST.items():
+        names = [each["name"] for each in some if each["state"] == state]
+        if names:
+            lines += wrapped(f"{said}: {', '.join(names)}")
+    for name, most in document["limits"].items():
+        lines += wrapped(f"the measured chip sustains {most:.3g} of the peak: {name} at most")
+    used, free = document["rows"]["used"], len(some)
+    if used < free:
+        lines += wrapped(
+            f"{used} values for {free} coefficients: what they cannot tell apart stays as "
+            f"{document['like']} has it"
+        )
+    return lines
+
+
+def _bands(document: Mapping[str, Any]) -> list[str]:
+    lines = ["", "80 % of runs to come, measured over predicted"]
+    for name, each in document["bands"].items():
+        told = f"from {each['from']}"
+        if each["holds"] is not None:
+            told += f"; of other folds it holds {each['holds']:.0%}"
+        if each["from"] != "rows left out":
+            told = f"kept from {each['from']}: fewer than {each['fewest']} values"
+        lines.append(
+            f"  {BANDS.get(name, name):<8}{each['low']:.2f} to {each['high']:.2f}   {told}"
+        )
+    return lines
+
+
+def _worst(document: Mapping[str, Any]) -> list[str]:
+    lines = ["", "Furthest off"]
+    for each in document["worst"]:
+        ratio = each["estimate"] / each["measured"]
+        lines += wrapped(
+            f"{each['row']} {each['quantity']}: {duration(each['measured'])}, the others say "
+            f"{duration(each['estimate'])} ({ratio:.2g} x)"
+        )
+    return lines
+
+
+def _use(document: Mapping[str, Any]) -> Sequence[str]:
+    return wrapped(f"in a scenario, relative to its file: profile: {document['out']}")
+
+
+def _shown(name: str, value: float) -> str:
+    if name in EFFICIENCIES or name in COUNTS:
+        return f"{value:.3g}"
+    if 0 < value < 1e-6:
+        return f"{value * 1e9:.3g} ns"
+    return duration(value) if value else "0"

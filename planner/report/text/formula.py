@@ -1,0 +1,197 @@
+"""What `planner formula NAME` prints: one equation, turned round, with numbers put in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sympy as sp
+
+from formulas.algebra.branches import top_extreme
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation, Given
+from formulas.algebra.undefined import undefined_because
+from formulas.nomenclature.symbols import SymbolError, describe, meaning, unit_of_symbol
+from formulas.numerics.evaluate import Kernel, collect, kernel, scalar, unfolded
+from formulas.numerics.slopes import elasticities
+from formulas.registry import by_name, find
+from planner.text.errors import InputError
+from planner.text.symbol_values import Values, read_values, shown_value
+
+__all__ = ["formula_text", "one_formula"]
+
+
+def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> dict[str, Any]:
+    """One equation with its symbols and source; its value and elasticities where all is given.
+
+    Raises
+    ------
+    InputError
+        If the name, a symbol or a value is not what it should be, if nothing can be solved for,
+        or if the equation has no value at the point.
+    """
+    try:
+        found = find(name)
+        equation = _equation(found)
+        turned = equation if solve_for is None else equation.solve_for(solve_for)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    values = read_values(turned, sets)
+    compiled = _compiled(turned, values)
+    exact = isinstance(found, Equation) or found.exact
+    missing = [each for each in compiled.names if each not in values]
+    document = {
+        "name": next(python for python, value in by_name().items() if value is found),
+        "title": turned.name,
+        "text": str(turned) if exact else str(turned).replace(" = ", " ≈ ", 1),
+        "exact": exact,
+        "latex": turned.latex(),
+        "solved_for": solve_for,
+        "symbols": _symbol_rows(turned, values),
+        "where": [str(each) for each in turned.where],
+        "assumes": list(turned.assumes),
+        "source": str(turned.source),
+        "link": turned.source.link,
+        "tags": list(turned.tags),
+        "given": values,
+        "missing": missing,
+        "unit": str(unit_of_symbol(turned.symbol)),
+    }
+    nothing = {"value": None, "shown": None, "decides": None, "elasticities": None}
+    return document | (nothing if missing else _numbers(turned, compiled, values))
+
+
+def formula_text(found: Mapping[str, Any]) -> str:
+    """One equation on a terminal."""
+    lines = [found["title"], "", f"  {found['text']}"]
+    lines += [f"  where {each}" for each in found["where"]]
+    lines.append("")
+    given = [_given(row) for row in found["symbols"]]
+    widths = [max(map(len, given)), max(len(row["unit"]) + 2 for row in found["symbols"])]
+    for shown, row in zip(given, found["symbols"], strict=True):
+        unit = f"[{row['unit']}]"
+        lines.append(f"  {shown:<{widths[0]}}  {unit:<{widths[1]}}  {row['meaning']}")
+    lines.append("")
+    lines += [f"assumes: {each}" for each in found["assumes"]]
+    lines.append(f"source: {found['source']}{' ' + found['link'] if found['link'] else ''}")
+    symbol = found["symbols"][0]["symbol"]
+    if found["shown"] is not None:
+        lines += ["", _value_line(symbol, found)]
+        lines += _elasticity_lines(symbol, found["elasticities"])
+    elif found["given"]:
+        lines += ["", f"for a value of {symbol}, still give {', '.join(found['missing'])}"]
+    return "\n".join(lines)
+
+
+def _equation(value: Equation | Derivation) -> Equation:
+    if isinstance(value, Derivation) and (value.numeric or not value.lhs.is_Symbol):
+        raise InputError(f"{value.name} does not end in one symbol; see it with planner derive")
+    return value if isinstance(value, Equation) else value.equation()
+
+
+def _definitions(equation: Equation, values: Values) -> list[Given]:
+    """The `where` equations, save those whose symbol is given."""
+    rest = collect(equation.where)
+    return [Given(x, expression) for x, expression in rest.items() if x.name not in values]
+
+
+def _compiled(equation: Equation, values: Values) -> Kernel:
+    """The equation as a function of what is given and of what that leaves open."""
+    return kernel(_definitions(equation, values), {equation.symbol.name: equation.rhs})
+
+
+def _numbers(equation: Equation, compiled: Kernel, values: Values) -> dict[str, Any]:
+    """The value at the point, what decides there, and what moves it."""
+    name = equation.symbol.name
+    idle = [each for each in values if each not in compiled.names]
+    if idle:
+        raise InputError(f"--set {idle[0]}: not needed beside the other symbols that are given")
+    whole = unfolded(equation.rhs, _definitions(equation, values))
+    unbounded = False
+    try:
+        value = float(compiled(**values)[name])
+        unbounded = value == math.inf and bool(whole.has(sp.oo))
+        reason = "" if unbounded or 0 <= value < math.inf else _out_of_range(value)
+    except SymbolError as error:
+        value, reason = math.nan, str(error)
+    if reason:
+        point = {x: values[x.name] for x in whole.free_symbols}
+        why = undefined_because(whole, point) or reason
+        raise InputError(f"{equation.name}: no value for {describe(name)} at this point: {why}")
+    return {
+        "value": None if unbounded else value,
+        "shown": "∞" if unbounded else shown_value(name, value),
+        "decides": _deciding(whole, equation, values),
+        "elasticities": None if unbounded or not value else _slopes(compiled, name, values),
+    }
+
+
+def _out_of_range(value: float) -> str:
+    if value < 0:
+        return f"it would be negative, {value:.6g}; there is no real solution above zero"
+    return "it is infinite, or too large for a number"
+
+
+def _deciding(whole: sp.Expr, equation: Equation, values: Values) -> str | None:
+    """Name of the branch of the Max (or Min) at the top that is the largest (smallest)."""
+    named = equation.branches or equation.expanded.branches
+    extreme = top_extreme(whole)
+    if not named or extreme is None:
+        return None
+    definitions = _definitions(equation, values)
+    sizes = scalar(definitions, dict(named), values)
+    pick = min if isinstance(extreme, sp.Min) else max
+    return pick(sizes, key=sizes.__getitem__)
+
+
+def _slopes(compiled: Kernel, name: str, values: Values) -> dict[str, list[float] | None]:
+    """{symbol: percent of the value per percent of it, as it falls and as it rises}."""
+    pairs = elasticities(compiled, name, values)
+    return {x: list(pair) if all(map(math.isfinite, pair)) else None for x, pair in pairs.items()}
+
+
+def _symbol_rows(equation: Equation, values: Values) -> list[dict[str, Any]]:
+    """The symbol that is given, then those it is given by, those computed on the way among them."""
+    seen = dict.fromkeys((equation.symbol, *equation.symbols, *equation.givens))
+    return [
+        {
+            "symbol": x.name,
+            "unit": str(unit_of_symbol(x)),
+            "meaning": meaning(x),
+            "given": values.get(x.name),
+        }
+        for x in seen
+    ]
+
+
+def _given(row: Mapping[str, Any]) -> str:
+    if row["given"] is None:
+        return row["symbol"]
+    return f"{row['symbol']} = {shown_value(row['symbol'], row['given'])}"
+
+
+def _value_line(symbol: str, found: Mapping[str, Any]) -> str:
+    """`T_mem = 46.2 ms   (0.0462 s; memory decides)`."""
+    notes = []
+    if found["value"] is not None:
+        base = f"{found['value']:.6g}" + ("" if found["unit"] == "1" else f" {found['unit']}")
+        notes += [base] if base != found["shown"] else []
+    if found["decides"]:
+        notes.append(f"{found['decides']} decides")
+    return f"{symbol} = {found['shown']}" + (f"   ({'; '.join(notes)})" if notes else "")
+
+
+def _elasticity_lines(symbol: str, slopes: Mapping[str, list[float] | None] | None) -> list[str]:
+    """One line for each symbol that moves the value, the strongest first."""
+    if not slopes:
+        return []
+    told = {x: pair for x, pair in slopes.items() if pair is not None and any(pair)}
+    ranked = sorted(told, key=lambda x: (-max(map(abs, told[x])), x))
+    lines = [f"one percent more of a symbol changes {symbol} by, in percent:"]
+    for x in ranked:
+        down, up = told[x]
+        kink = "" if math.isclose(down, up, rel_tol=1e-9, abs_tol=1e-12) else "  (at a kink: "
+        kink += f"{down:+.3f} per percent less)" if kink else ""
+        lines.append(f"  {x:<{max(map(len, ranked))}}  {up:+.3f}{kink}")
+    return lines if ranked else []

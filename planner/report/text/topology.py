@@ -1,0 +1,269 @@
+"""What `planner topology` prints: a network's make-up, its rates by group size, what to doubt."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from planner.report.files import deliver
+from planner.text.errors import InputError
+from planner.text.quantities import show
+
+__all__ = ["drawn", "machines_text", "topology_text", "written"]
+
+WIDTH = 78
+LABEL = 16
+TIERS = {"scale_up": "scale-up", "scale_out": "scale-out", "host": "host"}
+SHOWN = 8  # faults, doubts
+FORMS = (".svg", ".json", ".yaml", ".yml", ".graphml")
+
+
+def machines_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The machines of the catalogue, one a line."""
+    lines = [f"{'':<20}{'chips in a domain':<26}{'inside':>10}{'between':>12}   per chip, one way"]
+    for row in rows:
+        sides = "x".join(map(str, row["dims"])) if row["dims"] else ""
+        what = f"{row['chips_per_domain']:>5} {row['kind']} {sides}".rstrip()
+        out = show(row["scale_out"], "bandwidth") if row["scale_out"] else "-"
+        lines.append(
+            f"{row['name']:<20}{what:<26}{show(row['scale_up'], 'bandwidth'):>10}{out:>12}"
+        )
+    return "\n".join(lines)
+
+
+def topology_text(found: Mapping[str, Any]) -> str:
+    """The document of a network on a terminal, at most 80 columns wide."""
+    blocks = [
+        _head(found),
+        _links(found["links"]),
+        _facts(found),
+        _groups(found),
+        _binding(found["groups"]),
+        _times_of(found["collectives"]),
+        _listed("faults", found["faults"]),
+        _listed("doubts", found["doubts"]),
+        _grounds(found),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def drawn(G: Any, path: Path) -> None:
+    """Write the picture of a fabric.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    from topologies.picture import svg
+
+    deliver(svg(G), path)
+
+
+def written(G: Any, path: Path) -> None:
+    """Write a fabric in the form that the file's ending says.
+
+    Raises
+    ------
+    InputError
+        If no form has that ending, the form cannot express the fabric, or the file cannot be
+        written.
+    """
+    from planner.text.console import note
+    from topologies import write
+    from topologies.fabric.errors import TopologyError
+
+    if path.suffix.lower() == ".svg":
+        drawn(G, path)
+        return
+    if path.suffix.lower() not in FORMS:
+        raise InputError(f"--out {path}: a file that ends in one of {', '.join(FORMS)} is written")
+    if path.is_dir():
+        raise InputError(f"--out {path}: is a folder, expected a file")
+    try:
+        write(G, path)
+    except TopologyError as error:
+        raise InputError(f"--out {error}") from error
+    note(f"wrote {path}", warning=True)
+
+
+def _head(found: Mapping[str, Any]) -> str:
+    domains = found["domains"]
+    sizes = [f"{n:,}" for n in domains["chips"]]
+    one = domains["count"] == 1
+    chips = f"{found['chips']:,} chip{'s' if found['chips'] != 1 else ''}"
+    where = "in one scale-up domain" if one else f"in {domains['count']:,} scale-up domains"
+    if not one:
+        where += f" of {sizes[0]}" if len(sizes) == 1 else f" of {sizes[0]} to {sizes[-1]}"
+    others = [
+        f"{many:,} {kind if many == 1 else 'switches' if kind == 'switch' else kind + 's'}"
+        for kind, many in found["nodes"].items()
+        if kind != "accelerator"
+    ]
+    relays = "chips relay for others" if found["relays"] else "chips relay for nobody"
+    title = (
+        found["name"] if found["title"] == found["name"] else f"{found['name']}: {found['title']}"
+    )
+    return "\n".join(
+        [*_wrapped(title), *_wrapped("; ".join([f"{chips} {where}", *others, relays]))]
+    )
+
+
+def _links(rows: Iterable[Mapping[str, Any]]) -> str:
+    lines = [f"{'links':<26}{'one way':>12}{'number':>10}{'latency':>10}"]
+    for row in rows:
+        ends = " - ".join(row["ends"]) + (
+            f" along {' '.join(row['along'])}" if row["along"] else ""
+        )
+        back = row["bandwidth_back"]
+        notes = [TIERS.get(row["tier"], row["tier"])]
+        if back is None:
+            notes.append("this way only")
+        elif back != row["bandwidth"]:
+            notes.append(f"back {show(back, 'bandwidth')}")
+        if row["cables"] > 1:
+            notes.append(f"{row['cables']} cables")
+        if row["degraded"]:
+            notes.append("degraded")
+        rate, late = show(row["bandwidth"], "bandwidth"), show(row["latency"], "time")
+        line = f"  {ends[:24]:<24}{rate:>12}{row['links']:>10,}{late:>10}  {notes[0]}"
+        if len(line) + len(", ".join(notes[1:])) + 2 <= WIDTH:
+            lines.append(", ".join([line, *notes[1:]]))
+        else:
+            lines += [line, f"    {', '.join(notes[1:])}"]
+    return "\n".join(lines)
+
+
+def _facts(found: Mapping[str, Any]) -> str:
+    lines = []
+    half = found["bisection"]
+    if half:
+        where = (
+            f"across {half['across']}" if len(half["across"]) == 1 else f"of the {half['across']}"
+        )
+        lines += _row("bisection", f"{show(half['rate'], 'bandwidth')} each way, halves {where}")
+    out = found["leaving"]
+    if out:
+        said = f"begins with groups of {out['from_chips']:,} chips"
+        if out["slowdown_all_to_all"]:
+            exchange, gather = out["slowdown_all_to_all"], out["slowdown_all_gather"]
+            said += f"; from one domain to two an all-to-all becomes {_times(exchange)}"
+            said += f", an all-gather {_times(gather)}"
+        if out["slowdown_links"]:
+            said += f"; a chip's own links: {_times(out['slowdown_links'])}"
+        lines += _row("leaving a domain", said)
+    adds = found["in_network_reduce"]
+    if adds["switches"]:
+        since = f", used from groups of {adds['from_chips']}" if adds["from_chips"] else ""
+        many = f"{adds['switches']:,} switch{'es' if adds['switches'] != 1 else ''}"
+        lines += _row("reduction", f"{many} can add what passes through{since}")
+    return "\n".join(lines)
+
+
+def _groups(found: Mapping[str, Any]) -> str:
+    rows = found["groups"]
+    boxes = found["leaving"] and any(row["box"] for row in rows)
+    held = ", at most what it reaches in a domain" if boxes else ""
+    routing = "" if found["routing"] == "optimal" else ", on shortest paths"
+    lines = [
+        f"what a chip reaches in a group: a bound{held}{routing}",
+        f"{'chips':>8}{'domains':>9}{'all-to-all':>13}{'all-gather':>13}{'send':>12}{'latency':>11}",
+    ]
+    for row in rows:
+        rates = [show(row[key], "bandwidth") for key in ("all_to_all", "all_gather", "send")]
+        rates[1] += "+" if row["shared_evenly"] else ""
+        box = "   " + "x".join(map(str, row["box"])) if row["box"] else ""
+        lines.append(
+            f"{row['chips']:>8,}{row['domains']:>9,}{rates[0]:>13}{rates[1]:>13}{rates[2]:>12}"
+            f"{show(row['latency'], 'time'):>11}{box}"
+        )
+    if any(row["shared_evenly"] for row in rows):
+        lines += _wrapped("  + links shared evenly; together the groups may gather faster")
+    return "\n".join(lines)
+
+
+def _binding(rows: Iterable[Mapping[str, Any]]) -> str:
+    """What holds the rates of a group down, and which engine says so."""
+    lines = ["what binds, and what one percent more of it brings"]
+    for row in rows:
+        cut = row["cut"]
+        if not cut:
+            continue
+        full = [f"{_class(each)} {each['elasticity']:+.2f} %" for each in row["binding"][:4]]
+        narrow = [f"{each['arcs']:,} x {_class(each)}" for each in cut["links"][:4]]
+        chips = f"{cut['chips']:,} chip{'s' if cut['chips'] != 1 else ''}"
+        lines += _row(f"groups of {row['chips']:,}", f"all-to-all: {', '.join(full)}")
+        lines += _row("", f"all-gather: what enters {chips}, {' and '.join(narrow)}")
+        if row["reduction"]:
+            rate = show(row["reduction"]["all_reduce"], "bandwidth")
+            lines += _row("", f"all-reduce: {rate} of bus bandwidth where the switches add")
+        same = f", confirmed by {row['confirmed_by']}" if row["confirmed_by"] else ""
+        lines += _row("", f"found by {row['engine']}{same}")
+    return "\n".join(lines) if len(lines) > 1 else ""
+
+
+def _times_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How long a collective takes, to expect and at least."""
+    if not rows:
+        return ""
+    lines = [
+        f"{rows[0]['operation']}",
+        f"{'chips':>8}{'message':>10}{'expected':>12}{'range':>22}{'bound':>11}  algorithm",
+    ]
+    for row in rows:
+        span = f"{show(row['low'], 'time')} to {show(row['high'], 'time')}"
+        lines.append(
+            f"{row['chips']:>8,}{show(row['bytes'], 'size'):>10}{show(row['seconds'], 'time'):>12}"
+            f"{span:>22}{show(row['bound'], 'time'):>11}  {row['algorithm']}"
+        )
+    for reason in dict.fromkeys(row["reason"] for row in rows if row["reason"]):
+        lines += _wrapped(f"  {reason}")
+    return "\n".join(lines)
+
+
+def _class(each: Mapping[str, Any]) -> str:
+    return f"{' - '.join(each['ends'])} of {show(each['bandwidth'], 'bandwidth')}"
+
+
+def _listed(title: str, said: Sequence[str]) -> str:
+    if not said:
+        return ""
+    lines = [title]
+    for each in said[:SHOWN]:
+        lines += textwrap.wrap(each, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    if len(said) > SHOWN:
+        lines.append(f"  and {len(said) - SHOWN:,} more")
+    return "\n".join(lines)
+
+
+def _grounds(found: Mapping[str, Any]) -> str:
+    seen: dict[tuple[str, str], list[str]] = {}
+    for figure in found["figures"]:
+        if figure["assumed"]:  # a doubt, and told there
+            continue
+        seen.setdefault((figure["source"], figure["as_of"]), []).append(figure["name"])
+    lines = []
+    for (source, as_of), names in seen.items():
+        lines += _wrapped(f"{', '.join(names)}: {source} ({as_of})")
+    if not lines and found["source"]:
+        dated = f" ({found['as_of']})" if found["as_of"] else ""
+        lines = _wrapped(f"source: {found['source']}{dated}")
+    return "\n".join(lines)
+
+
+def _times(factor: float) -> str:
+    if abs(factor - 1) < 0.005:
+        return "no slower"
+    return f"{factor:.3g} times slower" if factor >= 1 else f"{1 / factor:.3g} times faster"
+
+
+def _row(label: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=f"{label:<{LABEL}}  ", subsequent_indent=" " * (LABEL + 2)
+    )
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")

@@ -1,0 +1,215 @@
+"""Predicted against measured on a terminal: how far off, and how far off plain baselines are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from planner.text.words import duration, wrapped
+
+__all__ = ["shapes", "validation_text"]
+
+HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
+NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
+REASONS = 8  # told one by one; the rest are counted together
+LISTED = 12  # rows of a grouping
+FURTHEST = 5  # rows furthest off
+BELOW = 40  # rows better than their bound
+ROWS = ("estimate", "constant", "roofline")
+SAID = {
+    "estimate": "estimate",
+    "roofline": "plain roofline",
+    "constant": "constant x roofline",
+}
+
+
+def validation_text(document: Mapping[str, Any]) -> str:
+    """The validation as lines of at most 80 columns."""
+    blocks = [_file(file) for file in document["files"]]
+    blocks.append(_recorded(document["recorded"], bool(document["files"])))
+    text = "\n\n".join(blocks)
+    # Cells of a file are shown, never obeyed: no escape sequence reaches the terminal.
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def shapes(models: Mapping[str, str]) -> list[str]:
+    """Which configurations were read for models that the catalogue does not hold."""
+    names: dict[str, list[str]] = {}
+    for name, path in models.items():
+        names.setdefault(path, []).append(name)
+    lines = [
+        f"    {path}" + (f" for {', '.join(each)}" if each != [path] else "")
+        for path, each in names.items()
+    ]
+    return ["  shapes that the catalogue lacks, from", *lines] if lines else []
+
+
+def _file(file: Mapping[str, Any]) -> str:
+    profiles = ", ".join(file["profiles"]) or "none"
+    lines = [
+        f"{file['name']}: {file['rows']:,} {file['kind']}",
+        *wrapped(
+            f"{file['repeats']:,} repeats left out; {file['predicted']:,} of "
+            f"{file['rows'] - file['repeats']:,} predicted "
+            f"({_share(file['predicted'], file['rows'] - file['repeats'])}); profile {profiles}"
+        ),
+    ]
+    lines += [*shapes(file["models"]), *_engines(file["engines_unseen"])]
+    for each in file["sections"]:
+        lines += ["", *_section(each, file["labels"])]
+    lines += ["", *_bounds(file)]
+    if file["units"]:
+        lines += ["", f"{len(file['units']):,} values are left out: another unit, it seems"]
+        lines += _listed(file["units"], of="bound")
+    return "\n".join(lines)
+
+
+def _engines(unseen: Mapping[str, int]) -> list[str]:
+    told = ", ".join(f"{name} ({n:,})" for name, n in unseen.items())
+    return wrapped(f"values of engines that no fit saw: {told}") if told else []
+
+
+def _section(each: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
+    lines = [_title(each)]
+    if each["scores"] is None:
+        lines += wrapped("nothing to score")
+    else:
+        lines += _scores(each)
+    lines += _refused(each["refused"])
+    if each["scores"] is not None:
+        for name, rows in each["by"].items():
+            lines += _groups(name, labels[name], rows)
+        lines += ["  furthest off", *_listed(each["worst"][:FURTHEST])]
+    return lines
+
+
+def _title(each: Mapping[str, Any]) -> str:
+    name = NAMES.get(each["quantity"], each["quantity"])
+    part = f", {each['part']}" if each["part"] else ""
+    told = f"{name} ({each['column']}){part}: {each['predicted']:,} of {each['rows']:,} predicted"
+    return f"{told} ({_share(each['predicted'], each['rows'])})"
+
+
+def _scores(each: Mapping[str, Any]) -> list[str]:
+    found = each["scores"]
+    lines = [HEAD]
+    lines += [_line(f"  {SAID[name]}", found[name]) for name in ROWS if found[name]]
+    if each["without_speculation"]:
+        lines.append(_line("  unless speculating", each["without_speculation"]["estimate"]))
+    if each["unseen"]:
+        lines.append(_line("  rows the fit never saw", each["unseen"]["estimate"]))
+    band = found["band"]
+    lines += wrapped(f"{band['holds']:.1%} lie in the {band['coverage']:.0%} band")
+    return lines + _sample(each)
+
+
+def _sample(each: Mapping[str, Any]) -> list[str]:
+    if not each["sample_known"]:
+        return wrapped("the profile does not record its rows: these may be in sample")
+    if not each["in_sample"]:
+        return wrapped("out of sample: no fit saw the rows it is scored on")
+    return wrapped(
+        f"IN SAMPLE: the profile was fitted on {each['in_sample']:,} of these "
+        f"{each['predicted']:,} rows; its errors on rows left out stand below"
+    )
+
+
+def _line(label: str, score: Mapping[str, Any]) -> str:
+    return (
+        f"{label[:27]:<27}{score['n']:>6,}{score['median']:>8.1%}{score['mean']:>8.1%}"
+        f"{score['within_10']:>8.1%}{score['within_20']:>8.1%}  "
+        f"{score['low']:.2f}-{score['high']:.2f}"
+    )
+
+
+def _refused(reasons: Mapping[str, int]) -> list[str]:
+    ranked = list(reasons.items())
+    lines = [line for why, n in ranked[:REASONS] for line in wrapped(f"{n:,} without: {why}")]
+    rest = ranked[REASONS:]
+    if rest:
+        lines += wrapped(f"{sum(n for _, n in rest):,} without, for {len(rest)} other reasons")
+    return lines
+
+
+def _groups(name: str, label: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [f"  {'by ' + label:<25}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in band':>8}"]
+    for row in rows[:LISTED]:
+        lines.append(
+            f"    {row[name][:22]:<23}{row['n']:>6,}{row['median']:>8.1%}{row['mean']:>8.1%}"
+            f"{row['within_10']:>8.1%}{row['band_holds']:>8.1%}"
+        )
+    if len(rows) > LISTED:
+        lines.append(f"    and {len(rows) - LISTED} more")
+    return lines
+
+
+def _bounds(file: Mapping[str, Any]) -> list[str]:
+    below = file["below_bound"]
+    if not below:
+        return [f"no value of {file['bounded']:,} is better than its bound"]
+    lines = [f"{len(below):,} values of {file['bounded']:,} are better than their bound"]
+    lines += _listed(below[:BELOW], of="bound")
+    if len(below) > BELOW:
+        lines += wrapped(f"and {len(below) - BELOW:,} more, all of them under --json and --out")
+    return lines
+
+
+def _listed(rows: Iterable[Mapping[str, Any]], of: str = "estimate") -> list[str]:
+    lines = []
+    for row in rows:
+        ratio = row[of] / row["seconds"]
+        told = (
+            f"line {row['line']} {row['model']} {row['chip']} {row['engine']} {row['setting']} "
+            f"{row['quantity']}: {duration(row['seconds'])}, {of} {duration(row[of])} "
+            f"({ratio:.2g} x)"
+        )
+        lines += wrapped(told + (f"; {row['why']}" if row.get("why") else ""))
+    return lines
+
+
+def _recorded(profiles: Sequence[Mapping[str, Any]], scored: bool) -> str:
+    title = "What the profiles record of themselves, on rows that their fits did not see"
+    lines = [title, *([] if scored else wrapped("no --data was given"))]
+    for each in profiles:
+        lines += ["", f"{each['name']} ({each['as_of']}), {each['rows']:,} measurements"]
+        lines += wrapped(each["source"])
+        if each["kind"] == "collectives":
+            lines += _network(each["errors"])
+        else:
+            lines += _own(each["errors"])
+    return "\n".join(lines)
+
+
+def _own(errors: Mapping[str, float]) -> list[str]:
+    head = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}"
+    lines = [f"{head}{'in band':>9}"]
+    for label, prefix in (("groups left out", ""), ("models left out", "unseen_models_")):
+        for quantity, name in (("tpot", "TPOT"), ("ttft", "TTFT")):
+            key = f"{prefix}{quantity}"
+            if f"{key}_rows" not in errors:
+                continue
+            held = errors.get(f"{key}_band_holds")
+            lines.append(
+                f"  {name + ', ' + label:<25}{errors[f'{key}_rows']:>6,.0f}"
+                f"{errors[f'{key}_median']:>8.1%}{errors[f'{key}_mean']:>8.1%}"
+                f"{errors[f'{key}_within_10']:>8.1%}{errors[f'{key}_within_20']:>8.1%}"
+                + (f"{held:>9.1%}" if held is not None else "")
+            )
+            for base, said in (("constant", "constant x roofline"), ("roofline", "plain roofline")):
+                if f"{key}_{base}_median" in errors:
+                    lines.append(f"    {said:<29}{errors[f'{key}_{base}_median']:>8.1%}")
+    return lines
+
+
+def _network(errors: Mapping[str, Mapping[str, float]]) -> list[str]:
+    lines = [f"{'':<33}{'curves':>8}{'rows':>6}{'median':>8}{'mean':>8}{'worst':>8}"]
+    for name, each in errors.items():
+        lines.append(
+            f"  {name.replace('_', ' '):<31}{each['curves']:>8.0f}{each['rows']:>6,.0f}"
+            f"{each['median']:>8.1%}{each['mean']:>8.1%}{each['worst']:>8.1%}"
+        )
+    return lines
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "none"

@@ -1,0 +1,1 @@
+"""Types of scenario keys shared by several problem kinds."""

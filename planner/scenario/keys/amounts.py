@@ -1,0 +1,212 @@
+"""The kinds of value that only a budget's fields hold: laws, limits in two currencies, rates."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import GetCoreSchemaHandler, ValidationInfo
+from pydantic_core import CoreSchema, core_schema
+
+from planner.catalogue.scaling_laws import law_names
+from planner.scenario.keys.fields import LONGEST_LIST, Kind, Quantity, collected
+from planner.scenario.keys.references import File, name_or_file
+from planner.text.errors import QuantityError, quoted
+from planner.text.quantities import parse
+
+__all__ = ["FOREVER", "INTERVAL", "Amounts", "LawField", "Lifetime", "Limit", "LimitField",
+           "Ratios", "Yearly"]  # fmt: skip
+
+FOREVER = "forever"
+INTERVAL = 0.8  # share of the draws between the ends of an interval, as of a serving plan's band
+MOST_VALUES = 200  # of one choice; every combination is solved
+YEARLY = re.compile(
+    r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(%?)\s*(?:(?:/|per)\s*(year|month|day))?"
+)
+PER_YEAR = {"year": 1.0, "month": 12.0, "day": 365.25}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most this much; `per` is USD or FLOP, None for a bare number (the objective's unit)."""
+
+    value: float
+    per: str | None
+
+
+@dataclass(frozen=True)
+class LimitField(Kind):
+    """A cost in USD or FLOP."""
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": ["string", "number"], "examples": ["1e24 FLOP", "$5M"]}
+
+    def read(self, value: object) -> Limit:
+        if isinstance(value, Limit):
+            return value
+        if isinstance(value, int | float):
+            return Limit(Quantity("work").read(value), None)
+        try:
+            return Limit(Quantity("work").read(value), "FLOP")
+        except QuantityError:
+            pass  # it may be money; if it is not either, the refusal below names both
+        try:
+            return Limit(Quantity("money").read(value), "USD")
+        except QuantityError:
+            raise ValueError(
+                f'expected a cost such as "1e24 FLOP" or "$5M", got {quoted(value)}'
+            ) from None
+
+
+@dataclass(frozen=True)
+class Yearly(Kind):
+    """A relative change per year, compounded; `5 %/month` is read as such."""
+
+    least: float = 0.0
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": ["string", "number"], "examples": [0.5, "5 %/month"]}
+
+    def read(self, value: object) -> float:
+        expected = f'expected a change per year such as 0.5 or "5 %/month", got {quoted(value)}'
+        match = YEARLY.fullmatch(value.strip()) if isinstance(value, str) else None
+        if match:
+            number, percent, span = match.groups()
+            times = PER_YEAR[span or "year"]
+            try:
+                base = 1 + float(number) * (0.01 if percent else 1.0)
+            except ValueError:
+                raise ValueError(expected) from None
+            change = math.exp(times * math.log(base)) - 1 if base > 0 else -1.0
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            change = float(value)
+        else:
+            raise ValueError(expected)
+        if not math.isfinite(change):
+            raise ValueError(f"{expected}, which is not finite")
+        if change < self.least:
+            least = f"at least {self.least:g}" if self.least >= 0 else "more than -100 %"
+            raise ValueError(f"expected {least} per year, got {quoted(value)}")
+        if change > 1000:
+            raise ValueError(f"expected at most a factor of 1001 per year, got {quoted(value)}")
+        return change
+
+
+@dataclass(frozen=True)
+class Lifetime(Kind):
+    """A time, or forever (read as infinity)."""
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": ["string", "number"], "examples": ["60 days", FOREVER]}
+
+    def read(self, value: object) -> float:
+        if value == FOREVER or (isinstance(value, float) and value == math.inf):
+            return math.inf
+        try:
+            return Quantity("time").read(value)
+        except QuantityError as error:
+            raise ValueError(f"{error} (or {FOREVER})") from None
+
+
+@dataclass(frozen=True)
+class Amounts(Kind):
+    """One quantity or a list of them to try; read as a sorted tuple without repetitions."""
+
+    dimension: str
+
+    def schema(self) -> dict[str, Any]:
+        one = Quantity(self.dimension).schema()
+        return {"oneOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+
+    def read(self, value: object) -> tuple[float, ...]:
+        return _several(value, Quantity(self.dimension).read)
+
+
+@dataclass(frozen=True)
+class Ratios(Kind):
+    """One ratio of at least 1, or a list of them to try."""
+
+    def schema(self) -> dict[str, Any]:
+        one = {"type": "number", "minimum": 1}
+        return {"oneOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+
+    def read(self, value: object) -> tuple[float, ...]:
+        return _several(value, _ratio)
+
+
+class _LawReference:
+    """A law's name, a file of one, a description, or a list of these."""
+
+    def read(self, value: Any, info: ValidationInfo) -> Any:
+        """The law or laws named; what a description holds is checked when it is asked."""
+        if not isinstance(value, list | tuple):
+            return self._one(value, info)
+        if not 0 < len(value) <= MOST_VALUES:
+            raise ValueError(f"expected 1 to {MOST_VALUES} laws, got {len(value)}")
+        return tuple(collected(value, lambda item: self._one(item, info)))
+
+    def _one(self, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, File):
+            return value
+        if isinstance(value, Mapping):
+            return _with_places(dict(value), info)
+        if isinstance(value, str) and " + " in value:  # a routed law on a dense one
+            parts = [name_or_file(each.strip(), *LAW, info) for each in value.split(" + ")]
+            return " + ".join(str(each) for each in parts)
+        _refuse_a_family(value)
+        return name_or_file(value, *LAW, info)
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        one: list[CoreSchema] = [core_schema.str_schema(), core_schema.dict_schema()]
+        several = core_schema.list_schema(core_schema.union_schema(list(one)))
+        return core_schema.with_info_plain_validator_function(
+            self.read, json_schema_input_schema=core_schema.union_schema([*one, several])
+        )
+
+
+def _with_places(given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    """A described law whose points lie in a file, that file beside the scenario."""
+    points = given.get("fit")
+    folder = (info.context or {}).get("folder")
+    if folder is None or not isinstance(points, str):
+        return given
+    return {**given, "fit": str(folder / points)}
+
+
+def _refuse_a_family(value: object) -> None:
+    """Tell the laws of a family that is named without saying which: `hoffmann`, `chinchilla`."""
+    if not isinstance(value, str) or value in law_names() or not FAMILY.fullmatch(value):
+        return
+    word = value.lower()
+    near = [name for name in law_names() if name.startswith(f"{CALLED.get(word, word)}-")]
+    if word in CALLED:
+        near.append("besiroglu-2024 (the default, which corrects the third)")
+    if len(near) > 1:
+        raise ValueError(f"several laws are called {quoted(value)}: {', '.join(near)}")
+
+
+LAW = ("law", "besiroglu-2024", law_names())
+FAMILY = re.compile(r"[A-Za-z]+(?:-[0-9]{4})?")
+CALLED = {"chinchilla": "hoffmann", "chinchila": "hoffmann"}  # the model after which it is named
+Law = str | File | dict[str, Any]
+LawField = Annotated[Law | tuple[Law, ...], _LawReference()]
+
+
+def _several(value: object, read: Any) -> tuple[float, ...]:
+    if not isinstance(value, list | tuple):
+        return (read(value),)
+    if not 0 < len(value) <= min(MOST_VALUES, LONGEST_LIST):
+        raise ValueError(f"expected 1 to {MOST_VALUES} values, got {len(value)}")
+    return tuple(sorted(set(collected(value, read))))
+
+
+def _ratio(value: object) -> float:
+    ratio = parse(value, "number")
+    if not 1 <= ratio <= 1e6:
+        raise ValueError(f"expected N_total/N_active, 1 (dense) or more, got {quoted(value)}")
+    return ratio

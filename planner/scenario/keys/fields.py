@@ -1,0 +1,286 @@
+"""The kinds of value a scenario field may hold: how each is read, and its JSON Schema.
+
+Every kind is a piece of `Annotated` metadata for pydantic. A value is read in one step, and every
+refusal says what was expected; `Refusals` carries several at once, each with its own place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic_core import CoreSchema, core_schema
+
+from planner.text.errors import did_you_mean, quoted
+from planner.text.quantities import DIMENSIONS, parse, show
+
+__all__ = [
+    "DTYPES",
+    "MODES",
+    "Choices",
+    "Count",
+    "Dtypes",
+    "Kind",
+    "MathDtypes",
+    "Modes",
+    "Path",
+    "Quantity",
+    "Record",
+    "Refusals",
+    "Rent",
+    "Whole",
+    "Word",
+    "Words",
+]
+
+DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4", "nvfp4", "mxfp4")
+MODES = ("aggregated", "disaggregated", "decode", "prefill")
+LARGEST_COUNT = 10**9
+# Nothing in a scenario lies outside these in base units; beyond them ratios overflow.
+SMALLEST, LARGEST = 1e-40, 1e40
+LONGEST_LIST = 10_000
+WIDEST_SPAN = 1_000_000
+DEAREST = 0.1  # USD/(chip*s): $360 per hour, far above any listed rent
+
+Path = tuple[str | int, ...]
+
+
+class Record(BaseModel):
+    """A mapping whose keys are all known, and which never changes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Refusals(ValueError):  # noqa: N818 - several refusals, not one error
+    """Several refusals inside one field; each with its path below the field.
+
+    A refusal is a message, or the pydantic error of a nested record.
+    """
+
+    def __init__(self, found: Sequence[tuple[Path, str | ValueError]]) -> None:
+        self.found = tuple(found)
+        super().__init__("; ".join(str(message) for _, message in found))
+
+
+class Kind:
+    """Reads a value in one plain step and describes itself to editors."""
+
+    def read(self, value: object) -> Any:
+        """The value in base units; raises ValueError with what was expected and what was got."""
+        raise TypeError("a kind of field reads values")
+
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the values that are read."""
+        raise TypeError("a kind of field has a schema")
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: Callable[[Any], CoreSchema]
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: Callable[[Any], dict[str, Any]]
+    ) -> dict[str, Any]:
+        return self.schema()
+
+
+@dataclass(frozen=True)
+class Quantity(Kind):
+    """A quantity of one dimension in base units; zero only where it means something."""
+
+    dimension: str
+    zero: bool = False
+    least: float = 0.0
+    below: float = math.inf
+    at_most: float = math.inf
+
+    def read(self, value: object) -> float:
+        amount = parse(value, self.dimension)
+        example = DIMENSIONS[self.dimension].example
+        if amount == 0 and not self.zero:
+            raise ValueError(
+                f'expected a value above zero such as "{example}", got {quoted(value)}'
+            )
+        if amount and not SMALLEST <= amount <= LARGEST:
+            raise ValueError(
+                f'expected a value that something real could have, such as "{example}", '
+                f"got {quoted(value)}"
+            )
+        if amount < self.least:
+            raise ValueError(f"expected at least {self.least:g}, got {quoted(value)}")
+        if amount >= self.below:
+            raise ValueError(f"expected less than {self.below:g}, got {quoted(value)}")
+        if amount > self.at_most:
+            raise ValueError(f"expected at most {self.at_most:g}, got {quoted(value)}")
+        return amount
+
+    def schema(self) -> dict[str, Any]:
+        dimension = DIMENSIONS[self.dimension]
+        return {
+            "type": ["string", "number"],
+            "description": f"{dimension.phrase} [{dimension.unit}]",
+            "examples": [dimension.example],
+        }
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """A whole number of at least one (or `least`)."""
+
+    least: int = 1
+
+    def read(self, value: object) -> int:
+        return whole(value, self.least)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "integer", "minimum": self.least}
+
+
+@dataclass(frozen=True)
+class Choices(Kind):
+    """Whole numbers to choose from: 8, [1, 2, 4, 8] or {from: 8, to: 64}; `in` works on both.
+
+    None is below `least`.
+
+    Read as a sorted tuple without repetitions, or a `range`: the first is the least, the last the
+    most, whatever the number of them.
+    """
+
+    least: int = 1
+
+    def read(self, value: object) -> tuple[int, ...] | range:
+        if isinstance(value, dict):
+            return self._span(value)
+        if not isinstance(value, list | tuple | range):
+            return (whole(value, self.least),)
+        if isinstance(value, range):
+            value = list(value[: LONGEST_LIST + 1])
+        if not 0 < len(value) <= LONGEST_LIST:
+            raise ValueError(f"expected 1 to {LONGEST_LIST} numbers, got {len(value)}")
+        numbers = collected(value, lambda item: whole(item, self.least))
+        return tuple(sorted(set(numbers)))
+
+    def _span(self, value: dict[Any, Any]) -> range:
+        found: list[tuple[Path, str | ValueError]] = []
+        for key in value.keys() - {"from", "to"}:
+            hint = did_you_mean(key, ("from", "to"))
+            found.append(((key,), f"unknown key {quoted(key)}{hint or ' (known: from, to)'}"))
+        ends: dict[str, int] = {}
+        for key in ("from", "to"):
+            if key not in value:
+                found.append(((key,), f"missing required key '{key}'"))
+                continue
+            try:
+                ends[key] = whole(value[key], self.least)
+            except ValueError as error:
+                found.append(((key,), error))
+        if len(ends) == 2 and ends["from"] > ends["to"]:
+            found.append((("to",), f"expected at least {ends['from']} (from), got {ends['to']}"))
+        elif len(ends) == 2 and ends["to"] - ends["from"] >= WIDEST_SPAN:
+            found.append((("to",), f"expected a span of at most {WIDEST_SPAN:,} numbers"))
+        if found:
+            raise Refusals(found)
+        return range(ends["from"], ends["to"] + 1)
+
+    def schema(self) -> dict[str, Any]:
+        one = {"type": "integer", "minimum": self.least}
+        return {
+            "oneOf": [
+                one,
+                {"type": "array", "items": one, "minItems": 1},
+                {
+                    "type": "object",
+                    "properties": {"from": one, "to": one},
+                    "required": ["from", "to"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+
+
+@dataclass(frozen=True)
+class Word(Kind):
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def read(self, value: object) -> str:
+        return word(value, self.words)
+
+    def schema(self) -> dict[str, Any]:
+        return {"enum": list(self.words)}
+
+
+@dataclass(frozen=True)
+class Words(Kind):
+    """One of a few words or a list of them; read as a tuple without repetitions."""
+
+    words: tuple[str, ...]
+
+    def read(self, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list | tuple):
+            return (word(value, self.words),)
+        if not 0 < len(value) <= LONGEST_LIST:
+            raise ValueError(f"expected one of {', '.join(self.words)}, got an empty list")
+        return tuple(dict.fromkeys(collected(value, lambda item: word(item, self.words))))
+
+    def schema(self) -> dict[str, Any]:
+        one = {"enum": list(self.words)}
+        return {"oneOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+
+
+def plausible_rent(value: float) -> float:
+    """The price per chip [USD/(chip*s)] unless it looks like dollars per hour without a unit."""
+    if value > DEAREST:
+        raise ValueError(
+            f'expected a price per chip and time such as "$3.50/hour", got '
+            f"{show(value, 'price')} per chip (a bare number is USD per second)"
+        )
+    return value
+
+
+Count = Annotated[int, Whole()]
+Rent = Annotated[float, Quantity("price"), AfterValidator(plausible_rent)]
+Numbers = Annotated[tuple[int, ...] | range, Choices()]
+Copies = Annotated[tuple[int, ...] | range, Choices(least=0)]
+Dtypes = Annotated[tuple[str, ...], Words(DTYPES)]
+MathDtypes = Annotated[tuple[str, ...], Words(DTYPES)]
+Modes = Annotated[tuple[str, ...], Words(MODES)]
+
+
+def whole(value: object, least: int) -> int:
+    """The value as a whole number of at least `least`; 32.0 and 1e3 are whole numbers."""
+    expected = f"expected a whole number of at least {least} such as {max(least, 8)}"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{expected}, got {quoted(value)}")
+    if isinstance(value, float) and not (math.isfinite(value) and value.is_integer()):
+        raise ValueError(f"{expected}, got {quoted(value)}")
+    if value < least:
+        raise ValueError(f"{expected}, got {quoted(value)}")
+    if value > LARGEST_COUNT:
+        raise ValueError(f"expected at most {LARGEST_COUNT:g}, got {quoted(value)}")
+    return int(value)
+
+
+def word(value: object, words: tuple[str, ...]) -> str:
+    """The value if it is one of the words."""
+    if isinstance(value, str) and value in words:
+        return value
+    hint = did_you_mean(value, words) if isinstance(value, str) else ""
+    raise ValueError(f"expected one of {', '.join(words)}, got {quoted(value)}{hint}")
+
+
+def collected(values: Sequence[object], read: Callable[[Any], Any]) -> list[Any]:
+    """Every item read, or every refusal with its index."""
+    read_values, found = [], []
+    for index, item in enumerate(values):
+        try:
+            read_values.append(read(item))
+        except ValueError as error:
+            found.append(((index,), error))
+    if found:
+        raise Refusals(found)
+    return read_values

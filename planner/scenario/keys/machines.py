@@ -1,0 +1,241 @@
+"""The system of a scenario: a catalogue name (varied in place or not), a file, a description."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+
+from planner.benchmark import misfit, read_measured
+from planner.catalogue.chips import MATH
+from planner.catalogue.systems import REQUIRED, System, system, system_from, system_names
+from planner.scenario.keys.fields import Count, Kind, Quantity, Record, Refusals, Rent
+from planner.scenario.keys.references import File, Found, Reference, name_or_file, nested
+from planner.text.errors import InputError, did_you_mean, quoted
+from planner.text.quantities import show
+
+__all__ = ["SystemDescription", "SystemField", "resolved_system"]
+
+
+FILES = ("topology", "measured")
+LINKS = ("scale_up", "scale_out", "chips_per_domain")  # what a topology file says itself
+
+
+class _Flops(Kind):
+    """Dense peaks by dtype [flop/s]."""
+
+    def read(self, value: object) -> dict[str, float]:
+        if not isinstance(value, Mapping) or not value:
+            raise ValueError(
+                f"expected dense peaks by dtype such as {{bf16: 989 TFLOP/s}}, got {quoted(value)}"
+            )
+        found: Found = []
+        peaks: dict[str, float] = {}
+        for dtype, peak in value.items():
+            if dtype not in MATH:
+                hint = did_you_mean(dtype, MATH) or f" (known: {', '.join(MATH)})"
+                found.append(((dtype,), f"unknown key {quoted(dtype)}{hint}"))
+                continue
+            try:
+                peaks[dtype] = Quantity("compute").read(peak)
+            except ValueError as error:
+                found.append(((dtype,), error))
+        if found:
+            raise Refusals(found)
+        return peaks
+
+    def schema(self) -> dict[str, Any]:
+        peak = Quantity("compute").schema()
+        return {
+            "type": "object",
+            "properties": dict.fromkeys(MATH, peak),
+            "additionalProperties": False,
+            "minProperties": 1,
+        }
+
+
+class SystemDescription(Record):
+    """A system varied in place (`like`), or in full; links one way, peaks dense."""
+
+    like: str | None = Field(None, description="a catalogue name, varied by the other keys")
+    memory: Annotated[float, Quantity("size")] | None = Field(
+        None, description="capacity per chip [byte]"
+    )
+    memory_bandwidth: Annotated[float, Quantity("bandwidth")] | None = Field(
+        None, description="per chip [byte/s]"
+    )
+    flops: Annotated[dict[str, float], _Flops()] | None = Field(
+        None, description="dense peak by dtype, 2 FLOP per multiply-add [flop/s]"
+    )
+    scale_up: Annotated[float, Quantity("bandwidth")] | None = Field(
+        None, description="fast network, per chip and one way [byte/s]"
+    )
+    scale_out: Annotated[float, Quantity("bandwidth")] | None = Field(
+        None, description="network between domains, per chip and one way [byte/s]"
+    )
+    chips_per_domain: Count | None = Field(None, description="chips joined by the fast network")
+    sram: Annotated[float, Quantity("size")] | None = Field(
+        None, description="on-chip memory [byte]"
+    )
+    power: Annotated[float, Quantity("power")] | None = Field(None, description="per chip [J/s]")
+    price: Rent | None = Field(None, description="per chip [USD/(chip*s)]")
+    topology: Annotated[File | None, WithJsonSchema({"type": "string"})] = Field(
+        None, description="a topology file: how such chips are wired"
+    )
+    measured: Annotated[File | None, WithJsonSchema({"type": "string"})] = Field(
+        None, description="a file of planner measure: what such a chip sustains"
+    )
+
+    @field_validator("topology", mode="before")
+    @classmethod
+    def _wired(cls, value: object, info: ValidationInfo) -> File | None:
+        if value is None or isinstance(value, File):
+            return value
+        found = name_or_file(value, "topology", "pod.yaml", (), info)
+        twice = [key for key in LINKS if info.data.get(key) is not None]
+        if twice:
+            raise ValueError(f"the file says how chips are wired; leave {', '.join(twice)} out")
+        return found if isinstance(found, File) else None
+
+    @field_validator("measured", mode="before")
+    @classmethod
+    def _timed(cls, value: object, info: ValidationInfo) -> File | None:
+        if value is None or isinstance(value, File):
+            return value
+        found = name_or_file(value, "measured chip", "my-chip.toml", (), info)
+        if not isinstance(found, File):
+            return None
+        try:
+            read_measured(found.path)
+        except InputError as error:
+            raise Refusals(
+                [((), f"{found.given}: {each.path}: {each.message}") for each in error.mistakes]
+                or [((), error)]
+            ) from None
+        return found
+
+    @model_validator(mode="after")
+    def _of_this_chip(self) -> SystemDescription:
+        if self.measured is not None and self.like is not None:
+            told = misfit(read_measured(self.measured.path), _described(self).chip)
+            if told is not None:
+                raise Refusals([(("measured",), f"{self.measured.given}: {told}")])
+        return self
+
+    @field_validator("like")
+    @classmethod
+    def _known(cls, value: str | None) -> str | None:
+        if value is not None:
+            system(value)
+        return value
+
+    @field_validator("flops")
+    @classmethod
+    def _dense(
+        cls, value: dict[str, float] | None, info: ValidationInfo
+    ) -> dict[str, float] | None:
+        like = info.data.get("like")
+        if value is None or like is None:
+            return value
+        chip = system(like).chip
+        found: Found = []
+        for dtype, peak in value.items():
+            if chip.computes(dtype) and _double(peak, chip.peak(dtype)):
+                dense = show(chip.peak(dtype), "compute")
+                found.append(
+                    (
+                        (dtype,),
+                        f"expected the dense peak, got {show(peak, 'compute')}, twice the "
+                        f"catalogue's {dense}; this looks like the sparse figure, "
+                        f'did you mean "{dense}"?',
+                    )
+                )
+        if found:
+            raise Refusals(found)
+        return value
+
+    @field_validator("scale_up", "scale_out")
+    @classmethod
+    def _one_way(cls, value: float | None, info: ValidationInfo) -> float | None:
+        like = info.data.get("like")
+        if value is None or like is None:
+            return value
+        known = getattr(system(like), str(info.field_name))
+        if known is not None and _double(value, known):
+            raise ValueError(
+                f"expected the bandwidth one way, got {show(value, 'bandwidth')}, twice the "
+                f"catalogue's {show(known, 'bandwidth')}; this looks like the bidirectional "
+                f'figure, did you mean "{show(known, "bandwidth")}"?'
+            )
+        return value
+
+
+class _SystemReference(Reference):
+    record = SystemDescription
+    many = True
+
+    def read(self, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, list | tuple):
+            return self._list(value, info)
+        if isinstance(value, File | SystemDescription):
+            return value
+        if not isinstance(value, Mapping):
+            return _named_system(value, info)
+        missing: Found = []
+        if value.get("like") is None:
+            missing = [
+                ((key,), f"missing required key '{key}' (or give like: a system to vary)")
+                for key in REQUIRED
+                if value.get(key) is None
+            ]
+        return nested(SystemDescription, value, info, missing)
+
+    def _list(self, value: list[Any] | tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
+        if not value:
+            raise ValueError("expected at least one system, got an empty list")
+        found: Found = []
+        systems = []
+        for index, item in enumerate(value):
+            try:
+                if isinstance(item, list | tuple):
+                    raise ValueError("expected a system, got a list in a list")
+                systems.append(self.read(item, info))
+            except ValueError as error:
+                found.append(((index,), error))
+        if found:
+            raise Refusals(found)
+        return tuple(systems)
+
+
+SystemField = Annotated[
+    str | File | SystemDescription | tuple[str | File | SystemDescription, ...],
+    _SystemReference(),
+]
+
+
+def resolved_system(choice: str | File | SystemDescription) -> System | File:
+    """The system of a reference; a topology file stays a file."""
+    if isinstance(choice, File):
+        return choice
+    if isinstance(choice, str):
+        return system(choice)
+    wired, timed = choice.topology, choice.measured
+    return replace(
+        _described(choice),
+        file=wired.path if wired else None,
+        measured=timed.path if timed else None,
+    )
+
+
+def _described(choice: SystemDescription) -> System:
+    return system_from({key: value for key, value in choice if key not in FILES})
+
+
+def _double(value: float, known: float) -> bool:
+    return abs(value - 2 * known) <= 0.005 * known
+
+
+def _named_system(value: object, info: ValidationInfo) -> str | File:
+    return name_or_file(value, "system", "hgx-h200", system_names(), info)

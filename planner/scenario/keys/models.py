@@ -1,0 +1,100 @@
+"""The model of a scenario: a catalogue name, a config.json, or a description, varied in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from planner.catalogue.models import names
+from planner.scenario.keys.fields import DTYPES, Count, Quantity, Record, Word
+from planner.scenario.keys.references import File, Found, Reference, name_or_file, nested
+from planner.text.quantities import show
+
+__all__ = ["ModelDescription", "ModelField"]
+
+MODEL_REQUIRED = ("total_params", "kv_bytes_per_token")
+
+
+class ModelDescription(Record):
+    """A model varied in place (`like`), or an abstract one of a few numbers."""
+
+    like: str | File | None = Field(None, description="a catalogue name or a path to a config.json")
+    weights: Annotated[str, Word(DTYPES)] | None = Field(None, description="dtype of the weights")
+    kv: Annotated[str, Word(DTYPES)] | None = Field(
+        None, description="dtype of the key-value cache"
+    )
+    activations: Annotated[str, Word(DTYPES)] | None = Field(
+        None, description="dtype of the activations"
+    )
+    total_params: Annotated[float, Quantity("params")] | None = Field(
+        None, description="all parameters [param]"
+    )
+    active_params: Annotated[float, Quantity("params")] | None = Field(
+        None, description="parameters one token passes through [param]; all when absent"
+    )
+    bytes_per_weight: Annotated[float, Quantity("bytes_per_param", at_most=8.0)] | None = Field(
+        None, description="[byte/param], in place of weights"
+    )
+    kv_bytes_per_token: Annotated[float, Quantity("bytes_per_token", zero=True)] | None = Field(
+        None, description="key-value bytes per cached token [byte/token]"
+    )
+    attention_flops_per_cached_token: (
+        Annotated[float, Quantity("flop_per_token", zero=True)] | None
+    ) = Field(None, description="attention arithmetic per cached token [flop/token]")
+    state_bytes_per_sequence: Annotated[float, Quantity("size", zero=True)] | None = Field(
+        None, description="state that does not grow with context [byte/seq]"
+    )
+    layers: Count | None = None
+    hidden: Count | None = Field(None, description="width of the residual stream")
+
+    @field_validator("like", mode="before")
+    @classmethod
+    def _named(cls, value: object, info: ValidationInfo) -> str | File | None:
+        return None if value is None else _named_model(value, info)
+
+    @field_validator("active_params")
+    @classmethod
+    def _not_more(cls, value: float | None, info: ValidationInfo) -> float | None:
+        total = info.data.get("total_params")
+        if value is not None and total is not None and value > total:
+            raise ValueError(
+                f"expected at most total_params = {show(total, 'params')}, "
+                f"got {show(value, 'params')}"
+            )
+        return value
+
+    @field_validator("bytes_per_weight")
+    @classmethod
+    def _one_size(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and info.data.get("weights") is not None:
+            raise ValueError("give weights (a dtype) or bytes_per_weight, not both")
+        return value
+
+
+class _ModelReference(Reference):
+    record = ModelDescription
+
+    def read(self, value: Any, info: ValidationInfo) -> str | File | ModelDescription:
+        if isinstance(value, File | ModelDescription):
+            return value
+        if not isinstance(value, Mapping):
+            return _named_model(value, info)
+        missing: Found = []
+        if value.get("like") is None:
+            missing = [
+                ((key,), f"missing required key '{key}' (or give like: a model to vary)")
+                for key in MODEL_REQUIRED
+                if value.get(key) is None
+            ]
+            if value.get("weights") is None and value.get("bytes_per_weight") is None:
+                missing.append((("weights",), "missing required key 'weights', such as fp8"))
+        return nested(ModelDescription, value, info, missing)
+
+
+ModelField = Annotated[str | File | ModelDescription, _ModelReference()]
+
+
+def _named_model(value: object, info: ValidationInfo) -> str | File:
+    return name_or_file(value, "model", "deepseek-v3", names(), info)

@@ -1,0 +1,86 @@
+"""What a scenario points to by name or by path, and how a mapping in its place is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, ValidationError, ValidationInfo
+from pydantic_core import CoreSchema, core_schema
+
+from planner.scenario.keys.fields import Path, Record, Refusals
+from planner.text.errors import did_you_mean, quoted
+
+__all__ = ["File", "Found", "Reference", "name_or_file", "nested"]
+
+LONGEST_NAME = 1000
+FILE_SUFFIXES = (".json", ".yaml", ".yml", ".toml")
+Found = list[tuple[Path, str | ValueError]]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file a scenario points to: `given` as written there, `path` as found."""
+
+    given: str
+    path: FilePath
+
+
+class Reference:
+    """Reads a name, a path or a mapping; `record` gives the mapping's JSON Schema."""
+
+    record: type[Record]
+    many = False
+
+    def read(self, value: Any, info: ValidationInfo) -> Any:
+        raise TypeError("a reference reads values")
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        shape: list[CoreSchema] = [core_schema.str_schema(), handler.generate_schema(self.record)]
+        if self.many:
+            shape.append(core_schema.list_schema(core_schema.union_schema(list(shape))))
+        return core_schema.with_info_plain_validator_function(
+            self.read, json_schema_input_schema=core_schema.union_schema(list(shape))
+        )
+
+
+def nested(record: type[Record], value: Any, info: ValidationInfo, missing: Found) -> Any:
+    """The mapping as a record, or every refusal of it together with the `missing` keys."""
+    try:
+        read = record.model_validate(dict(value), context=info.context)
+    except ValidationError as error:
+        raise Refusals([*missing, ((), error)]) from None
+    if missing:
+        raise Refusals(missing)
+    return read
+
+
+def name_or_file(
+    value: object, kind: str, example: str, known: tuple[str, ...], info: ValidationInfo
+) -> str | File:
+    """A known name as it is, else an existing regular file beside the scenario."""
+    if isinstance(value, FilePath):
+        value = str(value)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected a {kind} such as {example}, got {quoted(value)}")
+    if value in known:
+        return value
+    folder = (info.context or {}).get("folder") or FilePath()
+    try:
+        path = (folder / FilePath(value).expanduser()) if len(value) <= LONGEST_NAME else None
+        if path is not None and path.is_file():
+            return File(value, path)
+        is_folder = path is not None and path.is_dir()
+    except (OSError, ValueError, RuntimeError):
+        path, is_folder = None, False
+    if is_folder and ("/" in value or value.endswith(".")):
+        raise ValueError(f"expected a file, but {quoted(value)} is a directory")
+    if "/" in value or "\\" in value or value.endswith(FILE_SUFFIXES):
+        hint = did_you_mean(value.rsplit("/", 1)[-1].lower(), known)
+        raise ValueError(f"no {kind} file {quoted(value)} is found{hint}")
+    lists = f" (planner catalog {kind}s lists them)" if known else f"; a file, such as {example}"
+    hint = did_you_mean(value, known) or lists
+    raise ValueError(f"unknown {kind} {quoted(value)}{hint}")

@@ -1,0 +1,109 @@
+"""What of a scenario is uncertain: `uncertain:` maps paths to distributions, or to `catalogue`.
+
+Ends are written as the path itself would be (`$2/hour`, `50 ms`); what they mean is known only with
+the path, so that they are read where they are drawn (`planner.uncertainty.distributions`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from planner.scenario.keys.fields import Kind, Path, Refusals
+from planner.text.errors import did_you_mean, quoted
+
+__all__ = ["CATALOGUE", "KINDS", "Uncertain"]
+
+# How many values each kind takes; None: two or more.
+KINDS: Mapping[str, int | None] = {
+    "uniform": 2,
+    "log_uniform": 2,
+    "triangular": 3,
+    "normal": 2,
+    "lognormal": 2,
+    "one_of": None,
+}
+MEANT = {
+    "uniform": "[least, most]",
+    "log_uniform": "[least, most]",
+    "triangular": "[least, likeliest, most]",
+    "normal": "[mean, standard deviation], the latter in the same unit or as 5%",
+    "lognormal": "[low, high], between which nine of ten values lie",
+    "one_of": "two or more values, each as likely",
+}
+CATALOGUE = "catalogue"
+DEEPEST = 8
+EXAMPLE = "{uniform: [$2/hour, $4/hour]}, or catalogue"
+
+
+@dataclass(frozen=True)
+class _Spreads(Kind):
+    """Distributions by dotted path."""
+
+    def read(self, value: object) -> dict[str, Any]:
+        if not isinstance(value, Mapping) or not value:
+            raise ValueError(f"expected paths such as price: {EXAMPLE}, got {quoted(value)}")
+        found: dict[str, Any] = {}
+        refused: list[tuple[Path, str | ValueError]] = []
+        for path, spread in _flat(value, ()):
+            try:
+                found[".".join(path)] = _spread(spread)
+            except ValueError as error:
+                refused.append((path, error))
+        if refused:
+            raise Refusals(refused)
+        return found
+
+    def schema(self) -> dict[str, Any]:
+        ends = {"type": "array", "items": {"type": ["string", "number"]}}
+        kinds = {
+            name: {**ends, "description": MEANT[name], "minItems": count or 2,
+                   **({"maxItems": count} if count else {})}
+            for name, count in KINDS.items()
+        }  # fmt: skip
+        one = {
+            "type": "object", "properties": kinds, "minProperties": 1, "maxProperties": 1,
+        }  # fmt: skip
+        return {"type": "object", "additionalProperties": {"anyOf": [{"const": CATALOGUE}, one]}}
+
+
+Uncertain = Annotated[dict[str, Any], _Spreads()]
+"""{dotted path: "catalogue" or {kind: [value, ...]}}"""
+
+
+def _flat(value: Mapping[Any, Any], above: Path) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Paths with what they are given; a mapping of paths below a path is read as longer ones."""
+    for key, item in value.items():
+        path = (*above, str(key))
+        nested = isinstance(item, Mapping) and item and not KINDS.keys() & item.keys()
+        below = nested and all(isinstance(each, Mapping | str) for each in item.values())
+        if below and len(path) < DEEPEST and not _mistyped(item):
+            yield from _flat(item, path)
+        else:
+            yield path, item  # type: ignore[misc]
+
+
+def _mistyped(item: Mapping[Any, Any]) -> bool:
+    """Whether a key is nearly a kind of distribution."""
+    return any(did_you_mean(key, KINDS) for key in item)
+
+
+def _spread(value: object) -> Any:
+    if value == CATALOGUE:
+        return CATALOGUE
+    if not isinstance(value, Mapping) or len(value) != 1:
+        raise ValueError(f"expected one distribution such as {EXAMPLE}, got {quoted(value)}")
+    ((kind, ends),) = value.items()
+    if kind not in KINDS:
+        hint = did_you_mean(kind, KINDS) or f" (known: {', '.join(KINDS)})"
+        raise ValueError(f"unknown distribution {quoted(kind)}{hint}")
+    count = KINDS[kind]
+    if not isinstance(ends, list | tuple) or (len(ends) != count if count else len(ends) < 2):
+        raise ValueError(f"{kind}: expected {MEANT[kind]}, got {quoted(ends)}")
+    for end in ends:
+        number = isinstance(end, int | float) and not isinstance(end, bool)
+        if not isinstance(end, str) and not (number and math.isfinite(end)):
+            raise ValueError(f"{kind}: expected a quantity such as 50 ms, got {quoted(end)}")
+    return {str(kind): list(ends)}

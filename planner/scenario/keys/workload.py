@@ -1,0 +1,269 @@
+"""What is asked of the machine: lengths, demand, promises, and the choices left open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import NormalDist
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from planner.scenario.keys.fields import Count, Kind, Path, Quantity, Record, Refusals, Whole
+from planner.text.errors import QuantityError, did_you_mean, quoted
+from planner.text.quantities import parse
+
+__all__ = [
+    "Demand",
+    "Distribution",
+    "Promises",
+    "Workload",
+]
+
+Seconds = Annotated[float, Quantity("time")]
+WIDEST = 5.0  # standard deviation of the logarithm of a length
+SHAPES = ("mean", "cv", "quantiles")
+MOST = "max"  # a demand: as much as can be served
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Lengths of prompts or answers [token]: mean and coefficient of variation.
+
+    Given as a number (cv 0), `{mean, cv}`, or `{quantiles: {p50: 3000, p90: 9000}}`, which are
+    fitted by a log-normal (least squares of the logarithms on the normal quantiles).
+    """
+
+    mean: float
+    cv: float = 0.0
+    quantiles: tuple[tuple[float, float], ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Arrivals: `value` requests per second, or output tokens per second (`per` says which).
+
+    Infinitely many stand for as many as can be served.
+    """
+
+    value: float
+    per: str  # "request" | "token"
+
+    def requests_per_s(self, output_tokens: float) -> float:
+        """Requests per second at this mean number of output tokens [seq/s]."""
+        return self.value if self.per == "request" else self.value / output_tokens
+
+
+@dataclass(frozen=True)
+class _Lengths(Kind):
+    least: float = 1.0
+
+    def schema(self) -> dict[str, Any]:
+        number = Quantity("tokens").schema()
+        share = {"type": "number", "minimum": 0}
+        return {
+            "oneOf": [
+                number,
+                {
+                    "type": "object",
+                    "properties": {"mean": number, "cv": share},
+                    "required": ["mean"],
+                    "additionalProperties": False,
+                },
+                {
+                    "type": "object",
+                    "properties": {"quantiles": {"type": "object", "additionalProperties": number}},
+                    "required": ["quantiles"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+
+    def read(self, value: object) -> Distribution:
+        if isinstance(value, Distribution):
+            return value
+        if not isinstance(value, dict):
+            return Distribution(Quantity("tokens", least=self.least).read(value))
+        found: list[tuple[Path, str | ValueError]] = []
+        for key in value:
+            if key not in SHAPES:
+                hint = did_you_mean(key, SHAPES) or f" (known: {', '.join(SHAPES)})"
+                found.append(((key,), f"unknown key {quoted(key)}{hint}"))
+        if "quantiles" in value and ("mean" in value or "cv" in value):
+            found.append((("quantiles",), "give either mean and cv, or quantiles"))
+        elif "quantiles" not in value and "mean" not in value:
+            found.append((("mean",), "missing required key 'mean'"))
+        read: dict[str, Any] = {}
+        for key, reader in (
+            ("mean", Quantity("tokens", least=self.least).read),
+            ("cv", Quantity("number", zero=True, at_most=100.0).read),
+            ("quantiles", _quantiles),
+        ):
+            try:
+                if key in value:
+                    read[key] = reader(value[key])
+            except Refusals as several:
+                found += [((key, *path), message) for path, message in several.found]
+            except ValueError as error:
+                found.append(((key,), error))
+        if found:
+            raise Refusals(found)
+        if "quantiles" not in read:
+            return Distribution(**read)
+        try:
+            return _fitted(read["quantiles"])
+        except ValueError as error:
+            raise Refusals([(("quantiles",), error)]) from None
+
+
+Lengths = Annotated[Distribution, _Lengths()]
+
+
+@dataclass(frozen=True)
+class _DemandKind(Kind):
+    def schema(self) -> dict[str, Any]:
+        examples = ["10 requests/s", "5000 tokens/s", MOST]
+        return {"type": ["string", "number"], "examples": examples}
+
+    def read(self, value: object) -> Demand:
+        if isinstance(value, Demand):
+            return value
+        if value == MOST:
+            return Demand(math.inf, "request")
+        try:
+            return Demand(Quantity("request_rate").read(value), "request")
+        except QuantityError as error:
+            try:
+                tokens = parse(value, "token_rate")
+            except QuantityError:
+                raise ValueError(
+                    f'{error}; output tokens such as "5000 tokens/s" are read too, and '
+                    f"{MOST}: as many as the chips can serve"
+                ) from None
+        if tokens == 0:
+            raise ValueError(f"expected a value above zero, got {quoted(value)}")
+        return Demand(tokens, "token")
+
+
+class Workload(Record):
+    """Requests: how long, how many."""
+
+    input_tokens: Lengths = Field(description="prompt length [token], a number or a distribution")
+    output_tokens: Lengths = Field(description="answer length [token], a number or a distribution")
+    demand: Annotated[Demand, _DemandKind()] | None = Field(
+        None,
+        description="arrivals, requests/s or output tokens/s, or max: as many as can be served; "
+        "null: one unit, no fleet",
+    )
+    spare_replicas: Annotated[int, Whole(least=0)] = Field(
+        0, description="replicas that may be down while the promises hold: 1 for N+1"
+    )
+    headroom: Annotated[float, Quantity("share", zero=True, below=1.0)] = Field(
+        0.0, description="share of the sequence slots kept free under demand, 0 <= x < 1"
+    )
+    concurrency: Count | None = Field(
+        None, description="closed loop: this many requests always in flight"
+    )
+    routing_skew: Annotated[float, Quantity("number", least=1.0, at_most=1000.0)] = Field(
+        1.0,
+        description="tokens of the fullest expert rank over those that even routing gives it, "
+        "copies of experts included: 1 / balancedness",
+    )
+    cached_input: Annotated[float, Quantity("share", zero=True, below=1.0)] = Field(
+        0.0, description="share of the input served from a prefix cache, 0 <= x < 1"
+    )
+
+    @field_validator("spare_replicas", "headroom")
+    @classmethod
+    def _of_a_fleet(cls, value: float, info: ValidationInfo) -> float:
+        if value and info.data.get("demand") is None:
+            raise ValueError("give demand with it: without arrivals there is no load to leave room")
+        return value
+
+    @field_validator("concurrency")
+    @classmethod
+    def _one_loop(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and info.data.get("demand") is not None:
+            raise ValueError("give demand (an open loop) or concurrency (a closed loop), not both")
+        return value
+
+
+class Promises(Record):
+    """What must hold; every one is optional."""
+
+    ttft: Seconds | None = Field(None, description="time to first token [s]")
+    ttft_p95: Seconds | None = Field(
+        None, description="time to first token that 5 % of the requests exceed, under demand [s]"
+    )
+    ttft_p99: Seconds | None = Field(
+        None, description="time to first token that 1 % of the requests exceed, under demand [s]"
+    )
+    tpot: Seconds | None = Field(None, description="mean time per output token [s]")
+    e2e: Seconds | None = Field(None, description="whole request, ttft + (output - 1)*tpot [s]")
+    tokens_per_s_per_user: Annotated[float, Quantity("token_rate")] | None = Field(
+        None, description="speed of one sequence [token/s], the inverse of tpot"
+    )
+
+    @field_validator("tokens_per_s_per_user")
+    @classmethod
+    def _one_speed(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and info.data.get("tpot") is not None:
+            raise ValueError("give tpot or its inverse tokens_per_s_per_user, not both")
+        return value
+
+    @property
+    def slowest_tpot(self) -> float | None:
+        """The promised time per output token, however it was given [s]."""
+        if self.tokens_per_s_per_user is not None:
+            return 1 / self.tokens_per_s_per_user
+        return self.tpot
+
+
+def _quantiles(value: object) -> tuple[tuple[float, float], ...]:
+    if not isinstance(value, Mapping) or len(value) < 2:
+        raise ValueError(
+            f"expected at least two quantiles such as {{p50: 3000, p90: 9000}}, got {quoted(value)}"
+        )
+    found: list[tuple[Path, str | ValueError]] = []
+    points: list[tuple[float, float]] = []
+    for key, tokens in value.items():
+        try:
+            points.append((_probability(key), Quantity("tokens", least=1.0).read(tokens)))
+        except ValueError as error:
+            found.append(((key,), error))
+    points.sort()
+    for (low, shorter), (high, longer) in pairwise(points):
+        if low == high or shorter > longer:
+            found.append(((), "expected lengths that grow with distinct probabilities"))
+            break
+    if found:
+        raise Refusals(found)
+    return tuple(points)
+
+
+def _probability(key: object) -> float:
+    text = str(key)[:20]
+    try:
+        value = float(text[1:]) / 100 if text[:1] in "pP" else parse(text, "share")
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        raise ValueError(f"expected a quantile such as p50 or 0.5, got {quoted(key)}")
+    return value
+
+
+def _fitted(points: tuple[tuple[float, float], ...]) -> Distribution:
+    """Mean and coefficient of variation of the log-normal through the quantiles."""
+    normal = [NormalDist().inv_cdf(probability) for probability, _ in points]
+    logs = [math.log(tokens) for _, tokens in points]
+    middle, height = math.fsum(normal) / len(points), math.fsum(logs) / len(points)
+    spread = math.fsum((x - middle) ** 2 for x in normal)
+    sigma = (
+        math.fsum((x - middle) * (y - height) for x, y in zip(normal, logs, strict=True)) / spread
+    )
+    if sigma > WIDEST:
+        raise ValueError("these quantiles are too far apart for a distribution of lengths")
+    mean = math.exp(height - sigma * middle + sigma**2 / 2)
+    return Distribution(mean, math.sqrt(math.expm1(sigma**2)), points)

@@ -1,0 +1,94 @@
+"""A scenario as plain data in base units, and its JSON Schema for editors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from planner.problems.budget.question import BudgetScenario
+from planner.problems.lifecycle.question import LifecycleScenario
+from planner.problems.serving.question import Document, Scenario
+from planner.scenario.keys.amounts import FOREVER, Limit
+from planner.scenario.keys.machines import SystemDescription
+from planner.scenario.keys.models import ModelDescription
+from planner.scenario.keys.references import File
+from planner.scenario.keys.workload import Demand, Distribution
+
+__all__ = ["json_schema", "resolved"]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+SHAPES: tuple[type[BaseModel], ...] = (Scenario, BudgetScenario, LifecycleScenario)
+
+
+def resolved(
+    scenario: Scenario | BudgetScenario | LifecycleScenario | Document,
+    *,
+    full_paths: bool = False,
+) -> dict[str, Any]:
+    """Every key with its value in base units, defaults filled in; only JSON types.
+
+    It loads again to an equal scenario. Files are named as given, or by their `full_paths`.
+    """
+    if isinstance(scenario, Document):
+        return dict(_plain(dict(scenario.given), full_paths))
+    return {
+        name: _plain(getattr(scenario, name), full_paths) for name in type(scenario).model_fields
+    }
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a scenario file; quantities are strings with a unit, or numbers.
+
+    `problem` says which of the shapes a file has.
+    """
+    shapes, parts = {}, {}
+    for shape in SHAPES:
+        whole = shape.model_json_schema(mode="validation")
+        parts.update(whole.pop("$defs", {}))
+        (problem,) = get_args(shape.model_fields["problem"].annotation)
+        whole["properties"]["problem"] = {"const": problem, **_about(whole, "problem")}
+        shapes[problem] = whole
+    return {
+        "$schema": DIALECT,
+        "title": "token-planner scenario",
+        "type": "object",
+        "required": ["problem"],
+        "oneOf": [{"$ref": f"#/$defs/{each['title']}"} for each in shapes.values()],
+        "$defs": parts | {each["title"]: each for each in shapes.values()},
+    }
+
+
+def _about(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """The description of a key, if it has one."""
+    kept = schema["properties"][name]
+    return {key: kept[key] for key in ("description", "title") if key in kept}
+
+
+def _plain(value: Any, full: bool) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item, full) for key, item in value.items()}
+    if isinstance(value, range):
+        return {"from": value.start, "to": value.stop - 1}
+    if isinstance(value, list | tuple):
+        return [_plain(item, full) for item in value]
+    if isinstance(value, File):
+        return str(value.path.resolve()) if full else value.given
+    if isinstance(value, Limit):
+        return value.value if value.per is None else f"{value.value!r} {value.per}"
+    if isinstance(value, float) and math.isinf(value):
+        return FOREVER
+    if isinstance(value, Demand) and math.isinf(value.value):
+        return "max"
+    if isinstance(value, Demand):
+        return value.value if value.per == "request" else f"{value.value!r} tokens/s"
+    if isinstance(value, Distribution):
+        return {"mean": value.mean, "cv": value.cv} if value.cv else value.mean
+    if isinstance(value, BaseModel):
+        items = {name: _plain(getattr(value, name), full) for name in type(value).model_fields}
+        described = isinstance(value, ModelDescription | SystemDescription)
+        return {name: item for name, item in items.items() if item is not None or not described}
+    return value if isinstance(value, str | int | float | None) else str(value)

@@ -1,0 +1,109 @@
+"""Slopes of the serving equations at one point, in the direction of each given, branch by branch.
+
+A given is several symbols that move together, each by its own power; the tape of the equations is
+rewritten so that the given itself is an argument. Where two branches of a Max tie, the slopes to
+the left and to the right then differ by what the branches do, whatever their symbols do apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from formulas.numerics.slopes import slopes_along, values_along
+from formulas.numerics.tape import Tape
+
+__all__ = ["BATCH", "Directions", "slopes_at", "smoothed", "values_at"]
+
+BATCH = "B"
+
+Directions = Mapping[str, Mapping[str, float]]
+"""{given: {symbol: d ln symbol / d ln given}}"""
+
+
+def smoothed(tape: Tape) -> Tape:
+    """The same with a real number of sequences: no ceiling of what depends on the batch."""
+    nodes: list[tuple] = []
+    places: list[int] = []
+    depends: list[bool] = []
+    one = _append(nodes, ("constant", 1.0))
+    for operation, *operands in tape.nodes:
+        inner = _inner(operation, operands)
+        moves = (operation, *operands) == ("argument", BATCH) or any(depends[i] for i in inner)
+        node = _renumbered(operation, operands, places)
+        if operation == "ceil" and moves:
+            node = ("maximum", node[1], one)
+        places.append(_append(nodes, node))
+        depends.append(moves)
+    return Tape(nodes, {name: places[place] for name, place in tape.outputs.items()})
+
+
+def values_at(tape: Tape, row: Mapping[str, float], batch: float) -> dict[str, float]:
+    """The outputs of a tape with a batch."""
+    return values_along(tape, {**row, BATCH: batch})
+
+
+def slopes_at(
+    tape: Tape, row: Mapping[str, float], batch: float, directions: Directions
+) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """Values of the outputs, and d ln output / d ln of every given, last of the batch.
+
+    Slopes are of shape (2, n_givens + 1): to the left, to the right; zero where the value is.
+    """
+    names = [*directions, BATCH]
+    turned = _turned(tape, row, directions)
+    values = values_at(tape, row, batch)
+    slopes = slopes_along(turned, names, {**dict.fromkeys(directions, 1.0), BATCH: batch})
+    found = {
+        name: slopes[place] / values[name] if values[name] else np.zeros((2, len(names)))
+        for name, place in turned.outputs.items()
+    }
+    return values, found
+
+
+def _turned(tape: Tape, row: Mapping[str, float], directions: Directions) -> Tape:
+    """The tape at one point: symbols are constants times powers of the givens that move them."""
+    powers: dict[str, list[tuple[str, float]]] = {}
+    for given, moved in directions.items():
+        for symbol, power in moved.items():
+            powers.setdefault(symbol, []).append((given, power))
+    nodes: list[tuple] = []
+    places: list[int] = []
+    arguments = {name: _append(nodes, ("argument", name)) for name in (*directions, BATCH)}
+    for operation, *operands in tape.nodes:
+        if operation != "argument":
+            places.append(_append(nodes, _renumbered(operation, operands, places)))
+        elif operands[0] == BATCH:
+            places.append(arguments[BATCH])
+        else:
+            place = _append(nodes, ("constant", float(row[operands[0]])))
+            factors = [place]
+            for given, power in powers.get(operands[0], ()):
+                exponent = _append(nodes, ("constant", power))
+                factors.append(_append(nodes, ("power", arguments[given], exponent)))
+            alone = len(factors) == 1
+            places.append(place if alone else _append(nodes, ("product", tuple(factors), ())))
+    return Tape(nodes, {name: places[place] for name, place in tape.outputs.items()})
+
+
+def _append(nodes: list[tuple], node: tuple) -> int:
+    nodes.append(node)
+    return len(nodes) - 1
+
+
+def _inner(operation: str, operands: Sequence) -> list[int]:
+    """The slots that a node needs."""
+    if operation in ("constant", "argument"):
+        return []
+    if operation in ("sum", "product"):
+        return [*operands[0], *operands[1]]
+    return list(operands)
+
+
+def _renumbered(operation: str, operands: Sequence, places: Sequence[int]) -> tuple:
+    if operation in ("constant", "argument"):
+        return (operation, *operands)
+    if operation in ("sum", "product"):
+        return (operation, *(tuple(places[i] for i in group) for group in operands))
+    return (operation, *(places[i] for i in operands))

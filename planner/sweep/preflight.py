@@ -1,0 +1,211 @@
+"""A sweep looked at before anything runs: every path exists, every value is read, units are known.
+
+What the axes mean is found by reading the scenario with their values put in, so that a sweep takes
+whatever `--set` takes. A value is refused here if it is read neither beside the first values of
+the other axes nor beside their last ones; a combination that cannot be is a row with its reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from planner.protocol.units import unit_of
+from planner.scenario import Tree, changed, checked, read, resolved
+from planner.sweep.grid import Axis, Grid, Listed, Span, measured
+from planner.text.errors import InputError, Mistake
+
+__all__ = ["Column", "Survey", "scenario_at", "survey"]
+
+LOOKED_AT = 1000  # values of one list that are read before a sweep; those beyond it while it runs
+SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one axis is in the table: its name, its unit, and its values in that unit."""
+
+    name: str
+    unit: str | None
+    labels: tuple[Any, ...] | None = None
+    span: Span | None = None
+    scale: float = 1.0
+
+    @property
+    def numeric(self) -> bool:
+        """Whether every value is a number."""
+        return self.labels is None or all(isinstance(x, int | float) for x in self.labels)
+
+    def at(self, i: int) -> Any:
+        """The value at place `i`, in base units where it has any."""
+        if self.span is None:
+            return self.labels[i] if self.labels is not None else None
+        value = self.span.number(i) * self.scale
+        return int(value) if self.span.kind == "whole" and value.is_integer() else value
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A sound sweep: the tree that is varied, how, and what its axes are called in the table.
+
+    `digest` is of everything that decides the rows but the version of this program.
+    """
+
+    tree: Tree
+    folder: Path
+    grid: Grid
+    columns: tuple[Column, ...]
+    problem: str
+    digest: str
+
+
+def survey(source: Any, sets: Sequence[str], grid: Grid) -> Survey:
+    """The sweep of a scenario over a grid, looked at.
+
+    Raises
+    ------
+    InputError
+        With every mistake in the scenario and in the values of the axes.
+    """
+    if isinstance(source, Path):
+        source = str(source)
+    tree = changed(read(source), sets)
+    known = isinstance(source, str) and source != "-"
+    folder = (Path(tree.file).parent if known else Path()).resolve()
+    corners = [[0] * len(grid.axes), [len(axis) - 1 for axis in grid.axes]]
+    told: dict[tuple[str, str], Mistake] = {}
+    columns: list[Column] = []
+    problem = ""
+    for number, axis in enumerate(grid.axes):
+        found: dict[int, Any] = {}
+        for i in _looked_at(axis):
+            scenario = _at_a_corner(tree, folder, grid, corners, number, i, told)
+            if scenario is not None:
+                problem = scenario.problem
+                found[i] = _value(resolved(scenario), axis.path)
+        columns.append(_column(axis, found, problem))
+    if told:
+        raise InputError(told.values())
+    digest = _digest(tree, folder, grid)
+    return Survey(tree, folder, grid, tuple(columns), problem, digest)
+
+
+def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Any:
+    """The scenario of one point, of whatever problem; InputError where it is none."""
+    return checked(changed(tree, sets), folder)
+
+
+def _looked_at(axis: Axis) -> Sequence[int]:
+    """Places that are read first: the ends, and whether steps between them are whole numbers."""
+    if isinstance(axis.values, Span):
+        return sorted({0, min(1, len(axis) - 1), min(2, len(axis) - 1), len(axis) - 1})
+    return range(min(len(axis), LOOKED_AT))
+
+
+def _at_a_corner(
+    tree: Tree,
+    folder: Path,
+    grid: Grid,
+    corners: Sequence[Sequence[int]],
+    number: int,
+    place: int,
+    told: dict[tuple[str, str], Mistake],
+) -> Any:
+    """The scenario with one axis at a place, the others all first or all last; else mistakes."""
+    missed: list[Mistake] = []
+    for corner in corners:
+        places = [*corner[:number], place, *corner[number + 1 :]]
+        sets = [axis.set_to(i) for axis, i in zip(grid.axes, places, strict=True)]
+        try:
+            return scenario_at(tree, folder, sets)
+        except InputError as error:
+            missed = missed or [_renamed(mistake) for mistake in error.mistakes]
+    for mistake in missed:
+        told.setdefault((mistake.path, mistake.message), mistake)
+    return None
+
+
+def _renamed(mistake: Mistake) -> Mistake:
+    """The same, said of `--over`, which is what the user wrote."""
+    file = mistake.file
+    if not file.startswith("--set "):
+        return mistake
+    return replace(mistake, file=f"--over {file.removeprefix('--set ')}")
+
+
+def _value(document: Mapping[str, Any], path: Sequence[str]) -> Any:
+    """The value at a path of a resolved scenario; a list of one is that one."""
+    value: Any = document
+    for part in path:
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        elif part not in ("mean", "like"):  # what a plain value stands for
+            return None
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _column(axis: Axis, found: Mapping[int, Any], problem: str) -> Column:
+    values, unit = axis.values, unit_of(problem, axis.path)
+    if isinstance(values, Span):
+        ends = [found.get(i) for i in (0, len(values) - 1)]
+        scale = _scale(values, ends)
+        if scale is not None:
+            return Column(axis.name, unit, span=values, scale=scale)
+        written = f"{values.before}{values.after}".strip()
+        return Column(axis.name, written or unit, span=values)
+    labels = [found.get(i) for i in range(len(values))]
+    numbers = [x for x in labels if isinstance(x, int | float) and not isinstance(x, bool)]
+    absent = sum(text == "null" for text in values.texts)
+    if numbers and len(numbers) + absent == len(labels):
+        return Column(axis.name, unit, tuple(labels))
+    return _as_written(axis.name, values)
+
+
+def _scale(span: Span, ends: Sequence[Any]) -> float | None:
+    """Base units per unit of the span, if its ends were read as numbers."""
+    if not all(isinstance(end, int | float) for end in ends):
+        return None
+    scale = ends[1] / span.last if span.last else ends[0] / span.first
+    even = abs(ends[0] - span.first * scale) <= SAME * abs(ends[1] or ends[0])
+    return scale if even else None
+
+
+def _as_written(name: str, values: Listed) -> Column:
+    """Numbers of one unit as numbers in it, anything else word by word."""
+    parsed = [measured(text) for text in values.texts]
+    units = {(each[1], each[2]) for each in parsed if each is not None}
+    if None not in parsed and len(units) == 1:
+        before, after = units.pop()
+        numbers = tuple(each[0] for each in parsed if each is not None)
+        return Column(name, f"{before}{after}".strip() or None, numbers)
+    return Column(name, None, values.texts)
+
+
+def _digest(tree: Tree, folder: Path, grid: Grid) -> str:
+    """A hash of the scenario, the files it names, and the grid."""
+    axes = [[axis.name, type(axis.values).__name__, *vars(axis.values).values()]
+            for axis in grid.axes]  # fmt: skip
+    text = json.dumps([tree.data, axes], sort_keys=True, default=str)
+    told = hashlib.sha256(text.encode())
+    for file in sorted(set(_files(tree.data, folder))):
+        told.update(hashlib.sha256(file.read_bytes()).digest())
+    return told.hexdigest()
+
+
+def _files(value: Any, folder: Path) -> list[Path]:
+    """Files that the texts of a tree name."""
+    if isinstance(value, Mapping):
+        return [file for item in value.values() for file in _files(item, folder)]
+    if isinstance(value, list):
+        return [file for item in value for file in _files(item, folder)]
+    likely = isinstance(value, str) and len(value) < 1000 and ("/" in value or "." in value)
+    try:
+        return [folder / value] if likely and (folder / value).is_file() else []
+    except (OSError, ValueError):  # no file name at all
+        return []

@@ -1,0 +1,256 @@
+"""Where nothing is left to search: all points in array operations, no process and no loop.
+
+A scenario whose layout and batch are given is one evaluation of the equations. Axes that are
+numbers of these (`dials`) become arrays; for each combination of the others the model is bound
+once. Every value is the one that `planner.solve` gives at the same point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.problems.serving.dials import WHOLE, is_dial
+from planner.scenario import Scenario
+from planner.sweep.chunk import mistaken
+from planner.sweep.columns import Columns, Words
+from planner.sweep.grid import Span
+from planner.sweep.preflight import Column, Survey, scenario_at
+from planner.sweep.rows import ANSWERED, SERVING
+from planner.text.errors import InputError, PlannerError
+
+if TYPE_CHECKING:
+    from planner.sweep.model import Model
+
+__all__ = ["ClosedForm", "closed_form"]
+
+MOST_MODELS = 4096  # combinations of axes that are no dials
+MOST_LOOKED_AT = 1_000_000  # values of an axis of whole numbers that are looked at
+STATUSES = ("optimal", "infeasible", "refused")
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """A sweep whose points are evaluations.
+
+    `models` are the bound models, or why there is none, in the order of the product of the axes
+    `fixed`; `dials` are the places of the other axes.
+    """
+
+    survey: Survey
+    dials: tuple[int, ...]
+    fixed: tuple[int, ...]
+    models: tuple[Model | str, ...]
+
+    def columns(self, first: int, last: int) -> Columns:
+        """The rows of points `first` to `last`."""
+        start = perf_counter()
+        places = _places(self.survey, first, last)
+        count = last - first + 1
+        table = _Filled(count, self.models)
+        which = np.zeros(count, dtype=np.int64)
+        for axis in self.fixed:
+            which = which * len(self.survey.grid.axes[axis]) + places[axis]
+        values = {
+            self.survey.columns[axis].name: numbers(self.survey.columns[axis], places[axis])
+            for axis in self.dials
+        }
+        for number in np.unique(which).tolist():
+            model = self.models[number]
+            rows = np.flatnonzero(which == number)
+            whole = slice(None) if len(rows) == count else rows
+            if isinstance(model, str):
+                table.refuse(whole, model)
+            else:
+                table.put(whole, number, model({name: v[whole] for name, v in values.items()}))
+        found: dict[str, Any] = {
+            column.name: shown(column, places[i]) for i, column in enumerate(self.survey.columns)
+        }
+        elapsed = (perf_counter() - start) / count
+        for name, column in table.columns(elapsed).items():
+            found[f"plan.{name}" if name in found else name] = column
+        return found
+
+
+def closed_form(survey: Survey) -> ClosedForm | None:
+    """The closed form of a sweep; None where a point needs a search."""
+    if survey.problem != "serving":
+        return None
+    axes = range(len(survey.grid.axes))
+    dials = tuple(i for i in axes if _turns(survey.columns[i]))
+    fixed = tuple(i for i in axes if i not in dials)
+    shape = [len(survey.grid.axes[i]) for i in fixed]
+    if prod(shape) > MOST_MODELS:
+        return None
+    models: list[Model | str] = []
+    for places in product(*map(range, shape)):
+        model = _bound(survey, dials, dict(zip(fixed, places, strict=True)))
+        if model is None:
+            return None
+        models.append(model)
+    return ClosedForm(survey, dials, fixed, tuple(models))
+
+
+def numbers(column: Column, at: Sequence[int] | np.ndarray) -> np.ndarray:
+    """The values of a numeric axis at places, shape of the places."""
+    places = np.asarray(at)
+    if column.span is not None:
+        return spanned(column.span, places) * column.scale
+    return np.array(column.labels, dtype=np.float64)[places]
+
+
+def spanned(span: Span, places: np.ndarray) -> np.ndarray:
+    """`Span.number` at many places."""
+    if span.kind == "whole":
+        return span.first + places.astype(np.float64)
+    share = places / max(span.count - 1, 1)
+    if span.kind == "log":
+        found = span.first * (span.last / span.first) ** share
+    else:
+        found = span.first + share * (span.last - span.first)
+    with np.errstate(divide="ignore"):
+        scale = 10.0 ** (11 - np.floor(np.log10(np.abs(found))))
+    rounded = np.where(found == 0, 0.0, np.round(found * scale) / scale)
+    rounded[places == span.count - 1] = span.last
+    rounded[places == 0] = span.first
+    return rounded
+
+
+def shown(column: Column, places: np.ndarray) -> Any:
+    """The column of an axis in the table."""
+    if column.span is None:
+        return Words(places, column.labels or ())
+    found = numbers(column, places)
+    return found.astype(np.int64) if column.span.kind == "whole" and column.scale == 1 else found
+
+
+def _places(survey: Survey, first: int, last: int) -> list[np.ndarray]:
+    """Where on each axis the points lie, each of shape (last - first + 1,)."""
+    point = np.arange(first, last + 1, dtype=np.int64)
+    found = []
+    for axis in reversed(survey.grid.axes):
+        point, place = np.divmod(point, len(axis))
+        found.append(place)
+    return found[::-1]
+
+
+def _turns(column: Column) -> bool:
+    """Whether an axis is a number of the equations at all its values."""
+    if not column.numeric or not is_dial(column.name):
+        return False
+    if column.name not in WHOLE or column.span is None or column.span.kind == "whole":
+        return True
+    short = column.span.count <= MOST_LOOKED_AT
+    found = numbers(column, np.arange(column.span.count)) if short else np.array([np.nan])
+    return bool((found == np.round(found)).all())
+
+
+def _bound(survey: Survey, dials: Sequence[int], places: Mapping[int, int]) -> Model | str | None:
+    """The model at places of the other axes, or why there is none; None if it needs a search."""
+    grid = survey.grid
+    found: list[Model | str | None] = []
+    for end in (0, 1):
+        at = {**places, **{i: _ends(survey.columns[i])[end] for i in dials}}
+        sets = [axis.set_to(at[i]) for i, axis in enumerate(grid.axes)]
+        try:
+            scenario = scenario_at(survey.tree, survey.folder, sets)
+            if not isinstance(scenario, Scenario) or not _may_be_fixed(scenario):
+                return None
+            from planner.sweep.model import model_of
+
+            ends = {
+                survey.columns[i].name: numbers(survey.columns[i], _ends(survey.columns[i]))
+                for i in dials
+            }
+            found.append(model_of(scenario, ends))
+        except InputError as error:
+            found.append(mistaken(error))
+        except PlannerError:
+            return None
+    first, last = found
+    if isinstance(first, str) or isinstance(last, str):
+        return first if first == last else None
+    return first if last is not None else None
+
+
+def _may_be_fixed(scenario: Scenario) -> bool:
+    """Whether a batch is given; most sweeps give none, and need not load the equations to know."""
+    choose, load = scenario.choose, scenario.workload
+    given = choose.batch is not None or load.concurrency is not None
+    return load.demand is None and (given or tuple(choose.mode or ()) == ("prefill",))
+
+
+def _ends(column: Column) -> tuple[int, int]:
+    """Where on a numeric axis its least and its most value stand."""
+    if column.span is not None:
+        ends = (0, column.span.count - 1)
+        return ends if column.span.first <= column.span.last else ends[::-1]
+    values = np.array(column.labels, dtype=np.float64)
+    return int(values.argmin()), int(values.argmax())
+
+
+class _Filled:
+    """Columns of one piece, filled model by model."""
+
+    def __init__(self, count: int, models: Sequence[Model | str]) -> None:
+        self.count = count
+        self.models = models
+        self.numbers: dict[str, np.ndarray] = {}
+        self.status = np.zeros(count, dtype=np.int8)
+        self.model = np.full(count, -1)
+        self.words: dict[str, tuple[np.ndarray, list[Any]]] = {}
+
+    def put(self, rows: Any, number: int, found: Mapping[str, Any]) -> None:
+        """The values of a model at some rows; floats are arrays, words are `Words`."""
+        kept = found["status"] == 0
+        self.status[rows] = found["status"]
+        self.model[rows] = np.where(kept, number, -1)
+        for name, value in found.items():
+            if isinstance(value, Words):
+                self._say(name, rows, value)
+            elif name != "status":
+                column = self.numbers.setdefault(name, np.full(self.count, np.nan))
+                column[rows] = value if name == "short_by" else np.where(kept, value, np.nan)
+
+    def refuse(self, rows: Any, reason: str) -> None:
+        """Rows of a combination that is none."""
+        self.status[rows] = STATUSES.index("refused")
+        size = len(self.status[rows])
+        self._say("reason", rows, Words(np.zeros(size, dtype=np.int64), (reason,)))
+
+    def columns(self, elapsed: float) -> dict[str, Any]:
+        """All columns, in the order of the rows of solved plans."""
+        plans = [None if isinstance(m, str) else m.words for m in self.models]
+        nothing = Words(np.zeros(self.count, dtype=np.int8), (None,))
+        found: dict[str, Any] = {}
+        for name in (*ANSWERED, *SERVING):
+            if name == "status":
+                found[name] = Words(self.status, STATUSES)
+            elif name == "elapsed_s":
+                found[name] = np.full(self.count, elapsed)
+            elif name in self.words:
+                codes, words = self.words[name]
+                found[name] = Words(codes, tuple(words))
+            elif name in self.numbers:
+                found[name] = self.numbers[name]
+            elif any(plan is not None and name in plan for plan in plans):
+                words = [None, *(None if plan is None else plan[name] for plan in plans)]
+                found[name] = Words(self.model + 1, tuple(words))
+            else:
+                found[name] = nothing
+        return found
+
+    def _say(self, name: str, rows: Any, value: Words) -> None:
+        codes, words = self.words.setdefault(name, (np.zeros(self.count, dtype=np.int64), [None]))
+        places = []
+        for word in value.words:
+            if word not in words:
+                words.append(word)
+            places.append(words.index(word))
+        codes[rows] = np.array(places)[value.codes]

@@ -1,0 +1,107 @@
+"""The terminal: what is printed where, options of every command, and what a fault ends in.
+
+Answers go to standard output, messages and warnings to standard error; `--quiet` keeps back the
+warnings. A reader who has seen enough (`| head`) is no fault; a full disk is one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import NoReturn, TextIO
+
+import typer
+from typer.core import TyperGroup
+
+from planner.text.errors import InputError, PlannerError, SolverError
+
+__all__ = ["QUIET", "Commands", "exits", "note", "show"]
+
+QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+EVERYWHERE = {"--quiet", "-q", "--no-color"}
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+class Commands(TyperGroup):
+    """The commands; options of the program are taken on either side of a command's name."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Move the options that every command has to the front, those after `--` excepted."""
+        end = args.index("--") if "--" in args else len(args)
+        ours = [word for word in args[:end] if word in EVERYWHERE]
+        rest = [word for word in args[:end] if word not in EVERYWHERE]
+        return super().parse_args(ctx, [*ours, *rest, *args[end:]])
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
+        """Run the command; Ctrl-C is one line and the status that shells expect."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _leave("planner: interrupted", INTERRUPTED)
+
+
+@contextmanager
+def exits() -> Iterator[None]:
+    """Whatever goes wrong inside ends in one message and its exit status, no traceback.
+
+    `PLANNER_TRACEBACK=1` in the environment shows where a fault of ours came from.
+    """
+    try:
+        yield
+    except PlannerError as error:
+        # A mistake with a place begins with its file, as editors expect.
+        placed = isinstance(error, InputError) and error.mistakes
+        _leave(str(error) if placed else f"planner: {error}", error.exit_status)
+    except OSError as error:
+        _leave(f"planner: {error.filename or 'output'}: {error.strerror or error}", 3)
+    except Exception as error:
+        if os.environ.get("PLANNER_TRACEBACK"):
+            note(traceback.format_exc())
+        told = " ".join(str(error).split())[:300]
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        _leave(
+            f"planner: a fault of ours: {type(error).__name__}: {told} "
+            f"({Path(last.filename).name}, line {last.lineno}); please report it with the "
+            "scenario (PLANNER_TRACEBACK=1 shows more)",
+            3,
+        )
+
+
+def show(content: str | bytes) -> None:
+    """Print an answer, text with a newline; raises SolverError where it cannot be printed."""
+    if sys.stdout is None:  # closed before we began: nobody is there to read
+        return
+    try:
+        typer.echo(content, nl=isinstance(content, str))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(sys.stdout)
+    except OSError as error:
+        _discard(sys.stdout)
+        raise SolverError(f"standard output: {error.strerror}; print it elsewhere") from error
+
+
+def note(text: str, *, warning: bool = False) -> None:
+    """Say something beside the answer; a warning is kept back by `--quiet`."""
+    if sys.stderr is None or (warning and QUIET.get()):
+        return
+    try:
+        typer.echo(text, err=True)
+    except OSError:
+        # There is nowhere left to say that nothing can be said.
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what is still to be written, at exit too, go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _leave(text: str, status: int) -> NoReturn:
+    note(text)
+    sys.exit(status)

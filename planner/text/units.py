@@ -1,0 +1,203 @@
+"""The table of unit words, and the small grammar that joins them: `$/GPU-hour`, `USD/(chip*s)`.
+
+A unit is a scale and exponents of the base units s, byte, flop, param, token, seq, chip, USD, J.
+Prefixes are those a unit is written with in the field: no milli-bytes, no kilo-seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from planner.text.errors import QuantityError, did_you_mean
+
+__all__ = ["Amount", "Powers", "amount"]
+
+Powers = tuple[tuple[str, int], ...]  # base unit and exponent, sorted by name, no zeros
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number read with its unit: value in base units, exponents, and what stood there.
+
+    `magnitude` is true when the only word was a lone k, M, B or T ("70B"), which means a count
+    where a count is wanted and bytes nowhere; `bare` when there was no word at all.
+    """
+
+    value: float
+    powers: Powers
+    bare: bool = False
+    magnitude: bool = False
+
+
+LONGEST = 80  # characters of a quantity; a longer text is not one
+NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?")
+WORD = re.compile(r"\s*([A-Za-zµμ]+|[$%¢/()*·-])")
+MONEY = re.compile(r"(?:US\$|\$|USD\b)\s*")
+
+DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+BINARY = {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", start=1)}
+SMALL = {"": 1.0, "m": 1e-3, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "n": 1e-9}
+LARGE = {**DECIMAL, "Z": 1e21, "Y": 1e24}
+COUNT = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
+WATT = {"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+NONE = {"": 1.0}
+MAGNITUDES = {
+    **{letter: scale for letter, scale in COUNT.items() if letter},
+    **{"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "bn": 1e9, "mn": 1e6},
+}
+HOUR = 3600.0
+YEAR = 365.25 * 24 * HOUR
+
+# names, scale, exponents, prefixes
+UNITS: tuple[tuple[str, float, dict[str, int], dict[str, float]], ...] = (
+    ("B byte bytes", 1.0, {"byte": 1}, {**DECIMAL, **BINARY}),
+    ("b bit bits", 0.125, {"byte": 1}, {**DECIMAL, **BINARY}),
+    ("Bps", 1.0, {"byte": 1, "s": -1}, {**DECIMAL, **BINARY}),
+    ("bps", 0.125, {"byte": 1, "s": -1}, {**DECIMAL, **BINARY}),
+    ("s sec secs second seconds", 1.0, {"s": 1}, SMALL),
+    ("min mins minute minutes", 60.0, {"s": 1}, NONE),
+    ("h hr hrs hour hours", HOUR, {"s": 1}, NONE),
+    ("d day days", 24 * HOUR, {"s": 1}, NONE),
+    ("week weeks", 7 * 24 * HOUR, {"s": 1}, NONE),
+    ("month months", YEAR / 12, {"s": 1}, NONE),
+    ("y yr year years", YEAR, {"s": 1}, NONE),
+    ("FLOP FLOPs flop", 1.0, {"flop": 1}, LARGE),
+    ("FLOPS OPS", 1.0, {"flop": 1, "s": -1}, LARGE),
+    ("param params parameter parameters", 1.0, {"param": 1}, COUNT),
+    ("tok token tokens", 1.0, {"token": 1}, COUNT),
+    ("req request requests seq seqs sequence sequences", 1.0, {"seq": 1}, COUNT),
+    ("user users", 1.0, {"seq": 1}, NONE),
+    ("chip chips gpu gpus GPU GPUs accelerator accelerators", 1.0, {"chip": 1}, NONE),
+    ("USD usd dollar dollars $", 1.0, {"USD": 1}, {"": 1.0, "k": 1e3, "M": 1e6}),
+    ("¢ cent cents", 0.01, {"USD": 1}, NONE),
+    ("J joule joules", 1.0, {"J": 1}, WATT),
+    ("W watt watts", 1.0, {"J": 1, "s": -1}, WATT),
+    ("Wh", HOUR, {"J": 1}, WATT),
+    ("%", 0.01, {}, NONE),
+)
+COUNTED = frozenset(
+    name
+    for names, _, powers, _ in UNITS
+    if powers.keys() & {"token", "param", "seq", "chip", "flop"} and "s" not in powers
+    for name in names.split()
+)
+SUGGESTIONS = {
+    "m": "; did you mean 'min' or 'ms'?",
+    "M": "; did you mean 'min', 'MB' or 'M tokens'?",
+    "rps": "; did you mean 'requests/s'?",
+    "qps": "; did you mean 'requests/s'?",
+    "tps": "; did you mean 'tokens/s'?",
+    "EUR": "; only USD is read",
+    "GBP": "; only USD is read",
+    "CNY": "; only USD is read",
+    **{
+        f"{small}{unit}": f"; did you mean '{large}b{rest}' (bits) or '{large}B{rest}' (bytes)?"
+        for small, large in (("g", "G"), ("t", "T"), ("m", "M"), ("p", "P"))
+        for unit, rest in (("b", ""), ("bps", "ps"), ("B", ""))
+    },
+    **{
+        f"{prefix}{word}": f"; did you mean '{prefix.upper()}FLOP/s'?"
+        for prefix in ("", "m", "g", "t", "p", "e", "M", "G", "T", "P", "E")
+        for word in ("flops", "Flops", "Flop", "flop")
+        if prefix + word != "flop" and not (prefix.isupper() and word == "flop")
+    },
+}
+
+
+def amount(text: str) -> Amount:
+    """The number and unit of a text in base units; any sign, finite or not.
+
+    Raises QuantityError saying what was got and which part of it is not read.
+    """
+    if len(text) > LONGEST:
+        raise QuantityError(f"got a text of {len(text)} characters")
+    body = text.strip()
+    if not body:
+        raise QuantityError("got an empty text")
+    shown = f'got "{body}"' if body.isprintable() else f"got {body!a}"
+    money = MONEY.match(body)
+    body = body[money.end() :] if money else body
+    number = NUMBER.match(body)
+    if number is None:
+        raise QuantityError(f"{shown}, which does not begin with a number")
+    rest = body[number.end() :].rstrip()
+    if rest[:1] == "," and rest[1:2].isdigit():
+        raise QuantityError(f"{shown}; write 1_000 or 1000, without a comma")
+    words = _words(rest, shown)
+    value = float(number.group().replace("_", ""))
+    if not words:
+        return Amount(value, (("USD", 1),)) if money else Amount(value, (), bare=True)
+    if len(words) == 1 and words[0] in MAGNITUDES and (words[0] != "B" or not money):
+        powers: Powers = (("USD", 1),) if money else (("byte", 1),) if words[0] == "B" else ()
+        if words[0] == "B":
+            return Amount(value, powers, magnitude=True)
+        return Amount(value * MAGNITUDES[words[0]], powers, magnitude=money is None)
+    scale, powers = _product(words, shown, {"USD": 1} if money else {})
+    return Amount(value * scale, powers)
+
+
+def _words(rest: str, shown: str) -> list[str]:
+    words, position = [], 0
+    while position < len(rest):
+        match = WORD.match(rest, position)
+        if match is None:
+            strange = rest[position:].strip()[:1]
+            raise QuantityError(f"{shown}; {strange!r} is not part of a unit")
+        words.append(match.group(1))
+        position = match.end()
+    return words
+
+
+def _product(words: list[str], shown: str, start: dict[str, int]) -> tuple[float, Powers]:
+    """Scale and exponents of unit words joined by `/`, `per`, `*` and `-`, with one bracket.
+
+    After a `/` only `-` or a bracket joins (`$/GPU-hour`): `a/b*c` has two readings.
+    """
+    total, scale = dict(start), 1.0
+    sign, bracket, open_for_word, divided = 1, False, not start, False
+    for index, word in enumerate(words):
+        after = words[index + 1] if index + 1 < len(words) else ""
+        if word in ("/", "per") and not open_for_word and not bracket:
+            sign, open_for_word, divided = -1, True, True
+        elif word in ("*", "·", "-") and not open_for_word:
+            if divided and not bracket and word != "-":
+                raise QuantityError(f"{shown}; write the units below the line in brackets")
+            open_for_word = True
+        elif word == "(" and open_for_word and not bracket:
+            bracket = True
+        elif word == ")" and bracket and not open_for_word:
+            bracket = False
+        elif open_for_word and word in MAGNITUDES and after in COUNTED:
+            scale *= MAGNITUDES[word] ** sign
+        elif open_for_word and (word.isalpha() or word in "$%¢"):
+            factor, powers = _known(word, shown)
+            scale *= factor**sign
+            for name, power in powers.items():
+                total[name] = total.get(name, 0) + sign * power
+            open_for_word = False
+        else:
+            raise QuantityError(f"{shown}; {word!r} is not expected there")
+    if open_for_word or bracket:
+        raise QuantityError(f"{shown}, whose unit is not finished")
+    return scale, tuple(sorted((name, power) for name, power in total.items() if power))
+
+
+def _known(word: str, shown: str) -> tuple[float, dict[str, int]]:
+    found = TABLE.get(word)
+    if found is None:
+        hint = SUGGESTIONS.get(word) or did_you_mean(word, TABLE)
+        raise QuantityError(f"{shown}; unknown unit {word!r}{hint}")
+    return found
+
+
+def _table() -> dict[str, tuple[float, dict[str, int]]]:
+    table: dict[str, tuple[float, dict[str, int]]] = {}
+    for names, scale, powers, prefixes in UNITS:
+        for name in names.split():
+            for prefix, factor in prefixes.items():
+                table.setdefault(prefix + name, (scale * factor, powers))
+    return table
+
+
+TABLE = _table()

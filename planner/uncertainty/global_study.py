@@ -1,0 +1,207 @@
+"""A global study: uncertain givens drawn, each draw answered, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from planner.protocol.output import UNITS, output_named
+from planner.protocol.parameter import folder_of
+from planner.scenario import opened, resolved
+from planner.sensitivity.switch_point import MORE_IS_BETTER
+from planner.text.errors import Infeasible, InputError
+from planner.uncertainty.distributions import Marginal, marginals_of
+from planner.uncertainty.evaluate_samples import Answered, answered
+from planner.uncertainty.indices import effects, morris_design, sobol, sobol_design
+from planner.uncertainty.knowing import frequent, knowing
+
+__all__ = ["Study", "explore"]
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+BINS = 40
+TOLD = 8  # choices that are told
+COMPARED = 5  # choices whose costs are compared, the most frequent
+RARE = 0.02  # share of the draws below which a choice is not compared
+MOST = 1 << 20  # draws
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study found; `document` is what `--json` prints."""
+
+    document: dict[str, Any]
+
+    def __str__(self) -> str:
+        from planner.report.text.sensitivity_study import study_text
+
+        return study_text(self.document)
+
+
+def explore(
+    source: Any,
+    output: str | None = None,
+    sets: Sequence[str] = (),
+    *,
+    sobol: int | None = None,
+    morris: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    shown: bool = False,
+) -> Study:
+    """The spread of an output under the scenario's `uncertain:` givens, and where it comes from.
+
+    Parameters
+    ----------
+    sobol : base draws, a power of two; (d + 2) times as many are answered for d uncertain givens.
+    morris : trajectories, each of d + 1 draws.
+    workers : processes that solve, where draws are solved one by one.
+    shown : draw a bar on standard error.
+
+    Raises
+    ------
+    InputError
+        With every mistake in the scenario.
+    Infeasible
+        If no draw keeps the promises.
+    """
+    tree, scenario = opened(source, sets)
+    folder = folder_of(source)
+    if not hasattr(scenario, "uncertain"):
+        raise InputError(f"problem: {scenario.problem} is not answered by this version")
+    marginals = marginals_of(tree, folder, scenario)
+    in_usd = bool(getattr(scenario, "in_usd", True))
+    name = output_named(scenario.problem, output or "cost", in_usd=in_usd)
+    ask = _Asked(tree, folder, marginals, name, workers, shown)
+    document: dict[str, Any] = {
+        "problem": scenario.problem, "status": "optimal", "scenario": resolved(scenario),
+        "of": name, "unit": UNITS[name], "seed": seed,
+        "uncertain": [each.document() for each in marginals],
+        "method": None, "draws": None, "without_plan": None, "distribution": None,
+        "choices": [], "sobol": None, "morris": None, "knowing": None,
+        "provenance": {"version": version("token-planner")},
+    }  # fmt: skip
+    if sobol is not None:
+        document |= _by_sobol(ask, _counted("--sobol", sobol, len(marginals) + 2), seed)
+    if morris is not None:
+        document |= _by_morris(
+            ask, _counted("--morris", morris, len(marginals) + 1), seed, document
+        )
+    return Study(document)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A scenario and what of it is drawn."""
+
+    tree: Any
+    folder: Any
+    marginals: Sequence[Marginal]
+    name: str
+    workers: int
+    shown: bool
+
+    def at(self, shares: np.ndarray, sets: Sequence[str] = ()) -> Answered:
+        """The answers at shares, with changes made first."""
+        return answered(self.tree, self.folder, self.marginals, shares, self.name,
+                        workers=self.workers, sets=sets, shown=self.shown)  # fmt: skip
+
+
+def _counted(option: str, count: int, times: int) -> int:
+    if not 0 < count * times <= MOST:
+        told = f"{option} {count}: expected 1 to {MOST // times:,}, each of which is {times} draws"
+        raise InputError(told)
+    return count
+
+
+def _by_sobol(ask: _Asked, count: int, seed: int) -> dict[str, Any]:
+    marginals = ask.marginals
+    shares = sobol_design(count, len(marginals), seed)
+    found = ask.at(shares)
+    independent = slice(0, 2 * count)
+    values = found.values[independent]
+    kept = values[np.isfinite(values)]
+    if not kept.size:
+        raise Infeasible("nothing keeps the promises at any draw")
+    choices = frequent(found.choices[independent], TOLD)
+    indices = sobol(found.values, len(marginals), seed)
+    told = None
+    if indices is not None:
+        told = {
+            marginal.path: {
+                "first": float(indices.first[i]),
+                "first_interval": indices.first_interval[:, i].tolist(),
+                "total": float(indices.total[i]),
+                "total_interval": indices.total_interval[:, i].tolist(),
+            }
+            for i, marginal in enumerate(marginals)
+        }
+    return {
+        "method": found.method,
+        "draws": len(shares),
+        "without_plan": float(np.isnan(values).mean()),
+        "distribution": _distribution(kept),
+        "choices": [{"choice": choice, "best": share} for choice, share in choices],
+        "sobol": told,
+        "knowing": _known(ask, found, shares[independent], choices),
+    }
+
+
+def _distribution(values: np.ndarray) -> dict[str, Any]:
+    counts, edges = np.histogram(values, BINS)
+    return {
+        "histogram": {"edges": edges.tolist(), "shares": (counts / values.size).tolist()},
+        "mean": float(values.mean()),
+        "deviation": float(values.std(ddof=1)) if values.size > 1 else 0.0,
+        "quantiles": {f"{q:g}": float(np.quantile(values, q)) for q in QUANTILES},
+    }
+
+
+def _known(
+    ask: _Asked, found: Answered, shares: np.ndarray, choices: Sequence[tuple[str, float]]
+) -> dict[str, Any] | None:
+    """The value of knowing, where different layouts are best at different draws."""
+    wanted = [name for name, share in choices[:COMPARED] if share >= RARE]
+    if len(wanted) < 2:
+        nothing = dict.fromkeys((each.path for each in ask.marginals), 0.0)
+        return {"all": 0.0, "each": nothing, "best": wanted[0] if wanted else None,
+                "mean": None, "draws": len(shares), "compared": wanted}  # fmt: skip
+    if not all(found.sets.get(name) for name in wanted):
+        return None
+    sign = -1.0 if ask.name in MORE_IS_BETTER else 1.0
+    costs = np.stack([sign * ask.at(shares, found.sets[name]).values for name in wanted], axis=1)
+    worth = knowing(costs, shares)
+    if worth is None:
+        return None
+    return {
+        "all": worth.all,
+        "each": {m.path: value for m, value in zip(ask.marginals, worth.each, strict=True)},
+        "best": wanted[worth.best],
+        "mean": sign * worth.mean,
+        "draws": worth.draws,
+        "compared": wanted,
+    }
+
+
+def _by_morris(ask: _Asked, count: int, seed: int, document: dict[str, Any]) -> dict[str, Any]:
+    design = morris_design(count, len(ask.marginals), seed)
+    found = ask.at(design)
+    if not np.isfinite(found.values).any():
+        raise Infeasible("nothing keeps the promises at any draw")
+    steps = effects(design, found.values)
+    told = {
+        marginal.path: {
+            "mean": _known_number(steps.mean[i]),
+            "size": _known_number(steps.size[i]),
+            "deviation": _known_number(steps.deviation[i]),
+        }
+        for i, marginal in enumerate(ask.marginals)
+    }
+    return {"morris": told, "method": document["method"] or found.method}
+
+
+def _known_number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

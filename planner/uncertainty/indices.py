@@ -1,0 +1,146 @@
+"""Which uncertain given the answer's spread comes from: Sobol and Morris indices.
+
+Sobol (2001): the share of the variance that a given explains by itself, and with all others; SciPy
+estimates both (Saltelli et al. 2010), and their intervals are percentiles of resampled draws.
+Morris (1991), Campolongo et al. (2007): means of the steps along one given at a time, cheaper and
+coarser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.text.errors import InputError
+
+__all__ = ["INTERVAL", "Morris", "Sobol", "effects", "morris_design", "sobol", "sobol_design"]
+
+INTERVAL = 0.9
+RESAMPLES = 200
+LEVELS = 4
+SAME = 1e-12  # relative spread of an answer that does not vary
+
+
+@dataclass(frozen=True)
+class Sobol:
+    """First-order and total indices, shape (d,), each with the ends of its interval."""
+
+    first: np.ndarray
+    total: np.ndarray
+    first_interval: np.ndarray
+    total_interval: np.ndarray
+    replaced: int
+
+
+@dataclass(frozen=True)
+class Morris:
+    """Mean, mean size and standard deviation of the elementary effects, each of shape (d,)."""
+
+    mean: np.ndarray
+    size: np.ndarray
+    deviation: np.ndarray
+    used: int
+
+
+def sobol_design(count: int, dimensions: int, seed: int) -> np.ndarray:
+    """Points of the unit cube, shape (n (d + 2), d): A, B, and A with a column of B each.
+
+    Raises
+    ------
+    InputError
+        If the count is not a power of two.
+    """
+    from scipy.stats import qmc
+
+    if count < 2 or count & (count - 1):
+        near = 1 << max(count, 2).bit_length()
+        raise InputError(f"--sobol {count}: expected a power of two such as {near}")
+    drawn = qmc.Sobol(2 * dimensions, rng=np.random.default_rng(seed)).random(count)
+    first, second = drawn[:, :dimensions], drawn[:, dimensions:]
+    blocks = [first, second]
+    for i in range(dimensions):
+        mixed = first.copy()
+        mixed[:, i] = second[:, i]
+        blocks.append(mixed)
+    return np.concatenate(blocks)
+
+
+def sobol(values: np.ndarray, dimensions: int, seed: int) -> Sobol | None:
+    """The indices from the answers at a design; None where too few draws have a plan.
+
+    A draw of which some answer is missing is replaced by another one, which keeps the shares of the
+    rest; `replaced` counts them.
+    """
+    blocks = values.reshape(dimensions + 2, -1)
+    kept = np.flatnonzero(np.isfinite(blocks).all(axis=0))
+    count = blocks.shape[1]
+    if kept.size < 2:
+        return None
+    rng = np.random.default_rng(seed)
+    places = np.arange(count)
+    missing = np.setdiff1d(places, kept)
+    places[missing] = rng.choice(kept, missing.size)
+    blocks = blocks[:, places]
+    first, total = _indices(blocks)
+    drawn = [_indices(blocks[:, rng.integers(count, size=count)]) for _ in range(RESAMPLES)]
+    ends = [
+        np.quantile([each[k] for each in drawn], [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2], axis=0)
+        for k in (0, 1)
+    ]
+    return Sobol(first, total, ends[0], ends[1], missing.size)
+
+
+def _indices(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First-order and total indices of answers at A, at B and at A with a column of B each."""
+    from scipy.stats import sobol_indices
+
+    if np.ptp(blocks) <= SAME * np.abs(blocks).max():
+        return np.zeros(len(blocks) - 2), np.zeros(len(blocks) - 2)
+    parts: Any = {"f_A": blocks[:1], "f_B": blocks[1:2], "f_AB": blocks[2:, None, :]}
+    found: Any = sobol_indices(func=parts, n=blocks.shape[1])
+    return np.ravel(found.first_order), np.ravel(found.total_order)
+
+
+def morris_design(count: int, dimensions: int, seed: int) -> np.ndarray:
+    """Trajectories through a grid of four levels, shape (count (d + 1), d): one given a step."""
+    rng = np.random.default_rng(seed)
+    step = LEVELS / (2 * (LEVELS - 1))
+    starts = np.arange(LEVELS // 2) / (LEVELS - 1)
+    paths = []
+    for _ in range(count):
+        at = rng.choice(starts, dimensions)
+        up = rng.random(dimensions) < 0.5
+        at = np.where(up, at, at + step)
+        path = [at.copy()]
+        for i in rng.permutation(dimensions):
+            at[i] += step if up[i] else -step
+            path.append(at.copy())
+        paths.append(np.array(path))
+    return np.concatenate(paths)
+
+
+def effects(design: np.ndarray, values: np.ndarray) -> Morris:
+    """The effects along trajectories, per whole range of a given; steps without a plan left out."""
+    dimensions = design.shape[1]
+    paths = design.reshape(-1, dimensions + 1, dimensions)
+    answers = values.reshape(-1, dimensions + 1)
+    found: list[list[float]] = [[] for _ in range(dimensions)]
+    for path, answer in zip(paths, answers, strict=True):
+        moved = np.diff(path, axis=0)
+        for i, change in zip(np.argmax(np.abs(moved), axis=1), np.diff(answer), strict=True):
+            step = moved[np.argmax(np.abs(moved[:, i])), i]
+            if np.isfinite(change):
+                found[i].append(float(change / step))
+    return Morris(
+        _each(found, np.mean),
+        _each(found, lambda x: np.mean(np.abs(x))),
+        _each(found, lambda x: np.std(x, ddof=1) if len(x) > 1 else 0.0),
+        int(np.isfinite(answers).all(axis=1).sum()),
+    )
+
+
+def _each(found: list[list[float]], rule: Callable[[Any], Any]) -> np.ndarray:
+    return np.array([float(rule(each)) if each else np.nan for each in found])

@@ -1,0 +1,157 @@
+"""Rows of the two serving tables as entries; what the adapters refuse keeps its reason."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.measurements.entry import Entry
+from planner.measurements.measurement import Measurement, Refused
+from planner.measurements.readers import runs, steady
+from planner.measurements.readers.tables import Table, positive_of
+
+__all__ = ["run_entries", "steady_entries"]
+
+RUN_COLUMNS = {"tpot_ms": "tpot", "ttft_ms": "ttft"}
+# What may differ between two rows of one configuration.
+OCCASION = frozenset({"ttft_ms", "tpot_ms", "measured_on", "image", "wip"})
+LABELS = frozenset({"id", "url", "notes", "quality", "value"})
+TIMES = frozenset({"step_ms", "ttft_ms", "e2e_ms"})
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a value stands, and what its row says of itself in its own words."""
+
+    row: int
+    line: int
+    column: str
+    quantity: str
+    part: str
+    model: str
+    chip: str
+    engine: str
+    version: str
+    setting: str
+    repeat: bool
+    rate: bool
+
+
+def run_entries(table: Table) -> list[Entry]:
+    """TPOT and TTFT of every run; of rows of one configuration the first counts."""
+    readings = runs(table.sheet)
+    known = {(each.id, each.quantity): each for each in readings.rows}
+    told: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for lacking in readings.refused:
+        told[lacking.id].append((lacking.quantity, lacking.reason))
+    found, seen = [], set()
+    for index, line in enumerate(table.lines):
+        cells = table.cells(index)
+        key = tuple(value for name, value in cells.items() if name not in OCCASION)
+        for column in table.measured:
+            quantity = RUN_COLUMNS[column]
+            measurement = known.get((str(line), quantity))
+            reasons = [why for of, why in told[str(line)] if of in ("", quantity)]
+            place = _Place(
+                index,
+                line,
+                column,
+                quantity,
+                "aggregated" if _together(cells, measurement) else "disaggregated",
+                cells["model_path"].split("/")[-1],
+                cells["system"],
+                cells["backend"],
+                cells.get("backend_version", ""),
+                _run_setting(cells),
+                key in seen or bool(measurement and measurement.repeats),
+                False,
+            )
+            found.append(_entry(place, cells, measurement, "; ".join(reasons)))
+        seen.add(key)
+    return found
+
+
+def steady_entries(table: Table) -> list[Entry]:
+    """The value of every steady batch, repeats marked."""
+    found, seen = [], set()
+    for index, line in enumerate(table.lines):
+        cells = table.cells(index)
+        key = tuple(value for name, value in cells.items() if name not in LABELS)
+        measurement, reason = _steady(cells)
+        place = _Place(
+            index,
+            line,
+            "value",
+            measurement.quantity if measurement else cells["phase"],
+            "clean" if cells.get("quality", "").startswith("clean") else "not clean",
+            cells["model"],
+            cells["chip"],
+            cells.get("source", ""),
+            "",
+            f"{cells.get('layout', '')} batch {cells['batch'] or '?'} {cells['metric']}",
+            key in seen,
+            cells["metric"] not in TIMES,
+        )
+        found.append(_entry(place, cells, measurement, reason))
+        seen.add(key)
+    return found
+
+
+def _together(cells: Mapping[str, str], measurement: Measurement | None) -> bool:
+    """Whether one pool reads prompts and decodes."""
+    if measurement is not None:
+        return not measurement.pooled
+    return cells.get("mode", "agg") == "agg"
+
+
+def _steady(cells: Mapping[str, str]) -> tuple[Measurement | None, str]:
+    try:
+        return steady({name: text.strip() for name, text in cells.items()}), ""
+    except Refused as why:
+        return None, str(why)
+    except KeyError as why:
+        return None, f"{why.args[0]} is not given"
+
+
+def _entry(
+    place: _Place, cells: Mapping[str, str], measurement: Measurement | None, reason: str
+) -> Entry:
+    value = positive_of(cells.get(place.column, ""))
+    if value is None and not reason:
+        reason = f"{place.column} is {cells.get(place.column, '')!r}, not a positive number"
+    sound = measurement if value is not None else None
+    return Entry(
+        place.row,
+        place.line,
+        place.column,
+        place.quantity,
+        place.part,
+        sound.model if sound else place.model,
+        sound.chip.name if sound else place.chip,
+        sound.engine if sound else place.engine,
+        place.version,
+        place.setting,
+        measured=value,
+        seconds=sound.seconds if sound else None,
+        rate=place.rate,
+        reason=reason,
+        repeat=place.repeat,
+        measurement=sound,
+    )
+
+
+def _run_setting(cells: Mapping[str, str]) -> str:
+    ways = " ".join(
+        f"{label}{float(cells[name]):g}"
+        for label, name in (
+            ("tp", "tp_size"),
+            ("dp", "attention_dp_size"),
+            ("etp", "moe_tp_size"),
+            ("ep", "moe_ep_size"),
+        )
+        if positive_of(cells.get(name, "")) is not None
+    )
+    lengths = f"{cells.get('isl', '')}/{cells.get('osl', '')}"
+    told = cells.get("moe_quant_mode") or cells.get("gemm_quant_mode") or cells.get("precision")
+    return f"{ways} {lengths} x{cells['concurrency']} {told or ''}".strip()

@@ -1,0 +1,127 @@
+"""Plain numbers of a fabric: who shares a domain, how far two chips are, how fast a path is.
+
+Paths are those that the fabric permits: every node between the two ends forwards. Among them
+the one with fewest hops counts, then the one of least latency, then the widest.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Hashable
+from itertools import count
+from typing import Any, NamedTuple
+
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SCALE_UP, Fabric
+
+__all__ = ["domain", "domain_size", "hops", "latency", "path_rate", "slowdown"]
+
+
+def domain(G: Fabric, chip: Hashable) -> list[Any]:
+    """The accelerators in the scale-up domain of `chip`, itself among them."""
+    here = _chip(G, chip)["domain"]
+    return [
+        node
+        for node, data in G.nodes(data=True)
+        if data["kind"] == ACCELERATOR and data["domain"] == here
+    ]
+
+
+def domain_size(G: Fabric, chip: Hashable) -> int:
+    """How many accelerators the scale-up domain of `chip` has."""
+    return len(domain(G, chip))
+
+
+def slowdown(G: Fabric, chip: Hashable) -> float:
+    """Rate of `chip` inside its domain over its rate out of it.
+
+    >>> from topologies import hierarchy, switch
+    >>> slowdown(hierarchy(switch(4, up=8.0), 2, out=1.0), (0, 0))
+    8.0
+
+    Raises
+    ------
+    TopologyError
+        When the chip has no link of one of the two tiers.
+    """
+    _chip(G, chip)
+    rates = {SCALE_UP: 0.0, SCALE_OUT: 0.0}
+    for _, _, data in G.out_edges(chip, data=True):
+        if data["tier"] in rates:
+            rates[data["tier"]] += data["bandwidth"]
+    missing = [tier for tier, rate in rates.items() if rate == 0]
+    if missing:
+        raise TopologyError("slowdown", f"{chip!r} has no {' and no '.join(missing)} link")
+    return rates[SCALE_UP] / rates[SCALE_OUT]
+
+
+def hops(G: Fabric, a: Hashable, b: Hashable) -> int:
+    """Arcs on the shortest permitted path from `a` to `b`; a switch in between makes it two."""
+    return _route(G, a, b).hops
+
+
+def latency(G: Fabric, a: Hashable, b: Hashable) -> float:
+    """Latency summed along the shortest permitted path from `a` to `b`. [s]"""
+    return _route(G, a, b).latency
+
+
+def path_rate(G: Fabric, a: Hashable, b: Hashable) -> float:
+    """Bandwidth of the narrowest arc on the shortest permitted path from `a` to `b`. [byte/s]
+
+    Raises
+    ------
+    TopologyError
+        When `a` and `b` are the same node: no path, hence no rate.
+    """
+    if a == b:
+        raise TopologyError("path_rate", f"{a!r} to itself crosses no link")
+    return _route(G, a, b).rate
+
+
+class _Route(NamedTuple):
+    """The path from one node to another and its figures."""
+
+    hops: int
+    latency: float
+    rate: float
+    nodes: tuple[Any, ...]
+
+
+def _route(G: Fabric, a: Hashable, b: Hashable) -> _Route:
+    """The permitted path from `a` to `b` with fewest hops, then least latency, then widest.
+
+    Raises
+    ------
+    TopologyError
+        When a node is not in the fabric or no permitted path joins the two.
+    """
+    absent = [f"{node!r} is not a node of the fabric" for node in (a, b) if node not in G]
+    if absent:
+        raise TopologyError(f"fabric {G.graph.get('name')!r}", absent)
+    order = count()  # nodes themselves need not be comparable
+    queue: list[tuple[int, float, float, int, tuple[Any, ...]]] = [(0, 0.0, -math.inf, 0, (a,))]
+    done: set[Any] = set()
+    while queue:
+        steps, late, narrow, _, path = heapq.heappop(queue)
+        node = path[-1]
+        if node in done:
+            continue
+        done.add(node)
+        if node == b:
+            return _Route(steps, late, -narrow, path)
+        if node != a and not G.nodes[node]["forward"]:
+            continue
+        for after, arc in G.succ[node].items():
+            if after not in done:
+                width = max(narrow, -arc["bandwidth"])
+                entry = (steps + 1, late + arc["latency"], width, next(order), (*path, after))
+                heapq.heappush(queue, entry)
+    raise TopologyError(f"fabric {G.graph.get('name')!r}", f"no permitted path from {a!r} to {b!r}")
+
+
+def _chip(G: Fabric, chip: Hashable) -> dict[str, Any]:
+    data = G.nodes.get(chip)
+    if data is None or data.get("kind") != ACCELERATOR:
+        raise TopologyError(f"fabric {G.graph.get('name')!r}", f"{chip!r} is not an accelerator")
+    return dict(data)

@@ -1,0 +1,192 @@
+"""What is wrong with a fabric: every problem, each with its place, in one error."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from numbers import Integral
+from typing import Any
+
+import networkx as nx
+
+from topologies.fabric.errors import TopologyError, meant
+from topologies.fabric.fabric import (
+    ACCELERATOR,
+    ARC_ATTRIBUTES,
+    GRAPH_ATTRIBUTES,
+    KINDS,
+    NODE_ATTRIBUTES,
+    SCHEMA_VERSION,
+    TIERS,
+    Fabric,
+    accelerators,
+)
+from topologies.fabric.limits import count_fault, latency_fault, rate_fault, rate_suspicion, shown
+from topologies.fabric.reach import unreachable
+
+__all__ = ["arc_faults", "check", "graph_faults", "node_faults", "suspicions"]
+
+ISLANDS = 16  # of which a member is named
+
+
+def check(G: Fabric) -> Fabric:
+    """`G` itself, if it is sound.
+
+    Raises
+    ------
+    TopologyError
+        Listing every problem: attributes unknown, missing or of the wrong kind; ends of arcs
+        that are not declared; self-loops; accelerators that cannot reach each other, either
+        because no arcs lead there or because those in between do not forward.
+    """
+    problems = [*_of_graph(G), *_of_nodes(G), *_of_arcs(G)]
+    # Reachability of a graph with undeclared ends or bad kinds would only repeat those faults.
+    if not problems:
+        problems = list(_reach_faults(G))
+    if problems:
+        raise TopologyError(f"fabric {G.graph.get('name')!r}", problems)
+    return G
+
+
+def suspicions(G: Fabric) -> list[str]:
+    """What is sound but odd: bandwidths below 1 MB/s or above 100 TB/s, most likely unit slips.
+
+    One line for all arcs of a bandwidth.
+    """
+    alike: dict[str, list[str]] = {}
+    for u, v, arc in G.edges(data=True):
+        rate = arc.get("bandwidth")
+        if rate_fault(rate) is None and (odd := rate_suspicion(arc["bandwidth"])) is not None:
+            alike.setdefault(odd, []).append(f"arc {u!r} -> {v!r}")
+    return [
+        f"{arcs[0]}{f' and {len(arcs) - 1} more' if len(arcs) > 1 else ''}: bandwidth {odd}"
+        for odd, arcs in alike.items()
+    ]
+
+
+def _of_graph(G: Fabric) -> Iterator[str]:
+    if not isinstance(G, nx.DiGraph) or G.is_multigraph():
+        raise TopologyError("check", f"a networkx.DiGraph was expected, not {type(G).__name__}")
+    yield from (f"fabric: {fault}" for fault in graph_faults(G.graph))
+    if not accelerators(G):
+        yield f"fabric: no node of kind {ACCELERATOR!r}"
+
+
+def node_faults(data: Mapping[str, Any], *, orbits: bool = False) -> Iterator[str]:
+    """What is wrong with the attributes of one node; with `orbits` it has to name its own."""
+    yield from _unknown(data, NODE_ATTRIBUTES)
+    if data.get("kind") not in KINDS:
+        yield f"kind is {shown(data.get('kind'))}; one of {', '.join(KINDS)} was expected"
+    if not isinstance(data.get("forward"), bool):
+        yield (
+            f"forward is {shown(data.get('forward'))}; True or False was expected: "
+            "may it relay the traffic of others?"
+        )
+    if data.get("kind") == ACCELERATOR and data.get("domain") is None:
+        yield "no domain; every accelerator names its scale-up domain"
+    if not isinstance(data.get("in_network_reduce", False), bool):
+        yield f"in_network_reduce is {shown(data['in_network_reduce'])}; True or False was expected"
+    if "coord" in data and not _is_place(data["coord"]):
+        yield f"coord is {shown(data['coord'])}; a tuple of whole numbers was expected"
+    for name in ("domain", "orbit"):
+        if data.get(name) is not None and not _is_label(data[name]):
+            yield f"{name} is {shown(data[name])}; a name, a whole number or a tuple was expected"
+    if orbits and data.get("orbit") is None:
+        yield "no orbit, though the fabric declares its orbits"
+
+
+def arc_faults(data: Mapping[str, Any], *, orbits: bool = False) -> Iterator[str]:
+    """What is wrong with the attributes of one arc; with `orbits` it has to name its own."""
+    yield from _unknown(data, ARC_ATTRIBUTES)
+    for name, fault in (("bandwidth", rate_fault), ("latency", latency_fault)):
+        if name not in data:
+            yield f"no {name}"
+        elif (said := fault(data[name])) is not None:
+            yield f"{name} {said}"
+    if data.get("tier") not in TIERS:
+        yield f"tier is {shown(data.get('tier'))}; one of {', '.join(TIERS)} was expected"
+    if (said := count_fault(data.get("count", 1))) is not None:
+        yield f"count {said}"
+    if data.get("orbit") is not None and not _is_label(data["orbit"]):
+        yield f"orbit is {shown(data['orbit'])}; a name, a whole number or a tuple was expected"
+    if orbits and data.get("orbit") is None:
+        yield "no orbit, though the fabric declares its orbits"
+
+
+def graph_faults(data: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the attributes of the fabric itself."""
+    yield from _unknown(data, GRAPH_ATTRIBUTES)
+    for name in ("name", "source", "as_of"):
+        text = data.get(name)
+        if text is not None and not (isinstance(text, str) and text.isprintable()):
+            yield f"{name} is {shown(text)}; a line of text was expected"
+    version = data.get("schema_version", SCHEMA_VERSION)
+    if isinstance(version, bool) or version != SCHEMA_VERSION:
+        yield f"schema_version is {shown(version)}; {SCHEMA_VERSION} is the one that is read"
+    if not isinstance(data.get("orbits", False), bool):
+        yield f"orbits is {shown(data['orbits'])}; True or False was expected"
+
+
+def _of_nodes(G: Fabric) -> Iterator[str]:
+    orbits = bool(G.graph.get("orbits"))
+    for node, data in G.nodes(data=True):
+        place = f"node {node!r}"
+        if not data:
+            ends = [*G.pred[node], *G.succ[node]]
+            yield (
+                f"{place}: it is not declared"
+                + (f"; an arc from or to {ends[0]!r} names it" if ends else "")
+            )
+            continue
+        yield from (f"{place}: {fault}" for fault in node_faults(data, orbits=orbits))
+
+
+def _of_arcs(G: Fabric) -> Iterator[str]:
+    orbits = bool(G.graph.get("orbits"))
+    for u, v, data in G.edges(data=True):
+        place = f"arc {u!r} -> {v!r}"
+        if u == v:
+            yield f"{place}: a node cannot be linked to itself"
+        yield from (f"{place}: {fault}" for fault in arc_faults(data, orbits=orbits))
+
+
+def _is_place(value: object) -> bool:
+    return isinstance(value, tuple) and all(
+        isinstance(x, Integral) and not isinstance(x, bool) for x in value
+    )
+
+
+def _is_label(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_label, value))
+    return isinstance(value, str | Integral) and not isinstance(value, bool)
+
+
+def _unknown(given: Mapping[str, Any], known: Mapping[str, str]) -> Iterator[str]:
+    for name in given:
+        if name not in known:
+            yield f"unknown attribute {shown(name)}; {meant(name, known)}"
+
+
+def _reach_faults(G: Fabric) -> Iterator[str]:
+    chips = set(accelerators(G))
+    islands = [part & chips for part in nx.strongly_connected_components(G) if part & chips]
+    if len(islands) > 1:
+        sizes = Counter(map(len, islands))
+        sample = ", ".join(repr(min(island, key=repr)) for island in islands[:ISLANDS])
+        more = f" and {len(islands) - ISLANDS} more" if len(islands) > ISLANDS else ""
+        yield (
+            f"fabric: the accelerators form {len(islands)} islands, of "
+            + ", ".join(f"{size} chips ({times} times)" for size, times in sorted(sizes.items()))
+            + f", without a way there and back between them; members: {sample}{more}"
+        )
+        return
+    stranded = unreachable(G)
+    examples = [f"{a!r} to {b!r}" for a, b in islice(stranded, 3)]
+    if examples:
+        yield (
+            f"fabric: no permitted path from {', from '.join(examples)}"
+            f"{' and others' if len(examples) == 3 else ''}: the nodes in between do not forward; "
+            "set forward on those that may relay, or add a switch"
+        )

@@ -1,0 +1,1 @@
+"""Rates of groups of chips inside a network."""

@@ -1,0 +1,165 @@
+"""Which formula a fabric has: what its domains are, and whether what joins them ever blocks.
+
+Every node and arc is looked at: one link that is missing, slower or more than the shape has, and
+the fabric has no formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, SWITCH, Fabric, accelerators
+from topologies.rates.closed_form.equal_domains import Domains
+
+__all__ = ["domains_of", "inner_nodes", "joint_of", "shape_of"]
+
+Arc = Mapping[str, Any]
+
+
+def domains_of(G: Fabric, chips: Sequence[Any] | None = None) -> list[list[Any]]:
+    """The accelerators by scale-up domain, domains and members in the order given."""
+    found: dict[Any, list[Any]] = {}
+    for chip in accelerators(G) if chips is None else chips:
+        found.setdefault(G.nodes[chip]["domain"], []).append(chip)
+    return list(found.values())
+
+
+def inner_nodes(G: Fabric, chips: Sequence[Any]) -> list[Any]:
+    """A domain's chips and what its scale-up links reach short of other domains' chips."""
+    seen = dict.fromkeys(chips)
+    queue = list(chips)
+    while queue:
+        node = queue.pop()
+        for other in (*G.succ[node], *G.pred[node]):
+            arc = G.edges[node, other] if G.has_edge(node, other) else G.edges[other, node]
+            inside = arc["tier"] == SCALE_UP and G.nodes[other]["kind"] != ACCELERATOR
+            if inside and other not in seen:
+                seen[other] = None
+                queue.append(other)
+    return list(seen)
+
+
+def shape_of(G: Fabric, chips: Sequence[Any]) -> Domains | None:
+    """What the fabric `G` is, all of whose accelerators are these chips of one domain.
+
+    A switch or several planes of switches, a mesh of chips that do not relay, or a box of a
+    torus of chips that do; None for anything else.
+    """
+    if len(chips) < 2 or len({arc["latency"] for _, _, arc in G.edges(data=True)}) != 1:
+        return None
+    return _star(G, chips) or _mesh(G, chips) or _box(G, chips)
+
+
+def joint_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> tuple[float, float, str] | None:
+    """Rate [byte/s] and latency [s] of every chip's own link into a layer that never blocks.
+
+    `G` holds the arcs between the domains alone. The layer is a `spine`, one switch for all
+    chips, or `rails`, one for all chips of equal place; None for anything else.
+    """
+    ends: dict[Any, list[Any]] = {}
+    figures: set[tuple[float, float]] = set()
+    for members in domains:
+        for chip in members:
+            if len(G.succ[chip]) != 1 or set(G.succ[chip]) != set(G.pred[chip]):
+                return None
+            (above,) = G.succ[chip]
+            figures |= {_figures(G.edges[chip, above]), _figures(G.edges[above, chip])}
+            ends.setdefault(above, []).append(chip)
+    arcs = 2 * sum(map(len, domains))
+    if len(figures) != 1 or G.number_of_edges() != arcs or not _switches(G, list(ends)):
+        return None
+    rails = [list(rail) for rail in zip(*domains, strict=False)]
+    if len(ends) > 1 and sorted(map(repr, ends.values())) != sorted(map(repr, rails)):
+        return None
+    return *figures.pop(), "rails" if len(ends) > 1 else "spine"
+
+
+def _star(G: Fabric, chips: Sequence[Any]) -> Domains | None:
+    members = set(chips)
+    centres = [node for node in G if node not in members]
+    if not centres or not _switches(G, centres):
+        return None
+    if G.number_of_edges() != 2 * len(chips) * len(centres):
+        return None
+    rates = []
+    for centre in centres:
+        if set(G.succ[centre]) != members or set(G.pred[centre]) != members:
+            return None
+        both = (*G.succ[centre].values(), *G.pred[centre].values())
+        each = {arc["bandwidth"] for arc in both}
+        if len(each) != 1:
+            return None
+        rates.append(each.pop())
+    up = float(sum(rates))
+    return Domains("switch", len(chips), up, (up,), _latency(G))
+
+
+def _mesh(G: Fabric, chips: Sequence[Any]) -> Domains | None:
+    n = len(chips)
+    rates = {arc["bandwidth"] for _, _, arc in G.edges(data=True)}
+    relays = any(G.nodes[chip]["forward"] for chip in chips)
+    if len(G) != n or G.number_of_edges() != n * (n - 1) or len(rates) != 1 or relays:
+        return None
+    link = float(rates.pop())
+    return Domains("mesh", n, link * (n - 1), (link,), _latency(G))
+
+
+def _box(G: Fabric, chips: Sequence[Any]) -> Domains | None:
+    at: dict[Any, Any] = {G.nodes[chip].get("coord"): chip for chip in chips}
+    if len(at) != len(chips) or len(G) != len(chips) or None in at:
+        return None
+    if not all(G.nodes[chip]["forward"] for chip in chips):
+        return None
+    sides = tuple(1 + max(places) for places in zip(*at, strict=True))
+    if prod(sides) != len(at) or any(place not in at for place in product(*map(range, sides))):
+        return None
+    links, rings, arcs = [], [], 0
+    for d, side in enumerate(sides):
+        found = _side(G, at, d, side)
+        if found is None:
+            return None
+        link, ring, count = found
+        links.append(link)
+        rings.append(ring)
+        arcs += count
+    if arcs != G.number_of_edges():
+        return None
+    up = float(min(G.out_degree(chip, weight="bandwidth") for chip in chips))
+    return Domains("torus", len(chips), up, tuple(links), _latency(G), sides, tuple(rings))
+
+
+def _side(
+    G: Fabric, at: Mapping[tuple[int, ...], Any], d: int, side: int
+) -> tuple[float, bool, int] | None:
+    """Rate of the links along a side of a box, whether it is a ring, and how many arcs it has."""
+    if side == 1:
+        return 1.0, True, 0
+    first = next(iter(at))
+    ends = [at[(*first[:d], x, *first[d + 1 :])] for x in (0, side - 1)]
+    ring = side > 2 and G.has_edge(*ends)
+    rates: set[float] = set()
+    for place, chip in at.items():
+        if place[d] + 1 == side and not ring:
+            continue
+        other = at[(*place[:d], (place[d] + 1) % side, *place[d + 1 :])]
+        if not (G.has_edge(chip, other) and G.has_edge(other, chip)):
+            return None
+        rates |= {G.edges[chip, other]["bandwidth"], G.edges[other, chip]["bandwidth"]}
+    if len(rates) != 1:
+        return None
+    return float(rates.pop()), ring or side == 2, 2 * len(at) // side * (side if ring else side - 1)
+
+
+def _switches(G: Fabric, nodes: Sequence[Any]) -> bool:
+    return all(G.nodes[v]["kind"] == SWITCH and G.nodes[v]["forward"] for v in nodes)
+
+
+def _figures(arc: Arc) -> tuple[float, float]:
+    return float(arc["bandwidth"]), float(arc["latency"])
+
+
+def _latency(G: Fabric) -> float:
+    return float(next(iter(G.edges(data="latency")))[2])

@@ -1,0 +1,211 @@
+"""Many groups of one fabric talking at once: the rate that all of them reach together.
+
+A rate on shortest paths that a cut shows to be the best of all is taken as it is; only where no
+cut does is a linear program solved.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+
+from topologies.fabric.errors import TopologyError, meant
+from topologies.fabric.fabric import Fabric
+from topologies.groups.node_aggregation import Group, Merged
+from topologies.rates.cut.cut import all_gather_rate
+from topologies.rates.flow.flow import ROUTINGS, concurrent_flow
+from topologies.rates.routing.concurrent_collectives import joint_rate
+from topologies.rates.routing.routing import Routed, ecmp
+from topologies.rates.traffic import Traffic, all_to_all, pairs
+
+__all__ = ["EVENLY", "Answer", "exchange", "gather", "send", "served"]
+
+Arc = tuple[Any, Any]
+EVENLY = "divided evenly"  # the engine of a gather that may go faster
+LARGEST = 40_000  # chips times arcs up to which gathers are solved together: seconds
+SAME = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engines agree to
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A rate, what is full at it, and how it was found.
+
+    Attributes
+    ----------
+    rate
+        Per ordered pair of members, per share of a gather, or per unit of weight. [byte/s]
+    binding
+        Arcs that are full, or that the narrowest cut consists of.
+    engine
+        `paths and cut`, `flow`, `cuts`, or `EVENLY` for a gather that may go faster.
+    """
+
+    rate: float
+    binding: tuple[Arc, ...]
+    engine: str
+
+
+def exchange(G: Fabric, small: Merged, *, routing: str = "optimal") -> Answer:
+    """All-to-all in every group at once, per ordered pair. [byte/s]"""
+    if small.smaller:
+        found = served(small.fabric, pairs(small.demands()), routing=routing)
+        return Answer(found.rate, small.whole(found.binding), found.engine)
+    groups = [tuple(twins.chips[0] for twins in group) for group in small.groups]
+    return served(G, all_to_all(*groups), routing=routing)
+
+
+def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> Answer:
+    """How fast all of a traffic can be served, per unit of weight. [byte/s]"""
+    if routing not in ROUTINGS:
+        raise TopologyError("traffic", f"unknown routing {routing!r}; {meant(routing, ROUTINGS)}")
+    routed = ecmp(G, traffic)
+    if routing != "optimal" or _limit(G, traffic, routed) <= routed.rate * (1 + SAME):
+        return Answer(routed.rate, routed.binding, "paths and cut")
+    flow = concurrent_flow(G, traffic, routing=routing)
+    arcs = tuple(arc for cause in flow.binding for arc in cause.arcs)
+    return Answer(flow.rate, arcs, "flow")
+
+
+def send(G: Fabric, small: Merged) -> float:
+    """From every chip to one other at once, along shortest paths. [byte/s]
+
+    Chips of one domain that are wired to each other send to a neighbour; others to the chip half
+    their group away, which of all partners is the farthest.
+    """
+    weights: Counter[Arc] = Counter()
+    for group in small.groups:
+        members = [twins for twins in group for _ in twins.chips]
+        local = len({G.nodes[chip]["domain"] for twins in group for chip in twins.chips}) == 1
+        wired = [arc["bandwidth"] for _, _, arc in wires(G, group)] if local else []
+        if wired:
+            return float(min(wired))
+        for i, twins in enumerate(members):
+            partner = members[(i + len(members) // 2) % len(members)]
+            weights[twins.start, partner.end] += 1
+    return ecmp(small.fabric, pairs({pair: float(w) for pair, w in weights.items()})).rate
+
+
+def gather(G: Fabric, small: Merged, lanes: Sequence[Sequence[Arc]]) -> Answer:
+    """All-gather in every group at once, per share. [byte/s]
+
+    Parameters
+    ----------
+    lanes
+        For each group the arcs of the small fabric on shortest paths between its members. An arc
+        that several groups use is divided evenly among them; if what each then reaches is what
+        they could not exceed together, that is the rate. On large fabrics without symmetry it
+        is taken in any case, on the safe side of what they might reach together.
+    """
+    groups = [tuple(chip for twins in group for chip in twins.chips) for group in small.groups]
+    if len(groups) == 1:
+        cut = all_gather_rate(G, groups[0])
+        return Answer(cut.rate, cut.arcs, "cuts")
+    users = Counter(arc for own in lanes for arc in own)
+    known: dict[Any, tuple[float, frozenset[Any], tuple[Arc, ...]]] = {}
+    for group, own in zip(groups, lanes, strict=True):
+        part = _divided(G, small, own, users)
+        key = _numbered(part, group)
+        if key not in known:
+            cut = all_gather_rate(part, group)
+            known[key] = cut.rate, cut.starved, cut.arcs
+    rate, starved, arcs = min(known.values(), key=lambda found: found[0])
+    if _gathered(G, groups, starved, arcs) <= rate * (1 + SAME):
+        return Answer(rate, arcs, "cuts")
+    if sum(map(len, groups)) * G.number_of_edges() > LARGEST:
+        return Answer(rate, arcs, EVENLY)
+    joint = joint_rate(G, groups)
+    return Answer(joint.rate, joint.binding, "flow")
+
+
+def wires(G: Fabric, group: Sequence[Any]) -> list[tuple[Any, Any, Mapping[str, Any]]]:
+    """Arcs right from one member of a group to another of the same domain."""
+    members = {chip for twins in group for chip in twins.chips}
+    return [
+        (u, v, arc)
+        for u in members
+        for v, arc in G.succ[u].items()
+        if v in members and G.nodes[u]["domain"] == G.nodes[v]["domain"]
+    ]
+
+
+def _limit(G: Fabric, traffic: Traffic, routed: Routed) -> float:
+    """A bound for any routing: what crosses the full arcs between the parts that they divide."""
+    part = _parts(G, set(routed.binding))
+    out: defaultdict[int, float] = defaultdict(float)
+    into: defaultdict[int, float] = defaultdict(float)
+    for a, b, weight in traffic.sent:
+        if part[a] != part[b]:
+            out[part[a]] += weight
+            into[part[b]] += weight
+    for what in traffic.exchanges:
+        for group in what.groups:
+            for i, n in Counter(part[chip] for chip in group).items():
+                across = what.weight * n * (len(group) - n)
+                out[i] += across
+                into[i] += across
+    leaves: defaultdict[int, float] = defaultdict(float)
+    enters: defaultdict[int, float] = defaultdict(float)
+    for u, v, arc in G.edges(data=True):
+        if part[u] != part[v]:
+            leaves[part[u]] += arc["bandwidth"]
+            enters[part[v]] += arc["bandwidth"]
+    bounds = [leaves[i] / w for i, w in out.items() if w]
+    bounds += [enters[i] / w for i, w in into.items() if w]
+    return min(bounds, default=float("inf"))
+
+
+def _divided(G: Fabric, small: Merged, own: Sequence[Arc], users: Mapping[Arc, int]) -> Fabric:
+    """What a group has to itself: the arcs of its shortest paths, its share of each."""
+    arcs = {arc: users[each] for each in own for arc in small.arcs[each]}
+    part = G.edge_subgraph(arcs).copy()
+    part.graph["orbits"] = False
+    for u, v, data in part.edges(data=True):
+        data["bandwidth"] = data["bandwidth"] / arcs[u, v]
+    return part
+
+
+def _numbered(part: Fabric, group: Group) -> Any:
+    """Arcs between numbers, members first: equal for two groups only if they are wired alike."""
+    number = {chip: i for i, chip in enumerate(group)}
+    for node in sorted(part, key=lambda node: _touches(part, node, number)):
+        number.setdefault(node, len(number))
+    relays = tuple(bool(part.nodes[node]["forward"]) for node in number)
+    arcs = sorted((number[u], number[v], arc["bandwidth"]) for u, v, arc in part.edges(data=True))
+    return relays, tuple(arcs)
+
+
+def _touches(part: Fabric, node: Any, number: Mapping[Any, int]) -> list[int]:
+    return sorted(number[other] for other in part.succ[node] if other in number)
+
+
+def _gathered(
+    G: Fabric, groups: Sequence[Group], starved: Collection[Any], arcs: Sequence[Arc]
+) -> float:
+    """A bound for all groups: what enters the part of the fabric beyond the arcs of a cut."""
+    part = _parts(G, set(arcs))
+    members = {chip for group in groups for chip in group}
+    beyond = {part[node] for node in starved if node in members}
+    enters = sum(
+        arc["bandwidth"]
+        for u, v, arc in G.edges(data=True)
+        if part[v] in beyond and part[u] not in beyond
+    )
+    wanted = 0
+    for group in groups:
+        there = sum(part[chip] in beyond for chip in group)
+        wanted += len(group) - there if there else 0
+    return enters / wanted if wanted else float("inf")
+
+
+def _parts(G: Fabric, without: Collection[Arc]) -> dict[Any, int]:
+    """The number of the part that each node is in when these arcs, and those back, are gone."""
+    rest: nx.Graph[Any] = nx.Graph()
+    rest.add_nodes_from(G)
+    rest.add_edges_from(
+        (u, v) for u, v in G.edges if (u, v) not in without and (v, u) not in without
+    )
+    return {node: i for i, nodes in enumerate(nx.connected_components(rest)) for node in nodes}

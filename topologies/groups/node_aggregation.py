@@ -1,0 +1,126 @@
+"""Chips that hang on the same switches by equal links, drawn as one for each group they are in.
+
+Such twins can be exchanged without changing anything, so a rate that is the same for all of them
+is found on the smaller fabric. A chip that does not relay is drawn as two nodes, where traffic
+starts and where it ends, so that what twins send each other has a way to take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from topologies.fabric.fabric import ACCELERATOR, Fabric, fabric
+
+__all__ = ["Merged", "Twins", "merged"]
+
+Group = tuple[Any, ...]
+Arc = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Members of one group that are drawn as one: where their traffic starts and where it ends."""
+
+    chips: Group
+    start: Any
+    end: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """A fabric with twins as one.
+
+    Attributes
+    ----------
+    fabric
+        What is left of the fabric; arcs of twins are summed. Chips in no group are gone unless
+        they relay.
+    groups
+        The twins that make up each group.
+    arcs
+        The arcs of the whole fabric behind each arc.
+    """
+
+    fabric: Fabric
+    groups: tuple[tuple[Twins, ...], ...]
+    arcs: dict[Arc, list[Arc]]
+
+    @property
+    def smaller(self) -> bool:
+        """Is any chip drawn together with another?"""
+        return any(len(twins.chips) > 1 for group in self.groups for twins in group)
+
+    def demands(self) -> dict[Arc, float]:
+        """All-to-all in every group, as weights of pairs of nodes."""
+        weights = {
+            (a.start, b.end): float(len(a.chips) * len(b.chips))
+            for group in self.groups
+            for a in group
+            for b in group
+            if a is not b
+        }
+        own = {
+            (a.start, a.end): float(len(a.chips) * (len(a.chips) - 1))
+            for group in self.groups
+            for a in group
+            if len(a.chips) > 1
+        }
+        return weights | own
+
+    def whole(self, arcs: Sequence[Arc]) -> tuple[Arc, ...]:
+        """The arcs of the whole fabric behind these."""
+        return tuple(each for arc in arcs for each in self.arcs[arc])
+
+
+def merged(G: Fabric, groups: Sequence[Group]) -> Merged:
+    """`G` with the twins of every group drawn as one."""
+    start: dict[Any, Any] = {}
+    end: dict[Any, Any] = {}
+    drawn = []
+    for group in groups:
+        alike: dict[Any, list[Any]] = {}
+        for chip in group:
+            alike.setdefault(_surroundings(G, chip), []).append(chip)
+        drawn.append(tuple(_twins(G, tuple(chips)) for chips in alike.values()))
+        for twins in drawn[-1]:
+            start |= dict.fromkeys(twins.chips, twins.start)
+            end |= dict.fromkeys(twins.chips, twins.end)
+    small = fabric(str(G.graph.get("name")))
+    for node, data in G.nodes(data=True):
+        if node in start:
+            for place in {start[node]: None, end[node]: None}:
+                small.add_node(place, **data)
+        elif data["forward"]:
+            small.add_node(node, **data)
+            start[node] = end[node] = node
+    behind: dict[Arc, list[Arc]] = {}
+    for u, v in G.edges:
+        if u in start and v in end:
+            behind.setdefault((start[u], end[v]), []).append((u, v))
+    for (a, b), arcs in behind.items():
+        data = dict(G.edges[arcs[0]])
+        data["bandwidth"] = sum(G.edges[arc]["bandwidth"] for arc in arcs)
+        small.add_edge(a, b, **data)
+    return Merged(small, tuple(drawn), behind)
+
+
+def _twins(G: Fabric, chips: Group) -> Twins:
+    first = chips[0]
+    if G.nodes[first]["forward"]:
+        return Twins(chips, first, first)
+    return Twins(chips, ("from", first), ("to", first))
+
+
+def _surroundings(G: Fabric, chip: Any) -> Any:
+    """Equal for two chips only if they may be exchanged."""
+    data = G.nodes[chip]
+    beside = {*G.succ[chip], *G.pred[chip]}
+    if data["forward"] or any(G.nodes[node]["kind"] == ACCELERATOR for node in beside):
+        return chip
+    out, into = (
+        frozenset((node, arc["bandwidth"], arc["latency"]) for node, arc in arcs[chip].items())
+        for arcs in (G.succ, G.pred)
+    )
+    return data["domain"], out, into

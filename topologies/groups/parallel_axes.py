@@ -1,0 +1,220 @@
+"""What each parallel axis sends, and how fast that goes while all of its groups talk at once.
+
+Tensor-parallel and data-parallel ranks gather and scatter, experts exchange, context-parallel
+ranks pass blocks around a ring, pipeline stages hand on to the next. A group that straddles a
+node or a rack shows up as the slower rate, and as the arcs that are full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import isfinite
+from types import MappingProxyType
+from typing import Any
+
+from topologies.fabric.errors import TopologyError, meant
+from topologies.fabric.fabric import SCALE_UP, Fabric
+from topologies.fabric.measure import domain
+from topologies.fabric.placement import Placement
+from topologies.fabric.reach import unreachable
+from topologies.groups.closed_form_match import inner_nodes
+from topologies.groups.concurrent_groups import Answer, served
+from topologies.groups.group_paths import Ways
+from topologies.groups.node_aggregation import Group
+from topologies.rates.traffic import Traffic, pairs
+
+__all__ = ["PATTERNS", "AxisRate", "axis_rate", "axis_rates"]
+
+GATHER, EXCHANGE, RING, STAGES = "gather", "exchange", "ring", "stages"
+PATTERNS: Mapping[str, str] = MappingProxyType(
+    {"tp": GATHER, "tp_expert": GATHER, "ep": EXCHANGE, "cp": RING, "dp": GATHER, "pp": STAGES}
+)
+KINDS = (GATHER, EXCHANGE, RING, STAGES)
+
+
+@dataclass(frozen=True)
+class AxisRate:
+    """How fast the groups of an axis talk, all at once.
+
+    Attributes
+    ----------
+    axes, pattern
+        What was asked: `gather` (all-gather or reduce-scatter), `exchange` (all-to-all), `ring`
+        (each to the next, the last to the first) or `stages` (each to the next).
+    size, groups
+        Members of a group, and groups.
+    rate
+        Of one chip, one way: what it sends to all others of an exchange, receives of a gather,
+        hands on in a ring or to the next stage. A group of one sends nothing and has none. [byte/s]
+    binding
+        Arcs that are full.
+    tiers
+        The tiers that those belong to.
+    domains
+        Scale-up domains that a group touches: fewest and most.
+    latency_hops, latency
+        Arcs and seconds between the two members of a group that are farthest apart.
+    """
+
+    axes: tuple[str, ...]
+    pattern: str
+    size: int
+    groups: int
+    rate: float | None
+    binding: tuple[tuple[Any, Any], ...]
+    tiers: tuple[str, ...]
+    domains: tuple[int, int]
+    latency_hops: int
+    latency: float
+
+    def time(self, size: float) -> float:
+        """Seconds in which each chip's `size` bytes pass at the rate; 0 for a group of one."""
+        return 0.0 if self.rate is None else size / self.rate
+
+
+def axis_rate(
+    G: Fabric,
+    placement: Placement,
+    *axes: str,
+    pattern: str | None = None,
+    crossing: float | None = None,
+    routing: str = "optimal",
+) -> AxisRate:
+    """The rate of one axis, or of several together, with all of its groups at work.
+
+    Parameters
+    ----------
+    axes : str
+        One axis, or several whose ranks form one group.
+    pattern : str, optional
+        What is sent; for an axis of `PATTERNS` it need not be said.
+    crossing : float, optional
+        Of an exchange that sends one copy of a token to each domain and spreads it there: how
+        many copies cross per copy that is needed beyond, above 0 and at most 1. Not given, every
+        copy crosses on its own.
+    routing : str
+        `optimal` or `shortest_ecmp`; a gather is always optimal.
+
+    Raises
+    ------
+    TopologyError
+        When an axis or pattern is unknown or left open, or `crossing` is no such share.
+
+    >>> from topologies import hierarchy, switch
+    >>> from topologies.placement import place
+    >>> G = hierarchy(switch(8, up=450e9), 2, out=50e9)
+    >>> ep = axis_rate(G, place(G, {"ep": 16}), "ep")
+    >>> round(ep.rate / 1e9, 6), ep.tiers, ep.domains
+    (93.75, ('scale_out',), (2, 2))
+    """
+    groups = placement.groups(*axes)
+    kind = _pattern(axes, pattern, crossing)
+    touched = [len({G.nodes[chip]["domain"] for chip in group}) for group in groups]
+    span = (min(touched), max(touched))
+    if len(groups[0]) == 1:
+        return AxisRate(axes, kind, 1, len(groups), None, (), (), span, 0, 0.0)
+    places = _own_links(G, groups) if span[1] == 1 else [(G, groups)]
+    found = [_judged(part, some, kind, crossing, routing) for part, some in places]
+    slowest = min((answer for answer, _, _ in found), key=lambda answer: answer.rate)
+    return AxisRate(
+        axes=axes,
+        pattern=kind,
+        size=len(groups[0]),
+        groups=len(groups),
+        rate=slowest.rate,
+        binding=slowest.binding,
+        tiers=tuple(sorted({G.edges[arc]["tier"] for arc in slowest.binding})),
+        domains=span,
+        latency_hops=max(hops for _, hops, _ in found),
+        latency=max(latency for _, _, latency in found),
+    )
+
+
+def axis_rates(G: Fabric, placement: Placement, *, routing: str = "optimal") -> dict[str, AxisRate]:
+    """The rate of every axis of the placement by itself, with its usual pattern."""
+    return {axis: axis_rate(G, placement, axis, routing=routing) for axis, _ in placement.axes}
+
+
+def _pattern(axes: Sequence[str], pattern: str | None, crossing: float | None) -> str:
+    usual = {PATTERNS.get(axis) for axis in axes}
+    kind = pattern or (usual.pop() if len(usual) == 1 else None)
+    problems = []
+    if kind is None:
+        problems.append(f"what {' and '.join(axes)} send is open; give one of {', '.join(KINDS)}")
+    elif kind not in KINDS:
+        problems.append(f"unknown pattern {kind!r}; {meant(kind, KINDS)}")
+    if crossing is not None:
+        if kind != EXCHANGE:
+            problems.append(f"crossing is given, which belongs to an exchange, not to a {kind}")
+        number = isinstance(crossing, int | float) and not isinstance(crossing, bool)
+        if not (number and isfinite(crossing) and 0 < crossing <= 1):
+            problems.append(f"crossing is {crossing!r}; a share above 0 and at most 1 was expected")
+    if problems or kind is None:
+        raise TopologyError("axis_rate", problems)
+    return kind
+
+
+def _own_links(G: Fabric, groups: Sequence[Group]) -> list[tuple[Fabric, Sequence[Group]]]:
+    """Domain by domain the scale-up links and the groups there; cards are not used inside.
+
+    A domain whose own links do not join its chips is no part by itself: then all is one.
+    """
+    places: dict[Any, list[Group]] = {}
+    for group in groups:
+        places.setdefault(G.nodes[group[0]]["domain"], []).append(group)
+    parts: list[tuple[Fabric, Sequence[Group]]] = []
+    for some in places.values():
+        part = G.subgraph(inner_nodes(G, domain(G, some[0][0]))).copy()
+        part.remove_edges_from([e for e in part.edges if part.edges[e]["tier"] != SCALE_UP])
+        if any(True for _ in unreachable(part)):
+            return [(G, groups)]
+        parts.append((part, some))
+    return parts
+
+
+def _judged(
+    G: Fabric, groups: Sequence[Group], kind: str, crossing: float | None, routing: str
+) -> tuple[Answer, int, float]:
+    """What these groups reach at once, per chip, and their longest way in hops and seconds."""
+    ways = Ways(G, groups)
+    times = len(groups[0]) - 1 if kind in (GATHER, EXCHANGE) else 1
+    if kind == GATHER:
+        found = ways.gather()
+    elif kind == EXCHANGE and crossing is None:
+        found = ways.exchange(routing=routing)
+    else:
+        found = served(G, _traffic(G, kind, groups, crossing), routing=routing)
+    return replace(found, rate=found.rate * times), *ways.farthest()
+
+
+def _traffic(G: Fabric, kind: str, groups: Sequence[Group], crossing: float | None) -> Traffic:
+    if crossing is not None:
+        return _spread(G, groups, crossing)
+    steps = {(a, b): 1.0 for group in groups for a, b in pairwise(group)}
+    if kind == RING:
+        steps |= {(group[-1], group[0]): 1.0 for group in groups}
+    return pairs(steps)
+
+
+def _spread(G: Fabric, groups: Sequence[Group], crossing: float) -> Traffic:
+    """Each copy to the chip of equal place in the other domain, from there to those who need it."""
+    weights: dict[tuple[Any, Any], float] = {}
+
+    def add(a: Any, b: Any, weight: float) -> None:
+        if a != b:
+            weights[a, b] = weights.get((a, b), 0.0) + weight
+
+    for group in groups:
+        parts: dict[Any, list[Any]] = {}
+        for chip in group:
+            parts.setdefault(G.nodes[chip]["domain"], []).append(chip)
+        for home, members in parts.items():
+            for place, chip in enumerate(members):
+                for there, others in parts.items():
+                    relay = chip if there == home else others[place % len(others)]
+                    for other in others:
+                        add(chip, relay, crossing)
+                        add(relay, other, 1.0)
+    return pairs(weights)

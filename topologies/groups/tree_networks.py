@@ -1,0 +1,231 @@
+"""Domains below levels of switches that are alike: leaves, spines, cores, or rails below spines.
+
+In such a network traffic spreads evenly over the switches of a level, so what binds is what
+leads out of a chip, out of all that lies below a switch, or out of a pod: every rate is a count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from topologies.fabric.fabric import SCALE_UP, SWITCH, Fabric
+from topologies.groups.closed_form_match import inner_nodes
+
+__all__ = ["Level", "Tree", "tree_of"]
+
+Group = tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Parts of the fabric that lie below one switch of a level, or below several joined ones.
+
+    Attributes
+    ----------
+    part
+        The part that each chip is in.
+    up, down
+        What leads out of each part and into it. [byte/s]
+    latency
+        Of an arc from this level to the one above. [s]
+    """
+
+    part: dict[Any, Any]
+    up: dict[Any, float]
+    down: dict[Any, float]
+    latency: float
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The network between domains, level by level; the first level is the chips themselves.
+
+    Attributes
+    ----------
+    domain
+        The domain of each chip.
+    levels
+        The last one has a single part, or parts that nothing joins.
+    nested
+        Does every domain lie within one part of each level?
+    railed
+        Does no part hold two chips of a domain, the last level apart?
+    """
+
+    domain: dict[Any, Any]
+    levels: tuple[Level, ...]
+    nested: bool
+    railed: bool
+
+    @property
+    def even(self) -> bool:
+        """Does as much lead into every part as out of it? Else cuts of gathers are not reached."""
+        return all(level.up == level.down for level in self.levels)
+
+    def cards(self, groups: Sequence[Group]) -> dict[int, float]:
+        """Slowest link into a chip, by how many of its group its domain holds. [byte/s]"""
+        cards, slowest = self.levels[0], dict[int, float]()
+        for group in groups:
+            held = Counter(self.domain[chip] for chip in group)
+            for chip in group:
+                k, rate = held[self.domain[chip]], cards.down[cards.part[chip]]
+                slowest[k] = min(rate, slowest.get(k, inf))
+        return slowest
+
+    def exchange(self, groups: Sequence[Group]) -> float:
+        """Per ordered pair of members in different domains. [byte/s]"""
+        bounds = [inf]
+        for level in self.levels[:-1]:
+            out: Counter[Any] = Counter()
+            for group in groups:
+                here = Counter(level.part[chip] for chip in group)
+                both = Counter((self.domain[chip], level.part[chip]) for chip in group)
+                whole = Counter(self.domain[chip] for chip in group)
+                for part, q in here.items():
+                    out[part] += q * (len(group) - q)
+                for (domain, part), k in both.items():
+                    out[part] -= k * (whole[domain] - k)
+            bounds += _bounds(level, out, out)
+        return min(bounds)
+
+    def gather(self, groups: Sequence[Group]) -> float:
+        """Per share, where what enters a domain once is enough for all of it. [byte/s]"""
+        bounds = [inf]
+        cards = self.levels[0]
+        for group in groups:
+            members: dict[Any, list[Any]] = {}
+            for chip in group:
+                members.setdefault(self.domain[chip], []).append(cards.part[chip])
+            for own in members.values():
+                others = len(group) - len(own)
+                if others:
+                    bounds.append(sum(map(cards.up.__getitem__, own)) / len(own))
+                    bounds.append(sum(map(cards.down.__getitem__, own)) / others)
+        for level in self.levels[1:-1] if self.nested else ():
+            leave: Counter[Any] = Counter()
+            enter: Counter[Any] = Counter()
+            for group in groups:
+                for part, q in Counter(level.part[chip] for chip in group).items():
+                    leave[part] += q if q < len(group) else 0
+                    enter[part] += len(group) - q
+            bounds += _bounds(level, leave, enter)
+        return min(bounds)
+
+    def send(self, groups: Sequence[Group]) -> float:
+        """From every chip to the one half its group away, where that is in another domain."""
+        bounds = [inf]
+        far = [
+            (a, b)
+            for group in groups
+            for a, b in zip(group, _turned(group), strict=True)
+            if self.domain[a] != self.domain[b]
+        ]
+        for level in self.levels[:-1]:
+            across = [(level.part[a], level.part[b]) for a, b in far]
+            away = [(a, b) for a, b in across if a != b]
+            bounds += _bounds(level, Counter(a for a, _ in away), Counter(b for _, b in away))
+        return min(bounds)
+
+    def farthest(self, groups: Sequence[Group]) -> tuple[int, float]:
+        """Arcs and seconds between members of different domains that are farthest apart."""
+        top = 1
+        for height, level in enumerate(self.levels):
+            if any(len({level.part[chip] for chip in group}) > 1 for group in groups):
+                top = height + 1
+        return 2 * top, 2 * sum(level.latency for level in self.levels[:top])
+
+
+def tree_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> Tree | None:
+    """The levels above the domains of a fabric; None if they are anything else.
+
+    Chips do not relay. All that joins a part is linked to all that is below it by equal links,
+    which take equally long on a level.
+    """
+    domain = {chip: d for d, members in enumerate(domains) for chip in members}
+    if len(domains) < 2 or any(G.nodes[chip]["forward"] for chip in domain):
+        return None
+    home = {node: d for d, own in enumerate(domains) for node in inner_nodes(G, own)}
+    outer = {
+        (u, v)
+        for u, v, arc in G.edges(data=True)
+        if arc["tier"] != SCALE_UP or home.get(u) != home.get(v) or u not in home
+    }
+    units = [_Unit((chip,), (chip,)) for chip in domain]
+    levels = []
+    while True:
+        found = _raised(G, outer, units)
+        if found is None:
+            return None
+        level, units = found
+        levels.append(level)
+        if not level.up:
+            break
+    if outer or len(units) > 1:
+        return None
+    inner = [level.part for level in levels[1:-1]]
+    places = [[Counter(part[chip] for chip in own) for own in domains] for part in inner]
+    return Tree(
+        domain,
+        tuple(levels),
+        nested=all(len(held) == 1 for part in places for held in part),
+        railed=all(max(held.values()) == 1 for part in places for held in part),
+    )
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Nodes of one level that join the chips below them."""
+
+    nodes: Group
+    chips: Group
+
+
+def _raised(
+    G: Fabric, outer: set[tuple[Any, Any]], units: Sequence[_Unit]
+) -> tuple[Level, list[_Unit]] | None:
+    """The level of these units, and the units above; takes the arcs between out of `outer`."""
+    part = {chip: i for i, unit in enumerate(units) for chip in unit.chips}
+    up: dict[Any, float] = {}
+    down: dict[Any, float] = {}
+    latencies = set()
+    above: dict[frozenset[Any], list[Any]] = {}
+    used = set()
+    for i, unit in enumerate(units):
+        tops = {v for node in unit.nodes for v in G.succ[node] if (node, v) in outer}
+        there = {(node, top) for node in unit.nodes for top in tops}
+        back = {(top, node) for node, top in there}
+        if not (there | back <= outer) or not all(_joins(G, top) for top in tops):
+            return None
+        rates = [{G.edges[arc]["bandwidth"] for arc in arcs} for arcs in (there, back)]
+        latencies |= {G.edges[arc]["latency"] for arc in there | back}
+        if max(map(len, rates)) > 1 or len(latencies) > 1:
+            return None
+        if tops:
+            up[i], down[i] = (len(there) * rate.pop() for rate in rates)
+            above.setdefault(frozenset(tops), []).extend(unit.chips)
+        used |= there | back
+    shared = Counter(top for tops in above for top in tops)
+    if (up and len(up) < len(units)) or any(times > 1 for times in shared.values()):
+        return None
+    outer -= used
+    raised = [_Unit(tuple(tops), tuple(chips)) for tops, chips in above.items()]
+    return Level(part, up, down, latencies.pop() if latencies else 0.0), raised or list(units)
+
+
+def _joins(G: Fabric, node: Any) -> bool:
+    return G.nodes[node]["kind"] == SWITCH and bool(G.nodes[node]["forward"])
+
+
+def _bounds(level: Level, out: Counter[Any], into: Counter[Any]) -> list[float]:
+    """Rates that the links of the parts leave to what leaves and enters each."""
+    leaving = [level.up[part] / weight for part, weight in out.items() if weight]
+    return leaving + [level.down[part] / weight for part, weight in into.items() if weight]
+
+
+def _turned(group: Group) -> Group:
+    half = len(group) // 2
+    return group[half:] + group[:half]

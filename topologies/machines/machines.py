@@ -1,0 +1,250 @@
+"""Machines by name, slices of them by size or shape, and any machine drawn as a fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+from topologies.fabric.errors import TopologyError, meant
+from topologies.fabric.limits import count_fault
+from topologies.machines.hardware import Machine
+from topologies.machines.machine_figures import aliases, entries, figures
+from topologies.machines.slices import written
+from topologies.rates.closed_form.boxes import Sides
+from topologies.rates.closed_form.closed_form import box
+
+if TYPE_CHECKING:
+    from topologies.fabric.fabric import Fabric
+
+__all__ = ["graph", "machine", "names"]
+
+
+def names() -> tuple[str, ...]:
+    """The machines of the catalogue."""
+    return tuple(entries())
+
+
+def machine(
+    name: str,
+    chips: int | None = None,
+    *,
+    shape: Sequence[int] | None = None,
+    twisted: bool = False,
+) -> Machine:
+    """A machine of the catalogue; of a torus, a slice of so many chips or of this shape.
+
+    More chips than a domain has are several whole domains, joined by scale-out. Of the shapes
+    that are offered with as many chips, a slice takes that in which they exchange most.
+
+    Parameters
+    ----------
+    chips : int, optional
+        How many chips are wanted.
+    shape : sequence of int, optional
+        Sides of the slice, such as (4, 4, 8).
+    twisted : bool
+        Whether the slice is a twisted torus, which some of sides k and 2k can be.
+
+    Raises
+    ------
+    TopologyError
+        When the name is unknown, or there is no such slice; it then says which there are.
+
+    >>> machine("tpu-v5p", 128).dims, machine("tpu-v5p", shape=(8, 4, 4), twisted=True).dims
+    ((4, 4, 8), (8, 4, 4))
+    """
+    whole = _named(name)
+    if chips is not None and (fault := count_fault(chips)) is not None:
+        raise TopologyError(f"machine {name!r}", f"chips {fault}")
+    size = whole.chips_per_domain
+    plain = shape is None and not twisted
+    if plain and (chips is None or whole.kind != "torus" or chips >= size):
+        return whole
+    if whole.kind != "torus":
+        raise TopologyError(f"machine {name!r}", f"a {whole.kind} has no slices")
+    sides = _sides(whole, chips, shape)
+    if twisted and not (whole.twists and _twistable(sides, whole.cube or 1)):
+        raise TopologyError(f"machine {name!r}", _untwisted(whole, sides))
+    return replace(whole, dims=sides, chips_per_domain=prod(sides), twisted=twisted)
+
+
+def graph(
+    which: str | Machine,
+    chips: int | None = None,
+    *,
+    join: str | None = None,
+    leaf: int | None = None,
+    oversubscription: float | None = None,
+    spines: int = 1,
+    rail_optimised: bool = False,
+    relay: str | None = None,
+) -> Fabric:
+    """A machine as a fabric: one domain, or as many chips as are asked for.
+
+    Parameters
+    ----------
+    join : str, optional
+        What joins several domains: `spine`, `rails` or `clos`; as the machine says if not given.
+    leaf, oversubscription : int, float, optional
+        Cards on a leaf switch of a Clos network, and o of o:1 above the leaves or the rails; as
+        the machine says if not given.
+    spines, rail_optimised, relay
+        As for `hierarchy`.
+
+    Raises
+    ------
+    TopologyError
+        When `chips` is more than one domain but not a whole number of them, when the domains
+        cannot be joined because scale_out is not known, or when the arguments do not fit.
+
+    >>> G = graph("gb200-nvl72", 144, join="rails")
+    >>> len(G), G.number_of_edges()
+    (218, 576)
+    """
+    what = machine(which, chips) if isinstance(which, str) else which
+    wanted = what.chips_per_domain if chips is None else chips
+    _wanted(what, wanted)
+    G = _domain(what, min(wanted, what.chips_per_domain))
+    if wanted > what.chips_per_domain:
+        trunks = _Trunks(join, leaf, oversubscription, spines, rail_optimised, relay)
+        G = _joined(what, G, wanted // what.chips_per_domain, trunks)
+    G.graph["name"] = f"{what.name}, {wanted} chips"
+    said = [what.caution, *(f.source for f in what.figures)]
+    G.graph["source"] = "; ".join(dict.fromkeys(filter(None, said))) or None
+    G.graph["as_of"] = max((f.as_of for f in what.figures), default=None)
+    return G
+
+
+class _Trunks(NamedTuple):
+    """What joins the domains of a fabric, where it differs from what the machine says."""
+
+    join: str | None
+    leaf: int | None
+    oversubscription: float | None
+    spines: int
+    rail_optimised: bool
+    relay: str | None
+
+
+def _joined(what: Machine, domain: Fabric, count: int, trunks: _Trunks) -> Fabric:
+    """So many domains of a machine, and the network between them."""
+    from topologies.builders.hierarchy import hierarchy
+
+    join = trunks.join or what.join
+    own = join == what.join
+    ratio = trunks.oversubscription
+    if ratio is None and own and what.oversubscription > 1:
+        ratio = what.oversubscription
+    if what.scale_out is None:
+        raise TopologyError(f"machine {what.name!r}", "scale_out is not known")
+    return hierarchy(
+        domain,
+        count,
+        out=what.scale_out,
+        latency=what.scale_out_latency,
+        join=join,
+        leaf=what.leaf if trunks.leaf is None and own else trunks.leaf,
+        oversubscription=ratio,
+        spines=trunks.spines,
+        rail_optimised=trunks.rail_optimised,
+        relay=trunks.relay,
+    )
+
+
+def _wanted(what: Machine, chips: int) -> None:
+    """Raise unless so many chips are within one domain or whole domains that can be joined."""
+    size, where = what.chips_per_domain, f"machine {what.name!r}"
+    if (fault := count_fault(chips)) is not None:
+        raise TopologyError(where, f"chips {fault}")
+    if chips > size and chips % size:
+        below = chips - chips % size
+        told = f"{chips} chips are not whole domains of {size}; {below} or {below + size} are"
+        raise TopologyError(where, told)
+    if chips > size and what.scale_out is None:
+        told = f"{chips} chips are several domains of {size} and scale_out is not known"
+        raise TopologyError(where, told)
+
+
+def _sides(whole: Machine, chips: int | None, shape: Sequence[int] | None) -> Sides:
+    """The sides of a slice, as its maker offers it."""
+    offered, where = whole.offered, f"machine {whole.name!r}"
+    if shape is None:
+        if chips is None or chips == whole.chips_per_domain:
+            return whole.dims
+        found = offered.of(chips)
+        if found:
+            return min(found, key=lambda sides: _worth(whole, sides))
+        near = " or ".join(f"{prod(sides)} ({written(sides)})" for sides in offered.near(chips))
+        told = f"no slice of {chips} chips: none fits into {written(whole.dims)} as it is offered"
+        raise TopologyError(where, f"{told}; {near} chips do")
+    sides = tuple(shape) if isinstance(shape, Sequence) and not isinstance(shape, str) else ()
+    if len(sides) != len(whole.dims) or any(count_fault(side) for side in sides):
+        told = f"shape is {shape!r}; {len(whole.dims)} sides were expected, such as "
+        raise TopologyError(where, told + written(offered.near(128)[0]))
+    if chips is not None and prod(sides) != chips:
+        raise TopologyError(where, f"shape {written(sides)} holds {prod(sides)} chips, not {chips}")
+    if not offered.offers(sides):
+        same = offered.of(prod(sides)) or offered.near(prod(sides))
+        others = ", ".join(map(written, same)) or "none"
+        told = f"no slice of shape {written(sides)}; near it there are {others}"
+        raise TopologyError(where, told)
+    return sides
+
+
+def _worth(whole: Machine, sides: Sides) -> tuple[float, int, Sides]:
+    """Orders shapes of equal size: where chips exchange most, then the most compact."""
+    if prod(sides) == 1:
+        return 0.0, sum(sides), sides
+    return -box(sides, whole.links, whole.rings_of(sides)).all_to_all, sum(sides), sides
+
+
+def _twistable(sides: Sides, cube: int) -> bool:
+    short = min(sides)
+    return set(sides) == {short, 2 * short} and short % cube == 0 and short > 1
+
+
+def _untwisted(whole: Machine, sides: Sides) -> str:
+    if not whole.twists:
+        return "its slices are not twisted"
+    k = whole.cube or 2
+    such = " and ".join(written(each) for each in ((k, k, 2 * k), (k, 2 * k, 2 * k)))
+    return (
+        f"{written(sides)} cannot be twisted; slices of sides k and 2k can, k a multiple of {k}, "
+        f"such as {such}"
+    )
+
+
+def _domain(what: Machine, chips: int) -> Fabric:
+    from topologies.builders.mesh import mesh
+    from topologies.builders.switches import switch
+    from topologies.builders.torus import torus
+    from topologies.builders.twisted import twisted_torus
+
+    late = what.scale_up_latency
+    if what.kind == "switch":
+        reduce = what.in_network_reduce
+        return switch(chips, up=what.scale_up, latency=late, in_network_reduce=reduce)
+    if what.kind == "mesh":
+        return mesh(chips, link=what.links[0], latency=late)
+    if chips == what.chips_per_domain and what.twisted:
+        return twisted_torus(what.dims, link=what.links, latency=late)
+    dims, rings = what.dims, what.rings
+    if chips < what.chips_per_domain:
+        dims = what.box(chips)
+        rings = what.rings_of(dims)
+    return torus(dims, link=what.links, latency=late, wrap=rings)
+
+
+@cache
+def _named(name: str) -> Machine:
+    known = aliases().get(name, name) if isinstance(name, str) else name
+    if known not in entries():
+        said = meant(name, [*entries(), *aliases()])
+        raise TopologyError("machines", f"unknown machine {name!r}; {said}")
+    plain = {key: value for key, value in entries()[known].items() if not isinstance(value, dict)}
+    sourced = figures(known)
+    values = {f.name: f.value for f in sourced if f.name != "links"}
+    return Machine(name=known, figures=sourced, **{"scale_out": None, **plain, **values})

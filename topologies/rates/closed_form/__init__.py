@@ -1,0 +1,1 @@
+"""Rates in closed form."""

@@ -1,0 +1,1 @@
+"""Rates by the narrowest cut."""

@@ -1,0 +1,142 @@
+"""The cut that bounds an all-gather, a reduce-scatter or an all-reduce on any fabric.
+
+What the members in a set S hold must leave S, as long as one member is outside: the rate of a
+member's share is at most exit(S) / |S with members| (ForestColl, arXiv:2402.06787). The least of
+these over all S is found by maximum flows. It is a bound for every schedule that neither adds
+nor copies inside the network; trees reach it where as much can enter each switch as can leave
+it, whatever the members' own links.
+
+Chips of the group relay for it even where `forward` is False: whatever passes through a member
+is data that it was to receive anyway. Chips outside the group relay only if they forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import Fabric
+from topologies.rates.cut.max_flow import Arcs, Flows, arcs_of
+from topologies.rates.cut.narrowest import Search
+from topologies.rates.flow_network import demand, network
+from topologies.rates.members import chosen
+from topologies.rates.symmetry.automorphisms import Orbits
+from topologies.rates.symmetry.orbits import orbits
+from topologies.rates.traffic import all_to_all
+
+__all__ = ["Cut", "all_gather_rate", "all_reduce_rate", "reduce_scatter_rate"]
+
+GOLDEN = 0.6180339887498949
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The narrowest cut and the rate it leaves.
+
+    Attributes
+    ----------
+    rate
+        What each member receives of each other member's share. With n members and S bytes in
+        all (S/n from each), an all-gather takes S/(n rate); its bus bandwidth is
+        (n - 1) rate. [byte/s]
+    members
+        How many take part.
+    starved
+        Nodes beyond the cut, among them at least one member: an all-gather cannot bring them
+        faster what the others hold, a reduce-scatter cannot take faster what they give.
+    arcs
+        Arcs that cross the cut; all of them are full.
+    """
+
+    rate: float
+    members: int
+    starved: frozenset[Any]
+    arcs: tuple[tuple[Any, Any], ...]
+
+    @property
+    def bus_bandwidth(self) -> float:
+        """What enters (or leaves) one member over all. [byte/s]"""
+        return self.rate * (self.members - 1)
+
+
+def all_gather_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> Cut:
+    """How fast every member can be brought what all the others hold.
+
+    Parameters
+    ----------
+    members : iterable of nodes, optional
+        Who takes part; all accelerators if not given.
+
+    Raises
+    ------
+    TopologyError
+        When a member is no accelerator or named twice, there are fewer than two, or no
+        permitted path joins two of them.
+
+    >>> from topologies import switch
+    >>> all_gather_rate(switch(8, up=450e9)).bus_bandwidth
+    450000000000.0
+    """
+    return _narrowest(G, chosen("all_gather_rate", G, members), mirror=False)
+
+
+def reduce_scatter_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> Cut:
+    """The mirror of an all-gather: every member takes in the sum of its share from all others."""
+    return _narrowest(G, chosen("reduce_scatter_rate", G, members), mirror=True)
+
+
+def all_reduce_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> float:
+    """Rate per share of a reduce-scatter and an all-gather in turn. [byte/s]
+
+    Counted as the bus bandwidth of nccl-tests is: n members that reduce S bytes each take
+    2 S/(n rate). Where links are alike in both directions it is the all-gather's own rate. To
+    run the two at once is faster only where a cut is full in one direction alone, as in the
+    middle of an open line.
+    """
+    group = chosen("all_reduce_rate", G, members)
+    there, back = (_narrowest(G, group, mirror=way).rate for way in (True, False))
+    return 2 / (1 / there + 1 / back)
+
+
+def _narrowest(G: Fabric, group: list[Any], *, mirror: bool) -> Cut:
+    net = network(G)
+    what = demand(net, all_to_all(group))
+    arcs = arcs_of(net, what.groups[0], mirror=mirror)
+    search = Search(Flows(arcs))
+    search.run(_classes(arcs, orbits(net, what)))
+    near, far = (arcs.nodes[search.inside == side].tolist() for side in (True, False))
+    crossing = search.inside[arcs.tail] & ~search.inside[arcs.head]
+    if not crossing.any():
+        here, there = (
+            next(net.nodes[i] for i in side if net.nodes[i] in group) for side in (near, far)
+        )
+        a, b = (there, here) if mirror else (here, there)
+        raise TopologyError(
+            f"fabric {G.graph.get('name')!r}", f"no permitted path from {a!r} to {b!r}"
+        )
+    ends = (arcs.nodes[side[crossing]].tolist() for side in (arcs.tail, arcs.head))
+    inward = tuple((net.nodes[u], net.nodes[v]) for u, v in zip(*ends, strict=True))
+    return Cut(
+        search.rate,
+        len(group),
+        frozenset(net.nodes[i] for i in far),
+        tuple((v, u) for u, v in inward) if mirror else inward,
+    )
+
+
+def _classes(arcs: Arcs, found: Orbits) -> list[NDArray[np.int64]]:
+    """Members in classes of which one stands for all, by multiples of the golden section.
+
+    So no two neighbours are in one early batch.
+    """
+    chips = np.flatnonzero(arcs.is_member)
+    orbit = found.nodes[arcs.nodes[chips]]
+    order = np.argsort(orbit, kind="stable")
+    classes = np.split(chips[order], np.flatnonzero(np.diff(orbit[order])) + 1)
+    spread = np.argsort((np.arange(len(classes)) * GOLDEN) % 1.0)
+    return [classes[i] for i in spread.tolist()]

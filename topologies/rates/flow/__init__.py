@@ -1,0 +1,1 @@
+"""Rates by linear programs of flows."""

@@ -1,0 +1,103 @@
+"""The flow program as one linear program, folded by colour refinement and given to HiGHS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
+
+from topologies.rates.flow.reduced_program import Solution, Task
+from topologies.rates.flow.solver import maximum
+from topologies.rates.symmetry.color_refinement import Shrunk, shrunk
+
+__all__ = ["by_program", "columns_of"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def columns_of(task: Task) -> int:
+    """How many variables the program has at most."""
+    return int(task.sources.size * task.net.tail.size + 1)
+
+
+def by_program(task: Task, *, fold: bool = True) -> Solution:
+    """The optimum.
+
+    Variables are the flow of each source on each arc that may carry it, and theta. Rows are,
+    for each source, what stays at each place, then the load of one arc of each orbit.
+
+    Raises
+    ------
+    TopologyError
+        When the solver does not report an optimum.
+    """
+    matrix, balances = _matrix(task)
+    limits = task.members * task.capacity
+    rows, columns = _kinds(limits, matrix, balances)
+    small = shrunk(matrix, rows, columns) if fold else _whole(matrix)
+    # Theta is the last column and alone of its kind: put it last again.
+    order = np.argsort(np.arange(small.matrix.shape[1]) == small.columns[-1], kind="stable")
+    lines = csr_array(small.matrix[:, order])
+    keeps = small.first < balances
+    limit = limits[small.first[~keeps] - balances]
+    theta, _, dual = maximum(lines[~keeps], limit, lines[keeps])
+    elasticity = np.zeros(small.first.size)
+    elasticity[~keeps] = dual * limit / theta
+    kinds, classes = np.unique(small.rows[balances:], return_inverse=True)
+    engine = f"linear program of {lines.shape[1]} variables"
+    return Solution(theta, engine, classes.astype(np.int64), elasticity[kinds])
+
+
+def _matrix(task: Task) -> tuple[csr_array[Any, Any], int]:
+    """All rows, and how many of them are balances. The last column is theta."""
+    net, size = task.net, task.rows.shape[1]
+    starts = net.starts
+    ways = csr_array((np.ones(net.tail.size), (starts, net.head)), shape=(net.places,) * 2)
+    cells: list[tuple[Ints, Ints, Floats]] = []
+    width, height = 0, 0
+    loads: list[tuple[Ints, Ints, Floats]] = []
+    thetas: list[tuple[Ints, Floats]] = []
+    for i, source in enumerate(task.sources.tolist()):
+        here = int(net.origin[source])
+        seen = np.zeros(net.places, dtype=bool)
+        seen[breadth_first_order(ways, here, return_predecessors=False)] = True
+        wanted = np.zeros(net.places, dtype=bool)
+        wanted[:size] = net.forwards | (task.rows[i] > 0)
+        wanted[[here, source]] = False
+        arcs = np.flatnonzero(seen[starts] & wanted[net.head])
+        row = np.full(net.places, -1)
+        inner = np.flatnonzero(seen & wanted)
+        row[inner] = height + np.arange(inner.size)
+        column = width + np.arange(arcs.size)
+        leave = row[starts[arcs]] >= 0
+        cells.append((row[net.head[arcs]], column, np.ones(arcs.size)))
+        cells.append((row[starts[arcs]][leave], column[leave], -np.ones(np.count_nonzero(leave))))
+        loads.append((task.orbit[arcs], column, np.full(arcs.size, task.share[i])))
+        sinks = np.flatnonzero(task.rows[i] > 0)
+        thetas.append((row[sinks], -task.rows[i][sinks]))
+        width += arcs.size
+        height += inner.size
+    cells += [(orbit + height, column, share) for orbit, column, share in loads]
+    cells += [(row, np.full(row.size, width), weight) for row, weight in thetas]
+    i_, j_, x_ = (np.concatenate(part) for part in zip(*cells, strict=True))
+    shape = (height + task.members.size, width + 1)
+    return csr_array((x_, (i_, j_)), shape=shape), height
+
+
+def _kinds(limits: Floats, matrix: csr_array[Any, Any], balances: int) -> tuple[Ints, Ints]:
+    """Rows with different right sides and columns with different costs are kept apart."""
+    _, limit = np.unique(limits, return_inverse=True)
+    rows = np.zeros(matrix.shape[0], dtype=np.int64)
+    rows[balances:] = 1 + limit
+    columns = np.zeros(matrix.shape[1], dtype=np.int64)
+    columns[-1] = 1
+    return rows, columns
+
+
+def _whole(matrix: csr_array[Any, Any]) -> Shrunk:
+    height, width = matrix.shape
+    return Shrunk(np.arange(height), np.arange(width), np.arange(height), matrix)

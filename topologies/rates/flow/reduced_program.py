@@ -1,0 +1,106 @@
+"""One flow program, cut down to one source and one arc of each orbit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from topologies.fabric.errors import TopologyError
+from topologies.rates.flow_network import Demand, Network
+from topologies.rates.symmetry.automorphisms import Orbits
+
+__all__ = ["Solution", "Task", "task"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+NAMED = 3  # pairs without a path that an error names
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Most theta such that every source sends theta times its row.
+
+    Attributes
+    ----------
+    sources, share
+        A source of each orbit, and how many it stands for.
+    rows
+        What each of them sends to every node.
+    orbit, members
+        Orbit of each arc, and arcs in each orbit.
+    capacity
+        Of an arc of each orbit, in units. Near the answer rates are near one unit.
+    unit
+        Bandwidth summed over all arcs over demand times hops: theta is at most one. [byte/s]
+    """
+
+    net: Network
+    sources: Ints
+    share: Floats
+    rows: Floats
+    orbit: Ints
+    members: Floats
+    capacity: Floats
+    unit: float
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Optimum of a task in its units, how it was found, and what binds.
+
+    Attributes
+    ----------
+    classes
+        Class of each arc orbit.
+    elasticity
+        Of theta to the bandwidth of all arcs of a class together.
+    """
+
+    theta: float
+    engine: str
+    classes: Ints
+    elasticity: Floats
+
+
+def task(net: Network, demand: Demand, found: Orbits, name: Any) -> Task:
+    """The program of one representative per orbit.
+
+    Raises
+    ------
+    TopologyError
+        When a source has no permitted path to a node to which it sends.
+    """
+    senders = demand.sources()
+    _, first, share = np.unique(found.nodes[senders], return_index=True, return_counts=True)
+    sources = senders[first]
+    rows = np.array([demand.row(int(source)) for source in sources])
+    _, arc, members = np.unique(found.arcs, return_index=True, return_counts=True)
+    ways = csr_array((np.ones(net.tail.size), (net.starts, net.head)), shape=(net.places,) * 2)
+    hops = np.atleast_2d(dijkstra(ways, unweighted=True, indices=net.origin[sources]))
+    hops = hops[:, : demand.size]
+    _reached(net, sources, rows, hops, name)
+    travelled = np.where(rows > 0, hops, 0.0)
+    unit = float(net.bandwidth.sum() / (share @ (rows * travelled).sum(axis=1)))
+    capacity = net.bandwidth[arc] / unit
+    kinds = np.unique(found.arcs, return_inverse=True)[1].astype(np.int64)
+    return Task(
+        net, sources, share.astype(float), rows, kinds, members.astype(float), capacity, unit
+    )
+
+
+def _reached(net: Network, sources: Ints, rows: Floats, hops: Floats, name: Any) -> None:
+    lost = np.argwhere((rows > 0) & np.isinf(hops))
+    if lost.size:
+        examples = [
+            f"no permitted path from {net.nodes[sources[i]]!r} to {net.nodes[v]!r}: "
+            "the nodes in between do not forward, or no arcs lead there"
+            for i, v in islice(lost, NAMED)
+        ]
+        raise TopologyError(f"fabric {name!r}", examples)

@@ -1,0 +1,174 @@
+"""A fabric and what is sent through it as arrays, ready for the flow program.
+
+A node that does not forward is two places: where its own traffic starts and where traffic for
+it ends. No path leads from the second to the first, which is the whole relay rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from topologies.fabric.errors import TopologyError
+from topologies.fabric.fabric import Fabric
+from topologies.fabric.limits import rate_fault
+from topologies.fabric.validation import check
+from topologies.rates.traffic import Traffic
+
+__all__ = ["Demand", "Network", "demand", "network"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Nodes are numbers in the order of the fabric; arcs are in order of their tails.
+
+    Attributes
+    ----------
+    tail, head
+        Ends of each arc.
+    bandwidth
+        Of each arc. [byte/s]
+    forwards
+        May a node relay the traffic of others?
+    origin
+        The place where the traffic of each node starts: the node itself if it forwards, a
+        place of its own beyond the nodes if not.
+    places
+        How many there are.
+    """
+
+    nodes: list[Any]
+    index: dict[Any, int]
+    tail: Ints
+    head: Ints
+    bandwidth: Floats
+    forwards: NDArray[np.bool_]
+    origin: Ints
+    places: int
+
+    @property
+    def starts(self) -> Ints:
+        """The place that each arc leaves."""
+        return self.origin[self.tail]
+
+    def arc(self, number: int) -> tuple[Any, Any]:
+        """The ends of an arc by name."""
+        return self.nodes[self.tail[number]], self.nodes[self.head[number]]
+
+
+def network(G: Fabric) -> Network:
+    """The arrays of a fabric.
+
+    Raises
+    ------
+    TopologyError
+        When a bandwidth or a relay permission is unsound; everything else that is wrong with
+        the fabric is then listed too.
+    """
+    if not isinstance(G, nx.DiGraph) or G.is_multigraph():
+        check(G)
+    nodes = list(G)
+    index = dict(zip(nodes, range(len(nodes)), strict=True))
+    heads: list[Any] = []
+    rates: list[Any] = []
+    degrees: list[int] = []
+    for _, beside in G.adjacency():
+        heads.extend(beside)
+        degrees.append(len(beside))
+        rates.extend([data.get("bandwidth") for data in beside.values()])
+    forwards = [forward for _, forward in G.nodes(data="forward")]
+    bandwidth = _numbers(rates)
+    if bandwidth is None or not {*map(type, forwards)} <= {bool}:
+        check(G)
+        raise TopologyError(f"fabric {G.graph.get('name')!r}", "its attributes are unsound")
+    relays = np.array(forwards, dtype=bool)
+    origin = np.arange(len(nodes))
+    origin[~relays] = len(nodes) + np.arange(np.count_nonzero(~relays))
+    return Network(
+        nodes,
+        index,
+        np.repeat(np.arange(len(nodes)), degrees),
+        np.fromiter(map(index.__getitem__, heads), np.int64, len(heads)),
+        bandwidth,
+        relays,
+        origin,
+        len(nodes) + int(np.count_nonzero(~relays)),
+    )
+
+
+def _numbers(rates: list[Any]) -> Floats | None:
+    """Bandwidths as an array, if each is a finite number above 0."""
+    if {*map(type, rates)} <= {float}:
+        values = np.array(rates, dtype=np.float64)
+        return values if bool(np.all(np.isfinite(values) & (values > 0))) else None
+    if any(rate_fault(rate) is not None for rate in rates):
+        return None
+    return np.array(rates, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """What each node sends to which, without a row for every pair.
+
+    Attributes
+    ----------
+    weights, groups
+        For each group that exchanges its weight and its members.
+    sent
+        Weight of explicit pairs, from row to column.
+    """
+
+    size: int
+    weights: Floats
+    groups: list[Ints]
+    sent: csr_array[Any, Any]
+
+    def row(self, source: int) -> Floats:
+        """What `source` sends to each node."""
+        row = self.sent[[source]].toarray()[0]
+        for weight, members in self._of(source):
+            row[members] += weight
+        row[source] = 0.0
+        return row
+
+    def sources(self) -> Ints:
+        """The nodes that send anything."""
+        sends = np.diff(self.sent.indptr) > 0
+        for members in self.groups:
+            sends[members] = True
+        return np.flatnonzero(sends)
+
+    def _of(self, source: int) -> Iterator[tuple[float, Ints]]:
+        for weight, members in zip(self.weights, self.groups, strict=True):
+            if np.any(members == source):
+                yield float(weight), members
+
+
+def demand(net: Network, traffic: Traffic) -> Demand:
+    """The arrays of a traffic that has been checked; groups of one are left out."""
+    of, size = net.index, len(net.nodes)
+    found = [
+        (what.weight, np.array([of[node] for node in group], dtype=np.int64))
+        for what in traffic.exchanges
+        for group in what.groups
+        if len(group) > 1
+    ]
+    ends = ([of[a] for a, _, _ in traffic.sent], [of[b] for _, b, _ in traffic.sent])
+    weights = np.array([weight for *_, weight in traffic.sent], dtype=np.float64)
+    sent = csr_array((weights, ends), shape=(size, size))
+    sent.sum_duplicates()
+    return Demand(
+        size,
+        np.array([weight for weight, _ in found], dtype=np.float64),
+        [members for _, members in found],
+        sent,
+    )

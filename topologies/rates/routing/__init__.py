@@ -1,0 +1,1 @@
+"""Rates under given routing."""

@@ -1,0 +1,226 @@
+"""Collectives at work side by side: how fast all of them can go on the links that they share.
+
+Every collective divides its use of the arcs so that its own cuts are wide enough; the uses of
+all add up to no more than the bandwidths. A node that can neither add nor copy passes on as
+much as it takes in. This is a linear program and its optimum a bound for every schedule; where
+trees exist for every such division, as ForestColl (arXiv:2402.06787) shows for plain switches,
+it is reached. An all-reduce is a reduce-scatter and an all-gather at work at the same time.
+
+Switches that add are nodes like members then, without a share of their own: this is what
+reduction in the network is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, diags_array, vstack
+
+from topologies.fabric.errors import TopologyError, meant
+from topologies.fabric.fabric import Fabric
+from topologies.rates.cut.narrowest import Search
+from topologies.rates.flow_network import demand, network
+from topologies.rates.members import disjoint
+from topologies.rates.routing.link_usage import Rows, Uses
+from topologies.rates.symmetry.color_refinement import shrunk
+from topologies.rates.symmetry.orbits import orbits
+from topologies.rates.traffic import all_to_all
+
+__all__ = ["COLLECTIVES", "Joint", "joint_rate"]
+
+# Whether each of the flows of a collective runs against the arcs: from a member to all others.
+COLLECTIVES = {
+    "all_gather": (False,),
+    "reduce_scatter": (True,),
+    "all_reduce": (True, False),
+}
+# A dual above this says that the arc binds.
+BINDING = 1e-9
+# Programs with a flow for every target: variables that are worth folding, and worth solving.
+FOLDED, SOLVED = 1_500_000, 4_000
+# The same for one group, whose cuts have one variable for each orbit of arcs.
+ALONE = 20_000
+# Cuts are added until what is reached is this near to the bound.
+GAP = 1e-8
+# How far each step goes from the best division so far to the one that the cuts seem to allow.
+STEP = 0.9
+STEPS = 500
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What all groups reach at once.
+
+    Attributes
+    ----------
+    rate
+        Of each member's share, the same for every group. With n members and S bytes in all, S/n
+        from each, a gather or scatter takes S/(n rate), an all-reduce 2 S/(n rate). [byte/s]
+    binding
+        Arcs that would raise the rate if they and those that are like them were faster.
+    engine
+        How it was found.
+    """
+
+    rate: float
+    binding: tuple[tuple[Any, Any], ...]
+    engine: str
+
+
+def joint_rate(
+    G: Fabric,
+    groups: Sequence[Iterable[Hashable]],
+    collective: str = "all_gather",
+    *,
+    adding: Collection[Hashable] = (),
+) -> Joint:
+    """The rate at which every group can perform the same collective at the same time.
+
+    Parameters
+    ----------
+    groups : sequence of iterables of nodes
+        Disjoint. Groups of one take part without sending anything.
+    collective : {"all_gather", "reduce_scatter", "all_reduce"}
+    adding : collection of nodes, optional
+        Switches that add and copy what passes through them.
+
+    Raises
+    ------
+    TopologyError
+        When members are unsound or in two groups, no group has two members, no permitted path
+        joins the members of a group, or the solver does not report an optimum.
+
+    >>> from topologies import torus
+    >>> G = torus((4,), link=1.0)
+    >>> joint_rate(G, [[(0,), (1,)]]).rate, joint_rate(G, [[(0,), (1,)], [(2,), (3,)]]).rate
+    (2.0, 1.0)
+    """
+    if collective not in COLLECTIVES:
+        raise TopologyError(
+            "joint_rate", f"unknown collective {collective!r}; {meant(collective, COLLECTIVES)}"
+        )
+    chosen = disjoint("joint_rate", G, groups)
+    net = network(G)
+    what = demand(net, all_to_all(*chosen))
+    adds = np.zeros(what.size, dtype=bool)
+    adds[[net.index[node] for node in adding]] = True
+    # No symmetry may take a switch that adds to one that does not: each is as if it sent to itself.
+    marks = csr_array(diags_array(adds.astype(float))) if adds.any() else what.sent
+    uses = Uses(net, what.groups, orbits(net, replace(what, sent=marks)), adds)
+    for mirror in COLLECTIVES[collective]:
+        uses.add(mirror=mirror)
+    most = min(FOLDED, ALONE) if uses.alone else FOLDED
+    found = _by_flows(uses) if uses.flow_columns() <= most else None
+    rate, tight, engine = found or _by_cuts(uses)
+    if rate <= 0:
+        raise TopologyError(
+            f"fabric {G.graph.get('name')!r}", "no permitted path joins the members of some group"
+        )
+    times = len(COLLECTIVES[collective])
+    return Joint(rate * uses.unit * times, uses.binding(tight), engine)
+
+
+def _by_flows(uses: Uses) -> tuple[float, NDArray[np.bool_], str] | None:
+    """With a flow for every target, folded; None if what is left is still too large."""
+    width, balances = uses.width, uses.balances.copy()
+    below = uses.flows()
+    parts = [rows.matrix(uses.width) for rows in (uses.balances, below, uses.loads)]
+    uses.width, uses.balances = width, balances
+    matrix = csr_array(vstack(parts))
+    equalities = parts[0].shape[0]
+    limits = np.concatenate([np.zeros(matrix.shape[0] - uses.limits.size), uses.limits])
+    _, kind = np.unique(limits, return_inverse=True)
+    rows = np.where(np.arange(matrix.shape[0]) < equalities, 0, 1 + kind)
+    columns = np.zeros(matrix.shape[1], dtype=np.int64)
+    columns[0] = 1
+    small = shrunk(matrix, rows, columns)
+    if small.matrix.shape[1] > SOLVED:
+        return None
+    equal, folded = small.first < equalities, small.matrix
+    rate, _, duals = _optimum(
+        folded[~equal], limits[small.first[~equal]], folded[equal], small.columns[0]
+    )
+    every = np.zeros(folded.shape[0])
+    every[~equal] = duals
+    tight = every[small.rows][-uses.limits.size :] > BINDING
+    return rate, tight, f"linear program of {folded.shape[1]} variables"
+
+
+def _by_cuts(uses: Uses) -> tuple[float, NDArray[np.bool_], str]:
+    """With those cuts only that turn out to be needed; the bound, once it is nearly reached."""
+    cuts = Rows()
+    for number, phase in enumerate(uses.phases):
+        for target in phase.targets.tolist():
+            alone = np.arange(phase.arcs.nodes.size) == target
+            _add_cut(uses, cuts, number, alone)
+            _add_cut(uses, cuts, number, ~alone)
+    loads, balances = uses.loads.matrix(uses.width), uses.balances.matrix(uses.width)
+    even = _even(uses, loads)
+    sound = abs(balances @ even).max(initial=0.0) <= BINDING
+    best = even if sound else None
+    reached = _reached(uses, cuts, even) if sound else 0.0
+    for _ in range(STEPS):
+        limits = np.concatenate([uses.limits, np.zeros(cuts.count)])
+        rows = vstack([loads, cuts.matrix(uses.width)]).tocsr()
+        rate, division, duals = _optimum(rows, limits, balances, 0)
+        trial = division if best is None else STEP * division + (1 - STEP) * best
+        now = _reached(uses, cuts, trial)
+        if now >= reached:
+            best, reached = trial, now
+        if reached >= rate * (1 - GAP):
+            tight = duals[: uses.limits.size] > BINDING
+            return rate, tight, f"linear program of {uses.width} variables, {cuts.count} cuts"
+    raise TopologyError("joint_rate", f"no optimum after {STEPS} rounds of cuts")
+
+
+def _even(uses: Uses, loads: Any) -> NDArray[np.float64]:
+    """Every use of an arc an equal part of it."""
+    cells = loads.tocoo()
+    row, column = cells.coords
+    even = np.zeros(uses.width)
+    even[column] = (uses.limits / loads.sum(axis=1))[row]
+    return even
+
+
+def _reached(uses: Uses, cuts: Rows, division: NDArray[np.float64]) -> float:
+    """The rate that a division of the arcs allows; its narrow cuts are added."""
+    reached = np.inf
+    for number, phase in enumerate(uses.phases):
+        rates = np.maximum(division[phase.use], 0.0)
+        search = Search(phase.flows.at(rates))
+        search.run([phase.targets[i : i + 1] for i in range(phase.targets.size)])
+        for inside in search.passed:
+            _add_cut(uses, cuts, number, inside)
+        reached = min(reached, search.rate)
+    return reached
+
+
+def _add_cut(uses: Uses, cuts: Rows, number: int, inside: NDArray[np.bool_]) -> None:
+    """What leaves a set is as much as its members supply."""
+    phase = uses.phases[number]
+    arcs = phase.arcs
+    leaving = np.flatnonzero(inside[arcs.tail] & ~inside[arcs.head])
+    row = cuts.more(1)
+    cuts.put(row, np.zeros(1, np.int64), float((arcs.is_member & inside).sum()))
+    cuts.put(np.repeat(row, leaving.size), phase.use[leaving], -1.0)
+
+
+def _optimum(
+    below: Any, limits: NDArray[np.float64], equal: Any, rate: int
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """The largest value of one variable, all of them, and the duals of the limits."""
+    cost = np.zeros(below.shape[1])
+    cost[rate] = -1.0
+    # Its type stubs know no sparse matrices.
+    solve: Any = linprog
+    answer = solve(
+        cost, A_ub=below, b_ub=limits, A_eq=equal, b_eq=np.zeros(equal.shape[0]), method="highs"
+    )
+    if answer.status != 0:
+        raise TopologyError("joint_rate", f"the solver stopped: {answer.message}")
+    return float(-answer.fun), answer.x, -answer.ineqlin.marginals

@@ -1,0 +1,168 @@
+"""The linear program of collectives side by side: who uses how much of each arc.
+
+One group stands for all that a symmetry takes to each other. A group that is alone keeps only
+one target and one use for each orbit of its own; of several groups each keeps all its targets,
+since the symmetries of a group by itself are not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from topologies.rates.cut.max_flow import Arcs, Flows, arcs_of
+from topologies.rates.flow_network import Network
+from topologies.rates.symmetry.automorphisms import Orbits
+
+__all__ = ["Phase", "Rows", "Uses"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Rows:
+    """Rows of a matrix as they come in, cell by cell."""
+
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self._cells: list[tuple[Ints, Ints, Floats]] = []
+
+    def copy(self) -> Rows:
+        """The rows as they are now."""
+        twin = Rows(self.count)
+        twin._cells = list(self._cells)
+        return twin
+
+    def more(self, count: int) -> Ints:
+        """The numbers of that many new rows."""
+        self.count += count
+        return np.arange(self.count - count, self.count)
+
+    def put(self, row: Ints, column: Ints, value: Floats | float) -> None:
+        """Add values in rows that there are already."""
+        self._cells.append((row, column, np.broadcast_to(value, row.shape)))
+
+    def matrix(self, width: int) -> csr_array[Any, Any]:
+        """All of them."""
+        if not self._cells:
+            return csr_array((self.count, width))
+        i, j, x = (np.concatenate(part) for part in zip(*self._cells, strict=True))
+        return csr_array((x, (i, j)), shape=(self.count, width))
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """One way of one group: what it may use, and the column of its use of each arc.
+
+    Attributes
+    ----------
+    targets
+        Members, as places in the nodes of `arcs`, each of which must be able to gather.
+    """
+
+    arcs: Arcs
+    use: Ints
+    targets: Ints
+
+    @cached_property
+    def flows(self) -> Flows:
+        """Maximum flows on the arcs."""
+        return Flows(self.arcs)
+
+
+class Uses:
+    """What groups use of arcs: columns, and the rows that hold for them.
+
+    Column 0 is the rate, in units.
+
+    Parameters
+    ----------
+    groups
+        Members of each group, as numbers of nodes.
+    adds
+        Which nodes add and copy, though they are no members.
+    """
+
+    def __init__(
+        self, net: Network, groups: list[Ints], found: Orbits, adds: NDArray[np.bool_]
+    ) -> None:
+        self.net, self.found, self.adds = net, found, adds
+        self.alone = len(groups) == 1
+        first: dict[int, int] = {}
+        # A symmetry that takes a member of one group to one of another takes group to group.
+        owner = [first.setdefault(int(found.nodes[m].min()), g) for g, m in enumerate(groups)]
+        kept, times = np.unique(owner, return_counts=True)
+        self.kept = [(groups[g], int(n)) for g, n in zip(kept, times, strict=True)]
+        _, self.orbit, size = np.unique(found.arcs, return_inverse=True, return_counts=True)
+        self.size = size.astype(float)
+        into = np.bincount(net.head, net.bandwidth, len(net.nodes))
+        self.unit = float(min(into[m].min() / (m.size - 1) for m, _ in self.kept))
+        self.limits = np.zeros(size.size)
+        self.limits[self.orbit] = net.bandwidth / self.unit
+        self.width = 1
+        self.balances, self.loads = Rows(), Rows(size.size)
+        self.phases: list[Phase] = []
+
+    def add(self, *, mirror: bool) -> None:
+        """Every group gathers, or scatters if `mirror`."""
+        for members, times in self.kept:
+            arcs = arcs_of(self.net, members, mirror=mirror)
+            orbit = self.orbit[arcs.number]
+            kinds = orbit if self.alone else np.arange(arcs.number.size)
+            used, inverse = np.unique(kinds, return_inverse=True)
+            use = self.columns(used.size)[inverse]
+            self.loads.put(orbit, use, times / self.size[orbit])
+            plain = ~arcs.is_member & ~self.adds[arcs.nodes]
+            balanced(self.balances, plain, arcs.tail, arcs.head, use)
+            targets = np.flatnonzero(arcs.is_member)
+            if self.alone:
+                same = self.found.nodes[arcs.nodes[targets]]
+                targets = targets[np.unique(same, return_index=True)[1]]
+            self.phases.append(Phase(arcs, use, targets))
+
+    def columns(self, count: int) -> Ints:
+        """The numbers of that many new columns."""
+        self.width += count
+        return np.arange(self.width - count, self.width)
+
+    def flow_columns(self) -> int:
+        """How many variables more it takes to say that every target has a flow of its own."""
+        return sum(phase.targets.size * phase.use.size for phase in self.phases)
+
+    def flows(self) -> Rows:
+        """Columns and balances of a flow to every target, and rows that keep it below the use."""
+        below = Rows()
+        for phase in self.phases:
+            arcs = phase.arcs
+            for target in phase.targets.tolist():
+                carries = arcs.tail != target
+                flow = self.columns(int(carries.sum()))
+                inner = np.arange(arcs.nodes.size) != target
+                row = balanced(self.balances, inner, arcs.tail[carries], arcs.head[carries], flow)
+                supplied = row[arcs.is_member & inner]
+                self.balances.put(supplied, np.zeros(supplied.size, np.int64), -1.0)
+                rows = below.more(flow.size)
+                below.put(rows, flow, 1.0)
+                below.put(rows, phase.use[carries], -1.0)
+        return below
+
+    def binding(self, tight: NDArray[np.bool_]) -> tuple[tuple[Any, Any], ...]:
+        """The arcs of the orbits whose load is tight."""
+        return tuple(self.net.arc(i) for i in np.flatnonzero(tight[self.orbit]).tolist())
+
+
+def balanced(rows: Rows, nodes: NDArray[np.bool_], tail: Ints, head: Ints, column: Ints) -> Ints:
+    """Rows that say what leaves each of some nodes less what enters it; the row of each node."""
+    row = np.full(nodes.size, -1)
+    row[nodes] = rows.more(int(nodes.sum()))
+    for ends, sign in ((tail, 1.0), (head, -1.0)):
+        there = nodes[ends]
+        rows.put(row[ends[there]], column[there], sign)
+    return row

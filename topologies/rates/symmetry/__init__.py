@@ -1,0 +1,1 @@
+"""Symmetries that reduce the flow program."""

@@ -1,0 +1,197 @@
+"""Symmetries of a fabric with its traffic: permutations, each checked on every arc.
+
+Two sources of guesses: the names of the nodes (turn a number of all names round by one), and
+colour refinement after two nodes have been singled out. A guess that is no symmetry is
+dropped, so a symmetry may be overlooked but none is invented.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+from topologies.rates.symmetry.color_refinement import Colours, mixed, refined
+from topologies.rates.symmetry.structure import Structure
+
+__all__ = ["Orbits", "Search"]
+
+Ints = NDArray[np.int64]
+
+# Looks at an arc before the search is content with the symmetries it has.
+BUDGET = 100_000_000
+ATTEMPT = 20_000_000
+CALL = 4000  # arcs that could be looked at in the time that any look takes
+BRANCHES = 3
+DEPTH = 200
+
+
+@dataclass(eq=False)
+class Orbits:
+    """Orbits of nodes and of arcs under the symmetries found so far."""
+
+    nodes: Ints
+    arcs: Ints
+    symmetries: int = 0
+
+    def join(self, move: Ints, images: Ints) -> bool:
+        """Take one more symmetry into account; whether it joined any nodes."""
+        nodes, arcs = _joined(self.nodes, move), _joined(self.arcs, images)
+        grew = nodes.max() < self.nodes.max()
+        if grew or arcs.max() < self.arcs.max():
+            self.symmetries += 1
+        self.nodes, self.arcs = nodes, arcs
+        return bool(grew)
+
+
+def _joined(classes: Ints, move: Ints) -> Ints:
+    """The classes after each of them is one with its image."""
+    count = int(classes.max()) + 1
+    joined = coo_array((np.ones(classes.size), (classes, classes[move])), shape=(count, count))
+    _, labels = connected_components(joined, directed=False)
+    return labels.astype(np.int64)[classes]
+
+
+@dataclass(eq=False)
+class Search:
+    """The search for symmetries that bring together nodes of equal refined colour."""
+
+    what: Structure
+    found: Orbits
+    spent: int = 0
+    budget: int = BUDGET
+    _limit: int = 0
+    _finer: dict[bytes, tuple[int, Colours]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Join what can be joined, sources of traffic first."""
+        self.arcs = self.what.arcs()
+        self.degrees = np.diff(self.arcs.out_at) + np.diff(self.arcs.in_at)
+        self.base = self._refined(self.what.node_colour)
+        for members in self._classes():
+            self._class(members)
+            if self.spent > self.budget:
+                return
+
+    def _refined(self, colours: Colours) -> Colours:
+        colours, rounds = refined(self.arcs, colours)
+        self.spent += (rounds + 1) * (self.what.tail.size + self.what.size + CALL)
+        return colours
+
+    def _classes(self) -> list[Ints]:
+        """Classes of nodes that may be alike and are in several orbits yet."""
+        real = self.what.demand.size
+        order = np.argsort(self.base[:real], kind="stable")
+        cuts = np.flatnonzero(np.diff(self.base[:real][order])) + 1
+        classes = [c for c in np.split(order, cuts) if np.unique(self.found.nodes[c]).size > 1]
+        sends = np.zeros(real, dtype=bool)
+        sends[self.what.demand.sources()] = True
+        return sorted(classes, key=lambda c: (not sends[c[0]], c.size, c[0]))
+
+    def _class(self, members: Ints) -> None:
+        """Compare each orbit of a class with those that differ from each other so far."""
+        firsts: dict[bytes, list[tuple[int, Colours]]] = defaultdict(list)
+        nodes: set[int] = set()
+        for node in self._near_first(members):
+            here = self.found.nodes
+            if here[node] in {here[first] for first in nodes}:
+                continue
+            if self.spent > self.budget:
+                return
+            view = self._single(self.base, node)
+            # What the fabric looks like from a node: equal where a symmetry takes one to another.
+            alike = firsts[np.sort(view).tobytes()]
+            if not any(self._alike(a, left, node, view) for a, left in alike):
+                alike.append((node, view))
+                nodes.add(node)
+
+    def _near_first(self, members: Ints) -> list[int]:
+        """The members by their distance from the first: near images join most nodes."""
+        net = self.what.net
+        size = self.what.demand.size
+        arcs = csr_array((np.ones(net.tail.size), (net.tail, net.head)), shape=(size, size))
+        hops = dijkstra(arcs, directed=False, unweighted=True, indices=members[:1])[0]
+        return [int(node) for node in members[np.argsort(hops[members], kind="stable")]]
+
+    def _single(self, colours: Colours, node: int) -> Colours:
+        """The colours with one node singled out."""
+        marked = colours.copy()
+        marked[node] = mixed(marked[[node]], 7)[0]
+        return self._refined(marked)
+
+    def _alike(self, a: int, left: Colours, b: int, right: Colours) -> bool:
+        """Whether a symmetry that takes `a` to `b` is found, and taken into account."""
+        stays = np.flatnonzero(left == right)
+        if stays.size:
+            # Most symmetries of switched networks leave all where it is that can stay.
+            pair = []
+            for colours in (left, right):
+                marked = colours.copy()
+                marked[stays] = mixed(stays, 5)
+                pair.append(self._refined(marked))
+            self._limit = self.spent + ATTEMPT
+            if self._extend(pair[0], pair[1], b - a, 0):
+                return True
+        self._limit = self.spent + ATTEMPT
+        return self._extend(left, right, b - a, 0)
+
+    def _extend(self, left: Colours, right: Colours, shift: int, depth: int) -> bool:
+        """Single out pairs of nodes, one on each side, until a guess is a symmetry."""
+        if not np.array_equal(np.sort(left), np.sort(right)):
+            return False
+        if self._take(_guess(left, right)):
+            return True
+        pick, finer = self._picked(left)
+        if pick < 0 or depth == DEPTH:
+            return False
+        options = np.flatnonzero(right == left[pick])
+        # A shift of all nodes joins more than a mirror does.
+        rank = np.where(options - pick == shift, 0, 1)
+        for option in options[np.argsort(rank, kind="stable")][:BRANCHES].tolist():
+            if self.spent > min(self._limit, self.budget):
+                return False
+            if self._extend(finer, self._single(right, option), option - pick, depth + 1):
+                return True
+        return False
+
+    def _picked(self, left: Colours) -> tuple[int, Colours]:
+        """The node to single out next, or -1, and the colours then; many images share them."""
+        key = left.tobytes()
+        if key not in self._finer:
+            pick = _next(left, self.degrees)
+            self._finer[key] = pick, left if pick < 0 else self._single(left, pick)
+        return self._finer[key]
+
+    def _take(self, move: Ints) -> bool:
+        self.spent += self.what.tail.size + CALL
+        images = self.what.images(move)
+        if images is None:
+            return False
+        self.found.join(move[: self.what.demand.size], images[: self.what.net.tail.size])
+        return True
+
+
+def _next(colours: Colours, degrees: Ints) -> int:
+    """A node of several that look alike, or -1 if none do.
+
+    Of the classes whose nodes have most links, as those decide most, the smallest.
+    """
+    _, first, counts = np.unique(colours, return_index=True, return_counts=True)
+    several = np.flatnonzero(counts > 1)
+    if not several.size:
+        return -1
+    return int(first[several[np.lexsort((counts[several], -degrees[first[several]]))[0]]])
+
+
+def _guess(left: Colours, right: Colours) -> Ints:
+    """A permutation that takes colours to equal colours, and moves no node that can stay."""
+    move = np.arange(left.size)
+    moved = np.flatnonzero(left != right)
+    by_left = moved[np.argsort(left[moved], kind="stable")]
+    by_right = moved[np.argsort(right[moved], kind="stable")]
+    move[by_left] = by_right
+    return move
