@@ -8,7 +8,7 @@ here says that a layer should stay in one rack: it comes out.
 from collections.abc import Callable
 from math import ceil, isclose
 
-from formulas.network.crossing import crossing_batch, crossing_expert, experts_spared
+from formulas.network.expert_traffic import crossing_batch, crossing_expert, experts_spared
 from planner.architecture.counts import sizes
 from planner.catalogue.chips import chip
 from planner.catalogue.models import load

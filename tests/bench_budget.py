@@ -15,11 +15,9 @@ import numpy as np
 import pytest
 from budget_cases import question, solved
 
-from planner.problems.budget.best import solve_many
-from planner.problems.budget.certificate import _compiled, programmed
-from planner.problems.budget.optimum import optimum, start
+from planner.problems.budget.certificate import _compiled, programmed, proof
+from planner.problems.budget.optimum import optimum, solve_many, start
 from planner.problems.budget.parameters import elasticities
-from planner.problems.budget.proof import proof
 from planner.scenario import load
 
 pytestmark = pytest.mark.benchmark

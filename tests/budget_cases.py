@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from planner.laws.laws import scaling_law
-from planner.problems.budget.best import Answer, solve_one
 from planner.problems.budget.budget_task import Question, Required
+from planner.problems.budget.optimum import Answer, solve_one
 from planner.problems.budget.phase_costs import PhaseCost
 
 BESIROGLU = "besiroglu-2024"

@@ -67,8 +67,8 @@ def compare(data: Path, python: str, size: int, refit: str | None) -> None:
     """Ask the other tool about a sample of our scored rows and print both errors."""
     import numpy as np
 
+    from planner.validation.estimates import read
     from planner.validation.group_cross_validation import refitted
-    from planner.validation.reading import read
 
     table, entries = read(data)
     if refit:

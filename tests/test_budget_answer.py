@@ -10,8 +10,8 @@ import pytest
 import planner
 from planner.cli.app import main
 from planner.problems.budget.answer import answers
-from planner.problems.budget.best import Answer
-from planner.report.json import dumps
+from planner.problems.budget.optimum import Answer
+from planner.report.formats import dumps
 from planner.scenario import load
 
 PHASES = {

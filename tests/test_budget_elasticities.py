@@ -8,8 +8,8 @@ import math
 import pytest
 
 from planner.laws.laws import scaling_law
-from planner.problems.budget.best import Answer, solve_many
 from planner.problems.budget.comparisons import overtraining
+from planner.problems.budget.optimum import Answer, solve_many
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.resolve import ask
 from planner.scenario import load

@@ -9,13 +9,11 @@ import pytest
 from budget_cases import brute_force, phases, question, solved
 
 from planner.laws.laws import scaling_law
-from planner.problems.budget.best import Answer, Nothing, solve_many, solve_one
 from planner.problems.budget.budget_task import LossTerm, Required, assembled
-from planner.problems.budget.certificate import programmed
+from planner.problems.budget.certificate import programmed, proof
 from planner.problems.budget.check import conditions
 from planner.problems.budget.comparisons import life_cost
-from planner.problems.budget.optimum import optimum, start
-from planner.problems.budget.proof import proof
+from planner.problems.budget.optimum import Answer, Nothing, optimum, solve_many, solve_one, start
 from planner.text.errors import FieldError, SolverError
 
 CASES = {

@@ -9,8 +9,7 @@ from budget_cases import phases, question, solved
 from formulas.scaling.token_budgets import equalisation
 from planner.laws.laws import scaling_law
 from planner.problems.budget.budget_task import LossTerm, Required
-from planner.problems.budget.comparisons import compute_optimal, equal_pools, overtraining
-from planner.problems.budget.interval import interval
+from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval, overtraining
 
 BESIROGLU = scaling_law("besiroglu-2024").values
 

@@ -6,7 +6,7 @@ import pytest
 
 import planner
 from planner.catalogue.scaling_laws import law, law_names
-from planner.laws.scaling import of_catalogue
+from planner.laws.scaling_law import of_catalogue
 from planner.problems.budget.budget_task import terms_of
 from planner.text.errors import FieldError, InputError
 

@@ -10,9 +10,8 @@ import pytest
 from formulas.registry import by_name
 from planner.catalogue.scaling_laws import law, law_names
 from planner.laws.allocation import allocation, size_of_loss
-from planner.laws.law_forms import FORMS
+from planner.laws.law_forms import FORMS, reward_law
 from planner.laws.laws import scaling_law
-from planner.laws.reward import reward_law
 from planner.text.errors import CatalogueError, FieldError, InputError
 
 LOSSES = [

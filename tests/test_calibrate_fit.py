@@ -11,8 +11,7 @@ from calibration_cases import known, made_up, settings
 
 from planner.calibration.own_bands import bands_of, left_out
 from planner.calibration.own_fit import estimates_at, own_fit, seen_by_rows
-from planner.calibration.own_sample import own_rows, own_sample
-from planner.calibration.sample import Sample
+from planner.calibration.sample import Sample, own_rows, own_sample
 from planner.catalogue.profile import COEFFICIENTS
 from planner.measurements.readers import read
 

@@ -11,7 +11,7 @@ from planner.catalogue.models import record
 from planner.measurements.published_names import Refused, model_of, sizes_of
 from planner.measurements.readers import read
 from planner.text.errors import InputError
-from planner.validation.reading import read as predicted
+from planner.validation.estimates import read as predicted
 
 WIDTHS = {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 48}
 CONFIG = {**record("qwen3-32b").config, **WIDTHS}

@@ -10,8 +10,8 @@ from validation_cases import RUN_HEAD, run_row
 from planner.measurements.readers import read, recognised
 from planner.measurements.readers.sheets import Documents, opened, sheet
 from planner.text.errors import InputError
-from planner.validation.predictions import predictions_text
-from planner.validation.reading import read as predicted
+from planner.validation.estimates import predictions_text
+from planner.validation.estimates import read as predicted
 
 HEAD = "model,gpu,tp,users,isl,osl,ttft_ms,tpot_ms"
 ROW = "llama-3.1-8b,h100,1,16,1000,200,90,8"

@@ -30,8 +30,10 @@ from formulas.roofline.kvcache import (
     cliff_by_arithmetic,
     grouped_cache_bytes,
     latent_cache_bytes,
+    longest_context,
+    memory_per_chip,
+    pipeline_memory,
 )
-from formulas.roofline.memory import longest_context, memory_per_chip, pipeline_memory
 from formulas.roofline.roofline import (
     compute_time,
     compute_time_attention,

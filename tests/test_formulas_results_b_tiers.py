@@ -39,12 +39,12 @@ from formulas.roofline.kvcache import (
     grouped_cache_bytes,
     kv_time_per_sequence,
     kv_time_shared,
+    longest_context,
     readable_context,
     readable_over_stored,
     shared_by_all,
     surcharge_context,
 )
-from formulas.roofline.memory import longest_context
 from formulas.roofline.roofline import compute_time, memory_time, step_time
 from formulas.roofline.sparse_attention import (
     block_reads,

@@ -39,11 +39,12 @@ from formulas.scaling.repetition import (
     worth_of_parameters,
     worth_of_tokens,
 )
-from formulas.scaling.routed_laws import joint_loss, joint_optimal_tokens
-from formulas.scaling.scaling_moe import (
+from formulas.scaling.routed_laws import (
     experts_of_sparsity,
     fine_grained_loss,
     fine_grained_optimal_tokens,
+    joint_loss,
+    joint_optimal_tokens,
     routed_chinchilla_loss,
     routed_loss,
     routed_monomial,

@@ -10,9 +10,8 @@ import pytest
 from lifecycle_cases import scenario
 
 import planner
-from planner.problems.budget.best import solve_one
 from planner.problems.budget.budget_task import assembled, compute_optimal_tokens
-from planner.problems.budget.optimum import optimum
+from planner.problems.budget.optimum import optimum, solve_one
 from planner.problems.budget.phase_costs import PhaseCost
 from planner.problems.lifecycle.fixed_layout_optimum import curve, settle
 from planner.problems.lifecycle.joint_program import joint

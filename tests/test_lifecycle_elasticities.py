@@ -9,7 +9,7 @@ import pytest
 from lifecycle_cases import drawn, scenario
 
 import planner
-from planner.problems.budget.best import Answer, solve_one
+from planner.problems.budget.optimum import Answer, solve_one
 from planner.problems.lifecycle.fixed_layout_optimum import settle
 from planner.problems.lifecycle.joint_program import joint
 from planner.problems.lifecycle.parameters import lifecycle_elasticities

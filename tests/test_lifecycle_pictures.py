@@ -8,8 +8,7 @@ from lifecycle_cases import scenario
 
 import planner
 from planner.cli.app import main
-from planner.problems.budget.budget_plots import drawn
-from planner.problems.budget.picture import costs, plane
+from planner.problems.budget.picture import costs, drawn, plane
 
 BUDGET = {
     "problem": "budget",

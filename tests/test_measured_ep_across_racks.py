@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import planner
-from formulas.network.crossing import crossing_batch, crossing_expert
+from formulas.network.expert_traffic import crossing_batch, crossing_expert
 from planner.network import collective_time, group_of
 from topologies import graph, machine
 

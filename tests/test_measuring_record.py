@@ -12,15 +12,14 @@ import pytest
 from measuring_device import H200, Imagined
 
 from planner.benchmark import ceilings, misfit, read_measured
-from planner.benchmark.recognition import recognised
 from planner.benchmark.record import MeasuredChip
 from planner.benchmark.record_file import toml
-from planner.benchmark.session import measure
+from planner.benchmark.session import measure, recognised
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.profile import choose_profile
 from planner.catalogue.systems import system
-from planner.problems.serving.step.measured import limited
-from planner.report.json import dumps
+from planner.problems.serving.step.engine_limits import limited
+from planner.report.formats import dumps
 from planner.report.text.benchmark import measured_document, measured_text
 from planner.text.errors import InputError
 

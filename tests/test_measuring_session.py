@@ -9,13 +9,11 @@ from datetime import date
 import pytest
 from measuring_device import H200, Imagined
 
-from planner.benchmark.device import Unsupported
+from planner.benchmark.device import CALLS, MOST, Unsupported, summary, timed
 from planner.benchmark.kernels import Attention, Product, Stream
-from planner.benchmark.line import line
-from planner.benchmark.record import MeasuredChip
+from planner.benchmark.record import MeasuredChip, line
 from planner.benchmark.session import measure
 from planner.benchmark.suite import BEYOND, suite
-from planner.benchmark.timing import CALLS, MOST, summary, timed
 
 
 def measured(device: Imagined, **options: object) -> MeasuredChip:

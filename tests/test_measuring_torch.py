@@ -9,10 +9,9 @@ import pytest
 
 from planner.benchmark import session
 from planner.benchmark.checks import fault
-from planner.benchmark.device import Facts, Ready, Sample, Unsupported
+from planner.benchmark.device import Facts, Ready, Sample, Unsupported, timed
 from planner.benchmark.kernels import AllReduce, Attention, Launch, Product, Stream, Timed
 from planner.benchmark.session import measure
-from planner.benchmark.timing import timed
 from planner.benchmark.torch_device import TorchDevice, torch_device
 from planner.text.errors import InputError
 

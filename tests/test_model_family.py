@@ -11,7 +11,7 @@ from planner.catalogue import models
 from planner.catalogue.chips import chip
 from planner.catalogue.training_runs import training_rates
 from planner.laws.model_family import TIED_BELOW, Family
-from planner.problems.budget.training_cost import trainer, training_cost
+from planner.problems.budget.phase_costs import trainer, training_cost
 from planner.problems.lifecycle.members import Formats, Like, Rule
 from planner.problems.lifecycle.question import Serving
 from planner.problems.lifecycle.serving_cost import serving_question

@@ -20,8 +20,7 @@ import planner
 from planner.cli.app import main
 from planner.problems.serving.deployment.frontier import FAST_PRICE, modes
 from planner.problems.serving.deployment.pool_pairs import Pools, search_pools
-from planner.problems.serving.deployment.pools import one_pool
-from planner.problems.serving.deployment.twopools import two_pools
+from planner.problems.serving.deployment.pools import one_pool, two_pools
 from planner.problems.serving.search.batch import feasible, given
 from planner.problems.serving.step.step import Step
 from planner.report.pictures.frontier import drawn

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.measurements.networks import network_between
+from planner.measurements.measurement import network_between
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from planner.calibration.features import features
 from planner.catalogue.profile import COEFFICIENTS
 from planner.measurements.readers.steady_batches import steady
-from planner.problems.serving.step.overlap import read_beside
+from planner.problems.serving.step.engine_effects import read_beside
 
 ROW = {
     "id": "1",

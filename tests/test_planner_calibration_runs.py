@@ -17,7 +17,7 @@ from planner.measurements.published_names import (
 )
 from planner.measurements.readers import runs
 from planner.measurements.readers.pool_completion import pools_of
-from planner.measurements.readers.ways import chips_of, ways_of
+from planner.measurements.readers.published_settings import chips_of, ways_of
 from planner.measurements.roofline_bound import bounds_of
 from planner.text.errors import InputError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalogue.tiers import KINDS, tier, tier_names
+from planner.catalogue.prices import KINDS, tier, tier_names
 from planner.report.text.catalog import catalog_text, listed
 from planner.text.errors import CatalogueError
 

@@ -17,7 +17,7 @@ from planner.calibration.collectives.predictions import predictions
 from planner.catalogue.collective_curves import collectives
 from planner.measurements.readers.collective_rows import Row, read_collectives
 from planner.network import algorithms, coefficients, collective_time, group_of, hop_time
-from planner.network.triples import fit_triple
+from planner.network.coefficients import fit_triple
 from planner.text.errors import CatalogueError
 from topologies import TopologyError, graph, machine, names
 

@@ -10,7 +10,7 @@ from planner.calibration.fit_priors import RUNS
 from planner.calibration.hierarchy import Effect, Family, Loss, effects, fitted, worthwhile
 from planner.calibration.scores import held, quantiles, score
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
-from planner.measurements.places import place_of
+from planner.measurements.measurement import place_of
 from planner.measurements.readers import read_runs
 from tests.test_planner_calibration import RUNS_HEADER
 

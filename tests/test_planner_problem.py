@@ -93,7 +93,7 @@ def test_numbers_change_without_compiling_again(monkeypatch: pytest.MonkeyPatch)
     program = problem.compile()
     program.solve(given)
     monkeypatch.setattr("sympy.lambdify", None)
-    monkeypatch.setattr("planner.programs.geometric.program.LogProgram", None)
+    monkeypatch.setattr("planner.programs.geometric.solver.LogProgram", None)
     before = program._program.problem._cache.param_prog
     assert before is not None
     for factor in (0.5, 1.1, 2.0):

@@ -12,8 +12,12 @@ from lifecycle_cases import scenario as life_scenario
 import planner
 from planner.problems.budget.life_givens import life_givens
 from planner.problems.lifecycle.fixed_layout_optimum import Settled
-from planner.problems.lifecycle.lives import moved, serving_givens, smooth_values
-from planner.problems.lifecycle.parameters import lifecycle_elasticities
+from planner.problems.lifecycle.parameters import (
+    lifecycle_elasticities,
+    moved,
+    serving_givens,
+    smooth_values,
+)
 from planner.protocol.parameter import at_path, folder_of
 from planner.scenario import load, opened
 from planner.sensitivity.apart import budget_rows, one_sided

@@ -14,8 +14,7 @@ import pytest
 
 from formulas.numerics.evaluate import kernel
 from planner.problems.serving.deployment.alternatives import winner
-from planner.problems.serving.deployment.pools import SinglePoint
-from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.deployment.pools import SinglePoint, questions_of, ranked
 from planner.problems.serving.parameters import serving_givens
 from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.slopes.fixed_layout import bound_to, elasticities

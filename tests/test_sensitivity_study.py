@@ -13,8 +13,7 @@ from planner.scenario import load, opened
 from planner.uncertainty.distributions import Marginal, marginals_of
 from planner.uncertainty.evaluate_samples import answered
 from planner.uncertainty.global_study import Study, explore
-from planner.uncertainty.indices import effects, morris_design, sobol, sobol_design
-from planner.uncertainty.knowing import knowing
+from planner.uncertainty.indices import effects, knowing, morris_design, sobol, sobol_design
 
 FREE = {
     "problem": "serving",

@@ -18,9 +18,8 @@ from planner.architecture import from_config, sizes
 from planner.architecture.counts import Sizes
 from planner.catalogue import models
 from planner.problems.serving.search.batch import search
-from planner.problems.serving.step.spread import copies, copies_to_domains, evenness
+from planner.problems.serving.step.binding import copies, copies_to_domains, evenness, uneven
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.step.uneven import uneven
 from planner.text.errors import InputError, ModelError
 
 DEEPSEEK = sizes(models.load("deepseek-v3"))

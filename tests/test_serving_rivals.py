@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 import planner
 from planner.catalogue.systems import system
-from planner.problems.serving.deployment.pools import one_pool
-from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.deployment.pools import one_pool, questions_of, ranked
 from planner.problems.serving.deployment.relaxed_promises import eased
 from planner.problems.serving.deployment.rivals import rivals
 from planner.problems.serving.presentation import answer, why

@@ -18,7 +18,7 @@ from formulas.registry import all_derivations, all_equations, by_name
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("planner", "formulas", "topologies")
 FILES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
-LONGEST_FILE = 300
+LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 SHORT_ENOUGH = 8  # lines of a public function that its name explains
 RUNS_TEXT = {"eval", "exec", "sympify", "parse_expr", "__import__"}
@@ -43,7 +43,7 @@ def size(node: ast.AST) -> int:
 
 @pytest.mark.parametrize("file", FILES, ids=shown)
 def test_files_and_functions_are_short(file):
-    """A file has at most 300 lines and a function 60: a subject, and a thought."""
+    """A file has at most 400 lines and a function 60: a subject, and a thought."""
     assert len(file.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
     for node in ast.walk(parsed(file)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.sweep.chunk import chunks, solved
-from planner.sweep.columns import plain
+from planner.sweep.rows import plain
 from planner.sweep.run import Order, ordered
 
 FIXED: dict[str, Any] = {

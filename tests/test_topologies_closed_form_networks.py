@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from topologies import clos, dragonfly, hierarchy, mesh, planes, rails, switch, torus, twisted_torus
 from topologies.rates.closed_form import closed_form
-from topologies.rates.cut.cut import all_gather_rate
-from topologies.rates.cut.hop_bound import hop_bound
+from topologies.rates.cut.cut import all_gather_rate, hop_bound
 from topologies.rates.flow.flow import all_to_all_rate
 
 RATE = st.sampled_from([1.0, 2.0, 3.0, 5.0, 9.0, 45.0])

@@ -235,7 +235,7 @@ def test_an_unsound_bandwidth_is_no_rate(rate):
 
 def test_a_solver_without_an_optimum_is_an_error(monkeypatch):
     """Its status is reported; no number takes its place."""
-    from topologies.rates.flow import solver
+    from topologies.rates.flow import flow_program as solver
 
     class Stopped:
         status, message = 4, "numerical difficulties"
@@ -247,7 +247,7 @@ def test_a_solver_without_an_optimum_is_an_error(monkeypatch):
 
 def test_rounds_that_run_out_give_way_to_the_program(monkeypatch):
     """The answer is the same, and the engine says which it was."""
-    from topologies.rates.flow import columns
+    from topologies.rates.flow import flow as columns
 
     G = torus((4, 6), link=GB)
     quick = all_to_all_rate(G)

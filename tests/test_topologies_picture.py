@@ -17,8 +17,7 @@ from topologies.fabric.fabric import fabric, link
 from topologies.fabric.validation import check
 from topologies.picture.amounts import rate_text, time_text
 from topologies.picture.degraded_links import damage
-from topologies.picture.reading import read
-from topologies.picture.scene import Gap, chosen, shown
+from topologies.picture.scene import Gap, chosen, read, shown
 
 ROOT = Path(__file__).parent.parent
 SVG = "{http://www.w3.org/2000/svg}"

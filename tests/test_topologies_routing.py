@@ -13,7 +13,7 @@ import pytest
 
 from topologies import TopologyError, hierarchy, mesh, switch, torus
 from topologies.builders.dragonfly import dragonfly
-from topologies.builders.twisted import twisted_torus
+from topologies.builders.torus import twisted_torus
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
 from topologies.rates.closed_form import closed_form
 from topologies.rates.routing.routing import ecmp

@@ -19,9 +19,9 @@ from topologies.rates.flow.flow_program import by_program
 from topologies.rates.flow.reduced_program import task
 from topologies.rates.flow_network import demand, network
 from topologies.rates.symmetry import color_refinement as refinement
+from topologies.rates.symmetry.automorphisms import structure
 from topologies.rates.symmetry.color_refinement import shrunk
 from topologies.rates.symmetry.orbits import orbits
-from topologies.rates.symmetry.structure import structure
 from topologies.rates.traffic import all_to_all, pairs
 
 TRANSITIVE = [name for name in KNOWN if "dragonfly" not in name]

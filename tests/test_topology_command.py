@@ -13,8 +13,8 @@ import pytest
 
 import topologies
 from planner.cli.app import main
-from planner.network.package_face import measured, network
-from planner.report.json import dumps
+from planner.network.network_document import measured, network
+from planner.report.formats import dumps
 from planner.report.text.topology import topology_text
 
 Run = Callable[..., tuple[int, str, str]]

@@ -12,8 +12,7 @@ from validation_cases import DATA
 from planner.measurements.readers import read as readings_of
 from planner.text.errors import InputError
 from planner.validation.document import document
-from planner.validation.predictions import predictions_text
-from planner.validation.reading import read
+from planner.validation.estimates import predictions_text, read
 
 ROWS, SEED = 25, 20261121
 WEIRD = (

@@ -10,7 +10,7 @@ from validation_cases import COLLECTIVE_HEAD, DATA, EXCHANGE_HEAD, TRAINING_HEAD
 from planner.catalogue.collective_curves import collectives
 from planner.measurements.readers.tables import table
 from planner.validation.collective_entries import collective_entries, exchange_entries
-from planner.validation.training import step_bound, training_entries
+from planner.validation.serving_entries import step_bound, training_entries
 
 SHAPE = {
     "hidden": "12288", "layers": "96", "ffn_hidden": "49152.0", "seq_len": "2048", "vocab": "51200",

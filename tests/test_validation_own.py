@@ -11,8 +11,7 @@ from validation_cases import RUN_HEAD, run_row, written
 from planner.report.text.validation import validation_text
 from planner.text.errors import InputError
 from planner.validation.document import document
-from planner.validation.predictions import predictions_text
-from planner.validation.reading import found_in, read
+from planner.validation.estimates import found_in, predictions_text, read
 
 HEAD = "model,gpu,tp,users,isl,osl,precision,ttft_s,tpot_ms,tok_s,remark"
 VLLM = {

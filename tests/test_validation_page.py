@@ -12,7 +12,7 @@ from validation_cases import DATA
 
 from planner.report.pages.validation_page import numbers
 from planner.validation.document import document
-from planner.validation.reading import found_in, read
+from planner.validation.estimates import found_in, read
 
 PAGE = Path(__file__).parent.parent / "docs" / "validation.html"
 KINDS = {"serving runs", "steady batches", "training runs", "collectives", "exchanges"}

@@ -10,8 +10,8 @@ import pytest
 from validation_cases import COLLECTIVE_HEAD, DATA, RUN_HEAD, run_row, written
 
 from planner.text.errors import InputError
+from planner.validation.estimates import read
 from planner.validation.group_cross_validation import refitted
-from planner.validation.reading import read
 
 MODELS = {"a/Llama-3.1-70B": 4, "a/Qwen3-32B": 2, "a/MiniMax-M2.5": 4}
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from validation_cases import RUN_HEAD, STEADY_HEAD, run_row, steady_row, written
 
-from planner.calibration.marks import mark, marks_text
+from planner.calibration.sample import mark, marks_text
 from planner.calibration.suspects import below_bound, speculating, unit_suspects
-from planner.validation.reading import read
+from planner.validation.estimates import read
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from validation_cases import (
 from planner.measurements.readers import recognised
 from planner.measurements.readers.tables import table
 from planner.text.errors import InputError
-from planner.validation.reading import found_in
+from planner.validation.estimates import found_in
 
 
 @pytest.mark.parametrize(

@@ -15,19 +15,17 @@ if TYPE_CHECKING:
     from topologies.builders.clos import clos
     from topologies.builders.dragonfly import dragonfly
     from topologies.builders.hierarchy import hierarchy
-    from topologies.builders.mesh import mesh
     from topologies.builders.rails import rails
-    from topologies.builders.switches import planes, switch
-    from topologies.builders.torus import torus
-    from topologies.builders.twisted import twisted_torus
-    from topologies.fabric.errors import TopologyError
+    from topologies.builders.switches import mesh, planes, switch
+    from topologies.builders.torus import torus, twisted_torus
+    from topologies.fabric.limits import TopologyError
     from topologies.fabric.measure import domain, domain_size, hops, latency, path_rate, slowdown
     from topologies.fabric.overrides import override
     from topologies.fabric.placement import Placement, place
     from topologies.fabric.validation import check, suspicions
     from topologies.files.disk import read, write
     from topologies.groups.bisection import Bisection, bisection
-    from topologies.groups.groups import GroupRate, RateTable, group_rate, rate_table
+    from topologies.groups.group_rate import GroupRate, RateTable, group_rate, rate_table
     from topologies.groups.parallel_axes import AxisRate, axis_rate, axis_rates
     from topologies.machines.hardware import Machine
     from topologies.machines.machines import graph, machine, names
@@ -95,15 +93,13 @@ _HOME = {
     "topologies.builders.clos": ("clos",),
     "topologies.builders.dragonfly": ("dragonfly",),
     "topologies.builders.hierarchy": ("hierarchy",),
-    "topologies.builders.mesh": ("mesh",),
+    "topologies.builders.switches": ("mesh", "planes", "switch"),
     "topologies.builders.rails": ("rails",),
-    "topologies.builders.switches": ("planes", "switch"),
-    "topologies.builders.torus": ("torus",),
-    "topologies.builders.twisted": ("twisted_torus",),
-    "topologies.fabric.errors": ("TopologyError",),
+    "topologies.builders.torus": ("torus", "twisted_torus"),
+    "topologies.fabric.limits": ("TopologyError",),
     "topologies.fabric.validation": ("check", "suspicions"),
     "topologies.files.disk": ("read", "write"),
-    "topologies.groups.groups": ("GroupRate", "RateTable", "group_rate", "rate_table"),
+    "topologies.groups.group_rate": ("GroupRate", "RateTable", "group_rate", "rate_table"),
     "topologies.groups.bisection": ("Bisection", "bisection"),
     "topologies.machines.hardware": ("Machine",),
     "topologies.machines.machines": ("graph", "machine", "names"),

@@ -3,6 +3,8 @@
 Exact steps are compared at rational points when they are made and proven symbolically, where SymPy
 can, by `check`, which makes every step anew first and trusts no recorded form. Approximate steps
 (`drop`, `limit`) remember what they neglect, so that `strain` can say how large it is in a case.
+
+How much the approximate steps of a derivation neglect in a given case.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import NoReturn
 
 import sympy as sp
 
-from formulas.algebra.equation import Equation, Function, check_units
+from formulas.algebra.equation import Equation, Function, Given, check_units
 from formulas.algebra.identity import Identity, NoPointError, limit_differs, shown
 from formulas.algebra.steps import (
     DerivationError,
@@ -27,13 +29,41 @@ from formulas.algebra.steps import (
     put_in,
     unfit,
 )
-from formulas.algebra.strain import strain_of
 from formulas.cards import aligned, derivation_card
 from formulas.nomenclature.sources import Citation, derived
-from formulas.numerics.evaluate import unfolded
+from formulas.numerics.evaluate import collect, scalar, unfolded
 from formulas.numerics.expressions import as_expression, put, text
 
-__all__ = ["Derivation", "DerivationError", "Step"]
+__all__ = ["Derivation", "DerivationError", "Step", "strain_of"]
+
+
+def strain_of(derivation: Derivation, case: Mapping[str | sp.Symbol, float]) -> dict[str, float]:
+    """{what is neglected: its size over what is kept}; see `Derivation.strain`."""
+    values = {x if isinstance(x, str) else x.name: float(v) for x, v in case.items()}
+    sizes = {
+        step.neglected: abs(step.size)
+        for step in approximations(derivation)
+        if step.size is not None
+    }
+    if not sizes:
+        return {}
+    known = collect(derivation.where)
+    inner = [given for given in _put_in(derivation) if given.symbol not in known]
+    return scalar([*derivation.where, *inner], sizes, values)
+
+
+def _put_in(derivation: Derivation) -> list[Given]:
+    """What solved symbols are, in this derivation and in approximate ones that it puts in."""
+    found: dict[sp.Symbol, Given] = {}
+    if derivation.lhs.is_Symbol and not derivation.numeric:
+        roots = {s.solved for s in derivation.steps if s.solved} | {derivation.lhs}
+        found = {x: Given(x, derivation.rhs) for x in roots if not derivation.rhs.has(x)}
+    for step in derivation.steps:
+        inner = (step.arguments.get("equation"), *step.arguments.get("where", ()))
+        for each in inner if step.borrowed else ():
+            for given in _put_in(each) if approximations(each) else ():
+                found.setdefault(given.symbol, given)
+    return list(found.values())
 
 
 @dataclass(frozen=True)

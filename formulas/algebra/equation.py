@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import sympy as sp
 
-from formulas.algebra.branches import branches_of, inherited_branches, named_branches, top_extreme
 from formulas.algebra.inverse import inverse
+from formulas.algebra.undefined import branches_of, inherited_branches, named_branches, top_extreme
 from formulas.cards import equation_card
 from formulas.nomenclature.dimensions import UnitError, unit_of
 from formulas.nomenclature.sources import Citation, derived

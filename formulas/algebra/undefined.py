@@ -1,4 +1,7 @@
-"""Why an expression has no value at a point: what is divided by, or whose root, cannot be."""
+"""Why an expression has no value at a point: what is divided by, or whose root, cannot be.
+
+The branches of a Max or Min at the top of an expression, and the names they go by.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,13 @@ import sympy as sp
 from formulas.numerics.exact_value import value_of
 from formulas.numerics.expressions import text
 
-__all__ = ["undefined_because"]
+__all__ = [
+    "branches_of",
+    "inherited_branches",
+    "named_branches",
+    "top_extreme",
+    "undefined_because",
+]
 
 
 def undefined_because(expression: sp.Expr, values: Mapping[sp.Symbol, float]) -> str:
@@ -34,3 +43,40 @@ def _value(part: sp.Basic, values: Mapping[sp.Symbol, float]) -> float | None:
         return value_of(part, values)
     except ValueError:
         return None
+
+
+def top_extreme(expression: sp.Expr) -> sp.Expr | None:
+    """The one Max or Min that is the expression, or a factor of it beside positive others."""
+    factors = sp.Mul.make_args(expression)
+    extremes = [f for f in factors if isinstance(f, sp.Max | sp.Min)]
+    others = [f for f in factors if not isinstance(f, sp.Max | sp.Min)]
+    if len(extremes) != 1 or any(f.has(sp.Max, sp.Min) for f in others):
+        return None
+    return extremes[0] if sp.Mul(*others).is_positive else None
+
+
+def branches_of(expression: sp.Expr) -> tuple[sp.Expr, ...]:
+    """The expression once for each branch of its Max or Min; empty without one at the top."""
+    extreme = top_extreme(expression)
+    if extreme is None:
+        return ()
+    outer = sp.Mul(*(f for f in sp.Mul.make_args(expression) if f is not extreme))
+    return tuple(outer * part for part in extreme.args)
+
+
+def named_branches(expression: sp.Expr) -> dict[str, sp.Expr]:
+    """Branches under the symbol that stands alone as one, else as they are written."""
+    extreme = top_extreme(expression)
+    if extreme is None:
+        return {}
+    pairs = zip(extreme.args, branches_of(expression), strict=True)
+    return {part.name if part.is_Symbol else text(part): branch for part, branch in pairs}
+
+
+def inherited_branches(expression: sp.Expr, names: Mapping[sp.Expr, str]) -> dict[str, sp.Expr]:
+    """Branches under names that their inner parts are known by; empty if one is not known."""
+    extreme = top_extreme(expression)
+    if extreme is None or not set(extreme.args) <= set(names):
+        return {}
+    pairs = zip(extreme.args, branches_of(expression), strict=True)
+    return {names[part]: branch for part, branch in pairs}

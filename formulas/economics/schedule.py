@@ -41,7 +41,7 @@ from formulas.nomenclature.symbols import (
     g,
     n_domain,
 )
-from formulas.roofline.memory import largest_batch
+from formulas.roofline.kvcache import largest_batch
 from formulas.roofline.roofline import drain_time, latency_floor, memory_time
 
 __all__ = [

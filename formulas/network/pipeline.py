@@ -37,7 +37,7 @@ from formulas.nomenclature.symbols import (
 )
 from formulas.nomenclature.symbols_serving import b_act, h_act, n_hop, r_hop, t_hop
 from formulas.numerics.expressions import minimum
-from formulas.roofline.memory import chips_of_pipeline
+from formulas.roofline.kvcache import chips_of_pipeline
 
 __all__ = [
     "busy_stages",

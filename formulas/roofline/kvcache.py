@@ -1,4 +1,7 @@
-"""Key-value cache: its bytes, what a price cliff says about them, and what sharing saves."""
+"""Key-value cache: its bytes, what a price cliff says about them, and what sharing saves.
+
+Memory: what lies on a chip, what pipelining divides, and how much context fits.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from formulas.algebra.equation import Equation
 from formulas.nomenclature.sources import (
     ainslie_2023,
     deepseek_v2,
+    definition,
     derived,
     lecture_equations,
     lecture_hardware,
@@ -18,11 +22,15 @@ from formulas.nomenclature.sources import (
 from formulas.nomenclature.symbols import (
     B_0,
     B,
+    B_max,
+    B_micro,
     F,
     L_ctx,
     L_max,
     L_star,
     M,
+    M_chip,
+    M_used,
     N_active,
     N_total,
     T_kv,
@@ -34,8 +42,11 @@ from formulas.nomenclature.symbols import (
     c_fwd,
     d_head,
     m_pos,
+    n_chips,
+    n_domain,
     n_kv,
     n_layers,
+    n_stages,
     r_kv,
     r_rope,
 )
@@ -49,24 +60,100 @@ from formulas.nomenclature.symbols_tiers import (
     x_walls,
 )
 from formulas.roofline.batching import balance_context, cliff_context, short_context_batch
-from formulas.roofline.memory import longest_context
 from formulas.roofline.roofline import compute_time, kv_time, memory_time, weight_time
 
 __all__ = [
+    "batch_in_flight",
     "cache_bytes_by_weights",
     "cache_bytes_from_cliff",
     "cache_bytes_from_kink",
+    "chips_of_pipeline",
     "cliff_by_arithmetic",
     "cliff_surcharge",
     "grouped_cache_bytes",
     "kv_time_per_sequence",
     "kv_time_shared",
+    "largest_batch",
     "latent_cache_bytes",
+    "longest_context",
+    "memory_per_chip",
+    "memory_used",
+    "pipeline_memory",
     "readable_context",
     "readable_over_stored",
     "shared_by_all",
     "surcharge_context",
 ]
+
+memory_used = Equation(
+    "bytes held by one replica",
+    M_used,
+    N_total * b_w + B * L_ctx * b_kv,
+    assumes=("every weight is held once", "activations are small"),
+    source=lecture_notes.at("section 3, the microbatch math"),
+    tags=("C24", "C28"),
+)
+
+memory_per_chip = Equation(
+    "bytes held by one chip",
+    M_chip,
+    M_used / n_chips,
+    assumes=("weights and caches divide evenly over all chips",),
+    source=lecture_notes.at("section 3, the microbatch math"),
+    tags=("C24",),
+    where=(memory_used,),
+)
+
+chips_of_pipeline = Equation(
+    "chips of a pipeline",
+    n_chips,
+    n_domain * n_stages,
+    assumes=("one scale-up domain per stage",),
+    source=definition,
+)
+
+batch_in_flight = Equation(
+    "sequences in flight in a full pipeline",
+    B,
+    n_stages * B_micro,
+    assumes=("as many microbatches in flight as stages: no more, no fewer",),
+    source=lecture_notes.at("section 3, the microbatch math"),
+    tags=("C25",),
+)
+
+pipeline_memory = (
+    Derivation(
+        "bytes held by one chip of a pipeline",
+        source=lecture_notes.at("section 3, the microbatch math"),
+        tags=("C24", "C25", "result 8"),
+        assumes=batch_in_flight.assumes,
+    )
+    .begin(memory_per_chip)
+    .substitute(memory_used)
+    .substitute(chips_of_pipeline)
+    .substitute(batch_in_flight, why="a full pipeline")
+    .rewrite(
+        N_total * b_w / (n_domain * n_stages) + B_micro * L_ctx * b_kv / n_domain,
+        why="stages divide the weights; they cancel from the caches",
+    )
+)
+
+longest_context = (
+    Derivation(
+        "longest context that fits",
+        source=lecture_equations.at("section on the KV cache"),
+        tags=("C47",),
+    )
+    .begin(M, memory_used.rhs, why="weights and caches fill the memory")
+    .solve(L_ctx, (M - N_total * b_w) / (B * b_kv), named=L_max)
+)
+
+largest_batch = (
+    Derivation("largest batch that fits", tags=("C47",))
+    .begin(M, memory_used.rhs, why="weights and caches fill the memory")
+    .solve(B, (M - N_total * b_w) / (L_ctx * b_kv), named=B_max)
+)
+
 
 grouped_cache_bytes = Equation(
     "cache bytes per token, grouped-query attention",

@@ -2,17 +2,23 @@
 
 At given experts it is of the form of Hoffmann's third approach, so that everything derived for
 that form holds, with levels and exponents that depend on the experts.
+
+Loss of routed models: by experts, by granularity, by sparsity, and what of it is monomial.
+
+At a given sparsity each of these laws is a floor and monomials in active parameters and tokens;
+the sparsity itself enters so that it is better tried out than solved for.
 """
 
 from __future__ import annotations
 
-from sympy import diff, log
+from sympy import diff, exp, log
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.schedule import E_hat
-from formulas.nomenclature.sources_training import ludziejewski_2025
-from formulas.nomenclature.symbols import N_active
+from formulas.nomenclature.schedule import E_hat, N_eff, a_route, b_route, c_route, l_E, l_N
+from formulas.nomenclature.sources import clark_2022, definition, derived
+from formulas.nomenclature.sources_training import abnar_2025, krajewski_2024, ludziejewski_2025
+from formulas.nomenclature.symbols import N_active, N_total, n_experts, sigma
 from formulas.nomenclature.symbols_serving import one_token
 from formulas.nomenclature.symbols_training import (
     A_N,
@@ -25,22 +31,222 @@ from formulas.nomenclature.symbols_training import (
     loss_min,
     one_param,
 )
-from formulas.nomenclature.training import delta_E, gamma_E, omega_E, zeta_E
-from formulas.scaling.power_laws import FITTED, PROPORTIONAL
-from formulas.scaling.scaling_moe import experts_of_sparsity
-from formulas.scaling.sparsity import saturated_experts
+from formulas.nomenclature.training import (
+    A_fine,
+    A_mix,
+    A_sigma,
+    G_fine,
+    N_cut,
+    d_route,
+    delta_E,
+    delta_S,
+    gamma_E,
+    gamma_G,
+    gamma_S,
+    lambda_S,
+    omega_E,
+    x_routed,
+    zeta_E,
+)
+from formulas.scaling.power_laws import FITTED, PROPORTIONAL, chinchilla_loss
+from formulas.scaling.sparsity import effective_parameters, saturated_experts
 
-__all__ = ["joint_loss", "joint_optimal_tokens"]
+__all__ = [
+    "experts_of_sparsity",
+    "fine_grained_loss",
+    "fine_grained_optimal_tokens",
+    "joint_loss",
+    "joint_optimal_tokens",
+    "routed_chinchilla_loss",
+    "routed_loss",
+    "routed_monomial",
+    "routing_cutoff",
+    "sparse_loss",
+    "sparse_monomials",
+    "sparse_optimal_tokens",
+]
+
+DECADE = log(10)
+LOG_SIZE = Equation(
+    "logarithm of parameters", l_N, log(N_active / one_param) / DECADE, source=definition
+)
+LOG_EXPERTS = Equation("logarithm of experts", l_E, log(E_hat) / DECADE, source=definition)
+TOTAL = Equation("total parameters", N_total, sigma * N_active, source=definition)
+SIZE_TERM = (one_param / N_total) ** alpha_N
+DATA_TERM = B_D * (one_token / D_pt) ** beta_D
+
+experts_of_sparsity = Equation(
+    "experts of a routed model of given sparsity",
+    n_experts,
+    1 + (sigma - 1) / x_routed,
+    assumes=("one expert per token, as large as the layer that it replaces",),
+    source=derived,
+    tags=("C18",),
+)
+
+routed_loss = Equation(
+    "loss of a routed model of given size and experts",
+    loss,
+    exp(DECADE * (d_route - a_route * l_N - b_route * l_E + c_route * l_N * l_E)),
+    assumes=(
+        FITTED,
+        "one number of training tokens, that of the fit",
+        "one expert per token, half the blocks routed",
+    ),
+    source=clark_2022.at("equation 4"),
+    tags=("C18",),
+    where=(LOG_SIZE, LOG_EXPERTS, saturated_experts, experts_of_sparsity),
+)
+
+routed_monomial = (
+    Derivation(
+        "loss of a routed model as a monomial in its size",
+        source=clark_2022.at("equation 4"),
+        tags=("C18", "geometric program"),
+        assumes=routed_loss.assumes,
+    )
+    .begin(loss, routed_loss.rhs, why=routed_loss.name)
+    .substitute(LOG_SIZE)
+    .rewrite(
+        exp(DECADE * (d_route - b_route * l_E))
+        * (one_param / N_active) ** (a_route - c_route * l_E),
+        why="at given experts a power of the size: the more experts, the flatter",
+    )
+)
+
+routing_cutoff = (
+    Derivation(
+        "parameters beyond which more experts no longer lower the loss",
+        source=clark_2022.at("section 5.2"),
+        tags=("C18",),
+        assumes=(*routed_loss.assumes, "an extrapolation: no model of that size was routed"),
+    )
+    .begin(b_route, c_route * l_N, why="the gain of a decade of experts, gone")
+    .substitute(LOG_SIZE)
+    .solve(N_active, one_param * 10 ** (b_route / c_route), named=N_cut)
+)
+
+routed_chinchilla_loss = Equation(
+    "loss of a routed model, read off the law of dense models at its effective size",
+    loss,
+    loss_min + A_N * (one_param / N_eff) ** alpha_N + DATA_TERM,
+    assumes=(
+        *chinchilla_loss.assumes,
+        "what routing is worth in parameters does not depend on the training tokens",
+        "both laws hold outside the other's data set",
+    ),
+    source=derived,
+    tags=("C18",),
+    where=(effective_parameters.equation(), saturated_experts, experts_of_sparsity),
+)
+
+fine_grained_loss = Equation(
+    "loss of a model with fine-grained experts",
+    loss,
+    loss_min + (A_fine / G_fine**gamma_G + A_N) * SIZE_TERM + DATA_TERM,
+    assumes=(FITTED, "one ratio of experts to the dense layer, that of the fit"),
+    source=krajewski_2024.at("section 5.1"),
+    tags=("routed",),
+    where=(TOTAL,),
+)
+
+fine_grained_optimal_tokens = (
+    Derivation(
+        "compute-optimal tokens for a model with fine-grained experts",
+        source=krajewski_2024.at("section 6"),
+        tags=("routed",),
+        assumes=(PROPORTIONAL, *fine_grained_loss.assumes, "routing itself costs nothing"),
+    )
+    .begin(
+        -diff(fine_grained_loss.rhs, N_total) * N_total,
+        -diff(fine_grained_loss.rhs, D_pt) * D_pt,
+        why="one percent of size or of tokens lowers the loss alike",
+    )
+    .solve(
+        D_pt,
+        one_token
+        * (
+            beta_D
+            * B_D
+            / (alpha_N * (A_fine / G_fine**gamma_G + A_N) * SIZE_TERM)
+        ) ** (1 / beta_D),
+        named=D_opt,
+    )
+)  # fmt: skip
+
+sparse_loss = Equation(
+    "loss of a sparse model of given total size",
+    loss,
+    loss_min
+    + A_N * SIZE_TERM
+    + DATA_TERM
+    + A_sigma / sigma**lambda_S
+    + A_mix * sigma**delta_S * (one_param / N_total) ** gamma_S,
+    assumes=(
+        FITTED,
+        "total over active parameters stands for total over active experts",
+    ),
+    source=abnar_2025.at("equation 6"),
+    tags=("routed",),
+    where=(TOTAL,),
+)
+
+sparse_monomials = (
+    Derivation(
+        "loss of a sparse model in active parameters, at a given sparsity",
+        source=abnar_2025.at("equation 6"),
+        tags=("routed", "geometric program"),
+        assumes=sparse_loss.assumes,
+    )
+    .begin(loss, sparse_loss.rhs, why=sparse_loss.name)
+    .substitute(TOTAL)
+    .rewrite(
+        loss_min
+        + A_sigma / sigma**lambda_S
+        + A_N * sigma**-alpha_N * (one_param / N_active) ** alpha_N
+        + DATA_TERM
+        + A_mix * sigma ** (delta_S - gamma_S) * (one_param / N_active) ** gamma_S,
+        why="a floor that falls with sparsity, and three monomials",
+    )
+)
+
+sparse_optimal_tokens = (
+    Derivation(
+        "compute-optimal tokens for a sparse model of given size",
+        source=derived,
+        tags=("routed",),
+        assumes=(PROPORTIONAL, *sparse_loss.assumes, "the sparsity is given"),
+    )
+    .begin(
+        -diff(sparse_loss.rhs, N_total) * N_total,
+        -diff(sparse_loss.rhs, D_pt) * D_pt,
+        why="one percent of size or of tokens lowers the loss alike",
+    )
+    .solve(
+        D_pt,
+        one_token
+        * (
+            beta_D
+            * B_D
+            / (
+                alpha_N * A_N * SIZE_TERM
+                + gamma_S * A_mix * sigma**delta_S * (one_param / N_total) ** gamma_S
+            )
+        ) ** (1 / beta_D),
+        named=D_opt,
+    )
+)  # fmt: skip
+
 
 SIZE_EXPONENT = alpha_N - gamma_E * log(E_hat)
 DATA_EXPONENT = beta_D + zeta_E * log(E_hat)
-SIZE_TERM = A_N * E_hat**-delta_E * (one_param / N_active) ** SIZE_EXPONENT
-DATA_TERM = B_D * E_hat**omega_E * (one_token / D_pt) ** DATA_EXPONENT
+ROUTED_LAWS_SIZE_TERM = A_N * E_hat**-delta_E * (one_param / N_active) ** SIZE_EXPONENT
+ROUTED_LAWS_DATA_TERM = B_D * E_hat**omega_E * (one_token / D_pt) ** DATA_EXPONENT
 
 joint_loss = Equation(
     "loss of a routed model of given size and experts after given tokens",
     loss,
-    loss_min + SIZE_TERM + DATA_TERM,
+    loss_min + ROUTED_LAWS_SIZE_TERM + ROUTED_LAWS_DATA_TERM,
     assumes=(
         FITTED,
         "one expert per token, every feed-forward layer routed",
@@ -66,7 +272,7 @@ joint_optimal_tokens = (
     .solve(
         D_pt,
         one_token
-        * (DATA_EXPONENT * B_D * E_hat**omega_E / (SIZE_EXPONENT * SIZE_TERM))
+        * (DATA_EXPONENT * B_D * E_hat**omega_E / (SIZE_EXPONENT * ROUTED_LAWS_SIZE_TERM))
         ** (1 / DATA_EXPONENT),
         named=D_opt,
     )

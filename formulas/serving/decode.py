@@ -6,15 +6,18 @@ ways, each copy for its own share of the sequences; `cp` parts share the context
 sharded `xtp` ways. The step is followed through all stages, so a term is the time one microbatch
 of `B/pp` sequences spends in it from the first layer to the last; with `pp` microbatches in flight
 that is also the time in which the whole batch advances by one step.
+
+How the sequences in flight are spread over ranks and stages, and who waits for whom.
 """
 
-from sympy import sqrt
+from sympy import Max, Min, ceiling, sqrt
 
 from formulas.algebra.equation import Equation
 from formulas.network.collectives import hop_latency
 from formulas.nomenclature.serving import A_state, T_cp, b_own, b_slice, cp
 from formulas.nomenclature.sources import deepseek_v3, definition, lecture_equations, pope_2022
 from formulas.nomenclature.symbols import (
+    B,
     L_ctx,
     a_kv,
     b_kv,
@@ -72,11 +75,13 @@ from formulas.nomenclature.symbols_serving import (
     b_comb,
     b_disp,
     b_rank,
+    b_stage,
     c_imb,
     dp,
     ep,
     f_heads,
     f_pace,
+    f_stage,
     h_act,
     h_exp,
     k_copies,
@@ -86,6 +91,8 @@ from formulas.nomenclature.symbols_serving import (
     n_ep,
     n_hop,
     n_moe,
+    one_seq,
+    pp,
     r_hop,
     t_a2a,
     t_ar,
@@ -100,7 +107,6 @@ from formulas.serving.context_parallel import (
     partial_time,
     slice_sequences,
 )
-from formulas.serving.microbatches import rank_sequences, stage_pace, stage_sequences
 
 __all__ = [
     "COMMON",
@@ -118,10 +124,41 @@ __all__ = [
     "hop_time",
     "math_time",
     "overhead_time",
+    "rank_sequences",
     "stage_coverage",
+    "stage_pace",
+    "stage_sequences",
     "weight_read_time",
     "weights_read",
 ]
+
+rank_sequences = Equation(
+    "sequences one attention rank decodes in one microbatch",
+    b_rank,
+    ceiling(B / (pp * dp)),
+    assumes=("every rank waits for the fullest one", "pp microbatches in flight"),
+    source=definition,
+)
+
+stage_sequences = Equation(
+    "sequences one stage decodes in one microbatch",
+    b_stage,
+    ceiling(B / pp),
+    assumes=("pp microbatches in flight",),
+    source=definition,
+)
+
+stage_pace = Equation(
+    "time a microbatch takes for a round of the stages, over the sum of their times",
+    f_pace,
+    Max(1, f_stage * Min(1, B / (pp * one_seq)), evaluate=False),
+    assumes=(
+        "with pp microbatches in flight the fullest stage sets the pace of all",
+        "fewer sequences than stages leave it idle in between",
+    ),
+    source=definition,
+)
+
 
 stage_coverage = Equation(
     "expected share of the experts that one microbatch reads",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from planner.architecture.caches import CacheKind
-from planner.architecture.counts import Sizes, sizes
-from planner.architecture.dtypes import DTYPES, Precision, dtype
+from planner.architecture.counts import Sizes, sizes, summary
 from planner.architecture.huggingface import from_config, read_config
 from planner.architecture.layers import Layer, Model
-from planner.architecture.summary import summary
+from planner.architecture.quantization import DTYPES, Precision, dtype
 
 __all__ = [
     "DTYPES",

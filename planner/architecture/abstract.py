@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from planner.architecture.caches import CacheKind
 from planner.architecture.counts import Sizes
-from planner.architecture.dtypes import dtype
 from planner.architecture.layers import GROUPS
+from planner.architecture.quantization import dtype
 from planner.text.errors import ModelError
 
 __all__ = ["abstract_sizes"]

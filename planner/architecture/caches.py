@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from planner.architecture.dtypes import Precision
 from planner.architecture.layers import Cache, Layer
+from planner.architecture.quantization import Precision
 
 __all__ = ["CacheKind", "cache_kinds"]
 

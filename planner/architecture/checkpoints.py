@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from planner.architecture.dtypes import DTYPES, Precision, with_scales
-from planner.architecture.quantization import Patterns, Quantization
+from planner.architecture.quantization import DTYPES, Patterns, Precision, Quantization, with_scales
 from planner.text.errors import ModelError, quoted
 
 __all__ = ["read_quantization"]

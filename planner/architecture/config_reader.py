@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.architecture.dtypes import Precision, torch_dtype
+from planner.architecture.quantization import Precision, torch_dtype
 from planner.text.errors import ModelError, did_you_mean, quoted
 
 __all__ = ["MAX_COUNT", "MAX_LAYERS", "Reader"]

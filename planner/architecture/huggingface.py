@@ -14,9 +14,9 @@ from typing import Any
 
 from planner.architecture.checkpoints import read_quantization
 from planner.architecture.config_reader import Reader
-from planner.architecture.dtypes import DTYPES, Precision, torch_dtype
 from planner.architecture.families import FAMILIES, REFUSED, WRAPPERS
 from planner.architecture.layers import Model
+from planner.architecture.quantization import DTYPES, Precision, torch_dtype
 from planner.text.errors import ModelError, did_you_mean, quoted
 
 __all__ = ["from_config", "read_config"]

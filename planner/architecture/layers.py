@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from planner.architecture.dtypes import DTYPES, Precision
-from planner.architecture.quantization import Quantization
+from planner.architecture.quantization import DTYPES, Precision, Quantization
 
 __all__ = [
     "GROUPS",

@@ -6,8 +6,8 @@ each element, and 2 more where a delta rule first reads what it is about to over
 
 from __future__ import annotations
 
-from planner.architecture.dtypes import DTYPES, Precision
 from planner.architecture.layers import Mixer, State, matrix, vector
+from planner.architecture.quantization import DTYPES, Precision
 
 __all__ = [
     "gated_delta",

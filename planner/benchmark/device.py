@@ -1,20 +1,38 @@
 """What a measurement asks of a device: facts about itself, works made ready, times and samples.
 
 The library that runs the works is behind this one small protocol; nothing else here knows it.
+
+Repeated times and what is kept of them: best, median, spread.
+
+Short works are run several times in one reading, so that the clock and the first launch do not
+count; what comes first warms caches, clocks and compilers and is thrown away.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol
 
-from planner.benchmark.kernels import AllReduce, Timed
+from pydantic import ConfigDict, Field
+
+from planner.benchmark.kernels import CLOSED, AllReduce, Count, Timed
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Device", "Facts", "Ready", "Reduced", "Sample", "Unsupported"]
+__all__ = [
+    "Device",
+    "Facts",
+    "Ready",
+    "Reduced",
+    "Sample",
+    "Timing",
+    "Unsupported",
+    "summary",
+    "timed",
+]
 
 
 class Unsupported(Exception):  # noqa: N818 - it says what the device is not able to do
@@ -79,3 +97,76 @@ class Device(Protocol):
 
     def all_reduce(self, sizes: Sequence[int], repeats: int) -> Iterable[Reduced]:
         """Time an all-reduce over all visible devices; raises Unsupported."""
+
+
+READING = 2e-3  # [s] of one reading at the least
+WARM = 0.05  # [s] of runs before the first reading
+CALLS = 2000  # of one reading at the most
+FEWEST, MOST = 5, 50  # readings
+Seconds = Annotated[float, Field(strict=True, ge=1e-12, le=1e6, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one run: `repeats` readings, their `best` and `median` [s], and their `spread`.
+
+    The spread is from the 10th to the 90th percentile, as a share of the median.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    repeats: Count
+    best: Seconds
+    median: Seconds
+    spread: Annotated[float, Field(strict=True, ge=0, le=1e6, allow_inf_nan=False)]
+
+
+def summary(seconds: Sequence[float]) -> Timing:
+    """What is kept of repeated times of one run [s].
+
+    Raises
+    ------
+    Unsupported
+        If a time is not a positive number: the clock is too coarse, or broken.
+    """
+    if not seconds or not all(math.isfinite(each) and each > 0 for each in seconds):
+        raise Unsupported("the clock did not move; the work is too short for it")
+    ranked = sorted(seconds)
+    middle = _quantile(ranked, 0.5)
+    spread = (_quantile(ranked, 0.9) - _quantile(ranked, 0.1)) / middle
+    return Timing(len(ranked), ranked[0], middle, spread)
+
+
+def timed(ready: Ready, budget: float) -> Timing:
+    """Repeated times of a work that is ready, within about `budget` seconds where that is enough.
+
+    Raises
+    ------
+    Unsupported
+        If the clock does not move.
+    """
+    one = ready.seconds(1)
+    warm = one
+    while warm < WARM:
+        calls = _calls(one, WARM - warm)
+        spent = ready.seconds(calls)
+        one = spent / calls
+        # A clock that stands still must not keep us here.
+        warm += max(spent, WARM / 100)
+    calls = _calls(one, READING)
+    fits = budget / max(one * calls, 1e-9)
+    repeats = int(min(max(fits, FEWEST), MOST))
+    return summary([ready.seconds(calls) / calls for _ in range(repeats)])
+
+
+def _calls(one: float, wanted: float) -> int:
+    """Runs that together take about as long as wanted."""
+    return CALLS if one <= wanted / CALLS else max(1, math.ceil(wanted / one))
+
+
+def _quantile(ranked: Sequence[float], share: float) -> float:
+    """Linear between neighbours."""
+    place = share * (len(ranked) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ranked) - 1)
+    return ranked[low] + (place - low) * (ranked[high] - ranked[low])

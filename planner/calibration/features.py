@@ -15,11 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Profile
-from planner.measurements.measurement import Measurement
-from planner.measurements.networks import network_between
-from planner.problems.serving.step.engine_effects import RAMP, Loop, loop_of
+from planner.measurements.measurement import Measurement, network_between
+from planner.problems.serving.step.engine_effects import RAMP, Loop, loop_of, read_beside
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.step.overlap import read_beside
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from planner.text.errors import InputError

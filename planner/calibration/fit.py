@@ -26,8 +26,7 @@ from planner.calibration.cross_validation import (
 )
 from planner.calibration.fit_priors import RUNS, STEADY, Era
 from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted, worthwhile
-from planner.calibration.marks import marks_text
-from planner.calibration.sample import Sample, runs_sample, steady_sample, untold_sample
+from planner.calibration.sample import Sample, marks_text, runs_sample, steady_sample, untold_sample
 from planner.calibration.writing import thin_text, written
 from planner.measurements.readers import runs, steadies
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from planner.benchmark import ceilings, read_measured
 from planner.calibration.baselines import constant, roofline
-from planner.calibration.marks import mark, seen_by
 from planner.calibration.own_bands import (
     FEWEST,
     LeftOut,
@@ -24,8 +23,7 @@ from planner.calibration.own_bands import (
     runs_of,
 )
 from planner.calibration.own_fit import OwnFit, estimates_at, own_fit, seen_by_rows
-from planner.calibration.own_sample import BELOW, Rows, own_rows, own_sample
-from planner.calibration.sample import Sample
+from planner.calibration.sample import BELOW, Rows, Sample, mark, own_rows, own_sample, seen_by
 from planner.calibration.scores_validation_part import score
 from planner.catalogue.profile import KNOWN, Band, Profile, choose_profile
 from planner.catalogue.profile_checks import unsound

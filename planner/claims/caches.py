@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.catalogue.chips import chip
-from planner.catalogue.tiers import tier, tier_names
+from planner.catalogue.prices import tier, tier_names
 from planner.claims.figure import PhysicalFigure, chip_case, figure_of, model_case, record
 from planner.claims.training import prompt_attention
 

@@ -10,7 +10,7 @@ from importlib import resources
 
 from formulas.claims.claim import Worked, shown
 from planner.architecture.counts import Sizes, sizes
-from planner.architecture.dtypes import dtype
+from planner.architecture.quantization import dtype
 from planner.catalogue.chips import chip
 from planner.catalogue.models import load
 

@@ -81,7 +81,7 @@ def solve(
     """Answer a scenario, whatever its problem."""
     from planner.protocol.solve import solve as answer
     from planner.report.files import deliver
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
     from planner.report.pictures.picture_files import pictured
 
     if out is not None and out.exists() and not out.is_dir():
@@ -111,7 +111,7 @@ def pareto(
     ] = None,
 ) -> None:
     """Show price against speed: the cheapest plan at each speed, and its layout."""
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
     from planner.report.pictures.frontier_files import checked, written
     from planner.report.text.frontier import frontier_text
     from planner.report.text.frontier import pareto as answer
@@ -130,7 +130,7 @@ def pareto(
 @app.command()
 def check(file: File, sets: Sets = None, json: Json = False) -> None:
     """Validate a scenario without solving it."""
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
     from planner.scenario import load, resolved
 
     scenario = load(file, sets or ())
@@ -160,8 +160,8 @@ def model(
     json: Json = False,
 ) -> None:
     """Say what a model is made of."""
-    from planner.report.json import dumps
-    from planner.report.text.models import described, model_text
+    from planner.report.formats import dumps
+    from planner.report.text.catalog import described, model_text
 
     found = described(name)
     show(dumps(found) if json else model_text(found))
@@ -176,7 +176,7 @@ def catalog(
     json: Json = False,
 ) -> None:
     """Show what is known, with source and date of every figure."""
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
     from planner.report.text.catalog import catalog_text, listed
 
     found = listed(kind, name)
@@ -193,9 +193,8 @@ def formula(
     json: Json = False,
 ) -> None:
     """Show one equation: text, symbols with units, source, value."""
-    from planner.report.json import dumps
-    from planner.report.text.formula import formula_text, one_formula
-    from planner.report.text.formulas import formulas_text, the_formulas
+    from planner.report.formats import dumps
+    from planner.report.text.formula import formula_text, formulas_text, one_formula, the_formulas
 
     if name is None:
         rows = the_formulas()
@@ -242,7 +241,7 @@ def export(
     """Write the chosen plan as launch flags of an engine, or as Kubernetes manifests."""
     from planner.cli.engines import exported
     from planner.report.files import deliver
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
 
     found = exported(file, to, engine, sets or (), out)
     if out is not None:
@@ -256,7 +255,7 @@ def export(
 def schema(out: Out = None) -> None:
     """Print the JSON Schema of the scenario, for editors."""
     from planner.report.files import deliver
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
     from planner.scenario import json_schema
 
     deliver(dumps(json_schema()), out)

@@ -57,8 +57,8 @@ def topology(
     json: Json = False,
 ) -> None:
     """Check, measure and draw a network; without a name list the machines."""
-    from planner.network.package_face import machines, measured, network
-    from planner.report.json import dumps
+    from planner.network.network_document import machines, measured, network
+    from planner.report.formats import dumps
     from planner.report.text.topology import drawn, machines_text, topology_text, written
 
     if name is None:

@@ -39,7 +39,7 @@ def measure(
     from planner.benchmark.session import measure as measured
     from planner.benchmark.torch_device import torch_device
     from planner.report.files import deliver
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
     from planner.report.text.benchmark import measured_document, measured_text
 
     if not 1 <= seconds <= 86400:

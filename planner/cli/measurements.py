@@ -67,12 +67,12 @@ def calibrate(
     """
     from planner.calibration.own_profile import calibrated
     from planner.calibration.profile_file import written
-    from planner.measurements.facts import facts_of
+    from planner.measurements.entry import facts_of
     from planner.measurements.readers import read
     from planner.report.files import deliver
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
     from planner.report.text.calibration import calibration_text
-    from planner.validation.reading import files_in
+    from planner.validation.estimates import files_in
 
     _name(name)
     _file(out)

@@ -62,7 +62,7 @@ def sensitivity(
     json: Json = False,
 ) -> None:
     """Say what one percent of every given quantity is worth, and what would switch the choice."""
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
 
     if (even is None) != (over is None):
         raise InputError("--break-even and --over go together: --break-even PATH=A,B --over PATH")
@@ -74,7 +74,7 @@ def sensitivity(
     if plot is not None:
         _drawable(plot)
     if even is not None and over is not None:
-        from planner.report.text.sensitivity_even import even_text
+        from planner.report.text.sensitivity import even_text
         from planner.sensitivity.switch_point import break_even
 
         points = break_even(file, even, over, of, sets or ())
@@ -89,7 +89,7 @@ def sensitivity(
             shown=True,
         )  # fmt: skip
         if plot is not None:
-            from planner.report.pictures.sensitivity_study_plots import study_drawn
+            from planner.report.pictures.tornado import study_drawn
 
             _deliver(study_drawn(study.document, _form(plot)), plot)
         show(dumps(study.document) if json else str(study))
@@ -108,7 +108,7 @@ def _table(
     json: bool,
 ) -> None:
     """The table of elasticities, and its tornado."""
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
     from planner.sensitivity.local import local
 
     if not 0 < swing < 1:

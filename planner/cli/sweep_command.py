@@ -65,7 +65,7 @@ def sweep(
         raise InputError(f"--workers: expected at least 1, got {workers}")
     if scheduler is not None and workers != 1:
         raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
     from planner.report.pictures.sweep_files import pictured, written
     from planner.report.pictures.sweep_lines import crossing_lines
     from planner.sweep.formats import kind_of

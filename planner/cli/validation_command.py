@@ -55,12 +55,12 @@ def validate(
     json: Json = False,
 ) -> None:
     """Show predicted against measured, beside plain baselines."""
-    from planner.measurements.facts import facts_of
+    from planner.measurements.entry import facts_of
     from planner.report.files import deliver
-    from planner.report.json import dumps
+    from planner.report.formats import dumps
     from planner.report.text.validation import validation_text
     from planner.validation.document import document
-    from planner.validation.reading import files_in, read
+    from planner.validation.estimates import files_in, read
 
     groupings = _groupings(by)
     if refit not in (None, *LEAVES):
@@ -82,7 +82,7 @@ def validate(
         tables = [(table, refitted(entries, refit)) for table, entries in tables]
     found = document(profile, tables, groupings, refit)
     if predictions is not None:
-        from planner.validation.predictions import predictions_text
+        from planner.validation.estimates import predictions_text
 
         deliver(predictions_text(*tables[0]), predictions)
     if out is not None:

@@ -17,8 +17,16 @@ from ruamel.yaml.comments import CommentedSeq
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from planner.engines.deployment import Deployment
-from planner.engines.launch import LEADER, MODEL, RANK, Launch, Option
-from planner.engines.script import comment, configuration, words
+from planner.engines.launch import (
+    LEADER,
+    MODEL,
+    RANK,
+    Launch,
+    Option,
+    comment,
+    configuration,
+    words,
+)
 from planner.text.errors import Infeasible
 
 __all__ = ["AS_OF", "RESOURCES", "manifest"]

@@ -2,14 +2,44 @@
 
 An engine's page turns a `Deployment` into a `Launch`; a shell script, a manifest and JSON are ways
 to write the same one down. What differs from node to node is written as RANK, LEADER and HOST.
+
+A launch as text that is safe to paste into bash: one option a line, each with its reason.
+
+Options stand in an array, for a command continued over lines has no place for comments. Every word
+is quoted; comments are one printable line each, so that no name can end one.
+
+Sentences and options that the pages of several engines share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["HOST", "LEADER", "MODEL", "RANK", "Launch", "Option", "Reason", "Release"]
+from planner.engines.deployment import Deployment
+
+__all__ = [
+    "HOST",
+    "LEADER",
+    "MODEL",
+    "RANK",
+    "Launch",
+    "Option",
+    "Reason",
+    "Release",
+    "budget",
+    "comment",
+    "configuration",
+    "drafted",
+    "lengths",
+    "notes",
+    "parallel",
+    "script",
+    "shared",
+    "words",
+]
 
 RANK = "@RANK@"  # which node of a replica this is, 0 for the first
 HOST = "@HOST@"  # address of the node itself
@@ -85,3 +115,154 @@ class Launch:
     environment: tuple[Option, ...] = ()
     notes: tuple[str, ...] = ()
     role: str = ""
+
+
+WIDTH = 98
+COLUMN = 44
+NODE = {RANK: '"$NODE_RANK"', LEADER: '"$MASTER_ADDR"', HOST: '"$NODE_ADDRESS"'}
+
+
+def script(launch: Launch, model: str, heading: Iterable[str]) -> str:
+    """The command of one replica, to be run once on each of its nodes."""
+    lines = ["#!/usr/bin/env bash", *comment(heading), ""]
+    lines += [f"model={shlex.quote(model)}   # the checkpoint: a repository, or a folder here"]
+    if launch.nodes > 1 and not launch.prefix:
+        lines += [
+            ': "${NODE_RANK:?0 on the first node of the replica, 1 on the next, ...}"',
+            ': "${MASTER_ADDR:?address of the first node of the replica}"',
+        ]
+    if launch.environment:
+        lines += [': "${NODE_ADDRESS:?address of this node}"']
+    for variable in launch.environment:
+        given = f"export {variable.name}={_shell(str(variable.value))}"
+        lines += [_beside(given, variable.because, COLUMN)]
+    if launch.config:
+        lines += ["", f"cat > {launch.config_file} <<'END'", *configuration(launch.config), "END"]
+    lines += ["", "options=(", *(f"  {line}" for line in _array(launch.options)), ")"]
+    if launch.followers:
+        added = " ".join(_quoted(option) for option in launch.followers)
+        reason = launch.followers[0].because
+        lines += [f'[ "$NODE_RANK" = 0 ] || options+=({added})   # {reason}']
+    program = [_shell(word) for word in (*launch.prefix, *launch.program)]
+    return "\n".join([*lines, "", " ".join([*program, '"${options[@]}"'])]) + "\n"
+
+
+def words(option: Option) -> str:
+    """The option and its value as one word, `--name=value`."""
+    return option.name if option.value is None else f"{option.name}={option.value}"
+
+
+def comment(text: Iterable[str]) -> Iterator[str]:
+    """Lines of a comment, wrapped; nothing in them can end the comment."""
+    for line in text:
+        clean = "".join(char if char.isprintable() else " " for char in line)
+        wrapped = textwrap.wrap(
+            clean, WIDTH - 2, subsequent_indent="  ", break_on_hyphens=False
+        ) or [""]
+        yield from (f"# {part}".rstrip() for part in wrapped)
+
+
+def configuration(settings: Iterable[Option]) -> Iterator[str]:
+    """Settings as YAML, dotted names nested once; values are numbers, truths and bare words."""
+    opened = ""
+    for setting in settings:
+        group, _, name = setting.name.rpartition(".")
+        if group and group != opened:
+            yield f"{group}:"
+        opened = group
+        value = str(setting.value).lower() if isinstance(setting.value, bool) else setting.value
+        line = f"{'  ' if group else ''}{name}: {value}"
+        yield _beside(line, setting.because, COLUMN)
+
+
+def _array(options: Iterable[Option]) -> Iterator[str]:
+    for option in options:
+        line = _quoted(option)
+        yield _beside(line, option.because, COLUMN - 2)
+
+
+def _beside(line: str, reason: str, column: int) -> str:
+    """The reason in its column, or as close as the line lets it; never touching the line."""
+    return f"{line:<{column - 2}}  # {reason}"
+
+
+def _quoted(option: Option) -> str:
+    if option.value is None:
+        return option.name
+    return f"{option.name} {_shell(str(option.value))}"
+
+
+def _shell(word: str) -> str:
+    """One word of a command, quoted; the places that differ from node to node as variables."""
+    if word == MODEL:
+        return '"$model"'
+    for place, variable in NODE.items():
+        if word.startswith(place):
+            rest = word.removeprefix(place)
+            return variable + (shlex.quote(rest) if rest else "")
+    return shlex.quote(word)
+
+
+def parallel(
+    plan: Deployment, *, tp: tuple[str, int], pp: str, dp: tuple[str, int] | None = None
+) -> Iterator[Option]:
+    """Tensor, pipeline and data parallel sizes under the engine's names; ones are left out."""
+    layout = plan.layout
+    name, size = tp
+    told = f"tp {layout['tp']}"
+    if size != layout["tp"]:
+        told += f" * dp attention {layout['dp_attention']}: all chips of a stage"
+    yield Option(name, size, told)
+    if layout["pp"] > 1:
+        yield Option(pp, layout["pp"], f"pp {layout['pp']}")
+    if dp and dp[1] > 1:
+        told = f"dp attention {layout['dp_attention']}: copies of attention"
+        yield Option(dp[0], dp[1], told)
+
+
+def shared(plan: Deployment) -> str:
+    """Where the sequences of one copy of attention come from."""
+    whole = f"{plan.pool['batch_per_replica']} sequences per replica"
+    copies = plan.layout["dp_attention"]
+    return f"{whole}, over {copies} copies of attention" if copies > 1 else whole
+
+
+def budget(plan: Deployment) -> str:
+    """What one step of one copy of attention computes."""
+    copy = ", per copy of attention" if plan.layout["dp_attention"] > 1 else ""
+    answers = f"the tokens of {plan.in_step} sequences"
+    parts = {"prefill": f"chunk {plan.chunk}", "decode": answers}
+    return parts.get(plan.role, f"chunk {plan.chunk} and {answers}") + copy
+
+
+def drafted(plan: Deployment) -> str:
+    """How many tokens are drafted."""
+    return f"{plan.drafts} draft{'s' * (plan.drafts > 1)}"
+
+
+def lengths(plan: Deployment) -> str:
+    """What the longest request is made of."""
+    drafts = f", {drafted(plan)}" if plan.drafts else ""
+    kind = "99.9 % of inputs and of outputs" if plan.longest_is_quantile else "input and output"
+    limit = plan.checkpoint.sizes.max_context
+    most = f"; the model goes to {limit}" if limit else ""
+    return f"{kind}{drafts}, rounded up{most}"
+
+
+def notes(plan: Deployment, trust: str = "--trust-remote-code") -> Iterator[str]:
+    """What to know whatever the engine; `trust` lets a checkpoint bring its own code."""
+    if plan.checkpoint.folder:
+        yield "the checkpoint is the folder of the scenario's config.json; the weights lie there"
+    yield (
+        f"a checkpoint that brings its own code is refused until {trust} is added; add it only if "
+        "you trust that code"
+    )
+    if not plan.whole["fits_at_full_context"]:
+        yield "the plan fits at mean context: when many long requests meet, some are preempted"
+    if not plan.even:
+        yield (
+            f"{plan.checkpoint.sizes.n_experts} experts do not divide over ep "
+            f"{plan.layout['ep']}: some chips hold one more than others"
+        )
+    if plan.nodes > 1 and plan.vendor == "NVIDIA" and plan.chip.name in ("gb200", "gb300", "rubin"):
+        yield "trays of a rack speak NVLink only inside one IMEX domain"

@@ -12,8 +12,19 @@ from types import MappingProxyType
 
 from planner.engines.deployment import Deployment
 from planner.engines.engine_limits import cache_dtype, general, uneven
-from planner.engines.launch import LEADER, MODEL, RANK, Launch, Option, Reason, Release
-from planner.engines.words import drafted, lengths, notes, parallel
+from planner.engines.launch import (
+    LEADER,
+    MODEL,
+    RANK,
+    Launch,
+    Option,
+    Reason,
+    Release,
+    drafted,
+    lengths,
+    notes,
+    parallel,
+)
 
 __all__ = ["RELEASE", "launch", "reasons"]
 

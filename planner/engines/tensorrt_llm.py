@@ -12,8 +12,19 @@ from types import MappingProxyType
 
 from planner.engines.deployment import Deployment
 from planner.engines.engine_limits import cache_dtype, general, uneven
-from planner.engines.launch import MODEL, Launch, Option, Reason, Release
-from planner.engines.words import budget, drafted, lengths, notes, parallel, shared
+from planner.engines.launch import (
+    MODEL,
+    Launch,
+    Option,
+    Reason,
+    Release,
+    budget,
+    drafted,
+    lengths,
+    notes,
+    parallel,
+    shared,
+)
 
 __all__ = ["RELEASE", "launch", "reasons"]
 

@@ -13,8 +13,22 @@ from types import MappingProxyType
 
 from planner.engines.deployment import Deployment
 from planner.engines.engine_limits import cache_dtype, general
-from planner.engines.launch import HOST, LEADER, MODEL, RANK, Launch, Option, Reason, Release
-from planner.engines.words import budget, drafted, lengths, notes, parallel, shared
+from planner.engines.launch import (
+    HOST,
+    LEADER,
+    MODEL,
+    RANK,
+    Launch,
+    Option,
+    Reason,
+    Release,
+    budget,
+    drafted,
+    lengths,
+    notes,
+    parallel,
+    shared,
+)
 
 __all__ = ["RELEASE", "launch", "reasons"]
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.laws.scaling import UNITS, ScalingLaw
+from planner.laws.scaling_law import UNITS, ScalingLaw
 from planner.text.errors import FieldError, SolverError
 
 __all__ = ["Allocation", "allocation", "size_of_loss"]

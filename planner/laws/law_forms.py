@@ -2,6 +2,11 @@
 
 The equations stand in `formulas` and are compiled on first use; here is which of them a form
 takes and how its coefficients become a floor and monomials at a given sparsity.
+
+Reward over the arithmetic of reinforcement learning: ScaleRL's sigmoid, both ways round.
+
+A reward that is required puts a lower bound on arithmetic, a number; it is no monomial in the
+other choices unless the arithmetic is written as tokens times size.
 """
 
 from __future__ import annotations
@@ -13,12 +18,16 @@ from importlib import import_module
 from math import log, log10
 from typing import TYPE_CHECKING
 
-from planner.laws.terms import Term, Terms
+import numpy as np
+
+from planner.catalogue.scaling_laws import law, law_names
+from planner.laws.law_monomials import Term, Terms
+from planner.text.errors import CatalogueError, FieldError
 
 if TYPE_CHECKING:
     from formulas.numerics.evaluate import Kernel
 
-__all__ = ["FORMS", "Form", "form_kernel"]
+__all__ = ["FORMS", "Form", "RewardLaw", "form_kernel", "reward_law"]
 
 Values = Mapping[str, float]
 
@@ -173,12 +182,85 @@ FORMS: Mapping[str, Form] = {
         {"size": _ARITHMETIC, "tokens": _ARITHMETIC, **_DENSE},
     ),
     "clark": Form(
-        ("scaling.scaling_moe", "routed_loss"), _clark, {"tokens": _ONE_NUMBER, **_SPARSE}
+        ("scaling.routed_laws", "routed_loss"), _clark, {"tokens": _ONE_NUMBER, **_SPARSE}
     ),
-    "routed": Form(("scaling.scaling_moe", "routed_chinchilla_loss"), _routed, _SPARSE),
+    "routed": Form(("scaling.routed_laws", "routed_chinchilla_loss"), _routed, _SPARSE),
     "joint": Form(("scaling.routed_laws", "joint_loss"), _joint, _SPARSE),
-    "krajewski": Form(("scaling.scaling_moe", "fine_grained_loss"), _krajewski, _SPARSE),
-    "abnar": Form(("scaling.scaling_moe", "sparse_loss"), _abnar, _SPARSE),
+    "krajewski": Form(("scaling.routed_laws", "fine_grained_loss"), _krajewski, _SPARSE),
+    "abnar": Form(("scaling.routed_laws", "sparse_loss"), _abnar, _SPARSE),
     "allocation": Form(None, None, _ALLOCATION),
     "ratio": Form(None, None, _ALLOCATION),
 }
+
+
+NAMES = ("R_start", "R_most", "C_mid", "gamma_rl")
+MEANING = {
+    "R_start": "the reward before reinforcement learning",
+    "R_most": "the reward that nothing exceeds",
+    "C_mid": "the arithmetic at which half of the gain is reached [FLOP]",
+    "gamma_rl": "the exponent of the gain",
+}
+
+
+@dataclass(frozen=True)
+class RewardLaw:
+    """A sigmoid with its four coefficients, `C_mid` in FLOP."""
+
+    name: str
+    source: str
+    as_of: str
+    values: Mapping[str, float]
+
+    def reward(self, arithmetic: np.ndarray | float) -> np.ndarray:
+        """Reward after an arithmetic of reinforcement learning [FLOP]."""
+        from formulas.scaling.power_laws import rl_reward
+
+        return np.asarray(rl_reward.numpy("C_rl")(arithmetic, **self.values))
+
+    def arithmetic(self, reward: float) -> float:
+        """Arithmetic [FLOP] that a reward needs.
+
+        Raises
+        ------
+        FieldError
+            If the reward is not between the one at the start and the ceiling.
+        """
+        from formulas.scaling.power_laws import rl_arithmetic_needed
+
+        low, high = self.values["R_start"], self.values["R_most"]
+        if not low < reward < high:
+            raise FieldError(
+                ("rl.reward", f"{self.name} leads from {low:g} towards {high:g}, which it never "
+                              f"reaches; {reward:g} is not between them")
+            )  # fmt: skip
+        return float(rl_arithmetic_needed.numpy("R_pass")(reward, **self.values))
+
+
+def reward_law(name: str = "scalerl-2025", **given: float) -> RewardLaw:
+    """The sigmoid of a catalogue name, with what belongs to the model at hand.
+
+    Parameters
+    ----------
+    given
+        `C_mid` [FLOP] and `R_start`, which no catalogue can know, and any coefficient to replace.
+
+    Raises
+    ------
+    CatalogueError
+        If no law of reward is called so.
+    FieldError
+        If a coefficient is neither known nor given, or the rewards are in the wrong order.
+    """
+    if name not in law_names("sigmoid"):
+        raise CatalogueError.unknown("law of reward", name, law_names("sigmoid"))
+    entry = law(name)
+    values = {**entry.values, **given}
+    lacking = [x for x in NAMES if x not in values]
+    faults = [(f"rl.{x}", f"{name} does not say {MEANING[x]}; give it") for x in lacking]
+    faults += [(f"rl.{x}", "no such coefficient of a reward") for x in given if x not in NAMES]
+    if not faults and not 0 <= values["R_start"] < values["R_most"]:
+        low, high = values["R_start"], values["R_most"]
+        faults = [("rl.R_start", f"expected less than the ceiling {high:g}, got {low:g}")]
+    if faults:
+        raise FieldError(*faults)
+    return RewardLaw(name, entry.source, entry.as_of, values)

@@ -1,13 +1,28 @@
-"""Which values lie outside what a law was fitted on, in sentences."""
+"""Which values lie outside what a law was fitted on, in sentences.
+
+A scaling law that can be evaluated: loss, fitted range, drawn coefficients, monomials.
+
+Everything is in natural units: active parameters, tokens, FLOP, nats per token. A law comes from
+the catalogue, from a file of the same shape, from a mapping, or from points of the user's own
+(`planner.laws.law_files`). A routed law may be put on a dense one, `besiroglu-2024 +
+clark-2022-s-base`: the loss of the dense law at the effective size of the routed one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from planner.catalogue.scaling_laws import RANGES
+import numpy as np
+
+from planner.catalogue.scaling_laws import RANGES, Covariance, Law
+from planner.laws.law_draws import drawn_values, joined, unpaired
+from planner.laws.law_forms import FORMS, form_kernel
+from planner.laws.law_monomials import Repetition, Terms
+from planner.text.errors import FieldError
 from planner.text.quantities import show
 
-__all__ = ["outside"]
+__all__ = ["ScalingLaw", "of_catalogue", "outside"]
 
 ROUNDING = 0.02  # a range printed with two digits reaches as far as they do
 WORDS = {
@@ -44,3 +59,267 @@ def _shown(key: str, value: float) -> str:
         return f"{value:.3g}{' FLOP' if RANGES[key] == 'work' else ''}"
     shown = show(value, RANGES[key])
     return shown.removesuffix(" params").removesuffix(" tokens")
+
+
+Number = np.ndarray | float
+
+TENTH_TO_NINETIETH = 2 * 1.2815515655446004  # standard deviations between the two, if normal
+UNITS: Mapping[str, float] = {"one_param": 1.0, "one_token": 1.0, "one_flop": 1.0, "c_fwd": 2.0}
+
+
+@dataclass(frozen=True, eq=False)
+class ScalingLaw:
+    """A law with its coefficients.
+
+    Attributes
+    ----------
+    form
+        A key of `planner.laws.law_forms.FORMS`, which says what the law can express.
+    values
+        {symbol: coefficient or setting}, in parameters, tokens and FLOP.
+    errors
+        {symbol: standard error}, where known.
+    covariance
+        Of the coefficients, where known; it comes before `errors`.
+    limits
+        {`n`, `d`, `sparsity`, `arithmetic`, `epochs`: (lowest, highest) fitted on}.
+    """
+
+    name: str
+    form: str
+    title: str
+    source: str
+    as_of: str
+    scope: str
+    values: Mapping[str, float]
+    errors: Mapping[str, float] = field(default_factory=dict)
+    covariance: Covariance | None = None
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    note: str = ""
+
+    # -- what it can express --------------------------------------------------------------------
+
+    @property
+    def lacks(self) -> dict[str, str]:
+        """{choice that the law cannot express: why}.
+
+        Choices are `loss`, `size`, `tokens`, `sparsity`, `repetition`, `rl` and `interval`.
+        """
+        lacking = dict(FORMS[self.form].lacks)
+        if self.covariance is None:
+            if not self.errors:
+                lacking["interval"] = "no standard errors of its coefficients are known"
+            elif alone := unpaired(self.values, self.errors, self.limits):
+                lacking["interval"] = (
+                    f"how {alone[0]} and its level err together is not known; give a covariance "
+                    "or the range that was fitted on"
+                )
+        return lacking
+
+    def need(self, choice: str) -> None:
+        """Raise FieldError at `law` where the law cannot express a choice; see `lacks`."""
+        if choice in self.lacks:
+            raise FieldError(("law", f"{self.name}: {self.lacks[choice]}"))
+
+    @property
+    def fixed_sparsity(self) -> float | None:
+        """The one sparsity that the law knows, 1 for dense laws; None where it is free."""
+        if "sparsity" in FORMS[self.form].lacks:
+            return 1.0
+        low, high = self.limits.get("sparsity", (1.0, np.inf))
+        return low if low == high else None
+
+    # -- what it says ---------------------------------------------------------------------------
+
+    def loss(
+        self,
+        n: Number,
+        d: Number,
+        *,
+        sparsity: Number = 1.0,
+        unique: Number | None = None,
+        d_rl: Number | None = None,
+    ) -> np.ndarray:
+        """Loss of models of given size after given tokens, by the law's own equation.
+
+        Parameters
+        ----------
+        n, d
+            Active parameters and training tokens, broadcast against each other.
+        sparsity
+            Total over active parameters.
+        unique
+            Distinct tokens; None where all are fresh.
+        d_rl
+            Tokens of reinforcement learning, for a law that has a term for them.
+
+        Returns
+        -------
+        ndarray
+            Loss per token [nat], of the common shape.
+
+        Raises
+        ------
+        FieldError
+            If the law gives no loss, or knows no sparsity or repetition and is asked for it.
+        """
+        self.need("loss")
+        if np.any(np.asarray(sparsity) != 1):
+            self.need("sparsity")
+        if unique is not None and np.any(np.asarray(d) > np.asarray(unique)):
+            self.need("repetition")
+        kernel = form_kernel(self.form)
+        if kernel is None:
+            raise FieldError(("law", f"{self.name} gives no loss"))
+        case = {
+            **UNITS, **self.values, "N_active": n, "D_pt": d, "sigma": sparsity,
+            "C_pt": 6.0 * np.asarray(n, float) * np.asarray(d, float),
+            "D_unique": np.inf if unique is None else unique,
+            "D_rl": 0.0 if d_rl is None else d_rl,
+        }  # fmt: skip
+        found = kernel(**{name: case[name] for name in kernel.names})["loss"]
+        return np.broadcast_to(found, np.broadcast_shapes(*map(np.shape, (n, d, sparsity, found))))
+
+    def terms(self, sparsity: float = 1.0) -> Terms | None:
+        """The law as a floor and monomials, at one sparsity, fresh tokens; None without such form.
+
+        Muennighoff's law is here without repetition and without excess parameters, as it is for
+        models that their tokens feed (`n` up to the compute-optimal size for `d`); beyond, see
+        `repetition` and `tangent`.
+
+        Raises
+        ------
+        FieldError
+            If the law knows no sparsity and is asked for it.
+        """
+        if sparsity != 1:
+            self.need("sparsity")
+        made = FORMS[self.form].terms
+        return None if made is None else made(self.values, float(sparsity))
+
+    def repetition(self, unique: float) -> Repetition:
+        """What repeated tokens and excess parameters are worth, for distinct tokens [token].
+
+        Raises
+        ------
+        FieldError
+            If the law knows no repetition.
+        """
+        self.need("repetition")
+        x = self.values
+        return Repetition(
+            unique=unique, r_half=x["R_half"], r_excess=x["R_excess"],
+            fed_at_one=(x["alpha_N"] * x["A_N"] / (x["beta_D"] * x["B_D"])) ** (1 / x["alpha_N"]),
+            fed_exponent=x["beta_D"] / x["alpha_N"],
+        )  # fmt: skip
+
+    def tangent(
+        self, n: float, d: float, *, sparsity: float = 1.0, unique: float | None = None
+    ) -> Terms | None:
+        """Monomials that touch the law's terms at a point and lie nowhere above them.
+
+        Where the terms are monomials these are the terms themselves.
+        """
+        terms = self.terms(sparsity)
+        if terms is None or unique is None or "repetition" in self.lacks:
+            return terms
+        return self.repetition(unique).tangent(terms, n, d)
+
+    # -- how far it reaches, and how well it is known ---------------------------------------------
+
+    def range(self) -> dict[str, tuple[float, float] | None]:
+        """{`n`, `d`, `sparsity`, `arithmetic`, `epochs`: what was fitted on, None if unsaid}."""
+        return {key: self.limits.get(key) for key in ("n", "d", "sparsity", "arithmetic", "epochs")}
+
+    def outside(
+        self,
+        n: float | None = None,
+        d: float | None = None,
+        sparsity: float | None = None,
+        *,
+        arithmetic: float | None = None,
+        epochs: float | None = None,
+    ) -> list[str]:
+        """Sentences, one for each value that lies outside what the law was fitted on."""
+        given = {"n": n, "d": d, "sparsity": sparsity, "arithmetic": arithmetic, "epochs": epochs}
+        return outside(self.name, self.limits, {k: v for k, v in given.items() if v is not None})
+
+    def draws(self, count: int, seed: int = 0) -> list[ScalingLaw]:
+        """Laws with coefficients drawn from their standard errors; see `law_draws`.
+
+        Raises
+        ------
+        FieldError
+            If no standard errors are known.
+        """
+        self.need("interval")
+        drawn = drawn_values(
+            self.values,
+            self.errors,
+            self.covariance,
+            self.limits,
+            count,
+            np.random.default_rng(seed),
+        )
+        return [replace(self, values=values) for values in drawn]
+
+    # -- other laws from it ---------------------------------------------------------------------
+
+    def with_values(self, **values: float) -> ScalingLaw:
+        """The law with some coefficients or settings replaced, such as `G_fine=8`.
+
+        Raises
+        ------
+        FieldError
+            If the law has no coefficient of that name.
+        """
+        for name in values:
+            if name not in self.values:
+                known = ", ".join(self.values)
+                raise FieldError(
+                    ("law", f"{self.name} has no coefficient {name!r}; it has {known}")
+                )
+        return replace(self, values={**self.values, **values})
+
+    def routed_by(self, routing: ScalingLaw) -> ScalingLaw:
+        """This dense law at the effective size of a routed one.
+
+        Raises
+        ------
+        FieldError
+            If this is no law of size and tokens, or the other no routed one.
+        """
+        if self.form != "chinchilla" or routing.form != "clark":
+            raise FieldError(
+                ("law", f"{self.name} + {routing.name}: a dense law of size and tokens can bear a "
+                        "routed one (clark-2022-...), and nothing else"),
+            )  # fmt: skip
+        both = [law.limits["n"] for law in (self, routing) if "n" in law.limits]
+        limits = {**self.limits, "sparsity": routing.limits.get("sparsity", (1.0, np.inf))}
+        if both and max(low for low, _ in both) < min(high for _, high in both):
+            limits["n"] = max(low for low, _ in both), min(high for _, high in both)
+        routed = {name: x for name, x in routing.values.items() if name != "d_route"}
+        return replace(
+            self, name=f"{self.name} + {routing.name}", form="routed",
+            title=f"{self.title}, at the effective size of {routing.title}",
+            source=f"{self.source}; {routing.source}", as_of=max(self.as_of, routing.as_of),
+            scope=f"{self.scope}; routing: {routing.scope}", limits=limits,
+            values={**self.values, **routed}, note=f"{self.note}; {routing.note}".strip("; "),
+            errors={**self.errors, **{x: e for x, e in routing.errors.items() if x in routed}},
+            covariance=joined(self.covariance, routing.covariance, routed),
+        )  # fmt: skip
+
+
+def of_catalogue(entry: Law) -> ScalingLaw:
+    """The law of a catalogue entry, or of one shaped as such."""
+    errors = {}
+    for name, each in entry.coefficients.items():
+        if each.error is not None:
+            errors[name] = each.value * each.error if each.ln else each.error * each.scale
+        elif each.low is not None and each.high is not None:
+            errors[name] = (each.high - each.low) / TENTH_TO_NINETIETH
+    return ScalingLaw(
+        name=entry.name, form=entry.form, title=entry.title, source=entry.source,
+        as_of=entry.as_of, scope=entry.scope, values=entry.values, errors=errors,
+        covariance=entry.covariance, limits=entry.range, note=entry.note,
+    )  # fmt: skip

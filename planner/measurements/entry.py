@@ -1,17 +1,21 @@
 """One measured quantity of one row, with what was predicted for it or the reason why nothing was.
 
 All tables come down to these, so that scores, plots and prediction files are made once.
+
+Facts that a file of measurements does not say, as they are given on the command line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.measurements.measurement import Measurement
 from planner.measurements.prediction import Prediction
 from planner.measurements.readers.collective_rows import Row
+from planner.text.errors import InputError
 
-__all__ = ["Entry"]
+__all__ = ["Entry", "facts_of"]
 
 
 @dataclass(frozen=True)
@@ -94,3 +98,14 @@ class Entry:
             return time
         ratio = self.seconds / time if self.rate else time / self.seconds
         return self.measured * ratio
+
+
+def facts_of(texts: Iterable[str]) -> dict[str, str]:
+    """Facts by name; raises InputError for a text that is not NAME=VALUE."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise InputError(f"--fact {text}: expected NAME=VALUE, such as tp=8")
+        found[name.strip()] = value.strip()
+    return found

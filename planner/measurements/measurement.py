@@ -1,14 +1,22 @@
-"""One measurement of serving in the catalogue's words, or the reason why it has no prediction."""
+"""One measurement of serving in the catalogue's words, or the reason why it has no prediction.
+
+The network between the chips of a measured row, where the catalogue holds a machine and not.
+
+Where a measured row stands: which adjustments of a profile hold for it, and which profile.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
+from planner.catalogue.profile import Place, Profile, months_between, profile
 from planner.measurements.published_names import Refused, aliases, chip_of, sizes_of
+from topologies import Machine, TopologyError, machine
 
 __all__ = [
     "Measurement",
@@ -18,7 +26,11 @@ __all__ = [
     "Refused",
     "aliases",
     "chip_of",
+    "engine_of",
     "layout_of",
+    "network_between",
+    "place_of",
+    "profile_of",
     "sizes_of",
 ]
 
@@ -173,3 +185,98 @@ def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
     if stage * found["pp"] != chips or stage % found["ep"]:
         return None
     return {**found, "tp_expert": stage // found["ep"] if experts else 1}
+
+
+ALONE = 1e21  # byte/s inside a group of one chip
+# One way, of sixteen lanes: PCI-SIG, PCI Express 4.0 and 5.0 base specifications, 128b/130b coding.
+PCIE = {4: 31.5e9, 5: 63e9}
+
+
+@cache
+def network_between(chip: str, name: str | None, chips: int) -> Machine | None:
+    """The machine that joins so many chips of a kind; None where nothing is known to.
+
+    Parameters
+    ----------
+    chip : catalogue name of the chip.
+    name : the machine that usually joins such chips, None for none.
+    chips : chips of one replica or worker.
+
+    Cards without a machine of their own, and groups larger than theirs, meet on the PCI Express of
+    their host; a single chip meets nobody.
+    """
+    if chips == 1:
+        return Machine.from_figures("alone", 1, ALONE)
+    if name is not None:
+        one = _sized(name, chips)
+        if one is not None and (one.scale_out is not None or chips <= one.chips_per_domain):
+            return one
+    generation = aliases()["pcie"].get(chip)
+    if generation is None:
+        return None
+    return Machine.from_figures(f"pcie-{generation}", chips, PCIE[generation])
+
+
+def _sized(name: str, chips: int) -> Machine | None:
+    """A machine, of a torus the slice of so many chips; None where there is no such slice."""
+    one = machine(name)
+    if one.kind != "torus":
+        return one
+    try:
+        return machine(name, chips)
+    except TopologyError:
+        return None
+
+
+# Days of versions that the table of runs gives without one (releases on GitHub).
+RELEASED = {
+    ("sglang", "0.5.1.post1"): "2025-08-27",
+    ("sglang", "0.5.8.post1"): "2026-01-28",
+    ("trtllm", "1.0.0rc3"): "2025-07-16",
+    ("vllm", "0.12.0"): "2025-12-03",
+}
+USUAL = 3.0  # months before the profile's date, where nobody says
+RUNS, STEADY = "engines-2026", "steady-2024"
+NEW = 2025  # engines of this year and later are those of the runs
+
+
+def engine_of(row: Measurement) -> str:
+    """The engine without the year that some tables add."""
+    name, _, year = row.engine.rpartition("-")
+    return name if name and year.isdigit() else row.engine
+
+
+def place_of(row: Measurement, as_of: str) -> Place:
+    """The row's place as seen by a profile of a date."""
+    engine = engine_of(row)
+    day = row.as_of or RELEASED.get((engine, row.version), "")
+    return Place.of(
+        row.sizes,
+        row.chip,
+        engine=engine,
+        version=row.version,
+        months=months_between(day, as_of) if day else USUAL,
+        pooled=row.pooled,
+        # How long prompts queue before a pool of their own is told by no table.
+        assumed=bool(row.assumed) or (row.pooled and row.quantity == "ttft"),
+    )
+
+
+def profile_of(row: Measurement, wanted: str) -> Profile:
+    """The profile that speaks for a row.
+
+    Parameters
+    ----------
+    wanted : a profile's name, or `auto`: that of whole engines for runs and for engines of 2025
+        and later, that of steady batches for other static rows.
+
+    Raises
+    ------
+    CatalogueError
+        If there is no such profile.
+    """
+    if wanted != "auto":
+        return profile(wanted)
+    year = row.engine.rpartition("-")[2]
+    new = year.isdigit() and int(year) >= NEW
+    return profile(RUNS if row.looped or new else STEADY)

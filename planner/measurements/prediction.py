@@ -10,8 +10,7 @@ import numpy as np
 
 from planner.calibration.features import Features, features, unknowns
 from planner.catalogue.profile import Place, Profile, profile
-from planner.measurements.measurement import Measurement
-from planner.measurements.places import place_of, profile_of
+from planner.measurements.measurement import Measurement, place_of, profile_of
 from planner.measurements.roofline_bound import bounds_of
 
 __all__ = ["Prediction", "estimates", "predict"]

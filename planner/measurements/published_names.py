@@ -19,8 +19,8 @@ from typing import Any
 
 from planner.architecture import Model, from_config, sizes
 from planner.architecture.counts import Sizes
-from planner.architecture.dtypes import DTYPES
 from planner.architecture.huggingface import read_config
+from planner.architecture.quantization import DTYPES
 from planner.catalogue.chips import MATH, Chip, chip, chip_names
 from planner.catalogue.models import load, record
 from planner.catalogue.models import names as model_names

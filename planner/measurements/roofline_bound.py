@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.architecture.counts import Sizes
-from planner.architecture.dtypes import dtype
+from planner.architecture.quantization import dtype
 from planner.measurements.measurement import Measurement
 from planner.problems.serving.step.engine_limits import LECTURE
 from planner.problems.serving.step.layouts import Layouts

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.text.errors import CatalogueError, InputError, Mistake, did_you_mean, quoted
-from topologies.fabric.errors import TopologyError
+from topologies.fabric.limits import TopologyError
 from topologies.machines.hardware import Machine
 from topologies.machines.machines import graph, machine, names
 

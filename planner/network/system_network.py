@@ -11,7 +11,7 @@ import numpy as np
 from planner.catalogue.systems import System
 from planner.text.errors import FieldError
 from topologies import Machine, TopologyError, machine
-from topologies.groups.groups import RateTable, rate_table
+from topologies.groups.group_rate import RateTable, rate_table
 
 if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts

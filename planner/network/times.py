@@ -8,7 +8,7 @@ from typing import Any
 from planner.network import collective_time, group_of
 from planner.network.network_source import Network
 from planner.text.errors import InputError
-from topologies.fabric.errors import TopologyError
+from topologies.fabric.limits import TopologyError
 
 __all__ = ["timed"]
 

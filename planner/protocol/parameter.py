@@ -1,18 +1,22 @@
-"""A given quantity as a path of the scenario: read there, and set there to another value."""
+"""A given quantity as a path of the scenario: read there, and set there to another value.
+
+The unit of a path of the scenario, as its schema says it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from planner.problems.serving.parameters import Given
-from planner.scenario import ALIASES, Tree, changed, checked, resolved
+from planner.scenario import ALIASES, Tree, changed, checked, json_schema, resolved
 from planner.sensitivity.elasticities import Row
 from planner.text.errors import InputError
 
-__all__ = ["at_path", "folder_of", "scenario_with", "value_at"]
+__all__ = ["at_path", "folder_of", "scenario_with", "unit_of", "value_at"]
 
 LAW = "law"  # a law's coefficients stand in no scenario but as a whole description
 
@@ -57,3 +61,59 @@ def at_path(tree: Tree, folder: Path, row: Row) -> Given | None:
 
 def _times(tree: Tree, folder: Path, path: str, value: float, factor: float) -> Any:
     return scenario_with(tree, folder, path, value * factor)
+
+
+BRACKETED = re.compile(r"\[([^\]]+)\]")
+COUNTS = {"chips": "chip", "choose.batch": "seq", "workload.concurrency": "seq",
+          "choose.chunk": "token"}  # fmt: skip
+
+
+def unit_of(problem: str, path: Sequence[str]) -> str | None:
+    """Base unit of a path, such as `byte/s`; None where the schema names none."""
+    dotted = ".".join(path)
+    if problem == "serving" and dotted in COUNTS:
+        return COUNTS[dotted]
+    unit = None
+    node = _shape(problem)
+    for part in path:
+        node = _below(node, part)
+        if node is None:
+            break
+        found = BRACKETED.findall(_described(node))
+        unit = found[-1] if found else unit
+    return unit
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return json_schema()
+
+
+def _shape(problem: str) -> Mapping[str, Any] | None:
+    """The schema of the scenarios of a problem."""
+    for shape in (_schema(), *_schema().get("$defs", {}).values()):
+        asked = shape.get("properties", {}).get("problem", {})
+        if problem in (asked.get("const"), *asked.get("enum", ())):
+            return dict(shape)
+    return None
+
+
+def _described(node: Mapping[str, Any]) -> str:
+    """What the schema says of a node, the kinds it may be of included."""
+    inner = [_described(each) for each in node.get("anyOf", ())]
+    return " ".join([*inner, str(node.get("description", ""))])
+
+
+def _below(node: Mapping[str, Any] | None, part: str) -> Mapping[str, Any] | None:
+    """The node of a key below another, references and alternatives followed."""
+    if node is None:
+        return None
+    if "$ref" in node:
+        named = str(node["$ref"]).rsplit("/", 1)[-1]
+        return _below(_schema()["$defs"][named], part)
+    for each in (node, *node.get("anyOf", ()), *node.get("oneOf", ()), *node.get("allOf", ())):
+        if part in each.get("properties", {}):
+            return dict(each["properties"][part])
+        if each is not node and (found := _below(each, part)) is not None:
+            return found
+    return None

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from planner.problems.budget.answer import planned
-from planner.problems.budget.best import Answer, solve_many
 from planner.problems.budget.budget_task import Question
 from planner.problems.budget.life_givens import LifeGiven, life_givens
+from planner.problems.budget.optimum import Answer, solve_many
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.resolve import ask
 from planner.protocol.output import values_of

@@ -20,8 +20,7 @@ from planner.scenario import (
     resolved,
 )
 from planner.sensitivity.elasticities import Elasticities, Row
-from planner.sensitivity.re_solve import Exact, exact
-from planner.sensitivity.swing import swung
+from planner.sensitivity.re_solve import Exact, exact, swung
 from planner.sensitivity.switches import switched
 from planner.text.errors import Infeasible, InputError
 
@@ -101,7 +100,7 @@ def looked(scenario: Any, name: str, tree: Tree, folder: Path) -> Looked:
 
         rows = budget_rows(scenario, name)
     else:
-        from planner.problems.lifecycle.lives import lifecycle_rows
+        from planner.problems.lifecycle.parameters import lifecycle_rows
 
         rows = lifecycle_rows(scenario, name)
     return best, [each for row in rows if (each := at_path(tree, folder, row)) is not None], rows

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.problems.serving.deployment.alternatives import Contender, machines
 from planner.problems.serving.deployment.pool_pairs import search_pools
-from planner.problems.serving.deployment.pools import OnePool
-from planner.problems.serving.deployment.questions import Question
-from planner.problems.serving.deployment.twopools import TwoPools
+from planner.problems.serving.deployment.pools import OnePool, Question, TwoPools
 from planner.problems.serving.search.batch import search, sized
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task_builder import Draft, Hardware

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.protocol.output import UNITS, output_named
-from planner.protocol.parameter import folder_of, scenario_with, value_at
-from planner.protocol.units import unit_of
+from planner.protocol.parameter import folder_of, scenario_with, unit_of, value_at
 from planner.scenario import Scenario, Tree, changed, checked, opened
 from planner.sensitivity.re_solve import Exact, Nowhere, exact
 from planner.sweep.grid import Axis, grid_of

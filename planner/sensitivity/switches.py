@@ -14,8 +14,8 @@ from typing import Any
 from planner.problems.serving.parameters import Given
 from planner.sensitivity.elasticities import Row
 from planner.sensitivity.re_solve import Exact, exact
+from planner.text.console import progress
 from planner.text.errors import InputError
-from planner.text.progress import progress
 
 __all__ = ["STEPS", "next_switch", "switched"]
 

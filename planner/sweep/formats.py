@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.sweep import parquet
-from planner.sweep.columns import Columns, named, plain
+from planner.sweep.rows import Columns, named, plain
 from planner.text.errors import InputError, MissingExtra
 
 __all__ = ["KINDS", "PARTS", "assembled", "encoded", "kind_of", "loaded", "meta_of", "rows_in"]

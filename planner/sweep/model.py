@@ -17,8 +17,7 @@ from planner.problems.serving.step.step import PARTS, Step
 from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task import PROMISES, Task
 from planner.scenario import Scenario
-from planner.sweep.columns import Words
-from planner.sweep.rows import BANDS, LAYOUT
+from planner.sweep.rows import BANDS, LAYOUT, Words
 from planner.text.words import laid_out
 
 __all__ = ["Model", "model_of"]

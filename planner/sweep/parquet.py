@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.sweep.columns import Columns, Words
+from planner.sweep.rows import Columns, Words
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.report.files import write
-from planner.sweep.columns import Columns
 from planner.sweep.formats import PARTS, assembled, encoded, kind_of, meta_of, rows_in
+from planner.sweep.rows import Columns
 from planner.text.console import note
 from planner.text.errors import InputError, SolverError
 

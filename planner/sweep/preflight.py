@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from planner.protocol.units import unit_of
+from planner.protocol.parameter import unit_of
 from planner.scenario import Tree, changed, checked, read, resolved
 from planner.sweep.grid import Axis, Grid, Listed, Span, measured
 from planner.text.errors import InputError, Mistake

@@ -11,16 +11,14 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from planner.sweep.chunk import Chunk, chunks
-from planner.sweep.columns import Columns, by_name
 from planner.sweep.grid import grid_of
 from planner.sweep.parts import Parts
 from planner.sweep.preflight import Survey, survey
-from planner.sweep.rows import units_of
+from planner.sweep.rows import Columns, by_name, units_of
 from planner.sweep.vectorized import ClosedForm, closed_form
 from planner.sweep.workers import in_processes, serially
-from planner.text.console import note
+from planner.text.console import note, progress
 from planner.text.errors import InputError, SolverError
-from planner.text.progress import progress
 
 __all__ = ["Order", "Outcome", "executed", "ordered"]
 

@@ -8,9 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.sweep.columns import Columns, Words, named, plain
 from planner.sweep.formats import kind_of, loaded, meta_of
 from planner.sweep.parts import Parts
+from planner.sweep.rows import Columns, Words, named, plain
 from planner.sweep.run import computed, executed, ordered
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 

@@ -19,10 +19,9 @@ import numpy as np
 from planner.problems.serving.dials import WHOLE, is_dial
 from planner.scenario import Scenario
 from planner.sweep.chunk import mistaken
-from planner.sweep.columns import Columns, Words
 from planner.sweep.grid import Span
 from planner.sweep.preflight import Column, Survey, scenario_at
-from planner.sweep.rows import ANSWERED, SERVING
+from planner.sweep.rows import ANSWERED, SERVING, Columns, Words
 from planner.text.errors import InputError, PlannerError
 
 if TYPE_CHECKING:

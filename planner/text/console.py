@@ -2,6 +2,8 @@
 
 Answers go to standard output, messages and warnings to standard error; `--quiet` keeps back the
 warnings. A reader who has seen enough (`| head`) is no fault; a full disk is one.
+
+How far a sweep is, on standard error: a bar with rate and time left, for people only.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -20,7 +22,7 @@ from typer.core import TyperGroup
 
 from planner.text.errors import InputError, PlannerError, SolverError
 
-__all__ = ["QUIET", "Commands", "exits", "note", "show"]
+__all__ = ["QUIET", "Commands", "exits", "note", "progress", "show"]
 
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 EVERYWHERE = {"--quiet", "-q", "--no-color"}
@@ -105,3 +107,35 @@ def _discard(stream: TextIO) -> None:
 def _leave(text: str, status: int) -> NoReturn:
     note(text)
     sys.exit(status)
+
+
+SMOOTHED = 30.0  # seconds over which the rate is taken
+
+
+@contextmanager
+def progress(total: int, done: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """A function to call with the number of points that were added.
+
+    Nothing is drawn unless `shown`, with `--quiet`, or where nobody watches.
+    """
+    if not shown or QUIET.get() or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda points: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task
+    from rich.progress import TimeRemainingColumn as Left
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Points per second."""
+
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text("" if speed is None else f"{speed:,.3g} points/s")
+
+    columns = (BarColumn(), MofNCompleteColumn(), Rate(), Left(), "left")
+    with Progress(
+        *columns, console=Console(stderr=True), speed_estimate_period=SMOOTHED, transient=True
+    ) as bar:
+        task = bar.add_task("sweep", total=total, completed=done)
+        yield lambda points: bar.advance(task, points)

@@ -15,8 +15,8 @@ import numpy as np
 from planner.problems.serving.profiled import drawn_apart
 from planner.scenario import Scenario, Tree, changed, checked
 from planner.sensitivity.re_solve import Nowhere, exact
+from planner.text.console import progress
 from planner.text.errors import InputError, PlannerError
-from planner.text.progress import progress
 from planner.uncertainty.distributions import Marginal
 
 __all__ = ["Answered", "answered"]

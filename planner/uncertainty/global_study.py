@@ -16,8 +16,14 @@ from planner.sensitivity.switch_point import MORE_IS_BETTER
 from planner.text.errors import Infeasible, InputError
 from planner.uncertainty.distributions import Marginal, marginals_of
 from planner.uncertainty.evaluate_samples import Answered, answered
-from planner.uncertainty.indices import effects, morris_design, sobol, sobol_design
-from planner.uncertainty.knowing import frequent, knowing
+from planner.uncertainty.indices import (
+    effects,
+    frequent,
+    knowing,
+    morris_design,
+    sobol,
+    sobol_design,
+)
 
 __all__ = ["Study", "explore"]
 
@@ -36,7 +42,7 @@ class Study:
     document: dict[str, Any]
 
     def __str__(self) -> str:
-        from planner.report.text.sensitivity_study import study_text
+        from planner.report.text.sensitivity import study_text
 
         return study_text(self.document)
 

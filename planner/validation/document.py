@@ -13,7 +13,7 @@ from planner.calibration.suspects import below_bound, settled, speculating, unit
 from planner.catalogue.collective_curves import collectives
 from planner.catalogue.profile import profile, profile_names
 from planner.measurements.entry import Entry
-from planner.measurements.places import engine_of
+from planner.measurements.measurement import engine_of
 from planner.measurements.readers.tables import Table
 from planner.measurements.roofline_bound import alike
 

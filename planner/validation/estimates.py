@@ -1,24 +1,38 @@
-"""Predictions for entries that calibration can read, row by row where one of them cannot be had."""
+"""Predictions for entries that calibration can read, row by row where one of them cannot be had.
+
+The prediction file: the input as it was, and beside it the bound, the estimate and its band.
+
+A file of measurements as entries with predictions, whatever its columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
 
 from formulas.nomenclature.symbols import SymbolError
 from planner.calibration.baselines import roofline
-from planner.calibration.marks import mark, seen_by
+from planner.calibration.sample import mark, seen_by
 from planner.catalogue.profile import profile as named
 from planner.measurements.entry import Entry
-from planner.measurements.measurement import Measurement
-from planner.measurements.networks import network_between
-from planner.measurements.places import profile_of
+from planner.measurements.measurement import Measurement, network_between, profile_of
 from planner.measurements.prediction import Prediction, predict
+from planner.measurements.readers import recognised
+from planner.measurements.readers.sheets import Documents, Sheet, opened
+from planner.measurements.readers.tables import MEASURED, OWN, Table, table
 from planner.measurements.roofline_bound import bounds_of, strange_units
-from planner.text.errors import PlannerError
+from planner.text.console import note
+from planner.text.errors import InputError, Mistake, PlannerError
+from planner.validation.collective_entries import collective_entries, exchange_entries
+from planner.validation.own_entries import generator_entries, own_entries
+from planner.validation.serving_entries import run_entries, steady_entries, training_entries
 from topologies import TopologyError
 
-__all__ = ["estimated"]
+__all__ = ["estimated", "files_in", "found_in", "predictions_text", "read"]
 
 AUTO = "auto"
 
@@ -88,3 +102,154 @@ def _predicted(rows: Sequence[Measurement], wanted: str) -> list[Prediction | st
             return [" ".join(str(error).split())]
     half = len(rows) // 2
     return [*_predicted(rows[:half], wanted), *_predicted(rows[half:], wanted)]
+
+
+ADDED = ("bound", "estimate", "low", "high")
+DIGITS = 9
+NEWLINE = "\n"
+
+
+def predictions_text(table: Table, entries: Sequence[Entry]) -> str:
+    """Every row of the table in its order and as it stands, with the added columns and the reason.
+
+    Raises
+    ------
+    InputError
+        If the table has one of the added columns already, or is no table.
+    """
+    sheet, quantities = table.sheet, table.measured
+    added = [f"{kind}_{name}" for name in quantities for kind in ADDED] + ["reason"]
+    taken = [name for name in added if name in table.columns]
+    if taken:
+        told = f"has the column {taken[0]} already: are these predictions?"
+        raise InputError(Mistake(str(table.path), 1, 1, "", told))
+    of: dict[tuple[int, str], Entry] = {(e.row, e.column): e for e in entries}
+    lines = [_beside(sheet.texts[0], added, sheet.separator)]
+    for index, text in enumerate(sheet.texts[1:]):
+        each = [of.get((index, name)) for name in quantities]
+        values = [value for entry in each for value in _values(entry)]
+        reasons = dict.fromkeys(e.reason for e in each if e is not None and e.reason)
+        short = len(table.columns) - _cells(text, sheet.separator)
+        lines.append(_beside(text, [*[""] * short, *values, "; ".join(reasons)], sheet.separator))
+    return "".join(lines)
+
+
+def _beside(text: str, cells: Sequence[str], separator: str) -> str:
+    """The text of a row with more cells at its end; whatever ended the line ends it still."""
+    bare = text.rstrip("\r\n")
+    more = io.StringIO()
+    csv.writer(more, delimiter=separator, lineterminator="").writerow(cells)
+    return f"{bare}{separator}{more.getvalue()}{text[len(bare) :] or NEWLINE}"
+
+
+def _cells(text: str, separator: str) -> int:
+    return len(next(csv.reader(io.StringIO(text, newline=""), delimiter=separator)))
+
+
+def _values(entry: Entry | None) -> list[str]:
+    """Bound, estimate, low and high in the value's own unit, blank where there is none.
+
+    The bound of a rate is the most it can be, and the ends of its band change places.
+    """
+    if entry is None or entry.seconds is None:
+        return [""] * len(ADDED)
+    bound = "" if entry.bound is None else _number(entry.own(entry.bound))
+    told = entry.prediction
+    if told is None:
+        return [bound, "", "", ""]
+    ends = sorted((entry.own(told.low), entry.own(told.high)))
+    return [bound, _number(entry.own(told.estimate)), *map(_number, ends)]
+
+
+def _number(value: float) -> str:
+    return f"{value:.{DIGITS}g}"
+
+
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl")
+READERS: Mapping[str, Callable[[Table], list[Entry]]] = {
+    "serving runs": run_entries,
+    "steady batches": steady_entries,
+    "training runs": training_entries,
+    "collectives": collective_entries,
+    "exchanges": exchange_entries,
+}
+
+
+def read(
+    path: Path,
+    profile: str = "auto",
+    facts: Mapping[str, str] = MappingProxyType({}),
+    folders: Sequence[Path] = (),
+) -> tuple[Table, list[Entry]]:
+    """The table in a file and its entries, predicted by a profile, in the order of the rows.
+
+    Parameters
+    ----------
+    facts : what the file does not say of its runs, by the names of a table of one's own.
+    folders : configurations of models that the catalogue does not hold.
+
+    Raises
+    ------
+    InputError
+        If the file holds no measurements, facts are missing, or the profile is not known.
+    """
+    source = opened(path)
+    if isinstance(source, Documents):
+        return _estimated(generator_entries(source, facts, folders), profile)
+    found = table(source, facts, folders)
+    if found.kind == OWN:
+        return _estimated((found, own_entries(found, facts)), profile)
+    if facts:
+        raise InputError(f"{path}: a table of {found.kind} says {', '.join(facts)} itself")
+    return _estimated((found, READERS[found.kind](found)), profile)
+
+
+def files_in(paths: Sequence[Path]) -> list[Path]:
+    """The files among files and folders of measurements, each once.
+
+    Raises
+    ------
+    InputError
+        If there are no measurements among the files of a folder, or a file is given twice.
+    """
+    found = [each for path in paths for each in found_in(path)]
+    twice = [path for i, path in enumerate(found) if path in found[:i]]
+    if twice:
+        raise InputError(f"{twice[0]} is given twice")
+    return found
+
+
+def found_in(path: Path) -> list[Path]:
+    """The file itself, or the measurements in a folder; other tables there are named in a note.
+
+    Raises
+    ------
+    InputError
+        If there are no measurements among the files of a folder.
+    """
+    if not path.is_dir():
+        return [path]
+    kinds: dict[Path, str] = {}
+    others: list[str] = []
+    for each in sorted(path.iterdir()):
+        if each.suffix.lower() not in ENDINGS or not each.is_file():
+            continue
+        try:
+            held = opened(each)
+            kinds[each] = recognised(held)
+            if isinstance(held, Sheet) and not held.rows:
+                del kinds[each]
+                others.append(f"{each.name} (a header and no row)")
+        except InputError as error:
+            others.append(each.name if "of no known" in str(error) else str(error))
+    if not kinds:
+        raise InputError(f"{path}: holds no measurements (CSV, or JSON of a load generator)")
+    if others:
+        note(f"planner: {path}: no measurements in {', '.join(others)}", warning=True)
+    order = [*MEASURED, *dict.fromkeys(sorted(kinds.values()))]
+    return sorted(kinds, key=lambda each: (order.index(kinds[each]), each.name))
+
+
+def _estimated(found: tuple[Table, list[Entry]], profile: str) -> tuple[Table, list[Entry]]:
+    held, entries = found
+    return held, estimated(entries, profile)

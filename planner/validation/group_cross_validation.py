@@ -19,8 +19,7 @@ from planner.calibration.hierarchy import Hierarchy, effects, fitted
 from planner.calibration.sample import configuration_of, weight_of
 from planner.calibration.suspects import settled, speculating
 from planner.measurements.entry import Entry
-from planner.measurements.measurement import Measurement
-from planner.measurements.places import place_of
+from planner.measurements.measurement import Measurement, place_of
 from planner.measurements.prediction import Prediction
 from planner.text.errors import InputError
 

@@ -15,9 +15,9 @@ __all__ = ["BUILDERS"]
 _HOME = {
     "switch": "switches",
     "planes": "switches",
-    "mesh": "mesh",
+    "mesh": "switches",
     "torus": "torus",
-    "twisted_torus": "twisted",
+    "twisted_torus": "torus",
     "rails": "rails",
     "clos": "clos",
     "dragonfly": "dragonfly",

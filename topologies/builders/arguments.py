@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from topologies.fabric.errors import TopologyError, meant
-from topologies.fabric.limits import count_fault, latency_fault, rate_fault
+from topologies.fabric.limits import TopologyError, count_fault, latency_fault, meant, rate_fault
 
 __all__ = ["choice_fault", "flag_fault", "given", "ratio_fault"]
 

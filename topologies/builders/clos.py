@@ -15,9 +15,8 @@ from topologies.builders.arguments import given
 from topologies.builders.copies import End
 from topologies.builders.hierarchy import hierarchy
 from topologies.builders.interconnects import Trunks, join_clos, trunk_faults
-from topologies.fabric.errors import TopologyError
 from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators, fabric
-from topologies.fabric.limits import count_fault
+from topologies.fabric.limits import TopologyError, count_fault
 from topologies.fabric.validation import check
 
 __all__ = ["clos"]

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topologies.builders.arguments import choice_fault, given
-from topologies.builders.copies import copied, ports_of
+from topologies.builders.copies import RELAYS, copied, ports_of, relayed
 from topologies.builders.interconnects import JOINTS, Trunks, joined, trunk_faults
-from topologies.builders.relays import RELAYS, relayed
 from topologies.fabric.fabric import Fabric
 from topologies.fabric.validation import check
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from topologies.builders.arguments import choice_fault, given
+from topologies.builders.copies import RELAYS
 from topologies.builders.hierarchy import hierarchy
 from topologies.builders.interconnects import Trunks, trunk_faults
-from topologies.builders.relays import RELAYS
 from topologies.builders.switches import switch
 from topologies.fabric.fabric import Fabric
 

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 import networkx as nx
 
-from topologies.fabric.errors import TopologyError
-from topologies.fabric.limits import count_fault, latency_fault, rate_fault
+from topologies.fabric.limits import TopologyError, count_fault, latency_fault, rate_fault
 
 __all__ = [
     "ACCELERATOR",

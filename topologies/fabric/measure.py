@@ -12,8 +12,8 @@ from collections.abc import Hashable
 from itertools import count
 from typing import Any, NamedTuple
 
-from topologies.fabric.errors import TopologyError
 from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SCALE_UP, Fabric
+from topologies.fabric.limits import TopologyError
 
 __all__ = ["domain", "domain_size", "hops", "latency", "path_rate", "slowdown"]
 

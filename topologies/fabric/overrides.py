@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from topologies.fabric.errors import TopologyError, meant
 from topologies.fabric.fabric import TIERS, Fabric
-from topologies.fabric.limits import latency_fault, rate_fault
+from topologies.fabric.limits import TopologyError, latency_fault, meant, rate_fault
 from topologies.fabric.validation import check
 
 __all__ = ["KEYS", "override"]

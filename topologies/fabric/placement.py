@@ -13,9 +13,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from topologies.fabric.errors import TopologyError, meant
 from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
-from topologies.fabric.limits import count_fault
+from topologies.fabric.limits import TopologyError, count_fault, meant
 
 __all__ = ["AXES", "ORDERS", "Group", "Placement", "filling", "place"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import networkx as nx
 
-from topologies.fabric.errors import TopologyError, meant
+from topologies.fabric.distances import unreachable
 from topologies.fabric.fabric import (
     ACCELERATOR,
     ARC_ATTRIBUTES,
@@ -22,8 +22,15 @@ from topologies.fabric.fabric import (
     Fabric,
     accelerators,
 )
-from topologies.fabric.limits import count_fault, latency_fault, rate_fault, rate_suspicion, shown
-from topologies.fabric.reach import unreachable
+from topologies.fabric.limits import (
+    TopologyError,
+    count_fault,
+    latency_fault,
+    meant,
+    rate_fault,
+    rate_suspicion,
+    shown,
+)
 
 __all__ = ["arc_faults", "check", "graph_faults", "node_faults", "suspicions"]
 

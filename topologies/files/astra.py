@@ -8,24 +8,222 @@
 Bandwidths are per link and one way, latencies per link and in ns. What is called GB/s there is
 2**30 byte/s (common/NetworkFunction.cpp of astra-sim/astra-network-analytical at 599a047). The
 dimension that is named first counts fastest: it is the last coordinate of a chip.
+
+Whether a fabric is a box of chips, and whether ring, mesh or switch joins each of its lines.
+
+Every node and arc has to have its place in such a box: what does not is the reason for which a
+format of dimensions cannot express the fabric.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
 from math import prod
 from typing import Any
 
-from topologies.fabric.errors import TopologyError, meant
-from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, fabric, link
-from topologies.fabric.limits import count_fault, latency_fault, rate_fault, shown
+from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
+from topologies.fabric.limits import (
+    TopologyError,
+    count_fault,
+    latency_fault,
+    meant,
+    rate_fault,
+    shown,
+)
 from topologies.fabric.validation import check
 from topologies.files.arc_counts import MOST_ARCS
-from topologies.files.boxes import BLOCKS, FULL, RING, Dimension, dimensions
 from topologies.files.located import Document, Located
 
-__all__ = ["fabric_of", "is_astra", "text_of"]
+__all__ = [
+    "BLOCKS",
+    "FULL",
+    "HUB",
+    "RING",
+    "Dimension",
+    "dimensions",
+    "fabric_of",
+    "is_astra",
+    "text_of",
+]
+
+RING, FULL, HUB = "Ring", "FullyConnected", "Switch"
+BLOCKS = (RING, FULL, HUB)
+
+Place = tuple[int, ...]
+Arc = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One coordinate of a box: how its lines are joined, chips on each, and figures of a link.
+
+    Attributes
+    ----------
+    bandwidth, latency
+        Of a link in one direction [byte/s], and of it [s].
+    """
+
+    block: str
+    side: int
+    bandwidth: float
+    latency: float
+
+
+def dimensions(G: Fabric) -> list[Dimension]:
+    """The dimensions of `G`, in the order of the coordinates; those of a single chip left out.
+
+    Coordinates are the ids of the chips if they are the points of a box, else their numbers in
+    the order of the nodes.
+
+    Raises
+    ------
+    TopologyError
+        Naming what has no place in a box of rings, meshes and switches.
+    """
+    where = f"fabric {G.graph.get('name')!r}, in dimensions"
+    places, sides = _places(accelerators(G))
+    if not sides:
+        raise TopologyError(where, "a single chip has no dimension")
+    problems: list[str] = []
+    arcs = _by_dimension(G, places, sides, problems)
+    if problems:
+        raise TopologyError(where, problems[:10])
+    box = [_dimension(G, arcs[d], d, sides, places, problems) for d in range(len(sides))]
+    if not problems:
+        problems += _relay_faults(G, box)
+    if problems:
+        raise TopologyError(where, problems)
+    return box
+
+
+def _places(chips: Sequence[Any]) -> tuple[dict[Any, Place], list[int]]:
+    """The coordinates of each chip, and the sides that are longer than one."""
+    wide = {len(chip) if isinstance(chip, tuple) else 0 for chip in chips}
+    if len(wide) == 1 and wide != {0} and all(isinstance(x, int) for c in chips for x in c):
+        values = [sorted(set(column)) for column in zip(*chips, strict=True)]
+        if prod(map(len, values)) == len(chips):
+            ranks = [{x: i for i, x in enumerate(v)} for v in values if len(v) > 1]
+            long = [d for d, v in enumerate(values) if len(v) > 1]
+            places = {c: tuple(ranks[i][c[d]] for i, d in enumerate(long)) for c in chips}
+            return places, [len(values[d]) for d in long]
+    return {chip: (i,) for i, chip in enumerate(chips)}, [len(chips)] if len(chips) > 1 else []
+
+
+def _by_dimension(
+    G: Fabric, places: dict[Any, Place], sides: list[int], problems: list[str]
+) -> list[list[Arc]]:
+    """For each dimension its arcs; arcs and nodes that are along none are problems."""
+    arcs: list[list[Arc]] = [[] for _ in sides]
+    for node, data in G.nodes(data=True):
+        if data["kind"] == ACCELERATOR:
+            continue
+        d = _hub_dimension(G, node, places, sides)
+        if isinstance(d, str):
+            problems.append(f"node {node!r}: {d}")
+        else:
+            arcs[d] += [*G.in_edges(node), *G.out_edges(node)]
+    for u, v in G.edges:
+        if u in places and v in places:
+            differ = [
+                d for d, (a, b) in enumerate(zip(places[u], places[v], strict=True)) if a != b
+            ]
+            if len(differ) == 1:
+                arcs[differ[0]].append((u, v))
+            else:
+                problems.append(f"arc {u!r} -> {v!r}: its ends differ in {len(differ)} coordinates")
+    return arcs
+
+
+def _hub_dimension(G: Fabric, node: Any, places: dict[Any, Place], sides: list[int]) -> int | str:
+    """The dimension in which a switch joins all chips of one line, or why there is none."""
+    data = G.nodes[node]
+    if data["kind"] != SWITCH:
+        return f"it is a {data['kind']}; chips and switches are all that a box has"
+    if data.get("in_network_reduce"):
+        return "it adds what passes through it, which no switch of a box does"
+    if set(G.succ[node]) != set(G.pred[node]):
+        return "its links go one way"
+    ends = list(G.succ[node])
+    if any(end not in places for end in ends):
+        return "it is linked to other nodes than chips"
+    differ = [d for d in range(len(sides)) if len({places[end][d] for end in ends}) > 1]
+    if len(differ) != 1 or len(ends) != sides[differ[0]]:
+        return f"it joins {len(ends)} chips, which are not one whole line of the box of {sides}"
+    return differ[0]
+
+
+def _dimension(
+    G: Fabric,
+    arcs: list[Arc],
+    d: int,
+    sides: list[int],
+    places: dict[Any, Place],
+    problems: list[str],
+) -> Dimension:
+    """What joins the chips along coordinate `d`."""
+    side, lines = sides[d], prod(sides) // sides[d]
+    hubs = [node for node in {u for u, _ in arcs} if node not in places]
+    direct = [(u, v) for u, v in arcs if u in places and v in places]
+    steps = {(places[v][d] - places[u][d]) % side for u, v in direct}
+    block = HUB
+    if hubs:
+        seen = {min(_without(places[end], d) for end in G.succ[hub]) for hub in hubs}
+        if direct or len(hubs) != lines or len(seen) != lines:
+            problems.append(
+                f"coordinate {d}: one switch for each of {lines} lines was expected, and no "
+                f"other links; {len(hubs)} switches and {len(direct)} arcs between chips are there"
+            )
+    elif len(direct) == lines * side * (side - 1) and (side != 3 or not _relay(G)):
+        block = FULL
+    elif side > 2 and steps == {1, side - 1} and len(direct) == lines * 2 * side:
+        block = RING
+    else:
+        problems.append(
+            f"coordinate {d}: {len(direct)} arcs join the chips of {lines} lines of {side}, "
+            "which is neither a ring nor each to each"
+        )
+    figures = {}
+    for name in ("bandwidth", "latency"):
+        values = defaultdict(list)
+        for u, v in arcs:
+            values[float(G.edges[u, v][name])].append((u, v))
+        figures[name] = next(iter(values), 1.0)
+        if len(values) > 1:
+            (one, (first, *_)), (two, (second, *_)), *_ = values.items()
+            problems.append(
+                f"coordinate {d}: one {name} was expected, not {one:g} of {first[0]!r} -> "
+                f"{first[1]!r} and {two:g} of {second[0]!r} -> {second[1]!r}"
+            )
+    return Dimension(block, side, figures["bandwidth"], figures["latency"])
+
+
+def _relay_faults(G: Fabric, box: list[Dimension]) -> list[str]:
+    """Whether chips relay exactly where they do in a format of dimensions."""
+    chips = accelerators(G)
+    if len(chips) <= 2:
+        return []
+    wanted = len(box) > 1 or box[0].block == RING
+    what = "of several dimensions or a ring" if wanted else "on one switch or one mesh"
+    strange = [chip for chip in chips if G.nodes[chip]["forward"] != wanted]
+    if not strange:
+        return []
+    does = "relays" if wanted else "does not relay"
+    return [
+        f"node {strange[0]!r}: a chip {what} {does} the traffic of others, and this one differs"
+    ]
+
+
+def _relay(G: Fabric) -> bool:
+    return any(G.nodes[chip]["forward"] for chip in accelerators(G))
+
+
+def _without(place: Place, d: int) -> Place:
+    return (*place[:d], *place[d + 1 :])
+
 
 KEYS = ("topology", "npus_count", "bandwidth", "latency")
 GIGABYTE = 2**30  # byte

@@ -1,17 +1,37 @@
-"""The `overrides` of a description: links and nodes that are gone or slower than the rest."""
+"""The `overrides` of a description: links and nodes that are gone or slower than the rest.
+
+Arguments of builders out of the values of a file: counts, rates, times, flags and words.
+
+Fabrics as a YAML file says how they are generated: a kind and its figures, or a machine.
+
+    kind: torus
+    dims: [4, 4, 4]
+    link: {bandwidth: 45 GB/s, latency: 1 us}
+    overrides:
+      - link: [[0, 0, 0], [0, 0, 1]]
+        bandwidth: 22.5 GB/s
+
+The kinds are the builders and their keys the arguments of these. A fabric among the arguments is
+a description of its own. `machine: gb200-nvl72` with `chips: 144` takes one from the catalogue.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from topologies.fabric.errors import TopologyError
+from topologies.builders import BUILDERS
 from topologies.fabric.fabric import Fabric
+from topologies.fabric.limits import TopologyError, count_fault, meant, shown
 from topologies.fabric.overrides import override
+from topologies.files.arc_counts import MOST_ARCS, arcs
 from topologies.files.located import Document, Located
 from topologies.files.rate_units import Misread, latency, rate
+from topologies.machines.machines import graph, machine, names
 
-__all__ = ["changed"]
+__all__ = ["RATIOS", "as_given", "changed", "fabric_of", "read_value", "reader"]
 
 QUANTITIES = {"bandwidth": rate, "latency": latency}
 STAND_IN = {"bandwidth": 1.0, "latency": 0.0}
@@ -50,3 +70,275 @@ def _change(node: Located, found: Document, path: str) -> Any:
                     # Told with its place; the rest of the change is judged with a sound figure.
                     plain[key] = STAND_IN[key]
     return plain
+
+
+# Plain numbers among the arguments of builders; all others that are no counts are bandwidths.
+RATIOS = ("oversubscription",)
+GREATEST_RATIO = 1e6
+
+
+def read_value(
+    node: Located,
+    one: Callable[[object], Any],
+    found: Document,
+    at: str,
+    *,
+    many: bool = False,
+    only: bool = False,
+) -> Any:
+    """What `one` makes of a value; a tuple of these where `many` are allowed, or `only` many.
+
+    What it cannot make anything of is noted as a fault of `at`, and None.
+    """
+    if many and isinstance(node.value, list):
+        items = enumerate(node.value)
+        return tuple(read_value(item, one, found, f"{at}[{i}]") for i, item in items)
+    if only:
+        found.fault(node, f"{at} is {as_given(node)}; a list was expected")
+        return None
+    if isinstance(node.value, list | dict) or node.value is None:
+        found.fault(node, f"{at} is {as_given(node)}; one value was expected")
+        return None
+    try:
+        return one(node.value)
+    except Misread as fault:
+        found.fault(node, f"{at} {fault}")
+        return None
+
+
+def reader(name: str, annotation: str) -> Callable[[object], Any]:
+    """What makes an argument of a builder out of a plain value."""
+    if name.endswith("latency"):
+        return latency
+    if "float" in annotation:
+        return _number if name in RATIOS else rate
+    return {"int": _count, "bool": _flag, "str": _word}[
+        next(kind for kind in ("int", "bool", "str") if kind in annotation)
+    ]
+
+
+def _count(value: object) -> int:
+    fault = count_fault(value)
+    if fault is not None:
+        raise Misread(fault)
+    return int(value)  # type: ignore[call-overload]
+
+
+def _number(value: object) -> float:
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if number is None or not abs(number) < GREATEST_RATIO:
+        raise Misread(f"is {shown(value)}; a number was expected, such as 4 for 4:1")
+    return number
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise Misread(f"is {shown(value)}; true or false was expected")
+    return value
+
+
+def _word(value: object) -> str:
+    if not isinstance(value, str):
+        raise Misread(f"is {shown(value)}; a word was expected")
+    return value
+
+
+def as_given(node: Located) -> str:
+    """A value as a message quotes it."""
+    if node.value is None:
+        return "empty"
+    if isinstance(node.value, dict):
+        return "a mapping"
+    return shown(list(node.plain) if isinstance(node.value, list) else node.value)
+
+
+TOLD = ("name", "source", "as_of")
+SOURCED = ("source", "as_of")
+COMMON = (*TOLD, "overrides")
+LINK = ("bandwidth", "latency")
+NAMED = ("name", "which")  # what functions of machines call the machine itself
+DEEPEST = 6
+
+
+def fabric_of(found: Document, where: str, name: str) -> Fabric:
+    """The fabric that a document describes.
+
+    Raises
+    ------
+    TopologyError
+        Listing every problem with its line and column.
+    """
+    G = None if found.root is None else _fabric(found.root, found, "", 0)
+    if G is None or found.faults:
+        raise TopologyError(where, found.problems)
+    return G
+
+
+def _fabric(node: Located, found: Document, path: str, depth: int) -> Fabric | None:
+    """The fabric of one description; None when something of it is wrong, which is noted."""
+    place = path or "the file"
+    if not isinstance(node.value, dict):
+        found.fault(node, f"{place}: a mapping with kind or machine was expected, {_not(node)}")
+        return None
+    if depth > DEEPEST:
+        found.fault(node, f"{path}: more than {DEEPEST} fabrics inside each other")
+        return None
+    if ("kind" in node.value) == ("machine" in node.value):
+        _which(node, found, place)
+        return None
+    before = len(found.faults)
+    G = _made(node, found, path, depth)
+    told = dict(_told(node, found, path))
+    if G is not None and "overrides" in node.value:
+        G = changed(G, node.value["overrides"], found, _join(path, "overrides"))
+    if G is None or len(found.faults) > before:
+        return None
+    G.graph.update(told)
+    return G
+
+
+def _which(node: Located, found: Document, place: str) -> None:
+    if "kind" in node.value:
+        found.fault(
+            node.keys["machine"], f"{place}: kind and machine are both given; one was expected"
+        )
+        return
+    close = [meant(key, ("kind", "machine")) for key in node.value]
+    hint = next((f"; {said}" for said in close if said.startswith("did")), "")
+    if "nodes" in node.value:
+        hint = "; nodes and links are listed in a .json file"
+    found.fault(node, f"{place}: neither kind nor machine is given{hint}")
+
+
+def _told(node: Located, found: Document, path: str) -> Iterator[tuple[str, str]]:
+    for key in TOLD:
+        if key in node.value:
+            value = node.value[key]
+            text = value.value
+            if isinstance(text, str) and text.strip() and text.isprintable():
+                yield key, text
+            else:
+                said = f"{_join(path, key)} is {as_given(value)}; a line of text was expected"
+                found.fault(value, said)
+
+
+def _made(node: Located, found: Document, path: str, depth: int) -> Fabric | None:
+    """What a builder, or the catalogue, makes of the arguments in the file."""
+    key = "kind" if "kind" in node.value else "machine"
+    which, known = node.value[key], BUILDERS if key == "kind" else names()
+    if not isinstance(which.value, str) or which.value not in known:
+        said = f"{_join(path, key)} is {as_given(which)}; {meant(which.plain, known)}"
+        found.fault(which, said)
+        return None
+    make, wanted = _maker(key, which.value)
+    before = len(found.faults)
+    _no_strangers(node, found, path, (key, *wanted, *COMMON))
+    given = _arguments(node, wanted, found, path, depth)
+    for name, parameter in wanted.items():
+        if parameter.default is parameter.empty and name not in node.value:
+            found.fault(which, f"{_join(path, name)} is missing, which a {which.value} needs")
+    if len(found.faults) > before:
+        return None
+    if (size := arcs(which.value if key == "kind" else key, given)) > MOST_ARCS:
+        found.fault(
+            which, f"{path or which.value}: up to {size} arcs; at most {MOST_ARCS} are made"
+        )
+        return None
+    try:
+        G = make(**given)
+    except TopologyError as error:
+        for problem in error.problems:
+            found.fault(_concerned(node, problem, which), _join(path, problem))
+        return None
+    # What a fabric is made of says where its figures come from, unless the file does.
+    parts = [value.graph for value in given.values() if hasattr(value, "graph")]
+    G.graph.update({key: part[key] for part in parts for key in SOURCED if part.get(key)})
+    return G
+
+
+def _maker(key: str, which: str) -> tuple[Callable[..., Fabric], Mapping[str, inspect.Parameter]]:
+    """What makes the fabric, and the arguments that it takes."""
+    if key == "kind":
+        return BUILDERS[which], inspect.signature(BUILDERS[which]).parameters
+    slices, drawn = (inspect.signature(f).parameters for f in (machine, graph))
+    wanted = {name: p for name, p in (*slices.items(), *drawn.items()) if name not in NAMED}
+
+    def make(chips: int | None = None, **given: Any) -> Fabric:
+        cut = {name: given.pop(name) for name in slices if name in given}
+        return graph(machine(which, chips, **cut) if cut else which, chips, **given)
+
+    return make, wanted
+
+
+def _concerned(node: Located, problem: str, which: Located) -> Located:
+    """The value that a builder's problem begins with, else what it was to make."""
+    word = re.match(r"\w+", problem)
+    named = node.value.get(word.group()) if word else None
+    return which if named is None else named
+
+
+def _no_strangers(node: Located, found: Document, path: str, known: tuple[str, ...]) -> None:
+    for key in (key for key in node.value if key not in known):
+        said = f"unknown key {shown(key)}; {meant(key, known)}"
+        found.fault(node.keys[key], f"{path}: {said}" if path else said)
+
+
+def _arguments(
+    node: Located,
+    wanted: Mapping[str, inspect.Parameter],
+    found: Document,
+    path: str,
+    depth: int,
+) -> dict[str, Any]:
+    """Arguments by name, as far as they are sound; the latency of a link goes where it belongs."""
+    given: dict[str, Any] = {}
+    late: dict[str, tuple[float, str]] = {}
+    for name, parameter in wanted.items():
+        if name not in node.value:
+            continue
+        value, at = node.value[name], _join(path, name)
+        if parameter.annotation.startswith("Fabric"):
+            given[name] = _fabric(value, found, at, depth + 1)
+            continue
+        one = reader(name, parameter.annotation)
+        if one is rate and isinstance(value.value, dict):
+            own = f"{name}_latency" if f"{name}_latency" in wanted else "latency"
+            value = _link(value, found, at, own, late)
+            if value is None:
+                continue
+        many = "Sequence" in parameter.annotation
+        only = parameter.annotation.startswith("Sequence")
+        given[name] = read_value(value, one, found, at, many=many, only=only)
+    for name, (seconds, at) in late.items():
+        if name in node.value:
+            said = f"{_join(path, name)} is given, and as the latency of {at} too"
+            found.fault(node.keys[name], said)
+        given[name] = seconds
+    return given
+
+
+def _link(
+    node: Located, found: Document, at: str, own: str, late: dict[str, tuple[float, str]]
+) -> Located | None:
+    """The bandwidth of a link that is described by more than one figure."""
+    _no_strangers(node, found, at, LINK)
+    if "latency" in node.value:
+        value = node.value["latency"]
+        seconds = read_value(value, latency, found, f"{at}.latency")
+        other = late.get(own)
+        if other is not None and seconds is not None and other[0] != seconds:
+            found.fault(value, f"{at}.latency: {other[1]} has another latency, and these have one")
+        elif seconds is not None:
+            late[own] = (seconds, at)
+    if "bandwidth" not in node.value:
+        found.fault(node, f"{at}.bandwidth is missing")
+        return None
+    return node.value["bandwidth"]
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _not(node: Located) -> str:
+    return f"not {'nothing' if node.value is None else as_given(node)}"

@@ -1,24 +1,86 @@
 """Fabrics node by node and link by link, as JSON: what was measured or drawn up by other means.
 
 The shape is that of node-link data: `{"directed": true, "graph": {...}, "nodes": [{"id": ...}],
-"links": [{"source": ..., "target": ...}]}` with a fabric's attributes in plain numbers, byte/s and s. Records are judged one by one before there is a graph, since a graph would
-merge equal ids, keep the last of two links and invent the ends that are missing.
+"links": [{"source": ..., "target": ...}]}` with a fabric's attributes in plain numbers, byte/s
+and s. Records are judged one by one before there is a graph, since a graph would merge equal ids,
+keep the last of two links and invent the ends that are missing.
+
+JSON text as values, and as faults what JSON readers let pass in silence.
 """
 
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
-from topologies.fabric.errors import TopologyError, meant
 from topologies.fabric.fabric import ARC_ATTRIBUTES, NODE_ATTRIBUTES, Fabric, fabric
-from topologies.fabric.limits import shown
+from topologies.fabric.limits import TopologyError, meant, shown
 from topologies.fabric.validation import arc_faults, check, graph_faults, node_faults
-from topologies.files.strict import Path, json_value
 
-__all__ = ["fabric_of", "text_of"]
+__all__ = ["Path", "fabric_of", "json_value", "text_of"]
+
+DEEPEST = 12
+TWICE = object()  # the key under which an object keeps the keys that it was given twice
+
+Path = tuple[str | int, ...]
+
+
+def json_value(text: str, where: str) -> tuple[Any, list[tuple[Path, str]]]:
+    """The value of a text, and each fault with the keys and numbers that lead to it.
+
+    Faults are keys given twice, NaN and Infinity, numbers beyond all range, halves of
+    characters, and lists in lists without end.
+
+    Raises
+    ------
+    TopologyError
+        When the text is no JSON at all.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise TopologyError(where, f"{place}: not JSON: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise TopologyError(where, f"not JSON: {said}") from None
+    return value, list(_faults(value, ()))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
+    made: dict[Any, Any] = dict(pairs)
+    if len(made) < len(pairs):
+        times = Counter(key for key, _ in pairs)
+        made[TWICE] = {key: many for key, many in times.items() if many > 1}
+    return made
+
+
+def _faults(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if len(path) > DEEPEST:
+        yield path[:4], f"more than {DEEPEST} levels deep"
+    elif isinstance(value, dict):
+        for key, times in value.pop(TWICE, {}).items():
+            yield path, f"the key {shown(key)} is given {times} times"
+        for key, item in value.items():
+            yield from _text_faults(key, path)
+            yield from _faults(item, (*path, key))
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from _faults(item, (*path, i))
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield path, f"{value} is no number of JSON, or beyond all range"
+    elif isinstance(value, str):
+        yield from _text_faults(value, path)
+
+
+def _text_faults(text: str, path: Path) -> Iterator[tuple[Path, str]]:
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        yield path, f"{text[:40]!a} holds half a character"
+
 
 TOP = ("directed", "multigraph", "graph", "nodes", "links", "edges")
 FEW = 200  # nodes among which, and problems up to which, the one that was meant is looked for

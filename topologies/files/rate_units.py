@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from topologies.fabric.errors import meant
-from topologies.fabric.limits import latency_fault, rate_fault, shown
+from topologies.fabric.limits import latency_fault, meant, rate_fault, shown
 
 __all__ = ["Misread", "latency", "rate"]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import networkx as nx
 
-from topologies.fabric.errors import TopologyError
 from topologies.fabric.fabric import Fabric, accelerators
+from topologies.fabric.limits import TopologyError
 
 __all__ = ["Bisection", "bisection"]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import networkx as nx
 
-from topologies.fabric.errors import TopologyError, meant
 from topologies.fabric.fabric import Fabric
+from topologies.fabric.limits import TopologyError, meant
 from topologies.groups.node_aggregation import Group, Merged
 from topologies.rates.cut.cut import all_gather_rate
 from topologies.rates.flow.flow import ROUTINGS, concurrent_flow

@@ -6,12 +6,12 @@ from collections.abc import Hashable, Sequence
 from itertools import product
 from typing import Any
 
+from topologies.fabric.distances import unreachable
 from topologies.fabric.fabric import SCALE_UP, Fabric
-from topologies.fabric.reach import unreachable
 from topologies.groups.closed_form_match import inner_nodes, shape_of
 from topologies.groups.group_paths import group_rates
 from topologies.groups.node_aggregation import Group
-from topologies.rates.closed_form.boxes import best_box
+from topologies.rates.closed_form.closed_form import best_box
 from topologies.rates.closed_form.equal_domains import group_in
 from topologies.rates.rate_table import GroupRate
 

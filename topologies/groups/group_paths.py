@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from topologies.fabric.distances import Distances, Paths
-from topologies.fabric.errors import TopologyError
 from topologies.fabric.fabric import Fabric
+from topologies.fabric.limits import TopologyError
 from topologies.groups.concurrent_groups import EVENLY, Answer, exchange, gather, send, wires
 from topologies.groups.node_aggregation import Group, Merged, Twins, merged
 from topologies.rates.rate_table import GroupRate

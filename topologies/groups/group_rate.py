@@ -4,20 +4,27 @@ Groups of a size that a domain holds lie side by side within domains, in a torus
 larger group takes as few whole domains as hold it, evenly filled. All groups of a size talk at
 once and the slowest counts. Formulas answer where every link is as its shape says; the flow and
 cut engines answer elsewhere, for one of several equal domains.
+
+How fast groups of chips can talk: every size at once, on a machine or on any fabric.
+
+A group takes as few domains as hold it and spreads evenly over them. On a machine the rates are
+formulas; on a fabric, formulas where its links are all alike and the flow and cut engines
+elsewhere, with every group of that size talking at once and the worst of them counting.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
 import networkx as nx
 
-from topologies.fabric.errors import TopologyError
 from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric
+from topologies.fabric.limits import TopologyError, count_fault
 from topologies.fabric.placement import filling
 from topologies.fabric.validation import check
 from topologies.groups.closed_form_match import domains_of, joint_of
@@ -25,10 +32,11 @@ from topologies.groups.domain_wiring import Inside, insides
 from topologies.groups.group_paths import group_rates
 from topologies.groups.node_aggregation import Group
 from topologies.groups.tree_networks import tree_of
+from topologies.machines.hardware import Machine
 from topologies.rates.closed_form.equal_domains import Domains, cards_bind, group_in
-from topologies.rates.rate_table import GroupRate
+from topologies.rates.rate_table import GroupRate, RateTable, columns
 
-__all__ = ["FabricGroups", "grouped"]
+__all__ = ["FabricGroups", "GroupRate", "RateTable", "group_rate", "grouped", "rate_table"]
 
 KEPT = 16  # fabrics whose groups are remembered
 
@@ -261,3 +269,117 @@ def _entrance(G: Fabric, chip: Any) -> float:
 def _content(G: Fabric, order: Sequence[Hashable] | None) -> str:
     said = repr((G.graph, list(G.nodes(data=True)), list(G.edges(data=True)), order))
     return sha256(said.encode()).hexdigest()
+
+
+def group_rate(
+    of: Machine | Fabric, n: int, *, order: Sequence[Hashable] | None = None
+) -> GroupRate:
+    """Rates and latency of a group of `n` chips of a machine or a fabric.
+
+    A single chip has nobody to talk to: its rates are those at which it enters the scale-up
+    network, its latency 0. What network cards add to the scale-up links counts in a gather: 16 H100
+    on two boards gather at 500 GB/s, not at the 450 of one board.
+
+    Parameters
+    ----------
+    of : Machine or DiGraph
+    n : int
+        Chips of the group.
+    order : sequence of nodes, optional
+        Accelerators of a fabric in the order in which they are filled; domain after domain if
+        not given. Not looked at for a machine.
+
+    Raises
+    ------
+    TopologyError
+        When `n` is no count, exceeds the domain of a machine without scale-out, or exceeds the
+        accelerators of a fabric.
+
+    >>> from topologies.machines import machine
+    >>> group_rate(machine("mi300x-8"), 4).all_to_all
+    192000000000.0
+    """
+    answer, where = _answering(of, order)
+    fault = count_fault(n)
+    if fault is not None:
+        raise TopologyError(where, f"group size {fault}")
+    return answer(int(n))
+
+
+def rate_table(
+    of: Machine | Fabric, sizes: Sequence[int], *, order: Sequence[Hashable] | None = None
+) -> RateTable:
+    """`group_rate` of every size, as arrays.
+
+    Raises
+    ------
+    TopologyError
+        Listing every size that has no answer.
+    """
+    answer, where = _answering(of, order)
+    rates: list[GroupRate] = []
+    problems: list[str] = []
+    for n in sizes:
+        fault = count_fault(n)
+        if fault is not None:
+            problems.append(f"group size {fault}")
+            continue
+        try:
+            rates.append(answer(int(n)))
+        except TopologyError as error:
+            problems += error.problems
+    if problems:
+        raise TopologyError(where, problems)
+    return columns(rates)
+
+
+def _answering(
+    of: Machine | Fabric, order: Sequence[Hashable] | None
+) -> tuple[Callable[[int], GroupRate], str]:
+    """What answers for a size, and what it is called in an error."""
+    if isinstance(of, Machine):
+        return lambda n: _of_machine(of, n), f"machine {of.name!r}"
+    if isinstance(of, str):
+        raise TopologyError("group rates", f"{of!r} is a name; machine({of!r}) is what it names")
+
+    groups = grouped(of, order)
+    return groups.rate, f"fabric {of.graph.get('name')!r}"
+
+
+def _of_machine(machine: Machine, n: int) -> GroupRate:
+    rate = group_in(_domains(machine), n)
+    if rate is None:
+        raise TopologyError(
+            f"machine {machine.name!r}",
+            f"a group of {n} exceeds the domain of {machine.chips_per_domain} chips and "
+            "scale_out (byte/s per chip) is not known",
+        )
+    return rate
+
+
+@lru_cache(maxsize=4096)
+def _domains(machine: Machine) -> Domains:
+    return Domains(
+        kind=machine.kind,
+        chips=machine.chips_per_domain,
+        scale_up=machine.scale_up,
+        links=machine.links,
+        latency=machine.scale_up_latency,
+        dims=machine.dims,
+        rings=machine.rings if machine.kind == "torus" else (),
+        out=machine.scale_out,
+        out_latency=machine.scale_out_latency,
+        twisted=machine.twisted,
+        join=machine.join,
+        leaf=machine.leaf,
+        above=_above(machine),
+    )
+
+
+def _above(machine: Machine) -> float | None:
+    """What leads up from a leaf or a rail for each card; None if there is nothing above it."""
+    if machine.scale_out is None or machine.join == "spine":
+        return None
+    if machine.join == "rails" and machine.oversubscription == 1:
+        return None
+    return machine.scale_out / machine.oversubscription

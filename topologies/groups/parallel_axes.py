@@ -14,11 +14,11 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
-from topologies.fabric.errors import TopologyError, meant
+from topologies.fabric.distances import unreachable
 from topologies.fabric.fabric import SCALE_UP, Fabric
+from topologies.fabric.limits import TopologyError, meant
 from topologies.fabric.measure import domain
 from topologies.fabric.placement import Placement
-from topologies.fabric.reach import unreachable
 from topologies.groups.closed_form_match import inner_nodes
 from topologies.groups.concurrent_groups import Answer, served
 from topologies.groups.group_paths import Ways

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field, fields
 from math import isclose, prod
 from typing import Any
 
-from topologies.fabric.errors import TopologyError, meant
-from topologies.fabric.limits import count_fault, latency_fault, rate_fault
-from topologies.machines.machine_figures import Figure, usual_latency
-from topologies.machines.slices import Slices
-from topologies.rates.closed_form.boxes import Sides, best_box
+from topologies.fabric.limits import TopologyError, count_fault, latency_fault, meant, rate_fault
+from topologies.machines.machine_figures import Figure, Slices, usual_latency
+from topologies.rates.closed_form.closed_form import Sides, best_box
 
 __all__ = ["CERTAINTIES", "JOINS", "KINDS", "Machine"]
 

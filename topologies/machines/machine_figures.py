@@ -1,15 +1,24 @@
-"""Reads machines.toml: figures of machines, each with its source and the date it was read."""
+"""Reads machines.toml: figures of machines, each with its source and the date it was read.
+
+Which slices of a torus its maker offers: listed shapes, and boxes of whole cubes.
+
+Loads no graph library.
+"""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Figure", "aliases", "entries", "figures", "usual_latency"]
+from topologies.rates.closed_form.closed_form import Sides
+
+__all__ = ["Figure", "Slices", "aliases", "entries", "figures", "usual_latency", "written"]
 
 GUESSES = ("assumed", "memory")
 FILE = Path(__file__).with_name("machines.toml")
@@ -73,3 +82,66 @@ def _figure(name: str, entry: Mapping[str, Any]) -> Figure:
 def _tuple(value: Any) -> Any:
     """Lists as tuples, which may be compared and kept."""
     return tuple(map(_tuple, value)) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The slices of one machine.
+
+    Attributes
+    ----------
+    dims
+        Sides of the whole torus.
+    listed
+        Shapes that are offered one by one; without these and a cube every box is.
+    cube
+        Boxes of which all sides are multiples of this are offered too; 0 if none is.
+    largest
+        Chips of the largest slice; None if that is the whole torus.
+    alike
+        Whether all sides have links of one rate, so that a shape may be turned.
+    """
+
+    dims: Sides
+    listed: tuple[Sides, ...] = ()
+    cube: int = 0
+    largest: int | None = None
+    alike: bool = True
+
+    def offers(self, shape: Sides) -> bool:
+        """Whether there is a slice of this shape, turned in any way if sides are alike."""
+        return any(turned in self._all() for turned in self._turns(shape))
+
+    def of(self, chips: int) -> list[Sides]:
+        """The shapes of slices with so many chips."""
+        return [shape for shape in self._all() if prod(shape) == chips]
+
+    def near(self, chips: int) -> list[Sides]:
+        """One shape each of the next smaller and the next larger number of chips."""
+        shapes = sorted(self._all(), key=lambda shape: (prod(shape), sum(shape)))
+        below = [shape for shape in shapes if prod(shape) < chips]
+        above = [shape for shape in shapes if prod(shape) > chips]
+        most = [shape for shape in below if prod(shape) == prod(below[-1])] if below else []
+        return [*most[:1], *above[:1]]
+
+    def _turns(self, shape: Sides) -> list[Sides]:
+        return [tuple(sorted(shape))] if self.alike else [tuple(shape)]
+
+    def _all(self) -> list[Sides]:
+        most = prod(self.dims) if self.largest is None else self.largest
+        free = not self.listed and not self.cube
+        boxes = self._boxes(1 if free else self.cube) if free or self.cube else iter(())
+        named = (turned for shape in self.listed for turned in self._turns(shape))
+        return [shape for shape in dict.fromkeys([*named, *boxes]) if prod(shape) <= most]
+
+    def _boxes(self, step: int) -> Iterator[Sides]:
+        """Boxes within the torus whose sides are multiples of `step`; sorted if turned freely."""
+        dims = tuple(sorted(self.dims)) if self.alike else self.dims
+        for sides in product(*(range(step, side + 1, step) for side in dims)):
+            if not self.alike or list(sides) == sorted(sides):
+                yield sides
+
+
+def written(shape: Sequence[int]) -> str:
+    """A shape as makers write it: 4x4x8."""
+    return "x".join(map(str, shape))

@@ -8,13 +8,10 @@ from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from topologies.fabric.errors import TopologyError, meant
-from topologies.fabric.limits import count_fault
+from topologies.fabric.limits import TopologyError, count_fault, meant
 from topologies.machines.hardware import Machine
-from topologies.machines.machine_figures import aliases, entries, figures
-from topologies.machines.slices import written
-from topologies.rates.closed_form.boxes import Sides
-from topologies.rates.closed_form.closed_form import box
+from topologies.machines.machine_figures import aliases, entries, figures, written
+from topologies.rates.closed_form.closed_form import Sides, box
 
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
@@ -218,10 +215,8 @@ def _untwisted(whole: Machine, sides: Sides) -> str:
 
 
 def _domain(what: Machine, chips: int) -> Fabric:
-    from topologies.builders.mesh import mesh
-    from topologies.builders.switches import switch
-    from topologies.builders.torus import torus
-    from topologies.builders.twisted import twisted_torus
+    from topologies.builders.switches import mesh, switch
+    from topologies.builders.torus import torus, twisted_torus
 
     late = what.scale_up_latency
     if what.kind == "switch":

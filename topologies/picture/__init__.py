@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from topologies.fabric.errors import TopologyError
 from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
+from topologies.fabric.limits import TopologyError
 from topologies.picture.amounts import counted_text
 from topologies.picture.canvas import INK, QUIET, Canvas, fitted
 from topologies.picture.canvas_state import MARGIN, WIDTH, Sheet
 from topologies.picture.degraded_links import damage
 from topologies.picture.layers import layers
 from topologies.picture.legend import classes, legend
-from topologies.picture.reading import Reading, read
 from topologies.picture.ring_layout import is_round, round_table
-from topologies.picture.scene import SIZES
+from topologies.picture.scene import SIZES, Reading, read
 
 __all__ = ["svg"]
 

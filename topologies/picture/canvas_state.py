@@ -10,8 +10,7 @@ from topologies.fabric.fabric import ACCELERATOR
 from topologies.picture.amounts import rate_text, time_text
 from topologies.picture.canvas import FAULT, INK, QUIET, TIER_COLOURS, Canvas, fitted
 from topologies.picture.degraded_links import Damage
-from topologies.picture.reading import Link, Reading, label
-from topologies.picture.scene import Gap, Size
+from topologies.picture.scene import Gap, Link, Reading, Size, label
 
 __all__ = ["GUTTER", "MARGIN", "WIDTH", "Place", "Sheet"]
 

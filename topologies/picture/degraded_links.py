@@ -15,7 +15,7 @@ from typing import Any
 
 from topologies.picture.amounts import rate_text
 from topologies.picture.canvas import plain
-from topologies.picture.reading import CHIP, Link, Reading, label, role, side_name
+from topologies.picture.scene import CHIP, Link, Reading, label, role, side_name
 
 __all__ = ["Damage", "damage"]
 

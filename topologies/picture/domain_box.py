@@ -7,8 +7,7 @@ from typing import Any
 from topologies.picture.amounts import counted_text
 from topologies.picture.canvas import QUIET, fitted
 from topologies.picture.canvas_state import Place, Sheet
-from topologies.picture.reading import CHIP, label, role
-from topologies.picture.scene import Gap, chosen, shown
+from topologies.picture.scene import CHIP, Gap, chosen, label, role, shown
 
 __all__ = ["domain_title", "inner_rows", "row", "shelf", "shelf_height"]
 

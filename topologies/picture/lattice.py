@@ -15,8 +15,7 @@ from typing import Any
 from topologies.picture.amounts import counted_text
 from topologies.picture.canvas import QUIET, fitted
 from topologies.picture.canvas_state import Place, Sheet
-from topologies.picture.reading import CHIP, Link, label, side_name
-from topologies.picture.scene import Gap, chosen
+from topologies.picture.scene import CHIP, Gap, Link, chosen, label, side_name
 
 __all__ = ["is_lattice", "lattice", "lattice_height"]
 

@@ -9,9 +9,8 @@ from topologies.picture.canvas import QUIET
 from topologies.picture.canvas_state import GUTTER, MARGIN, WIDTH, Place, Sheet
 from topologies.picture.domain_box import row, shelf, shelf_height
 from topologies.picture.lattice import is_lattice, lattice, lattice_height
-from topologies.picture.reading import Link, Reading
 from topologies.picture.ring_layout import is_wheel, wheel, wheel_height
-from topologies.picture.scene import Gap, chosen, shown
+from topologies.picture.scene import Gap, Link, Reading, chosen, shown
 
 __all__ = ["layers"]
 

@@ -9,7 +9,7 @@ from topologies.fabric.fabric import ACCELERATOR
 from topologies.picture.amounts import counted_text, rate_text, time_text
 from topologies.picture.canvas import FAULT, INK, QUIET, TIER_COLOURS, fitted
 from topologies.picture.canvas_state import CHIP_FILL, GUTTER, MARGIN, SWITCH_FILL, WIDTH, Sheet
-from topologies.picture.reading import LinkClass, side_name
+from topologies.picture.scene import LinkClass, side_name
 
 __all__ = ["classes", "legend"]
 

@@ -11,8 +11,7 @@ from typing import Any
 from topologies.picture.canvas import QUIET
 from topologies.picture.canvas_state import GUTTER, MARGIN, WIDTH, Place, Sheet
 from topologies.picture.domain_box import domain_title, inner_rows
-from topologies.picture.reading import Link, label
-from topologies.picture.scene import Gap, chosen
+from topologies.picture.scene import Gap, Link, chosen, label
 
 __all__ = ["is_round", "is_wheel", "round_table", "wheel", "wheel_height"]
 

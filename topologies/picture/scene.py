@@ -1,12 +1,37 @@
-"""Which of many equal things are drawn, so that a large fabric stays a picture."""
+"""Which of many equal things are drawn, so that a large fabric stays a picture.
+
+A fabric as a picture sees it: domains, what stands above them, and its links by class.
+
+Nothing is asked of a fabric but the vocabulary of a fabric: a builder's network, a
+file's and one made by hand are read alike. Links that join nodes of the same roles at the same
+rate are one class, which is labelled once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SIZES", "Gap", "Size", "chosen", "shown"]
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, accelerators
+
+__all__ = [
+    "CHIP",
+    "SIZES",
+    "Gap",
+    "Link",
+    "LinkClass",
+    "Reading",
+    "Size",
+    "chosen",
+    "label",
+    "read",
+    "role",
+    "shown",
+    "side_name",
+]
 
 
 @dataclass(frozen=True)
@@ -65,3 +90,247 @@ def chosen(items: Sequence[Any], limit: int, must: Collection[Any] = ()) -> list
 def shown(items: Iterable[Any]) -> list[Any]:
     """The items themselves, without the gaps."""
     return [item for item in items if not isinstance(item, Gap)]
+
+
+CHIP = "chip"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cable between two nodes, or an arc of which there is no other way round.
+
+    `there` and `back` are bandwidths [byte/s], `back` None for one way; `axis` says along which
+    sides of a torus it runs.
+    """
+
+    a: Any
+    b: Any
+    there: float
+    back: float | None
+    latency: float
+    tier: str
+    count: int
+    roles: tuple[str, str]
+    axis: tuple[int, ...] = ()
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What links of one kind share, whatever their rate."""
+        return (self.tier, self.roles, self.back is None, self.axis)
+
+    @property
+    def figures(self) -> tuple[Any, ...]:
+        """The numbers of the link."""
+        return (self.there, self.back, self.latency, self.count)
+
+
+@dataclass(frozen=True)
+class LinkClass:
+    """Links of one kind and one rate; `faulty` are those that are slower than their like."""
+
+    kind: tuple[Any, ...]
+    figures: tuple[Any, ...]
+    number: int
+    faulty: bool = False
+
+    @property
+    def tier(self) -> str:
+        """Tier of its links."""
+        return str(self.kind[0])
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        """What it joins."""
+        ends: tuple[str, str] = self.kind[1]
+        return ends
+
+    @property
+    def axis(self) -> tuple[int, ...]:
+        """Sides of a torus along which its links run; empty elsewhere."""
+        along: tuple[int, ...] = self.kind[3]
+        return along
+
+    @property
+    def rate(self) -> float:
+        """Bandwidth of one of its links, all cables in it together. [byte/s one way]"""
+        return float(self.figures[0])
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A fabric, sorted for drawing.
+
+    `domains` holds the chips of each domain; `inside` the domain of every other node that only
+    one domain has; `level` is 0 for chips, then counts outwards, inside and above domains apart.
+    """
+
+    G: Fabric
+    domains: dict[Any, list[Any]]
+    inside: dict[Any, Any]
+    level: dict[Any, int]
+    links: tuple[Link, ...]
+    classes: tuple[LinkClass, ...]
+
+    @property
+    def above(self) -> dict[int, list[Any]]:
+        """Nodes that several domains share, by level."""
+        rows: dict[int, list[Any]] = defaultdict(list)
+        for node, level in self.level.items():
+            if node not in self.inside and self.G.nodes[node].get("kind") != ACCELERATOR:
+                rows[level].append(node)
+        return dict(sorted(rows.items()))
+
+    def faulty(self, link: Link) -> bool:
+        """Is the link slower than others of its kind?"""
+        return any(
+            c.faulty and c.kind == link.kind and c.figures == link.figures for c in self.classes
+        )
+
+
+def read(G: Fabric) -> Reading:
+    """`G` sorted for drawing."""
+    domains: dict[Any, list[Any]] = defaultdict(list)
+    for chip in accelerators(G):
+        domains[G.nodes[chip].get("domain")].append(chip)
+    inside = _inside(G)
+    links = tuple(_links(G))
+    return Reading(G, dict(domains), inside, _levels(G, inside), links, _classes(links))
+
+
+def label(node: Any, *, short: bool = False) -> str:
+    """A node's name for people: `("leaf", 0, 1)` is `leaf 0.1`; short, the last part alone."""
+    if not isinstance(node, tuple):
+        return str(node)
+    if short and len(node) > 1 and not isinstance(node[-1], tuple):
+        return str(node[-1])
+    words = [str(part) for part in node if isinstance(part, str)]
+    places = ".".join(str(part) for part in node if not isinstance(part, str))
+    return " ".join([*words, places]).strip()
+
+
+def side_name(d: int) -> str:
+    """What a side of a torus is called: x, y, z, then w4 and so on."""
+    return "xyz"[d] if d < len("xyz") else f"w{d + 1}"
+
+
+def role(G: Fabric, node: Any) -> str:
+    """What a node is called as one of many: chip, or its kind of switch by its name."""
+    kind = G.nodes[node].get("kind")
+    if kind == ACCELERATOR:
+        return CHIP
+    if kind in ("nic", "host"):
+        return str(kind)
+    parts = node if isinstance(node, tuple) else (node,)
+    for part in parts:
+        if isinstance(part, str):
+            stem = re.match(r"[^\W\d_]+", part)
+            return stem.group()[:40] if stem else "switch"
+    return "switch"
+
+
+def _inside(G: Fabric) -> dict[Any, Any]:
+    """The domain of each node that is no accelerator and that only one domain can claim.
+
+    Two or more domains must be there for a network between them; and what joins by scale-out
+    stands above, though one domain alone hangs on it.
+    """
+    kinds = dict(G.nodes(data="kind"))
+    claims: dict[Any, set[Any]] = {}
+    for start, kind in kinds.items():
+        if kind == ACCELERATOR or start in claims:
+            continue
+        part, found, edge = {start}, set(), [start]
+        while edge:  # the switches of one plane, joined by scale-up or host links
+            node = edge.pop()
+            for other in {*G.succ[node], *G.pred[node]}:
+                data = G.succ[node].get(other) or G.pred[node][other]
+                if kinds[other] == ACCELERATOR:
+                    found.add(G.nodes[other].get("domain") if data["tier"] != "scale_out" else None)
+                elif other not in part and data["tier"] != "scale_out":
+                    part.add(other)
+                    edge.append(other)
+        for node in part:
+            claims[node] = found
+    return {
+        node: next(iter(claims[node]))
+        for node in G
+        if len(claims.get(node, ())) == 1 and None not in claims[node]
+    }
+
+
+def _levels(G: Fabric, inside: dict[Any, Any]) -> dict[Any, int]:
+    """Steps from the nearest chip, domains' own switches counted apart from those above."""
+    level: dict[Any, int] = dict.fromkeys(accelerators(G), 0)
+    _spread(G, level, list(level), lambda node: node in inside)
+    above: dict[Any, int] = {}
+    _spread(G, above, [n for n in level if n not in above], lambda node: node not in inside, level)
+    level.update(above)
+    for node in G:  # what nothing joins
+        level.setdefault(node, 1)
+    return level
+
+
+def _spread(
+    G: Fabric,
+    level: dict[Any, int],
+    edge: list[Any],
+    mine: Any,
+    ground: dict[Any, int] | None = None,
+) -> None:
+    """Fill `level` outwards from `edge` over the nodes that are `mine`."""
+    here = 1
+    seen = set(ground or level)
+    while edge:
+        after = []
+        for node in edge:
+            for other in (*G.succ[node], *G.pred[node]):
+                if other not in seen and mine(other):
+                    seen.add(other)
+                    level[other] = here
+                    after.append(other)
+        edge, here = after, here + 1
+
+
+def _links(G: Fabric) -> Iterator[Link]:
+    """Cables once each; where the two ways differ in more than their rate, as two."""
+    order = {node: i for i, node in enumerate(G)}
+    for u, v, there in G.edges(data=True):
+        back = G.succ[v].get(u)
+        if back is not None and order[u] > order[v]:
+            continue
+        roles = tuple(sorted((role(G, u), role(G, v)), key=lambda r: (r != CHIP, r)))
+        places = [tuple(G.nodes[n].get("coord") or ()) for n in (u, v)]
+        axis: tuple[int, ...] = ()
+        if len(places[0]) == len(places[1]):
+            axis = tuple(d for d, (p, q) in enumerate(zip(*places, strict=True)) if p != q)
+        yield Link(
+            u,
+            v,
+            there["bandwidth"],
+            None if back is None else back["bandwidth"],
+            there.get("latency", 0.0),
+            there.get("tier", SCALE_UP),
+            there.get("count", 1),
+            (roles[0], roles[1]),
+            axis,
+        )
+
+
+def _classes(links: tuple[Link, ...]) -> tuple[LinkClass, ...]:
+    """The classes in the order in which they are met, and which of them are faults."""
+    kinds: dict[tuple[Any, ...], Counter[tuple[Any, ...]]] = defaultdict(Counter)
+    for each in links:
+        kinds[each.kind][each.figures] += 1
+    return tuple(
+        LinkClass(kind, figures, number, _slow(figures, number, found))
+        for kind, found in kinds.items()
+        for figures, number in found.items()
+    )
+
+
+def _slow(figures: tuple[Any, ...], number: int, others: Counter[tuple[Any, ...]]) -> bool:
+    """Is a link of these figures a degraded one: rare, and slower than most of its kind?"""
+    usual, many = others.most_common(1)[0]
+    rate, back = figures[0], figures[1] or figures[0]
+    slower = rate < usual[0] or back < (usual[1] or usual[0])
+    return slower and number * 5 <= many

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from topologies.fabric.errors import TopologyError
 from topologies.fabric.fabric import Fabric
-from topologies.fabric.limits import rate_fault
+from topologies.fabric.limits import TopologyError, rate_fault
 from topologies.fabric.validation import check
 from topologies.rates.traffic import Traffic
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from topologies.fabric.errors import TopologyError
 from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
+from topologies.fabric.limits import TopologyError
 
 __all__ = ["chosen", "disjoint"]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from topologies.fabric.errors import TopologyError
 from topologies.fabric.fabric import ACCELERATOR, Fabric
+from topologies.fabric.limits import TopologyError
 
 __all__ = ["Exchange", "Traffic", "all_to_all", "pairs", "traffic_checked"]
 

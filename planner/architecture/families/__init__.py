@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.architecture.config_reader import Reader
-from planner.architecture.families.deepseek import LATENT
-from planner.architecture.families.deepseek_v4 import deepseek_v4
-from planner.architecture.families.dense import DENSE
-from planner.architecture.families.gemma import gemma2, gemma3
-from planner.architecture.families.gemma_late import gemma3n, gemma4
-from planner.architecture.families.glm import glm4_moe
-from planner.architecture.families.gpt import gpt2, gpt_oss, palm
+from planner.architecture.families.deepseek import LATENT, deepseek_v4
+from planner.architecture.families.dense import DENSE, llama, llama4, mistral, mixtral, phi3
+from planner.architecture.families.gemma import gemma2, gemma3, gemma3n, gemma4
 from planner.architecture.families.hybrid import (
     lfm2,
     lfm2_moe,
@@ -26,7 +22,6 @@ from planner.architecture.families.hybrid import (
     xlstm,
 )
 from planner.architecture.families.kimi import bailing_hybrid, kimi_linear
-from planner.architecture.families.llama import llama, llama4, mistral, mixtral, phi3
 from planner.architecture.families.mamba import (
     bamba,
     falcon_h1,
@@ -37,16 +32,17 @@ from planner.architecture.families.mamba import (
 )
 from planner.architecture.families.minimax import minimax_m1, minimax_m2, minimax_m3
 from planner.architecture.families.nemotron import nemotron_h
-from planner.architecture.families.older import OLDER
-from planner.architecture.families.qwen import (
+from planner.architecture.families.older import OLDER, gpt2, gpt_oss, palm
+from planner.architecture.families.singular import dbrx, jetmoe, longcat
+from planner.architecture.families.sparse import (
+    SPARSE,
+    glm4_moe,
     qwen2,
     qwen2_moe,
     qwen3,
     qwen3_hybrid,
     qwen3_moe,
 )
-from planner.architecture.families.singular import dbrx, jetmoe, longcat
-from planner.architecture.families.sparse import SPARSE
 from planner.architecture.families.uneven import laguna, mimo_v2, nemotron_nas, step
 from planner.architecture.layers import Model
 

@@ -20,14 +20,15 @@ from planner.architecture.families.common import (
     PER_TOKEN,
     SHARED,
     Shape,
+    Windows,
     assemble,
     check_experts,
     expert_groups,
     predict,
     shape,
     sparse_layers,
+    windows,
 )
-from planner.architecture.families.windows import Windows, windows
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Weight, vector
 

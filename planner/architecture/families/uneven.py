@@ -7,13 +7,14 @@ from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     MTP,
     Shape,
+    Windows,
     assemble,
     overrides,
     predict,
     shape,
+    windows,
 )
 from planner.architecture.families.traits import Moe, Traits, mixtures
-from planner.architecture.families.windows import Windows, windows
 from planner.architecture.feedforward import dense
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, matrix, vector
 

@@ -23,7 +23,7 @@ from planner.measurements.readers.collective_rows import (
     rate_of,
     traffic_of,
 )
-from planner.network.triples import Triple, fit_triple, intervals
+from planner.network.coefficients import Triple, fit_triple, intervals
 
 __all__ = ["profile", "written"]
 

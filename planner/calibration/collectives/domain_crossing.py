@@ -11,7 +11,7 @@ import numpy as np
 from planner.calibration.collectives.pooling import DELAY, envelope
 from planner.catalogue.collective_curves import ANY, Between
 from planner.measurements.readers.collective_rows import Row, traffic_of
-from planner.network.triples import fit_triple
+from planner.network.coefficients import fit_triple
 from topologies import Machine, group_rate, machine
 
 __all__ = ["crossings"]

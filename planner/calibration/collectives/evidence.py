@@ -21,7 +21,7 @@ from planner.measurements.readers.collective_rows import (
     rate_of,
     traffic_of,
 )
-from planner.network.triples import Triple, fit_triple
+from planner.network.coefficients import Triple, fit_triple
 
 __all__ = ["COVERAGE", "POOLED", "Evidence", "Measured", "cells_of", "curves_of", "scores"]
 

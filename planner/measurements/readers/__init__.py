@@ -7,8 +7,8 @@
 from planner.measurements.readers.engine_runs import read_runs, run, runs
 from planner.measurements.readers.kinds import located, read, recognised
 from planner.measurements.readers.own_table import owns
+from planner.measurements.readers.sheets import Readings
 from planner.measurements.readers.steady_batches import read_steady, steadies, steady
-from planner.measurements.readers.tables_adapters_part import Readings
 
 __all__ = [
     "Readings",

@@ -11,10 +11,9 @@ from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.load_generators import FORMATS, format_of_document, runs_in
 from planner.measurements.readers.model_configurations import Configurations, configurations, told
 from planner.measurements.readers.own_table import entries, owns
-from planner.measurements.readers.sheets import Documents, Sheet, opened
+from planner.measurements.readers.sheets import Documents, Readings, Sheet, Source, opened
 from planner.measurements.readers.steady_batches import steadies
 from planner.measurements.readers.table_columns import COLUMNS, VALUES, columns_of
-from planner.measurements.readers.tables_adapters_part import Readings, Source
 from planner.measurements.roofline_bound import strange_units
 from planner.text.errors import InputError, quoted
 

@@ -19,8 +19,7 @@ from planner.measurements.published_names import (
     model_of,
     sizes_on,
 )
-from planner.measurements.readers.table_columns import COLUMNS, VALUES, columns_of
-from planner.measurements.readers.tables_adapters_part import (
+from planner.measurements.readers.sheets import (
     Readings,
     Row,
     Source,
@@ -30,6 +29,7 @@ from planner.measurements.readers.tables_adapters_part import (
     rows_of,
     tokens,
 )
+from planner.measurements.readers.table_columns import COLUMNS, VALUES, columns_of
 from planner.measurements.roofline_bound import strange_units
 
 __all__ = ["entries", "own", "owns"]

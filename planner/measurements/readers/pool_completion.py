@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
 from planner.measurements.measurement import ONE, Pool, Pools
-from planner.measurements.readers.tables_adapters_part import Row, count, given, number
-from planner.measurements.readers.ways import chips_of, ways_of
+from planner.measurements.readers.published_settings import chips_of, ways_of
+from planner.measurements.readers.sheets import Row, count, given, number
 
 __all__ = ["in_decode", "pools_of", "rate_of_prefill"]
 

@@ -19,7 +19,7 @@ from planner.measurements.published_names import (
     model_of,
     sizes_of,
 )
-from planner.measurements.readers.tables_adapters_part import (
+from planner.measurements.readers.sheets import (
     Readings,
     Row,
     Source,

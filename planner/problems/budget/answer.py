@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from planner.laws.scaling import ScalingLaw
-from planner.problems.budget.best import Answer, Nothing, Solved, solve_many
-from planner.problems.budget.comparisons import compute_optimal, equal_pools, overtraining
-from planner.problems.budget.interval import interval
+from planner.laws.scaling_law import ScalingLaw
+from planner.problems.budget.certificate import Proof, proof
+from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval, overtraining
+from planner.problems.budget.optimum import Answer, Nothing, Solved, solve_many
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.phase_costs import costs
-from planner.problems.budget.proof import Proof, proof
-from planner.problems.budget.resolve import Asked, ask, questions_for
-from planner.problems.budget.rule import ruled, ruled_plan
+from planner.problems.budget.resolve import Asked, ask, questions_for, ruled, ruled_plan
 from planner.problems.budget.shortfall import least_loss
 from planner.protocol.plan import Plan
 from planner.scenario import BudgetScenario, resolved

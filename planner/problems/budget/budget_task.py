@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import brentq
 
-from planner.laws.law_monomials import Curve, Worth
-from planner.laws.scaling import ScalingLaw
-from planner.laws.terms import Terms
+from planner.laws.law_monomials import Curve, Terms, Worth
+from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget.phase_costs import PhaseCost
 from planner.problems.budget.posynomial_form import CHOICES, Budgets
 from planner.text.errors import FieldError

@@ -1,4 +1,7 @@
-"""What stands beside the optimum: the compute-optimal model, equal pools, and over-training."""
+"""What stands beside the optimum: the compute-optimal model, equal pools, and over-training.
+
+How well a budget is known: the same question by laws drawn from the standard errors.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.problems.budget.best import Answer, Nothing, solve_one
+import numpy as np
+
 from planner.problems.budget.budget_task import Question, compute_optimal_tokens
+from planner.problems.budget.optimum import Answer, Nothing, solve_many, solve_one
 from planner.text.errors import FieldError, SolverError
 
-__all__ = ["Overtraining", "compute_optimal", "equal_pools", "overtraining"]
+__all__ = ["Overtraining", "compute_optimal", "equal_pools", "interval", "overtraining"]
 
 SAME = 1e-6  # of the ratio, by its definition and by the identity
 
@@ -124,3 +129,43 @@ def life_cost(question: Question, n_active: float, tokens: float) -> float:
     given = weights.get("rl", 0.0) * question.rl_tokens
     given += weights.get("inference", 0.0) * question.served
     return n_active * (weights["pretrain"] * tokens + given) + question.fixed
+
+
+FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean something
+
+
+def interval(answer: Answer, count: int, coverage: float, seed: int = 0) -> dict[str, Any] | None:
+    """Ends that hold `coverage` of the draws, of size, tokens, cost, loss and over-training.
+
+    None where the law has no standard errors or nothing is drawn. `answered` is the share of the
+    drawn laws in which the question has an answer: a fixed loss may lie below a drawn floor.
+    """
+    question = answer.question
+    if not count or "interval" in question.law.lacks:
+        return None
+    laws = question.law.draws(count, seed)
+    solved = solve_many([replace(question, law=law) for law in laws])
+    answers = [each for each in solved if isinstance(each, Answer)]
+    found: dict[str, Any] = {
+        "coverage": coverage,
+        "from": f"{count} draws from the standard errors of {question.law.name}",
+        "answered": len(answers) / count,
+    }
+    columns = {
+        "n_active": [each.n_active for each in answers],
+        "pretrain": [each.pretrain for each in answers],
+        "cost": [each.total for each in answers],
+        "loss": [each.loss for each in answers],
+        "over_training": [_ratio(each) for each in answers],
+    }
+    ends = ((1 - coverage) / 2, (1 + coverage) / 2)
+    enough = len(answers) >= max(2, FEWEST * count)
+    for name, values in columns.items():
+        known = enough and not np.isnan(values).any()
+        found[name] = np.quantile(values, ends).tolist() if known else None
+    return found
+
+
+def _ratio(answer: Answer) -> float:
+    told = overtraining(answer)
+    return float("nan") if told is None else told.ratio

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.laws.scaling import ScalingLaw
-from planner.problems.budget.best import Answer
+from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget.budget_task import assembled
+from planner.problems.budget.optimum import Answer
 from planner.problems.budget.phase_costs import PhaseCost, rl_arithmetic, served
 from planner.problems.budget.phase_keys import Inference, Reward
 from planner.scenario import BudgetScenario

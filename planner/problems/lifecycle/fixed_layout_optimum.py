@@ -13,9 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from planner.problems.budget.best import Answer
 from planner.problems.budget.budget_task import Question, assembled
-from planner.problems.budget.optimum import Optimum, optimum
+from planner.problems.budget.optimum import Answer, Optimum, optimum
 from planner.problems.budget.posynomial_form import Array, Budgets
 from planner.problems.lifecycle.resolve import INFERENCE, Life, at_sizes, with_serving
 from planner.problems.lifecycle.serving_cost import Served

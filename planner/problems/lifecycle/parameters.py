@@ -2,27 +2,48 @@
 
 What a quantity does to training and to the required loss is that of a budget; what it does to the
 price of serving comes from the program of the serving layout, and counts as much as serving costs.
+
+The rows of a lifecycle: training and law as in a budget, serving as its layout answers.
+
+The size is a real number on the layout that serves it. What is made small answers by its
+multipliers; anything else by settling again, the layout held, with a given a little off.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from types import MappingProxyType
+from typing import Any, cast
 
 import numpy as np
 
+from planner.problems.budget.budget_task import compute_optimal_tokens
+from planner.problems.budget.life_givens import LifeGiven, life_givens
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.question import BudgetScenario
-from planner.problems.lifecycle.fixed_layout_optimum import Settled
+from planner.problems.lifecycle.fixed_layout_optimum import Settled, settle
+from planner.problems.lifecycle.resolve import life_of
+from planner.problems.lifecycle.search import searched
 from planner.problems.lifecycle.serving_cost import Served
+from planner.problems.serving.task.task import Task
 from planner.programs.geometric import Shortage
+from planner.scenario import LifecycleScenario
+from planner.sensitivity.apart import AGAIN, ENVELOPE, OFFSETS, STEP, one_sided
+from planner.sensitivity.elasticities import Row
+from planner.text.errors import FieldError, SolverError
 
-if TYPE_CHECKING:
-    from planner.problems.serving.task.task import Task
-
-__all__ = ["lifecycle_elasticities", "overtraining_identity"]
+__all__ = [
+    "ServingGiven",
+    "lifecycle_elasticities",
+    "lifecycle_rows",
+    "moved",
+    "overtraining_identity",
+    "serving_givens",
+    "smooth_values",
+]
 
 ROUNDING = 5e-7  # elasticities below are noise of the solver
 BEYOND = 1e-3  # of the largest size that is served
@@ -130,3 +151,135 @@ def _together(settled: Settled, found: dict[str, float]) -> dict[str, float]:
         serving = found.get("serving.price" if what == "price" else "serving.system.flops", 0.0)
         sums[f"together.{served}.{what}"] = trained + serving
     return sums
+
+
+PROMISES = ("ttft", "tpot", "e2e")
+PHASES = ("pretrain", "rl", "inference")
+
+
+@dataclass(frozen=True)
+class ServingGiven:
+    """A given of the serving part: the task with it times a factor."""
+
+    path: str
+    value: float | None
+    unit: str
+    group: str
+    vary: Callable[[Task, float], Task]
+
+
+def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Row]:
+    """Every given of a lifecycle that has an answer, and what it does to one output."""
+    life = life_of(scenario)
+    found = [searched(life, sparsity) for sparsity in life.sparsities]
+    best = min((each for each in found if isinstance(each, Settled)), key=lambda s: s.whole.total)
+    law = life_givens(scenario, best.answer.question)
+    serving = serving_givens(best)
+    if name == "cost.total.usd":
+        return list(_by_multipliers(best, [*law, *serving]))
+    at = math.log(smooth_values(best)[name])
+    rows = []
+    givens: list[LifeGiven | ServingGiven] = [*law, *serving]
+    for given in givens:
+
+        def logs(step: float, given: LifeGiven | ServingGiven = given) -> list[float | None]:
+            ends = [moved(best, given, math.exp(offset * step)) for offset in OFFSETS]
+            return [math.log(each[name]) if each and name in each else None for each in ends]
+
+        left, right = one_sided(at, logs(STEP), logs)
+        rows.append(Row(given.path, given.value, given.unit, given.group, left, right, AGAIN))
+    return rows
+
+
+def smooth_values(settled: Settled) -> dict[str, float]:
+    """The outputs where the size is a real number, in the words of a plan."""
+    answer = settled.answer
+    question = answer.question
+    price, _ = settled.served.tangent(answer.n_active)
+    found = {
+        "n_active": answer.n_active,
+        "n_total": answer.n_active * settled.sparsity,
+        "tokens.pretrain": answer.pretrain,
+        "tokens_per_parameter": answer.pretrain / answer.n_active,
+        "loss": answer.loss,
+        "usd_per_mtok": price * 1e6,
+        "cost.total.usd": answer.total,
+        **{f"cost.{name}.usd": cost for name, cost in zip(PHASES, answer.cost, strict=True)},
+    }
+    try:
+        tokens = compute_optimal_tokens(question.terms, answer.n_active)
+        found["over_training"] = answer.pretrain / tokens
+    except FieldError:
+        pass  # a law without a term in tokens has no compute-optimal ones
+    return {name: value for name, value in found.items() if value}
+
+
+def _by_multipliers(best: Settled, givens: list[Any]) -> Iterator[Row]:
+    worth = lifecycle_elasticities(best)
+    values = {given.path: given for given in givens}
+    for path in dict.fromkeys([*values, *worth]):
+        given, slope = values.get(path), worth.get(path, 0.0)
+        group = given.group if given else _group(path)
+        value, unit = (given.value, given.unit) if given else (None, "")
+        yield Row(path, value, unit, group, slope, slope, ENVELOPE)
+
+
+def _group(path: str) -> str:
+    last = path.removeprefix("serving.").partition(".")[0]
+    return {"system": "chip", "together": "chip", "utilisation": "prices"}.get(last, last)
+
+
+def moved(best: Settled, given: LifeGiven | ServingGiven, factor: float) -> dict[str, float] | None:
+    """The outputs with a given times a factor, the layouts held; None where nothing settles."""
+    served, question = best.served, best.answer.question
+    if isinstance(given, LifeGiven):
+        question = given.vary(question, factor)
+    elif given.path == "serving.utilisation":
+        served = replace(served, utilisation=served.utilisation * factor)
+    else:
+        served = served.changed(lambda task: given.vary(task, factor))
+    try:
+        return smooth_values(settle(best.life, question, served, best.sparsity))
+    except SolverError:
+        return None
+
+
+def serving_givens(best: Settled) -> list[ServingGiven]:
+    """What the serving part of a lifecycle gives."""
+    return list(_of_serving(best))
+
+
+def _of_serving(best: Settled) -> Iterator[ServingGiven]:
+    part = best.life.scenario.serving
+    task = best.served.parts[-1][0].task
+    yield ServingGiven("serving.utilisation", part.utilisation, "1", "prices", lambda t, f: t)
+    yield ServingGiven("serving.price", task.price - task.electricity, "USD/(chip*s)", "prices",
+                   lambda t, f: replace(t, price=t.price * f))  # fmt: skip
+    chip = task.chip
+    for name, unit in (("memory_bandwidth", "byte/s"), ("memory", "byte")):
+        path, value = f"serving.system.{name}", getattr(chip, name)
+        yield ServingGiven(path, value, unit, "chip", partial(_figure, name))
+    yield ServingGiven("serving.system.flops", None, "flop/s", "chip", _faster)
+    for name in PROMISES:
+        if any(name in one.task.promises for one, _, _ in best.served.parts):
+            path, value = f"serving.promises.{name}", getattr(part.promises, name)
+            yield ServingGiven(path, value, "s", "promises", partial(_promising, name))
+
+
+def _figure(name: str, task: Task, factor: float) -> Task:
+    return _chip(task, {name: getattr(task.chip, name) * factor})
+
+
+def _chip(task: Task, figures: dict[str, Any]) -> Task:
+    return replace(task, chip=replace(task.chip, **figures))
+
+
+def _faster(task: Task, factor: float) -> Task:
+    rates = {unit: rate * factor for unit, rate in task.chip.flops.items()}
+    return _chip(task, {"flops": MappingProxyType(rates)})
+
+
+def _promising(name: str, task: Task, factor: float) -> Task:
+    if name not in task.promises:
+        return task
+    return task.with_layout(promises={**task.promises, name: task.promises[name] * factor})

@@ -1,4 +1,7 @@
-"""The whole life of a model on a terminal: model and tokens, what phases cost, how it is served."""
+"""The whole life of a model on a terminal: model and tokens, what phases cost, how it is served.
+
+Chips of every phase of a life, and the plan that serves, on a terminal.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,65 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from planner.problems.budget.presentation import grounds, money, spent
-from planner.problems.lifecycle.lifecycle_hardware import hardware
 from planner.text.wording import count, filled, listed, more, percent, ranged, signed
-from planner.text.words import apart, duration, figure, length, named, row, size, wrapped
+from planner.text.words import (
+    LABEL,
+    apart,
+    duration,
+    figure,
+    formats,
+    laid_out,
+    length,
+    named,
+    row,
+    size,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan
 
-__all__ = ["answer", "why"]
+__all__ = ["answer", "hardware", "why"]
+
+
+def hardware(document: Mapping[str, Any]) -> str:
+    """Chips of every phase, and the plan that serves."""
+    plan, lines = document["plan"], []
+    for name, label in (("pretrain", "train on"), ("rl", "RL on")):
+        each = plan["chips"].get(name)
+        if each is None:
+            continue
+        told = f"{each['chip']} at {each['mfu']:.0%} of its peak"
+        if each["count"]:
+            told = f"{each['count']:,} {told}, for {each['days']:.3g} days"
+        lines.append(row(label, told))
+    serving, unit = plan["serving"], plan["chips"]["inference"]
+    lines.append(row("serve as", laid_out(serving)))
+    chip = unit["chip"] or "chips of two kinds"
+    told = f"{unit['chips_per_unit']} {chip}, {formats(serving)}, {serving['batch']} in flight"
+    lines.append(row("a unit is", told))
+    rate = f"{unit['tokens_per_s_per_unit']:,.0f} tokens/s, input and output together"
+    if unit["units"]:
+        rate += f"; {unit['units']:,} units of {unit['count']:,} chips in all carry the first rate"
+    lines.append(row("it carries", rate))
+    price, band = plan["usd_per_mtok"], document["serving_band"]
+    told = f"${price:.3g}/Mtok"
+    ends = band and band["usd_per_mtok"]
+    told = f"{told:<17}" + (f"${ends[0]:.3g} to ${ends[1]:.3g}/Mtok" if ends else "")
+    least = document["bound"]["usd_per_mtok"]
+    lines.append(f"{'price':<{LABEL}}{told:<42} bound ${least:.3g}/Mtok")
+    times = [f"{k.upper()} {duration(serving[k])}" for k in ("tpot", "ttft") if serving[k]]
+    lines.append(row("times", ", ".join(times)))
+    slope = f"a model one percent larger costs {plan['slope_of_price']:.2f} % more per token"
+    lines.append(row("by size", slope))
+    kept = plan["checkpoints"]
+    told = (
+        f"{kept['count']} of {size(kept['bytes'])} for {kept['seconds'] / 86400:.3g} days are "
+        f"{money(kept['usd'])}, {percent(kept['share'])} of the cost: left out"
+    )
+    lines.append(row("checkpoints", told))
+    return "\n".join(lines)
+
 
 ROWS = 9  # sizes told beside the best
 TOLD = 1000.0  # times the cost of the plan: sizes that cost more are no choice

@@ -17,11 +17,10 @@ from planner.catalogue.systems import System
 from planner.laws.laws import ScalingLaw, scaling_law
 from planner.laws.model_family import Family
 from planner.problems.budget.budget_task import LossTerm, Question, Required, assembled
-from planner.problems.budget.phase_costs import PhaseCost, rl_arithmetic, served
+from planner.problems.budget.phase_costs import PhaseCost, Trainer, rl_arithmetic, served, trainer
 from planner.problems.budget.phase_costs import Served as Demand
 from planner.problems.budget.phase_keys import Quality
 from planner.problems.budget.posynomial_form import Array, Budgets
-from planner.problems.budget.training_cost import Trainer, trainer
 from planner.problems.lifecycle.members import Like, Rule
 from planner.problems.lifecycle.question import LifecycleScenario, TrainingPhase
 from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question

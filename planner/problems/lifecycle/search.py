@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.problems.budget.best import solve_one
 from planner.problems.budget.budget_task import Question
+from planner.problems.budget.optimum import solve_one
 from planner.problems.budget.shortfall import Nothing, least_loss
 from planner.problems.lifecycle.fixed_layout_optimum import Settled, curve, settle
 from planner.problems.lifecycle.resolve import Life

@@ -24,9 +24,7 @@ from planner.problems.serving.bounds.binding_limits import worth
 from planner.problems.serving.bounds.relaxation import elastic
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.pair import PairCandidate
-from planner.problems.serving.deployment.pools import one_pool
-from planner.problems.serving.deployment.questions import Point, Question, ranked
-from planner.problems.serving.deployment.twopools import two_pools
+from planner.problems.serving.deployment.pools import Point, Question, one_pool, ranked, two_pools
 from planner.problems.serving.step.binding import shared_values
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.requests import modes

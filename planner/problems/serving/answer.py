@@ -14,12 +14,17 @@ from planner.problems.serving.bounds.binding_limits import EXPRESSIONS, together
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.current import current
 from planner.problems.serving.deployment.pair import PairCandidate
-from planner.problems.serving.deployment.pools import ALTERNATIVES
-from planner.problems.serving.deployment.questions import Point, Question, questions_of, ranked
+from planner.problems.serving.deployment.pools import (
+    ALTERNATIVES,
+    Point,
+    Question,
+    questions_of,
+    ranked,
+)
 from planner.problems.serving.deployment.relaxed_promises import eased
 from planner.problems.serving.deployment.rivals import compared, explained, rivals
 from planner.problems.serving.search.occupancy import crowded
-from planner.problems.serving.step.uneven import uneven
+from planner.problems.serving.step.binding import uneven
 from planner.problems.serving.task.resolve import Asked, ask
 from planner.problems.serving.task.task import PROMISES
 from planner.protocol.plan import Plan

@@ -11,7 +11,7 @@ import sympy as sp
 from planner.programs.geometric.instance import structure
 from planner.programs.geometric.lowering import BOUND, LIMIT, PROMISE, ROOF, Lowering
 from planner.programs.geometric.posynomial import ProblemError, short
-from planner.programs.geometric.program import Program
+from planner.programs.geometric.solver import Program
 
 __all__ = ["Problem"]
 

@@ -1,4 +1,16 @@
-"""What a solved problem says: the choices, what binds, how the optimum answers to the givens."""
+"""What a solved problem says: the choices, what binds, how the optimum answers to the givens.
+
+The envelope theorem: how the optimum and every row answer to the logarithm of a given.
+
+d ln objective / d ln p is the sum over the rows of multiplier times d (left over right) / d ln p at
+the solution; nothing is solved again.
+
+One-sided elasticities where the optimal multipliers are not unique.
+
+The optimal multipliers are those that vanish on slack rows and keep the Lagrangian stationary. The
+right derivative of the optimum is the largest, the left one the smallest value that the envelope
+theorem gives over that set (Gol'shtein 1972, for a unique minimiser): two small linear programs.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +20,116 @@ from dataclasses import dataclass, field
 import numpy as np
 import sympy as sp
 
-from planner.programs.geometric.envelope import Envelope
+from planner.programs.geometric.cone import Array
+from planner.programs.geometric.instance import Instance, Structure
 from planner.programs.geometric.lowering import AUXILIARY, OBJECTIVE
 from planner.programs.geometric.posynomial import ProblemError
-from planner.programs.geometric.ties import extremes
+from planner.text.errors import SolverError
 
-__all__ = ["Solution", "read"]
+__all__ = ["Envelope", "Solution", "extremes", "read"]
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """One solved problem; `logs` are the variables' logarithms, `multipliers` one a row."""
+
+    problem: Structure
+    at: Instance
+    logs: Array
+    multipliers: Array
+
+    @property
+    def bare(self) -> Array:
+        """Every term over its row's right side, its coefficient left out."""
+        problem, at = self.problem, self.at
+        rows = problem.table.rows
+        scaled: Array = np.exp(at.matrix @ self.logs - np.log(at.values[problem.divisor])[rows])
+        return scaled
+
+    @property
+    def sizes(self) -> Array:
+        """Every term over its row's right side; those of a binding row sum to one."""
+        sizes: Array = self.bare * self.at.values[self.problem.numerator]
+        return sizes
+
+    def slopes(self) -> Array:
+        """d ln objective / d ln p for all givens, in their order."""
+        problem, at = self.problem, self.at
+        weights = self.multipliers[problem.table.rows]
+        pull = self._pull(weights * self.bare, weights * self.sizes)
+        places, givens, slopes = problem.coefficients.slopes(at.figures)
+        count = len(problem.coefficients.givens)
+        return np.bincount(givens, pull[places] * slopes, count).astype(np.float64)
+
+    def rates(self, given: int) -> Array:
+        """d (left over right) / d ln p of every row, for one given."""
+        problem, at = self.problem, self.at
+        places, givens, slopes = problem.coefficients.slopes(at.figures)
+        here = givens == given
+        rate = np.zeros(len(problem.coefficients.expressions))
+        rate[places[here]] = slopes[here]
+        sizes, rows = self.sizes, problem.table.rows
+        moved = self.bare * rate[problem.numerator]
+        moved -= sizes * (rate / _safe(at.values))[problem.divisor][rows]
+        terms, columns = problem.table.terms, problem.table.variables
+        np.add.at(moved, terms, sizes[terms] * self.logs[columns] * rate[problem.exponent])
+        return np.bincount(rows, moved, len(problem.rows)).astype(np.float64)
+
+    def _pull(self, bare: Array, sizes: Array) -> Array:
+        """What one unit more of every coefficient's value adds to the objective's logarithm."""
+        problem, at = self.problem, self.at
+        pull = np.zeros(len(problem.coefficients.expressions))
+        np.add.at(pull, problem.numerator, bare)
+        bottoms = problem.divisor[problem.table.rows]
+        np.add.at(pull, bottoms, -sizes / at.values[bottoms])
+        terms, columns = problem.table.terms, problem.table.variables
+        np.add.at(pull, problem.exponent, sizes[terms] * self.logs[columns])
+        return pull
+
+
+def _safe(values: Array) -> Array:
+    """The values with zeros, which are never a divisor, made harmless."""
+    return np.where(values == 0, 1.0, values)
+
+
+TIGHT = 1e-6
+UNBOUNDED = 3
+
+
+def extremes(solved: Envelope, given: int) -> tuple[float, float]:
+    """d ln objective / d ln p to the left and to the right of the given's present figure."""
+    from scipy.optimize import linprog
+
+    problem = solved.problem
+    rows, count = problem.table.rows, len(problem.rows)
+    sizes = solved.sizes
+    filled = np.bincount(rows, sizes, count)
+    tight = np.flatnonzero((filled > 1 - TIGHT) | (solved.multipliers > TIGHT))
+    gradients = np.zeros((count, len(problem.variables)))
+    np.add.at(gradients, rows, sizes[:, None] * solved.at.matrix)
+    gradients = gradients[tight] / filled[tight, None]
+    goal = np.zeros(len(problem.variables))
+    goal[-1] = -1.0
+    rate = solved.rates(given)[tight] / filled[tight]
+    # The solver's own multipliers leave a residual; a smaller one cannot be asked for.
+    left = np.abs(gradients.T @ solved.multipliers[tight] - goal).max()
+    room = max(1e-9, 2.0 * left)
+    ends = []
+    for sign in (1.0, -1.0):
+        found = linprog(
+            sign * rate,
+            A_ub=np.vstack([gradients.T, -gradients.T]),
+            b_ub=np.concatenate([goal + room, room - goal]),
+            method="highs",
+        )
+        if found.status == UNBOUNDED:
+            ends.append(-sign * np.inf)
+        elif found.status == 0 and found.fun is not None:
+            ends.append(sign * float(found.fun) + 0.0)
+        else:
+            raise SolverError(f"{problem.title}: one-sided elasticity: {found.message}")
+    return ends[0], ends[1]
+
 
 BINDING = 1e-6
 FALLBACK = 1e-6

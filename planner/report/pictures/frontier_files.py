@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.report.files import deliver
-from planner.report.json import dumps
+from planner.report.formats import dumps
 from planner.report.pictures.canvas import FORMS
 from planner.report.pictures.frontier import drawn
 from planner.report.text.frontier import frontier_text, rows_of

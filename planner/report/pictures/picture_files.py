@@ -29,7 +29,7 @@ def pictured(plan: Plan, folder: Path) -> None:
     if find_spec("matplotlib") is None:
         note("no picture: pip install 'token-planner[plot]'", warning=True)
         return
-    from planner.problems.budget.budget_plots import drawn
+    from planner.problems.budget.picture import drawn
 
     try:
         picture = drawn(plan, "svg")

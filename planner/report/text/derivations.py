@@ -11,8 +11,7 @@ from formulas.algebra.equation import Equation
 from formulas.export import FORMATS, export
 from formulas.nomenclature.symbols import SymbolError
 from formulas.registry import by_name, find
-from planner.report.json import dumps
-from planner.report.pdf import pdf
+from planner.report.formats import dumps, pdf
 from planner.report.text.cases import ABOUT, cases
 from planner.text.errors import InputError, SolverError, did_you_mean
 

@@ -1,4 +1,7 @@
-"""What `planner formula NAME` prints: one equation, turned round, with numbers put in."""
+"""What `planner formula NAME` prints: one equation, turned round, with numbers put in.
+
+What `planner formula` prints without a name: the list of all equations.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,17 @@ from typing import Any
 
 import sympy as sp
 
-from formulas.algebra.branches import top_extreme
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation, Given
-from formulas.algebra.undefined import undefined_because
+from formulas.algebra.undefined import top_extreme, undefined_because
 from formulas.nomenclature.symbols import SymbolError, describe, meaning, unit_of_symbol
 from formulas.numerics.evaluate import Kernel, collect, kernel, scalar, unfolded
 from formulas.numerics.slopes import elasticities
-from formulas.registry import by_name, find
+from formulas.registry import by_name, find, subject
 from planner.text.errors import InputError
 from planner.text.symbol_values import Values, read_values, shown_value
 
-__all__ = ["formula_text", "one_formula"]
+__all__ = ["formula_text", "formulas_text", "one_formula", "the_formulas"]
 
 
 def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> dict[str, Any]:
@@ -195,3 +197,33 @@ def _elasticity_lines(symbol: str, slopes: Mapping[str, list[float] | None] | No
         kink += f"{down:+.3f} per percent less)" if kink else ""
         lines.append(f"  {x:<{max(map(len, ranked))}}  {up:+.3f}{kink}")
     return lines if ranked else []
+
+
+def the_formulas() -> list[dict[str, Any]]:
+    """Every equation and derivation: name, subject, title, text."""
+    return [
+        {
+            "name": name,
+            "subject": subject(name),
+            "title": value.name,
+            "text": str(_formulas_equation(value)),
+        }
+        for name, value in by_name().items()
+    ]
+
+
+def formulas_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The list on a terminal, by subject."""
+    lines: list[str] = []
+    for row in rows:
+        if f"{row['subject']}:" not in lines:
+            lines += ["", f"{row['subject']}:"] if lines else [f"{row['subject']}:"]
+        lines.append(f"  {row['name']:<24} {row['title']}")
+    return "\n".join(lines)
+
+
+def _formulas_equation(value: Equation | Derivation) -> Equation | Derivation:
+    """The equation a derivation ends in; the derivation itself where it ends in numbers."""
+    if isinstance(value, Equation) or value.numeric or not value.lhs.is_Symbol:
+        return value
+    return value.equation()

@@ -73,7 +73,7 @@ def written(G: Any, path: Path) -> None:
     """
     from planner.text.console import note
     from topologies import write
-    from topologies.fabric.errors import TopologyError
+    from topologies.fabric.limits import TopologyError
 
     if path.suffix.lower() == ".svg":
         drawn(G, path)

@@ -12,8 +12,7 @@ from functools import lru_cache
 from math import ceil, inf
 
 from topologies.rates.closed_form import closed_form
-from topologies.rates.closed_form.boxes import Sides, best_box
-from topologies.rates.closed_form.closed_form import Shares
+from topologies.rates.closed_form.closed_form import Shares, Sides, best_box
 from topologies.rates.closed_form.uplink_sharing import Trunk, clos_trunk, rail_trunk
 from topologies.rates.rate_table import GroupRate
 

@@ -8,10 +8,18 @@ it, whatever the members' own links.
 
 Chips of the group relay for it even where `forward` is False: whatever passes through a member
 is data that it was to receive anyway. Chips outside the group relay only if they forward.
+
+What no routing can beat on any fabric: every byte takes as many links as its way is long.
+
+The rate is an upper bound for an all-to-all, and reached where symmetries take every chip to
+every other and every link to every other: there, shortest ways fill all links alike.
+
+The search for the narrowest cut: the least of exit(S) over the members in S.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -19,17 +27,136 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topologies.fabric.errors import TopologyError
-from topologies.fabric.fabric import Fabric
+from topologies.fabric.distances import Paths
+from topologies.fabric.fabric import Fabric, accelerators
+from topologies.fabric.limits import TopologyError
 from topologies.rates.cut.max_flow import Arcs, Flows, arcs_of
-from topologies.rates.cut.narrowest import Search
 from topologies.rates.flow_network import demand, network
 from topologies.rates.members import chosen
 from topologies.rates.symmetry.automorphisms import Orbits
 from topologies.rates.symmetry.orbits import orbits
 from topologies.rates.traffic import all_to_all
 
-__all__ = ["Cut", "all_gather_rate", "all_reduce_rate", "reduce_scatter_rate"]
+__all__ = [
+    "Cut",
+    "Search",
+    "all_gather_rate",
+    "all_reduce_rate",
+    "hop_bound",
+    "reduce_scatter_rate",
+]
+
+
+def hop_bound(G: Fabric, members: Iterable[Hashable] | None = None) -> float:
+    """All-to-all rate per ordered pair of members that the links of `G` allow at most. [byte/s]
+
+    Parameters
+    ----------
+    members : iterable of nodes, optional
+        Who takes part; all accelerators if not given.
+
+    Raises
+    ------
+    TopologyError
+        When a member is no accelerator or named twice, there are fewer than two, or no
+        permitted path joins two of them.
+
+    Notes
+    -----
+    A pair at rate theta over h links uses h theta of their capacity at least, so theta times
+    the hops of all pairs is at most the sum of all bandwidths. Arcs that no permitted path of
+    these pairs may take are not counted: those out of chips that neither take part nor relay,
+    and those into them. Declared orbits spare the distances from all but one chip of each.
+
+    >>> from topologies import torus
+    >>> hop_bound(torus((4, 4), link=64e9))
+    8000000000.0
+    """
+    group = chosen("hop_bound", G, members)
+    sources: Counter[Any] = Counter()
+    if G.graph.get("orbits") and len(group) == len(accelerators(G)):
+        first: dict[Any, Any] = {}
+        for chip in group:
+            sources[first.setdefault(G.nodes[chip]["orbit"], chip)] += 1
+    else:
+        sources.update(group)
+    far = Paths(G).distances(list(sources), group).hops.sum(axis=1)
+    hops = sum(int(h) * times for h, times in zip(far, sources.values(), strict=True))
+    part = set(group)
+    usable = {node for node, forward in G.nodes(data="forward") if forward or node in part}
+    rate = sum(arc["bandwidth"] for u, v, arc in G.edges(data=True) if {u, v} <= usable)
+    return float(rate / hops)
+
+
+# Two cuts whose ratios differ by less are the same: below this lies the noise of sums of floats.
+NOISE = 1e-12
+
+
+class Search:
+    """Lower the rate until no cut is narrower.
+
+    At a trial rate x every member is a source of x, and each target must be able to take in x
+    times the number of members. If it cannot, the minimum cut has a ratio below x, which is the
+    next trial. Every set that is still suspected holds all targets found satisfied so far, so
+    these may then supply without limit, and many targets can be satisfied in one flow.
+
+    Attributes
+    ----------
+    rate, inside
+        The least ratio found, and the nodes on the near side of that cut.
+    passed
+        Near sides of all cuts that were the narrowest for a while.
+    """
+
+    def __init__(self, flows: Flows) -> None:
+        self.flows, self.arcs = flows, flows.arcs
+        arcs = self.arcs
+        self.count = int(arcs.is_member.sum())
+        n = arcs.nodes.size
+        into = np.bincount(arcs.head, arcs.rate, n).astype(float)
+        into[~arcs.is_member] = np.inf
+        worst = int(np.argmin(into))
+        self.inside = np.ones(n, dtype=bool)
+        self.inside[worst] = False
+        self.rate = self._ratio(self.inside)
+        self.passed = [self.inside]
+
+    def run(self, classes: list[NDArray[np.int64]]) -> None:
+        """Find the narrowest cut, from members in classes of which the first stands for all."""
+        pending, size = classes, 1
+        satisfied = np.zeros(self.arcs.nodes.size, dtype=bool)
+        while pending and self.rate > 0:
+            batch, later = pending[:size], pending[size:]
+            targets = np.array([same[0] for same in batch])
+            filled, inside = self.flows.fill(self.rate, targets, satisfied)
+            if self._lower(inside):
+                continue
+            # A single target that is short by less than the noise counts as satisfied.
+            if len(batch) == 1:
+                filled[:] = True
+            for same, full in zip(batch, filled.tolist(), strict=True):
+                if full:
+                    satisfied[same] = True
+            short = [same for same, full in zip(batch, filled.tolist(), strict=True) if not full]
+            pending = later + short
+            size = max(1, size // 2) if short else 2 * size
+
+    def _lower(self, inside: NDArray[np.bool_]) -> bool:
+        """Take the cut if it is narrower than the narrowest so far."""
+        if not (self.arcs.is_member & inside).any() or not (self.arcs.is_member & ~inside).any():
+            return False
+        ratio = self._ratio(inside)
+        if ratio >= self.rate * (1 - NOISE):
+            return False
+        self.inside, self.rate = inside, ratio
+        self.passed.append(inside)
+        return True
+
+    def _ratio(self, inside: NDArray[np.bool_]) -> float:
+        leaving = inside[self.arcs.tail] & ~inside[self.arcs.head]
+        held = int((self.arcs.is_member & inside).sum())
+        return float(self.arcs.rate[leaving].sum()) / held
+
 
 GOLDEN = 0.6180339887498949
 

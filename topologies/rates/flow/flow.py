@@ -8,6 +8,18 @@ References
 ----------
 Shahrokhi, Matula, The maximum concurrent flow problem, J. ACM 37, 1990; Basu et al., Efficient
 all-to-all collective communication schedules for direct-connect topologies, arXiv 2309.13541.
+
+The flow program by generation of columns: a few routings of each source, mixed at best.
+
+Each round prices the arcs, sends every source along its cheapest paths (in equal parts where
+several are cheapest), and mixes all routings seen so far. Prices also bound the optimum from
+above, and the rounds end when mixture and bound meet, so the answer is exact. It suits
+programs with few orbits of arcs, of any number of nodes.
+
+References
+----------
+Ford, Fulkerson, A suggested computation for maximal multi-commodity network flows, 1958;
+Wentges, Weighted Dantzig-Wolfe decomposition, 1997 (prices between the last and the best).
 """
 
 from __future__ import annotations
@@ -18,17 +30,135 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, csr_array, hstack
+from scipy.sparse.csgraph import dijkstra
 
-from topologies.fabric.errors import TopologyError, meant
 from topologies.fabric.fabric import Fabric, accelerators
-from topologies.rates.flow.columns import by_columns
-from topologies.rates.flow.flow_program import by_program, columns_of
+from topologies.fabric.limits import TopologyError, meant
+from topologies.rates.flow.flow_program import by_program, columns_of, maximum
 from topologies.rates.flow.reduced_program import Solution, Task, task
 from topologies.rates.flow_network import demand, network
 from topologies.rates.symmetry.orbits import orbits
 from topologies.rates.traffic import Traffic, all_to_all, traffic_checked
 
-__all__ = ["ROUTINGS", "Bottleneck", "Flow", "all_to_all_rate", "concurrent_flow"]
+__all__ = ["ROUTINGS", "Bottleneck", "Flow", "all_to_all_rate", "by_columns", "concurrent_flow"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+GAP = 1e-9
+ROUNDS = 60
+# A little length on every arc, of the mean and of the longest, so that none is free: free arcs
+# could be walked in circles. The bound is that of the lengths with it.
+LEAST, TIE = 1e-11, 1e-12
+SMOOTH = 0.7
+PATIENCE = 6
+# Rounds after which a routing that the best mixture leaves out is forgotten.
+IDLE = 12
+
+
+def by_columns(task: Task) -> Solution | None:
+    """The optimum, or None if the rounds run out first."""
+    router, mixtures = _Router(task), _Mixtures(task)
+    whole = task.members * task.capacity
+    prices = best = whole / whole.sum()
+    theta, bound = 0.0, np.inf
+    for number in range(ROUNDS):
+        between = SMOOTH if number > PATIENCE and number % 2 else 0.0
+        tried = between * best + (1 - between) * prices
+        step = max(LEAST / whole.sum(), TIE * float((tried / whole).max()))
+        loads, costs = router.cheapest(tried / whole, step)
+        # Any prices bound theta from above: what all arcs are worth over what the demand costs.
+        limit = float((1 + step * whole.sum()) / (task.share @ costs))
+        if limit < bound:
+            bound, best = limit, tried
+        if bound <= theta * (1 + GAP + step * whole.sum()):
+            return Solution(
+                theta, f"routings mixed in {number + 1} rounds", np.arange(whole.size), best
+            )
+        mixtures.add(loads)
+        theta, prices = mixtures.solve()
+        prices = prices / prices.sum()
+    return None
+
+
+class _Router:
+    """Cheapest paths of every source under prices of arcs."""
+
+    def __init__(self, task: Task) -> None:
+        net = task.net
+        self.task = task
+        ends = (net.starts, net.head)
+        size = (net.places,) * 2
+        numbered = csr_array((np.arange(net.tail.size, dtype=float), ends), shape=size)
+        self.order = numbered.data.astype(np.int64)
+        self.ways = numbered
+
+    def cheapest(self, lengths: Floats, step: float) -> tuple[Floats, Floats]:
+        """Load of each arc orbit by each source at theta = 1 as a part of its capacity; costs."""
+        task = self.task
+        length = lengths[task.orbit] + step
+        self.ways.data = length[self.order]
+        at = task.net.origin[task.sources]
+        far = np.atleast_2d(dijkstra(self.ways, indices=at))
+        size = task.rows.shape[1]
+        costs = np.array(
+            [row[row > 0] @ away[:size][row > 0] for row, away in zip(task.rows, far, strict=True)]
+        )
+        loads = np.array([self._loads(i, length, far[i], step / 4) for i in range(at.size)])
+        return loads * (task.share[:, None] / (task.members * task.capacity)), costs
+
+    def _loads(self, i: int, length: Floats, far: Floats, near: float) -> Floats:
+        """What source `i` puts on each arc orbit, split evenly over cheapest last arcs."""
+        task, net = self.task, self.task.net
+        starts, head = net.starts, net.head
+        reach = far[starts] + length
+        used = np.flatnonzero((reach <= far[head] + near) & np.isfinite(reach))
+        into, out = head[used], starts[used]
+        part = 1.0 / np.bincount(into, minlength=net.places)[into]
+        back = csr_array((part, (out, into)), shape=(net.places,) * 2)
+        sent = np.zeros(net.places)
+        sent[: task.rows.shape[1]] = task.rows[i]
+        through, step = sent.copy(), sent
+        for _ in range(net.places):
+            step = np.asarray(back @ step)
+            if not step.any():
+                break
+            through += step
+        else:
+            raise TopologyError("concurrent flow", "cheapest paths run in circles: rounding")
+        onto = csr_array((part, (task.orbit[used], into)), shape=(task.members.size, net.places))
+        return np.asarray(onto @ through)
+
+
+class _Mixtures:
+    """The program over the routings seen so far."""
+
+    def __init__(self, task: Task) -> None:
+        self.sources = task.sources.size
+        self.loads = np.empty((0, task.members.size))
+        self.of = np.empty(0, dtype=np.int64)
+        self.idle = np.empty(0, dtype=np.int64)
+
+    def add(self, loads: Floats) -> None:
+        """One more routing of every source."""
+        self.loads = np.concatenate([self.loads, loads])
+        self.of = np.r_[self.of, np.arange(self.sources)]
+        self.idle = np.r_[self.idle, np.zeros(self.sources, dtype=np.int64)]
+
+    def solve(self) -> tuple[float, Floats]:
+        """Theta of the best mixture, and prices of the arc orbits."""
+        kept = self.idle < IDLE
+        self.loads, self.of, self.idle = self.loads[kept], self.of[kept], self.idle[kept]
+        count = self.of.size
+        use = csc_array(np.c_[self.loads.T, np.zeros(self.loads.shape[1])])
+        own = csc_array((np.ones(count), (self.of, np.arange(count))))
+        shares = hstack([own, csc_array(-np.ones((self.sources, 1)))], format="csc")
+        theta, mixed, prices = maximum(use, np.ones(use.shape[0]), shares)
+        self.idle = np.where(mixed[:-1] > 0, 0, self.idle + 1)
+        return theta, prices
+
 
 ROUTINGS = ("optimal", "shortest_ecmp")
 # Rounds of routings are quicker than one linear program where few orbits of arcs can bind, and

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from topologies.fabric.errors import TopologyError
+from topologies.fabric.limits import TopologyError
 from topologies.rates.flow_network import Demand, Network
 from topologies.rates.symmetry.automorphisms import Orbits
 

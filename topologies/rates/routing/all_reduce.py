@@ -13,9 +13,8 @@ from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from topologies.fabric.errors import TopologyError
 from topologies.fabric.fabric import Fabric
-from topologies.fabric.limits import count_fault
+from topologies.fabric.limits import TopologyError, count_fault
 from topologies.rates.members import chosen
 from topologies.rates.routing.concurrent_collectives import joint_rate
 

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, diags_array, vstack
 
-from topologies.fabric.errors import TopologyError, meant
 from topologies.fabric.fabric import Fabric
-from topologies.rates.cut.narrowest import Search
+from topologies.fabric.limits import TopologyError, meant
+from topologies.rates.cut.cut import Search
 from topologies.rates.flow_network import demand, network
 from topologies.rates.members import disjoint
 from topologies.rates.routing.link_usage import Rows, Uses

@@ -8,26 +8,165 @@ tori, rails and fat trees.
 
 Alternatively every shortest path carries the same (`split="path"`): edge betweenness. The two
 differ where branches have unequal numbers of paths behind them, which no switch can know.
+
+The shortest permitted paths of a fabric, for many destinations at once, as arrays.
+
+Shortest is fewest hops, then least latency. Every node between the two ends forwards.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import shortest_path
 
-from topologies.fabric.errors import TopologyError, meant
 from topologies.fabric.fabric import Fabric
-from topologies.rates.flow_network import Demand, demand
-from topologies.rates.routing.paths import Paths, Sent
+from topologies.fabric.limits import TopologyError, meant
+from topologies.rates.flow_network import Demand, Network, demand, network
 from topologies.rates.symmetry.automorphisms import Orbits
 from topologies.rates.symmetry.orbits import orbits
 from topologies.rates.traffic import Traffic, traffic_checked
 
-__all__ = ["SPLITS", "Routed", "ecmp"]
+__all__ = ["SPLITS", "Paths", "Routed", "Sent", "ecmp"]
+
+# Latencies of two ways that differ by less are equal: they are sums in different orders.
+SAME = 1e-9
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """What is sent to one destination.
+
+    Attributes
+    ----------
+    target, sources
+        Places of the destination and of those that send to it.
+    weights
+        What each of them sends.
+    times
+        How many destinations this one stands for.
+    """
+
+    target: int
+    sources: Ints
+    weights: Floats
+    times: float = 1.0
+
+
+class Paths:
+    """A fabric as arrays, and what its arcs carry."""
+
+    def __init__(self, G: Fabric) -> None:
+        self.net = network(G)
+        self.name = G.graph.get("name")
+        data = [arc for *_, arc in G.edges(data=True)]
+        self.cables, self.latency = (
+            np.fromiter((arc.get(name, usual) for arc in data), float, len(data))
+            for name, usual in (("count", 1), ("latency", 0.0))
+        )
+
+    def alike(self) -> Network:
+        """The network with a number for all that is known of an arc in place of its bandwidth."""
+        kind = np.zeros(self.cables.size)
+        for known in (self.net.bandwidth, self.cables, self.latency):
+            values, which = np.unique(known, return_inverse=True)
+            kind = kind * values.size + which
+        return replace(self.net, bandwidth=1.0 + kind)
+
+    def loads(self, parts: list[Sent], *, by_path: bool) -> Floats:
+        """What each arc carries of some of the traffic at 1 byte/s per unit of weight."""
+        targets = np.array([part.target for part in parts])
+        away = self._hops(targets)
+        mass = np.zeros(away.shape)
+        for row, part in enumerate(parts):
+            lost = part.sources[~np.isfinite(away[row, part.sources])]
+            if lost.size:
+                a, b = self.net.nodes[int(lost[0])], self.net.nodes[part.target]
+                raise TopologyError(
+                    f"fabric {self.name!r}", f"no permitted path from {a!r} to {b!r}"
+                )
+            mass[row, part.sources] += part.weights * part.times
+        ways = self._ways(targets, away)
+        worth = self.cables[ways.arcs]
+        if by_path:
+            worth = worth * ways.paths(worth, away.ravel() == 0)[ways.heads]
+        carried = ways.carried(worth, mass.ravel())
+        return np.asarray(np.bincount(ways.arcs, carried, self.cables.size), dtype=float)
+
+    def _hops(self, targets: Ints) -> Floats:
+        """Arcs on the shortest permitted path from every node to each of the targets."""
+        net, n = self.net, len(self.net.nodes)
+        arrivals = np.isin(net.head, targets)
+        # Walked back from a target; beyond it a chip that does not relay is no way through, so
+        # that every target is entered by a door of its own, which leads nowhere else.
+        door = np.full(n, -1)
+        door[targets] = n + np.arange(targets.size)
+        onward = net.forwards[net.head]
+        starts = np.concatenate([net.head[onward], door[net.head[arrivals]]])
+        ends = np.concatenate([net.tail[onward], net.tail[arrivals]])
+        size = n + targets.size
+        graph = csr_array((np.ones(starts.size, np.int8), (starts, ends)), shape=(size, size))
+        away = shortest_path(graph, unweighted=True, indices=door[targets], method="D")[:, :n]
+        away[np.arange(targets.size), targets] = 0.0
+        return np.asarray(away)
+
+    def _ways(self, targets: Ints, away: Floats) -> _Ways:
+        """For each target the arcs that lie on a shortest path to it."""
+        net, n = self.net, len(self.net.nodes)
+        nearer = away[:, net.tail] == away[:, net.head] + 1
+        nearer &= np.isfinite(away[:, net.tail])  # infinity is one more than itself
+        nearer &= net.forwards[net.head] | (net.head == targets[:, None])
+        rows, arcs = np.nonzero(nearer)
+        ways = _Ways(arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel())
+        return ways.soonest(self.latency) if np.ptp(self.latency) > 0 else ways
+
+
+class _Ways:
+    """Arcs one hop nearer to a target, for many targets, in levels by how far they are.
+
+    A place is a node as seen from one target: row times the number of nodes plus the node.
+    """
+
+    def __init__(self, arcs: Ints, tails: Ints, heads: Ints, away: Floats) -> None:
+        self.arcs, self.tails, self.heads, self.away = arcs, tails, heads, away
+        step = away[tails].astype(np.int64)
+        order = np.argsort(step, kind="stable")
+        self.levels = np.split(order, np.flatnonzero(np.diff(step[order])) + 1)
+
+    def soonest(self, latency: Floats) -> _Ways:
+        """Those of least latency among them."""
+        late = np.where(self.away == 0, 0.0, np.inf)
+        taken = latency[self.arcs]
+        for level in self.levels:
+            np.minimum.at(late, self.tails[level], taken[level] + late[self.heads[level]])
+        keep = taken + late[self.heads] <= late[self.tails] * (1 + SAME)
+        return _Ways(self.arcs[keep], self.tails[keep], self.heads[keep], self.away)
+
+    def paths(self, worth: Floats, ends: NDArray[np.bool_]) -> Floats:
+        """How many shortest paths lead from each place to its target."""
+        found = ends.astype(float)
+        for level in self.levels:
+            ahead = worth[level] * found[self.heads[level]]
+            found += np.bincount(self.tails[level], ahead, found.size)
+        return found
+
+    def carried(self, worth: Floats, mass: Floats) -> Floats:
+        """What each arc carries when every place divides its mass in proportion to `worth`."""
+        share = worth / np.bincount(self.tails, worth, mass.size)[self.tails]
+        mass, carried = mass.copy(), np.zeros(worth.size)
+        for level in reversed(self.levels):
+            carried[level] = share[level] * mass[self.tails[level]]
+            mass += np.bincount(self.heads[level], carried[level], mass.size)
+        return carried
+
 
 SPLITS = ("hop", "path")
 # Places looked at together, arcs or nodes times destinations: some hundred megabytes.

@@ -3,21 +3,134 @@
 A fabric may declare its orbits, but a declaration is no proof: a link may have failed since,
 and the traffic may tell apart what the fabric does not. So symmetries are always exhibited
 as permutations and checked; what names and colours suggest is only where they are looked for.
+
+Guesses of symmetries from the names of nodes: numbers turned round, mirrored, exchanged.
+
+Node `(r, i)` is chip i of rack r, and whatever else bears r or i in the same place of its name
+goes along. What a guess is worth is decided elsewhere, on the arcs.
 """
 
 from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topologies.rates.flow_network import Demand, Network
-from topologies.rates.symmetry.automorphisms import Orbits, Search
-from topologies.rates.symmetry.names import Names, names
-from topologies.rates.symmetry.structure import Structure, structure
+from topologies.rates.symmetry.automorphisms import Orbits, Search, Structure, structure
 
-__all__ = ["orbits"]
+__all__ = ["Names", "names", "orbits"]
 
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Box:
+    """Nodes whose names differ in numbers only, and fill a box of them."""
+
+    nodes: Ints
+    places: tuple[int, ...]
+    numbers: Ints
+    sides: tuple[int, ...]
+    at: Ints
+
+    def moved(self, numbers: Ints) -> Ints:
+        """The nodes that bear the given numbers."""
+        return self.at[np.ravel_multi_index(tuple(numbers.T), self.sides)]
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """The boxes of names of a fabric."""
+
+    size: int
+    boxes: tuple[_Box, ...]
+
+    def places(self) -> list[int]:
+        """Places of names at which there are numbers."""
+        return sorted({place for box in self.boxes for place in box.places})
+
+    def turns(self, place: int) -> Iterator[Ints]:
+        """The numbers in one place turned round: by one, else by more, and box by box."""
+        holders = [box for box in self.boxes if place in box.places]
+        sides = {box.sides[box.places.index(place)] for box in holders}
+        for step in _divisors(max(sides)):
+            yield self._turned(holders, place, step)
+            if step == 1 and len(holders) > 1:
+                for box in holders:
+                    yield self._turned([box], place, 1)
+
+    def mirrors(self) -> Iterator[Ints]:
+        """The numbers in one place counted backwards."""
+        for place in self.places():
+            yield self._turned([box for box in self.boxes if place in box.places], place, -1, -1)
+
+    def swaps(self) -> Iterator[Ints]:
+        """The numbers in two places exchanged."""
+        for box in self.boxes:
+            for p in range(len(box.sides)):
+                for q in range(p):
+                    if box.sides[p] == box.sides[q]:
+                        numbers = box.numbers.copy()
+                        numbers[:, [p, q]] = box.numbers[:, [q, p]]
+                        yield self._all([(box, numbers)])
+
+    def _turned(self, boxes: Sequence[_Box], place: int, step: int, factor: int = 1) -> Ints:
+        moved = []
+        for box in boxes:
+            column = box.places.index(place)
+            numbers = box.numbers.copy()
+            numbers[:, column] = (factor * numbers[:, column] + step) % box.sides[column]
+            moved.append((box, numbers))
+        return self._all(moved)
+
+    def _all(self, moved: Sequence[tuple[_Box, Ints]]) -> Ints:
+        move = np.arange(self.size)
+        for box, numbers in moved:
+            move[box.nodes] = box.moved(numbers)
+        return move
+
+
+def names(nodes: Sequence[Any]) -> Names:
+    """Boxes of the names that are tuples with numbers in them; other nodes stay where they are."""
+    shapes: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for i, name in enumerate(nodes):
+        if type(name) is tuple:
+            shapes[tuple([None if type(x) is int else x for x in name])].append(i)
+    boxes = []
+    for shape, members in shapes.items():
+        places = tuple(place for place, word in enumerate(shape) if word is None)
+        if places and len(members) > 1:
+            numbers = np.array([[nodes[i][place] for place in places] for i in members])
+            box = _box(np.array(members), places, numbers)
+            if box is not None:
+                boxes.append(box)
+    return Names(len(nodes), tuple(boxes))
+
+
+def _box(members: Ints, places: tuple[int, ...], numbers: Ints) -> _Box | None:
+    """The box that the numbers fill, if they do."""
+    sides = numbers.max(axis=0) + 1
+    if numbers.min() < 0 or np.prod(sides.astype(float)) != members.size:
+        return None
+    flat = np.ravel_multi_index(tuple(numbers.T), tuple(sides))
+    at = np.full(members.size, -1)
+    at[flat] = members
+    if np.any(at < 0):
+        return None
+    # Numbers that never change are no numbers to turn.
+    wide = np.flatnonzero(sides > 1)
+    kept = tuple(int(side) for side in sides[wide])
+    return _Box(members, tuple(places[int(i)] for i in wide), numbers[:, wide], kept, at)
+
+
+def _divisors(side: int) -> list[int]:
+    return [step for step in range(1, side // 2 + 1) if side % step == 0]
+
 
 # Mirrors join few further arcs, and each is a look at every arc.
 MIRRORED = 200_000

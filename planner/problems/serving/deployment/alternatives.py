@@ -12,9 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.problems.serving.deployment.pool_pairs import search_pools
-from planner.problems.serving.deployment.pools import OnePool, SinglePoint
-from planner.problems.serving.deployment.questions import Point, Question
-from planner.problems.serving.deployment.twopools import DoublePoint, TwoPools
+from planner.problems.serving.deployment.pools import (
+    DoublePoint,
+    OnePool,
+    Point,
+    Question,
+    SinglePoint,
+    TwoPools,
+)
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.step.layouts import Layouts
 

@@ -18,7 +18,7 @@ from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.current import current
 from planner.problems.serving.deployment.ends import cheapest_end, fastest_end
 from planner.problems.serving.deployment.pair import PairCandidate
-from planner.problems.serving.deployment.questions import Question, best_of, questions_of, ranked
+from planner.problems.serving.deployment.pools import Question, best_of, questions_of, ranked
 from planner.problems.serving.task.requests import modes as modes_of
 from planner.problems.serving.task.resolve import Asked, ask
 from planner.scenario import Scenario

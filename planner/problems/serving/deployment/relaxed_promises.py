@@ -16,9 +16,7 @@ import numpy as np
 
 from planner.problems.serving.deployment.pair import PairCandidate, evaluate_pair
 from planner.problems.serving.deployment.pool_pairs import search_pools
-from planner.problems.serving.deployment.pools import OnePool
-from planner.problems.serving.deployment.questions import Question
-from planner.problems.serving.deployment.twopools import TwoPools
+from planner.problems.serving.deployment.pools import OnePool, Question, TwoPools
 from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, given
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.step import Step

@@ -4,11 +4,14 @@ The batch is the largest that keeps every promise, the smallest that is as cheap
 the smallest that carries it; where it follows a limit, it moves as the limit makes it (implicit
 function theorem), on either side. A batch of a few sequences moves in steps too wide for that: it
 is a choice, and held.
+
+What a given, and the batch, do to the wait before a prompt is read, the replicas held.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -17,7 +20,7 @@ import numpy as np
 
 from formulas.numerics.tape import Tape
 from planner.problems.serving.search.batch import LARGEST_BATCH
-from planner.problems.serving.slopes.waiting import ARRIVALS, waits, with_wait
+from planner.problems.serving.step.queueing import queue
 from planner.problems.serving.step.step import Step, bound_kernel, estimate_kernel
 from planner.sensitivity.directional_derivatives import Directions, slopes_at, smoothed, values_at
 
@@ -25,7 +28,51 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-__all__ = ["LIMIT", "POWER", "Held", "Moved"]
+__all__ = ["ARRIVALS", "LIMIT", "POWER", "Held", "Moved", "waits", "with_wait"]
+
+ARRIVALS = "arrivals"  # requests per second, as if it were a symbol
+STEP = 1e-5  # of a given, in logarithms
+
+
+def waits(task: Task) -> bool:
+    """Whether prompts wait: under open arrivals, in the estimate, where prompts are read."""
+    return task.arrivals is not None and not task.uses_bound and task.mode != "decode"
+
+
+def with_wait(
+    task: Task,
+    tape: Tape,
+    row: Mapping[str, float],
+    batch: float,
+    directions: Directions,
+    first: tuple[float, np.ndarray],
+) -> tuple[float, np.ndarray]:
+    """The time to first token with its wait [s], and its slopes; `first` is it without."""
+    time, slopes = first
+    wait = _wait(task, tape, row, batch)
+    moved = []
+    for symbols in directions.values():
+        ends = [_wait(task, tape, _varied(row, symbols, sign * STEP), batch) for sign in (1, -1)]
+        moved.append((ends[0] - ends[1]) / (2 * STEP))
+    ends = [_wait(task, tape, row, batch * math.exp(sign * STEP)) for sign in (1, -1)]
+    moved.append((ends[0] - ends[1]) / (2 * STEP))
+    total = time + wait
+    return total, (time * slopes + np.array(moved)) / total
+
+
+def _varied(row: Mapping[str, float], symbols: Mapping[str, float], by: float) -> dict[str, float]:
+    return {**row, **{name: row[name] * math.exp(power * by) for name, power in symbols.items()}}
+
+
+def _wait(task: Task, tape: Tape, row: Mapping[str, float], batch: float) -> float:
+    found = values_at(tape, row, batch)
+    up = max(row["n_rep"] - task.spare, 1e-9)
+    full = (1.0 - task.headroom) * row["r_fill"] / found["T_slot"]
+    load = row[ARRIVALS] / up if task.loaded else full
+    arrays = {name: np.array([value]) for name, value in found.items()}
+    given = {name: np.array([value]) for name, value in {**row, "B": batch}.items()}
+    return float(queue(given, arrays, np.array([load]))["wait"][0])
+
 
 LIMIT = "limit."  # of a promise, as if it were a symbol
 POWER = "power"  # of one chip, likewise

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.problems.serving.deployment.pools import SinglePoint
-from planner.problems.serving.slopes.batch_response import ACTIVE, POWER, Held, Moved
-from planner.problems.serving.slopes.waiting import ARRIVALS
+from planner.problems.serving.slopes.batch_response import ACTIVE, ARRIVALS, POWER, Held, Moved
 from planner.problems.serving.task.resolve import ask
 from planner.sensitivity.directional_derivatives import BATCH
 from planner.sensitivity.re_solve import FEW
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.pool_pairs import Pools
-    from planner.problems.serving.deployment.questions import Point
+    from planner.problems.serving.deployment.pools import Point
     from planner.problems.serving.parameters import Given
     from planner.problems.serving.task.resolve import Asked
     from planner.problems.serving.task.task import Task

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.deployment.alternatives import winner
-from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.deployment.pools import questions_of, ranked
 from planner.problems.serving.parameters import Given, serving_givens
 from planner.problems.serving.slopes.fixed_layout import bound_to, elasticities
 from planner.problems.serving.task.resolve import ask
