@@ -1,0 +1,106 @@
+"""Typed answers as plain data: JSON from frozen dataclasses, and the JSON Schema of their types.
+
+A field's key is its name, or `key("...")` where the name is a word of Python; its unit stands in
+its type, `Annotated[float, Unit("s")]`. A mapping is made of an answer here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+__all__ = ["Unit", "document_of", "json_key", "schema_of"]
+
+_PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The base unit of a number, such as `s` or `USD/(chip*s)`."""
+
+    text: str
+
+
+def json_key(name: str, **options: Any) -> Any:
+    """A dataclass field whose key in JSON is `name`, such as `from`, which Python reserves."""
+    return field(metadata={"key": name}, **options)
+
+
+def document_of(value: Any) -> Any:
+    """Dataclasses as mappings in the order of their fields, tuples as lists, the rest as it is."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: document_of(getattr(value, attr)) for name, attr in _keys(type(value))}
+    if isinstance(value, Mapping):
+        return {name: document_of(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [document_of(item) for item in value]
+    return value
+
+
+@cache
+def _keys(cls: type) -> tuple[tuple[str, str], ...]:
+    """(key in JSON, attribute) of a dataclass; fields with `repr=False` are no part of JSON."""
+    return tuple((f.metadata.get("key", f.name), f.name) for f in fields(cls) if f.repr)
+
+
+def schema_of(cls: type, title: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a dataclass, units included; nested ones stand in `$defs`."""
+    definitions: dict[str, Any] = {}
+    root = _shape(cls, definitions)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        **root,
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def _shape(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of one type hint."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        shape = _shape(arguments[0], definitions)
+        units = [extra.text for extra in arguments[1:] if isinstance(extra, Unit)]
+        return {**shape, "unit": units[0]} if units else shape
+    if origin in (Union, types.UnionType):
+        return _union([_shape(each, definitions) for each in arguments])
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if is_dataclass(hint) and isinstance(hint, type):
+        return {"$ref": f"#/$defs/{_defined(hint, definitions)}"}
+    if origin is not None and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": _shape(arguments[1], definitions)}
+    if origin is not None and issubclass(origin, Sequence):
+        return {"type": "array", "items": _shape(arguments[0], definitions)}
+    return {"type": _PLAIN[hint]} if hint in _PLAIN else {}
+
+
+def _union(shapes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Alternatives; a number that may be null keeps its unit beside a list of types."""
+    if (
+        len(shapes) == 2
+        and shapes[1] == {"type": "null"}
+        and isinstance(shapes[0].get("type"), str)
+    ):
+        return {**shapes[0], "type": [shapes[0]["type"], "null"]}
+    return {"anyOf": shapes}
+
+
+def _defined(cls: type, definitions: dict[str, Any]) -> str:
+    """The name under which a dataclass stands in `$defs`, put there on first use."""
+    name = cls.__name__
+    if name not in definitions:
+        definitions[name] = {}  # a type may hold itself
+        hints = get_type_hints(cls, include_extras=True)
+        definitions[name] = {
+            "type": "object",
+            "description": (cls.__doc__ or "").split("\n\n")[0].strip(),
+            "properties": {
+                json: _shape(hints[attribute], definitions) for json, attribute in _keys(cls)
+            },
+            "required": [json for json, _ in _keys(cls)],
+        }
+    return name
