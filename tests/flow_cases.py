@@ -146,13 +146,4 @@ def pair_rate(G, demands):
     return -answer.fun * unit
 
 
-__all__ = [
-    "GB",
-    "KNOWN",
-    "changed",
-    "fabrics",
-    "pair_rate",
-    "pods",
-    "renamed",
-    "tree",
-]
+__all__ = ["GB", "KNOWN", "changed", "fabrics", "pair_rate", "pods", "renamed", "tree"]

@@ -21,10 +21,7 @@ PHASES = {
     "inference": {"system": "hgx-h200", "mfu": 0.15, "price": 3.0 / 3600},
 }
 CURVE = {"rate": 1e6, "lifetime": 6e7, "growth": 0.4, "discount": 0.1, "obsolescence": 0.3}
-LAW = {
-    "form": "chinchilla",
-    "coefficients": dict(scaling_law("besiroglu-2024").values),
-}
+LAW = {"form": "chinchilla", "coefficients": dict(scaling_law("besiroglu-2024").values)}
 REPEATED = {"form": "repetition", "coefficients": dict(scaling_law("muennighoff-2023").values)}
 REINFORCED = {"form": "reinforced",
               "coefficients": {**LAW["coefficients"], "B_rl": 5.0, "beta_rl": 0.2}}  # fmt: skip

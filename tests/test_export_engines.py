@@ -33,10 +33,7 @@ CASES = {
     "two nodes": (DEEPSEEK, ("choose.tp=1", "choose.dp_attention=16", "choose.kv=fp8")),
     "a rack": ("serve-deepseek-v3-gb200", RACK),
     "drafts": (DEEPSEEK, ("speculation={drafts: 3, acceptance: 0.7}",)),
-    "stages": (
-        DEEPSEEK,
-        ("choose.pp=2", "choose.tp=1", "choose.dp_attention=8", "choose.ep=8"),
-    ),
+    "stages": (DEEPSEEK, ("choose.pp=2", "choose.tp=1", "choose.dp_attention=8", "choose.ep=8")),
     "dense": ("serve-llama-70b-fast", ("choose.weights=bf16",)),
     "converted": ("serve-llama-70b-fast", ("choose.weights=fp8",)),
     "cached": ("size-gpt-oss-120b", ()),

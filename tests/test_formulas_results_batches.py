@@ -180,11 +180,7 @@ def test_a_sparse_model_alone_reads_its_active_parameters():
 def ratio(batches, contexts):
     """Price ratio at multiples of the critical batch and of the balance context."""
     return find("price_ratio").numpy("B", "L_ctx")(
-        np.asarray(batches) * 2400.0,
-        np.asarray(contexts) * 2e5,
-        g=1.0,
-        **SPARSE,
-        b_kv=5000 / 3,
+        np.asarray(batches) * 2400.0, np.asarray(contexts) * 2e5, g=1.0, **SPARSE, b_kv=5000 / 3
     )
 
 

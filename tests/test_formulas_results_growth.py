@@ -103,14 +103,8 @@ def slope(times, at):
 def test_elasticities_by_differences(batch):
     """Result 12: the closed forms are the slopes, and lie between zero and one."""
     found = {
-        "growth_of_affine": (
-            {"t_const": 3.0, "t_each": 0.1},
-            lambda b: 3 + 0.1 * b,
-        ),
-        "growth_of_coverage": (
-            {"q_miss": 31 / 32, "one_seq": 1.0},
-            lambda b: 1 - (31 / 32) ** b,
-        ),
+        "growth_of_affine": ({"t_const": 3.0, "t_each": 0.1}, lambda b: 3 + 0.1 * b),
+        "growth_of_coverage": ({"q_miss": 31 / 32, "one_seq": 1.0}, lambda b: 1 - (31 / 32) ** b),
         "growth_of_collective": (
             {"t_const": 3.0, "t_each": 0.1, "t_root": 0.5},
             lambda b: 3 + 0.1 * b + 0.5 * math.sqrt(b),

@@ -116,10 +116,6 @@ def test_light_commands_load_nothing_heavy(code):
         f"sys.exit(str([name for name in {HEAVY!r} if name in sys.modules]))"
     )
     run = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert run.stderr.strip() == "[]"

@@ -187,10 +187,7 @@ def test_experts_without_weights_are_scored_alone() -> None:
     assert found.kv_elements_per_token == 2 * 28 * (512 + 64)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "windowed"),
-    [("LLLG", 6), (4, 6), ("LG", 4), (8, 7)],
-)
+@pytest.mark.parametrize(("pattern", "windowed"), [("LLLG", 6), (4, 6), ("LG", 4), (8, 7)])
 def test_pattern_of_windows(pattern: object, windowed: int) -> None:
     """Windows may be drawn with letters, or by how often a layer is full."""
     config = {

@@ -40,8 +40,7 @@ def test_published_total_is_met(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [name for name in models.names() if (models.record(name).published_total or 0) % 1e6],
+    "name", [name for name in models.names() if (models.record(name).published_total or 0) % 1e6]
 )
 def test_exact_published_total_is_met_exactly(name: str) -> None:
     """A figure published to the last parameter is met to the last parameter."""

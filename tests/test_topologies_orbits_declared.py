@@ -7,17 +7,7 @@ from itertools import pairwise, permutations
 import pytest
 from networkx.algorithms.isomorphism import DiGraphMatcher
 
-from topologies import (
-    clos,
-    dragonfly,
-    hierarchy,
-    mesh,
-    planes,
-    rails,
-    switch,
-    torus,
-    twisted_torus,
-)
+from topologies import clos, dragonfly, hierarchy, mesh, planes, rails, switch, torus, twisted_torus
 
 RATES = {"up": 8.0, "out": 1.0}
 SMALL = switch(3, up=8.0)

@@ -6,15 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from topologies import (
-    Machine,
-    TopologyError,
-    graph,
-    group_rate,
-    machine,
-    names,
-    slowdown,
-)
+from topologies import Machine, TopologyError, graph, group_rate, machine, names, slowdown
 from topologies.fabric.fabric import accelerators
 from topologies.rates.closed_form import closed_form
 from topologies.rates.cut.cut import all_gather_rate

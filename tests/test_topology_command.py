@@ -102,11 +102,7 @@ def test_every_machine_is_measured_in_80_columns(name):
 
 def test_the_bisection_of_a_pod_is_the_published_one(run):
     """Google's page of TPU v5e: 1.6 TB/s across 16x16 chips."""
-    assert document(run, "tpu-v5e")["bisection"] == {
-        "rate": 1.6e12,
-        "chips": 128,
-        "across": "x",
-    }
+    assert document(run, "tpu-v5e")["bisection"] == {"rate": 1.6e12, "chips": 128, "across": "x"}
 
 
 def test_leaving_a_rack_is_where_it_becomes_slow(run):

@@ -8,13 +8,7 @@ from formulas.claims.claim import Claim, Worked
 
 __all__ = ["MODULES", "Claim", "Worked", "all_claims"]
 
-MODULES = (
-    "batches",
-    "racks",
-    "training",
-    "caches",
-    "reversible",
-)  # each holds a tuple CLAIMS
+MODULES = ("batches", "racks", "training", "caches", "reversible")  # each holds a tuple CLAIMS
 
 
 def all_claims() -> tuple[Claim, ...]:

@@ -94,12 +94,7 @@ input_token_cost = Equation(
 output_token_cost = Equation(
     "cost of one output token",
     C_out,
-    D_step
-    * maximum(
-        m_pos * N_active * c_fwd / F,
-        (N_total * b_w / B + L_ctx * b_kv) / W,
-    )
-    / g,
+    D_step * maximum(m_pos * N_active * c_fwd / F, (N_total * b_w / B + L_ctx * b_kv) / W) / g,
     assumes=(ROOFLINE,),
     source=lecture_notes.at("section 5, decode against prefill"),
     tags=("C22",),
@@ -181,10 +176,7 @@ ratio_at_twice_critical = (
 pass_time_per_position = Equation(
     "time of a pass per position",
     T_pos,
-    maximum(
-        N_active * c_fwd / F,
-        (N_total * b_w / B + L_ctx * b_kv) / (W * L_pass),
-    ),
+    maximum(N_active * c_fwd / F, (N_total * b_w / B + L_ctx * b_kv) / (W * L_pass)),
     assumes=(ROOFLINE, "the cache is read once per pass, however many positions it computes"),
     source=lecture_notes.at("section 5, cost per token against tokens per pass"),
     tags=("C23",),

@@ -17,12 +17,7 @@ from formulas.nomenclature.symbols_training import A_layer, D_batch, b_made, f_m
 from formulas.roofline.batching import balance_context
 from formulas.roofline.roofline import drain_time
 
-__all__ = [
-    "keep_activations",
-    "keep_cache",
-    "keep_or_compute",
-    "keep_or_compute_drain",
-]
+__all__ = ["keep_activations", "keep_cache", "keep_or_compute", "keep_or_compute_drain"]
 
 BOTH = "memory and arithmetic are each charged the price of the whole machine for their share"
 
@@ -42,12 +37,7 @@ keep_or_compute = (
 )
 
 keep_or_compute_drain = (
-    Derivation(
-        "the same in drain times",
-        source=derived,
-        tags=("symmetry", "C50"),
-        assumes=(BOTH,),
-    )
+    Derivation("the same in drain times", source=derived, tags=("symmetry", "C50"), assumes=(BOTH,))
     .begin(keep_or_compute.equation())
     .rewrite(
         T_drain * (f_made / b_made) / (F / W),

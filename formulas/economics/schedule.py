@@ -69,14 +69,7 @@ full_memory_step = (
         assumes=("the batch fills the memory; each byte is read once per step",),
     )
     .begin(memory_time)
-    .substitute(
-        Equation(
-            "batch that fills the memory",
-            B,
-            largest_batch.rhs,
-            source=definition,
-        )
-    )
+    .substitute(Equation("batch that fills the memory", B, largest_batch.rhs, source=definition))
     .rewrite(M / W, why="weights and caches together are the whole memory")
     .rewrite(T_drain, why="reading all of it once", where=(drain_time,))
 )
@@ -130,9 +123,7 @@ mean_wait = (
         arrival_wait.rhs,
         why="the wait is linear in the moment of arrival, so its mean is that of the mean moment",
     )
-    .substitute(
-        Equation("mean of a uniform moment", u_arr, Rational(1, 2), source=definition),
-    )
+    .substitute(Equation("mean of a uniform moment", u_arr, Rational(1, 2), source=definition))
     .rewrite(3 * T_step / 2, why="half an interval on the platform, one on the train")
 )
 

@@ -94,10 +94,7 @@ covered_share = (
     )
     .substitute(
         Equation(
-            "batch that a price and a speed imply",
-            beta_B,
-            1 / (s_fast * x_price),
-            source=MODES,
+            "batch that a price and a speed imply", beta_B, 1 / (s_fast * x_price), source=MODES
         )
     )
     .solve(w_cov, (x_price - 1) / (s_fast * x_price * r_cov - 1))

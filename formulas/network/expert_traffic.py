@@ -180,9 +180,7 @@ break_even_slowdown = (
         assumes=(*scale_out_penalty.assumes, "n_span > 1"),
     )
     .begin(
-        x_slow * (n_span - 1) / n_span,
-        1,
-        why="the exchange over racks takes as long as within one",
+        x_slow * (n_span - 1) / n_span, 1, why="the exchange over racks takes as long as within one"
     )
     .solve(x_slow, n_span / (n_span - 1), named=x_even)
 )

@@ -75,14 +75,7 @@ pipeline_memory_in_flight = (
         why="weights and caches, divided over all chips",
     )
     .substitute(chips_of_pipeline)
-    .substitute(
-        Equation(
-            "sequences in flight",
-            B,
-            n_flight * B_micro,
-            source=SECTION,
-        )
-    )
+    .substitute(Equation("sequences in flight", B, n_flight * B_micro, source=SECTION))
     .rewrite(
         N_total * b_w / (n_domain * n_stages)
         + n_flight / n_stages * (B_micro * L_ctx * b_kv / n_domain),

@@ -100,11 +100,7 @@ critical_batch_with_kv = (
         assumes=("L_ctx < L_star*m_pos; from there on no batch is arithmetic-bound",),
     )
     .begin(compute_time.rhs, memory_time.rhs, why=IDLE)
-    .solve(
-        B,
-        N_total * b_w / W / (m_pos * N_active * c_fwd / F - L_ctx * b_kv / W),
-        named=B_crit,
-    )
+    .solve(B, N_total * b_w / W / (m_pos * N_active * c_fwd / F - L_ctx * b_kv / W), named=B_crit)
     .rewrite(
         B_0 / m_pos / (1 - L_ctx / (m_pos * L_star)),
         why="in terms of the critical batch and the balance context",
@@ -138,8 +134,7 @@ critical_batch_anywhere = Equation(
     "batch at which the two roofs meet, or infinity where none does",
     B_crit,
     Piecewise(
-        (critical_batch_attention.rhs, 1 + L_ctx / L_a > L_ctx / (m_pos * L_star)),
-        (oo, True),
+        (critical_batch_attention.rhs, 1 + L_ctx / L_a > L_ctx / (m_pos * L_star)), (oo, True)
     ),
     assumes=critical_batch_attention.assumes[1:],
     source=derived,
@@ -158,11 +153,7 @@ never_context = (
         L_ctx * b_kv / W,
         why="one more sequence adds as much arithmetic as cache reading",
     )
-    .solve(
-        L_ctx,
-        m_pos * N_active * c_fwd / F / (b_kv / W - m_pos * a_kv / F),
-        named=L_never,
-    )
+    .solve(L_ctx, m_pos * N_active * c_fwd / F / (b_kv / W - m_pos * a_kv / F), named=L_never)
     .rewrite(
         1 / (1 / (m_pos * L_star) - 1 / L_a),
         why="in terms of the two contexts",
@@ -178,11 +169,7 @@ cliff_context = (
         assumes=("B*m_pos > B_0; below it every context is memory-bound",),
     )
     .begin(compute_time.rhs, memory_time.rhs, why=IDLE)
-    .solve(
-        L_ctx,
-        (B * m_pos * N_active * c_fwd * W / F - N_total * b_w) / (B * b_kv),
-        named=L_kink,
-    )
+    .solve(L_ctx, (B * m_pos * N_active * c_fwd * W / F - N_total * b_w) / (B * b_kv), named=L_kink)
     .rewrite(
         m_pos * L_star * (1 - B_0 / (B * m_pos)),
         why="both terms of memory kept: neither reading of the cliff alone",

@@ -140,12 +140,7 @@ full_coverage = (
     Derivation("parameters read in one step at large batch", tags=("C3", "result 9"))
     .begin(touched_parameters)
     .substitute(expert_coverage)
-    .limit(
-        B,
-        oo,
-        N_dense + N_routed,
-        why="every expert is picked by some position",
-    )
+    .limit(B, oo, N_dense + N_routed, why="every expert is picked by some position")
 )
 
 sparse_latency_floor = (

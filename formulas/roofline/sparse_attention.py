@@ -75,10 +75,7 @@ block_reads_least = (
     )
     .begin(block_reads)
     .substitute(block_size)
-    .rewrite(
-        2 * sqrt(k_block * L_ctx),
-        why="the root of the context, if the blocks grow with it",
-    )
+    .rewrite(2 * sqrt(k_block * L_ctx), why="the root of the context, if the blocks grow with it")
 )
 
 wide_context = (

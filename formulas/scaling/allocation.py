@@ -133,9 +133,7 @@ ratio_parameters = (
         K_ratio * (C_pt / (3 * c_fwd * N_unit * D_unit)) ** -eta_ratio,
         why="parameters per token, in the units of the fit",
     )
-    .substitute(
-        Equation("tokens paid for", D_pt, C_pt / (3 * c_fwd * N_active), source=derived),
-    )
+    .substitute(Equation("tokens paid for", D_pt, C_pt / (3 * c_fwd * N_active), source=derived))
     .solve(
         N_active,
         N_unit * sqrt(K_ratio) * (C_pt / (3 * c_fwd * N_unit * D_unit)) ** ((1 - eta_ratio) / 2),

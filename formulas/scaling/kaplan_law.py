@@ -93,11 +93,7 @@ kaplan_optimal_tokens = (
         -diff(D_c / D_pt, D_pt) * D_pt,
         why="the exponent outside changes neither; one percent of either lowers the sum alike",
     )
-    .solve(
-        D_pt,
-        D_c * alpha_D / alpha_N * (N_active / N_c) ** (alpha_N / alpha_D),
-        named=D_opt,
-    )
+    .solve(D_pt, D_c * alpha_D / alpha_N * (N_active / N_c) ** (alpha_N / alpha_D), named=D_opt)
 )
 
 kaplan_optimal_parameters = (

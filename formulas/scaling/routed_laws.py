@@ -182,10 +182,7 @@ sparse_loss = Equation(
     + DATA_TERM
     + A_sigma / sigma**lambda_S
     + A_mix * sigma**delta_S * (one_param / N_total) ** gamma_S,
-    assumes=(
-        FITTED,
-        "total over active parameters stands for total over active experts",
-    ),
+    assumes=(FITTED, "total over active parameters stands for total over active experts"),
     source=abnar_2025.at("equation 6"),
     tags=("routed",),
     where=(TOTAL,),

@@ -96,11 +96,4 @@ decode_bound = Equation(
     tags=("C1",),
 )
 
-DECODE_BOUND = (
-    *COMMON,
-    least_weights_read,
-    memory_bound,
-    math_bound,
-    network_bound,
-    decode_bound,
-)
+DECODE_BOUND = (*COMMON, least_weights_read, memory_bound, math_bound, network_bound, decode_bound)

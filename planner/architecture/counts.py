@@ -100,10 +100,7 @@ class Sizes:
 
 
 def sizes(
-    model: Model,
-    weights: str | None = None,
-    kv: str | None = None,
-    activations: str | None = None,
+    model: Model, weights: str | None = None, kv: str | None = None, activations: str | None = None
 ) -> Sizes:
     """Count a model, as published or with weights, caches or activations in another format.
 

@@ -158,11 +158,7 @@ def _measured(
 
 
 def _one(
-    device: Device,
-    work: Timed,
-    notes: _Notes,
-    share: float,
-    told: Callable[[str], None],
+    device: Device, work: Timed, notes: _Notes, share: float, told: Callable[[str], None]
 ) -> None:
     room = FREE * device.facts.free
     if work.needs > room:

@@ -17,15 +17,7 @@ from types import MappingProxyType
 import numpy as np
 
 from planner.calibration.features import WAIT, Features, unknowns
-from planner.calibration.hierarchy import (
-    OUTLIER,
-    TOLD,
-    Effect,
-    Family,
-    Hierarchy,
-    effects,
-    fitted,
-)
+from planner.calibration.hierarchy import OUTLIER, TOLD, Effect, Family, Hierarchy, effects, fitted
 from planner.calibration.sample import Sample
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
 

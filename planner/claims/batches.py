@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from formulas.claims.claim import Worked
-from planner.claims.figure import (
-    PhysicalFigure,
-    chip_case,
-    figure_of,
-    model_case,
-    record,
-)
+from planner.claims.figure import PhysicalFigure, chip_case, figure_of, model_case, record
 
 __all__ = ["FIGURES", "edge_of_arithmetic"]
 

@@ -45,11 +45,7 @@ def routed_returns() -> tuple[PhysicalFigure, ...]:
         expert = {"E_hat": figure_of("", "saturated_experts", values, name).value or 0.0}
         found.append(
             figure_of(
-                f"{name}",
-                "effective_parameters",
-                values | expert,
-                name,
-                "billion parameters",
+                f"{name}", "effective_parameters", values | expert, name, "billion parameters"
             )
         )
     gained = figure_of(

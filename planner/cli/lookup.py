@@ -71,13 +71,7 @@ def topology(
         raise InputError("--bytes: of which --collective? such as --collective all-reduce")
     messages = [_size(size) for size in sizes or ()]
     found = network(
-        name,
-        chips,
-        shape,
-        twisted=twisted,
-        join=join,
-        leaf=leaf,
-        oversubscription=oversubscription,
+        name, chips, shape, twisted=twisted, join=join, leaf=leaf, oversubscription=oversubscription
     )
     document = measured(found, group or (), routing, collective=collective, messages=messages)
     for warning in document["warnings"]:

@@ -29,8 +29,7 @@ Plot = Annotated[
 ]
 Swing = Annotated[float, typer.Option("--swing", help="share by which the tornado varies")]
 Even = Annotated[
-    str | None,
-    typer.Option("--break-even", metavar="PATH=A,B", help="where are A and B as good?"),
+    str | None, typer.Option("--break-even", metavar="PATH=A,B", help="where are A and B as good?")
 ]
 Over = Annotated[
     str | None,

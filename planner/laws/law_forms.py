@@ -68,8 +68,7 @@ def form_kernel(form: str) -> Kernel | None:
 
 def _chinchilla(x: Values, sparsity: float) -> Terms:
     return Terms(
-        x["loss_min"],
-        (Term(x["A_N"], -x["alpha_N"], 0.0), Term(x["B_D"], 0.0, -x["beta_D"])),
+        x["loss_min"], (Term(x["A_N"], -x["alpha_N"], 0.0), Term(x["B_D"], 0.0, -x["beta_D"]))
     )
 
 

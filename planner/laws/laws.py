@@ -197,9 +197,7 @@ def _covariance(given: Mapping[str, Any]) -> list[Fault]:
         return [(at, "expected of, spread, correlation and source")]
     names, spread, table = (found.get(key) for key in ("of", "spread", "correlation"))
     if not (isinstance(names, list) and all(isinstance(x, str) for x in names)):
-        return [
-            (f"{at}.of", 'expected coefficients, or "ln" and a coefficient'),
-        ]
+        return [(f"{at}.of", 'expected coefficients, or "ln" and a coefficient')]
     bare = [re.sub(r"^ln ", "", x) for x in names]
     known = given.get("coefficients")
     lost = [x for x in bare if not isinstance(known, Mapping) or x not in known]

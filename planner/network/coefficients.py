@@ -153,11 +153,7 @@ def coefficients(
 
 
 def _row(
-    group: Group,
-    operation: str,
-    algorithm: str,
-    network: str,
-    within: tuple[float, float] | None,
+    group: Group, operation: str, algorithm: str, network: str, within: tuple[float, float] | None
 ) -> tuple[float, ...]:
     """What `Coefficients` holds of one group, in its order."""
     algorithms(group, operation)  # an operation that does not exist is refused for one chip too

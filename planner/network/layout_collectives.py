@@ -72,11 +72,7 @@ def reductions(
 
 
 def exchanges(
-    of: Machine | Fabric,
-    chip: str,
-    sizes: np.ndarray,
-    within: tuple[float, float],
-    there: float,
+    of: Machine | Fabric, chip: str, sizes: np.ndarray, within: tuple[float, float], there: float
 ) -> Exchange:
     """Exchanges with experts in groups of these sizes; `there` is dispatch's share of the bytes."""
     groups, back = np.unique(sizes, return_inverse=True)

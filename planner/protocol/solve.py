@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.protocol.plan import Plan
-from planner.scenario import (
-    BudgetScenario,
-    Document,
-    LifecycleScenario,
-    Scenario,
-    Tree,
-    opened,
-)
+from planner.scenario import BudgetScenario, Document, LifecycleScenario, Scenario, Tree, opened
 from planner.text.errors import FieldError, InputError
 
 if TYPE_CHECKING:

@@ -21,13 +21,7 @@ __all__ = ["mistakes_of"]
 
 RECORDS: dict[str, type[BaseModel]] = {
     record.__name__: record
-    for record in (
-        Scenario,
-        BudgetScenario,
-        LifecycleScenario,
-        ModelDescription,
-        SystemDescription,
-    )
+    for record in (Scenario, BudgetScenario, LifecycleScenario, ModelDescription, SystemDescription)
 }
 
 

@@ -25,9 +25,7 @@ SHAPES: tuple[type[BaseModel], ...] = (Scenario, BudgetScenario, LifecycleScenar
 
 
 def resolved(
-    scenario: Scenario | BudgetScenario | LifecycleScenario | Document,
-    *,
-    full_paths: bool = False,
+    scenario: Scenario | BudgetScenario | LifecycleScenario | Document, *, full_paths: bool = False
 ) -> dict[str, Any]:
     """Every key with its value in base units, defaults filled in; only JSON types.
 

@@ -11,14 +11,7 @@ from typing import Any
 from planner.problems.serving.parameters import Given
 from planner.protocol.output import UNITS, output_named
 from planner.protocol.parameter import at_path, folder_of
-from planner.scenario import (
-    BudgetScenario,
-    LifecycleScenario,
-    Scenario,
-    Tree,
-    opened,
-    resolved,
-)
+from planner.scenario import BudgetScenario, LifecycleScenario, Scenario, Tree, opened, resolved
 from planner.sensitivity.elasticities import Elasticities, Row
 from planner.sensitivity.re_solve import Exact, exact, swung
 from planner.sensitivity.switches import switched

@@ -51,11 +51,7 @@ class _Side:
 
 
 def break_even(
-    source: Any,
-    between: str,
-    over: str,
-    output: str = "cost",
-    sets: Sequence[str] = (),
+    source: Any, between: str, over: str, output: str = "cost", sets: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """Where choices break even with the first of them, over one given.
 

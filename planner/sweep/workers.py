@@ -37,9 +37,7 @@ def serially(chunks: Iterable[Chunk]) -> Generator[Done, None, None]:
 
 
 def in_processes(
-    chunks: Iterable[Chunk],
-    workers: int,
-    solve: Callable[[Chunk], Rows] = solved,
+    chunks: Iterable[Chunk], workers: int, solve: Callable[[Chunk], Rows] = solved
 ) -> Generator[Done, None, None]:
     """The same in this many processes, which are started anew and end with this one."""
     waiting = iter(chunks)

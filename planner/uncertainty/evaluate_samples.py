@@ -134,11 +134,7 @@ def held(plan: Any, scenario: Any) -> tuple[str, ...]:
 
 
 def _closed(
-    tree: Tree,
-    folder: Path,
-    marginals: Sequence[Marginal],
-    drawn: Sequence[np.ndarray],
-    name: str,
+    tree: Tree, folder: Path, marginals: Sequence[Marginal], drawn: Sequence[np.ndarray], name: str
 ) -> Answered | None:
     """All draws at once, where every path is a number of the equations and nothing is chosen."""
     from planner.problems.serving.dials import is_dial

@@ -47,12 +47,7 @@ def switch(
 
 
 def planes(
-    chips: int,
-    switches: int,
-    *,
-    up: float,
-    latency: float = 0.0,
-    in_network_reduce: bool = False,
+    chips: int, switches: int, *, up: float, latency: float = 0.0, in_network_reduce: bool = False
 ) -> Fabric:
     """`chips` accelerators `(i,)`, each with an equal share of its rate on every switch.
 

@@ -284,11 +284,7 @@ def _no_strangers(node: Located, found: Document, path: str, known: tuple[str, .
 
 
 def _arguments(
-    node: Located,
-    wanted: Mapping[str, inspect.Parameter],
-    found: Document,
-    path: str,
-    depth: int,
+    node: Located, wanted: Mapping[str, inspect.Parameter], found: Document, path: str, depth: int
 ) -> dict[str, Any]:
     """Arguments by name, as far as they are sound; the latency of a link goes where it belongs."""
     given: dict[str, Any] = {}

@@ -242,10 +242,7 @@ def _nodes(records: Any, orbits: bool, problems: list[str]) -> dict[Hashable, di
 
 
 def _arcs(
-    whole: dict[str, Any],
-    nodes: dict[Hashable, dict[str, Any]],
-    orbits: bool,
-    problems: list[str],
+    whole: dict[str, Any], nodes: dict[Hashable, dict[str, Any]], orbits: bool, problems: list[str]
 ) -> dict[Arc, dict[str, Any]]:
     """{(source, target): attributes}, parallel links summed."""
     key = "edges" if "edges" in whole else "links"

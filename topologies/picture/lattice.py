@@ -44,10 +44,7 @@ class View:
         at = [self.slots[axis][coord[axis]] for axis in self.axes]
         right, down, deep = (*at, 0.0, 0.0)[:3]
         x, y = self.origin
-        return (
-            x + self.step * (right + DEPTH[0] * deep),
-            y + self.step * (DEPTH[1] * deep - down),
-        )
+        return (x + self.step * (right + DEPTH[0] * deep), y + self.step * (DEPTH[1] * deep - down))
 
     @property
     def middle(self) -> Point:

@@ -48,12 +48,7 @@ PER_TOKEN = (
     "moe_top_k",
     "moe_k",
 )
-SHARED = (
-    "n_shared_experts",
-    "num_shared_experts",
-    "moe_num_shared_experts",
-    "num_shared_expert",
-)
+SHARED = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
 HIDDEN = ("hidden_size", "n_embd", "n_embed", "d_model")
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")

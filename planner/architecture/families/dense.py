@@ -342,11 +342,7 @@ def mixtral(reader: Reader, name: str) -> Model:
         kind="full" if window is None else "window",
     )
     part = mixture(
-        form.hidden,
-        reader.whole("intermediate_size"),
-        experts,
-        active,
-        path="block_sparse_moe",
+        form.hidden, reader.whole("intermediate_size"), experts, active, path="block_sparse_moe"
     )
     layer = Layer(mixer, part, (vector("norms", "other", 2 * form.hidden),))
     return assemble(name, "mixtral", form, [layer] * form.layers)

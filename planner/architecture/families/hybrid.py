@@ -226,12 +226,7 @@ def _rounded(reader: Reader, key: str, default: float, multiple: int, hidden: in
 
 
 def _stack(
-    name: str,
-    kind: str,
-    form: Shape,
-    mixers: list[Mixer],
-    parts: list[FeedForward],
-    norms: int,
+    name: str, kind: str, form: Shape, mixers: list[Mixer], parts: list[FeedForward], norms: int
 ) -> Model:
     outer = (vector("norms", "other", norms * form.hidden),)
     layers = [Layer(mixer, part, outer) for mixer, part in zip(mixers, parts, strict=True)]

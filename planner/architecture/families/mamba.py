@@ -34,12 +34,7 @@ _QUIET = (
     "num_logits_to_keep",
     "mamba_norm_before_gate",
 )
-_KINDS = {
-    "mamba": False,
-    "linear_attention": False,
-    "attention": True,
-    "full_attention": True,
-}
+_KINDS = {"mamba": False, "linear_attention": False, "attention": True, "full_attention": True}
 
 
 def mamba(reader: Reader, name: str) -> Model:

@@ -258,12 +258,7 @@ def _mixture(reader: Reader, form: Shape, moe: Moe) -> FeedForward:
 
 
 def _same(
-    reader: Reader,
-    keys: str | tuple[str, ...],
-    count: int,
-    default: int | None,
-    *,
-    least: int = 1,
+    reader: Reader, keys: str | tuple[str, ...], count: int, default: int | None, *, least: int = 1
 ) -> int:
     """One number, though the configuration may list it layer by layer."""
     listed = reader.per_layer(keys, count, default, least=least)

@@ -237,12 +237,7 @@ def _chosen_part(entry: Reader, form: Shape, bias: bool) -> tuple[FeedForward | 
 
 
 def _stack(
-    reader: Reader,
-    name: str,
-    kind: str,
-    form: Shape,
-    mixers: list[Mixer],
-    parts: list[FeedForward],
+    reader: Reader, name: str, kind: str, form: Shape, mixers: list[Mixer], parts: list[FeedForward]
 ) -> Model:
     norms = (vector("norms", "other", 2 * form.hidden),)
     layers = [Layer(mixer, part, norms) for mixer, part in zip(mixers, parts, strict=True)]

@@ -7,12 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from planner.calibration.collectives.domain_crossing import crossings
-from planner.calibration.collectives.evidence import (
-    COVERAGE,
-    Evidence,
-    Measured,
-    cells_of,
-)
+from planner.calibration.collectives.evidence import COVERAGE, Evidence, Measured, cells_of
 from planner.calibration.collectives.pooling import envelope
 from planner.catalogue.collective_curves import ANY, Between, Curve
 from planner.measurements.readers.collective_rows import (

@@ -159,13 +159,7 @@ def _expert_ways(row: Row) -> bool:
 
 
 def _decode(
-    chips: int,
-    requests: float,
-    held: float,
-    prompt: float,
-    domain: int,
-    sizes: Sizes,
-    spread: bool,
+    chips: int, requests: float, held: float, prompt: float, domain: int, sizes: Sizes, spread: bool
 ) -> Pool:
     latent = any(cache.kind == "latent" for cache in sizes.caches)
     wide = chips > EIGHT and (domain == RACK or chips > 2 * EIGHT)

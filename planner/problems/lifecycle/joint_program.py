@@ -109,9 +109,7 @@ def _given_of(model: Mapping[str, tuple[float, float]]) -> dict[str, float]:
 
 @lru_cache(maxsize=16)
 def _compiled(
-    words: tuple[tuple[str, Any], ...],
-    model: tuple[str, ...],
-    used: tuple[tuple[bool, bool], ...],
+    words: tuple[tuple[str, Any], ...], model: tuple[str, ...], used: tuple[tuple[bool, bool], ...]
 ) -> Program:
     """The program of a shape: how serving is declared, what follows the size, the law's terms."""
     problem = Problem("lifecycle")

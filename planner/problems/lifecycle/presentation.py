@@ -73,10 +73,7 @@ ROWS = 9  # sizes told beside the best
 TOLD = 1000.0  # times the cost of the plan: sizes that cost more are no choice
 NOTHING = 5e-4  # an elasticity below it does not matter
 NAMES = 36  # width of the names of quantities, unless one is longer
-RULES = {
-    "heuristic": "equal pools",
-    "flat_price": "flat price",
-}
+RULES = {"heuristic": "equal pools", "flat_price": "flat price"}
 
 
 def answer(plan: Plan) -> str:

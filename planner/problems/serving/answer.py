@@ -192,11 +192,7 @@ def short_by(questions: Sequence[Question]) -> list[dict[str, Any]]:
         key=lambda missed: max((factor for _, factor in missed), default=math.inf),
     )
     return [
-        {
-            "promise": PROMISES[name],
-            "short_by": factor,
-            "expression": EXPRESSIONS[PROMISES[name]],
-        }
+        {"promise": PROMISES[name], "short_by": factor, "expression": EXPRESSIONS[PROMISES[name]]}
         for name, factor in short
     ]
 

@@ -174,11 +174,7 @@ def _maybe(value: float | None) -> str:
 
 
 def _table(
-    head: Sequence[str],
-    body: Sequence[Sequence[str]],
-    *,
-    own: int = -1,
-    links: Sequence[str] = (),
+    head: Sequence[str], body: Sequence[Sequence[str]], *, own: int = -1, links: Sequence[str] = ()
 ) -> str:
     """A table that scrolls sideways on a small screen; row `own` stands out. Cells are text.
 

@@ -26,18 +26,8 @@ SAME = 1e-6  # a bound this close is the price itself: the load, or the question
 RIGHTMOST = 0.7  # share of the speeds from which on there is no room beside a point
 LABELLED = 9  # batches written along the curve
 # Safe for readers who see red and green alike (Okabe and Ito, 2008).
-COLOURS = {
-    "aggregated": "#0072B2",
-    "disaggregated": "#D55E00",
-    "decode": "#009E73",
-}
-MARKERS = {
-    "tp": "o",
-    "tp and dp attention": "D",
-    "dp attention": "s",
-    "pp": "^",
-    "one chip": "v",
-}
+COLOURS = {"aggregated": "#0072B2", "disaggregated": "#D55E00", "decode": "#009E73"}
+MARKERS = {"tp": "o", "tp and dp attention": "D", "dp attention": "s", "pp": "^", "one chip": "v"}
 COARSE, FINE = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 DECADE = 12.0  # a range of speeds with room for fine ticks
 
@@ -157,9 +147,7 @@ def _axes(axes: Axes, document: Mapping[str, Any], plans: Sequence[Mapping[str, 
 
 
 def _strip(
-    axes: Axes,
-    plans: Sequence[Mapping[str, Any]],
-    stretches: Sequence[tuple[str, int, int, str]],
+    axes: Axes, plans: Sequence[Mapping[str, Any]], stretches: Sequence[tuple[str, int, int, str]]
 ) -> None:
     """Where each layout is the cheapest: a bar for each stretch, the pool that decodes named."""
     names = list(dict.fromkeys(name for name, *_ in stretches))

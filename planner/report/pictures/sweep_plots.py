@@ -24,14 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Scaled",
-    "drawn",
-    "factor_of",
-    "listed",
-    "scaled",
-    "set_axis",
-]
+__all__ = ["Scaled", "drawn", "factor_of", "listed", "scaled", "set_axis"]
 
 INCHES = (8.5, 5.0)
 WIDE = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis

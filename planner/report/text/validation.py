@@ -16,11 +16,7 @@ LISTED = 12  # rows of a grouping
 FURTHEST = 5  # rows furthest off
 BELOW = 40  # rows better than their bound
 ROWS = ("estimate", "constant", "roofline")
-SAID = {
-    "estimate": "estimate",
-    "roofline": "plain roofline",
-    "constant": "constant x roofline",
-}
+SAID = {"estimate": "estimate", "roofline": "plain roofline", "constant": "constant x roofline"}
 
 
 def validation_text(document: Mapping[str, Any]) -> str:

@@ -210,8 +210,7 @@ class _SystemReference(Reference):
 
 
 SystemField = Annotated[
-    str | File | SystemDescription | tuple[str | File | SystemDescription, ...],
-    _SystemReference(),
+    str | File | SystemDescription | tuple[str | File | SystemDescription, ...], _SystemReference()
 ]
 
 

@@ -92,12 +92,7 @@ def _members(n: int, chips: int, first: int) -> list[Member]:
 
 
 def _shared(
-    n: int,
-    groups: list[list[Member]],
-    below: Callable[[int], int],
-    above: float,
-    *,
-    gathers: bool,
+    n: int, groups: list[list[Member]], below: Callable[[int], int], above: float, *, gathers: bool
 ) -> Trunk:
     """What is left to each where `above` leads up from every place and down to it."""
     crossing: Counter[int] = Counter()

@@ -163,8 +163,7 @@ class Flows:
     def _reached(self, open_: NDArray[np.bool_]) -> NDArray[np.bool_]:
         rows = np.repeat(np.arange(self.size), np.diff(self.starts))[open_]
         graph = csr_array(
-            (np.ones(rows.size, np.int8), (rows, self.columns[open_])),
-            shape=(self.size, self.size),
+            (np.ones(rows.size, np.int8), (rows, self.columns[open_])), shape=(self.size, self.size)
         )
         reached = breadth_first_order(graph, self.source, return_predecessors=False)
         inside = np.zeros(self.size, dtype=bool)

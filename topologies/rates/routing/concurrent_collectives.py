@@ -34,11 +34,7 @@ from topologies.rates.traffic import all_to_all
 __all__ = ["COLLECTIVES", "Joint", "joint_rate"]
 
 # Whether each of the flows of a collective runs against the arcs: from a member to all others.
-COLLECTIVES = {
-    "all_gather": (False,),
-    "reduce_scatter": (True,),
-    "all_reduce": (True, False),
-}
+COLLECTIVES = {"all_gather": (False,), "reduce_scatter": (True,), "all_reduce": (True, False)}
 # A dual above this says that the arc binds.
 BINDING = 1e-9
 # Programs with a flow for every target: variables that are worth folding, and worth solving.

@@ -44,12 +44,7 @@ def tangents(values: dict[str, float], batch: float) -> dict[str, float]:
     c_cov, s_cov = _line(near, _coverage(values, near / (values["pp"] * values["cp"])))
     met = batch - values["x_own"]
     s_others = batch / met
-    return {
-        "c_cov": c_cov,
-        "s_cov": s_cov,
-        "c_others": met / batch**s_others,
-        "s_others": s_others,
-    }
+    return {"c_cov": c_cov, "s_cov": s_cov, "c_others": met / batch**s_others, "s_others": s_others}
 
 
 def _coverage(values: dict[str, float], sequences: np.ndarray) -> np.ndarray:

@@ -69,10 +69,7 @@ def compared(
             k = of.pop()
             least[k] = min(scores[0], least.get(k, scores[0]))
     return [
-        {
-            "system": name,
-            "behind": least[k] / best.score - 1 if k in least else None,
-        }
+        {"system": name, "behind": least[k] / best.score - 1 if k in least else None}
         for k, name in enumerate(_names(scenario))
     ]
 

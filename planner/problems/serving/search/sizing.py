@@ -71,9 +71,7 @@ def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def busiest(
-    step: Step,
-    batch: np.ndarray,
-    keeps: Callable[[dict[str, np.ndarray], np.ndarray], np.ndarray],
+    step: Step, batch: np.ndarray, keeps: Callable[[dict[str, np.ndarray], np.ndarray], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Layouts that keep their promises when next to nothing arrives, and how busy they may be.
 

@@ -37,14 +37,7 @@ BITS = MappingProxyType(
     }
 )
 WIDER = MappingProxyType(
-    {
-        "fp4": "fp8",
-        "nvfp4": "fp8",
-        "mxfp4": "fp8",
-        "int4": "int8",
-        "fp8": "bf16",
-        "int8": "bf16",
-    }
+    {"fp4": "fp8", "nvfp4": "fp8", "mxfp4": "fp8", "int4": "int8", "fp8": "bf16", "int8": "bf16"}
 )
 
 # The step's name for a promised quantity, and the promise's own.
