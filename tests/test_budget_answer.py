@@ -44,7 +44,7 @@ CASES = {
     "one FLOP": {"problem": "budget", "cost": "1 FLOP"},
 }  # fmt: skip
 KEYS = {
-    "problem", "status", "scenario", "plan", "band", "bound", "certificate", "binding",
+    "schema", "problem", "status", "scenario", "plan", "band", "bound", "certificate", "binding",
     "elasticities", "alternatives", "heuristic", "compute_optimal", "demand", "laws",
     "infeasible", "provenance",
 }  # fmt: skip

@@ -1,139 +1,293 @@
-"""A plan: what to run, what it costs, why, and how good it is at most.
+"""A plan: what to run, what it costs, why, and how good it is at most; the same for every problem.
 
-`Plan` is the answer in the words of the interface; it holds the document that `--json` prints and
-gives the parts names. It decides nothing.
+A kind of problem extends `Plan` with its own typed answer. Nothing here knows which kinds exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-__all__ = ["Plan"]
+from planner.protocol.document import document_of
 
-# What says a plan in words, by problem; imported when it is shown.
-WORDS = {
-    "serving": "planner.problems.serving.presentation",
-    "budget": "planner.problems.budget.presentation",
-    "lifecycle": "planner.problems.lifecycle.presentation",
-}
+__all__ = ["Answer", "BindingLimit", "DataSource", "Plan", "Provenance", "Shortfall"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class BindingLimit:
+    """A promise or limit that holds the plan, and d ln objective / d ln limit [-]."""
+
+    name: str
+    elasticity: float
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """One figure that an answer rests on, where it stands, and of when it is."""
+
+    what: str
+    source: str
+    as_of: str | None
+
+
+class Shortfall(Protocol):
+    """A promise that the nearest plan breaks: by which factor, and the expression it bounds."""
+
+    @property
+    def promise(self) -> str: ...
+    @property
+    def short_by(self) -> float | None: ...
+    @property
+    def expression(self) -> str: ...
+
+
+class Provenance(Protocol):
+    """What an answer rests on: version of this program, sources with their dates, warnings."""
+
+    @property
+    def version(self) -> str: ...
+    @property
+    def data(self) -> Sequence[object]: ...
+    @property
+    def warnings(self) -> Sequence[str]: ...
+
+
+class Answer(Protocol):
+    """The whole answer of any kind: a frozen dataclass with these fields, in the order of JSON."""
+
+    @property
+    def problem(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def scenario(self) -> Mapping[str, object]: ...
+    @property
+    def plan(self) -> object | None: ...
+    @property
+    def band(self) -> object | None: ...
+    @property
+    def bound(self) -> object | None: ...
+    @property
+    def certificate(self) -> object: ...
+    @property
+    def binding(self) -> Sequence[BindingLimit]: ...
+    @property
+    def elasticities(self) -> Mapping[str, float]: ...
+    @property
+    def alternatives(self) -> Sequence[object]: ...
+    @property
+    def infeasible(self) -> Sequence[Shortfall] | None: ...
+    @property
+    def provenance(self) -> Provenance: ...
+
+
+A = TypeVar("A", bound=Answer)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(ABC, Generic[A]):
     """The answer to one scenario; frozen.
 
-    `document` is the whole answer in base units (s, byte, USD, token), exactly what `--json`
-    prints; `elasticities` maps given quantities to d ln objective / d ln quantity at the chosen
-    layout with a real batch. `explain` works out what would let other kinds of plan win.
+    `make` works out the whole answer: that is done once, when a part of it is first looked at. A
+    kind gives what it knows beforehand as properties of its own.
     """
 
-    document: Mapping[str, Any]
-    elasticities: Mapping[str, float] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    explain: Callable[[], list[dict[str, Any]]] | None = field(
-        default=None, repr=False, compare=False
-    )
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    make: Callable[[], A] = field()
+
+    @cached_property
+    def answer(self) -> A:
+        """Everything that `--json` prints, typed, in base units (s, byte, USD, token)."""
+        return self.make()
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that `--json` prints; mappings are made of an answer only here."""
+        return {"schema": f"{self.kind}/{self.version}", **document_of(self.answer)}
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """`to_json()`, made once."""
+        return self.to_json()
 
     @property
     def problem(self) -> str:
         """Which question was asked."""
-        return str(self.document["problem"])
+        return self.kind
 
     @property
     def status(self) -> str:
         """`optimal`, or `infeasible` when nothing keeps the promises."""
-        return str(self.document["status"])
+        return self.answer.status
+
+    @property
+    def scenario(self) -> Mapping[str, object]:
+        """The scenario with everything filled in."""
+        return self.answer.scenario
 
     @property
     def chosen(self) -> Mapping[str, Any]:
-        """The chosen plan; empty when there is none."""
+        """The chosen plan as a mapping; empty when there is none."""
         return MappingProxyType(self.document["plan"] or {})
 
     @property
+    @abstractmethod
     def cost(self) -> float | None:
-        """USD per million tokens of a serving plan, input and output together; else USD in all."""
-        if self.problem == "serving":
-            return self.chosen.get("usd_per_mtok")
-        total: float | None = self.chosen.get("cost", {}).get("total", {}).get("usd")
-        return total
+        """The price that this kind of plan is judged by; None when there is no plan."""
 
     @property
-    def layout(self) -> Mapping[str, int]:
-        """tp, pp, cp, dp_attention, ep, tp_expert and replicas."""
-        return MappingProxyType(self.chosen.get("layout") or {})
+    def band(self) -> object | None:
+        """Ranges that hold the stated share of measured runs; None where nothing was measured."""
+        return self.answer.band
 
     @property
-    def batch(self) -> int | None:
-        """Sequences in flight over all replicas."""
-        return self.chosen.get("batch")
+    def bound(self) -> object | None:
+        """What no implementation of the plan, or no choice at all, goes below."""
+        return self.answer.bound
 
     @property
-    def bound(self) -> Mapping[str, Any]:
-        """The pure roofline of the same plan, which no implementation beats."""
-        return MappingProxyType(self.document["bound"] or {})
+    def certificate(self) -> object:
+        """How the choice was shown to be best: points considered, relaxation, gap, method."""
+        return self.answer.certificate
 
     @property
-    def certificate(self) -> Mapping[str, Any]:
-        """How many layouts and points were considered, and the gap to the relaxation."""
-        return MappingProxyType(self.document["certificate"])
-
-    @property
-    def binding(self) -> tuple[Mapping[str, Any], ...]:
+    def binding(self) -> Sequence[BindingLimit]:
         """Promises and limits that bind, with their elasticities."""
-        return tuple(self.document["binding"])
+        return self.answer.binding
 
     @property
-    def infeasible(self) -> tuple[Mapping[str, Any], ...]:
+    def elasticities(self) -> Mapping[str, float]:
+        """d ln objective / d ln quantity [-] for given quantities, the discrete choices fixed."""
+        return self.answer.elasticities
+
+    @property
+    def alternatives(self) -> Sequence[object]:
+        """The next best choices, best first."""
+        return self.answer.alternatives
+
+    @property
+    def infeasible(self) -> Sequence[Shortfall]:
         """Promises that fall short and by which factor; empty when the plan is optimal."""
-        return tuple(self.document["infeasible"] or ())
+        return self.answer.infeasible or ()
 
-    @cached_property
-    def rivals(self) -> tuple[Mapping[str, Any], ...]:
-        """The best plan of every other kind, and the nearest changes that would let it win.
+    @property
+    def provenance(self) -> Provenance:
+        """Version, assumptions, sources with their dates, warnings."""
+        return self.answer.provenance
 
-        Worked out when first asked for, by solving both kinds again at other values.
-        """
-        return tuple(self.explain() if self.explain else self.document.get("rivals", ()))
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences on what the answer does not know or goes beyond."""
+        return tuple(self.provenance.warnings)
 
-    def explained(self) -> Plan:
-        """The same with what would let the rivals win in its document."""
-        return replace(self, document={**self.document, "rivals": list(self.rivals)})
+    def explained(self) -> Plan[A]:
+        """The same plan with what `--why` adds to the document; most kinds add nothing."""
+        return self
 
+    @abstractmethod
     def why(self) -> str:
         """What binds, what each quantity is worth, and the closed form, as text."""
-        told: str = self._words().why(self)
-        return told
 
+    @abstractmethod
     def __str__(self) -> str:
-        told: str = self._words().answer(self)
-        return told
+        """The whole answer as text of at most 80 columns."""
 
-    def _words(self) -> ModuleType:
-        """The module that says plans of this problem in words."""
-        return import_module(WORDS[self.problem])
+    @abstractmethod
+    def summary(self) -> str:
+        """The choice and its price in a few words; only asked of a plan with an answer."""
 
     def __repr__(self) -> str:
-        if not self.chosen:
-            short = ", ".join(f"{s['promise']} {s['short_by']:.3g}x" for s in self.infeasible)
-            return f"<Plan {self.problem}: infeasible, short by {short}>"
-        if self.problem != "serving":
-            return self._life()
-        sizes = " ".join(f"{k}={v}" for k, v in self.layout.items() if v != 1)
-        return f"<Plan {self.problem}: {sizes} batch={self.batch}, ${self.cost:.4g}/Mtok>"
-
-    def _life(self) -> str:
-        """The short form of a budget, or of a whole life."""
-        plan, spent = self.chosen, self.chosen["cost"]["total"]
-        cost = f"{spent['flop']:.4g} FLOP" if self.cost is None else f"${self.cost:,.4g}"
-        sizes = f"{plan['n_active']:.4g} parameters on {plan['tokens']['pretrain']:.4g} tokens"
-        return f"<Plan {self.problem}: {sizes}, {cost}>"
+        if self.status == "infeasible":
+            short = ", ".join(
+                s.promise if s.short_by is None else f"{s.promise} {s.short_by:.3g}x"
+                for s in self.infeasible
+            )
+            return f"<Plan {self.kind}: infeasible, short by {short}>"
+        return f"<Plan {self.kind}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
         from planner.report.formats import answer
 
         return answer(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MappingPlan(Plan[Any]):
+    """A plan around a mapping, for kinds whose answer is not typed yet."""
+
+    raw: Mapping[str, Any] = field(default_factory=dict)
+    worth: Mapping[str, float] = field(default_factory=dict)
+    sentences: tuple[str, ...] = ()
+    words: ModuleType | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The mapping with its schema."""
+        return {"schema": f"{self.kind}/{self.version}", **self.raw}
+
+    @property
+    def status(self) -> str:
+        """`optimal` or `infeasible`."""
+        return str(self.raw["status"])
+
+    @property
+    def cost(self) -> float | None:
+        """USD in all."""
+        total: float | None = self.chosen.get("cost", {}).get("total", {}).get("usd")
+        return total
+
+    @property
+    def bound(self) -> Mapping[str, Any]:
+        """What no choice goes below."""
+        return MappingProxyType(self.raw["bound"] or {})
+
+    @property
+    def certificate(self) -> Mapping[str, Any]:
+        """How the choice was shown to be best."""
+        return MappingProxyType(self.raw["certificate"])
+
+    @property
+    def binding(self) -> Sequence[Any]:
+        """What binds."""
+        return tuple(self.raw["binding"])
+
+    @property
+    def infeasible(self) -> Sequence[Any]:
+        """What falls short."""
+        return tuple(self.raw["infeasible"] or ())
+
+    @property
+    def elasticities(self) -> Mapping[str, float]:
+        """d ln objective / d ln quantity."""
+        return self.worth
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences."""
+        return self.sentences
+
+    def why(self) -> str:
+        """As the kind says it."""
+        text: str = self.words.why(self)  # type: ignore[union-attr]
+        return text
+
+    def __str__(self) -> str:
+        text: str = self.words.answer(self)  # type: ignore[union-attr]
+        return text
+
+    def summary(self) -> str:
+        """Size, tokens and cost."""
+        plan, spent = self.chosen, self.chosen["cost"]["total"]
+        cost = f"{spent['flop']:.4g} FLOP" if self.cost is None else f"${self.cost:,.4g}"
+        sizes = f"{plan['n_active']:.4g} parameters on {plan['tokens']['pretrain']:.4g} tokens"
+        return f"{sizes}, {cost}"
+
+    def __repr__(self) -> str:
+        if not self.chosen:
+            short = ", ".join(f"{s['promise']} {s['short_by']:.3g}x" for s in self.infeasible)
+            return f"<Plan {self.kind}: infeasible, short by {short}>"
+        return f"<Plan {self.kind}: {self.summary()}>"

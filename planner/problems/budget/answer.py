@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from planner.laws.scaling_law import ScalingLaw
+from planner.problems.budget import presentation
 from planner.problems.budget.certificate import Proof, proof
 from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval, overtraining
 from planner.problems.budget.optimum import Answer, Nothing, Solved, solve_many
@@ -15,7 +16,7 @@ from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.phase_costs import costs
 from planner.problems.budget.resolve import Asked, ask, questions_for, ruled, ruled_plan
 from planner.problems.budget.shortfall import least_loss
-from planner.protocol.plan import Plan
+from planner.protocol.plan import MappingPlan, Plan
 from planner.scenario import BudgetScenario, resolved
 from planner.text.errors import FieldError
 
@@ -23,6 +24,12 @@ __all__ = ["answer", "answers", "planned"]
 
 ALTERNATIVES = 3
 ONE_EPOCH = 1.0
+
+
+class BudgetPlan(MappingPlan):
+    """The answer to a budget question."""
+
+    kind = "budget"
 
 
 def answer(scenario: BudgetScenario) -> Plan:
@@ -64,7 +71,7 @@ def answer(scenario: BudgetScenario) -> Plan:
         "infeasible": None,
         "provenance": _provenance(asked, told),
     }
-    return Plan(document, worth, told)
+    return BudgetPlan(dict, document, worth, told, presentation)
 
 
 def answers(scenarios: Sequence[BudgetScenario]) -> list[Solved]:
@@ -211,7 +218,7 @@ def _by_rule(asked: Asked) -> Plan:
         "demand": _demand(asked),
         "provenance": _provenance(asked, told),
     }
-    return Plan(document, {}, told)
+    return BudgetPlan(dict, document, {}, told, presentation)
 
 
 def _none(asked: Asked, solved: Sequence[Solved]) -> Plan:
@@ -237,7 +244,7 @@ def _none(asked: Asked, solved: Sequence[Solved]) -> Plan:
         ],
         "provenance": _provenance(asked, asked.warnings),
     }  # fmt: skip
-    return Plan(document, {}, asked.warnings)
+    return BudgetPlan(dict, document, {}, asked.warnings, presentation)
 
 
 def _demand(asked: Asked) -> dict[str, float | None]:

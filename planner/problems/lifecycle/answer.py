@@ -14,6 +14,7 @@ from typing import Any
 
 from planner.problems.budget.budget_task import compute_optimal_tokens
 from planner.problems.budget.check import conditions
+from planner.problems.lifecycle import presentation
 from planner.problems.lifecycle.comparisons import (
     Rates,
     equal_pools,
@@ -30,7 +31,7 @@ from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.resolve import Life, life_of, training_data, training_warnings
 from planner.problems.lifecycle.search import FINE, Unserved, searched
 from planner.problems.serving.answer import band
-from planner.protocol.plan import Plan
+from planner.protocol.plan import MappingPlan, Plan
 from planner.scenario import resolved
 from planner.text.errors import FieldError, SolverError
 
@@ -42,6 +43,12 @@ METHOD = (
     "the price on the layouts found, each a geometric program, until the size stays; SciPy on the "
     "first-order conditions agrees; every sparsity by itself"
 )
+
+
+class LifecyclePlan(MappingPlan):
+    """The answer to a lifecycle question."""
+
+    kind = "lifecycle"
 
 
 def answer(scenario: LifecycleScenario) -> Plan:
@@ -84,7 +91,7 @@ def answer(scenario: LifecycleScenario) -> Plan:
         "infeasible": None,
         "provenance": _provenance(life, best.sparsity, told),
     }
-    return Plan(document, worth, tuple(told))
+    return LifecyclePlan(dict, document, worth, tuple(told), presentation)
 
 
 def _of_serving(best: Settled) -> dict[str, Any]:
@@ -229,7 +236,7 @@ def _none(life: Life, found: Sequence[Settled | Unserved], told: list[str]) -> P
         "infeasible": [why],
         "provenance": _provenance(life, life.sparsities[0], told),
     }
-    return Plan(document, {}, tuple(told))
+    return LifecyclePlan(dict, document, {}, tuple(told), presentation)
 
 
 def _head(scenario: LifecycleScenario, status: str) -> dict[str, Any]:

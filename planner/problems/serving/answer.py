@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from planner.catalogue.profile import Profile
+from planner.problems.serving import presentation
 from planner.problems.serving.bounds.binding_limits import EXPRESSIONS, together
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.current import current
@@ -23,6 +24,7 @@ from planner.problems.serving.deployment.pools import (
 )
 from planner.problems.serving.deployment.relaxed_promises import eased
 from planner.problems.serving.deployment.rivals import compared, explained, rivals
+from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.search.occupancy import crowded
 from planner.problems.serving.step.binding import uneven
 from planner.problems.serving.task.resolve import Asked, ask
@@ -80,7 +82,16 @@ def answer(scenario: Scenario) -> Plan:
         "eased": None,
         "provenance": provenance(scenario, asked, best.task.profile),
     }
-    return Plan(document, elasticities, asked.warnings, partial(explained, scenario))
+    return _plan(document, elasticities, asked.warnings, partial(explained, scenario))
+
+
+def _plan(
+    document: Mapping[str, Any],
+    elasticities: Mapping[str, float],
+    warnings: tuple[str, ...],
+    explain: Callable[[], list[dict[str, Any]]] | None = None,
+) -> Plan:
+    return ServingPlan(dict, document, elasticities, warnings, presentation, explain)
 
 
 def _alternatives(
@@ -173,7 +184,7 @@ def _infeasible(scenario: Scenario, asked: Asked, questions: Sequence[Question])
         **_way_out(questions),
         "provenance": provenance(scenario, asked, questions[0].task.profile),
     }
-    return Plan(document, {}, asked.warnings)
+    return _plan(document, {}, asked.warnings)
 
 
 def _way_out(questions: Sequence[Question]) -> dict[str, Any]:
