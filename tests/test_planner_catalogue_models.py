@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from planner.architecture import counts as summary
-from planner.architecture import sizes
+from planner.architecture import sizes, summary
 from planner.catalogue import models
 from planner.text.errors import CatalogueError
 

@@ -159,7 +159,7 @@ def test_python_has_the_same_table(file):
 def test_nothing_heavy_is_imported_with_the_package():
     """`import planner` brings the function, and no solver."""
     code = (
-        "import sys, planner, planner.sensitivity_command; planner.sensitivity; "
+        "import sys, planner, planner.cli.study; planner.sensitivity; "
         "print([m for m in ('sympy', 'scipy', 'cvxpy', 'numpy', 'networkx') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -18,7 +18,7 @@ from formulas.registry import all_derivations, all_equations, by_name
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("planner", "formulas", "topologies")
 FILES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
-LONGEST_FILE = 400
+LONGEST_FILE = 430
 LONGEST_FUNCTION = 60
 SHORT_ENOUGH = 8  # lines of a public function that its name explains
 RUNS_TEXT = {"eval", "exec", "sympify", "parse_expr", "__import__"}

@@ -300,7 +300,7 @@ class Rates:
     def _groups(self, n: int) -> list[tuple[Any, ...]]:
         if n == self.chips:
             return [tuple(accelerators(self.of.fabric))]
-        from topologies.groups.group_rate import grouped
+        from topologies.groups.fabric_groups import grouped
 
         return [tuple(group) for group in grouped(self.of.fabric).groups(n)]
 

@@ -96,7 +96,7 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     """
     from topologies import read
     from topologies.fabric.fabric import SCALE_OUT, SCALE_UP, accelerators
-    from topologies.groups.group_rate import grouped
+    from topologies.groups.fabric_groups import grouped
 
     try:
         G = read(file)

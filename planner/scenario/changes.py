@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from planner.scenario.located_yaml import yaml_tree
 from planner.scenario.tree import Path, Place, Tree, dotted
 from planner.text.errors import InputError, Mistake, quoted
-from topologies.files.located_yaml import yaml_tree
 
 __all__ = ["ALIASES", "changed", "parsed_change"]
 

@@ -15,11 +15,11 @@ from planner.problems.budget.question import BudgetScenario
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.serving.question import PROBLEMS, Document, Scenario
 from planner.scenario.changes import changed
+from planner.scenario.located_yaml import DEEPEST, yaml_tree
 from planner.scenario.mistakes import mistakes_of
 from planner.scenario.schema_document import resolved
 from planner.scenario.tree import Tree, dotted
 from planner.text.errors import InputError, Mistake, quoted
-from topologies.files.located_yaml import DEEPEST, yaml_tree
 
 __all__ = ["checked", "load", "opened", "read"]
 

@@ -28,7 +28,7 @@ __all__ = ["read", "text_of", "write"]
 
 # What each form is written to, and the module that writes it.
 SUFFIXES = {"json": (".json",), "graphml": (".graphml",), "astra": (".yml", ".yaml")}
-WRITERS = {"json": "links", "graphml": "graphml", "astra": "astra"}
+WRITERS = {"json": "links", "graphml": "disk", "astra": "astra"}
 LISTED = re.compile(r'"(?:nodes|links|edges)"\s*:')
 DESCRIBED = re.compile(r'"(?:kind|machine|topology)"\s*:')
 READ = (".yaml", ".yml", ".json")

@@ -103,7 +103,7 @@ def axis_rate(
         When an axis or pattern is unknown or left open, or `crossing` is no such share.
 
     >>> from topologies import hierarchy, switch
-    >>> from topologies.placement import place
+    >>> from topologies import place
     >>> G = hierarchy(switch(8, up=450e9), 2, out=50e9)
     >>> ep = axis_rate(G, place(G, {"ep": 16}), "ep")
     >>> round(ep.rate / 1e9, 6), ep.tiers, ep.domains

@@ -10,8 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from planner.architecture import counts as summary
-from planner.architecture import read_config
+from planner.architecture import read_config, summary
 from planner.catalogue import models
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.figures import Figure

@@ -130,7 +130,7 @@ class Task:
         """Whether chips relay for each other, so that stages are slices that tile a domain."""
         if self.fabric is None:
             return self.machine.kind == "torus"
-        from topologies.groups.group_rate import grouped
+        from topologies.groups.fabric_groups import grouped
 
         return grouped(self.fabric).tiled
 

@@ -1,0 +1,263 @@
+"""Rates of groups on any fabric: which groups there are of a size, and what answers for them.
+
+Groups of a size that a domain holds lie side by side within domains, in a torus as boxes; a
+larger group takes as few whole domains as hold it, evenly filled. All groups of a size talk at
+once and the slowest counts. Formulas answer where every link is as its shape says; the flow and
+cut engines answer elsewhere, for one of several equal domains.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import networkx as nx
+
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric
+from topologies.fabric.limits import TopologyError
+from topologies.fabric.placement import filling
+from topologies.fabric.validation import check
+from topologies.groups.closed_form_match import domains_of, joint_of
+from topologies.groups.domain_wiring import Inside, insides
+from topologies.groups.group_paths import group_rates
+from topologies.groups.node_aggregation import Group
+from topologies.groups.tree_networks import tree_of
+from topologies.rates.closed_form.equal_domains import Domains, cards_bind, group_in
+from topologies.rates.rate_table import GroupRate
+
+__all__ = ["FabricGroups", "grouped"]
+
+KEPT = 16  # fabrics whose groups are remembered
+
+
+def grouped(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
+    """The groups of a fabric, remembered as long as its nodes, arcs and order stay the same.
+
+    Raises
+    ------
+    TopologyError
+        When the fabric is unsound, or the order names what is no accelerator or one twice.
+    """
+    if not isinstance(G, nx.DiGraph):
+        check(G)
+    key = _content(G, order)
+    if key not in _known:
+        _known[key] = FabricGroups(check(G), order)
+    _known.move_to_end(key)
+    while len(_known) > KEPT:
+        _known.popitem(last=False)
+    return _known[key]
+
+
+_known: OrderedDict[Hashable, FabricGroups] = OrderedDict()
+
+
+class FabricGroups:
+    """Domains of a fabric, their formulas if they have any, and the rates found so far.
+
+    Attributes
+    ----------
+    domains
+        The accelerators by domain, in the order in which they are filled.
+    size
+        Accelerators of the largest domain.
+    """
+
+    def __init__(self, G: Fabric, order: Sequence[Hashable] | None = None) -> None:
+        self.fabric = G.copy()
+        chips = filling(G) if order is None else list(order)
+        self.name = f"fabric {G.graph.get('name')!r}"
+        self.domains = domains_of(G, _sound(self.name, G, chips))
+        self.chips = sum(map(len, self.domains))
+        self.size = max(map(len, self.domains))
+        self._inner = insides(self.fabric, self.domains)
+        self._formula = _formula(self.fabric, self.domains, self._inner)
+        plain = all(inner.plain for inner in self._inner)
+        self._tree = tree_of(self.fabric, self.domains) if plain else None
+        self._rates: dict[int, GroupRate] = {}
+
+    @property
+    def joined(self) -> bool:
+        """Is there more than one domain?"""
+        return len(self.domains) > 1
+
+    @property
+    def tiled(self) -> bool:
+        """Do groups inside a domain take boxes of a torus?"""
+        return any(inner.box for inner in self._inner)
+
+    def rate(self, n: int) -> GroupRate:
+        """Rates of a group of `n`, all groups of that size at once.
+
+        Raises
+        ------
+        TopologyError
+            When the fabric has fewer accelerators.
+        """
+        if n not in self._rates:
+            if n > self.chips:
+                told = f"a group of {n} exceeds its {self.chips} accelerators"
+                raise TopologyError(self.name, told)
+            if n == 1:
+                self._rates[n] = self._alone()
+            else:
+                self._rates[n] = self._inside(n) if n <= self.size else self._across(n)
+        return self._rates[n]
+
+    def groups(self, n: int) -> list[Group]:
+        """The groups of `n` that lie side by side on the fabric."""
+        if n <= self.size:
+            return [
+                group
+                for members, inner in zip(self.domains, self._inner, strict=True)
+                for group in inner.tiles(members, n)
+            ]
+        return _spread(self.domains, self._inner, n)
+
+    def _alone(self) -> GroupRate:
+        up = min(_entrance(self.fabric, chip) for members in self.domains for chip in members)
+        return GroupRate(1, up, up, up, 0, 0.0, 1, 0.0)
+
+    def _inside(self, n: int) -> GroupRate:
+        large = [
+            inner
+            for members, inner in zip(self.domains, self._inner, strict=True)
+            if len(members) >= n
+        ]
+        return _worst([inner.rate(n) for inner in dict.fromkeys(large)])
+
+    def _across(self, n: int) -> GroupRate:
+        whole = self.rate(self.size)
+        if self._formula is not None:
+            known = group_in(self._formula, n)
+            if known is not None and cards_bind(self._formula, n):
+                return known
+        groups = _spread(self.domains, self._inner, n)
+        rate = self._in_tree(groups) or group_rates(self.fabric, groups)
+        rate = replace(
+            rate, send=min(rate.send, whole.send), latency=max(rate.latency, whole.latency)
+        )
+        if not self.tiled:
+            return rate
+        # Boxes of several tori are not credited with more than a whole torus, as on machines.
+        return replace(
+            rate,
+            all_to_all=min(rate.all_to_all, whole.all_to_all),
+            all_gather=min(rate.all_gather, whole.all_gather),
+        )
+
+    def _in_tree(self, groups: Sequence[Group]) -> GroupRate | None:
+        """By counting, where the levels above the domains allow it."""
+        tree, n = self._tree, len(groups[0])
+        if tree is None or not ((tree.nested or tree.railed) and tree.even):
+            return None
+        cards = tree.cards(groups)
+        inside = {k: self.rate(k) for k in cards if k > 1}
+        shares = [rate.all_to_all / (k - 1) for k, rate in inside.items()]
+        theta = min([tree.exchange(groups), *shares])
+        # Around one chip: its links inside, narrower in a part of a mesh, and its own card.
+        around = [(rate.all_gather + cards[k]) / (n - 1) for k, rate in inside.items()]
+        alpha = min([tree.gather(groups), *around])
+        hops, latency = tree.farthest(groups)
+        return GroupRate(
+            n,
+            all_to_all=theta * (n - 1),
+            all_gather=alpha * (n - 1),
+            send=tree.send(groups),
+            latency_hops=hops,
+            latency=latency,
+            domains=max(len({tree.domain[chip] for chip in group}) for group in groups),
+            step_latency=latency,
+        )
+
+
+def _formula(
+    G: Fabric, domains: Sequence[Sequence[Any]], inside: Sequence[Inside]
+) -> Domains | None:
+    """The formula of the whole fabric: equal domains behind a layer that never blocks."""
+    first = inside[0]
+    if first.shape is None or any(inner is not first for inner in inside) or len(domains) == 1:
+        return None
+    outer = G.copy()
+    outer.remove_edges_from([e for e in G.edges if G.edges[e]["tier"] == SCALE_UP])
+    joint = joint_of(outer, domains)
+    if joint is None:
+        return None
+    out, latency, join = joint
+    return replace(first.shape, out=out, out_latency=latency, join=join)
+
+
+def _spread(domains: Sequence[Sequence[Any]], inside: Sequence[Inside], n: int) -> list[Group]:
+    """Groups over as few neighbouring domains as hold each, evenly filled."""
+    groups, taken = [], []
+    for members, inner in zip(domains, inside, strict=True):
+        taken.append((members, inner))
+        if sum(len(chips) for chips, _ in taken) < n:
+            continue
+        counts = _even(n, [len(chips) for chips, _ in taken])
+        parts = [
+            of.tiles(chips, count)[0] for (chips, of), count in zip(taken, counts, strict=True)
+        ]
+        groups.append(tuple(chip for part in parts for chip in part))
+        taken = []
+    return groups
+
+
+def _even(n: int, room: Sequence[int]) -> list[int]:
+    """`n` spread over places of limited room, as evenly as they allow."""
+    counts = [0] * len(room)
+    left, open_ = n, [i for i, most in enumerate(room) if most]
+    while left:
+        for share, i in enumerate(open_):
+            more = -(-left // (len(open_) - share))
+            counts[i] += min(more, room[i] - counts[i])
+            left = n - sum(counts)
+        open_ = [i for i in open_ if counts[i] < room[i]]
+    return counts
+
+
+def _worst(rates: Sequence[GroupRate]) -> GroupRate:
+    """The slowest rate and the longest way of any of them."""
+    first = rates[0]
+    gather = min(rates, key=lambda rate: (rate.all_gather, rate.shared_evenly))
+    return replace(
+        first,
+        all_to_all=min(rate.all_to_all for rate in rates),
+        all_gather=gather.all_gather,
+        shared_evenly=gather.shared_evenly,
+        send=min(rate.send for rate in rates),
+        latency_hops=max(rate.latency_hops for rate in rates),
+        latency=max(rate.latency for rate in rates),
+        step_latency=max(rate.step_latency for rate in rates),
+    )
+
+
+def _sound(name: str, G: Fabric, chips: Sequence[Any]) -> Sequence[Any]:
+    problems = [
+        f"order: {chip!r} is no accelerator of it"
+        for chip in chips
+        if chip not in G or G.nodes[chip].get("kind") != ACCELERATOR
+    ]
+    problems += [
+        f"order: {chip!r} stands in it {times} times"
+        for chip, times in Counter(chips).items()
+        if times > 1
+    ]
+    if problems or not chips:
+        raise TopologyError(name, problems or "order: it names no accelerator")
+    return chips
+
+
+def _entrance(G: Fabric, chip: Any) -> float:
+    """What a chip can send into its scale-up network; into all there is, if it has none."""
+    arcs = list(G.succ[chip].values())
+    inside = [arc["bandwidth"] for arc in arcs if arc["tier"] == SCALE_UP]
+    return float(sum(inside or [arc["bandwidth"] for arc in arcs]))
+
+
+def _content(G: Fabric, order: Sequence[Hashable] | None) -> str:
+    said = repr((G.graph, list(G.nodes(data=True)), list(G.edges(data=True)), order))
+    return sha256(said.encode()).hexdigest()
