@@ -9,21 +9,21 @@ import pytest
 from lifecycle_cases import scenario
 
 import planner
-from planner.laws.model_family import Family
-from planner.problems.lifecycle.fixed_layout_optimum import Settled
-from planner.problems.lifecycle.joint_program import joint
-from planner.problems.lifecycle.members import Rule
-from planner.problems.lifecycle.resolve import life_of
-from planner.problems.lifecycle.search import searched
+from planner.laws.model_family import ModelFamily
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
+from planner.problems.lifecycle.joint_program import joint_optimum
+from planner.problems.lifecycle.members import FamilyRule
+from planner.problems.lifecycle.resolve import resolve_life
+from planner.problems.lifecycle.search import optimal_size
 from planner.scenario import load
 
 pytestmark = pytest.mark.benchmark
 
 
-def settled() -> Settled:
+def settled() -> FixedLayoutOptimum:
     """The optimum of one dense lifecycle."""
-    found = searched(life_of(load(scenario())), 1.0)
-    assert isinstance(found, Settled)
+    found = optimal_size(resolve_life(load(scenario())), 1.0)
+    assert isinstance(found, FixedLayoutOptimum)
     return found
 
 
@@ -40,8 +40,8 @@ def test_a_lifecycle_with_other_numbers(benchmark: Any) -> None:
 
 def test_serving_one_member(benchmark: Any) -> None:
     """The search over layouts for one size of a family."""
-    life, sizes = life_of(load(scenario())), count(1)
-    rule = Rule(Family())
+    life, sizes = resolve_life(load(scenario())), count(1)
+    rule = FamilyRule(ModelFamily())
 
     def serve() -> object:
         return life.serving.cheapest(rule, 1e10 * (1 + 0.003 * next(sizes)), 1.0)
@@ -53,5 +53,5 @@ def test_serving_one_member(benchmark: Any) -> None:
 def test_the_one_program(benchmark: Any) -> None:
     """Size, tokens and batch in one geometric program, compiled before."""
     best = settled()
-    joint(best)
-    benchmark.pedantic(joint, args=(best,), rounds=10, iterations=1)
+    joint_optimum(best)
+    benchmark.pedantic(joint_optimum, args=(best,), rounds=10, iterations=1)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from planner.laws.laws import scaling_law
-from planner.problems.budget.budget_task import Question, Required
-from planner.problems.budget.optimum import Answer, solve_one
+from planner.problems.budget.budget_task import BudgetTask, Required
+from planner.problems.budget.optimum import BudgetOptimum, solve_one
 from planner.problems.budget.phase_costs import PhaseCost
 
 BESIROGLU = "besiroglu-2024"
@@ -23,22 +23,24 @@ def phases(pretrain: float = 1.0, rl: float = 1.0, inference: float = 1.0, k: fl
     }
 
 
-def question(law: str = BESIROGLU, **given: Any) -> Question:
+def question(law: str = BESIROGLU, **given: Any) -> BudgetTask:
     """A question in USD at one USD a FLOP unless phases are given."""
     given = {"phases": phases(), "in_usd": True, **given}
     if "required" not in given and "limit" not in given:
         given["required"] = Required(n_active=13e9)
-    return Question(scaling_law(law), **given)
+    return BudgetTask(scaling_law(law), **given)
 
 
-def solved(asked: Question) -> Answer:
+def solved(asked: BudgetTask) -> BudgetOptimum:
     """The answer, which must be there."""
     found = solve_one(asked)
-    assert isinstance(found, Answer), found
+    assert isinstance(found, BudgetOptimum), found
     return found
 
 
-def brute_force(asked: Question, rounds: int = 6, points: int = 4001) -> tuple[float, float, float]:
+def brute_force(
+    asked: BudgetTask, rounds: int = 6, points: int = 4001
+) -> tuple[float, float, float]:
     """Size, tokens and score of the best of many points on the limit, by the law's own loss.
 
     For every size of a grid the tokens that just keep the limit are found by halving; the grid
@@ -57,9 +59,11 @@ def brute_force(asked: Question, rounds: int = 6, points: int = 4001) -> tuple[f
         if asked.required is not None:
             wanted = asked.required.value(asked.law)
             d, kept = _tokens(loss, n, wanted)
-            score = np.where(kept, n * (weights["pretrain"] * d + given) + asked.fixed, np.inf)
+            score = np.where(
+                kept, n * (weights["pretrain"] * d + given) + asked.constant_cost, np.inf
+            )
         else:
-            left = (asked.limit - asked.fixed) / n - given
+            left = (asked.limit - asked.constant_cost) / n - given
             kept = left > 0
             d = np.where(kept, left, 1.0) / weights["pretrain"]
             score = np.where(kept, loss(n, d), np.inf)

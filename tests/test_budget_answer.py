@@ -10,7 +10,7 @@ import pytest
 import planner
 from planner.cli.app import main
 from planner.problems.budget.answer import answers
-from planner.problems.budget.optimum import Answer
+from planner.problems.budget.optimum import BudgetOptimum
 from planner.report.formats import dumps
 from planner.scenario import load
 
@@ -217,8 +217,8 @@ def test_many_scenarios_are_answered_as_one_by_one():
     found = answers([load(CASES[name]) for name in names])
     for name, each in zip(names, found, strict=True):
         plan = planner.solve({**CASES[name], "draws": 0})
-        assert isinstance(each, Answer) == (name not in WITHOUT)
-        if isinstance(each, Answer):
+        assert isinstance(each, BudgetOptimum) == (name not in WITHOUT)
+        if isinstance(each, BudgetOptimum):
             assert each.score == pytest.approx(plan.certificate["objective"], rel=1e-9)
             assert each.gap < 1e-8
         else:

@@ -9,9 +9,9 @@ import pytest
 
 from planner.laws.laws import scaling_law
 from planner.problems.budget.comparisons import overtraining
-from planner.problems.budget.optimum import Answer, solve_many
+from planner.problems.budget.optimum import BudgetOptimum, solve_many
 from planner.problems.budget.parameters import elasticities
-from planner.problems.budget.resolve import ask
+from planner.problems.budget.resolve import resolve_budget
 from planner.scenario import load
 
 STEP = 1e-4
@@ -69,10 +69,10 @@ CASES = {
 }  # fmt: skip
 
 
-def best(given: dict) -> tuple[Answer, object]:
+def best(given: dict) -> tuple[BudgetOptimum, object]:
     scenario = load({"problem": "budget", "law": LAW, "draws": 0, **given})
-    (found,) = solve_many(ask(scenario).questions)
-    assert isinstance(found, Answer), found
+    (found,) = solve_many(resolve_budget(scenario).questions)
+    assert isinstance(found, BudgetOptimum), found
     return found, scenario
 
 

@@ -7,7 +7,7 @@ from budget_cases import question, solved
 
 import planner
 from planner.laws.laws import scaling_law
-from planner.problems.budget.budget_task import Question, Required, compute_optimal_tokens
+from planner.problems.budget.budget_task import BudgetTask, Required, compute_optimal_tokens
 from planner.problems.budget.comparisons import overtraining
 from planner.problems.budget.phase_costs import PhaseCost
 
@@ -31,7 +31,7 @@ def test_a_13b_quality_for_two_trillion_served_tokens():
 
 def test_a_7b_quality_for_a_hundred_billion_served_tokens():
     """Sardana et al. 2024: 6B on 1.18 times the data."""
-    asked = Question(
+    asked = BudgetTask(
         scaling_law("sardana-2024"), FLOP, served=1e11, required=Required(n_active=7e9)
     )
     best = solved(asked)
@@ -48,7 +48,7 @@ def test_a_7b_quality_for_a_hundred_billion_served_tokens():
 )  # fmt: skip
 def test_the_same_question_by_three_laws(law, size, ratio, saving):
     """13B quality and 2e12 served tokens: the exponents decide what is saved."""
-    asked = Question(scaling_law(law), FLOP, served=2e12, required=Required(n_active=13e9))
+    asked = BudgetTask(scaling_law(law), FLOP, served=2e12, required=Required(n_active=13e9))
     best = solved(asked)
     fresh = compute_optimal_tokens(asked.terms, 13e9)
     before = 13e9 * (6 * fresh + 2 * 2e12)
@@ -64,7 +64,7 @@ def test_the_same_question_by_three_laws(law, size, ratio, saving):
 )  # fmt: skip
 def test_the_optimum_of_besiroglu_at_an_arithmetic(flop, size, tokens, loss):
     """Besiroglu et al. 2024 at four arithmetics of training, nothing served."""
-    best = solved(Question(scaling_law("besiroglu-2024"), FLOP, limit=flop))
+    best = solved(BudgetTask(scaling_law("besiroglu-2024"), FLOP, limit=flop))
     assert best.n_active == pytest.approx(size, rel=1e-3)
     assert best.pretrain == pytest.approx(tokens, rel=1e-3)
     assert loss is None or best.loss == pytest.approx(loss, abs=5e-5)
@@ -77,8 +77,8 @@ def test_the_optimum_of_besiroglu_at_an_arithmetic(flop, size, tokens, loss):
 def test_the_loss_of_repeated_data(size, tokens, loss):
     """The two values in the README of datablations, on 25e9 unique tokens."""
     best = solved(
-        Question(scaling_law("muennighoff-2023"), FLOP, unique=2.5e10, limit=1e30,
-                 held={"n_active": size, "pretrain": tokens})
+        BudgetTask(scaling_law("muennighoff-2023"), FLOP, unique=2.5e10, limit=1e30,
+                 fixed_choices={"n_active": size, "pretrain": tokens})
     )  # fmt: skip
     assert best.loss == pytest.approx(loss, abs=1e-12)
 
@@ -86,7 +86,7 @@ def test_the_loss_of_repeated_data(size, tokens, loss):
 def test_the_better_of_two_on_repeated_data_is_the_published_one():
     """Equal arithmetic: the smaller model on more epochs wins, and the optimum beats both."""
     law = scaling_law("muennighoff-2023")
-    best = solved(Question(law, FLOP, unique=2.5e10, limit=6 * 6.34e9 * 2.42e11))
+    best = solved(BudgetTask(law, FLOP, unique=2.5e10, limit=6 * 6.34e9 * 2.42e11))
     assert best.loss < law.loss(6.34e9, 2.42e11, unique=2.5e10)
     assert best.loss < 2.2269634075087867
 

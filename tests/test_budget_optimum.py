@@ -13,7 +13,14 @@ from planner.problems.budget.budget_task import LossTerm, Required, assembled
 from planner.problems.budget.certificate import programmed, proof
 from planner.problems.budget.check import conditions
 from planner.problems.budget.comparisons import life_cost
-from planner.problems.budget.optimum import Answer, Nothing, optimum, solve_many, solve_one, start
+from planner.problems.budget.optimum import (
+    BudgetOptimum,
+    NoBudget,
+    optimum,
+    solve_many,
+    solve_one,
+    start,
+)
 from planner.text.errors import FieldError, SolverError
 
 CASES = {
@@ -85,7 +92,7 @@ def test_a_law_with_a_term_of_its_own_is_as_one_with_a_term_given():
     assert (own.n_active, own.pretrain, own.rl, own.total) == pytest.approx(
         (expected.n_active, expected.pretrain, expected.rl, expected.total), rel=1e-9
     )
-    given = solved(replace(own.question, held={"rl": own.rl}))
+    given = solved(replace(own.question, fixed_choices={"rl": own.rl}))
     proof(given)
     assert given.total == pytest.approx(own.total, rel=1e-9)
     with pytest.raises(FieldError, match=r"give quality\.loss"):
@@ -117,11 +124,11 @@ def test_data_that_runs_out_ends_the_training_where_the_law_knows_no_repetition(
 
 def test_choices_that_are_given_are_kept():
     """A given size leaves the tokens to the loss; both given leave nothing."""
-    asked = question(served=2e12, held={"n_active": 7e9})
+    asked = question(served=2e12, fixed_choices={"n_active": 7e9})
     best = solved(asked)
     assert best.n_active == pytest.approx(7e9)
     assert best.loss == pytest.approx(asked.required.value(asked.law), abs=1e-12)
-    both = solved(question(served=2e12, held={"n_active": 7e9, "pretrain": 1e12}))
+    both = solved(question(served=2e12, fixed_choices={"n_active": 7e9, "pretrain": 1e12}))
     assert both.total == pytest.approx(life_cost(both.question, 7e9, 1e12))
     proof(best)
     proof(both)
@@ -139,7 +146,7 @@ def test_many_budgets_are_as_one_by_one():
     for asked, found in zip(several, together, strict=True):
         alone = solve_one(asked)
         assert type(alone) is type(found)
-        if isinstance(found, Answer):
+        if isinstance(found, BudgetOptimum):
             assert found.score == pytest.approx(alone.score, rel=1e-10)
             assert found.n_active == pytest.approx(alone.n_active, rel=1e-7)
 
@@ -156,7 +163,7 @@ def test_random_budgets_have_no_better_neighbour():
     best = solve_many(several)
     for factor in (0.99, 1.01):
         near = solve_many(
-            [replace(q, held={"n_active": a.n_active * factor})
+            [replace(q, fixed_choices={"n_active": a.n_active * factor})
              for q, a in zip(several, best, strict=True)]
         )  # fmt: skip
         for here, there in zip(best, near, strict=True):
@@ -177,7 +184,7 @@ def test_a_start_from_before_leads_to_the_same_optimum():
     [(question(required=Required(loss=1.8)), "loss", "no size and no data removes"),
      (question("muennighoff-2023", unique=2e10), "loss", "however often they are repeated"),
      (question(unique=1e9), "loss", "unique tokens"),
-     (question(held={"n_active": 1e8}), "loss", "at the values in choose"),
+     (question(fixed_choices={"n_active": 1e8}), "loss", "at the values in choose"),
      (question(limit=1e3), "cost", "it buys a model of"),
      (question("muennighoff-2023", limit=1e26, unique=1e10), "data", "cannot make use of it"),
      (question(limit=1e20, rl_flop=1e21), "cost", "alone cost more")],
@@ -185,7 +192,7 @@ def test_a_start_from_before_leads_to_the_same_optimum():
 def test_why_there_is_no_budget(asked, promise, told):
     """A sentence and the factor by which it falls short."""
     found = solve_one(asked)
-    assert isinstance(found, Nothing)
+    assert isinstance(found, NoBudget)
     assert found.promise == promise
     assert found.short_by > 1
     assert told in found.reason
@@ -194,14 +201,14 @@ def test_why_there_is_no_budget(asked, promise, told):
 def test_more_parameters_than_the_data_feeds_count_for_less():
     """Given few tokens the size follows from the law's own loss, excess parameters included."""
     for unique in (None, 1e11):
-        asked = question("muennighoff-2023", held={"pretrain": 1.8e11}, unique=unique,
+        asked = question("muennighoff-2023", fixed_choices={"pretrain": 1.8e11}, unique=unique,
                          required=Required(n_active=11e9))  # fmt: skip
         best = solved(asked)
         proof(best)
         assert best.n_active > asked.law.repetition(min(1.8e11, unique or 1.8e11)).fed
         assert asked.law.loss(best.n_active, 1.8e11, unique=unique) == pytest.approx(best.loss)
     with pytest.raises(FieldError, match="counts them for less"):
-        solve_one(question("muennighoff-2023", held={"n_active": 1e12}))
+        solve_one(question("muennighoff-2023", fixed_choices={"n_active": 1e12}))
 
 
 def test_an_answer_that_does_not_hold_is_refused():
@@ -214,7 +221,7 @@ def test_an_answer_that_does_not_hold_is_refused():
 
 
 IDLE = {  # what a percent of one choice changes is far below what a program is solved to
-    "little training": question(served=1e24, held={"n_active": 1e12},
+    "little training": question(served=1e24, fixed_choices={"n_active": 1e12},
                                 required=Required(n_active=1e12, tokens=1e13)),
     "hardly any rollouts": question(served=1e12, rl_term=LossTerm(1e-3, 5.0)),
     "rollouts at a cost": question(limit=1e25, rl_term=LossTerm(1e-3, 3.0)),
@@ -239,4 +246,4 @@ def test_a_choice_that_hardly_matters_is_found_as_closely(name):
 def test_a_budget_of_more_passes_than_anything_changes_is_no_fault():
     """A singular system of equations, at a few dozen tokens, is told as a budget without answer."""
     asked = question("muennighoff-2023", served=3.5e18, unique=83.65, limit=3.3e25)
-    assert isinstance(solve_one(asked), Nothing)
+    assert isinstance(solve_one(asked), NoBudget)

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from planner.problems.budget.phase_costs import served
 from planner.problems.budget.phase_keys import YEAR, Inference
-from planner.problems.budget.resolve import ask
+from planner.problems.budget.resolve import resolve_budget
 from planner.scenario import BudgetScenario, json_schema, load, resolved
 from planner.scenario.starter import starter
 from planner.text.errors import FieldError, InputError
@@ -182,7 +182,7 @@ def test_what_a_law_or_a_catalogue_cannot_answer_is_told_at_its_key(name):
     """Sound values that cannot be answered together."""
     source, path, told = ASKED_IN_VAIN[name]
     with pytest.raises(FieldError) as error:
-        ask(load(source))
+        resolve_budget(load(source))
     assert [each for each, _ in error.value.faults] == [path]
     assert told in str(error.value)
 

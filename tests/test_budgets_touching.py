@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from planner.problems.lifecycle.tangent_search import Touch, mixed, touches
+from planner.problems.lifecycle.tangent_search import Tangent, bracketing_tangents, tangent_at_kink
 from planner.text.errors import SolverError
 
 FLAT, STEEP = 0.6, 4.0
@@ -22,8 +22,8 @@ def looking(price, slope, end=math.inf):
     def look(x):
         if x > end:
             return None
-        touch = Touch(x, price(x), slope(x), 0.0)
-        return Touch(x, touch.price, touch.slope, moved(touch, touch.slope))
+        touch = Tangent(x, price(x), slope(x), 0.0)
+        return Tangent(x, touch.price, touch.slope, moved(touch, touch.slope))
 
     return look, moved
 
@@ -45,7 +45,7 @@ def kinked(place):
 @pytest.mark.parametrize("bend", [0.0, 0.1, 1.0, 3.0])
 def test_tangents_settle_on_a_smooth_price_however_it_bends(bend, start):
     """The slopes cancel there: exp(2) - exp(x) = 0.6 + bend * x."""
-    low, high = touches(looking(*smooth(bend))[0], start)
+    low, high = bracketing_tangents(looking(*smooth(bend))[0], start)
     assert math.exp(2) - math.exp(low.at) == pytest.approx(FLAT + bend * low.at, abs=1e-7)
     assert high is not None
     assert high.at == pytest.approx(low.at, abs=1e-8)
@@ -55,8 +55,8 @@ def test_tangents_settle_on_a_smooth_price_however_it_bends(bend, start):
 def test_the_optimum_at_a_kink_is_the_kink(start):
     """Between both slopes lies the one whose optimum it is, and its share is told by the slope."""
     look, moved = looking(*kinked(1.5))
-    low, high = touches(look, start)
-    at = mixed(low, high, moved)
+    low, high = bracketing_tangents(look, start)
+    at = tangent_at_kink(low, high, moved)
     assert (low.at, high.at) == pytest.approx((1.5, 1.5), abs=1e-8)
     assert (low.slope, high.slope) == (FLAT, STEEP)
     assert at.slope == pytest.approx(math.exp(2) - math.exp(1.5), abs=1e-6)
@@ -72,20 +72,20 @@ def test_few_tangents_are_asked_for_at_a_kink():
         asked.append(x)
         return look(x)
 
-    touches(counted, 1.1)
+    bracketing_tangents(counted, 1.1)
     assert len(asked) <= 25
 
 
 def test_the_largest_size_that_is_served_may_be_the_best():
     """Then there is no other side."""
-    low, high = touches(looking(*smooth(0.0), end=1.3)[0], 1.0)
+    low, high = bracketing_tangents(looking(*smooth(0.0), end=1.3)[0], 1.0)
     assert high is None
     assert low.at == pytest.approx(1.3, abs=1e-8)
 
 
 def test_a_plan_that_no_longer_fits_is_left_for_a_smaller_one():
     """As when memory is taken away: the search begins at the nearest size that is served."""
-    low, _ = touches(looking(*smooth(3.0), end=1.2)[0], 1.25)
+    low, _ = bracketing_tangents(looking(*smooth(3.0), end=1.2)[0], 1.25)
     assert math.exp(2) - math.exp(low.at) == pytest.approx(FLAT + 3 * low.at, abs=1e-7)
 
 
@@ -95,9 +95,9 @@ def test_sizes_within_limits_alone_are_looked_at():
 
     def look(x):
         asked.append(x)
-        return Touch(x, 1.0, 1.0, -3.0 * (x - 0.7))
+        return Tangent(x, 1.0, 1.0, -3.0 * (x - 0.7))
 
-    low, high = touches(look, 1.5, (0.7, 4.0))
+    low, high = bracketing_tangents(look, 1.5, (0.7, 4.0))
     assert low is high
     assert low.at == 0.7
     assert min(asked) == 0.7
@@ -106,4 +106,4 @@ def test_sizes_within_limits_alone_are_looked_at():
 def test_nothing_served_is_told():
     """A search without a start ends in a sentence."""
     with pytest.raises(SolverError, match="serves no size near"):
-        touches(lambda x: None, 1.0)
+        bracketing_tangents(lambda x: None, 1.0)

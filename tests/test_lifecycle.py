@@ -13,11 +13,11 @@ import planner
 from planner.problems.budget.budget_task import assembled, compute_optimal_tokens
 from planner.problems.budget.optimum import optimum, solve_one
 from planner.problems.budget.phase_costs import PhaseCost
-from planner.problems.lifecycle.fixed_layout_optimum import curve, settle
-from planner.problems.lifecycle.joint_program import joint
-from planner.problems.lifecycle.parameters import lifecycle_elasticities, overtraining_identity
-from planner.problems.lifecycle.resolve import life_of, with_serving
-from planner.problems.lifecycle.search import searched
+from planner.problems.lifecycle.fixed_layout_optimum import fixed_layout_optimum, training_curve
+from planner.problems.lifecycle.joint_program import joint_optimum
+from planner.problems.lifecycle.parameters import lifecycle_elasticities, overtraining_from_pools
+from planner.problems.lifecycle.resolve import resolve_life, with_serving
+from planner.problems.lifecycle.search import optimal_size
 from planner.scenario import load, resolved
 
 STEP = 1e-3
@@ -32,7 +32,7 @@ def plan():
 @pytest.fixture(scope="module")
 def settled():
     """The optimum behind it."""
-    return searched(life_of(load(scenario())), 1.0)
+    return optimal_size(resolve_life(load(scenario())), 1.0)
 
 
 def written(model, folder):
@@ -99,7 +99,7 @@ def test_no_size_on_the_layout_is_cheaper(settled):
     """Brute force over sizes at the real price of the layout."""
     best = settled.answer
     sizes = best.n_active * np.geomspace(0.9, 1.1, 41)
-    trained = curve(best.question, sizes).training
+    trained = training_curve(best.question, sizes).training
     total = trained + [settled.served.at(float(n)) * best.question.served for n in sizes]
     assert total.min() == pytest.approx(best.total, rel=1e-6)
     assert sizes[np.argmin(total)] == pytest.approx(best.n_active, rel=0.01)
@@ -111,14 +111,14 @@ def test_no_member_in_whole_numbers_is_much_cheaper(settled):
     found = []
     for size in np.geomspace(0.6, 1.6, 40) * settled.whole.n_active:
         served = life.serving.cheapest(life.family, float(size), 1.0)
-        trained = curve(question, [served.member.n_active]).training[0]
+        trained = training_curve(question, [served.member.n_active]).training[0]
         found.append(trained + served.price * question.served)
     assert settled.whole.total <= min(found) * 1.005
 
 
 def test_one_program_from_memory_to_tokens_has_the_same_optimum(settled):
     """Size, tokens and batch chosen together in one geometric program, duals included."""
-    program, best = joint(settled), settled.answer
+    program, best = joint_optimum(settled), settled.answer
     assert program.n_active == pytest.approx(best.n_active, rel=1e-8)
     assert program.pretrain == pytest.approx(best.pretrain, rel=1e-8)
     assert program.cost == pytest.approx(best.total, rel=1e-9)
@@ -145,14 +145,14 @@ def test_over_training_is_what_the_pools_ask_for(settled):
     """D / D_opt(N) = ((C_pt + eps * C_inf) / C_pt)**(1 / beta), eps the slope of the price."""
     answer = settled.answer
     ratio = answer.pretrain / compute_optimal_tokens(answer.question.terms, answer.n_active)
-    assert overtraining_identity(settled) == pytest.approx(ratio, rel=1e-7)
+    assert overtraining_from_pools(settled) == pytest.approx(ratio, rel=1e-7)
 
 
 def resettled(settled, *, task=None, question=None):
     """The cost at the optimum of a changed question on the same layout."""
     served = settled.served if task is None else settled.served.changed(task)
     asked = question or settled.answer.question
-    return settle(settled.life, asked, served, settled.sparsity).answer.total
+    return fixed_layout_optimum(settled.life, asked, served, settled.sparsity).answer.total
 
 
 def faster(name, factor):

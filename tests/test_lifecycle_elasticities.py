@@ -9,11 +9,11 @@ import pytest
 from lifecycle_cases import drawn, scenario
 
 import planner
-from planner.problems.budget.optimum import Answer, solve_one
-from planner.problems.lifecycle.fixed_layout_optimum import settle
-from planner.problems.lifecycle.joint_program import joint
+from planner.problems.budget.optimum import BudgetOptimum, solve_one
+from planner.problems.lifecycle.fixed_layout_optimum import fixed_layout_optimum
+from planner.problems.lifecycle.joint_program import joint_optimum
 from planner.problems.lifecycle.parameters import lifecycle_elasticities
-from planner.problems.lifecycle.resolve import life_of
+from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search import cheapest_at
 from planner.scenario import load
 from planner.text.errors import SolverError
@@ -30,18 +30,18 @@ def found(seed):
     """The optimum on the layout that is cheapest at a size below that of least training cost."""
     rng = random.Random(seed)
     for _ in range(TRIED):
-        life = life_of(load(drawn(rng)))
+        life = resolve_life(load(drawn(rng)))
         sparsity = life.sparsities[0]
         question = life.question(sparsity)
         alone = solve_one(replace(question, served=0.0))
-        if not isinstance(alone, Answer):
+        if not isinstance(alone, BudgetOptimum):
             continue
         size = max(alone.n_active * rng.uniform(0.3, 0.9), life.bounds[0])
         served = cheapest_at(life, size, sparsity)
         if served is None:
             continue
         try:
-            return settle(life, question, served, sparsity)
+            return fixed_layout_optimum(life, question, served, sparsity)
         except SolverError:
             continue  # the layout of this size is no good one for the life: its optimum is far off
     raise AssertionError("no scenario of this seed has an answer")
@@ -66,7 +66,9 @@ def varied(settled, path, factor):
     else:
         served = served.changed(lambda task: faster(task, name, factor))
     start = settled.answer.n_active
-    return settle(settled.life, question, served, settled.sparsity, start).answer.total
+    return fixed_layout_optimum(
+        settled.life, question, served, settled.sparsity, start
+    ).answer.total
 
 
 def faster(task, name, factor):
@@ -126,15 +128,15 @@ def kinked():
                     "choose": {"mode": "aggregated", "weights": "fp8"}},
         "phases": {"pretrain": {"system": "hgx-b200", "mfu": 0.26}},
     }  # fmt: skip
-    life = life_of(load(asked))
-    return settle(life, life.question(16.0), cheapest_at(life, 7.1e9, 16.0), 16.0)
+    life = resolve_life(load(asked))
+    return fixed_layout_optimum(life, life.question(16.0), cheapest_at(life, 7.1e9, 16.0), 16.0)
 
 
 def test_at_a_kink_both_sides_tell_what_memory_is_worth():
     """Between two slopes of the price, as the one program of size, tokens and batch has it."""
     settled = kinked()
     assert len(settled.sides) == 2
-    program, worth = joint(settled), lifecycle_elasticities(settled)
+    program, worth = joint_optimum(settled), lifecycle_elasticities(settled)
     assert program.n_active == pytest.approx(settled.answer.n_active, rel=1e-6)
     assert program.cost == pytest.approx(settled.answer.total, rel=1e-7)
     assert worth["serving.system.memory"] < -0.05
@@ -170,8 +172,8 @@ def test_where_a_layout_ends_more_memory_is_room_for_a_larger_model():
         "system": "hgx-h100", "chips": 1, "choose": {"weights": "fp8", "mode": "aggregated"},
         "workload": {"input_tokens": 2000, "output_tokens": 400},
     }  # fmt: skip
-    life = life_of(load(asked))
-    settled = settle(life, life.question(1.0), cheapest_at(life, 5e10, 1.0), 1.0)
+    life = resolve_life(load(asked))
+    settled = fixed_layout_optimum(life, life.question(1.0), cheapest_at(life, 5e10, 1.0), 1.0)
     assert settled.size_bound < 0
     worth = lifecycle_elasticities(settled)
     assert settled.full

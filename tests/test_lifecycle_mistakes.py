@@ -6,10 +6,10 @@ import pytest
 from lifecycle_cases import scenario
 
 import planner
-from planner.problems.lifecycle.fixed_layout_optimum import settle
+from planner.problems.lifecycle.fixed_layout_optimum import fixed_layout_optimum
 from planner.problems.lifecycle.parameters import lifecycle_elasticities
-from planner.problems.lifecycle.resolve import life_of
-from planner.problems.lifecycle.search import searched
+from planner.problems.lifecycle.resolve import resolve_life
+from planner.problems.lifecycle.search import optimal_size
 from planner.scenario import load
 from planner.text.errors import InputError
 
@@ -107,9 +107,10 @@ def test_limits_on_the_size_hold_it():
 def test_a_limit_on_the_size_has_its_price():
     """d ln(cost) / d ln(smallest), against the optimum at a limit a little further."""
     near, far = (
-        searched(life_of(load(scenario(choose={"smallest": n}))), 1.0) for n in (25e9, 25.05e9)
+        optimal_size(resolve_life(load(scenario(choose={"smallest": n}))), 1.0)
+        for n in (25e9, 25.05e9)
     )
-    moved = settle(far.life, far.answer.question, near.served, 1.0).answer
+    moved = fixed_layout_optimum(far.life, far.answer.question, near.served, 1.0).answer
     measured = math.log(moved.total / near.answer.total) / math.log(25.05 / 25)
     assert lifecycle_elasticities(near)["choose.smallest"] == pytest.approx(measured, rel=0.01)
 
@@ -154,5 +155,5 @@ def test_a_sparsity_beyond_the_law_is_left_out_and_told():
     plan = planner.solve(asked)
     assert plan.chosen["sparsity"] == pytest.approx(4, rel=0.01)
     assert any("200 is 1.25 times the largest; left out" in each for each in plan.warnings)
-    tried = life_of(load(asked | {"extrapolate": True}))
+    tried = resolve_life(load(asked | {"extrapolate": True}))
     assert tried.sparsities == (4.0, 200.0)

@@ -10,9 +10,9 @@ from planner.architecture import sizes
 from planner.catalogue import models
 from planner.catalogue.chips import chip
 from planner.catalogue.training_runs import training_rates
-from planner.laws.model_family import TIED_BELOW, Family
+from planner.laws.model_family import TIED_BELOW, ModelFamily
 from planner.problems.budget.phase_costs import trainer, training_cost
-from planner.problems.lifecycle.members import Formats, Like, Rule
+from planner.problems.lifecycle.members import FamilyRule, Formats, ScaledModel
 from planner.problems.lifecycle.question import Serving
 from planner.problems.lifecycle.serving_cost import serving_question
 from planner.text.errors import CatalogueError, FieldError, ModelError
@@ -38,7 +38,7 @@ def serving(**changes):
 def test_members_have_the_parameters_they_are_asked_for(attention, sparsity):
     """Active and total parameters are within a percent at every size."""
     for n in np.geomspace(6e8, 5e12, 25):
-        made = sizes(Family(attention).member(float(n), sparsity))
+        made = sizes(ModelFamily(attention).member(float(n), sparsity))
         assert made.n_active["all"] == pytest.approx(n, rel=0.01)
         assert made.n_total == pytest.approx(n * sparsity, rel=0.01)
 
@@ -47,7 +47,7 @@ def test_members_have_the_parameters_they_are_asked_for(attention, sparsity):
 @pytest.mark.parametrize("sparsity", [1.0, 16.0])
 def test_larger_members_are_nowhere_smaller(ends, sparsity):
     """Depth, width and cache never fall with the size, but where embedding and head part."""
-    made = [sizes(Family().member(float(n), sparsity)) for n in np.geomspace(*ends, 60)]
+    made = [sizes(ModelFamily().member(float(n), sparsity)) for n in np.geomspace(*ends, 60)]
     for name in ("n_layers", "hidden", "kv_bytes_per_token"):
         found = [getattr(each, name) for each in made]
         assert found == sorted(found)
@@ -59,7 +59,7 @@ def test_larger_members_are_nowhere_smaller(ends, sparsity):
 def test_dense_members_look_like_the_llama_of_their_size(name):
     """Layers, width and cache are within a fifth of the published model's."""
     known = sizes(models.load(name))
-    made = sizes(Family().member(float(known.n_total)))
+    made = sizes(ModelFamily().member(float(known.n_total)))
     for each in ("n_layers", "hidden", "kv_bytes_per_token", "n_q_heads"):
         assert getattr(made, each) == pytest.approx(getattr(known, each), rel=0.2)
 
@@ -68,7 +68,7 @@ def test_a_sparse_member_looks_like_deepseek_v3():
     """Layers, width, heads, experts and cache are within a tenth of the published model's."""
     known = sizes(models.load("deepseek-v3"))
     ratio = known.n_total / known.n_active["all"]
-    made = sizes(Family("mla").member(float(known.n_active["all"]), ratio))
+    made = sizes(ModelFamily("mla").member(float(known.n_active["all"]), ratio))
     for each in ("n_layers", "hidden", "kv_bytes_per_token", "n_q_heads", "n_experts"):
         assert getattr(made, each) == pytest.approx(getattr(known, each), rel=0.1)
 
@@ -77,16 +77,19 @@ def test_a_sparse_member_looks_like_deepseek_v3():
 def test_sizes_outside_the_rule_are_refused(n, sparsity):
     """Too small, too large, neither dense nor sparse, too sparse: a sentence each."""
     with pytest.raises(ModelError, match="family rule makes"):
-        Family().member(n, sparsity)
+        ModelFamily().member(n, sparsity)
 
 
 def test_a_router_that_leaves_nothing_to_experts_is_refused():
     """The smallest models have no room for hundreds of experts."""
     with pytest.raises(ModelError, match="no sparse model so small"):
-        Family("mla").member(3e8, 64.0)
+        ModelFamily("mla").member(3e8, 64.0)
 
 
-@pytest.mark.parametrize("family", [Rule(Family()), Rule(Family("mla")), Like("llama-3.1-70b")])
+@pytest.mark.parametrize(
+    "family",
+    [FamilyRule(ModelFamily()), FamilyRule(ModelFamily("mla")), ScaledModel("llama-3.1-70b")],
+)
 def test_a_member_moved_has_the_size_it_is_moved_to(family):
     """All parts add up to the new size, and ten percent further the rule's own member agrees."""
     member = family.member(30e9, 1.0, Formats("fp8"))
@@ -104,7 +107,7 @@ def test_a_model_like_one_of_the_catalogue_costs_what_that_one_costs():
         {"problem": "serving", "model": "llama-3.1-70b", "workload": LOAD, "choose": choose}
         | question
     )
-    family = Like("llama-3.1-70b")
+    family = ScaledModel("llama-3.1-70b")
     asked = serving(chips=[4, 8], promises={"tpot": "50 ms"}, choose=choose)
     served = asked.cheapest(family, float(family.published.n_total), 1.0)
     assert served.price * 1e6 == pytest.approx(plan.cost, rel=1e-12)
@@ -113,7 +116,7 @@ def test_a_model_like_one_of_the_catalogue_costs_what_that_one_costs():
 def test_a_model_like_a_sparse_one_keeps_its_sparsity():
     """Another ratio of total to active parameters is refused."""
     with pytest.raises(ModelError, match=r"models like deepseek-v3 have 17\.9"):
-        Like("deepseek-v3").member(30e9, 4.0, Formats())
+        ScaledModel("deepseek-v3").member(30e9, 4.0, Formats())
 
 
 @pytest.mark.parametrize("mode", ["aggregated", "disaggregated"])
@@ -121,7 +124,7 @@ def test_a_model_like_a_sparse_one_keeps_its_sparsity():
 def test_the_slope_of_the_price_is_its_finite_difference(mode, n):
     """d ln price / d ln N from the duals, against two more programs beside the member."""
     asked = serving(chips=[8], choose={"weights": "fp8", "mode": mode})
-    served = asked.cheapest(Rule(Family()), n, 1.0)
+    served = asked.cheapest(FamilyRule(ModelFamily()), n, 1.0)
     here, step = served.member.n_active, 1e-4
     high, low = served.at(here * (1 + step)), served.at(here * (1 - step))
     measured = math.log(high / low) / (math.log1p(step) - math.log1p(-step))
@@ -130,22 +133,22 @@ def test_the_slope_of_the_price_is_its_finite_difference(mode, n):
 
 def test_units_that_are_half_empty_cost_twice_as_much():
     """The price of a token is over the share of the time that is sold."""
-    full = serving().cheapest(Rule(Family()), 8e9, 1.0)
-    half = serving(utilisation=0.5).cheapest(Rule(Family()), 8e9, 1.0)
+    full = serving().cheapest(FamilyRule(ModelFamily()), 8e9, 1.0)
+    half = serving(utilisation=0.5).cheapest(FamilyRule(ModelFamily()), 8e9, 1.0)
     assert half.price == pytest.approx(2 * full.price)
     assert half.tokens_per_s == pytest.approx(full.tokens_per_s / 2)
 
 
 def test_what_no_unit_can_serve_has_no_price():
     """A model that does not fit on the chips of a unit."""
-    assert serving(chips=1).cheapest(Rule(Family()), 4e11, 1.0) is None
+    assert serving(chips=1).cheapest(FamilyRule(ModelFamily()), 4e11, 1.0) is None
 
 
 def test_limits_that_admit_no_layout_name_the_part_of_the_file():
     """The fault stands at serving.choose."""
     asked = serving(choose={"tp": 7, "mode": "aggregated"}, chips=8)
     with pytest.raises(FieldError) as caught:
-        asked.cheapest(Rule(Family()), 8e9, 1.0)
+        asked.cheapest(FamilyRule(ModelFamily()), 8e9, 1.0)
     assert caught.value.faults[0][0] == "serving.choose"
 
 

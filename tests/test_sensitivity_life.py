@@ -11,7 +11,7 @@ from lifecycle_cases import scenario as life_scenario
 
 import planner
 from planner.problems.budget.life_givens import life_givens
-from planner.problems.lifecycle.fixed_layout_optimum import Settled
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.parameters import (
     lifecycle_elasticities,
     moved,
@@ -143,10 +143,10 @@ def lifecycle(seed: int) -> dict:
 
 def resettled(best, changed: dict, path: str) -> dict[str, float]:
     """The lifecycle of a changed scenario on the layouts of the first one."""
-    from planner.problems.lifecycle.fixed_layout_optimum import settle
-    from planner.problems.lifecycle.resolve import life_of
+    from planner.problems.lifecycle.fixed_layout_optimum import fixed_layout_optimum
+    from planner.problems.lifecycle.resolve import resolve_life
 
-    life = life_of(load(changed))
+    life = resolve_life(load(changed))
     served = best.served
     if path == "serving.price":
         served = served.changed(lambda task: replace(task, price=life.serving.hardware[0].price))
@@ -156,16 +156,16 @@ def resettled(best, changed: dict, path: str) -> dict[str, float]:
             lambda task: task.with_layout(promises={**task.promises, "tpot": promised})
         )
     question = life.question(best.sparsity)
-    return smooth_values(settle(life, question, served, best.sparsity))
+    return smooth_values(fixed_layout_optimum(life, question, served, best.sparsity))
 
 
 def compared_life(given: dict, paths: dict = PATHS) -> int:
     """How many elasticities of one lifecycle were compared."""
-    from planner.problems.lifecycle.resolve import life_of
-    from planner.problems.lifecycle.search import searched
+    from planner.problems.lifecycle.resolve import resolve_life
+    from planner.problems.lifecycle.search import optimal_size
 
-    best = searched(life_of(load(given)), 1.0)
-    if not isinstance(best, Settled):
+    best = optimal_size(resolve_life(load(given)), 1.0)
+    if not isinstance(best, FixedLayoutOptimum):
         return 0
     law = life_givens(load(given), best.answer.question)
     givens = {each.path: each for each in (*law, *serving_givens(best))}

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from planner.laws.scaling_law import UNITS, ScalingLaw
 from planner.text.errors import FieldError, SolverError
 
-__all__ = ["Allocation", "allocation", "size_of_loss"]
-
 FLOP_PER = 6.0  # of training, per active parameter and token
 WIDEST = math.log(1e80)  # sizes and tokens are looked for between its inverse and this
 CLOSE = 1e-13

@@ -23,8 +23,6 @@ import numpy as np
 from planner.catalogue.scaling_laws import Covariance
 from planner.text.errors import FieldError
 
-__all__ = ["drawn_values", "joined", "unpaired"]
-
 # {exponent: (its level, the range it is read over, sign with which the level follows)}
 SLOPES: Mapping[str, tuple[str, str, float]] = {
     "alpha_N": ("A_N", "n", 1.0),

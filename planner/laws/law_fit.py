@@ -20,8 +20,6 @@ from scipy.optimize import minimize
 from planner.laws.law_points import Points, read_points
 from planner.text.errors import InputError, Mistake, SolverError
 
-__all__ = ["COORDINATES", "LawFit", "fit_law", "huber_objective"]
-
 DELTA = 1e-3
 STARTS = 24  # starts that are searched from, of those on the grid, for so many steps
 ROUGH = 30

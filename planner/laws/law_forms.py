@@ -27,7 +27,6 @@ from planner.text.errors import CatalogueError, FieldError
 if TYPE_CHECKING:
     from formulas.numerics.evaluate import Kernel
 
-__all__ = ["FORMS", "Form", "RewardLaw", "form_kernel", "reward_law"]
 
 Values = Mapping[str, float]
 

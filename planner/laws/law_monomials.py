@@ -18,13 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Curve", "Repetition", "Term", "Terms", "Worth"]
-
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Curve:
+class Saturation:
     """One knee: x up to `knee` counts in full, beyond it at most `reach` knees more.
 
     `knee` (P,) is a logarithm of tokens or parameters, `reach` (P,) is R_half or R_excess. The
@@ -60,10 +58,10 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Worth:
+class EffectiveAmounts:
     """The knees of some choices; the others count in full."""
 
-    curved: Mapping[str, Curve]
+    curved: Mapping[str, Saturation]
 
     def at(self, choice: str, x: Array) -> tuple[Array, Array, Array]:
         """Worth, slope and second derivative of one choice."""
@@ -77,14 +75,18 @@ class Worth:
         value, rate, bend = (np.stack(each, axis=1) for each in zip(*columns, strict=True))
         return value, rate, bend
 
-    def row(self, place: int) -> Worth:
+    def row(self, place: int) -> EffectiveAmounts:
         """That of one budget."""
         here = slice(place, place + 1)
-        return Worth({k: Curve(c.knee[here], c.reach[here]) for k, c in self.curved.items()})
+        return EffectiveAmounts(
+            {k: Saturation(c.knee[here], c.reach[here]) for k, c in self.curved.items()}
+        )
 
-    def without(self, choice: str) -> Worth:
+    def without(self, choice: str) -> EffectiveAmounts:
         """The same, one choice counting in full."""
-        return Worth({each: curve for each, curve in self.curved.items() if each != choice})
+        return EffectiveAmounts(
+            {each: curve for each, curve in self.curved.items() if each != choice}
+        )
 
 
 Number = np.ndarray | float

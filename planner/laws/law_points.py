@@ -17,8 +17,6 @@ import numpy as np
 from planner.text.errors import InputError, Mistake, QuantityError, quoted
 from planner.text.quantities import parse
 
-__all__ = ["Points", "read_points"]
-
 LARGEST = 100_000  # rows
 MOST_MISTAKES = 20  # that are told; a file with more has another column than was thought
 FLOP_PER_TOKEN = 6.0  # per parameter: two forward, four backward

@@ -25,8 +25,6 @@ from planner.laws.scaling_law import ScalingLaw, of_catalogue
 from planner.scenario.loading import read
 from planner.text.errors import FieldError, InputError, did_you_mean, quoted
 
-__all__ = ["ScalingLaw", "entry_faults", "entry_of", "needed", "scaling_law"]
-
 Fault = tuple[str, str]
 
 TEXTS = ("title", "source", "link", "as_of", "scope", "verified", "note")

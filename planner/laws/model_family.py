@@ -17,17 +17,6 @@ from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Weight, matrix, vector
 from planner.text.errors import ModelError
 
-__all__ = [
-    "ATTENTION",
-    "LARGEST",
-    "LEAST_SPARSE",
-    "SMALLEST",
-    "SOURCE",
-    "TIED_BELOW",
-    "Family",
-    "Measures",
-]
-
 SOURCE = (
     "family rule of token-planner: geometric mean of the Llama 3 shapes (arXiv 2407.21783, table "
     "3; Llama 3.2 configurations) and of DeepSeek-V3, Kimi K2, Qwen3 and GLM-4.5 for experts"
@@ -74,7 +63,7 @@ class Measures:
 
 
 @dataclass(frozen=True)
-class Family:
+class ModelFamily:
     """The rule with one kind of attention: `gqa` (8 cached heads) or `mla` (one latent)."""
 
     attention: str = "gqa"

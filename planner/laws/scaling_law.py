@@ -22,8 +22,6 @@ from planner.laws.law_monomials import Repetition, Terms
 from planner.text.errors import FieldError
 from planner.text.quantities import show
 
-__all__ = ["ScalingLaw", "of_catalogue", "outside"]
-
 ROUNDING = 0.02  # a range printed with two digits reaches as far as they do
 WORDS = {
     "n": "active parameters",

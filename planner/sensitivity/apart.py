@@ -12,12 +12,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from planner.problems.budget.answer import planned
-from planner.problems.budget.budget_task import Question
+from planner.problems.budget.answer import plan_of
+from planner.problems.budget.budget_task import BudgetTask
 from planner.problems.budget.life_givens import LifeGiven, life_givens
-from planner.problems.budget.optimum import Answer, solve_many
+from planner.problems.budget.optimum import BudgetOptimum, solve_many
 from planner.problems.budget.parameters import elasticities
-from planner.problems.budget.resolve import ask
+from planner.problems.budget.resolve import resolve_budget
 from planner.protocol.output import values_of
 from planner.scenario import BudgetScenario
 from planner.sensitivity.elasticities import Row
@@ -37,8 +37,8 @@ Values = Mapping[str, float] | None
 
 def budget_rows(scenario: BudgetScenario, name: str) -> list[Row]:
     """Every given of a budget that has an answer, and what it does to one output."""
-    asked = ask(scenario)
-    solved = [each for each in solve_many(asked.questions) if isinstance(each, Answer)]
+    asked = resolve_budget(scenario)
+    solved = [each for each in solve_many(asked.questions) if isinstance(each, BudgetOptimum)]
     if not solved:
         raise InputError("--of: a rule for an arithmetic has no optimum that could move")
     best = min(solved, key=lambda each: each.score)
@@ -77,7 +77,7 @@ def _sides(at: float, values: Sequence[float | None], step: float) -> tuple[floa
     return (math.nan if first is None else first, math.nan if second is None else second)
 
 
-def _judged_by(best: Answer, name: str) -> bool:
+def _judged_by(best: BudgetOptimum, name: str) -> bool:
     """Whether the output is what is made small."""
     question = best.question
     if question.aim == "quality":
@@ -86,21 +86,25 @@ def _judged_by(best: Answer, name: str) -> bool:
     return name == "cost.total.usd" if question.in_usd else name == "cost.total.flop" and flop
 
 
-def _again(best: Answer, givens: Sequence[LifeGiven], name: str) -> dict[str, tuple[float, float]]:
+def _again(
+    best: BudgetOptimum, givens: Sequence[LifeGiven], name: str
+) -> dict[str, tuple[float, float]]:
     def solved(varied: Sequence[LifeGiven], step: float) -> list[float | None]:
         """Logarithms of the output, of every given at every offset."""
-        questions: list[Question] = [
+        questions: list[BudgetTask] = [
             given.vary(best.question, math.exp(offset * step))
             for given in varied
             for offset in OFFSETS
         ]
         return [
-            math.log(values_of("budget", planned(each))[name]) if isinstance(each, Answer) else None
+            math.log(values_of("budget", plan_of(each))[name])
+            if isinstance(each, BudgetOptimum)
+            else None
             for each in solve_many(questions)
         ]
 
     found = solved(givens, STEP)
-    at = math.log(values_of("budget", planned(best))[name])
+    at = math.log(values_of("budget", plan_of(best))[name])
     count = len(OFFSETS)
     sides = {}
     for i, given in enumerate(givens):

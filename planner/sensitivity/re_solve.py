@@ -124,35 +124,35 @@ def _serving(scenario: Scenario, profile: Mapping[str, float]) -> Exact:
 
 
 def _budget(scenario: BudgetScenario) -> Exact:
-    from planner.problems.budget.answer import answer, planned
-    from planner.problems.budget.optimum import Answer, solve_many
-    from planner.problems.budget.resolve import ask
+    from planner.problems.budget.answer import answer, plan_of
+    from planner.problems.budget.optimum import BudgetOptimum, solve_many
+    from planner.problems.budget.resolve import resolve_budget
 
-    asked = ask(scenario)
+    asked = resolve_budget(scenario)
     if not asked.questions:
         plan: Mapping[str, Any] = answer(scenario).chosen
         return Exact(values_of("budget", plan), "by rule", math.nan, plan) if plan else Nowhere
-    solved = [each for each in solve_many(asked.questions) if isinstance(each, Answer)]
+    solved = [each for each in solve_many(asked.questions) if isinstance(each, BudgetOptimum)]
     if not solved:
         return Nowhere
     best = min(solved, key=lambda each: each.score)
-    plan = planned(best)
+    plan = plan_of(best)
     return Exact(values_of("budget", plan), chosen("budget", plan), best.score, plan)
 
 
 def _lifecycle(scenario: LifecycleScenario) -> Exact:
-    from planner.problems.lifecycle.fixed_layout_optimum import Settled
-    from planner.problems.lifecycle.plan import planned
-    from planner.problems.lifecycle.resolve import life_of
-    from planner.problems.lifecycle.search import searched
+    from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
+    from planner.problems.lifecycle.plan import plan_of
+    from planner.problems.lifecycle.resolve import resolve_life
+    from planner.problems.lifecycle.search import optimal_size
 
-    life = life_of(scenario)
-    found = [searched(life, sparsity) for sparsity in life.sparsities]
-    settled = [each for each in found if isinstance(each, Settled)]
+    life = resolve_life(scenario)
+    found = [optimal_size(life, sparsity) for sparsity in life.sparsities]
+    settled = [each for each in found if isinstance(each, FixedLayoutOptimum)]
     if not settled:
         return Nowhere
     best = min(settled, key=lambda each: each.whole.total)
-    plan = planned(best)
+    plan = plan_of(best)
     return Exact(values_of("lifecycle", plan), chosen("lifecycle", plan), best.whole.total, plan)
 
 

@@ -11,16 +11,20 @@ from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget import presentation
 from planner.problems.budget.certificate import Proof, proof
 from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval, overtraining
-from planner.problems.budget.optimum import Answer, Nothing, Solved, solve_many
+from planner.problems.budget.optimum import BudgetOptimum, NoBudget, Solved, solve_many
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.phase_costs import costs
-from planner.problems.budget.resolve import Asked, ask, questions_for, ruled, ruled_plan
+from planner.problems.budget.resolve import (
+    ResolvedBudget,
+    questions_for,
+    resolve_budget,
+    ruled,
+    ruled_plan,
+)
 from planner.problems.budget.shortfall import least_loss
 from planner.protocol.plan import MappingPlan, Plan
 from planner.scenario import BudgetScenario, resolved
 from planner.text.errors import FieldError
-
-__all__ = ["answer", "answers", "planned"]
 
 ALTERNATIVES = 3
 ONE_EPOCH = 1.0
@@ -42,12 +46,12 @@ def answer(scenario: BudgetScenario) -> Plan:
     SolverError
         If the program, its first-order conditions and the law do not agree on the answer.
     """
-    asked = ask(scenario)
+    asked = resolve_budget(scenario)
     if not asked.questions:
         return _by_rule(asked)
     solved = solve_many(asked.questions)
     ranked = sorted(
-        (each for each in solved if isinstance(each, Answer)), key=lambda each: each.score
+        (each for each in solved if isinstance(each, BudgetOptimum)), key=lambda each: each.score
     )
     if not ranked:
         return _none(asked, solved)
@@ -57,13 +61,13 @@ def answer(scenario: BudgetScenario) -> Plan:
     band = interval(best, scenario.draws, scenario.coverage)
     document = {
         **_head(scenario, "optimal"),
-        "plan": planned(best),
+        "plan": plan_of(best),
         "band": band,
         "bound": _bound(best, proven),
         "certificate": proven.document(best, len(asked.questions)),
         "binding": _binding(best, worth),
         "elasticities": worth,
-        "alternatives": [planned(each) for each in ranked[1 : 1 + ALTERNATIVES]],
+        "alternatives": [plan_of(each) for each in ranked[1 : 1 + ALTERNATIVES]],
         "heuristic": equal_pools(best),
         "compute_optimal": compute_optimal(best),
         "demand": _demand(asked),
@@ -80,15 +84,15 @@ def answers(scenarios: Sequence[BudgetScenario]) -> list[Solved]:
     For sweeps: all questions are one call, nothing stands beside them, and what is proven of each
     is its `gap`. A rule for an arithmetic has none and raises FieldError.
     """
-    asked = [ask(each) for each in scenarios]
+    asked = [resolve_budget(each) for each in scenarios]
     for each in asked:
         each.law.need("loss")
     solved = iter(solve_many([question for each in asked for question in each.questions]))
     best: list[Solved] = []
     for each in asked:
         found = [next(solved) for _ in each.questions]
-        answered = [one for one in found if isinstance(one, Answer)]
-        nothing = [one for one in found if isinstance(one, Nothing)]
+        answered = [one for one in found if isinstance(one, BudgetOptimum)]
+        nothing = [one for one in found if isinstance(one, NoBudget)]
         if answered:
             best.append(min(answered, key=lambda one: one.score))
         else:
@@ -96,7 +100,7 @@ def answers(scenarios: Sequence[BudgetScenario]) -> list[Solved]:
     return best
 
 
-def planned(best: Answer) -> dict[str, Any]:
+def plan_of(best: BudgetOptimum) -> dict[str, Any]:
     """The plan of an answer, in the words of the interface."""
     question, ratio = best.question, overtraining(best)
     tokens = {"pretrain": best.pretrain, "rl": best.rl, "inference": question.served}
@@ -120,7 +124,7 @@ def planned(best: Answer) -> dict[str, Any]:
     }
 
 
-def _bound(best: Answer, proven: Proof) -> dict[str, float | None]:
+def _bound(best: BudgetOptimum, proven: Proof) -> dict[str, float | None]:
     """What no choice goes below, at what is asked."""
     question = best.question
     aim = "loss" if question.aim == "quality" else "usd" if question.in_usd else "flop_paid"
@@ -129,7 +133,7 @@ def _bound(best: Answer, proven: Proof) -> dict[str, float | None]:
     return {**found, "least_loss": least_loss(question)}
 
 
-def _binding(best: Answer, worth: dict[str, float]) -> list[dict[str, Any]]:
+def _binding(best: BudgetOptimum, worth: dict[str, float]) -> list[dict[str, Any]]:
     """The limits that hold the answer, with d ln(what is made small) / d ln(limit)."""
     question = best.question
     found: list[dict[str, Any]] = []
@@ -138,12 +142,12 @@ def _binding(best: Answer, worth: dict[str, float]) -> list[dict[str, Any]]:
     elif question.required is None:
         found = [{"name": "cost", "elasticity": worth["cost"]}]
     else:
-        found = [{"name": "loss", "elasticity": -best.loss * best.worth_of_loss}]
+        found = [{"name": "loss", "elasticity": -best.loss * best.loss_price}]
     if best.data_bound:
         found.append({"name": "unique data", "elasticity": worth["data.unique"]})
     found += [
         {"name": path, "elasticity": worth[path]}
-        for path in (_path(name) for name in question.held)
+        for path in (_path(name) for name in question.fixed_choices)
     ]
     return found
 
@@ -153,7 +157,7 @@ def _path(held: str) -> str:
     return "rl.tokens" if held == "rl" else f"choose.{held}"
 
 
-def _outside(best: Answer, scenario: BudgetScenario) -> tuple[str, ...]:
+def _outside(best: BudgetOptimum, scenario: BudgetScenario) -> tuple[str, ...]:
     """Sentences on what lies beyond the law's fitted range; refused where that is asked for."""
     question = best.question
     epochs = None
@@ -170,7 +174,7 @@ def _allowed(told: list[str], scenario: BudgetScenario) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _of_the_data(best: Answer) -> tuple[str, ...]:
+def _of_the_data(best: BudgetOptimum) -> tuple[str, ...]:
     """A sentence where the data runs out and the law does not know what repeating it does."""
     if not best.data_bound:
         return ()
@@ -181,7 +185,7 @@ def _of_the_data(best: Answer) -> tuple[str, ...]:
     )
 
 
-def _by(law: ScalingLaw, asked: Asked) -> dict[str, Any]:
+def _by(law: ScalingLaw, asked: ResolvedBudget) -> dict[str, Any]:
     """The same question by another law; a loss is a number of the first law's data."""
     try:
         if ruled(law, asked.scenario):
@@ -191,15 +195,15 @@ def _by(law: ScalingLaw, asked: Asked) -> dict[str, Any]:
     except FieldError as error:
         return {"law": law.name, "plan": None, "why_not": str(error)}
     solved = solve_many(questions)
-    answers = [each for each in solved if isinstance(each, Answer)]
+    answers = [each for each in solved if isinstance(each, BudgetOptimum)]
     if not answers:
-        why = next(each.reason for each in solved if isinstance(each, Nothing))
+        why = next(each.reason for each in solved if isinstance(each, NoBudget))
         return {"law": law.name, "plan": None, "why_not": why}
     found = min(answers, key=lambda each: each.score)
-    return {"law": law.name, "plan": planned(found), "why_not": None}
+    return {"law": law.name, "plan": plan_of(found), "why_not": None}
 
 
-def _by_rule(asked: Asked) -> Plan:
+def _by_rule(asked: ResolvedBudget) -> Plan:
     """The document of a rule for an arithmetic: a size and tokens, and no loss."""
     scenario, law = asked.scenario, asked.law
     parts = ruled_plan(law, scenario, asked.phases["pretrain"])
@@ -221,10 +225,10 @@ def _by_rule(asked: Asked) -> Plan:
     return BudgetPlan(dict, document, {}, told, presentation)
 
 
-def _none(asked: Asked, solved: Sequence[Solved]) -> Plan:
+def _none(asked: ResolvedBudget, solved: Sequence[Solved]) -> Plan:
     """The document of a question without answer: what falls short, and by how much."""
     nearest = min(
-        (each for each in solved if isinstance(each, Nothing)), key=lambda each: each.short_by
+        (each for each in solved if isinstance(each, NoBudget)), key=lambda each: each.short_by
     )
     keys = ("plan", "band", "bound", "heuristic", "compute_optimal", "laws")
     document = {
@@ -247,7 +251,7 @@ def _none(asked: Asked, solved: Sequence[Solved]) -> Plan:
     return BudgetPlan(dict, document, {}, asked.warnings, presentation)
 
 
-def _demand(asked: Asked) -> dict[str, float | None]:
+def _demand(asked: ResolvedBudget) -> dict[str, float | None]:
     """Tokens served if the model is not overtaken, None without end, and what they count as."""
     total = asked.served.total
     return {"tokens": total if math.isfinite(total) else None, "counted": asked.served.counted}
@@ -257,7 +261,7 @@ def _head(scenario: BudgetScenario, status: str) -> dict[str, Any]:
     return {"problem": "budget", "status": status, "scenario": resolved(scenario)}
 
 
-def _provenance(asked: Asked, warnings: Sequence[str]) -> dict[str, Any]:
+def _provenance(asked: ResolvedBudget, warnings: Sequence[str]) -> dict[str, Any]:
     """What an answer rests on: version, law, sources with their dates, warnings."""
     law = asked.law
     return {

@@ -9,13 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import brentq
 
-from planner.laws.law_monomials import Curve, Terms, Worth
+from planner.laws.law_monomials import EffectiveAmounts, Saturation, Terms
 from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget.phase_costs import PhaseCost
 from planner.problems.budget.posynomial_form import CHOICES, Budgets
 from planner.text.errors import FieldError
-
-__all__ = ["REPETITION", "LossTerm", "Question", "Required", "assembled", "compute_optimal_tokens"]
 
 PHASES = ("pretrain", "rl", "inference")
 REPETITION = "repetition"
@@ -57,7 +55,7 @@ class Required:
 
 
 @dataclass(frozen=True)
-class Question:
+class BudgetTask:
     """One budget to be found.
 
     Attributes
@@ -76,7 +74,7 @@ class Question:
         What it takes off the loss, where its tokens are chosen and the law has no such term.
     required, limit
         The loss to reach, or the cost that may not be exceeded [USD or flop]; one of them.
-    held
+    fixed_choices
         Choices that have one value alone: `n_active`, `pretrain`, and `rl` where the law has a
         term in its tokens.
     """
@@ -92,7 +90,7 @@ class Question:
     unique: float | None = None
     required: Required | None = None
     limit: float | None = None
-    held: Mapping[str, float] = field(default_factory=dict)
+    fixed_choices: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def aim(self) -> str:
@@ -117,7 +115,7 @@ class Question:
     @property
     def curved(self) -> bool:
         """Whether a token, or a parameter, may be worth less than a fresh or a fed one."""
-        return self.repeats or (self.law.form == REPETITION and "pretrain" in self.held)
+        return self.repeats or (self.law.form == REPETITION and "pretrain" in self.fixed_choices)
 
     @property
     def terms(self) -> Terms:
@@ -125,7 +123,7 @@ class Question:
         return terms_of(self.law, self.sparsity)
 
     @property
-    def fixed(self) -> float:
+    def constant_cost(self) -> float:
         """The cost that no choice changes: what a reward asks for [USD or flop]."""
         return self.rl_flop * self.phases["rl"].weight(self.in_usd) if self.rl_flop else 0.0
 
@@ -180,7 +178,7 @@ def compute_optimal_tokens(terms: Terms, n: float) -> float:
     return math.exp(brentq(surplus, low, high, xtol=1e-14, rtol=1e-14))
 
 
-def assembled(questions: Sequence[Question]) -> Budgets:
+def assembled(questions: Sequence[BudgetTask]) -> Budgets:
     """Questions of one shape as arrays; every choice is still there, the held ones too."""
     first = questions[0]
     terms = [each.terms for each in questions]
@@ -200,7 +198,7 @@ def assembled(questions: Sequence[Question]) -> Budgets:
     )
 
 
-def _limit(question: Question, terms: Terms) -> float:
+def _limit(question: BudgetTask, terms: Terms) -> float:
     """Logarithm of what is limited: the reducible loss, or the cost."""
     if question.required is None:
         return math.log(question.limit or math.nan)
@@ -208,7 +206,7 @@ def _limit(question: Question, terms: Terms) -> float:
     return math.log(room) if room > 0 else -math.inf
 
 
-def _loss_rows(question: Question, terms: Terms) -> tuple[list[float], list[list[float]]]:
+def _loss_rows(question: BudgetTask, terms: Terms) -> tuple[list[float], list[list[float]]]:
     rows = [(t.coefficient, [t.size, t.tokens, t.rl]) for t in terms.terms if t.coefficient > 0]
     if question.rl_term is not None:
         rows.append((question.rl_term.coefficient, [0.0, 0.0, -question.rl_term.exponent]))
@@ -216,17 +214,17 @@ def _loss_rows(question: Question, terms: Terms) -> tuple[list[float], list[list
     return [math.log(each) for each, _ in rows], [powers[:count] for _, powers in rows]
 
 
-def _cost_row(question: Question) -> list[float]:
+def _cost_row(question: BudgetTask) -> list[float]:
     """Logarithms of the coefficients of pre-training, reinforcement learning and serving."""
     weights = question.weights()
     rl = weights.get("rl", 0.0) * (1.0 if question.reinforced else question.rl_tokens)
     if question.rl_flop:  # a number beside the cost that is made small, part of one that is limited
-        rl = 0.0 if question.aim == "cost" else question.fixed
+        rl = 0.0 if question.aim == "cost" else question.constant_cost
     amounts = (weights["pretrain"], rl, weights.get("inference", 0.0) * question.served)
     return [math.log(each) if each > 0 else MISSING for each in amounts]
 
 
-def _cost_powers(question: Question) -> np.ndarray:
+def _cost_powers(question: BudgetTask) -> np.ndarray:
     """Exponents of the choices in the cost of each phase."""
     rl = [0.0, 0.0, 0.0] if question.rl_flop else [1.0, 0.0, 0.0]
     if question.reinforced:
@@ -235,7 +233,7 @@ def _cost_powers(question: Question) -> np.ndarray:
     return np.array(rows)[:, : len(question.choices)]
 
 
-def _worth(questions: Sequence[Question]) -> Worth:
+def _worth(questions: Sequence[BudgetTask]) -> EffectiveAmounts:
     """The knees of tokens and of parameters, for a law that knows repetition.
 
     Parameters are fed by the distinct tokens that are seen: all of them, unless fewer tokens than
@@ -244,14 +242,14 @@ def _worth(questions: Sequence[Question]) -> Worth:
     knees, fed, half, excess = [], [], [], []
     for each in questions:
         x, unique = each.law.values, each.unique or math.inf
-        seen = min(unique, each.held.get("pretrain", math.inf))
+        seen = min(unique, each.fixed_choices.get("pretrain", math.inf))
         knees.append(math.log(unique))
         fed.append(math.log(each.law.repetition(seen).fed))
         half.append(x["R_half"])
         excess.append(x["R_excess"])
-    return Worth(
+    return EffectiveAmounts(
         {
-            "pretrain": Curve(np.array(knees), np.array(half)),
-            "n_active": Curve(np.array(fed), np.array(excess)),
+            "pretrain": Saturation(np.array(knees), np.array(half)),
+            "n_active": Saturation(np.array(fed), np.array(excess)),
         }
     )

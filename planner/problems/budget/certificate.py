@@ -20,13 +20,11 @@ import numpy as np
 import sympy as sp
 
 from planner.problems.budget.check import conditions
-from planner.problems.budget.optimum import Answer, start
+from planner.problems.budget.optimum import BudgetOptimum, start
 from planner.problems.budget.parameters import loss_at
 from planner.problems.budget.posynomial_form import Array, Budgets
 from planner.programs.geometric import Problem, Program, Solution
 from planner.text.errors import SolverError
-
-__all__ = ["LIMITED", "Programmed", "Proof", "programmed", "proof"]
 
 LIMITED = "limit"
 WIDE = 1e9  # how far a choice may lie from the reference point
@@ -151,7 +149,7 @@ class Proof:
     multiplier: float | None
     differences: dict[str, float]
 
-    def document(self, answer: Answer, considered: int) -> dict[str, Any]:
+    def document(self, answer: BudgetOptimum, considered: int) -> dict[str, Any]:
         """The certificate of the answer's document."""
         return {
             "method": self.method,
@@ -164,7 +162,7 @@ class Proof:
         }
 
 
-def proof(answer: Answer) -> Proof:
+def proof(answer: BudgetOptimum) -> Proof:
     """Solve the question again, twice; raises SolverError where the answers differ by over 1e-4."""
     _same_loss(answer)
     if not answer.budgets.choices:
@@ -220,15 +218,15 @@ def _apart(budgets: Budgets, found: Array, here: Array) -> float:
     return max(worse, 0.0) if worse < ROUNDING else _largest(found, here[0])
 
 
-def _of_answer(answer: Answer, bound: float) -> float:
+def _of_answer(answer: BudgetOptimum, bound: float) -> float:
     """A bound of the sum of monomials as one of the cost or of the loss."""
     if answer.question.aim == "cost":
-        return min(bound + answer.question.fixed, answer.total)
+        return min(bound + answer.question.constant_cost, answer.total)
     terms = answer.question.terms
     return min(terms.floor + bound**terms.power, answer.loss)
 
 
-def _same_loss(answer: Answer) -> None:
+def _same_loss(answer: BudgetOptimum) -> None:
     """The plan's loss by the law's own equation, which knows nothing of monomials."""
     question = answer.question
     term = question.rl_term

@@ -14,8 +14,6 @@ from scipy.optimize import root
 from planner.problems.budget.optimum import start
 from planner.problems.budget.posynomial_form import Array, Budgets
 
-__all__ = ["conditions"]
-
 TOLERANCE = 1e-12
 ATTEMPTS: tuple[Literal["hybr", "lm"], ...] = ("hybr", "lm")
 ASIDE = 0.3  # of a logarithm from an answer to be checked

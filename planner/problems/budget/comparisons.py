@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from planner.problems.budget.budget_task import Question, compute_optimal_tokens
-from planner.problems.budget.optimum import Answer, Nothing, solve_many, solve_one
+from planner.problems.budget.budget_task import BudgetTask, compute_optimal_tokens
+from planner.problems.budget.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
 from planner.text.errors import FieldError, SolverError
-
-__all__ = ["Overtraining", "compute_optimal", "equal_pools", "interval", "overtraining"]
 
 SAME = 1e-6  # of the ratio, by its definition and by the identity
 
@@ -33,7 +31,7 @@ class Overtraining:
     exponent: float | None
 
 
-def overtraining(answer: Answer) -> Overtraining | None:
+def overtraining(answer: BudgetOptimum) -> Overtraining | None:
     """How far beyond its compute-optimal tokens the model is trained; None without such tokens.
 
     Raises SolverError where the identity should hold and does not.
@@ -45,7 +43,7 @@ def overtraining(answer: Answer) -> Overtraining | None:
         return None  # a law without a term in tokens has no compute-optimal ones
     ratio = answer.pretrain / tokens
     of_tokens = [each for each in terms.terms if each.tokens]
-    given = question.held.keys() & {"n_active", "pretrain"}
+    given = question.fixed_choices.keys() & {"n_active", "pretrain"}
     interior = not given and not answer.data_bound and not _worn(answer)
     if not interior or len(of_tokens) != 1 or of_tokens[0].size:
         return Overtraining(ratio, None, None)
@@ -60,40 +58,42 @@ def overtraining(answer: Answer) -> Overtraining | None:
     return Overtraining(ratio, found, exponent)
 
 
-def _worn(answer: Answer) -> bool:
+def _worn(answer: BudgetOptimum) -> bool:
     """Whether tokens repeat, or parameters are more than the data feeds."""
     question = answer.question
     return question.repeats and answer.pretrain > (question.unique or math.inf)
 
 
-def compute_optimal(answer: Answer) -> dict[str, Any] | None:
+def compute_optimal(answer: BudgetOptimum) -> dict[str, Any] | None:
     """The model of the same loss that is cheapest to pre-train, and what its life costs."""
     question = answer.question
-    if question.required is None or question.held or question.reinforced:
+    if question.required is None or question.fixed_choices or question.reinforced:
         return None
     training = {"pretrain": question.phases["pretrain"]}
     found = solve_one(replace(question, phases=training, served=0.0, rl_tokens=0.0, rl_flop=0.0))
-    if isinstance(found, Nothing):
+    if isinstance(found, NoBudget):
         return None
     return _compared(answer, found.n_active, found.pretrain)
 
 
-def equal_pools(answer: Answer) -> dict[str, Any] | None:
+def equal_pools(answer: BudgetOptimum) -> dict[str, Any] | None:
     """The lecture's heuristic: pre-training costs what serving does; None where nothing is served.
 
     Without served tokens it is what reinforcement learning does. Given tokens stay as they are.
     """
     question = answer.question
     weights = question.weights()
-    if question.reinforced or question.rl_flop or "pretrain" in question.held:
+    if question.reinforced or question.rl_flop or "pretrain" in question.fixed_choices:
         return None
     beside = weights.get("inference", 0.0) * question.served
     beside = beside or weights.get("rl", 0.0) * question.rl_tokens
     if not beside:
         return None
     tokens = beside / weights["pretrain"]
-    found = solve_one(replace(question, held={**question.held, "pretrain": tokens}))
-    if isinstance(found, Nothing):
+    found = solve_one(
+        replace(question, fixed_choices={**question.fixed_choices, "pretrain": tokens})
+    )
+    if isinstance(found, NoBudget):
         given = {"pretrain": tokens, "rl": question.rl_tokens, "inference": question.served}
         lacking = dict.fromkeys(("n_active", "cost", "loss", "worse_by", "saving"))
         return {**lacking, "tokens": given, "why_not": found.reason}
@@ -101,7 +101,7 @@ def equal_pools(answer: Answer) -> dict[str, Any] | None:
     return {**told, "why_not": None}
 
 
-def _compared(answer: Answer, n_active: float, tokens: float) -> dict[str, Any]:
+def _compared(answer: BudgetOptimum, n_active: float, tokens: float) -> dict[str, Any]:
     """Another size and tokens beside the answer: its cost or loss, and by how much it is worse."""
     question = answer.question
     total = life_cost(question, n_active, tokens)
@@ -123,18 +123,20 @@ def _compared(answer: Answer, n_active: float, tokens: float) -> dict[str, Any]:
     }
 
 
-def life_cost(question: Question, n_active: float, tokens: float) -> float:
+def life_cost(question: BudgetTask, n_active: float, tokens: float) -> float:
     """Cost of a life [USD or flop] at a size and tokens, given pools as they are given."""
     weights = question.weights()
     given = weights.get("rl", 0.0) * question.rl_tokens
     given += weights.get("inference", 0.0) * question.served
-    return n_active * (weights["pretrain"] * tokens + given) + question.fixed
+    return n_active * (weights["pretrain"] * tokens + given) + question.constant_cost
 
 
 FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean something
 
 
-def interval(answer: Answer, count: int, coverage: float, seed: int = 0) -> dict[str, Any] | None:
+def interval(
+    answer: BudgetOptimum, count: int, coverage: float, seed: int = 0
+) -> dict[str, Any] | None:
     """Ends that hold `coverage` of the draws, of size, tokens, cost, loss and over-training.
 
     None where the law has no standard errors or nothing is drawn. `answered` is the share of the
@@ -145,7 +147,7 @@ def interval(answer: Answer, count: int, coverage: float, seed: int = 0) -> dict
         return None
     laws = question.law.draws(count, seed)
     solved = solve_many([replace(question, law=law) for law in laws])
-    answers = [each for each in solved if isinstance(each, Answer)]
+    answers = [each for each in solved if isinstance(each, BudgetOptimum)]
     found: dict[str, Any] = {
         "coverage": coverage,
         "from": f"{count} draws from the standard errors of {question.law.name}",
@@ -166,6 +168,6 @@ def interval(answer: Answer, count: int, coverage: float, seed: int = 0) -> dict
     return found
 
 
-def _ratio(answer: Answer) -> float:
+def _ratio(answer: BudgetOptimum) -> float:
     told = overtraining(answer)
     return float("nan") if told is None else told.ratio

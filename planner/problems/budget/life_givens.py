@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.problems.budget.budget_task import Question
-from planner.problems.budget.phase_costs import rl_arithmetic, served
-
-__all__ = ["LifeGiven", "life_givens"]
+from planner.problems.budget.budget_task import BudgetTask
+from planner.problems.budget.phase_costs import rl_flop_needed, served
 
 CURVE = {"rate": "token/s", "lifetime": "s", "growth": "1", "discount": "1", "obsolescence": "1"}
 HELD = {"n_active": "param", "pretrain": "token"}
@@ -31,10 +29,10 @@ class LifeGiven:
     value: float | None
     unit: str
     group: str
-    vary: Callable[[Question, float], Question]
+    vary: Callable[[BudgetTask, float], BudgetTask]
 
 
-def life_givens(scenario: Any, question: Question) -> list[LifeGiven]:
+def life_givens(scenario: Any, question: BudgetTask) -> list[LifeGiven]:
     """Every given quantity of the scenario of a question that has an influence of its own."""
     return [
         *_of_phases(question),
@@ -45,7 +43,7 @@ def life_givens(scenario: Any, question: Question) -> list[LifeGiven]:
     ]
 
 
-def _of_phases(question: Question) -> Iterator[LifeGiven]:
+def _of_phases(question: BudgetTask) -> Iterator[LifeGiven]:
     for name, phase in question.phases.items():
         if phase.mfu is None:
             continue
@@ -58,10 +56,10 @@ def _of_phases(question: Question) -> Iterator[LifeGiven]:
             yield LifeGiven(path, peak, "flop/s", "chip", _phase(name, over=True))
 
 
-def _phase(name: str, *, mfu: bool = False, over: bool = False) -> Callable[..., Question]:
+def _phase(name: str, *, mfu: bool = False, over: bool = False) -> Callable[..., BudgetTask]:
     """A phase whose FLOP cost so much more, or less where they are done faster."""
 
-    def vary(question: Question, factor: float) -> Question:
+    def vary(question: BudgetTask, factor: float) -> BudgetTask:
         phase = question.phases[name]
         rate = phase.usd_per_flop
         dearer = rate and (rate / factor if mfu or over else rate * factor)
@@ -72,7 +70,7 @@ def _phase(name: str, *, mfu: bool = False, over: bool = False) -> Callable[...,
     return vary
 
 
-def _of_demand(scenario: Any, question: Question) -> Iterator[LifeGiven]:
+def _of_demand(scenario: Any, question: BudgetTask) -> Iterator[LifeGiven]:
     demand = scenario.inference
     if not question.served:
         return
@@ -83,14 +81,14 @@ def _of_demand(scenario: Any, question: Question) -> Iterator[LifeGiven]:
         value = getattr(demand, name)
         if value and math.isfinite(value):
 
-            def vary(q: Question, f: float, name: str = name, value: float = value) -> Question:
+            def vary(q: BudgetTask, f: float, name: str = name, value: float = value) -> BudgetTask:
                 changed = demand.model_copy(update={name: value * f})
                 return replace(q, served=served(changed).counted)
 
             yield LifeGiven(f"inference.{name}", value, unit, "demand", vary)
 
 
-def _of_reinforcement(scenario: Any, question: Question) -> Iterator[LifeGiven]:
+def _of_reinforcement(scenario: Any, question: BudgetTask) -> Iterator[LifeGiven]:
     rl = scenario.rl
     if "rl" not in question.phases:
         return
@@ -98,9 +96,11 @@ def _of_reinforcement(scenario: Any, question: Question) -> Iterator[LifeGiven]:
         for name, value in rl.reward:
             if value:
 
-                def reward(q: Question, f: float, name: str = name, x: float = value) -> Question:
+                def reward(
+                    q: BudgetTask, f: float, name: str = name, x: float = value
+                ) -> BudgetTask:
                     changed = rl.reward.model_copy(update={name: x * f})
-                    return replace(q, rl_flop=rl_arithmetic(changed))
+                    return replace(q, rl_flop=rl_flop_needed(changed))
 
                 unit = "flop" if name == "middle" else "1"
                 yield LifeGiven(f"rl.reward.{name}", value, unit, "demand", reward)
@@ -111,7 +111,7 @@ def _of_reinforcement(scenario: Any, question: Question) -> Iterator[LifeGiven]:
                         lambda q, f: replace(q, rl_tokens=q.rl_tokens * f))  # fmt: skip
     for name in ("coefficient", "exponent") if rl.loss is not None else ():
 
-        def term(q: Question, f: float, name: str = name) -> Question:
+        def term(q: BudgetTask, f: float, name: str = name) -> BudgetTask:
             own = q.rl_term
             if own is None:
                 return q
@@ -120,13 +120,13 @@ def _of_reinforcement(scenario: Any, question: Question) -> Iterator[LifeGiven]:
         yield LifeGiven(f"rl.loss.{name}", getattr(rl.loss, name), "1", "law", term)
 
 
-def _costlier_rl(question: Question, factor: float) -> Question:
+def _costlier_rl(question: BudgetTask, factor: float) -> BudgetTask:
     phase = question.phases["rl"]
     changed = replace(phase, arithmetic=phase.arithmetic * factor)
     return replace(question, phases={**question.phases, "rl": changed})
 
 
-def _of_quality(question: Question) -> Iterator[LifeGiven]:
+def _of_quality(question: BudgetTask) -> Iterator[LifeGiven]:
     required, unique = question.required, question.unique
     if required is not None:
         names = {"loss": ("quality.loss", "nat"), "n_active": ("quality.like.n_active", "param"),
@@ -142,16 +142,16 @@ def _of_quality(question: Question) -> Iterator[LifeGiven]:
     if unique is not None:
         yield LifeGiven("data.unique", unique, "token", "quality",
                         lambda q, f: replace(q, unique=q.unique and q.unique * f))  # fmt: skip
-    for name, value in question.held.items():
+    for name, value in question.fixed_choices.items():
 
-        def held(q: Question, f: float, name: str = name) -> Question:
-            return replace(q, held={**q.held, name: q.held[name] * f})
+        def held(q: BudgetTask, f: float, name: str = name) -> BudgetTask:
+            return replace(q, fixed_choices={**q.fixed_choices, name: q.fixed_choices[name] * f})
 
         yield LifeGiven(f"choose.{name}", value, HELD[name], "quality", held)
 
 
-def _asking(name: str) -> Callable[[Question, float], Question]:
-    def vary(question: Question, factor: float) -> Question:
+def _asking(name: str) -> Callable[[BudgetTask, float], BudgetTask]:
+    def vary(question: BudgetTask, factor: float) -> BudgetTask:
         required = question.required
         if required is None:
             return question
@@ -162,11 +162,11 @@ def _asking(name: str) -> Callable[[Question, float], Question]:
     return vary
 
 
-def _of_law(question: Question) -> Iterator[LifeGiven]:
+def _of_law(question: BudgetTask) -> Iterator[LifeGiven]:
     for name, value in question.law.values.items():
         if value:
 
-            def coefficient(q: Question, f: float, name: str = name) -> Question:
+            def coefficient(q: BudgetTask, f: float, name: str = name) -> BudgetTask:
                 return replace(q, law=q.law.with_values(**{name: q.law.values[name] * f}))
 
             yield LifeGiven(f"law.{name}", value, "", "law", coefficient)

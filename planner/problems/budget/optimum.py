@@ -18,31 +18,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from planner.laws.law_monomials import Curve, Worth
-from planner.problems.budget.budget_task import REPETITION, Question, assembled
-from planner.problems.budget.posynomial_form import Array, Budgets, Sum
+from planner.laws.law_monomials import EffectiveAmounts, Saturation
+from planner.problems.budget.budget_task import REPETITION, BudgetTask, assembled
+from planner.problems.budget.posynomial_form import Array, Budgets, LogSum
 from planner.problems.budget.shortfall import (
-    Nothing,
+    NoBudget,
     best_possible,
     beyond,
-    least_loss,
     nothing,
     unsolved,
     worn_out,
 )
 from planner.text.errors import FieldError
-
-__all__ = [
-    "Answer",
-    "Nothing",
-    "Optimum",
-    "Solved",
-    "least_loss",
-    "optimum",
-    "solve_many",
-    "solve_one",
-    "start",
-]
 
 STEPS = 60
 LONGEST = 2.0  # of a step, in logarithms
@@ -57,7 +44,7 @@ DIAGONAL = 80  # halvings of the interval in which the first point is looked for
 
 
 @dataclass(frozen=True)
-class Optimum:
+class StationaryPoints:
     """Points (P, J) in logarithms with their multipliers (P,).
 
     `multiplier` is minus d ln(what is made small) / d ln(the limit), 0 where nothing is left to
@@ -75,12 +62,12 @@ class Optimum:
     steps: int
 
 
-def optimum(budgets: Budgets, first: Array | None = None) -> Optimum:
+def optimum(budgets: Budgets, first: Array | None = None) -> StationaryPoints:
     """The best points of all budgets; `first` are points to begin at, such as those of before."""
     if not budgets.choices:
         empty = np.zeros((len(budgets), 0))
         none = np.zeros(len(budgets))
-        return Optimum(empty, none, np.isfinite(budgets.limit), none, 0)
+        return StationaryPoints(empty, none, np.isfinite(budgets.limit), none, 0)
     with np.errstate(all="ignore"):  # what has no optimum overflows, and is told by `found`
         budgets, stretched = _folded(budgets)
         begun = start(budgets) if first is None else first
@@ -94,7 +81,7 @@ def optimum(budgets: Budgets, first: Array | None = None) -> Optimum:
         goal, held = _sides(budgets, point)
         left = np.abs(goal.slope + multiplier[:, None] * held.slope).sum(axis=1)
         gap = left * np.log(FARTHEST) + np.abs(multiplier * (held.value - budgets.limit))
-    return Optimum(point, multiplier * stretched, error < CONVERGED, gap, steps)
+    return StationaryPoints(point, multiplier * stretched, error < CONVERGED, gap, steps)
 
 
 def _folded(budgets: Budgets) -> tuple[Budgets, Array]:
@@ -153,8 +140,8 @@ def _along_the_diagonal(budgets: Budgets) -> Array:
 
 def _part(budgets: Budgets, mask: npt.NDArray[np.bool_]) -> Budgets:
     """The budgets where the mask is true."""
-    worth = budgets.worth and Worth(
-        {k: Curve(c.knee[mask], c.reach[mask]) for k, c in budgets.worth.curved.items()}
+    worth = budgets.worth and EffectiveAmounts(
+        {k: Saturation(c.knee[mask], c.reach[mask]) for k, c in budgets.worth.curved.items()}
     )
     return replace(
         budgets,
@@ -166,7 +153,7 @@ def _part(budgets: Budgets, mask: npt.NDArray[np.bool_]) -> Budgets:
     )
 
 
-def _sides(budgets: Budgets, point: Array) -> tuple[Sum, Sum]:
+def _sides(budgets: Budgets, point: Array) -> tuple[LogSum, LogSum]:
     """What is made small, and what is limited."""
     cost, loss = budgets.costs(point), budgets.losses(point)
     return (cost, loss) if budgets.aim == "cost" else (loss, cost)
@@ -221,7 +208,7 @@ FED = 1e-6  # of the size, for rounding
 
 
 @dataclass(frozen=True)
-class Answer:
+class BudgetOptimum:
     """The best choices of one question.
 
     Attributes
@@ -232,7 +219,7 @@ class Answer:
         Of each phase: pre-training, reinforcement learning, serving. [USD or flop]
     loss
         [nat]
-    worth_of_loss
+    loss_price
         -d ln(cost) / d(loss) at the optimum, the same whichever of them is limited [1/nat]; 0, or
         infinite for the best loss, where nothing is left to choose and so nothing is given up.
     budgets, point
@@ -246,13 +233,13 @@ class Answer:
         for the best loss at a cost, -d ln(loss - floor) / d ln(unique).
     """
 
-    question: Question
+    question: BudgetTask
     n_active: float
     pretrain: float
     rl: float
     cost: tuple[float, float, float]
     loss: float
-    worth_of_loss: float
+    loss_price: float
     budgets: Budgets
     point: Array
     multiplier: float
@@ -270,15 +257,15 @@ class Answer:
         return self.total if self.question.aim == "cost" else self.loss
 
 
-Solved = Answer | Nothing
+Solved = BudgetOptimum | NoBudget
 
 
-def solve_one(question: Question) -> Solved:
+def solve_one(question: BudgetTask) -> Solved:
     """The best answer to one question."""
     return solve_many([question])[0]
 
 
-def solve_many(questions: Sequence[Question]) -> list[Solved]:
+def solve_many(questions: Sequence[BudgetTask]) -> list[Solved]:
     """The best answer to each question, in their order."""
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for place, each in enumerate(questions):
@@ -290,22 +277,22 @@ def solve_many(questions: Sequence[Question]) -> list[Solved]:
     return [found[i] for i in range(len(questions))]
 
 
-def _shape(question: Question) -> tuple[object, ...]:
+def _shape(question: BudgetTask) -> tuple[object, ...]:
     """What questions must share to be one set of arrays."""
     terms = [each for each in question.terms.terms if each.coefficient]
     powers = tuple((bool(t.size), bool(t.tokens), bool(t.rl)) for t in terms)
-    held = tuple(sorted(question.held))
+    held = tuple(sorted(question.fixed_choices))
     return powers, held, question.aim, question.curved, question.reinforced, bool(
         question.rl_flop
     )  # fmt: skip
 
 
-def _best_solved(questions: list[Question]) -> list[Solved]:
+def _best_solved(questions: list[BudgetTask]) -> list[Solved]:
     """The same for questions of one shape."""
     whole = assembled(questions)
     free = whole
-    for name in questions[0].held:
-        free = free.fixed(name, np.log([each.held[name] for each in questions]))
+    for name in questions[0].fixed_choices:
+        free = free.fixed(name, np.log([each.fixed_choices[name] for each in questions]))
     possible = best_possible(free)
     found = optimum(free)
     answers: list[Solved] = []
@@ -327,21 +314,21 @@ def _best_solved(questions: list[Question]) -> list[Solved]:
     return answers
 
 
-def _runs_out(question: Question, point: Array, choices: tuple[str, ...]) -> bool:
+def _runs_out(question: BudgetTask, point: Array, choices: tuple[str, ...]) -> bool:
     """Whether more data is wanted than there is, by a law that says nothing of repetition."""
     if question.unique is None or question.repeats:
         return False
     return bool(point[0, choices.index("pretrain")] > math.log(question.unique))
 
 
-def _at_the_end_of_the_data(question: Question, row: Budgets) -> Solved:
+def _at_the_end_of_the_data(question: BudgetTask, row: Budgets) -> Solved:
     """The best answer that uses every token once."""
     end = np.array([math.log(question.unique or math.nan)])
     free = row.fixed("pretrain", end)
     possible = best_possible(free)[0]
     if not possible < free.limit[0]:
         return nothing(question, possible, free)
-    found: Optimum = optimum(free)
+    found: StationaryPoints = optimum(free)
     if not found.found[0]:
         return unsolved(question)
     column = row.choices.index("pretrain")
@@ -353,10 +340,10 @@ def _at_the_end_of_the_data(question: Question, row: Budgets) -> Solved:
 
 
 def _read(
-    question: Question,
+    question: BudgetTask,
     whole: Budgets,
     free: Budgets,
-    found: Optimum,
+    found: StationaryPoints,
     place: int,
     *,
     end: Array | None = None,
@@ -365,7 +352,7 @@ def _read(
     """The answer in natural units, from a point of the choices that are free."""
     point, multiplier = found.point[place : place + 1], float(found.multiplier[place])
     values = dict(zip(free.choices, point[0].tolist(), strict=True))
-    values |= {name: math.log(value) for name, value in question.held.items()}
+    values |= {name: math.log(value) for name, value in question.fixed_choices.items()}
     if end is not None:
         values["pretrain"] = float(end[0])
     at = np.array([[values[each] for each in whole.choices]])
@@ -385,16 +372,16 @@ def _read(
         rl = question.rl_flop / (question.phases["rl"].arithmetic * n_active)
     paid = (costs.shares[0] * total).tolist()
     if question.rl_flop:
-        paid[1] = question.fixed
+        paid[1] = question.constant_cost
     varied = total / math.fsum(paid) if question.aim == "cost" else 1.0
-    return Answer(
+    return BudgetOptimum(
         question=question,
         n_active=n_active,
         pretrain=pretrain,
         rl=rl,
         cost=(paid[0], paid[1], paid[2]),
         loss=terms.floor + reducible,
-        worth_of_loss=varied * slope / (terms.power * reducible),
+        loss_price=varied * slope / (terms.power * reducible),
         budgets=free,
         point=point,
         multiplier=multiplier,
@@ -403,9 +390,9 @@ def _read(
     )
 
 
-def _check_fed(question: Question, n_active: float, pretrain: float) -> None:
+def _check_fed(question: BudgetTask, n_active: float, pretrain: float) -> None:
     """Refuse a given size that is more than the tokens feed, where the tokens are still free."""
-    if question.law.form != REPETITION or set(question.held) != {"n_active"}:
+    if question.law.form != REPETITION or set(question.fixed_choices) != {"n_active"}:
         return
     fed = question.law.repetition(min(pretrain, question.unique or math.inf)).fed
     if n_active > fed * (1 + FED):

@@ -14,12 +14,10 @@ import numpy as np
 
 from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget.budget_task import assembled
-from planner.problems.budget.optimum import Answer
-from planner.problems.budget.phase_costs import PhaseCost, rl_arithmetic, served
+from planner.problems.budget.optimum import BudgetOptimum
+from planner.problems.budget.phase_costs import PhaseCost, rl_flop_needed, served
 from planner.problems.budget.phase_keys import Inference, Reward
 from planner.scenario import BudgetScenario
-
-__all__ = ["elasticities", "loss_at"]
 
 STEP = 1e-5  # of a given, in logarithms; the functions are smooth and cheap
 PHASES = ("pretrain", "rl", "inference")
@@ -34,7 +32,7 @@ class _Effect:
     loss: float = 0.0
 
 
-def elasticities(answer: Answer, scenario: BudgetScenario) -> dict[str, float]:
+def elasticities(answer: BudgetOptimum, scenario: BudgetScenario) -> dict[str, float]:
     """{path in the scenario: d ln(what is made small) / d ln(given)}, those of the law too."""
     effects = {
         **_of_phases(answer, scenario),
@@ -47,21 +45,21 @@ def elasticities(answer: Answer, scenario: BudgetScenario) -> dict[str, float]:
     found = {path: _combined(answer, effect) for path, effect in effects.items()}
     question = answer.question
     if question.limit is not None:
-        found["cost"] = -1 / answer.worth_of_loss / answer.loss
+        found["cost"] = -1 / answer.loss_price / answer.loss
     if question.unique is not None and not question.repeats and answer.data_bound:
         found["data.unique"] = -answer.data_bound * _of_goal(answer)
     found.update(_of_held(answer))
     return found
 
 
-def _combined(answer: Answer, effect: _Effect) -> float:
+def _combined(answer: BudgetOptimum, effect: _Effect) -> float:
     """An effect on the cost, or on the loss, at the optimum."""
     if answer.question.aim == "cost":
-        return effect.cost + answer.worth_of_loss * effect.loss
-    return (effect.loss + effect.cost / answer.worth_of_loss) / answer.loss
+        return effect.cost + answer.loss_price * effect.loss
+    return (effect.loss + effect.cost / answer.loss_price) / answer.loss
 
 
-def _of_goal(answer: Answer) -> float:
+def _of_goal(answer: BudgetOptimum) -> float:
     """d ln(what is made small) per d ln of its sum of monomials: the loss has a floor."""
     if answer.question.aim == "cost":
         return 1.0
@@ -69,11 +67,11 @@ def _of_goal(answer: Answer) -> float:
     return terms.power * (answer.loss - terms.floor) / answer.loss
 
 
-def _shares(answer: Answer) -> dict[str, float]:
+def _shares(answer: BudgetOptimum) -> dict[str, float]:
     return {name: each / answer.total for name, each in zip(PHASES, answer.cost, strict=True)}
 
 
-def _of_phases(answer: Answer, scenario: BudgetScenario) -> dict[str, _Effect]:
+def _of_phases(answer: BudgetOptimum, scenario: BudgetScenario) -> dict[str, _Effect]:
     """Price, utilisation and peak of each phase: its cost is proportional to them."""
     found = {}
     for name, share in _shares(answer).items():
@@ -87,7 +85,7 @@ def _of_phases(answer: Answer, scenario: BudgetScenario) -> dict[str, _Effect]:
     return found
 
 
-def _of_demand(answer: Answer, demand: Inference) -> dict[str, _Effect]:
+def _of_demand(answer: BudgetOptimum, demand: Inference) -> dict[str, _Effect]:
     share = _shares(answer)["inference"]
     if not share:
         return {}
@@ -106,7 +104,7 @@ def _of_demand(answer: Answer, demand: Inference) -> dict[str, _Effect]:
     return found
 
 
-def _of_reinforcement(answer: Answer, scenario: BudgetScenario) -> dict[str, _Effect]:
+def _of_reinforcement(answer: BudgetOptimum, scenario: BudgetScenario) -> dict[str, _Effect]:
     share, rl = _shares(answer)["rl"], scenario.rl
     if not share:
         return {}
@@ -127,13 +125,13 @@ def _of_reinforcement(answer: Answer, scenario: BudgetScenario) -> dict[str, _Ef
 
         def needed(x: float, name: str = name) -> float:
             changed: Reward = reward.model_copy(update={name: x})
-            return math.log(rl_arithmetic(changed))
+            return math.log(rl_flop_needed(changed))
 
         found[f"rl.reward.{name}"] = _Effect(share * _slope(needed, value))
     return found
 
 
-def _of_quality(answer: Answer) -> dict[str, _Effect]:
+def _of_quality(answer: BudgetOptimum) -> dict[str, _Effect]:
     """The required loss, or the model it is that of."""
     required, law = answer.question.required, answer.question.law
     if required is None:
@@ -151,7 +149,7 @@ def _of_quality(answer: Answer) -> dict[str, _Effect]:
     return found
 
 
-def _of_data(answer: Answer) -> dict[str, _Effect]:
+def _of_data(answer: BudgetOptimum) -> dict[str, _Effect]:
     """Unique tokens, where the law knows what repeating them is worth."""
     question = answer.question
     if question.unique is None or not question.repeats:
@@ -160,7 +158,7 @@ def _of_data(answer: Answer) -> dict[str, _Effect]:
     return {"data.unique": _Effect(loss=slope)}
 
 
-def _of_law(answer: Answer) -> dict[str, _Effect]:
+def _of_law(answer: BudgetOptimum) -> dict[str, _Effect]:
     """Every coefficient of the law: it moves the loss of the plan, and the loss asked for."""
     law, required = answer.question.law, answer.question.required
 
@@ -179,25 +177,27 @@ def _of_law(answer: Answer) -> dict[str, _Effect]:
     }
 
 
-def _of_held(answer: Answer) -> Mapping[str, float]:
+def _of_held(answer: BudgetOptimum) -> Mapping[str, float]:
     """Choices with one value alone: what the Lagrangian gains along them."""
     question = answer.question
-    whole = replace(question, held={})
+    whole = replace(question, fixed_choices={})
     budgets = assembled([whole])
     values = {"n_active": answer.n_active, "pretrain": answer.pretrain, "rl": answer.rl}
     at = np.log([[values[name] for name in budgets.choices]])
     cost, loss = budgets.costs(at).slope[0], budgets.losses(at).slope[0]
     goal, limited = (cost, loss) if question.aim == "cost" else (loss, cost)
     along = goal + answer.multiplier * limited
-    varied = 1 - question.fixed / answer.total if question.aim == "cost" else _of_goal(answer)
+    varied = (
+        1 - question.constant_cost / answer.total if question.aim == "cost" else _of_goal(answer)
+    )
     places = {name: j for j, name in enumerate(budgets.choices)}
     return {
         "rl.tokens" if name == "rl" else f"choose.{name}": float(along[places[name]]) * varied
-        for name in question.held
+        for name in question.fixed_choices
     }
 
 
-def loss_at(answer: Answer, law: ScalingLaw, *, unique: float | None = None) -> float:
+def loss_at(answer: BudgetOptimum, law: ScalingLaw, *, unique: float | None = None) -> float:
     """The loss [nat] of the plan as a law has it, reinforcement learning included."""
     question = answer.question
     if question.curved:

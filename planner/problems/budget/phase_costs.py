@@ -25,20 +25,6 @@ from planner.laws.law_forms import reward_law
 from planner.problems.budget.phase_keys import YEAR, Inference, Phase, Reward
 from planner.text.errors import CatalogueError, FieldError
 
-__all__ = [
-    "PRETRAIN_FLOP",
-    "PhaseCost",
-    "Served",
-    "Trainer",
-    "TrainingCost",
-    "costs",
-    "phase_costs",
-    "rl_arithmetic",
-    "served",
-    "trainer",
-    "training_cost",
-]
-
 PHASES = ("pretrain", "rl", "inference")
 HOUR = 3600.0
 MOST_FLOP = 1e40
@@ -168,7 +154,7 @@ def _cheapest(name: str, phase: Phase, arithmetic: float) -> PhaseCost:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedTokens:
     """Tokens served over a life [token].
 
     `counted` is what they weigh in the cost: discounted, and times the chance of being served;
@@ -179,18 +165,18 @@ class Served:
     total: float
 
 
-def served(demand: Inference) -> Served:
+def served(demand: Inference) -> ServedTokens:
     """Tokens of a demand: given, or a rate over a lifetime."""
     kept = 1 - demand.obsolescence
     if demand.rate is None or demand.lifetime is None:
         tokens = demand.tokens or 0.0
-        return Served(kept * tokens, tokens)
+        return ServedTokens(kept * tokens, tokens)
     fall = (math.log1p(demand.discount) - math.log1p(demand.growth)) / YEAR
     grown = -math.log1p(demand.growth) / YEAR
     counted = _integral(demand.rate, demand.lifetime, fall)
     total = _integral(demand.rate, demand.lifetime, grown)
     once = expected_tokens.numpy("p_ahead", "X_tok", "t_life")
-    return Served(float(once(kept, counted, 1.0)), total)
+    return ServedTokens(float(once(kept, counted, 1.0)), total)
 
 
 def _integral(rate: float, lifetime: float, fall: float) -> float:
@@ -207,7 +193,7 @@ def _integral(rate: float, lifetime: float, fall: float) -> float:
     return float(fading(last, lifetime, abs(fall)))
 
 
-def rl_arithmetic(reward: Reward) -> float:
+def rl_flop_needed(reward: Reward) -> float:
     """Arithmetic of reinforcement learning that a reward needs [flop], from the sigmoid.
 
     Raises FieldError for a reward that is not between the first one and the ceiling.

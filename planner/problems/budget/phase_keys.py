@@ -17,9 +17,6 @@ from planner.scenario.keys.machines import SystemField, resolved_system
 from planner.scenario.keys.references import File
 from planner.text.errors import did_you_mean, quoted
 
-__all__ = ["Inference", "Like", "Phase", "Phases", "Quality", "Reinforcement", "Reward",
-           "RewardedLoss"]  # fmt: skip
-
 DTYPES = tuple(MATH)
 LARGEST_LOSS = 20.0  # nat per token; guessing among a million words costs 13.8
 MOST_TOKENS = 1e30

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.laws.scaling_law import ScalingLaw
-from planner.problems.budget.budget_task import Question, Required
+from planner.problems.budget.budget_task import BudgetTask, Required
 from planner.problems.budget.optimum import solve_one
 from planner.problems.budget.posynomial_form import Array
 from planner.problems.budget.presentation import money
 from planner.problems.budget.question import BudgetScenario
-from planner.problems.budget.resolve import ask
-from planner.problems.lifecycle.fixed_layout_optimum import curve
+from planner.problems.budget.resolve import resolve_budget
+from planner.problems.lifecycle.fixed_layout_optimum import training_curve
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.report.pictures.canvas import PAPER, pictured
 from planner.scenario import load
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from planner.protocol.plan import Plan
 
-__all__ = ["Costs", "Plane", "costs", "drawn", "plane"]
 
 POINTS = 193
 WIDEST = 60.0  # factor of sizes beside the plan that is looked at
@@ -109,12 +108,12 @@ def plane(document: Mapping[str, Any], along: Costs) -> Plane:
 def _of_budget(document: Mapping[str, Any]) -> Costs:
     """Each phase of a budget at sizes around the plan's, at the plan's loss."""
     question, plan = _question(document), document["plan"]
-    asked = replace(question, required=Required(loss=plan["loss"]), limit=None, held={})
+    asked = replace(question, required=Required(loss=plan["loss"]), limit=None, fixed_choices={})
     size, serving = plan["n_active"], question.weights().get("inference", 0.0) * question.served
-    found = curve(asked, np.geomspace(size / WIDEST, size * WIDEST, POINTS))
+    found = training_curve(asked, np.geomspace(size / WIDEST, size * WIDEST, POINTS))
     shown = found.sizes[found.training <= TALLEST * np.min(found.training)]
     if shown.size:  # once more, as finely over what is shown
-        found = curve(asked, np.geomspace(shown[0], shown[-1], POINTS))
+        found = training_curve(asked, np.geomspace(shown[0], shown[-1], POINTS))
     known = np.isfinite(found.training)
     return Costs(
         found.sizes[known],
@@ -124,17 +123,17 @@ def _of_budget(document: Mapping[str, Any]) -> Costs:
     )
 
 
-def _question(document: Mapping[str, Any]) -> Question:
+def _question(document: Mapping[str, Any]) -> BudgetTask:
     """The question that the plan answers, asked once more."""
     read = load(document["scenario"])
     if not isinstance(read, BudgetScenario):
         raise InputError("a curve of cost by size is of a budget")
     sparsity = document["plan"]["sparsity"]
-    questions = [each for each in ask(read).questions if each.sparsity == sparsity]
+    questions = [each for each in resolve_budget(read).questions if each.sparsity == sparsity]
     return min(questions, key=_score)
 
 
-def _score(question: Question) -> float:
+def _score(question: BudgetTask) -> float:
     found = solve_one(question)
     return getattr(found, "score", np.inf)
 
@@ -142,9 +141,9 @@ def _score(question: Question) -> float:
 def _law(document: Mapping[str, Any]) -> ScalingLaw:
     read = load(document["scenario"])
     if isinstance(read, LifecycleScenario):
-        from planner.problems.lifecycle.resolve import life_of
+        from planner.problems.lifecycle.resolve import resolve_life
 
-        return life_of(read).law
+        return resolve_life(read).law
     return _question(document).law
 
 

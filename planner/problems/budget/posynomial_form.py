@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from planner.laws.law_monomials import Worth
-
-__all__ = ["CHOICES", "Array", "Budgets", "Sum"]
+from planner.laws.law_monomials import EffectiveAmounts
 
 Array = npt.NDArray[np.float64]
 
@@ -23,7 +21,7 @@ CHOICES = ("n_active", "pretrain", "rl")
 
 
 @dataclass(frozen=True)
-class Sum:
+class LogSum:
     """The logarithm of a sum of monomials at a point, its shares and derivatives.
 
     `value` has one entry a budget, `shares` one more axis for the terms, `slope` one for the
@@ -67,7 +65,7 @@ class Budgets:
     limit: Array
     aim: str
     choices: tuple[str, ...]
-    worth: Worth | None = None
+    worth: EffectiveAmounts | None = None
 
     def __len__(self) -> int:
         return len(self.limit)
@@ -104,12 +102,12 @@ class Budgets:
             choices=tuple(self.choices[j] for j in kept),
         )
 
-    def costs(self, point: Array) -> Sum:
+    def costs(self, point: Array) -> LogSum:
         """The logarithm of the cost at points (P, J)."""
         powers = np.broadcast_to(self.cost_powers, (len(self), *self.cost_powers.shape))
         return _summed(self.cost + point @ self.cost_powers.T, powers)
 
-    def losses(self, point: Array) -> Sum:
+    def losses(self, point: Array) -> LogSum:
         """The logarithm of the reducible loss at points (P, J)."""
         if self.worth is None:
             terms = self.loss + np.einsum("pkj,pj->pk", self.loss_powers, point)
@@ -136,7 +134,7 @@ class Budgets:
         return replace(self, loss=self.loss + shift, loss_powers=powers, worth=None)
 
 
-def _summed(terms: Array, powers: Array) -> Sum:
+def _summed(terms: Array, powers: Array) -> LogSum:
     """Logarithm of the sum of exp(terms), whose logarithms have these slopes."""
     largest = terms.max(axis=1)
     largest = np.where(np.isfinite(largest), largest, 0.0)
@@ -148,4 +146,4 @@ def _summed(terms: Array, powers: Array) -> Sum:
     curvature -= slope[:, :, None] * slope[:, None, :]
     with np.errstate(divide="ignore"):  # a sum of no terms is zero: its logarithm is -inf
         value = largest + np.log(total)
-    return Sum(value, shares, slope, curvature)
+    return LogSum(value, shares, slope, curvature)

@@ -25,7 +25,6 @@ from planner.text.words import apart, row, wrapped
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan
 
-__all__ = ["answer", "grounds", "money", "spent", "why"]
 
 BAR, SHORT = 20, 12  # of a share, without and with dollars beside it
 PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}

@@ -16,8 +16,6 @@ from planner.scenario.keys.fields import Quantity, Record, Whole, Word
 from planner.scenario.keys.references import File
 from planner.scenario.keys.uncertain import Uncertain
 
-__all__ = ["BudgetChoose", "BudgetData", "BudgetScenario", "few"]
-
 OBJECTIVES = ("flop", "cost")
 DEFAULT_LAW = "besiroglu-2024"
 DRAWS, MOST_DRAWS = 400, 20_000

@@ -14,19 +14,17 @@ from planner.catalogue import models
 from planner.laws.allocation import allocation
 from planner.laws.laws import scaling_law
 from planner.laws.scaling_law import ScalingLaw
-from planner.problems.budget.budget_task import LossTerm, Question, Required
+from planner.problems.budget.budget_task import BudgetTask, LossTerm, Required
 from planner.problems.budget.phase_costs import (
     PhaseCost,
-    Served,
+    ServedTokens,
     costs,
     phase_costs,
-    rl_arithmetic,
+    rl_flop_needed,
     served,
 )
 from planner.scenario import BudgetScenario, File
 from planner.text.errors import FieldError
-
-__all__ = ["RULES", "Asked", "ask", "questions_for", "ruled", "ruled_plan"]
 
 RULES = ("allocation", "ratio")
 METHOD = "the law's own rule for an arithmetic of training; nothing was weighed against it"
@@ -78,7 +76,7 @@ HELD = ("n_active", "pretrain")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ResolvedBudget:
     """What a scenario asks, in numbers.
 
     `questions` are those of the first law, none for a rule that only splits an arithmetic;
@@ -87,15 +85,15 @@ class Asked:
 
     scenario: BudgetScenario
     law: ScalingLaw
-    questions: tuple[Question, ...]
+    questions: tuple[BudgetTask, ...]
     others: tuple[ScalingLaw, ...]
     phases: dict[str, PhaseCost]
-    served: Served
+    served: ServedTokens
     warnings: tuple[str, ...]
     data: tuple[dict[str, Any], ...]
 
 
-def ask(scenario: BudgetScenario) -> Asked:
+def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     """The questions of a scenario; raises InputError for what cannot be asked of its law."""
     laws = [_law(each) for each in scenario.laws]
     needed = (*scenario.used, *("rl" for law in laws if "rl" not in law.lacks))
@@ -103,12 +101,12 @@ def ask(scenario: BudgetScenario) -> Asked:
     phases, warnings, data = phase_costs(used, scenario.rl.k)
     _check_rated(phases)
     tokens = served(scenario.inference)
-    questions: tuple[Question, ...] = ()
+    questions: tuple[BudgetTask, ...] = ()
     told: tuple[str, ...] = ()
     if not ruled(laws[0], scenario):
         questions, told = questions_for(laws[0], scenario, phases, tokens)
     known = [{"what": f"law {law.name}", "source": law.source, "as_of": law.as_of} for law in laws]
-    return Asked(
+    return ResolvedBudget(
         scenario=scenario,
         law=laws[0],
         questions=questions,
@@ -121,8 +119,8 @@ def ask(scenario: BudgetScenario) -> Asked:
 
 
 def questions_for(
-    law: ScalingLaw, scenario: BudgetScenario, phases: dict[str, PhaseCost], tokens: Served
-) -> tuple[tuple[Question, ...], tuple[str, ...]]:
+    law: ScalingLaw, scenario: BudgetScenario, phases: dict[str, PhaseCost], tokens: ServedTokens
+) -> tuple[tuple[BudgetTask, ...], tuple[str, ...]]:
     """Every combination of sparsity, size and tokens to try of one law, and warnings."""
     for choice in ("loss", "size"):
         law.need(choice)
@@ -136,19 +134,19 @@ def questions_for(
     rl = scenario.rl
     own = {"rl": rl.tokens} if rl.tokens and "rl" not in law.lacks else {}
     return tuple(
-        Question(
+        BudgetTask(
             law=law,
             phases=phases,
             in_usd=scenario.in_usd,
             sparsity=sparsity,
             served=tokens.counted,
             rl_tokens=0.0 if own else rl.tokens or 0.0,
-            rl_flop=rl_arithmetic(rl.reward) if rl.reward else 0.0,
+            rl_flop=rl_flop_needed(rl.reward) if rl.reward else 0.0,
             rl_term=LossTerm(rl.loss.coefficient, rl.loss.exponent) if rl.loss else None,
             unique=scenario.data.unique,
             required=_required(scenario),
             limit=scenario.cost.value if scenario.cost else None,
-            held={k: v for k, v in zip(HELD, values, strict=True) if v is not None} | own,
+            fixed_choices={k: v for k, v in zip(HELD, values, strict=True) if v is not None} | own,
         )
         for sparsity, *values in combinations
     ), tuple(told)

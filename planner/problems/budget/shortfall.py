@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.problems.budget.budget_task import Question, assembled
+from planner.problems.budget.budget_task import BudgetTask, assembled
 from planner.problems.budget.posynomial_form import Array, Budgets
-
-__all__ = ["Nothing", "best_possible", "beyond", "least_loss", "nothing", "unsolved", "worn_out"]
 
 ENDLESS = 200.0  # logarithm of more than there is of anything
 WORN = 8.0  # multiples of a reach beyond which exp(-8) of the worth of more is left
@@ -20,10 +18,10 @@ LEAST = 1e4  # parameters, or tokens, below which nothing is a language model
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoBudget:
     """Why a question has no answer: `promise` falls short by a factor, said in a sentence."""
 
-    question: Question
+    question: BudgetTask
     promise: str
     short_by: float
     reason: str
@@ -38,10 +36,10 @@ def best_possible(free: Budgets) -> Array:
     return side.value
 
 
-def least_loss(question: Question) -> float:
+def least_loss(question: BudgetTask) -> float:
     """The loss [nat] that no cost goes below: floor, held choices, and worn-out data."""
     free = assembled([question])
-    for name, value in question.held.items():
+    for name, value in question.fixed_choices.items():
         free = free.fixed(name, np.log([value]))
     with np.errstate(all="ignore"):
         side = free.losses(np.full((1, len(free.choices)), ENDLESS))
@@ -49,29 +47,29 @@ def least_loss(question: Question) -> float:
     return terms.floor + math.exp(float(side.value[0])) ** terms.power
 
 
-def nothing(question: Question, possible: float, row: Budgets) -> Nothing:
+def nothing(question: BudgetTask, possible: float, row: Budgets) -> NoBudget:
     """Why nothing keeps the limit, with the factor by which it falls short."""
     if question.required is None:
         least = math.exp(possible)
         told = "reinforcement learning and what is given alone cost more than that"
-        return Nothing(question, "cost", least / (question.limit or math.nan), told)
+        return NoBudget(question, "cost", least / (question.limit or math.nan), told)
     wanted = question.required.value(question.law)
     terms = question.terms
     if wanted <= terms.floor:
         told = f"the law {question.law.name} has {terms.floor:.4g} that no size and no data removes"
-        return Nothing(question, "loss", terms.floor / wanted, told)
+        return NoBudget(question, "loss", terms.floor / wanted, told)
     least = terms.floor + math.exp(possible) ** terms.power
-    if question.held:
+    if question.fixed_choices:
         told = f"at the values in choose no loss below {least:.4g} is reached"
     else:
         told = (
             f"no size goes below {least:.4g} on {question.unique or math.nan:.3g} unique tokens"
             f"{', however often they are repeated' if question.repeats else ''}"
         )
-    return Nothing(question, "loss", least / wanted, told)
+    return NoBudget(question, "loss", least / wanted, told)
 
 
-def worn_out(question: Question, row: Budgets) -> Nothing | None:
+def worn_out(question: BudgetTask, row: Budgets) -> NoBudget | None:
     """The answer where a cost buys more passes over the data than change anything."""
     if row.aim == "cost" or row.worth is None:
         return None
@@ -86,22 +84,22 @@ def worn_out(question: Question, row: Budgets) -> Nothing | None:
         f"{question.unique or math.nan:.3g} unique tokens cannot make use of it: a cost of "
         f"{math.exp(spent):.3g} already repeats them until another pass changes nothing"
     )
-    return Nothing(question, "data", math.exp(float(row.limit[0]) - spent), told)
+    return NoBudget(question, "data", math.exp(float(row.limit[0]) - spent), told)
 
 
-def unsolved(question: Question) -> Nothing:
+def unsolved(question: BudgetTask) -> NoBudget:
     """The steps did not arrive: the limit can be kept in theory alone."""
     what = "loss" if question.required is not None else "cost"
     told = f"this {what} is so close to what can be reached at all that no number describes it"
-    return Nothing(question, what, 1.0, told)
+    return NoBudget(question, what, 1.0, told)
 
 
-def beyond(question: Question, values: Mapping[str, float]) -> Nothing | None:
+def beyond(question: BudgetTask, values: Mapping[str, float]) -> NoBudget | None:
     """The answer where the best choices, in logarithms, are no model that anybody could train."""
     n_active, pretrain = (float(np.exp(values[name])) for name in ("n_active", "pretrain"))
     told = f"a model of {n_active:.2g} parameters and {pretrain:.2g} tokens"
     if question.aim == "quality" and min(n_active, pretrain) < LEAST:
-        return Nothing(question, "cost", LEAST / min(n_active, pretrain), f"it buys {told}")
+        return NoBudget(question, "cost", LEAST / min(n_active, pretrain), f"it buys {told}")
     if max(values.values()) > math.log(MOST) or min(values.values()) < 0:
-        return Nothing(question, "loss", 1.0, f"it would take {told}, which nobody can train")
+        return NoBudget(question, "loss", 1.0, f"it would take {told}, which nobody can train")
     return None

@@ -16,26 +16,29 @@ from planner.problems.budget.budget_task import compute_optimal_tokens
 from planner.problems.budget.check import conditions
 from planner.problems.lifecycle import presentation
 from planner.problems.lifecycle.comparisons import (
-    Rates,
+    ServingPrices,
     equal_pools,
     flat_price,
     interval,
-    life_curve,
-    rates_of,
+    lifecycle_curve,
+    serving_prices,
 )
-from planner.problems.lifecycle.fixed_layout_optimum import Settled, curve
-from planner.problems.lifecycle.joint_program import joint
-from planner.problems.lifecycle.parameters import lifecycle_elasticities, overtraining_identity
-from planner.problems.lifecycle.plan import planned, short
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum, training_curve
+from planner.problems.lifecycle.joint_program import joint_optimum
+from planner.problems.lifecycle.parameters import lifecycle_elasticities, overtraining_from_pools
+from planner.problems.lifecycle.plan import plan_of, short
 from planner.problems.lifecycle.question import LifecycleScenario
-from planner.problems.lifecycle.resolve import Life, life_of, training_data, training_warnings
-from planner.problems.lifecycle.search import FINE, Unserved, searched
+from planner.problems.lifecycle.resolve import (
+    LifecycleTask,
+    resolve_life,
+    training_data,
+    training_warnings,
+)
+from planner.problems.lifecycle.search import FINE, Unserved, optimal_size
 from planner.problems.serving.answer import band
 from planner.protocol.plan import MappingPlan, Plan
 from planner.scenario import resolved
 from planner.text.errors import FieldError, SolverError
-
-__all__ = ["answer"]
 
 AGREE = 1e-6  # of the two solvers of the first-order conditions, in logarithms
 METHOD = (
@@ -61,10 +64,11 @@ def answer(scenario: LifecycleScenario) -> Plan:
     SolverError
         If two solvers differ about the optimum.
     """
-    life = life_of(scenario)
-    found = [searched(life, sparsity) for sparsity in life.sparsities]
+    life = resolve_life(scenario)
+    found = [optimal_size(life, sparsity) for sparsity in life.sparsities]
     settled = sorted(
-        (each for each in found if isinstance(each, Settled)), key=lambda each: each.whole.total
+        (each for each in found if isinstance(each, FixedLayoutOptimum)),
+        key=lambda each: each.whole.total,
     )
     told = [*life.left_out, *life.serving.warnings]
     if not settled:
@@ -72,11 +76,11 @@ def answer(scenario: LifecycleScenario) -> Plan:
     best = settled[0]
     told += _outside(best, scenario)
     told += training_warnings(life.training(best.sparsity), datetime.now(UTC).date())
-    worth, rates = lifecycle_elasticities(best), rates_of(best)
-    rows = life_curve(best, rates)
+    worth, rates = lifecycle_elasticities(best), serving_prices(best)
+    rows = lifecycle_curve(best, rates)
     document = {
         **_head(scenario, "optimal"),
-        "plan": planned(best),
+        "plan": plan_of(best),
         "band": interval(best, rates),
         **_of_serving(best),
         "certificate": _certificate(best, rates),
@@ -94,7 +98,7 @@ def answer(scenario: LifecycleScenario) -> Plan:
     return LifecyclePlan(dict, document, worth, tuple(told), presentation)
 
 
-def _of_serving(best: Settled) -> dict[str, Any]:
+def _of_serving(best: FixedLayoutOptimum) -> dict[str, Any]:
     """Where measured runs put the plan that serves, and its roofline; idle time is paid too."""
     served = best.served
     found = band(served.candidate, served.plan)
@@ -104,7 +108,7 @@ def _of_serving(best: Settled) -> dict[str, Any]:
     return {"serving_band": found, "bound": {"usd_per_mtok": least}}
 
 
-def _certificate(best: Settled, rates: Rates) -> dict[str, Any]:
+def _certificate(best: FixedLayoutOptimum, rates: ServingPrices) -> dict[str, Any]:
     """How the optimum was found and checked; no bound over all sizes is proven."""
     found = conditions(best.answer.budgets)
     difference = None
@@ -114,7 +118,7 @@ def _certificate(best: Settled, rates: Rates) -> dict[str, Any]:
             raise SolverError(
                 f"two solvers differ about the size and tokens by {difference:.2g} (in logarithms)"
             )
-    smooth, whole, program = best.answer, best.whole, joint(best)
+    smooth, whole, program = best.answer, best.whole, joint_optimum(best)
     apart = None
     if program is not None:
         apart = max(
@@ -130,7 +134,7 @@ def _certificate(best: Settled, rates: Rates) -> dict[str, Any]:
                 f"the search and the one program of size, tokens and batch differ by {apart:.2g} "
                 "(in logarithms)"
             )
-    identity = overtraining_identity(best)
+    identity = overtraining_from_pools(best)
     tokens = compute_optimal_tokens(smooth.question.terms, smooth.n_active) if identity else None
     return {
         "method": METHOD.format(fine=FINE, asked=len(best.asked)),
@@ -149,10 +153,10 @@ def _certificate(best: Settled, rates: Rates) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _binding(best: Settled, worth: dict[str, float]) -> list[dict[str, Any]]:
+def _binding(best: FixedLayoutOptimum, worth: dict[str, float]) -> list[dict[str, Any]]:
     """The limits that hold the answer, with d ln(cost) / d ln(limit)."""
     answer = best.answer
-    found = [{"name": "loss", "elasticity": -answer.loss * answer.worth_of_loss}]
+    found = [{"name": "loss", "elasticity": -answer.loss * answer.loss_price}]
     for name in ("ttft", "tpot", "e2e"):
         slope = worth.get(f"serving.promises.{name}")
         if slope:
@@ -166,7 +170,7 @@ def _binding(best: Settled, worth: dict[str, float]) -> list[dict[str, Any]]:
     return found
 
 
-def _asked(best: Settled) -> list[dict[str, Any]]:
+def _asked(best: FixedLayoutOptimum) -> list[dict[str, Any]]:
     """Every size at which the serving planner was asked, smallest first, with what its life costs.
 
     Null where no unit serves it; the costs are null where it cannot be as good as asked.
@@ -174,7 +178,7 @@ def _asked(best: Settled) -> list[dict[str, Any]]:
     question = best.answer.question
     pairs = sorted(best.asked, key=lambda pair: pair[0])
     sizes = [served.member.n_active if served else size for size, served in pairs]
-    trained = curve(question, sizes)
+    trained = training_curve(question, sizes)
     rows = []
     for place, (_, served) in enumerate(pairs):
         plan, usd = served.plan if served else None, float(trained.training[place])
@@ -194,7 +198,7 @@ def _asked(best: Settled) -> list[dict[str, Any]]:
     return rows
 
 
-def _outside(best: Settled, scenario: LifecycleScenario) -> list[str]:
+def _outside(best: FixedLayoutOptimum, scenario: LifecycleScenario) -> list[str]:
     """Sentences on what lies beyond the law's range; refused where that is asked for."""
     law = best.answer.question.law
     told = law.outside(best.whole.n_active, best.whole.pretrain, best.answer.question.sparsity)
@@ -203,7 +207,9 @@ def _outside(best: Settled, scenario: LifecycleScenario) -> list[str]:
     return told
 
 
-def _none(life: Life, found: Sequence[Settled | Unserved], told: list[str]) -> Plan:
+def _none(
+    life: LifecycleTask, found: Sequence[FixedLayoutOptimum | Unserved], told: list[str]
+) -> Plan:
     """The document of a question without answer."""
     missed = [each for each in found if isinstance(each, Unserved)]
     reasons = [each.law for each in missed if each.law is not None]
@@ -243,7 +249,7 @@ def _head(scenario: LifecycleScenario, status: str) -> dict[str, Any]:
     return {"problem": "lifecycle", "status": status, "scenario": resolved(scenario)}
 
 
-def _provenance(life: Life, sparsity: float, warnings: Sequence[str]) -> dict[str, Any]:
+def _provenance(life: LifecycleTask, sparsity: float, warnings: Sequence[str]) -> dict[str, Any]:
     """What an answer rests on: version, law, sources with their dates, warnings."""
     law = life.law
     data = [

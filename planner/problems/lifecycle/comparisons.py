@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from planner.problems.budget.budget_task import Question, assembled
+from planner.problems.budget.budget_task import BudgetTask, assembled
 from planner.problems.budget.optimum import optimum
 from planner.problems.budget.posynomial_form import Array, Budgets
-from planner.problems.lifecycle.fixed_layout_optimum import Settled, curve
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum, training_curve
 from planner.problems.lifecycle.search import cheapest_at
-
-__all__ = ["Rates", "equal_pools", "flat_price", "interval", "life_curve", "rates_of"]
 
 POINTS = 97  # sizes of the curve
 WIDER = 2.5  # factor by which the curve goes beyond the sizes that were asked
@@ -25,7 +23,7 @@ APART = 1e-3  # ln N: members closer than this are one
 
 
 @dataclass(frozen=True)
-class Rates:
+class ServingPrices:
     """Price of serving by size [USD/token]: that of the plans found, straight lines in logarithms.
 
     `error` is the largest relative difference at an inner plan when it is left out.
@@ -44,7 +42,7 @@ class Rates:
         return found
 
 
-def rates_of(settled: Settled) -> Rates:
+def serving_prices(settled: FixedLayoutOptimum) -> ServingPrices:
     """The prices at every size that was asked and is served."""
     served = {s.member.n_active: s.price for _, s in settled.asked if s is not None}
     served[settled.served.member.n_active] = settled.served.price
@@ -57,14 +55,14 @@ def rates_of(settled: Settled) -> Rates:
         abs(_without(sizes, prices, place) / prices[place] - 1)
         for place in range(1, len(sizes) - 1)
     ]
-    return Rates(sizes, prices, max(errors, default=0.0))
+    return ServingPrices(sizes, prices, max(errors, default=0.0))
 
 
-def life_curve(settled: Settled, rates: Rates) -> list[dict[str, float]]:
+def lifecycle_curve(settled: FixedLayoutOptimum, rates: ServingPrices) -> list[dict[str, float]]:
     """Cost of the whole life at fixed quality, by size, as rows for a table or a picture."""
     question = settled.answer.question
     low, high = rates.sizes[0] / WIDER, rates.sizes[-1] * WIDER
-    found = curve(question, np.geomspace(low, high, POINTS))
+    found = training_curve(question, np.geomspace(low, high, POINTS))
     serving = rates.at(found.sizes) * question.served
     kept = np.isfinite(found.training)
     return [
@@ -100,7 +98,9 @@ def equal_pools(rows: list[dict[str, float]], best: float) -> dict[str, Any] | N
     return None
 
 
-def flat_price(settled: Settled, rates: Rates, best: float) -> dict[str, Any] | None:
+def flat_price(
+    settled: FixedLayoutOptimum, rates: ServingPrices, best: float
+) -> dict[str, Any] | None:
     """What a budget says that takes the price of a served FLOP for a constant, that of the plan.
 
     Its size is then charged what serving it really costs. None where it is not served.
@@ -119,7 +119,7 @@ def flat_price(settled: Settled, rates: Rates, best: float) -> dict[str, Any] | 
     if served is None:
         return None
     size = served.member.n_active
-    trained = curve(question, [size])
+    trained = training_curve(question, [size])
     total = float(trained.training[0]) + served.price * question.served
     if not math.isfinite(total):
         return None
@@ -129,7 +129,7 @@ def flat_price(settled: Settled, rates: Rates, best: float) -> dict[str, Any] | 
     }  # fmt: skip
 
 
-def interval(settled: Settled, rates: Rates) -> dict[str, Any] | None:
+def interval(settled: FixedLayoutOptimum, rates: ServingPrices) -> dict[str, Any] | None:
     """Ends that hold a share of laws drawn from the standard errors: size, tokens, cost.
 
     Every drawn law is solved on the same prices of serving. None where nothing is drawn.
@@ -158,12 +158,12 @@ def interval(settled: Settled, rates: Rates) -> dict[str, Any] | None:
     return found
 
 
-def _drawn(drawn: list[Question], logs: Array, question: Question) -> tuple[Array, Array]:
+def _drawn(drawn: list[BudgetTask], logs: Array, question: BudgetTask) -> tuple[Array, Array]:
     """Cost of training and tokens, (draws, sizes); infinite where a drawn law has no way there."""
     rows = _repeated(assembled(drawn), len(logs)).fixed("n_active", np.tile(logs, len(drawn)))
     found = optimum(rows)
     with np.errstate(all="ignore"):
-        cost = np.exp(rows.costs(found.point).value) + question.fixed
+        cost = np.exp(rows.costs(found.point).value) + question.constant_cost
         tokens = np.exp(found.point[:, rows.choices.index("pretrain")])
     possible = found.found & np.isfinite(cost)
     if question.unique is not None and not question.repeats:

@@ -13,15 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
-from planner.problems.budget.budget_task import Question, assembled
-from planner.problems.budget.optimum import Answer, Optimum, optimum
+from planner.problems.budget.budget_task import BudgetTask, assembled
+from planner.problems.budget.optimum import BudgetOptimum, StationaryPoints, optimum
 from planner.problems.budget.posynomial_form import Array, Budgets
-from planner.problems.lifecycle.resolve import INFERENCE, Life, at_sizes, with_serving
-from planner.problems.lifecycle.serving_cost import Served
-from planner.problems.lifecycle.tangent_search import Touch, mixed, touches
+from planner.problems.lifecycle.resolve import INFERENCE, LifecycleTask, at_sizes, with_serving
+from planner.problems.lifecycle.serving_cost import ServedMember
+from planner.problems.lifecycle.tangent_search import Tangent, bracketing_tangents, tangent_at_kink
 from planner.text.errors import Infeasible, SolverError
-
-__all__ = ["Curve", "Settled", "Whole", "along", "curve", "settle"]
 
 RL = 1  # the column of reinforcement learning in the costs of a budget
 TINY = 1e-9  # rounding of a logarithm
@@ -31,7 +29,7 @@ STEEP = 20.0  # d ln(price) / d ln N beyond which the optimum of a tangent is to
 
 
 @dataclass(frozen=True)
-class Curve:
+class TrainingCurve:
     """Tokens and the cost of training by size, at the quality asked for, infinite where none is.
 
     All (P,): active parameters, tokens of pre-training and of reinforcement learning, USD of both
@@ -46,7 +44,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Settled:
+class FixedLayoutOptimum:
     """The optimum of one sparsity on one layout of serving.
 
     Attributes
@@ -68,15 +66,15 @@ class Settled:
         Every size at which the serving planner was asked, with what it found.
     """
 
-    life: Life
+    life: LifecycleTask
     sparsity: float
-    served: Served
-    answer: Answer
+    served: ServedMember
+    answer: BudgetOptimum
     slope: float
     size_bound: float = 0.0
     full: bool = False
     sides: tuple[tuple[float, float], ...] = ()
-    asked: tuple[tuple[float, Served | None], ...] = ()
+    asked: tuple[tuple[float, ServedMember | None], ...] = ()
 
     @cached_property
     def worth(self) -> dict[str, float]:
@@ -88,20 +86,20 @@ class Settled:
         return total
 
     @cached_property
-    def whole(self) -> Whole:
+    def whole(self) -> MemberCost:
         """The member in whole numbers, trained until it is as good."""
         question, size = self.answer.question, self.served.member.n_active
-        found = curve(question, [size])
+        found = training_curve(question, [size])
         serving = self.served.price * self.life.demand.counted
         rl = float(found.rl_cost[0])
-        return Whole(
+        return MemberCost(
             size, float(found.tokens[0]), float(found.rl[0]), float(found.training[0]) - rl, rl,
             serving,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Whole:
+class MemberCost:
     """A member's size [param], tokens, and what its life costs by phase [USD]."""
 
     n_active: float
@@ -117,9 +115,13 @@ class Whole:
         return self.pretrain_cost + self.rl_cost + self.serving_cost
 
 
-def settle(
-    life: Life, question: Question, served: Served, sparsity: float, start: float | None = None
-) -> Settled:
+def fixed_layout_optimum(
+    life: LifecycleTask,
+    question: BudgetTask,
+    served: ServedMember,
+    sparsity: float,
+    start: float | None = None,
+) -> FixedLayoutOptimum:
     """The optimum on the layout of one plan: tangents of its price until the size stays.
 
     At a kink of the price, where memory or a promise begins to hold, it is the optimum between
@@ -135,24 +137,24 @@ def settle(
     def priced(at: float, price: float, slope: float) -> Budgets:
         return with_serving(budgets, math.exp(at), price, slope, question.served)
 
-    def moved(touch: Touch, slope: float) -> float:
+    def moved(touch: Tangent, slope: float) -> float:
         program = priced(touch.at, touch.price, slope)
         if slope > STEEP:
             return -min(max(_rise(question, program, touch.at), -ASIDE), ASIDE)
         return math.log(_optimal(question, program, life.bounds).n_active) - touch.at
 
-    def look(at: float) -> Touch | None:
+    def look(at: float) -> Tangent | None:
         try:
             with np.errstate(over="ignore"):  # of a bound where next to nothing fits
                 price, slope = served.tangent(math.exp(at))
         except (Infeasible, SolverError):
             return None  # at the very edge of what fits, the solver of programs finds nothing
-        touch = Touch(at, price, slope, 0.0)
+        touch = Tangent(at, price, slope, 0.0)
         return replace(touch, moved=moved(touch, slope))
 
     first = math.log(start or served.member.n_active)
-    low, high = touches(look, first, (math.log(least), math.log(most)))
-    at = mixed(low, high, moved)
+    low, high = bracketing_tangents(look, first, (math.log(least), math.log(most)))
+    at = tangent_at_kink(low, high, moved)
     if high is not None and abs(at.moved) > APART:
         raise SolverError("the size of the model does not settle on this layout")
     program = priced(at.at, at.price, at.slope)
@@ -162,20 +164,20 @@ def settle(
     sides = [(math.exp(low.at), 1.0 - share)]
     if high is not None and share:
         sides.append((math.exp(high.at), share))
-    return Settled(
+    return FixedLayoutOptimum(
         life, sparsity, served, answer, at.slope, _of_the_bound(program, answer),
         full=high is None, sides=tuple(sides),
     )  # fmt: skip
 
 
-def curve(question: Question, sizes: Sequence[float] | Array) -> Curve:
+def training_curve(question: BudgetTask, sizes: Sequence[float] | Array) -> TrainingCurve:
     """Training at each size, to the quality asked for."""
     rows = at_sizes(question, list(sizes))
     found = optimum(rows)
     with np.errstate(all="ignore"):
         costs, point = rows.costs(found.point), np.exp(found.point)
-        total = np.exp(costs.value) + question.fixed
-        rl_cost = costs.shares[:, RL] * np.exp(costs.value) + question.fixed
+        total = np.exp(costs.value) + question.constant_cost
+        rl_cost = costs.shares[:, RL] * np.exp(costs.value) + question.constant_cost
     chosen = rows.choices.index("rl") if "rl" in rows.choices else None
     rl = point[:, chosen] if chosen is not None else np.full(len(rows), question.rl_tokens)
     if question.rl_flop:
@@ -184,7 +186,7 @@ def curve(question: Question, sizes: Sequence[float] | Array) -> Curve:
     tokens = point[:, rows.choices.index("pretrain")]
     if question.unique is not None and not question.repeats:
         possible &= tokens <= question.unique
-    return Curve(
+    return TrainingCurve(
         sizes=np.asarray(sizes, dtype=float),
         tokens=np.where(possible, tokens, np.inf),
         rl=np.where(possible, rl, np.inf),
@@ -193,7 +195,7 @@ def curve(question: Question, sizes: Sequence[float] | Array) -> Curve:
     )
 
 
-def _optimal(question: Question, program: Budgets, bounds: tuple[float, float]) -> Answer:
+def _optimal(question: BudgetTask, program: Budgets, bounds: tuple[float, float]) -> BudgetOptimum:
     """The optimum of a program within the sizes asked for and the data there is."""
     held: dict[str, float] = {}
     low, high = map(math.log, bounds)
@@ -220,15 +222,19 @@ def _optimal(question: Question, program: Budgets, bounds: tuple[float, float]) 
 
 
 def _read(
-    question: Question, program: Budgets, free: Budgets, found: Optimum, values: dict[str, float]
-) -> Answer:
+    question: BudgetTask,
+    program: Budgets,
+    free: Budgets,
+    found: StationaryPoints,
+    values: dict[str, float],
+) -> BudgetOptimum:
     """An optimum in natural units."""
     at = np.array([[values[each] for each in program.choices]])
     costs, terms = program.costs(at), question.terms
     total = math.exp(float(costs.value[0]))
     paid = (costs.shares[0] * total).tolist()
     # What a reward asks for is paid whatever the size, so it is no part of the program.
-    paid[RL] += question.fixed
+    paid[RL] += question.constant_cost
     varied = total / math.fsum(paid)
     reducible = math.exp(float(program.losses(at).value[0])) ** terms.power
     size = math.exp(values["n_active"])
@@ -239,14 +245,14 @@ def _read(
     data = 0.0
     if "pretrain" not in free.choices:
         data = -along(program, at, "pretrain", multiplier)
-    return Answer(
+    return BudgetOptimum(
         question=question,
         n_active=size,
         pretrain=math.exp(values["pretrain"]),
         rl=rl,
         cost=(paid[0], paid[RL], paid[INFERENCE]),
         loss=terms.floor + reducible,
-        worth_of_loss=varied * multiplier / (terms.power * reducible),
+        loss_price=varied * multiplier / (terms.power * reducible),
         budgets=free,
         point=found.point,
         multiplier=multiplier,
@@ -255,7 +261,7 @@ def _read(
     )
 
 
-def _rise(question: Question, program: Budgets, size: float) -> float:
+def _rise(question: BudgetTask, program: Budgets, size: float) -> float:
     """d ln(cost) / d ln N at a size in logarithms, at the same loss; tokens answer.
 
     Minus infinity at a size that the data cannot make as good.
@@ -271,7 +277,7 @@ def _rise(question: Question, program: Budgets, size: float) -> float:
     return along(program, at, "n_active", float(found.multiplier[0]))
 
 
-def _of_the_bound(program: Budgets, answer: Answer) -> float:
+def _of_the_bound(program: Budgets, answer: BudgetOptimum) -> float:
     """d ln(cost) / d ln N at a size that a limit holds."""
     if "n_active" in answer.budgets.choices:
         return 0.0

@@ -17,14 +17,12 @@ from typing import Any
 import sympy as sp
 
 from formulas.nomenclature.symbols import SYMBOLS
-from planner.problems.lifecycle.fixed_layout_optimum import Settled
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
 from planner.problems.serving.bounds.relaxation import declared, layout_given
 from planner.problems.serving.step.binding import shared_values
 from planner.problems.serving.step.step import Step
 from planner.programs.geometric import Problem, Program
-
-__all__ = ["Joint", "joint"]
 
 NUDGE = 1e-5
 WIDE = 1e3  # factor within which size and tokens are chosen
@@ -37,7 +35,7 @@ TRAINED, REINFORCED, SERVED = (
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointOptimum:
     """The optimum of the program: size [param], tokens, batch per replica, cost [USD].
 
     No choice on the layout costs less than `lower_bound`, from the dual problem.
@@ -52,7 +50,7 @@ class Joint:
     elasticities: Mapping[str, float]
 
 
-def joint(settled: Settled) -> Joint | None:
+def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
     """The program at the optimum of a search, solved; None where it is not one of its form.
 
     It is for one pool, an additive law, and tokens of reinforcement learning that are given.
@@ -83,7 +81,7 @@ def joint(settled: Settled) -> Joint | None:
     return _solved(program, step, one.batch, given | _given_of(model), (size, tokens))
 
 
-def _of_the_model(settled: Settled, step: Step) -> dict[str, tuple[float, float]]:
+def _of_the_model(settled: FixedLayoutOptimum, step: Step) -> dict[str, tuple[float, float]]:
     """Symbols that follow the size: value at the optimum, and d ln(value) / d ln N there."""
     member, size = settled.served.member, settled.answer.n_active
     low, here, high = (
@@ -141,7 +139,7 @@ def _solved(
     batch: float,
     given: Mapping[str, float],
     reference: tuple[float, float],
-) -> Joint:
+) -> JointOptimum:
     """Solve, renewing the tangents in the batch until it settles."""
     names = {symbol: name for name, symbol in {**CHORDS, **LIMITS}.items()}
     at = batch
@@ -153,7 +151,7 @@ def _solved(
             break
         at = found
     slopes = {names.get(s, s.name): slope for s, slope in solution.elasticities().items()}
-    return Joint(
+    return JointOptimum(
         n_active=reference[0] * solution.choices[SIZE],
         pretrain=reference[1] * solution.choices[TOKENS],
         batch=found,

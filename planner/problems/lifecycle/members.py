@@ -15,10 +15,8 @@ from typing import Any
 
 from planner.architecture.counts import Sizes, sizes
 from planner.catalogue import models
-from planner.laws.model_family import Family
+from planner.laws.model_family import ModelFamily
 from planner.text.errors import ModelError
-
-__all__ = ["Formats", "Growth", "Like", "Member", "Rule"]
 
 OUTSIDE = ("embedding", "head")
 CUBE = 1 / 3  # width and depth of a model grown in proportion
@@ -44,10 +42,10 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class Rule:
+class FamilyRule:
     """Members made by the family rule."""
 
-    family: Family
+    family: ModelFamily
 
     @property
     def name(self) -> str:
@@ -71,7 +69,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Like:
+class ScaledModel:
     """A model of the catalogue at other sizes: depth and width as the cube root, the rest kept."""
 
     model: str
@@ -116,7 +114,7 @@ class Like:
 class Member:
     """One model of a family, counted, and the sizes around it."""
 
-    family: Rule | Like
+    family: FamilyRule | ScaledModel
     sizes: Sizes
     sparsity: float
 

@@ -24,26 +24,16 @@ from planner.problems.budget.budget_task import compute_optimal_tokens
 from planner.problems.budget.life_givens import LifeGiven, life_givens
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.question import BudgetScenario
-from planner.problems.lifecycle.fixed_layout_optimum import Settled, settle
-from planner.problems.lifecycle.resolve import life_of
-from planner.problems.lifecycle.search import searched
-from planner.problems.lifecycle.serving_cost import Served
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum, fixed_layout_optimum
+from planner.problems.lifecycle.resolve import resolve_life
+from planner.problems.lifecycle.search import optimal_size
+from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.problems.serving.task.task import Task
 from planner.programs.geometric import Shortage
 from planner.scenario import LifecycleScenario
 from planner.sensitivity.apart import AGAIN, ENVELOPE, OFFSETS, STEP, one_sided
 from planner.sensitivity.elasticities import Row
 from planner.text.errors import FieldError, SolverError
-
-__all__ = [
-    "ServingGiven",
-    "lifecycle_elasticities",
-    "lifecycle_rows",
-    "moved",
-    "overtraining_identity",
-    "serving_givens",
-    "smooth_values",
-]
 
 ROUNDING = 5e-7  # elasticities below are noise of the solver
 BEYOND = 1e-3  # of the largest size that is served
@@ -52,7 +42,7 @@ ENDS = {"memory": "serving.system.memory"} | {
 }
 
 
-def lifecycle_elasticities(settled: Settled) -> dict[str, float]:
+def lifecycle_elasticities(settled: FixedLayoutOptimum) -> dict[str, float]:
     """{path in the scenario: d ln(cost of the whole life) / d ln(given)}, layouts held.
 
     A chip that trains and serves stands twice; `together` adds what is the same thing.
@@ -74,7 +64,7 @@ def lifecycle_elasticities(settled: Settled) -> dict[str, float]:
     return {name: value for name, value in found.items() if abs(value) > ROUNDING}
 
 
-def overtraining_identity(settled: Settled) -> float | None:
+def overtraining_from_pools(settled: FixedLayoutOptimum) -> float | None:
     """Tokens over compute-optimal ones at the optimum, from what the phases cost.
 
     (sum of eps_i * C_i / C_pretrain)**(1/beta), eps_i = d ln C_i / d ln N: 1 for training, the
@@ -95,7 +85,7 @@ def _path(name: str) -> str:
     return f"serving.{name}"
 
 
-def _at_the_end(settled: Settled) -> dict[str, float]:
+def _at_the_end(settled: FixedLayoutOptimum) -> dict[str, float]:
     """What more of that which ends the sizes that a layout serves is worth: room for larger ones.
 
     Sizes a little beyond fall short of it by a factor, which grows with the size and falls with
@@ -114,7 +104,7 @@ def _at_the_end(settled: Settled) -> dict[str, float]:
     return found
 
 
-def _short(served: Served, n_active: float) -> dict[str, float]:
+def _short(served: ServedMember, n_active: float) -> dict[str, float]:
     """The factors by which promises fall short at a size that the layout does not serve."""
     try:
         with np.errstate(over="ignore"):  # of a bound where next to nothing fits
@@ -132,7 +122,7 @@ def _eased(name: str, task: Task) -> Task:
     return replace(task, promises=promises)
 
 
-def _together(settled: Settled, found: dict[str, float]) -> dict[str, float]:
+def _together(settled: FixedLayoutOptimum, found: dict[str, float]) -> dict[str, float]:
     """Price and arithmetic of a chip that both trains and serves."""
     phases = settled.answer.question.phases
     served = settled.served.plan["chip"]
@@ -170,9 +160,12 @@ class ServingGiven:
 
 def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Row]:
     """Every given of a lifecycle that has an answer, and what it does to one output."""
-    life = life_of(scenario)
-    found = [searched(life, sparsity) for sparsity in life.sparsities]
-    best = min((each for each in found if isinstance(each, Settled)), key=lambda s: s.whole.total)
+    life = resolve_life(scenario)
+    found = [optimal_size(life, sparsity) for sparsity in life.sparsities]
+    best = min(
+        (each for each in found if isinstance(each, FixedLayoutOptimum)),
+        key=lambda s: s.whole.total,
+    )
     law = life_givens(scenario, best.answer.question)
     serving = serving_givens(best)
     if name == "cost.total.usd":
@@ -191,7 +184,7 @@ def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Row]:
     return rows
 
 
-def smooth_values(settled: Settled) -> dict[str, float]:
+def smooth_values(settled: FixedLayoutOptimum) -> dict[str, float]:
     """The outputs where the size is a real number, in the words of a plan."""
     answer = settled.answer
     question = answer.question
@@ -214,7 +207,7 @@ def smooth_values(settled: Settled) -> dict[str, float]:
     return {name: value for name, value in found.items() if value}
 
 
-def _by_multipliers(best: Settled, givens: list[Any]) -> Iterator[Row]:
+def _by_multipliers(best: FixedLayoutOptimum, givens: list[Any]) -> Iterator[Row]:
     worth = lifecycle_elasticities(best)
     values = {given.path: given for given in givens}
     for path in dict.fromkeys([*values, *worth]):
@@ -229,7 +222,9 @@ def _group(path: str) -> str:
     return {"system": "chip", "together": "chip", "utilisation": "prices"}.get(last, last)
 
 
-def moved(best: Settled, given: LifeGiven | ServingGiven, factor: float) -> dict[str, float] | None:
+def moved(
+    best: FixedLayoutOptimum, given: LifeGiven | ServingGiven, factor: float
+) -> dict[str, float] | None:
     """The outputs with a given times a factor, the layouts held; None where nothing settles."""
     served, question = best.served, best.answer.question
     if isinstance(given, LifeGiven):
@@ -239,17 +234,17 @@ def moved(best: Settled, given: LifeGiven | ServingGiven, factor: float) -> dict
     else:
         served = served.changed(lambda task: given.vary(task, factor))
     try:
-        return smooth_values(settle(best.life, question, served, best.sparsity))
+        return smooth_values(fixed_layout_optimum(best.life, question, served, best.sparsity))
     except SolverError:
         return None
 
 
-def serving_givens(best: Settled) -> list[ServingGiven]:
+def serving_givens(best: FixedLayoutOptimum) -> list[ServingGiven]:
     """What the serving part of a lifecycle gives."""
     return list(_of_serving(best))
 
 
-def _of_serving(best: Settled) -> Iterator[ServingGiven]:
+def _of_serving(best: FixedLayoutOptimum) -> Iterator[ServingGiven]:
     part = best.life.scenario.serving
     task = best.served.parts[-1][0].task
     yield ServingGiven("serving.utilisation", part.utilisation, "1", "prices", lambda t, f: t)

@@ -6,10 +6,8 @@ import math
 from typing import Any
 
 from planner.problems.budget.budget_task import compute_optimal_tokens
-from planner.problems.lifecycle.fixed_layout_optimum import Settled
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
 from planner.text.errors import FieldError
-
-__all__ = ["planned", "short"]
 
 HOUR = 3600.0
 FORWARD = 2.0  # flop/(param*token)
@@ -21,7 +19,7 @@ STORAGE_TOLD = "$0.06 per GB and month, the dearest listed object store (CoreWea
 LONG = 90 * 86400.0  # training where no duration is given [s]
 
 
-def planned(best: Settled) -> dict[str, Any]:
+def plan_of(best: FixedLayoutOptimum) -> dict[str, Any]:
     """The plan in the words of the interface: the member in whole numbers."""
     whole, question, served = best.whole, best.answer.question, best.served
     costs = _costs(best)
@@ -51,7 +49,7 @@ def planned(best: Settled) -> dict[str, Any]:
     }
 
 
-def _model(best: Settled) -> dict[str, Any]:
+def _model(best: FixedLayoutOptimum) -> dict[str, Any]:
     """What the model is made of."""
     counted = best.served.member.sizes
     return {
@@ -71,7 +69,7 @@ def _model(best: Settled) -> dict[str, Any]:
     }
 
 
-def _costs(best: Settled) -> dict[str, dict[str, float | None]]:
+def _costs(best: FixedLayoutOptimum) -> dict[str, dict[str, float | None]]:
     """USD, FLOP done and chip hours of each phase and in all, as a budget tells them."""
     whole, question, served = best.whole, best.answer.question, best.served
     plan, found = served.plan, dict[str, dict[str, float | None]]()
@@ -97,7 +95,7 @@ def _costs(best: Settled) -> dict[str, dict[str, float | None]]:
     return found
 
 
-def _peak(best: Settled) -> float:
+def _peak(best: FixedLayoutOptimum) -> float:
     """Arithmetic peak for the weights of the model that is served [flop/s]."""
     task, plan = best.served.candidate.task, best.served.plan
     return task.peak(plan["weights"], bound=False)
@@ -108,7 +106,7 @@ def _sum(parts: Any) -> float | None:
     return None if None in known else sum(known)
 
 
-def _chips(best: Settled, costs: dict[str, dict[str, float | None]]) -> dict[str, Any]:
+def _chips(best: FixedLayoutOptimum, costs: dict[str, dict[str, float | None]]) -> dict[str, Any]:
     """Chips of each phase: for training where a duration is given, for serving where a rate is."""
     found: dict[str, Any] = {}
     for name, phase in best.life.training(best.sparsity).items():
@@ -130,7 +128,7 @@ def _chips(best: Settled, costs: dict[str, dict[str, float | None]]) -> dict[str
     return found
 
 
-def _overtrained(best: Settled) -> dict[str, float | None] | float | None:
+def _overtrained(best: FixedLayoutOptimum) -> dict[str, float | None] | float | None:
     """Tokens over those that are compute-optimal for the size."""
     try:
         tokens = compute_optimal_tokens(best.answer.question.terms, best.whole.n_active)
@@ -139,7 +137,7 @@ def _overtrained(best: Settled) -> dict[str, float | None] | float | None:
     return best.whole.pretrain / tokens
 
 
-def _checkpoints(best: Settled, total: float) -> dict[str, Any]:
+def _checkpoints(best: FixedLayoutOptimum, total: float) -> dict[str, Any]:
     """What keeping checkpoints costs, to show that it may be left out."""
     kept = KEPT_BYTES * best.served.member.n_total
     seconds = best.life.scenario.phases.pretrain.duration or LONG
@@ -150,7 +148,7 @@ def _checkpoints(best: Settled, total: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def short(settled: Settled) -> dict[str, Any]:
+def short(settled: FixedLayoutOptimum) -> dict[str, Any]:
     """Another sparsity, in short."""
     whole = settled.whole
     return {

@@ -27,8 +27,6 @@ from planner.text.words import (
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan
 
-__all__ = ["answer", "hardware", "why"]
-
 
 def hardware(document: Mapping[str, Any]) -> str:
     """Chips of every phase, and the plan that serves."""

@@ -23,9 +23,6 @@ from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Promises, Workload
 from planner.text.errors import did_you_mean, quoted
 
-__all__ = ["FamilyPart", "LifecycleChoose", "LifecyclePhases", "LifecycleScenario", "Serving",
-           "TrainingPhase"]  # fmt: skip
-
 ATTENTION = ("gqa", "mla")
 SMALLEST, LARGEST = 2e8, 2e13  # of the family rule
 

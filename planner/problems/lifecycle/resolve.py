@@ -15,20 +15,23 @@ from planner.catalogue import models
 from planner.catalogue.prices import Price
 from planner.catalogue.systems import System
 from planner.laws.laws import ScalingLaw, scaling_law
-from planner.laws.model_family import Family
-from planner.problems.budget.budget_task import LossTerm, Question, Required, assembled
-from planner.problems.budget.phase_costs import PhaseCost, Trainer, rl_arithmetic, served, trainer
-from planner.problems.budget.phase_costs import Served as Demand
+from planner.laws.model_family import ModelFamily
+from planner.problems.budget.budget_task import BudgetTask, LossTerm, Required, assembled
+from planner.problems.budget.phase_costs import (
+    PhaseCost,
+    ServedTokens,
+    Trainer,
+    rl_flop_needed,
+    served,
+    trainer,
+)
 from planner.problems.budget.phase_keys import Quality
 from planner.problems.budget.posynomial_form import Array, Budgets
-from planner.problems.lifecycle.members import Like, Rule
+from planner.problems.lifecycle.members import FamilyRule, ScaledModel
 from planner.problems.lifecycle.question import LifecycleScenario, TrainingPhase
 from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question
 from planner.scenario.keys.references import File
 from planner.text.errors import CatalogueError, FieldError
-
-__all__ = ["INFERENCE", "Life", "Training", "at_sizes", "life_of", "training_data",
-           "training_warnings", "with_serving"]  # fmt: skip
 
 INFERENCE = 2  # the column of serving in the costs of a budget
 PRETRAIN = 6.0  # flop/(param*token)
@@ -51,7 +54,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Life:
+class LifecycleTask:
     """Everything that does not depend on the model.
 
     `sparsities` are the ratios of total to active parameters to try, `left_out` says which of
@@ -60,9 +63,9 @@ class Life:
 
     scenario: LifecycleScenario
     law: ScalingLaw
-    family: Rule | Like
+    family: FamilyRule | ScaledModel
     serving: ServingQuestion
-    demand: Demand
+    demand: ServedTokens
     sparsities: tuple[float, ...]
     left_out: tuple[str, ...] = ()
 
@@ -80,7 +83,7 @@ class Life:
             found["rl"] = _training("rl", phases.rl, sparsity)
         return found
 
-    def question(self, sparsity: float, law: ScalingLaw | None = None) -> Question:
+    def question(self, sparsity: float, law: ScalingLaw | None = None) -> BudgetTask:
         """The budget of a sparsity without its serving, in USD."""
         asked = self.scenario
         arithmetic = {"pretrain": PRETRAIN, "rl": asked.rl.k}
@@ -89,21 +92,21 @@ class Life:
             for name, each in self.training(sparsity).items()
         }
         rl, reward = asked.rl, asked.rl.reward
-        return Question(
+        return BudgetTask(
             law=law or self.law,
             phases=costs,
             in_usd=True,
             sparsity=_of_the_law(self.law, self.family, sparsity),
             served=self.demand.counted,
             rl_tokens=rl.tokens or 0.0,
-            rl_flop=rl_arithmetic(reward) if reward is not None else 0.0,
+            rl_flop=rl_flop_needed(reward) if reward is not None else 0.0,
             rl_term=LossTerm(rl.loss.coefficient, rl.loss.exponent) if rl.loss else None,
             unique=asked.data.unique,
             required=_required(asked.quality),
         )
 
 
-def life_of(scenario: LifecycleScenario) -> Life:
+def resolve_life(scenario: LifecycleScenario) -> LifecycleTask:
     """A scenario with everything looked up.
 
     Raises
@@ -112,9 +115,9 @@ def life_of(scenario: LifecycleScenario) -> Life:
         For what is not known, or contradicts itself.
     """
     part, law = scenario.family, _law(scenario.law)
-    family = Like(part.like) if part.like else Rule(Family(part.attention))
+    family = ScaledModel(part.like) if part.like else FamilyRule(ModelFamily(part.attention))
     sparsities, left_out = _sparsities(scenario, law, family)
-    return Life(
+    return LifecycleTask(
         scenario=scenario,
         law=law,
         family=family,
@@ -142,7 +145,7 @@ def with_serving(
     )  # fmt: skip
 
 
-def at_sizes(question: Question, sizes: Sequence[float]) -> Budgets:
+def at_sizes(question: BudgetTask, sizes: Sequence[float]) -> Budgets:
     """The budget of one question at each of many sizes; tokens alone are left to choose."""
     rows = assembled([question] * len(sizes))
     logs: Array = np.log(np.asarray(sizes, dtype=float))
@@ -158,7 +161,7 @@ def _law(given: Any) -> ScalingLaw:
 
 
 def _sparsities(
-    scenario: LifecycleScenario, law: ScalingLaw, family: Rule | Like
+    scenario: LifecycleScenario, law: ScalingLaw, family: FamilyRule | ScaledModel
 ) -> tuple[tuple[float, ...], tuple[str, ...]]:
     """The sparsities to try, and sentences on those that the law was not fitted on.
 
@@ -166,7 +169,7 @@ def _sparsities(
     """
     wanted = scenario.choose.sparsity or (law.fixed_sparsity or 1.0,)
     path = "choose.sparsity"
-    if isinstance(family, Like):
+    if isinstance(family, ScaledModel):
         wanted, path = (family.sparsity,), "family.like"
     if scenario.extrapolate is True:
         return wanted, ()
@@ -178,14 +181,14 @@ def _sparsities(
     return known, tuple(f"{each}; left out (extrapolate: true would try it)" for each in told)
 
 
-def _of_the_law(law: ScalingLaw, family: Rule | Like, sparsity: float) -> float:
+def _of_the_law(law: ScalingLaw, family: FamilyRule | ScaledModel, sparsity: float) -> float:
     """The sparsity as the law is asked; dense where it knows no other and one model is meant.
 
     Raises FieldError for a list of sparsities of which the law knows nothing.
     """
     if sparsity == 1.0 or "sparsity" not in law.lacks:
         return sparsity
-    if isinstance(family, Like):
+    if isinstance(family, ScaledModel):
         return 1.0
     told = (
         f"{law.name}: {law.lacks['sparsity']}; put a routed law on it, such as "

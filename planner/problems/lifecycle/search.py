@@ -14,15 +14,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.problems.budget.budget_task import Question
+from planner.problems.budget.budget_task import BudgetTask
 from planner.problems.budget.optimum import solve_one
-from planner.problems.budget.shortfall import Nothing, least_loss
-from planner.problems.lifecycle.fixed_layout_optimum import Settled, curve, settle
-from planner.problems.lifecycle.resolve import Life
-from planner.problems.lifecycle.serving_cost import Served
+from planner.problems.budget.shortfall import NoBudget, least_loss
+from planner.problems.lifecycle.fixed_layout_optimum import (
+    FixedLayoutOptimum,
+    fixed_layout_optimum,
+    training_curve,
+)
+from planner.problems.lifecycle.resolve import LifecycleTask
+from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.text.errors import Infeasible, ModelError
-
-__all__ = ["FINE", "Unserved", "cheapest_at", "searched"]
 
 FINE = 241  # sizes at which training alone is computed
 ABOVE = (1.0, 1.003, 1.02)  # factors of that size at which the planner is asked too
@@ -39,11 +41,11 @@ class Unserved:
     """Why a sparsity has no answer: the law's reason, or that no unit serves any of the sizes."""
 
     sparsity: float
-    law: Nothing | None
+    law: NoBudget | None
     sizes: tuple[float, ...] = ()
 
 
-def searched(life: Life, sparsity: float) -> Settled | Unserved:
+def optimal_size(life: LifecycleTask, sparsity: float) -> FixedLayoutOptimum | Unserved:
     """The best size at one sparsity.
 
     Raises
@@ -53,7 +55,7 @@ def searched(life: Life, sparsity: float) -> Settled | Unserved:
     """
     question = life.question(sparsity)
     alone = solve_one(replace(question, served=0.0))
-    if isinstance(alone, Nothing):
+    if isinstance(alone, NoBudget):
         return Unserved(sparsity, alone)
     asked = _scan(life, question, sparsity, alone.n_active)
     priced = [(_total(life, question, each), each) for each in asked.values() if each is not None]
@@ -65,24 +67,24 @@ def searched(life: Life, sparsity: float) -> Settled | Unserved:
     return min(found, key=lambda each: each.whole.total)
 
 
-def _untrained(question: Question, sizes: Sequence[float]) -> Nothing | None:
+def _untrained(question: BudgetTask, sizes: Sequence[float]) -> NoBudget | None:
     """That none of the sizes that can be served is ever as good; None where none is served."""
     if not sizes:
         return None
-    held = replace(question, held={"n_active": max(sizes)})
+    held = replace(question, fixed_choices={"n_active": max(sizes)})
     least, wanted = least_loss(held), held.required.value(held.law) if held.required else 1.0
     data = f" on {question.unique:.3g} unique tokens" if question.unique else ""
     told = f"no model of at most {max(sizes):.4g} active parameters gets below {least:.4g}{data}"
-    return Nothing(question, "loss", least / wanted, told)
+    return NoBudget(question, "loss", least / wanted, told)
 
 
 def _scan(
-    life: Life, question: Question, sparsity: float, trained: float
-) -> dict[float, Served | None]:
+    life: LifecycleTask, question: BudgetTask, sparsity: float, trained: float
+) -> dict[float, ServedMember | None]:
     """The serving planner at sizes from the one of least training cost downwards."""
     least, most_active = life.bounds
     top = min(max(trained, least), most_active)
-    fine = curve(question, np.geomspace(max(top / DEEPEST, least), top, FINE))
+    fine = training_curve(question, np.geomspace(max(top / DEEPEST, least), top, FINE))
     # A member in whole numbers may be a little smaller than asked, and just not good enough.
     ends = [top * factor for factor in ABOVE if top * factor <= most_active]
     asked = {size: cheapest_at(life, size, sparsity) for size in ends}
@@ -96,14 +98,14 @@ def _scan(
 
 
 def _refined(
-    life: Life,
-    question: Question,
+    life: LifecycleTask,
+    question: BudgetTask,
     sparsity: float,
-    start: Served,
-    asked: dict[float, Served | None],
-) -> Settled:
+    start: ServedMember,
+    asked: dict[float, ServedMember | None],
+) -> FixedLayoutOptimum:
     """From one plan to the best near it: settle on its layout, ask again there, while it pays."""
-    best = settle(life, question, start, sparsity)
+    best = fixed_layout_optimum(life, question, start, sparsity)
     for _ in range(ROUNDS):
         size = best.answer.n_active
         if abs(math.log(size / best.served.member.n_active)) < CLOSE:
@@ -111,7 +113,7 @@ def _refined(
         served = asked[size] = cheapest_at(life, size, sparsity)
         if served is None:
             break
-        nearer = settle(life, question, served, sparsity)
+        nearer = fixed_layout_optimum(life, question, served, sparsity)
         if nearer.whole.total >= best.whole.total:
             break
         best = nearer
@@ -119,7 +121,9 @@ def _refined(
     return replace(best, asked=tuple(asked.items()))
 
 
-def _polished(best: Settled, asked: dict[float, Served | None]) -> Settled:
+def _polished(
+    best: FixedLayoutOptimum, asked: dict[float, ServedMember | None]
+) -> FixedLayoutOptimum:
     """The best of the members beside it: whole layers and widths cost a little more or less."""
     life, question, sparsity = best.life, best.answer.question, best.sparsity
     low, high = life.bounds
@@ -131,11 +135,11 @@ def _polished(best: Settled, asked: dict[float, Served | None]) -> Settled:
             continue
         asked[size] = served
         if _total(life, question, served) < best.whole.total:
-            best = settle(life, question, served, sparsity)
+            best = fixed_layout_optimum(life, question, served, sparsity)
     return best
 
 
-def cheapest_at(life: Life, size: float, sparsity: float) -> Served | None:
+def cheapest_at(life: LifecycleTask, size: float, sparsity: float) -> ServedMember | None:
     """The cheapest plan for a member; None where there is no such member, or nothing serves it."""
     try:
         return life.serving.cheapest(life.family, size, sparsity)
@@ -143,7 +147,7 @@ def cheapest_at(life: Life, size: float, sparsity: float) -> Served | None:
         return None
 
 
-def _total(life: Life, question: Question, served: Served) -> float:
+def _total(life: LifecycleTask, question: BudgetTask, served: ServedMember) -> float:
     """Cost of a member's whole life [USD]; infinite where it cannot be as good."""
-    found = curve(question, [served.member.n_active])
+    found = training_curve(question, [served.member.n_active])
     return float(found.training[0]) + served.price * life.demand.counted

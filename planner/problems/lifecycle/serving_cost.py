@@ -1,10 +1,10 @@
 """What it costs to serve a model of a family: the serving planner's price at any size of it.
 
 `ServingQuestion.cheapest` is the search itself, over every layout, batch, format and system, for
-one member. `Served` holds what it chose and moves the size around it: layouts stay, the batch is
-a real number, and the price answers as the geometric program of that layout says. The price of
-the whole numbers (ceilings, idle chips) stays in it as a constant factor, so both agree at the
-member.
+one member. `ServedMember` holds what it chose and moves the size around it: layouts stay, the
+batch is a real number, and the price answers as the geometric program of that layout says. The
+price of the whole numbers (ceilings, idle chips) stays in it as a constant factor, so both agree
+at the member.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from planner.problems.lifecycle.members import Formats, Like, Member, Rule
+from planner.problems.lifecycle.members import FamilyRule, Formats, Member, ScaledModel
 from planner.problems.serving.bounds.binding_limits import worth
 from planner.problems.serving.bounds.relaxation import elastic
 from planner.problems.serving.deployment.candidate import Candidate
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from planner.problems.lifecycle.question import Serving
     from planner.problems.serving.task.task import Task
 
-__all__ = ["Served", "ServingQuestion", "serving_question"]
 
 MILLION = 1e6
 NUDGE = 1e-5  # relative change of the size by which the slope of its symbols is taken
@@ -60,7 +59,9 @@ class ServingQuestion:
     data: tuple[dict[str, str], ...]
     warnings: tuple[str, ...]
 
-    def cheapest(self, family: Rule | Like, n_active: float, sparsity: float) -> Served | None:
+    def cheapest(
+        self, family: FamilyRule | ScaledModel, n_active: float, sparsity: float
+    ) -> ServedMember | None:
         """The cheapest plan for the member of this size; None if nothing keeps the promises.
 
         Raises
@@ -81,7 +82,7 @@ class ServingQuestion:
                 best = points[0].score, points[0], member
         if best is None:
             return None
-        return Served(best[2], best[1].candidate, self.utilisation)
+        return ServedMember(best[2], best[1].candidate, self.utilisation)
 
     def _questions(self, draft: Draft) -> Iterator[Question]:
         with _within("serving"):
@@ -104,7 +105,7 @@ class ServingQuestion:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedMember:
     """A member, the plan that serves it, and its price; sizes around it on the same layout."""
 
     member: Member
@@ -164,7 +165,7 @@ class Served:
                 total[name] = total.get(name, 0.0) + part * slope
         return {name: slope / whole for name, slope in total.items()}
 
-    def changed(self, change: Callable[[Task], Task]) -> Served:
+    def changed(self, change: Callable[[Task], Task]) -> ServedMember:
         """The same layouts for another question of the same model, such as a faster memory.
 
         The factor of whole numbers stays that of the question as it was, so prices compare.

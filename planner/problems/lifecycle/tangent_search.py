@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from planner.text.errors import SolverError
 
-__all__ = ["Touch", "mixed", "touches"]
-
 STEPS = 40  # before the two sides are sought
 SLOWEST = 0.5  # of what is left after a step to what was before, for such steps to go on
 SAME = 1e-11  # change of ln N at which tangents have settled
@@ -28,7 +26,7 @@ OVER = 0.01  # of the distance to the nearer side
 
 
 @dataclass(frozen=True)
-class Touch:
+class Tangent:
     """A tangent of the price at `at` = ln N, and how far from there its program's optimum lies."""
 
     at: float
@@ -37,12 +35,12 @@ class Touch:
     moved: float
 
 
-Look = Callable[[float], Touch | None]
+Look = Callable[[float], Tangent | None]
 
 
-def touches(
+def bracketing_tangents(
     look: Look, first: float, within: tuple[float, float] = (-math.inf, math.inf)
-) -> tuple[Touch, Touch | None]:
+) -> tuple[Tangent, Tangent | None]:
     """The tangents on both sides of the optimum, the same twice where the price is smooth.
 
     Parameters
@@ -86,7 +84,9 @@ def touches(
     return _closed(look, *_bracket(look, seen, within))
 
 
-def mixed(low: Touch, high: Touch | None, moved: Callable[[Touch, float], float]) -> Touch:
+def tangent_at_kink(
+    low: Tangent, high: Tangent | None, moved: Callable[[Tangent, float], float]
+) -> Tangent:
     """The tangent at a kink whose program's optimum is the kink itself.
 
     `moved` says how far the optimum lies from a touch with another slope.
@@ -99,12 +99,12 @@ def mixed(low: Touch, high: Touch | None, moved: Callable[[Touch, float], float]
         if slope in (gentle, steep):
             break
         gentle, steep = (slope, steep) if moved(low, slope) > 0 else (gentle, slope)
-    return Touch(low.at, low.price, slope, moved(low, slope))
+    return Tangent(low.at, low.price, slope, moved(low, slope))
 
 
 def _bracket(
-    look: Look, seen: list[Touch], within: tuple[float, float]
-) -> tuple[Touch, Touch | None, float]:
+    look: Look, seen: list[Tangent], within: tuple[float, float]
+) -> tuple[Tangent, Tangent | None, float]:
     """The nearest sizes known to be too small and too large, and where the latter is."""
     low = max((t for t in seen if t.moved > 0), key=lambda t: t.at, default=None)
     high = min((t for t in seen if t.moved <= 0), key=lambda t: t.at, default=None)
@@ -141,7 +141,9 @@ def _bracket(
     return low, high, end
 
 
-def _closed(look: Look, low: Touch, high: Touch | None, end: float) -> tuple[Touch, Touch | None]:
+def _closed(
+    look: Look, low: Tangent, high: Tangent | None, end: float
+) -> tuple[Tangent, Tangent | None]:
     """The two sides brought together."""
     for turn in range(3 * HALVINGS):
         if end - low.at < CLOSED:
@@ -158,7 +160,7 @@ def _closed(look: Look, low: Touch, high: Touch | None, end: float) -> tuple[Tou
     return low, high
 
 
-def _between(turn: int, low: Touch, high: Touch | None, end: float) -> float:
+def _between(turn: int, low: Tangent, high: Tangent | None, end: float) -> float:
     """Where to look: at a kink where the tangents cross, else by secants; halves in turn."""
     middle = (low.at + end) / 2
     if high is None or turn % 3 == 2:
