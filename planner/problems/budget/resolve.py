@@ -168,9 +168,9 @@ def _required(scenario: BudgetScenario) -> Required | None:
         return Required(loss=quality.loss)
     like, size = quality.like, quality.like.n_active
     if like.model is not None:
-        from planner.architecture import summary
+        from planner.architecture.counts import sizes
 
-        size = float(summary(models.load(like.model))["n_active"]["all"])
+        size = float(sizes(models.load(like.model)).n_active["all"])
     return Required(n_active=size, tokens=like.tokens, sparsity=like.sparsity)
 
 
