@@ -6,8 +6,8 @@ import pytest
 
 import planner
 from planner.cli.app import main
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 SCENARIOS = sorted((ROOT / "examples").glob("*.yaml"))
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
+
 MAY_IMPORT: dict[str, set[str]] = {
     "formulas": set(),
     "topologies": set(),

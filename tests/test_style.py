@@ -14,8 +14,8 @@ import sympy as sp
 
 from formulas.nomenclature.sources import Citation, definition
 from formulas.registry import all_derivations, all_equations, by_name
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 PACKAGES = ("planner", "formulas", "topologies")
 FILES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
 LONGEST_FILE = 430

@@ -1,0 +1,206 @@
+"""Profiles: physical numbers, adjustments where they hold, bands of what is known and what not."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from planner.catalogue.chips import chip
+from planner.catalogue.profile import (
+    COEFFICIENTS,
+    EFFICIENCIES,
+    Adjustment,
+    Place,
+    choose_profile,
+    months_between,
+    profile,
+    profile_from,
+    profile_names,
+)
+from planner.problems.serving.step.engine_limits import LECTURE
+from planner.text.errors import CatalogueError
+from tests.paths import ROOT
+
+ENGINES = profile("engines-2026")
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_profiles_are_physical(name):
+    """Efficiencies lie in (0, 1], overheads are not negative, bands hold their estimate."""
+    one = profile(name)
+    assert all(0 < one.values[c] <= 1 for c in EFFICIENCIES)
+    assert all(one.values[c] >= 0 for c in COEFFICIENTS)
+    assert one.band("tpot").low < 1 < one.band("tpot").high
+    assert one.rows > 0
+    assert set(one.intervals) == set(COEFFICIENTS)
+
+
+def test_the_readme_says_how_accurate_the_profile_is():
+    """Its figures are those recorded on rows left out."""
+    told = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    known, models, groups = (
+        f"{ENGINES.errors[f'{prefix}tpot_median']:.1%}".replace("%", " %")
+        for prefix in ("", "unseen_models_", "unseen_groups_")
+    )
+    assert f"error of {known} ({models} on models never seen, {groups} on a model" in told
+    assert f"TTFT {ENGINES.errors['ttft_median']:.0%}".replace("%", " %") in told
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_profiles_beat_a_constant_times_the_roofline(name):
+    """On configurations left out, and on whole models where those are told."""
+    errors = profile(name).errors
+    for prefix in ("", "unseen_models_"):
+        if f"{prefix}tpot_median" in errors:
+            assert errors[f"{prefix}tpot_median"] < errors[f"{prefix}tpot_constant_median"]
+            assert errors[f"{prefix}tpot_median"] < errors[f"{prefix}tpot_roofline_median"]
+
+
+def test_free_coefficients_are_fewer_than_one_in_thirty_rows():
+    """What the rows identify and every adjustment of both fits, against the rows fitted in all."""
+    both = [profile("engines-2026"), profile("steady-2024")]
+    free = sum(len(COEFFICIENTS) - len(one.held) + len(one.adjustments) for one in both)
+    assert free < sum(one.rows for one in both) / 30
+
+
+@pytest.mark.parametrize("name", ["engines-2026", "steady-2024"])
+def test_bands_hold_what_they_say(name):
+    """Ranges of the other folds hold 77 to 83 % of configurations left out."""
+    errors = profile(name).errors
+    for quantity in ("tpot", "ttft", "usd_per_mtok"):
+        assert 0.77 <= errors[f"{quantity}_band_holds"] <= 0.83
+
+
+@pytest.mark.parametrize(("change", "named"), [({"e_q": 1.0}, "e_q"), ({"e_w": None}, "e_w")])
+def test_a_profile_with_other_coefficients_is_refused(change, named):
+    """A missing or an unknown coefficient is named."""
+    values = {**ENGINES.values, **change}
+    raw = {"coefficients": {k: v for k, v in values.items() if v is not None}}
+    with pytest.raises(CatalogueError, match=named):
+        profile_from("mine", raw)
+
+
+def test_an_adjustment_holds_in_its_scope_alone():
+    """A factor on times divides efficiencies, multiplies overheads, and stays below one."""
+    slower = Adjustment(("e_w", "t_layer"), {"engine": "vllm"}, 2.0, (2.0, 2.0))
+    values = MappingProxyType({**ENGINES.values, "e_w": 0.8})
+    one = replace(ENGINES, values=values, adjustments=(slower,))
+    here, there = one.at(Place(engine="vllm")), one.at(Place(engine="sglang"))
+    assert here.values["e_w"] == pytest.approx(0.4)
+    assert here.values["t_layer"] == pytest.approx(2 * values["t_layer"])
+    assert dict(there.values) == dict(values)
+    faster = replace(one, adjustments=(replace(slower, factor=0.5),))
+    assert faster.at(Place(engine="vllm")).values["e_w"] == 1.0
+
+
+def test_monthly_factors_count_back_from_the_profiles_date():
+    """A run of three months before counts them three times; today's none."""
+    older = Adjustment(("t_layer",), {"engine": "vllm"}, 1.1, (1.1, 1.1), monthly=True)
+    one = replace(ENGINES, adjustments=(older,))
+    three = one.at(Place(engine="vllm", months=3.0)).values["t_layer"]
+    assert three == pytest.approx(1.1**3 * ENGINES.values["t_layer"])
+    assert one.at(Place(engine="vllm")).values["t_layer"] == ENGINES.values["t_layer"]
+
+
+def test_a_resolved_profile_stays_as_it_is():
+    """Asking a second time changes nothing."""
+    place = Place(chip="b200", architecture="blackwell", engine="vllm", math="fp8")
+    once = ENGINES.at(place)
+    assert dict(once.at(place).values) == dict(once.values)
+    assert dict(once.at(place).bands) == dict(once.bands)
+
+
+def test_the_profile_of_one_engine_is_that_of_all_seen_by_it():
+    """Its adjustments hold without being asked for."""
+    own, every = profile("vllm-2026"), ENGINES
+    place = Place(chip="h200", architecture="hopper", math="fp8")
+    assert dict(own.at(place).values) == dict(every.at(replace(place, engine="vllm")).values)
+    assert own.band("tpot") == every.at(replace(place, engine="vllm")).band("tpot")
+
+
+def test_what_was_never_seen_gets_a_wider_band():
+    """Models and chips that no fit saw borrow the coefficients and widen."""
+    known = Place(chip="h200", model=ENGINES.models[0])
+    width = [
+        ENGINES.at(place).band("tpot").high / ENGINES.at(place).band("tpot").low
+        for place in (known, replace(known, model="something-else"))
+    ]
+    assert width[0] < width[1]
+
+
+def test_a_chip_of_a_known_architecture_borrows_its_adjustments():
+    """What holds of an architecture holds of a chip of it that was never seen."""
+    slower = Adjustment(("t_layer",), {"architecture": "blackwell"}, 2.0, (2.0, 2.0))
+    one = replace(ENGINES, adjustments=(slower,))
+    place = Place(chip="x", architecture="blackwell")
+    assert one.at(place).values["t_layer"] == pytest.approx(2 * one.values["t_layer"])
+
+
+def test_a_base_is_never_chosen_by_itself():
+    """Steady batches of several engines are what their profiles share, nobody's estimate."""
+    assert profile("steady-2024").base
+    assert choose_profile("auto", "tpu-v4")[0].name == "palm-2022"
+    assert choose_profile("auto", "rtx-4090")[0].name == "llama-cpp-2024"
+
+
+def test_auto_takes_the_profile_fitted_on_the_chip():
+    """The widest fit of the newest engines where the chip was in it, an older one where not."""
+    assert choose_profile("auto", "h200") == (ENGINES, None)
+    assert choose_profile("auto", "a100")[0].name == "trtllm-2024"
+
+
+def test_a_chip_that_no_fit_saw_is_said():
+    """The nearest profile is used and the answer says so."""
+    found, warning = choose_profile("auto", "mi300x")
+    assert found.name == "engines-2026"
+    assert warning is not None
+    assert "mi300x" in warning
+
+
+def test_every_listed_chip_has_an_architecture():
+    """So that a chip of a known one can borrow."""
+    assert chip("gb300").architecture == chip("b200").architecture == "blackwell"
+    assert chip("h20").architecture == "hopper"
+
+
+def test_the_lecture_stands_everywhere():
+    """A profile without adjustments or kinds of bands is itself at any place."""
+    assert dict(LECTURE.at(Place(chip="h200", engine="vllm")).values) == dict(LECTURE.values)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "months"),
+    [
+        ("2026-01", "2026-04", 3.0),
+        ("2026-01-15", "2026-04", 3.0),
+        ("2025-12-31", "2026-01-31", 1.0),
+        ("2026-05", "2026-04", 0.0),
+    ],
+)
+def test_months_between_dates(earlier, later, months):
+    """Days count as parts of a month; a later date is no age."""
+    assert months_between(earlier, later) == pytest.approx(months, abs=0.01)
+
+
+@pytest.mark.parametrize("text", ["", "as_of = 1", "[coefficients]\ne_w = 'fast'"])
+def test_a_file_that_is_no_profile_is_refused(tmp_path, text):
+    """With its name and what was wrong."""
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(CatalogueError, match=r"mine"):
+        profile(str(path))
+
+
+def test_a_file_written_again_is_read_again(tmp_path):
+    """What a path held before is not what it holds now."""
+    path = tmp_path / "mine.toml"
+    for engine in ("vllm", "sglang"):
+        text = f'like = "engines-2026"\nengine = "{engine}"\nrows = 1\n[errors]\n'
+        path.write_text(text, encoding="utf-8")
+        assert profile(str(path)).engine == engine
+
+
+def test_a_missing_file_is_told(tmp_path):
+    """No such file."""
+    with pytest.raises(CatalogueError, match="no such file"):
+        profile(str(tmp_path / "none.toml"))

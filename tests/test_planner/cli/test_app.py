@@ -1,0 +1,463 @@
+"""Every command does what the interface says: text, JSON, files, exit status, the right stream."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.cli.app import main
+from tests.paths import ROOT
+
+SMALL = """\
+problem: serving
+model: llama-3.1-8b
+system: hgx-h100
+chips: 2
+price: $2.50/hour
+workload: {input_tokens: 500, output_tokens: 100}
+promises: {ttft: 2 s, tpot: 50 ms}
+"""
+ANSWER = {
+    "problem", "status", "scenario", "plan", "band", "bound", "certificate", "binding",
+    "alternatives", "infeasible", "provenance",
+}  # fmt: skip
+PLAN = {
+    "mode", "layout", "prefill", "decode", "chips", "batch", "batch_per_replica", "ttft", "tpot",
+    "tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user", "usd_per_mtok_output",
+    "usd_per_mtok_input", "usd_per_mtok", "usd_per_hour", "memory_per_chip", "time_per_step",
+    "bottleneck",
+}  # fmt: skip
+LAYOUT = {"tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas"}
+MEMORY = {"capacity", "weights", "kv", "state", "activations", "reserved", "free"}
+STEP = {"weights", "kv", "compute", "collectives", "overhead", "prefill"}
+KINDS = ("chips", "systems", "models", "laws", "prices", "profiles")
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command line in this process: exit status, standard output, standard error."""
+
+    def ran(*words: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit_:
+            main([str(word) for word in words])
+        told = capsys.readouterr()
+        return int(exit_.value.code or 0), told.out, told.err
+
+    return ran
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A scenario that is answered at once."""
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL, encoding="utf-8")
+    return file
+
+
+def document(run: Run, *words: object) -> Any:
+    """The JSON document that a command prints, and nothing else on standard output."""
+    status, out, _ = run(*words, "--json")
+    assert status == 0
+    return json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """Every number in a document."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from numbers(each)
+    elif isinstance(value, float):
+        yield value
+
+
+# solve
+
+
+def test_solve_says_the_plan_in_80_columns(run, small):
+    """The layout, the batch, the price with its band, and what the plan rests on."""
+    status, out, _ = run("solve", small)
+    assert status == 0
+    assert all(len(line) <= 80 for line in out.splitlines())
+    for word in ("llama-3.1-8b", "batch", "/Mtok", "TPOT", "memory per chip", "profile"):
+        assert word in out
+
+
+def test_the_answer_has_every_key_of_the_interface(run, small):
+    """A field that does not apply is null, never absent; every number is finite."""
+    found = document(run, "solve", small)
+    assert found.keys() >= ANSWER
+    plan = found["plan"]
+    assert plan.keys() >= PLAN
+    assert plan["layout"].keys() == LAYOUT
+    assert plan["memory_per_chip"].keys() == MEMORY
+    assert plan["time_per_step"].keys() == STEP
+    assert found["band"].keys() >= {"tpot", "ttft", "usd_per_mtok", "coverage", "from"}
+    assert found["bound"].keys() >= {"usd_per_mtok", "tpot"}
+    assert found["certificate"].keys() >= {
+        "layouts_considered", "points_considered", "relaxation", "gap", "method",
+    }  # fmt: skip
+    assert found["provenance"].keys() >= {"version", "assumptions", "profile", "data"}
+    assert all(row.keys() >= {"what", "source", "as_of"} for row in found["provenance"]["data"])
+    assert all(row.keys() >= {"name", "elasticity"} for row in found["binding"])
+    assert all(other.keys() == {*plan, "chance_better"} for other in found["alternatives"])
+    assert (found["status"], found["infeasible"]) == ("optimal", None)
+    assert all(map(math.isfinite, numbers(found)))
+
+
+def test_the_answer_is_in_base_units_and_adds_up(run, small):
+    """Seconds, bytes, dollars; the words of the interface mean one thing each."""
+    plan = document(run, "solve", small)["plan"]
+    layout, memory = plan["layout"], plan["memory_per_chip"]
+    used = layout["tp"] * layout["dp_attention"] * layout["cp"] * layout["pp"] * layout["replicas"]
+    assert used <= plan["chips"] == 2
+    assert memory["capacity"] == 80e9
+    parts = sum(size for name, size in memory.items() if name != "capacity")
+    assert parts == pytest.approx(memory["capacity"])
+    assert 0 < plan["tpot"] <= 0.05
+    assert 0 < plan["ttft"] <= 2
+    assert sum(plan["time_per_step"].values()) == pytest.approx(plan["tpot"], rel=1e-6)
+    assert plan["usd_per_hour"] == pytest.approx(5.0)
+    assert plan["tokens_per_s"] / plan["tokens_per_s_per_chip"] == pytest.approx(2)
+    per_second = plan["tokens_per_s"] * 6 / 1e6  # five tokens in for each one out
+    assert plan["usd_per_mtok"] == pytest.approx(plan["usd_per_hour"] / 3600 / per_second)
+    bill = 500 * plan["usd_per_mtok_input"] + 100 * plan["usd_per_mtok_output"]
+    assert bill == pytest.approx(600 * plan["usd_per_mtok"])
+
+
+def test_the_plan_lies_between_its_bound_and_its_price(run, small):
+    """Nothing beats the roofline; the relaxation is a lower bound of the objective."""
+    found = document(run, "solve", small)
+    assert found["bound"]["usd_per_mtok"] <= found["plan"]["usd_per_mtok"]
+    assert found["bound"]["tpot"] <= found["plan"]["tpot"]
+    assert 0 <= found["certificate"]["gap"] < 1
+    for name in ("tpot", "ttft", "usd_per_mtok"):
+        low, high = found["band"][name]
+        assert low < high
+
+
+def test_the_resolved_scenario_gives_the_same_answer(run, small, tmp_path):
+    """What the answer says was asked can be asked again."""
+    first = document(run, "solve", small)
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(first["scenario"]), encoding="utf-8")
+    assert document(run, "solve", again)["plan"] == first["plan"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "follows"),
+    [
+        (["choose.mode=aggregated"], None),
+        (["choose.mode=aggregated", "workload.demand=1 requests/s"], "as many chips as then carry"),
+        (["choose.mode=disaggregated"], "both pools resized"),
+    ],
+)
+def test_why_says_what_follows_a_change(run, small, changes, follows):
+    """A pool alone has its batch free; a load and two pools have more that moves."""
+    _, out, _ = run(
+        "solve", small, "--why", *(word for each in changes for word in ("--set", each))
+    )
+    told = " ".join(out.partition("One percent more of")[2].split())
+    assert told.startswith("changes the objective by (") == (follows is not None)
+    assert follows is None or f"({follows}" in told
+
+
+def test_why_adds_what_binds_and_the_closed_form(run, small):
+    """Binding limits, elasticities, equations."""
+    _, plain, _ = run("solve", small)
+    _, out, _ = run("solve", small, "--why")
+    added = out.removeprefix(plain.rstrip("\n"))
+    assert added != out
+    assert "binds: " in added
+    assert "One percent more of" in added
+    assert "Closed form" in added
+    assert " = " in added
+
+
+def test_set_changes_one_value(run, small):
+    """The same as if it stood in the file."""
+    slower = document(run, "solve", small, "--set", "promises.tpot=8 ms", "--set", "chips=1")
+    assert slower["plan"]["chips"] == 1
+    assert slower["plan"]["tpot"] <= 0.008
+
+
+def test_the_answer_is_written_to_a_folder(run, small, tmp_path):
+    """plan.json is what --json prints, plan.txt what is printed; the rest goes to stderr."""
+    folder = tmp_path / "new" / "folder"
+    status, out, err = run("solve", small, "--out", folder)
+    assert status == 0
+    assert (folder / "plan.txt").read_text("utf-8") == out
+    _, printed, _ = run("solve", small, "--json")
+    assert (folder / "plan.json").read_text("utf-8") == printed
+    assert err.count("wrote ") == 2
+    assert sorted(path.name for path in folder.iterdir()) == ["plan.json", "plan.txt"]
+
+
+def test_warnings_go_to_standard_error_until_quiet(run, small):
+    """On either side of the command's name."""
+    spread = ("--set", "workload.input_tokens={mean: 500, cv: 1}")
+    _, out, err = run("solve", small, *spread)
+    assert "warning: the spread of input_tokens" in err
+    assert "warning" not in out
+    for words in (("--quiet", "solve"), ("-q", "solve")):
+        assert run(*words, small, *spread)[2] == ""
+    assert run("solve", small, *spread, "--quiet")[1:] == (out, "")
+
+
+def test_nothing_is_coloured(run, small, monkeypatch):
+    """Neither with --no-color nor with NO_COLOR set, and not into a pipe."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in "".join(run("solve", small, "--no-color", "--why")[1:])
+
+
+def test_a_promise_that_cannot_be_kept_is_status_one(run, small):
+    """The document still comes, with what falls short and no plan."""
+    status, out, _ = run("solve", small, "--json", "--set", "promises.tpot=1 us")
+    found = json.loads(out)
+    assert status == 1
+    assert (found["status"], found["plan"]) == ("infeasible", None)
+    assert found.keys() >= ANSWER
+    (short,) = found["infeasible"]
+    assert short.keys() >= {"promise", "short_by", "expression"}
+    assert short["promise"] == "tpot"
+    assert short["short_by"] > 1
+    status, out, _ = run("solve", small, "--set", "promises.tpot=1 us", "--why")
+    assert status == 1
+    assert "tpot: short by a factor of" in out
+
+
+def test_a_fault_of_ours_is_status_three(run, small, monkeypatch):
+    """One line that asks for a report; the traceback only on demand."""
+    import planner.protocol.solve
+
+    def fails(*_):
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(planner.protocol.solve, "solve", fails)
+    status, out, err = run("solve", small)
+    assert (status, out) == (3, "")
+    assert err.count("\n") == 1
+    assert err.startswith("planner: a fault of ours: ZeroDivisionError: division by zero")
+    monkeypatch.setenv("PLANNER_TRACEBACK", "1")
+    assert "Traceback" in run("solve", small)[2]
+
+
+# check, init, schema
+
+
+def test_check_says_that_a_scenario_is_sound(run, small):
+    """And with --json, what it was read as."""
+    assert run("check", small) == (0, f"{small}: a sound scenario (serving)\n", "")
+    found = document(run, "check", small)
+    assert found["status"] == "ok"
+    assert found["scenario"]["promises"]["tpot"] == 0.05
+
+
+def test_the_starter_is_printed_or_written_once(run, tmp_path):
+    """A file that is there is not overwritten."""
+    _, out, _ = run("init")
+    file = tmp_path / "start.yaml"
+    assert run("init", "serving", "--out", file)[:2] == (0, "")
+    assert file.read_text("utf-8") == out
+    file.write_text("mine", encoding="utf-8")
+    status, out, err = run("init", "--out", file)
+    assert (status, out) == (2, "")
+    assert "is there already" in err
+    assert file.read_text("utf-8") == "mine"
+
+
+def test_the_starter_solves(run, tmp_path):
+    """What a newcomer is given has an answer."""
+    file = tmp_path / "start.yaml"
+    run("init", "--out", file)
+    assert run("check", file)[0] == 0
+    assert document(run, "solve", file)["status"] == "optimal"
+
+
+def test_the_schema_is_json_schema_2020_12(run, tmp_path):
+    """Dialect, one shape a problem whose keys are described, references that resolve."""
+    _, out, _ = run("schema")
+    found = json.loads(out)
+    assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert found["type"] == "object"
+    shapes = [found["$defs"][each["$ref"].removeprefix("#/$defs/")] for each in found["oneOf"]]
+    by_problem = {each["properties"]["problem"]["const"]: each for each in shapes}
+    assert {"serving", "budget"} <= by_problem.keys()
+    for shape in shapes:
+        assert shape["additionalProperties"] is False
+        assert set(shape["required"]) <= shape["properties"].keys()
+    required = by_problem["serving"]["required"]
+    assert {"problem", "model", "system", "chips", "workload"} <= set(required)
+    references = [line.split('"')[3] for line in out.splitlines() if '"$ref"' in line]
+    assert references
+    for reference in references:
+        assert reference.removeprefix("#/$defs/") in found["$defs"]
+    file = tmp_path / "schema.json"
+    run("schema", "--out", file)
+    assert file.read_text("utf-8") == out
+
+
+# model, catalog
+
+
+@pytest.mark.parametrize("name", ["deepseek-v3", "llama-3.1-70b", "gpt-oss-120b"])
+def test_model_has_every_key_of_the_interface(run, name):
+    """Layers by kind, parameters, bytes by class, cache and state."""
+    found = document(run, "model", name)
+    assert found["n_active"].keys() == {"all", "no_input_embedding", "no_embedding_no_head"}
+    assert found["weight_bytes"].keys() == {
+        "attention", "dense_ffn", "shared", "routed", "embedding", "head", "router", "other",
+    }  # fmt: skip
+    assert found["n_total"] >= found["n_active"]["all"] > 0
+    assert found["kv_bytes_per_token"] > 0
+    assert found["state_bytes_per_sequence"] >= 0
+    assert found["attention_flop_per_cached_token"] > 0
+    assert sum(layer["count"] for layer in found["layers"]) == found["n_layers"]
+
+
+def test_model_reads_a_configuration_of_any_name(run, tmp_path):
+    """The published configuration gives what its name gives."""
+    entry = json.loads((ROOT / "planner/catalogue/models/llama-3.1-8b.json").read_text("utf-8"))
+    file = tmp_path / "mine.cfg"
+    file.write_text(json.dumps(entry["config"]), encoding="utf-8")
+    mine, known = document(run, "model", file), document(run, "model", "llama-3.1-8b")
+    for key in ("n_total", "n_active", "weight_bytes", "kv_bytes_per_token", "layers"):
+        assert mine[key] == known[key]
+
+
+def test_model_says_the_same_in_text(run):
+    """The published total of DeepSeek-V3, main model: 671 billion."""
+    _, out, _ = run("model", "deepseek-v3")
+    assert "671,0" in out
+    assert "256 experts, 8 of them" in out
+
+
+def test_catalog_lists_every_kind(run):
+    """The kinds of the interface, each with its names."""
+    assert document(run, "catalog")["kinds"].keys() >= set(KINDS)
+    _, out, _ = run("catalog")
+    assert all(f"{kind} (" in out for kind in KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_catalog_prints_every_entry_with_source_and_date(run, kind):
+    """Every figure says where it comes from and when; what is undated is not verified either."""
+    names = document(run, "catalog", kind)["names"]
+    assert names
+    for name in names:
+        status, out, _ = run("catalog", kind, name)
+        assert status == 0
+        assert out.strip()
+        found = document(run, "catalog", kind, name)
+        figures = found.get("figures", [])
+        for figure in figures:
+            assert figure["source"], (name, figure["name"])
+            dated = figure["as_of"][:2] == "20" or figure["verified"] == "no"
+            assert dated, (name, figure["name"])
+        if not figures and kind != "systems":
+            assert found["facts"]["source"], name
+            assert re.search(r"\b20\d\d\b", str(found["facts"])), name
+
+
+# formula, derive
+
+
+def test_formula_shows_symbols_with_units_source_and_value(run):
+    """The list, one equation, its value."""
+    assert "critical_batch" in run("formula")[1]
+    _, out, _ = run("formula", "memory_time")
+    assert "[byte/s]" in out
+    assert "source" in out
+    sets = ("W=3 TB/s", "N_total=3e12", "b_w=1", "B=0", "L_ctx=0", "b_kv=0")
+    words = [word for each in sets for word in ("--set", each)]
+    assert document(run, "formula", "memory_time", *words)["value"] == pytest.approx(1.0)
+    solved = document(run, "formula", "memory_time", "--solve-for", "W")
+    assert solved["text"].startswith("W = ")
+
+
+def test_derive_lists_what_is_derived(run):
+    """Name, claims, number of steps, exact or approximate, checked."""
+    rows = document(run, "derive")
+    assert {row["name"] for row in rows} >= {"critical_batch"}
+    for row in rows:
+        assert row.keys() >= {"name", "claims", "steps", "exact", "checked"}
+        assert row["checked"] is True
+    assert "critical_batch" in run("derive")[1]
+
+
+@pytest.mark.parametrize(("form", "mark"), [("text", "≈"), ("markdown", "$$"), ("latex", "\\")])
+def test_derive_prints_one_derivation(run, form, mark):
+    """In each of the formats that are text, every step."""
+    status, out, _ = run("derive", "critical_batch", "--format", form)
+    assert status == 0
+    assert mark in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["text", "markdown", "latex"])
+def test_derive_prints_all(run, form):
+    """Everything, with every step checked on the way."""
+    status, out, _ = run("derive", "--all", "--format", form)
+    assert status == 0
+    assert len(out) > 10_000
+
+
+# the program
+
+
+@pytest.mark.parametrize(
+    "words", [["-m", "planner"], ["-c", "from planner.cli import main; main()"]]
+)
+def test_the_module_is_the_console_script(words, small):
+    """`python -m planner` answers as `planner` does."""
+    ran = subprocess.run(
+        [sys.executable, *words, "check", str(small)], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == f"{small}: a sound scenario (serving)\n"
+
+
+def test_help_and_version(run):
+    """Every command has one sentence; the version is the distribution's."""
+    from importlib.metadata import version
+
+    _, out, _ = run("--help")
+    for command in ("solve", "check", "init", "model", "catalog", "formula", "derive", "schema"):
+        assert f"\n  {command} " in out
+        assert run(command, "--help")[0] == 0
+    assert run("--version")[:2] == (0, f"token-planner {version('token-planner')}\n")
+
+
+def test_a_command_that_is_not_there_is_a_mistake(run):
+    """Status 2, with what was meant."""
+    status, out, err = run("slove")
+    assert (status, out) == (2, "")
+    assert "solve" in err
+
+
+def test_a_plan_stands_without_its_elasticities(run, small, monkeypatch):
+    """Where the program behind them fails, the plan is told, and so is what is not known."""
+    import planner.problems.serving.deployment.candidate
+    from planner.text.errors import SolverError
+
+    def fails(*_):
+        raise SolverError("the solver stopped early")
+
+    monkeypatch.setattr(planner.problems.serving.deployment.candidate, "elastic", fails)
+    status, out, err = run("solve", small, "--json")
+    found = json.loads(out)
+    assert (status, found["status"], found["binding"]) == (0, "optimal", [])
+    assert "unknown: the solver stopped early" in err
+    assert found["provenance"]["warnings"]
+    assert "no promise binds" not in run("solve", small, "--why")[1]

@@ -1,0 +1,242 @@
+"""Two pools against an exhaustive search over pairs, batches and splits of the chips."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.problems.serving.deployment.pair import evaluate_pair
+from planner.problems.serving.deployment.pool_candidates import readers
+from planner.problems.serving.deployment.pool_pairs import Pools, search_pools
+from planner.problems.serving.deployment.pools import layouts_of
+from planner.problems.serving.step.chip_split import Room, replicas_left, replicas_most
+from planner.problems.serving.step.step import Step
+from tests.cases.serving import all_layouts, columns, dense, question, sparse
+
+NETWORK = 20e9  # byte/s
+
+
+def pools_of(model, *, chips=(4,), domain=4, promises=None, objective="cost", **others) -> Pools:
+    """The question of two pools of small chips."""
+    made = promises or {}
+    second = others.pop("second", {})
+    common = {
+        "chips": chips,
+        "domain": domain,
+        "objective": objective,
+        "pooled": True,
+        "batch": 6.0,
+        **others,
+    }
+    first = question(
+        model,
+        mode="prefill",
+        context=1000.0,
+        promises={k: v for k, v in made.items() if k == "ttft"},
+        **common,
+    )
+    other = question(
+        model,
+        mode="decode",
+        promises={k: v for k, v in made.items() if k in ("tpot", "e2e")},
+        **{**common, **second},
+    )
+    return Pools(first, other, NETWORK, 1e-5, together=not second)
+
+
+def solved(pools: Pools):
+    """The steps of both pools and the pairs found."""
+    steps = [
+        Step(task, layouts_of(task), bound=task.uses_bound)
+        for task in (pools.prefill, pools.decode)
+    ]
+    pairs, _ = search_pools(pools, *steps)
+    return steps, pairs
+
+
+def placed(chips: int, domain: int, first, n: int, second) -> int:
+    """Replicas of the second pool beside n of the first, by laying stages out one by one."""
+    sizes = [domain] * (chips // domain) if chips >= domain else [chips]
+    rest = chips % domain if chips >= domain else 0
+    size = sizes[0]
+    stage, stages = first
+    whole, begun = 0, 0  # full domains the first pool takes, chips of one more
+    for _ in range(n * stages):
+        if stage > size:
+            whole += stage // size
+        elif begun + stage <= size:
+            begun += stage
+        else:
+            whole, begun = whole + 1, stage
+    if stage <= size and begun and begun // stage == size // stage:
+        whole, begun = whole + 1, 0
+    left = len(sizes) - whole - (begun > 0)
+    if left < 0:
+        return -1
+    stage, stages = second
+    if stage > size:
+        return left // (stage // size) // stages
+    beside = (size - begun) // stage if begun else 0
+    return (left * (size // stage) + beside + rest // stage) // stages
+
+
+def exhaustive(pools: Pools, most: int) -> float:
+    """The least objective over all pairs of layouts, batches, and numbers of replicas."""
+    first, second = pools.prefill, pools.decode
+    readers, decoders = [], []
+    for row in all_layouts(first):
+        values = Step(first, columns([row]), bound=first.uses_bound)(
+            np.array([row[1] * row[3] * 1.0])
+        )
+        if values["need"][0] <= first.chip.memory:
+            readers.append((row, float(values["busy"][0]), float(values["ttft"][0])))
+    for row in all_layouts(second):
+        step = Step(second, columns([row]), bound=second.uses_bound)
+        batches = np.arange(1.0, most + 1)
+        values = step(batches)
+        fits = np.broadcast_to(values["need"] <= second.chip.memory, batches.shape)
+        tpot = np.broadcast_to(values["tpot"], batches.shape)
+        rates = batches / ((second.output_tokens - 1) * tpot)
+        if fits.any():
+            decoders.append((row, rates[fits], tpot[fits]))
+    best = math.inf
+    heads = first.sizes.n_kv_heads
+    for (r, busy, ttft), (d, rate, tpot) in itertools.product(readers, decoders):
+        chips_sending = min(min(r[0], heads) * r[1], min(d[0], heads) * d[1])
+        late = ttft + pools.latency + pools.prompt_bytes / (chips_sending * pools.rate)
+        whole = late + (second.output_tokens - 1) * tpot
+        made = {"ttft": np.full(tpot.shape, late), "tpot": tpot, "e2e": whole}
+        promised = {**first.promises, **second.promises}
+        kept = np.all([made[name] <= limit for name, limit in promised.items()], axis=0)
+        kept = np.broadcast_to(kept, tpot.shape)
+        if not kept.any():
+            continue
+        for chips in set(first.chips):
+            for n in range(1, chips + 1):
+                taken = n * r[0] * r[3] * r[1]
+                if taken > chips:
+                    break
+                if pools.together:
+                    m = placed(chips, first.machine.chips_per_domain, (r[0] * r[3], r[1]), n,
+                               (d[0] * d[3], d[1]))  # fmt: skip
+                else:
+                    m = int(
+                        replicas_most(
+                            np.array([chips - taken]),
+                            Room(np.array([d[0] * d[3]]), np.array([d[1]]),
+                                 np.array([second.machine.chips_per_domain])),
+                        )[0]
+                    )  # fmt: skip
+                if m < 1:
+                    continue
+                served = np.minimum(n / busy, m * rate[kept])
+                spent = taken * first.price + (chips - taken) * second.price
+                score = {"cost": spent / served, "throughput": 1 / served, "latency": whole[kept]}
+                best = min(best, float(np.min(score[first.objective])))
+    return best
+
+
+PROMISES = [{}, {"ttft": 0.05}, {"tpot": 0.0015}, {"e2e": 0.4}, {"ttft": 0.03, "tpot": 0.002}]
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    experts=st.sampled_from([0, 4]),
+    chips=st.sampled_from([(2,), (3,), (4,), (2, 5)]),
+    domain=st.sampled_from([2, 4]),
+    promises=st.sampled_from(PROMISES),
+    objective=st.sampled_from(["cost", "throughput", "latency"]),
+    estimate=st.sampled_from(["calibrated", "bound"]),
+)
+def test_two_pools_equal_exhaustive_search(experts, chips, domain, promises, objective, estimate):
+    """No pair, batch and split beats the one found."""
+    model = sparse(2, 4, experts) if experts else dense(2)
+    pools = pools_of(
+        model, chips=chips, domain=domain, promises=promises, objective=objective, estimate=estimate
+    )
+    _, pairs = solved(pools)
+    best = pairs[0].score if pairs else math.inf
+    assert best == pytest.approx(exhaustive(pools, 200), rel=1e-9)
+
+
+def test_two_pools_of_two_systems_equal_exhaustive_search():
+    """The same where the pools have chips of their own kind and price."""
+    pools = pools_of(dense(2), chips=(4,), second={"system": "hgx-h100", "price": 2.0 / 3600})
+    _, pairs = solved(pools)
+    assert pairs[0].score == pytest.approx(exhaustive(pools, 200), rel=1e-9)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    chips=st.integers(1, 40), domain=st.sampled_from([1, 2, 4, 8]), n=st.integers(1, 12),
+    sides=st.tuples(*[st.tuples(st.sampled_from([1, 2, 3, 4, 8, 16]), st.integers(1, 3))] * 2),
+)  # fmt: skip
+def test_what_one_pool_leaves_is_counted_stage_by_stage(chips, domain, n, sides):
+    """Domains are filled one after the other; the second pool takes what the first left."""
+    usable = all(stage <= domain or stage % domain == 0 for stage, _ in sides)
+    if not usable or any(stage > domain > chips for stage, _ in sides):
+        return
+    rooms = [
+        Room(np.array([stage]), np.array([stages]), np.array([domain])) for stage, stages in sides
+    ]
+    if any(stage > min(domain, chips) and chips < domain for stage, _ in sides):
+        return
+    left = int(replicas_left(np.array([chips]), rooms[0], np.array([n]), rooms[1])[0])
+    assert left == placed(chips, domain, sides[0], n, sides[1])
+
+
+@pytest.mark.parametrize("model", [dense(2), sparse(2, 4, 4)], ids=["dense", "sparse"])
+def test_a_pair_evaluated_in_full_serves_what_the_search_said(model):
+    """Rates, prices and times of the candidates are those of the pair, and survive a recheck."""
+    pools = pools_of(model, chips=(6,), promises={"tpot": 0.002})
+    steps, pairs = solved(pools)
+    for pair in pairs:
+        plan = evaluate_pair(pools, *steps, pair)
+        plan.recheck()
+        document = plan.plan()
+        tokens = pools.decode.input_tokens + pools.decode.output_tokens
+        assert document["usd_per_mtok"] * tokens / 1e6 == pytest.approx(pair.score, rel=1e-9)
+        assert document["requests_per_s"] == pytest.approx(pair.requests)
+        assert document["tpot"] <= 0.002
+        assert document["ttft"] == pytest.approx(plan.readers.chosen_by["ttft"] + plan.moved)
+        assert max(document[pool]["utilisation"] for pool in ("prefill", "decode")) <= 1 + 1e-9
+
+
+def test_more_load_never_needs_fewer_chips():
+    """Chips that two pools need for a load, over a range of loads; each answer carries its load."""
+    base = pools_of(sparse(2, 4, 4), chips=tuple(range(2, 25)), promises={"tpot": 0.002})
+    waiting = replace(
+        base, prefill=base.prefill.with_layout(arrivals=math.inf, promises={"ttft": 0.1})
+    )
+    _, free = solved(replace(base, prefill=base.prefill.with_layout(chips=(4,))))
+    paid = []
+    for load in np.geomspace(0.2, 3.0, 6) * free[0].requests:
+        steps, pairs = solved(replace(waiting, demand=float(load)))
+        paid.append(sum(pairs[0].chips))
+        plan = evaluate_pair(replace(waiting, demand=float(load)), *steps, pairs[0])
+        plan.recheck()
+        assert plan.ttft <= 0.1
+        assert plan.requests == pytest.approx(load)
+        assert plan.readers.chosen_by["readers"] < 1
+        assert plan.decoders.chosen_by["load"] <= 1 + 1e-9
+    assert paid == sorted(paid)
+
+
+def test_a_reader_is_as_busy_as_its_promise_lets_it_be():
+    """The wait fills what the promise leaves beside reading and moving, and no more."""
+    task = pools_of(dense(2), chips=(4,)).prefill
+    alone = Step(task, layouts_of(task), bound=False)
+    nothing = np.zeros(len(alone.layouts))
+    quickest = readers(alone, nothing).first.min()
+    promised = task.with_layout(arrivals=math.inf, promises={"ttft": 1.15 * quickest})
+    side = readers(alone.asked(promised), nothing + 1e-5)
+    assert len(side.rows) > 1
+    np.testing.assert_allclose(side.first, 1.15 * quickest, rtol=1e-6)
+    assert (side.first <= 1.15 * quickest).all()
+    assert ((side.fill > 0) & (side.fill < 1)).all()

@@ -1,0 +1,267 @@
+"""Runners-up of another kind: how far behind, what lets them win, and what eases no answer."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import planner
+from planner.catalogue.systems import system
+from planner.problems.serving.deployment.pools import one_pool, questions_of, ranked
+from planner.problems.serving.deployment.relaxed_promises import eased
+from planner.problems.serving.deployment.rivals import rivals
+from planner.problems.serving.presentation import answer, why
+from planner.problems.serving.task.resolve import ask
+from planner.scenario import load
+from tests.cases import serving as serving_cases
+
+SMALL = {
+    "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,
+    "price": "$2.50/hour", "workload": {"input_tokens": 2000, "output_tokens": 300},
+    "promises": {"ttft": 0.5, "tpot": 0.02},
+}  # fmt: skip
+DEEPSEEK = {
+    **SMALL, "model": "deepseek-v3", "system": "hgx-h200", "chips": 32,
+    "workload": {"input_tokens": 4000, "output_tokens": 1000},
+    "promises": {"ttft": 2.0, "tpot": 0.05},
+}  # fmt: skip
+
+
+def asked(base: dict[str, Any] = SMALL, **changes: Any) -> dict[str, Any]:
+    """A question with some values changed; None takes one away, mappings are merged."""
+    found = copy.deepcopy(base)
+    for key, value in changes.items():
+        merge = isinstance(value, dict) and isinstance(found.get(key), dict)
+        found[key] = {**found[key], **value} if merge else value
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def two(first: str, second: str, **changes: Any) -> dict[str, Any]:
+    """The small question on either of two systems at catalogue prices."""
+    return asked(system=[first, second], price=None, choose={"mode": "aggregated"}, **changes)
+
+
+def least(scenario: dict[str, Any]) -> float:
+    """The best objective of a question, infinite without a plan."""
+    points = ranked(questions_of(ask(load(scenario))))
+    return points[0].score if points else math.inf
+
+
+def explained(scenario: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rivals of a question with what lets them win."""
+    loaded = load(scenario)
+    questions = questions_of(ask(loaded))
+    return rivals(loaded, questions, ranked(questions)[0], why=True)
+
+
+def changed(scenario: dict[str, Any], change: dict[str, Any], factor: float) -> dict[str, Any]:
+    """The question with the quantity of a change times a factor, as its author would write it."""
+    found = copy.deepcopy(scenario)
+    path = change["what"].split(".")
+    given = change["value"] and change["value"] / change["factor"] * factor
+    if path[0] != "system":
+        found[path[0]][path[1]] = given
+        return found
+    own = found["system"][int(path[1])] if len(path) > 2 else found["system"]
+    value = given
+    if path[-1] == "flops":
+        value = {unit: rate * factor for unit, rate in system(own).chip.flops.items()}
+    varied = {"like": own, path[-1]: value}
+    if len(path) > 2:
+        found["system"][int(path[1])] = varied
+    else:
+        found["system"] = varied
+    return found
+
+
+def before(change: dict[str, Any]) -> float:
+    """The factor at which the plan was last seen to lead."""
+    return (
+        change["factor"] ** 0.0
+        if change["before"] is None
+        else (change["before"] / change["value"] * change["factor"])
+    )
+
+
+MODES = {
+    "small": asked(),
+    "long answers": asked(workload={"output_tokens": 900}),
+    "speed": asked(promises={"tpot": None, "tokens_per_s_per_user": 60}),
+    "bound": asked(estimate="bound"),
+    "load": asked(workload={"demand": "10 requests/s"}),
+    "deepseek": DEEPSEEK,
+}
+
+
+@pytest.mark.parametrize("scenario", MODES.values(), ids=MODES)
+def test_another_mode_wins_from_the_change_that_is_told(scenario):
+    """On one side of it the plan's mode is better by itself, on the other the rival's."""
+    for rival in explained(scenario):
+        other = rival["kind"]
+        if other not in ("aggregated", "disaggregated"):
+            continue
+        own = ({"aggregated", "disaggregated"} - {other}).pop()
+        for change in rival["wins_if"]:
+            for factor, wins in ((change["factor"], True), (before(change), False)):
+                there = changed(scenario, change, factor)
+                scores = [least({**there, "choose": {"mode": mode}}) for mode in (own, other)]
+                assert (scores[1] < scores[0] * (1 - 1e-9)) is wins
+
+
+SYSTEMS = {
+    "cost": two("hgx-h100", "hgx-h200", promises={"tpot": None}),
+    "latency": two("hgx-h100", "hgx-h200", objective="latency"),
+    "tight": two("hgx-h200", "hgx-h100", promises={"tpot": 0.008}),
+}
+
+
+@pytest.mark.parametrize("scenario", SYSTEMS.values(), ids=SYSTEMS)
+def test_another_system_wins_from_the_change_that_is_told(scenario):
+    """Each system solved by itself: the rival's is as good from there on, and not before."""
+    first = [least({**scenario, "system": [name]}) for name in scenario["system"]]
+    for rival in explained(scenario):
+        if not rival["kind"].startswith("on "):
+            continue
+        own = first.index(min(first))
+        assert rival["behind"] == pytest.approx(max(first) / min(first) - 1)
+        assert rival["wins_if"]
+        for change in rival["wins_if"]:
+            for factor, wins in ((change["factor"], True), (before(change), False)):
+                there = changed(scenario, change, factor)["system"]
+                scores = [
+                    least({**scenario, **part, "system": [there[k]]})
+                    for k in (own, 1 - own)
+                    for part in [_rest(scenario, change, factor)]
+                ]
+                assert (scores[1] < scores[0] * (1 - 1e-9)) is wins
+
+
+def _rest(scenario: dict[str, Any], change: dict[str, Any], factor: float) -> dict[str, Any]:
+    varied = changed(scenario, change, factor)
+    return {key: varied[key] for key in ("workload", "promises")}
+
+
+def test_deepseek_has_a_rival_of_the_other_mode_and_of_another_family():
+    """How far behind is what solving that mode alone says."""
+    loaded = load(DEEPSEEK)
+    questions = questions_of(ask(loaded))
+    found = rivals(loaded, questions, ranked(questions)[0])
+    modes = [least({**DEEPSEEK, "choose": {"mode": m}}) for m in ("aggregated", "disaggregated")]
+    mode = next(each for each in found if each["kind"] in ("aggregated", "disaggregated"))
+    assert mode["behind"] == pytest.approx(max(modes) / min(modes) - 1)
+    assert len(found) > 1
+    assert [each["behind"] for each in found] == sorted(each["behind"] for each in found)
+
+
+def test_another_family_wins_from_the_change_that_is_told():
+    """DeepSeek on one pool: the plan's family against the rival's, each enforced by limits."""
+    scenario = asked(DEEPSEEK, choose={"mode": "aggregated", "tp": 1, "cp": 1, "pp": [1, 2]})
+    own = {"pp": 1, "tp_expert": 1}
+    limits = {
+        "with pipeline stages": {"pp": 2, "tp_expert": 1},
+        "with experts cut into parts": {"pp": 1, "tp_expert": [2, 4, 8], "ep": [2, 4, 8, 16]},
+    }
+    found = [each for each in explained(scenario) if each["kind"] in limits]
+    assert found
+    for rival in found:
+        for change in rival["wins_if"]:
+            for factor, wins in ((change["factor"], True), (before(change), False)):
+                there = changed(scenario, change, factor)
+                scores = [
+                    least({**there, "choose": {**scenario["choose"], **kind}})
+                    for kind in (own, limits[rival["kind"]])
+                ]
+                assert (scores[1] < scores[0] * (1 - 1e-9)) is wins
+
+
+def test_the_answer_says_which_system_and_by_how_much():
+    """A list of systems is compared with each alone; one that keeps no promise says so."""
+    scenario = two("hgx-a100", "hgx-h200", promises={"tpot": 0.006})
+    plan = planner.solve(scenario)
+    alone = [least({**scenario, "system": [name]}) for name in scenario["system"]]
+    told = [each["behind"] for each in plan.document["systems"]]
+    assert told == [None if math.isinf(a) else pytest.approx(a / min(alone) - 1) for a in alone]
+    assert "hgx-h200 is best" in answer(plan)
+
+
+def test_what_would_have_to_change_is_worked_out_when_asked():
+    """The document has the kinds at once; `why` has a sentence for each; a plan still pickles."""
+    plan = pickle.loads(pickle.dumps(planner.solve(SMALL)))
+    assert [each["wins_if"] for each in plan.document["rivals"]] == [None] * len(plan.rivals)
+    assert plan.explained().document["rivals"] == list(plan.rivals)
+    text = " ".join(why(plan).split())
+    assert all(each["kind"] in text for each in plan.rivals)
+
+
+IMPOSSIBLE = {
+    "one pool": asked(promises={"ttft": 0.01, "tpot": 0.02}, choose={"mode": "aggregated"}),
+    "tpot": asked(promises={"tpot": 0.001}, choose={"mode": "aggregated"}),
+    "e2e": asked(promises={"e2e": 0.4}),
+    "both modes": asked(promises={"ttft": 0.03, "tpot": 0.02}),
+    "either": asked(promises={"ttft": 0.02, "tpot": 0.001}),
+    "batch": asked(promises={"tpot": 0.002}, choose={"batch": 64}),
+    "prompts": asked(promises={"ttft": 0.01, "tpot": None}, choose={"mode": "prefill"}),
+    "load": asked(promises={"ttft_p95": 0.06}, workload={"demand": "20 requests/s"},
+                  choose={"mode": "aggregated"}),
+    "load of two pools": asked(promises={"ttft_p95": 0.06}, workload={"demand": "20 requests/s"},
+                               choose={"mode": "disaggregated"}),
+    "grown": asked(promises={"tpot": 0.0012}, chips=[4, 8], workload={"demand": "2 requests/s"},
+                   choose={"mode": "aggregated"}),
+    "two systems": two("hgx-h100", "hgx-h200", promises={"tpot": 0.002}),
+}  # fmt: skip
+
+
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(serving_cases.questions(), st.sampled_from([0.5, 0.97]))
+def test_an_eased_promise_agrees_with_every_layout_and_batch(task, share):
+    """One pool of small questions: just kept by some point of all of them, or by none."""
+    fastest = serving_cases.searched(task)(np.ones(1))
+    names = {"aggregated": ("tpot", "ttft"), "decode": ("tpot",), "prefill": ("ttft",)}[task.mode]
+    made = {name: share * float(np.min(fastest[name])) for name in names}
+    task = replace(task, promises=made)
+
+    def kept(name: str, value: float) -> bool:
+        held = replace(task, promises={**made, name: value})
+        return bool(serving_cases.decided(held, 2).kept.any())
+
+    for each in eased([one_pool(task)]):
+        name, value = each["promise"], each["alone"]
+        if value is None:
+            assert not kept(name, 1e6)
+        else:
+            assert kept(name, value * (1 + 1e-9))
+            assert not kept(name, value * (1 - 1e-6))
+
+
+@pytest.mark.parametrize("scenario", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_a_promise_eased_to_what_is_told_is_just_kept(scenario):
+    """With a rounding more the question has a plan, with a millionth less it has none."""
+    scenario["promises"] = {k: v for k, v in scenario["promises"].items() if v is not None}
+    plan = planner.solve(scenario)
+    assert plan.status == "infeasible"
+    for each in plan.document["eased"]:
+        name, value = each["promise"], each["alone"]
+        others = scenario["promises"]
+        if value is None:
+            assert math.isinf(least({**scenario, "promises": {**others, name: 1e6}}))
+            continue
+        assert value > each["promised"]
+        assert math.isfinite(least({**scenario, "promises": {**others, name: value * (1 + 1e-9)}}))
+        assert math.isinf(least({**scenario, "promises": {**others, name: value * (1 - 1e-6)}}))
+    missed = {each["promise"]: each["alone"] for each in plan.infeasible}
+    told = {each["promise"]: each["alone"] for each in plan.document["eased"]}
+    assert all(missed[name] == told.get(name) for name in missed)
+
+
+def test_the_text_says_what_would_do():
+    """The nearest promise that would do is told with its unit."""
+    scenario = IMPOSSIBLE["one pool"]
+    assert "TTFT" in answer(planner.solve(scenario)).split("with all else kept, ")[1]
