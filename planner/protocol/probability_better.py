@@ -33,4 +33,11 @@ def chance_better(
 
 
 def _alike(chosen: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(chosen.get(key) == other.get(key) for key in ("mode", "system", "weights", "kv"))
+    same = all(chosen.get(key) == other.get(key) for key in ("mode", "weights", "kv"))
+    return same and _chips(chosen) == _chips(other)
+
+
+def _chips(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """The chip of the one pool, or of the pool that prefills and the one that decodes."""
+    pools = [plan[pool] for pool in ("prefill", "decode") if plan[pool]]
+    return tuple(pool["chip"] for pool in pools or [plan])

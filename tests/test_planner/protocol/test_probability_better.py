@@ -1,5 +1,6 @@
 """How likely a runner-up is the cheaper plan: half where prices tie, less where they do not."""
 
+import math
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -11,7 +12,10 @@ from planner.catalogue.profile import profile
 from planner.problems.serving.step.engine_limits import LECTURE
 from planner.protocol.probability_better import chance_better
 
-PLAN = {"usd_per_mtok": 1.0, "mode": "aggregated", "weights": "fp8", "kv": "bf16"}
+PLAN = {
+    "usd_per_mtok": 1.0, "mode": "aggregated", "chip": "h100", "weights": "fp8", "kv": "bf16",
+    "prefill": None, "decode": None,
+}  # fmt: skip
 PROFILE = replace(profile("engines-2026"), spread=MappingProxyType({"alike": 0.08, "other": 0.16}))
 
 
@@ -37,6 +41,26 @@ def test_a_plan_of_another_kind_shares_less_of_the_error():
     assert alike is not None
     assert apart is not None
     assert alike < apart < 0.5
+
+
+@pytest.mark.parametrize("mode", ["aggregated", "disaggregated"])
+def test_a_plan_on_another_chip_is_of_another_kind(mode):
+    """A runner-up differs by the spread of runs alike only where every pool has the same chip."""
+    changes = ["system=[hgx-h100, hgx-h200]", f"choose.mode={mode}"]
+    plan = planner.solve("examples/serve-llama-70b-fast.yaml", changes)
+    chosen, spread = plan.chosen, profile("engines-2026").spread
+    widths = set()
+    for other in plan.document["alternatives"]:
+        width = spread["alike" if chips(other) == chips(chosen) else "other"]
+        ahead = math.log(other["usd_per_mtok"] / chosen["usd_per_mtok"])
+        assert other["chance_better"] == pytest.approx(math.erfc(ahead / (2 * width)) / 2)
+        widths.add(width)
+    assert widths == set(spread.values())
+
+
+def chips(plan):
+    """The chips a plan runs on: of the one pool, or of both."""
+    return [pool["chip"] for pool in (plan["prefill"], plan["decode"]) if pool] or [plan["chip"]]
 
 
 def test_without_a_spread_nobody_knows():
