@@ -109,7 +109,8 @@ class LogProgram:
             # Accuracy is judged afterwards, by the gap to a bound computed from the multipliers.
             warnings.filterwarnings("ignore", message="Solution may be inaccurate")
             try:
-                self.problem.solve(solver=cp.CLARABEL, **TOLERANCE)
+                # From a warm start the last digits would follow what was solved before.
+                self.problem.solve(solver=cp.CLARABEL, warm_start=False, **TOLERANCE)
             except cp.SolverError as error:
                 raise SolverError(f"the convex solver gave up: {error}") from error
         multipliers = np.zeros(self._count)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from scipy.optimize import brentq
 
+import planner
 from formulas.numerics.evaluate import Kernel, kernel
 from planner.problems.serving.bounds.binding_limits import QUANTITIES, worth
 from planner.problems.serving.bounds.relaxation import elastic, relaxation
@@ -178,3 +179,15 @@ def test_serving_elasticities_of_the_fastest_decode() -> None:
     found_slopes = worth(elastic(step.take(found.rows[:1]), float(found.batch[0])))
     assert "price" not in found_slopes
     assert found_slopes["engine.overhead"] > 0
+
+
+def test_an_answer_does_not_follow_what_was_answered_before() -> None:
+    """The same question gets the same digits, whatever was asked of the same programs between."""
+    scenario = {
+        "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 2,
+        "workload": {"input_tokens": 500, "output_tokens": 100}, "promises": {"tpot": "20 ms"},
+        "choose": {"mode": "aggregated"},
+    }  # fmt: skip
+    first = planner.solve(scenario).document
+    planner.solve({**scenario, "model": "llama-3.1-70b", "chips": 8})
+    assert planner.solve(scenario).document == first
