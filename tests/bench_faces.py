@@ -1,0 +1,101 @@
+"""What each face of the planner costs, as multiples of importing the libraries it stands on.
+
+Run by `pytest tests/bench_faces.py -m benchmark -s`. CPU time, not time on the wall, and the unit
+is measured in the same run, so that two machines and a busy one can be compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from frozen_cases import ROOT, command
+
+import planner
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.filterwarnings("ignore")]
+
+EXAMPLE = "examples/serve-deepseek-v3-h200.yaml"
+LIBRARIES = "import sympy, cvxpy, networkx, scipy.optimize"
+UNKNOWN = (
+    "uncertain={workload.input_tokens: {uniform: [3000, 5000]}, "
+    "workload.output_tokens: {uniform: [800, 1200]}}"
+)
+DRAWS = int(os.environ.get("BENCH_SOBOL", "16"))  # base draws; a study of two solves four times it
+POINTS = 8
+FRESH = itertools.count()
+
+
+def child(*words: str) -> float:
+    """CPU seconds of a fresh process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    subprocess.run(
+        [sys.executable, *words], cwd=ROOT, env=environment, check=True, capture_output=True
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def here(run: Callable[[], object]) -> float:
+    """CPU seconds of a call in this process."""
+    begun = time.process_time()
+    with contextlib.redirect_stderr(io.StringIO()):
+        run()
+    return time.process_time() - begun
+
+
+def median(run: Callable[[], float], rounds: int) -> float:
+    """The middle one of so many timings."""
+    return statistics.median(run() for _ in range(rounds))
+
+
+def explained() -> float:
+    """CPU seconds of `why` on a plan that was not explained before."""
+    plan = planner.solve(ROOT / EXAMPLE)
+    return here(plan.why)
+
+
+def swept(folder: Path) -> float:
+    """CPU seconds a point of a sweep over lengths not swept before, both modes free."""
+    least = 3000 + next(FRESH)
+    over = f"workload.input_tokens=lin({least}..{least + 1400},{POINTS})"
+    out = str(folder / f"{least}.csv")
+    begun = time.process_time()
+    status, _, messages = command("sweep", EXAMPLE, "--over", over, "--out", out)
+    assert status == 0, messages
+    return (time.process_time() - begun) / POINTS
+
+
+def test_faces(tmp_path: Path) -> None:
+    """Cold and warm commands, explanations, sensitivities, studies and sweeps, in one table."""
+    cli = ("-m", "planner")
+    unit = median(lambda: child("-c", LIBRARIES), 5)
+    rows = {
+        "cold command `planner solve`": median(lambda: child(*cli, "solve", EXAMPLE), 5),
+        "`planner sensitivity`": median(lambda: child(*cli, "sensitivity", EXAMPLE), 3),
+        f"`planner sensitivity --sobol {DRAWS}`, two unknowns": child(
+            *cli, "sensitivity", EXAMPLE, "--set", UNKNOWN, "--sobol", str(DRAWS)
+        ),
+    }
+    here(lambda: planner.solve(ROOT / EXAMPLE))
+    rows["warm solve with its certificate"] = median(
+        lambda: here(lambda: planner.solve(ROOT / EXAMPLE)), 7
+    )
+    rows["`plan.why()` for the first time in a process"] = explained()
+    rows["`plan.why()` of a fresh plan, warm"] = median(explained, 3)
+    swept(tmp_path)
+    rows["a point of a sweep, both modes free, warm"] = median(lambda: swept(tmp_path), 3)
+    print(f"\nload {os.getloadavg()[0]:.1f}; unit {unit:.2f} s of CPU: {LIBRARIES}")
+    for name, seconds in rows.items():
+        print(f"{name:58} {seconds:8.3f} s {seconds / unit:8.3f}")
