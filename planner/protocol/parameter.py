@@ -1,30 +1,86 @@
-"""A given quantity as a path of the scenario: read there, and set there to another value.
+"""A parameter: one quantity of a question that may be varied, at its path in the scenario.
 
-The unit of a path of the scenario, as its schema says it.
+`--set`, sensitivity, switch points, sweeps and `uncertain:` read these rows and nothing else.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from planner.problems.serving.parameters import Given
-from planner.scenario import ALIASES, Tree, changed, checked, json_schema, resolved
-from planner.sensitivity.elasticities import Row
+from planner.scenario import ALIASES, Tree, changed, checked, read, resolved
+from planner.scenario.kinds import question_type
 from planner.text.errors import InputError
 
-__all__ = ["at_path", "folder_of", "scenario_with", "unit_of", "value_at"]
+__all__ = [
+    "Parameter",
+    "folder_of",
+    "scenario_with",
+    "settable",
+    "unit_of",
+    "value_at",
+    "with_value",
+]
 
-LAW = "law"  # a law's coefficients stand in no scenario but as a whole description
+
+@dataclass(frozen=True)
+class Parameter:
+    """One quantity that may be varied.
+
+    Parameters
+    ----------
+    path : what `--set` takes; or a name of its own for what a catalogue gives in many numbers.
+    value : in base units; None where it is many numbers that move together.
+    unit : base unit.
+    group : chip, network, model, workload, promises, prices, engine, law, phases, ...
+    to : the question with the quantity times a factor; None where no question has it, and the
+        `symbols` of the equations stand for it.
+    symbols : symbols of the equations that move with it.
+    bounds : least and most that it may be.
+    whole : a count.
+    array : arrays may stand in its place.
+    """
+
+    path: str
+    value: float | None
+    unit: str
+    group: str
+    to: Callable[[float], Any] | None = field(default=None, repr=False)
+    symbols: tuple[str, ...] = ()
+    bounds: tuple[float, float] = (0.0, math.inf)
+    whole: bool = False
+    array: bool = False
+
+
+def with_value(question: Any, path: str, value: object) -> Any:
+    """A question of any kind with a value at a path, as `--set` would put it there."""
+    return scenario_with(read(question), Path().resolve(), path, value)
+
+
+def settable(question: Any, row: Parameter) -> Parameter | None:
+    """A row as a quantity of the scenario; None where a file has no such path."""
+    if not row.value:
+        return None
+    try:
+        with_value(question, row.path, row.value)
+    except InputError:
+        return None
+    return replace(row, to=partial(_times, question, row.path, row.value))
+
+
+def _times(question: Any, path: str, value: float, factor: float) -> Any:
+    return with_value(question, path, value * factor)
 
 
 def folder_of(source: Any) -> Path:
     """The folder that paths in a source are relative to."""
-    known = isinstance(source, str | Path) and str(source) != "-"
-    return (Path(source).parent if known else Path()).resolve()
+    on_disk = isinstance(source, str | Path) and str(source) != "-"
+    return (Path(source).parent if on_disk else Path()).resolve()
 
 
 def scenario_with(tree: Tree, folder: Path, path: str, value: object) -> Any:
@@ -46,56 +102,32 @@ def value_at(scenario: Any, path: str) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def at_path(tree: Tree, folder: Path, row: Row) -> Given | None:
-    """The quantity of a row as one of the scenario's; None where a file has no such path."""
-    if not row.value or row.group == LAW:
-        return None
-    try:
-        scenario_with(tree, folder, row.path, row.value)
-    except InputError:
-        return None
-    return Given(
-        row.path, row.value, row.unit, row.group, partial(_times, tree, folder, row.path, row.value)
-    )
-
-
-def _times(tree: Tree, folder: Path, path: str, value: float, factor: float) -> Any:
-    return scenario_with(tree, folder, path, value * factor)
-
-
 BRACKETED = re.compile(r"\[([^\]]+)\]")
-COUNTS = {"chips": "chip", "choose.batch": "seq", "workload.concurrency": "seq",
-          "choose.chunk": "token"}  # fmt: skip
 
 
 def unit_of(problem: str, path: Sequence[str]) -> str | None:
     """Base unit of a path, such as `byte/s`; None where the schema names none."""
     dotted = ".".join(path)
-    if problem == "serving" and dotted in COUNTS:
-        return COUNTS[dotted]
+    counts: Mapping[str, str] = getattr(question_type(problem), "COUNTS", {})
+    if dotted in counts:
+        return counts[dotted]
     unit = None
-    node = _shape(problem)
+    schema = _schema(question_type(problem))
+    node: Mapping[str, Any] | None = schema
     for part in path:
-        node = _below(node, part)
+        node = _below(schema, node, part)
         if node is None:
             break
-        found = BRACKETED.findall(_described(node))
-        unit = found[-1] if found else unit
+        units = BRACKETED.findall(_described(node))
+        unit = units[-1] if units else unit
     return unit
 
 
 @cache
-def _schema() -> dict[str, Any]:
-    return json_schema()
-
-
-def _shape(problem: str) -> Mapping[str, Any] | None:
-    """The schema of the scenarios of a problem."""
-    for shape in (_schema(), *_schema().get("$defs", {}).values()):
-        asked = shape.get("properties", {}).get("problem", {})
-        if problem in (asked.get("const"), *asked.get("enum", ())):
-            return dict(shape)
-    return None
+def _schema(shape: Any) -> dict[str, Any]:
+    """The JSON Schema of the scenarios of one kind."""
+    schema: dict[str, Any] = shape.model_json_schema(mode="validation")
+    return schema
 
 
 def _described(node: Mapping[str, Any]) -> str:
@@ -104,16 +136,19 @@ def _described(node: Mapping[str, Any]) -> str:
     return " ".join([*inner, str(node.get("description", ""))])
 
 
-def _below(node: Mapping[str, Any] | None, part: str) -> Mapping[str, Any] | None:
+def _below(
+    schema: Mapping[str, Any], node: Mapping[str, Any] | None, part: str
+) -> Mapping[str, Any] | None:
     """The node of a key below another, references and alternatives followed."""
     if node is None:
         return None
     if "$ref" in node:
-        named = str(node["$ref"]).rsplit("/", 1)[-1]
-        return _below(_schema()["$defs"][named], part)
-    for each in (node, *node.get("anyOf", ()), *node.get("oneOf", ()), *node.get("allOf", ())):
-        if part in each.get("properties", {}):
-            return dict(each["properties"][part])
-        if each is not node and (found := _below(each, part)) is not None:
-            return found
+        name = str(node["$ref"]).rsplit("/", 1)[-1]
+        return _below(schema, schema["$defs"][name], part)
+    alternatives = (node[key] for key in ("anyOf", "oneOf", "allOf") if key in node)
+    for shape in (node, *(each for several in alternatives for each in several)):
+        if part in shape.get("properties", {}):
+            return dict(shape["properties"][part])
+        if shape is not node and (inner := _below(schema, shape, part)) is not None:
+            return inner
     return None

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.protocol.plan import Plan
-from planner.scenario import BudgetScenario, Document, LifecycleScenario, Scenario, Tree, opened
+from planner.protocol.problem import HasFrontier, problem_of
+from planner.scenario import Document, Tree, opened
+from planner.scenario.kinds import ROOMS
 from planner.text.errors import FieldError, InputError
-
-if TYPE_CHECKING:
-    from planner.problems.serving.deployment.frontier import Frontier
 
 __all__ = ["frontier", "solve"]
 
-# Where each problem is answered; the module is imported when it is asked.
-ANSWERS = {
-    "serving": "planner.problems.serving.answer",
-    "budget": "planner.problems.budget.answer",
-    "lifecycle": "planner.problems.lifecycle.answer",
-}
-Asked = Scenario | BudgetScenario | LifecycleScenario | Document
-Source = str | Path | Mapping[str, Any] | Asked
+Source = str | Path | Mapping[str, Any] | Any
 
 
 def solve(source: Source, sets: Sequence[str] = ()) -> Plan:
@@ -41,12 +32,11 @@ def solve(source: Source, sets: Sequence[str] = ()) -> Plan:
     SolverError
         When the plan does not survive its own checks.
     """
-    with _asked(source, sets) as scenario:
-        plan: Plan = import_module(ANSWERS[scenario.problem]).answer(scenario)
-        return plan
+    with _opened(source, sets) as question:
+        return problem_of(question.problem).answer(question)
 
 
-def frontier(source: Source, sets: Sequence[str] = (), points: int | None = None) -> Frontier:
+def frontier(source: Source, sets: Sequence[str] = (), points: int | None = None) -> Any:
     """The cheapest plan at each speed; `points` speeds are looked at, as many as usual if None.
 
     Raises
@@ -56,25 +46,24 @@ def frontier(source: Source, sets: Sequence[str] = (), points: int | None = None
     SolverError
         When a plan does not survive its own checks.
     """
-    with _asked(source, sets) as scenario:
-        if not isinstance(scenario, Scenario):
-            told = f"a frontier of price and speed is of serving, not of {scenario.problem}"
-            raise FieldError(("problem", told))
-        from planner.problems.serving.deployment.frontier import POINTS, frontier
-
-        return frontier(scenario, POINTS if points is None else points)
+    with _opened(source, sets) as question:
+        problem = problem_of(question.problem)
+        if not isinstance(problem, HasFrontier):
+            words = ", ".join(kind for kind in ROOMS if isinstance(problem_of(kind), HasFrontier))
+            refused = f"a frontier of price and speed is of {words}, not of {question.problem}"
+            raise FieldError(("problem", refused))
+        return problem.frontier(question, points)
 
 
 @contextmanager
-def _asked(source: Source, sets: Sequence[str]) -> Iterator[Asked]:
-    """The scenario of a source; what is refused while it is answered gets its place there."""
-    tree, scenario = opened(source, sets)
+def _opened(source: Source, sets: Sequence[str]) -> Iterator[Any]:
+    """The question of a source; what is refused while it is answered gets its place there."""
+    tree, question = opened(source, sets)
     try:
-        if isinstance(scenario, Document):
-            known = ", ".join(ANSWERS)
-            told = f"this version answers {known}, not {scenario.problem}"
-            raise FieldError(("problem", told))
-        yield scenario
+        if isinstance(question, Document):
+            refused = f"this version answers {', '.join(ROOMS)}, not {question.problem}"
+            raise FieldError(("problem", refused))
+        yield question
     except InputError as error:
         raise _placed(error, tree) from error
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from planner.problems.budget.question import BudgetScenario
     from planner.problems.lifecycle.question import LifecycleScenario
-    from planner.problems.serving.question import PROBLEMS, Document, Scenario
+    from planner.problems.serving.question import Scenario
     from planner.scenario.changes import ALIASES, changed
     from planner.scenario.keys.choices import Choose, Current, PoolChoice, Speculation
     from planner.scenario.keys.machines import SystemDescription
     from planner.scenario.keys.models import ModelDescription
     from planner.scenario.keys.references import File
     from planner.scenario.keys.workload import Demand, Distribution, Promises, Workload
+    from planner.scenario.kinds import PROBLEMS, Document
     from planner.scenario.loading import checked, load, opened, read
     from planner.scenario.schema_document import json_schema, resolved
     from planner.scenario.tree import Place, Tree
@@ -57,11 +58,11 @@ _HOMES = {
     "Current": "planner.scenario.keys.choices",
     "Demand": "planner.scenario.keys.workload",
     "Distribution": "planner.scenario.keys.workload",
-    "Document": "planner.problems.serving.question",
+    "Document": "planner.scenario.kinds",
     "File": "planner.scenario.keys.references",
     "LifecycleScenario": "planner.problems.lifecycle.question",
     "ModelDescription": "planner.scenario.keys.models",
-    "PROBLEMS": "planner.problems.serving.question",
+    "PROBLEMS": "planner.scenario.kinds",
     "Place": "planner.scenario.tree",
     "PoolChoice": "planner.scenario.keys.choices",
     "Promises": "planner.scenario.keys.workload",

@@ -11,10 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from planner.problems.budget.question import BudgetScenario
-from planner.problems.lifecycle.question import LifecycleScenario
-from planner.problems.serving.question import PROBLEMS, Document, Scenario
 from planner.scenario.changes import changed
+from planner.scenario.keys.fields import Record
+from planner.scenario.kinds import PLANNED, ROOMS, Document, question_type, question_types
 from planner.scenario.located_yaml import DEEPEST, yaml_tree
 from planner.scenario.mistakes import mistakes_of
 from planner.scenario.schema_document import resolved
@@ -25,14 +24,8 @@ __all__ = ["checked", "load", "opened", "read"]
 
 LARGEST = 1_000_000  # bytes of a scenario file
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
-# What a scenario of each problem is read as; the others keep their place as documents.
-READ: dict[str, type[Scenario | BudgetScenario | LifecycleScenario]] = {
-    "serving": Scenario,
-    "budget": BudgetScenario,
-    "lifecycle": LifecycleScenario,
-}
 
-Asked = Scenario | BudgetScenario | LifecycleScenario | Document
+Asked = Record | Document
 Source = str | FilePath | Mapping[str, Any] | Asked
 
 
@@ -58,7 +51,7 @@ def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Asked]:
 
 def read(source: Source) -> Tree:
     """The tree of a source, unchecked; raises InputError when it is not text of a known form."""
-    if isinstance(source, Scenario | BudgetScenario | LifecycleScenario):
+    if isinstance(source, Record):
         return Tree(INSIDE, resolved(source, full_paths=True))
     if isinstance(source, Document):
         return Tree(source.file, dict(source.given))
@@ -82,7 +75,7 @@ def checked(tree: Tree, folder: FilePath) -> Asked:
         told = tree.mistake((), f"expected keys such as problem, model, system; {got}")
         raise InputError([*tree.mistakes, told])
     problem = data.get("problem")
-    if isinstance(problem, str) and problem in PROBLEMS and problem not in READ:
+    if isinstance(problem, str) and problem in PLANNED:
         if tree.mistakes:
             raise InputError(tree.mistakes)
         return Document(problem, tree.file, data)
@@ -95,15 +88,16 @@ def checked(tree: Tree, folder: FilePath) -> Asked:
     return scenario
 
 
-def _shape(data: Mapping[Any, Any]) -> type[Scenario | BudgetScenario | LifecycleScenario]:
+def _shape(data: Mapping[Any, Any]) -> type[Record]:
     """What the keys are read as: the problem that is named, else the one that knows most of them.
 
     So a mistake in the problem's name is not followed by those of another problem's keys.
     """
     problem = data.get("problem")
-    if isinstance(problem, str) and problem in READ:
-        return READ[problem]
-    return max(READ.values(), key=lambda shape: len(shape.model_fields.keys() & data.keys()))
+    if isinstance(problem, str) and problem in ROOMS:
+        shape: type[Record] = question_type(problem)
+        return shape
+    return max(question_types(), key=lambda shape: len(shape.model_fields.keys() & data.keys()))
 
 
 def _ordered(tree: Tree, found: Sequence[Mistake]) -> list[Mistake]:

@@ -7,26 +7,19 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from planner.problems.budget.question import BudgetScenario
-from planner.problems.lifecycle.question import LifecycleScenario
-from planner.problems.serving.question import Document, Scenario
 from planner.scenario.keys.amounts import FOREVER, Limit
 from planner.scenario.keys.machines import SystemDescription
 from planner.scenario.keys.models import ModelDescription
 from planner.scenario.keys.references import File
 from planner.scenario.keys.workload import Demand, Distribution
+from planner.scenario.kinds import Document, question_types
 
 __all__ = ["json_schema", "resolved"]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-SHAPES: tuple[type[BaseModel], ...] = (Scenario, BudgetScenario, LifecycleScenario)
-
-
-def resolved(
-    scenario: Scenario | BudgetScenario | LifecycleScenario | Document, *, full_paths: bool = False
-) -> dict[str, Any]:
+def resolved(scenario: BaseModel | Document, *, full_paths: bool = False) -> dict[str, Any]:
     """Every key with its value in base units, defaults filled in; only JSON types.
 
     It loads again to an equal scenario. Files are named as given, or by their `full_paths`.
@@ -44,7 +37,7 @@ def json_schema() -> dict[str, Any]:
     `problem` says which of the shapes a file has.
     """
     shapes, parts = {}, {}
-    for shape in SHAPES:
+    for shape in question_types():
         whole = shape.model_json_schema(mode="validation")
         parts.update(whole.pop("$defs", {}))
         (problem,) = get_args(shape.model_fields["problem"].annotation)

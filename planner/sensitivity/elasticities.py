@@ -2,65 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+
+from planner.protocol.elasticity import Elasticity
+from planner.text.errors import Infeasible, InputError
 
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan
     from planner.uncertainty.global_study import Study
 
-__all__ = ["Elasticities", "Row", "sensitivity"]
+__all__ = ["Elasticities", "elasticity_table", "sensitivity"]
 
 
-@dataclass(frozen=True)
-class Row:
-    """One given quantity and what it does to one output.
-
-    `left` and `right` are d ln output / d ln given when it falls and when it rises; they differ at
-    a kink. `switches` are the nearest changes at which another choice becomes the best, None where
-    they were not sought. `reach` is the largest elasticity of any output, where it is known.
-    """
-
-    path: str
-    value: float | None
-    unit: str
-    group: str
-    left: float
-    right: float
-    method: str
-    switches: tuple[dict[str, Any], ...] | None = None
-    reach: float = 0.0
-
-    @property
-    def influence(self) -> float:
-        """The most that the quantity does, to this output or to another."""
-        return max(abs(self.elasticity), self.reach)
-
-    @property
-    def elasticity(self) -> float:
-        """The larger side; not a number where the answer beside it was not found."""
-        return max(self.left, self.right, key=abs)
-
-    @property
-    def known(self) -> bool:
-        """Whether the answer beside it was found."""
-        return not (math.isnan(self.left) or math.isnan(self.right))
-
-    def document(self) -> dict[str, Any]:
-        """The row as a mapping."""
-        switches = None if self.switches is None else list(self.switches)
-        return {
-            "path": self.path, "value": self.value, "unit": self.unit, "group": self.group,
-            "elasticity": self.elasticity if self.known else None,
-            "left": self.left if self.known else None,
-            "right": self.right if self.known else None,
-            "method": self.method, "switches": switches,
-        }  # fmt: skip
-
-
-def _rank(row: Row) -> tuple[bool, float, str]:
+def _rank(row: Elasticity) -> tuple[bool, float, str]:
     return (not row.known, -abs(row.elasticity) if row.known else 0.0, row.path)
 
 
@@ -71,16 +28,16 @@ class Elasticities(dict[str, float]):
     multipliers of a plan were asked for.
     """
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[Elasticity, ...] = ()
     document: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, rows: Iterable[Row], document: dict[str, Any] | None = None) -> Elasticities:
+    def of(cls, rows: Iterable[Elasticity], document: dict[str, Any] | None = None) -> Elasticities:
         """Those of some rows."""
         ranked = sorted(rows, key=_rank)
-        found = cls((row.path, row.elasticity) for row in ranked)
-        found.rows, found.document = tuple(ranked), document
-        return found
+        table = cls((row.path, row.elasticity) for row in ranked)
+        table.rows, table.document = tuple(ranked), document
+        return table
 
     def __str__(self) -> str:
         if self.document is not None:
@@ -125,7 +82,6 @@ def sensitivity(
         If nothing keeps the promises.
     """
     from planner.protocol.plan import Plan
-    from planner.sensitivity.local import local
 
     if sobol is not None or morris is not None:
         from planner.uncertainty.global_study import explore
@@ -137,4 +93,70 @@ def sensitivity(
             ranked = sorted(of.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
             return Elasticities(ranked)
         of = of.document["scenario"]
-    return local(of, output, sets, switches=switches)
+    return elasticity_table(of, output, sets, switches=switches)
+
+
+def elasticity_table(
+    source: Any,
+    output: str | None = None,
+    sets: Sequence[str] = (),
+    *,
+    switches: bool | None = None,
+    swing: float | None = None,
+    shown: bool = False,
+) -> Elasticities:
+    """Elasticities of one output to every parameter of a scenario, with its choices held.
+
+    With `switches` the next switches of the choice are sought, which a kind whose search is slow
+    does only when told to; with `swing` the document has the `bars` of a tornado, every parameter
+    less and more by that share. `shown` draws a bar on standard error while switches are sought.
+
+    Raises
+    ------
+    Infeasible
+        If nothing keeps the promises.
+    InputError
+        If the plan has no such output.
+    """
+    from planner.protocol.output import output_named
+    from planner.protocol.problem import problem_of
+    from planner.scenario import opened, resolved
+    from planner.sensitivity.re_solve import rows_of, tornado_bars
+    from planner.sensitivity.switch_point import switched
+
+    _, question = opened(source, sets)
+    problem = problem_of(question.problem)
+    target = output_named(problem, question, output or "cost")
+    name = target.name
+    best = problem.search(question)
+    if not best.feasible:
+        raise Infeasible(
+            "nothing keeps the promises, so there is no answer to vary; planner solve says which "
+            "fall short, and by how much"
+        )
+    if name not in best.outputs:
+        raise InputError(f"--of: this plan has no {name} (it has {', '.join(best.outputs)})")
+    rows = rows_of(problem, question, name)
+    sought = switches or (switches is None and not problem.slow)
+    parameters = problem.parameters(question) if sought or swing is not None else ()
+    if sought:
+        nearest = switched(best, parameters, rows, shown=shown)
+        rows = [replace(row, switches=nearest.get(row.path)) for row in rows]
+    document: dict[str, Any] = {
+        "problem": problem.kind,
+        "status": "optimal",
+        "scenario": resolved(question),
+        "of": name,
+        "value": best.outputs[name],
+        "unit": target.unit,
+        "choice": best.choice,
+        "counts": best.small_counts,
+        "rows": [],
+        "bars": None,
+        "provenance": {"version": version("token-planner")},
+    }
+    table = Elasticities.of(rows, document)
+    document["rows"] = [row.document() for row in table.rows]
+    if swing is not None:
+        document["bars"] = tornado_bars(parameters, rows, document, swing)
+    return table

@@ -1,35 +1,120 @@
-"""The value of a given at which one choice is as good as another, by solving both again.
+"""Where another choice becomes the best: the next switch, and where two choices break even.
 
-What belongs to the rival alone (its price, its machine, its model) is varied for the rival alone;
-anything else, such as the length of prompts, for both. Where the better of the two changes between
-two values looked at, the change is closed in on; both sides of every bracket are solved.
+Every value looked at is the exact problem solved again, over all its choices. For the next switch
+steps widen from 3 % to threefold; where the choice has changed, the change is closed in on from
+both sides. A choice that comes and goes within one step is not seen.
+
+Of two choices, what belongs to the rival alone (its price, its machine, its model) is varied for
+the rival alone; anything else, such as the length of prompts, for both. Where the better of the two
+changes between two values looked at, the change is closed in on.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from planner.protocol.output import UNITS, output_named
-from planner.protocol.parameter import folder_of, scenario_with, unit_of, value_at
-from planner.scenario import Scenario, Tree, changed, checked, opened
-from planner.sensitivity.re_solve import Exact, Nowhere, exact
+from planner.protocol.bracket import Bracket, bracketed, middle, within_factor
+from planner.protocol.elasticity import Elasticity
+from planner.protocol.output import Output, output_named
+from planner.protocol.parameter import Parameter, folder_of, scenario_with, unit_of, value_at
+from planner.protocol.problem import NO_PLAN, Search, problem_of, search
+from planner.scenario import Tree, changed, checked, opened
 from planner.sweep.grid import Axis, grid_of
+from planner.text.console import progress
 from planner.text.errors import InputError, quoted
 
-__all__ = ["break_even"]
+__all__ = ["CLOSE", "STEPS", "break_even", "next_switch", "switched"]
+
+STEPS = (1.03, 1.1, 1.25, 1.6, 2.2, 3.0)
+CLOSE = 1.003  # factor within which a switch is found
+MATTERS = 2e-3  # elasticity, of any output, below which no switch is sought
+MOST = 10  # parameters that are varied
 
 RIVALS_OWN = ("price", "system", "model", "profile", "choose", "phases", "serving")
 WIDE = 10.0  # factor up and down of the present value, where no values are given
 LOOKED_AT = 9
-CLOSE = 1.001  # factor within which a break-even is found
-MORE_IS_BETTER = ("tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user",
-                  "requests_per_s")  # fmt: skip
+EVEN = 1.001  # factor within which a break-even is found
+
+
+def switched(
+    best: Search,
+    parameters: Sequence[Parameter],
+    rows: Sequence[Elasticity],
+    most: int = MOST,
+    *,
+    shown: bool = False,
+) -> dict[str, tuple[dict[str, Any], ...]]:
+    """The switches of the parameters that matter most, the nearest down and up.
+
+    With `shown` a bar on standard error tells how far it is.
+    """
+    varied = {parameter.path: parameter for parameter in parameters if parameter.to is not None}
+    ranked = sorted((row for row in rows if row.known), key=lambda row: -row.influence)
+    wanted = [row for row in ranked if row.path in varied and _may_switch(row)][:most]
+    switches = {}
+    with progress(2 * len(wanted), 0, shown=shown) as advance:
+        for row in wanted:
+            both = []
+            for up in (False, True):
+                both.append(next_switch(best, varied[row.path], up=up))
+                advance(1)
+            switches[row.path] = tuple(switch for switch in both if switch is not None)
+    return switches
+
+
+def next_switch(best: Search, parameter: Parameter, *, up: bool) -> dict[str, Any] | None:
+    """The first step at which the choice differs, closed in on; None if there is none.
+
+    `factor` is the nearest value looked at with the other choice, `before` the last one with the
+    present choice; both were solved.
+    """
+    plans: dict[float, Search] = {}
+
+    def difference(factors: Sequence[float]) -> list[float]:
+        return [_difference(best, parameter, factor, plans) for factor in factors]
+
+    steps = STEPS if up else tuple(1 / step for step in STEPS)
+
+    def propose(bracket: Bracket) -> Sequence[float]:
+        return middle(bracket) if bracket.closed else steps[bracket.turn : bracket.turn + 1]
+
+    bracket = bracketed(difference, Bracket(1.0), propose, within_factor(CLOSE))
+    if not bracket.closed:
+        return None
+    then = plans[bracket.far]
+    return {
+        "factor": bracket.far,
+        "before": bracket.near,
+        "from": best.choice,
+        "to": then.choice,
+        "counts": [best.small_counts, best.counts_in(then)],
+        "verified": True,
+    }
+
+
+def _difference(
+    best: Search, parameter: Parameter, factor: float, plans: dict[float, Search]
+) -> float:
+    """Above zero where the choice is best with the parameter times a factor, else below."""
+    if parameter.to is None:
+        return math.nan
+    try:
+        plans[factor] = search(parameter.to(factor))
+    except InputError:
+        return math.nan
+    return -1.0 if best.switched(plans[factor]) else 1.0
+
+
+def _may_switch(row: Elasticity) -> bool:
+    # Room that a batch of a few sequences leaves free may let one more in, though no slope says so.
+    limit = row.group == "promises" or row.path.endswith(".memory")
+    return row.path != "price" and (row.influence >= MATTERS or limit)
 
 
 @dataclass(frozen=True)
@@ -40,14 +125,14 @@ class _Side:
     tree: Tree
     folder: Path
 
-    def at(self, path: str, value: float | None) -> Exact:
+    def at(self, path: str, value: float | None) -> Search:
         """Its best plan with a value at a path, or as it is."""
         try:
             if value is None:
-                return exact(checked(self.tree, self.folder))
-            return exact(scenario_with(self.tree, self.folder, path, value))
+                return search(checked(self.tree, self.folder))
+            return search(scenario_with(self.tree, self.folder, path, value))
         except InputError:
-            return Nowhere
+            return NO_PLAN
 
 
 def break_even(
@@ -74,7 +159,7 @@ def break_even(
     """
     tree, scenario = opened(source, sets)
     folder = folder_of(source)
-    name = output_named(scenario.problem, output)
+    target = output_named(problem_of(scenario.problem), scenario, output)
     choices = grid_of([between]).axes[0]
     if len(choices) < 2:
         raise InputError(f"--break-even {between}: expected two choices such as system=a,b")
@@ -82,20 +167,20 @@ def break_even(
     path = over.partition("=")[0].strip()
     if path == choices.name:
         raise InputError(f"--over {quoted(path)}: is what the choices differ in; vary another")
-    return [_between(sides[0], rival, path, over, name) for rival in sides[1:]]
+    return [_between(sides[0], rival, path, over, target) for rival in sides[1:]]
 
 
 def _side(tree: Tree, folder: Path, choices: Axis, i: int) -> _Side:
-    own = changed(tree, [choices.set_to(i)])
-    checked(own, folder)
-    return _Side(choices.set_to(i).partition("=")[2].strip(), own, folder)
+    side = changed(tree, [choices.set_to(i)])
+    checked(side, folder)
+    return _Side(choices.set_to(i).partition("=")[2].strip(), side, folder)
 
 
-def _between(first: _Side, rival: _Side, path: str, over: str, name: str) -> dict[str, Any]:
+def _between(first: _Side, rival: _Side, path: str, over: str, target: Output) -> dict[str, Any]:
     values = _values(rival, path, over)
     alone = path.partition(".")[0] in RIVALS_OWN
     still = first.at(path, None) if alone else None
-    lead = partial(_lead, first, rival, path, name, still)
+    lead = partial(_lead, first, rival, path, target, still)
     looked = [(value, lead(value)) for value in values]
     crossings = [
         _crossing(lead, low, high)
@@ -107,12 +192,12 @@ def _between(first: _Side, rival: _Side, path: str, over: str, name: str) -> dic
     return {
         "first": first.name,
         "rival": rival.name,
-        "of": name,
-        "unit_of": UNITS[name],
+        "of": target.name,
+        "unit_of": target.unit,
         "over": path,
         "unit": unit_of(problem, path.split(".")) or "",
         "varied": "rival" if alone else "both",
-        "crossings": [_told(first, rival, path, name, still, each) for each in crossings],
+        "crossings": [_told(first, rival, path, target.name, still, each) for each in crossings],
         "looked_at": [values[0], values[-1]],
         "ends": ends,
     }
@@ -122,13 +207,16 @@ def _values(rival: _Side, path: str, over: str) -> list[float]:
     """The values looked at first, in base units, rising."""
     if "=" in over:
         axis = grid_of([over]).axes[0]
-        found = [
+        values = [
             value_at(checked(changed(rival.tree, [axis.set_to(i)]), rival.folder), path)
             for i in range(len(axis))
         ]
-        if not all(isinstance(each, int | float) and each > 0 for each in found) or len(found) < 2:
+        if (
+            not all(isinstance(each, int | float) and each > 0 for each in values)
+            or len(values) < 2
+        ):
             raise InputError(f"--over {quoted(over)}: expected two or more numbers above zero")
-        return sorted(float(each) for each in found)
+        return sorted(float(each) for each in values)
     base = _present(rival, path)
     if base is None:
         raise InputError(
@@ -142,44 +230,34 @@ def _values(rival: _Side, path: str, over: str) -> list[float]:
 def _present(side: _Side, path: str) -> float | None:
     """The value that a path has in a scenario, or that a catalogue gives for it."""
     scenario = checked(side.tree, side.folder)
-    value = value_at(scenario, path)
-    if isinstance(value, int | float) and value > 0:
-        return float(value)
-    if not isinstance(scenario, Scenario):
-        return None
-    from planner.problems.serving.slopes.serving import givens_of
-
-    known = {given.path: given.value for given in givens_of(scenario)}
-    return known.get(path)
+    return problem_of(scenario.problem).value(scenario, path)
 
 
 def _lead(
-    first: _Side, rival: _Side, path: str, name: str, still: Exact | None, value: float
+    first: _Side, rival: _Side, path: str, target: Output, still: Search | None, value: float
 ) -> float:
     """How far the first leads, in logarithms; not a number where neither has an answer."""
     mine = still if still is not None else first.at(path, value)
     theirs = rival.at(path, value)
-    ours, other = mine.values.get(name), theirs.values.get(name)
+    ours, other = mine.outputs.get(target.name), theirs.outputs.get(target.name)
     if ours is None and other is None:
         return math.nan
     if ours is None or other is None:
         return math.inf if other is None else -math.inf
-    return math.log(other / ours) * (-1 if name in MORE_IS_BETTER else 1)
+    return math.log(other / ours) * (-1 if target.rises else 1)
 
 
 def _crossing(
-    lead: Any, low: tuple[float, float], high: tuple[float, float]
+    lead: Callable[[float], float], low: tuple[float, float], high: tuple[float, float]
 ) -> tuple[float, float, bool]:
     """A bracket in which the better one changes, and whether the first is better below it."""
-    (below, ahead), (above, _) = low, high
-    leads = ahead > 0
-    while above / below > CLOSE:
-        middle = math.sqrt(below * above)
-        if (lead(middle) > 0) == leads:
-            below = middle
-        else:
-            above = middle
-    return below, above, leads
+    leads = low[1] > 0
+
+    def difference(values: Sequence[float]) -> list[float]:
+        return [1.0 if (lead(value) > 0) == leads else -1.0 for value in values]
+
+    bracket = bracketed(difference, Bracket(low[0], high[0]), middle, within_factor(EVEN))
+    return bracket.near, bracket.far, leads
 
 
 def _told(
@@ -187,7 +265,7 @@ def _told(
     rival: _Side,
     path: str,
     name: str,
-    still: Exact | None,
+    still: Search | None,
     crossing: tuple[float, float, bool],
 ) -> dict[str, Any]:
     """A bracket in words and numbers, solved on both sides."""
@@ -197,8 +275,8 @@ def _told(
         mine = still if still is not None else first.at(path, value)
         ends.append({
             "value": value,
-            "first": mine.values.get(name),
-            "rival": rival.at(path, value).values.get(name),
+            "first": mine.outputs.get(name),
+            "rival": rival.at(path, value).outputs.get(name),
         })  # fmt: skip
     names = (first.name, rival.name)
     return {

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from planner.problems.serving.profiled import drawn_apart
+from planner.protocol.problem import NO_PLAN, search
 from planner.scenario import Scenario, Tree, changed, checked
-from planner.sensitivity.re_solve import Nowhere, exact
 from planner.text.console import progress
 from planner.text.errors import InputError, PlannerError
 from planner.uncertainty.distributions import Marginal
@@ -95,42 +95,19 @@ def _set(marginal: Marginal, value: Any) -> str:
 
 def _one(tree: Tree, folder: Path, name: str, sets: Sequence[str]) -> Row:
     """The output, the choice, and what would hold it, at one draw."""
-    found, scenario = Nowhere, None
+    found = NO_PLAN
     try:
         given, profile = drawn_apart(tuple(sets))
         scenario = checked(changed(tree, given), folder)
-        found = exact(scenario, profile)
+        found = search(scenario, profile)
     except InputError:
         pass  # a draw that makes no sense has no plan
     except PlannerError as error:
         raise type(error)(f"at {', '.join(sets)}: {error}") from error
-    value = found.values.get(name)
+    value = found.outputs.get(name)
     if value is None:
         return float("nan"), None, ()
-    return value, found.choice, held(found.plan, scenario) if "layout" in found.plan else ()
-
-
-def held(plan: Any, scenario: Any) -> tuple[str, ...]:
-    """The changes of a scenario that leave it no choice but a serving plan's layouts.
-
-    Formats are put in only where the scenario lets choose between some: a checkpoint may store its
-    matrices in several.
-    """
-    kept = [f"choose.{name}={plan[name]}" for name in ("weights", "kv")
-            if getattr(scenario.choose, name) is not None]  # fmt: skip
-    axes = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
-    if plan["mode"] != "disaggregated":
-        layout = plan["layout"]
-        return (
-            f"choose.mode={plan['mode']}", f"chips={plan['chips']}", *kept,
-            *(f"choose.{axis}={layout[axis]}" for axis in axes),
-        )  # fmt: skip
-    pools = []
-    for pool in ("prefill", "decode"):
-        layout = plan[pool]["layout"]
-        sizes = ", ".join(f"{axis}: {layout[axis]}" for axis in axes)
-        pools.append(f"choose.{pool}={{{sizes}}}")
-    return ("choose.mode=disaggregated", f"chips={plan['chips']}", *kept, *pools)
+    return value, found.choice, found.holds
 
 
 def _closed(

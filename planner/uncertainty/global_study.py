@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.protocol.output import UNITS, output_named
+from planner.protocol.output import Output, output_named
 from planner.protocol.parameter import folder_of
+from planner.protocol.problem import problem_of
 from planner.scenario import opened, resolved
-from planner.sensitivity.switch_point import MORE_IS_BETTER
 from planner.text.errors import Infeasible, InputError
 from planner.uncertainty.distributions import Marginal, marginals_of
 from planner.uncertainty.evaluate_samples import Answered, answered
@@ -76,15 +76,13 @@ def explore(
     """
     tree, scenario = opened(source, sets)
     folder = folder_of(source)
-    if not hasattr(scenario, "uncertain"):
-        raise InputError(f"problem: {scenario.problem} is not answered by this version")
+    problem = problem_of(scenario.problem)
     marginals = marginals_of(tree, folder, scenario)
-    in_usd = bool(getattr(scenario, "in_usd", True))
-    name = output_named(scenario.problem, output or "cost", in_usd=in_usd)
-    ask = _Asked(tree, folder, marginals, name, workers, shown)
+    target = output_named(problem, scenario, output or "cost")
+    ask = _Draws(tree, folder, marginals, target, workers, shown)
     document: dict[str, Any] = {
-        "problem": scenario.problem, "status": "optimal", "scenario": resolved(scenario),
-        "of": name, "unit": UNITS[name], "seed": seed,
+        "problem": problem.kind, "status": "optimal", "scenario": resolved(scenario),
+        "of": target.name, "unit": target.unit, "seed": seed,
         "uncertain": [each.document() for each in marginals],
         "method": None, "draws": None, "without_plan": None, "distribution": None,
         "choices": [], "sobol": None, "morris": None, "knowing": None,
@@ -100,19 +98,19 @@ def explore(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Draws:
     """A scenario and what of it is drawn."""
 
     tree: Any
     folder: Any
     marginals: Sequence[Marginal]
-    name: str
+    target: Output
     workers: int
     shown: bool
 
     def at(self, shares: np.ndarray, sets: Sequence[str] = ()) -> Answered:
         """The answers at shares, with changes made first."""
-        return answered(self.tree, self.folder, self.marginals, shares, self.name,
+        return answered(self.tree, self.folder, self.marginals, shares, self.target.name,
                         workers=self.workers, sets=sets, shown=self.shown)  # fmt: skip
 
 
@@ -123,7 +121,7 @@ def _counted(option: str, count: int, times: int) -> int:
     return count
 
 
-def _by_sobol(ask: _Asked, count: int, seed: int) -> dict[str, Any]:
+def _by_sobol(ask: _Draws, count: int, seed: int) -> dict[str, Any]:
     marginals = ask.marginals
     shares = sobol_design(count, len(marginals), seed)
     found = ask.at(shares)
@@ -167,7 +165,7 @@ def _distribution(values: np.ndarray) -> dict[str, Any]:
 
 
 def _known(
-    ask: _Asked, found: Answered, shares: np.ndarray, choices: Sequence[tuple[str, float]]
+    ask: _Draws, found: Answered, shares: np.ndarray, choices: Sequence[tuple[str, float]]
 ) -> dict[str, Any] | None:
     """The value of knowing, where different layouts are best at different draws."""
     wanted = [name for name, share in choices[:COMPARED] if share >= RARE]
@@ -177,7 +175,7 @@ def _known(
                 "mean": None, "draws": len(shares), "compared": wanted}  # fmt: skip
     if not all(found.sets.get(name) for name in wanted):
         return None
-    sign = -1.0 if ask.name in MORE_IS_BETTER else 1.0
+    sign = -1.0 if ask.target.rises else 1.0
     costs = np.stack([sign * ask.at(shares, found.sets[name]).values for name in wanted], axis=1)
     worth = knowing(costs, shares)
     if worth is None:
@@ -192,7 +190,7 @@ def _known(
     }
 
 
-def _by_morris(ask: _Asked, count: int, seed: int, document: dict[str, Any]) -> dict[str, Any]:
+def _by_morris(ask: _Draws, count: int, seed: int, document: dict[str, Any]) -> dict[str, Any]:
     design = morris_design(count, len(ask.marginals), seed)
     found = ask.at(design)
     if not np.isfinite(found.values).any():

@@ -8,31 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from planner.problems.budget.budget_task import BudgetTask
 from planner.problems.budget.phase_costs import rl_flop_needed, served
+from planner.protocol.parameter import Parameter
 
 CURVE = {"rate": "token/s", "lifetime": "s", "growth": "1", "discount": "1", "obsolescence": "1"}
 HELD = {"n_active": "param", "pretrain": "token"}
 
 
-@dataclass(frozen=True)
-class LifeGiven:
-    """One given quantity: path, value in base units, unit, group, and the question with it varied.
-
-    `vary` takes a question and a factor.
-    """
-
-    path: str
-    value: float | None
-    unit: str
-    group: str
-    vary: Callable[[BudgetTask, float], BudgetTask]
-
-
-def life_givens(scenario: Any, question: BudgetTask) -> list[LifeGiven]:
+def life_givens(scenario: Any, question: BudgetTask) -> list[Parameter]:
     """Every given quantity of the scenario of a question that has an influence of its own."""
     return [
         *_of_phases(question),
@@ -43,17 +31,31 @@ def life_givens(scenario: Any, question: BudgetTask) -> list[LifeGiven]:
     ]
 
 
-def _of_phases(question: BudgetTask) -> Iterator[LifeGiven]:
+def _row(
+    question: BudgetTask,
+    path: str,
+    value: float | None,
+    unit: str,
+    group: str,
+    vary: Callable[[BudgetTask, float], BudgetTask],
+) -> Parameter:
+    """A parameter of the question; `vary` takes a question and a factor."""
+    return Parameter(path, value, unit, group, partial(vary, question))
+
+
+def _of_phases(question: BudgetTask) -> Iterator[Parameter]:
     for name, phase in question.phases.items():
         if phase.mfu is None:
             continue
-        yield LifeGiven(f"phases.{name}.mfu", phase.mfu, "1", "phases", _phase(name, mfu=True))
+        yield _row(question, f"phases.{name}.mfu", phase.mfu, "1", "phases", _phase(name, mfu=True))
         if question.in_usd and phase.system is not None:
             price = phase.price.value if phase.price else None
-            yield LifeGiven(f"phases.{name}.price", price, "USD/(chip*s)", "prices", _phase(name))
+            yield _row(
+                question, f"phases.{name}.price", price, "USD/(chip*s)", "prices", _phase(name)
+            )
             peak = phase.system.chip.peak(phase.dtype)
             path = f"phases.{name}.system.flops.{phase.dtype}"
-            yield LifeGiven(path, peak, "flop/s", "chip", _phase(name, over=True))
+            yield _row(question, path, peak, "flop/s", "chip", _phase(name, over=True))
 
 
 def _phase(name: str, *, mfu: bool = False, over: bool = False) -> Callable[..., BudgetTask]:
@@ -70,12 +72,12 @@ def _phase(name: str, *, mfu: bool = False, over: bool = False) -> Callable[...,
     return vary
 
 
-def _of_demand(scenario: Any, question: BudgetTask) -> Iterator[LifeGiven]:
+def _of_demand(scenario: Any, question: BudgetTask) -> Iterator[Parameter]:
     demand = scenario.inference
     if not question.served:
         return
     if demand.tokens is not None:
-        yield LifeGiven("inference.tokens", demand.tokens, "token", "demand",
+        yield _row(question, "inference.tokens", demand.tokens, "token", "demand",
                         lambda q, f: replace(q, served=q.served * f))  # fmt: skip
     for name, unit in CURVE.items():
         value = getattr(demand, name)
@@ -85,10 +87,10 @@ def _of_demand(scenario: Any, question: BudgetTask) -> Iterator[LifeGiven]:
                 changed = demand.model_copy(update={name: value * f})
                 return replace(q, served=served(changed).counted)
 
-            yield LifeGiven(f"inference.{name}", value, unit, "demand", vary)
+            yield _row(question, f"inference.{name}", value, unit, "demand", vary)
 
 
-def _of_reinforcement(scenario: Any, question: BudgetTask) -> Iterator[LifeGiven]:
+def _of_reinforcement(scenario: Any, question: BudgetTask) -> Iterator[Parameter]:
     rl = scenario.rl
     if "rl" not in question.phases:
         return
@@ -103,11 +105,11 @@ def _of_reinforcement(scenario: Any, question: BudgetTask) -> Iterator[LifeGiven
                     return replace(q, rl_flop=rl_flop_needed(changed))
 
                 unit = "flop" if name == "middle" else "1"
-                yield LifeGiven(f"rl.reward.{name}", value, unit, "demand", reward)
+                yield _row(question, f"rl.reward.{name}", value, unit, "demand", reward)
         return
-    yield LifeGiven("rl.k", rl.k, "flop/(param*token)", "phases", _costlier_rl)
+    yield _row(question, "rl.k", rl.k, "flop/(param*token)", "phases", _costlier_rl)
     if rl.tokens:
-        yield LifeGiven("rl.tokens", rl.tokens, "token", "demand",
+        yield _row(question, "rl.tokens", rl.tokens, "token", "demand",
                         lambda q, f: replace(q, rl_tokens=q.rl_tokens * f))  # fmt: skip
     for name in ("coefficient", "exponent") if rl.loss is not None else ():
 
@@ -117,7 +119,7 @@ def _of_reinforcement(scenario: Any, question: BudgetTask) -> Iterator[LifeGiven
                 return q
             return replace(q, rl_term=replace(own, **{name: getattr(own, name) * f}))
 
-        yield LifeGiven(f"rl.loss.{name}", getattr(rl.loss, name), "1", "law", term)
+        yield _row(question, f"rl.loss.{name}", getattr(rl.loss, name), "1", "law", term)
 
 
 def _costlier_rl(question: BudgetTask, factor: float) -> BudgetTask:
@@ -126,7 +128,7 @@ def _costlier_rl(question: BudgetTask, factor: float) -> BudgetTask:
     return replace(question, phases={**question.phases, "rl": changed})
 
 
-def _of_quality(question: BudgetTask) -> Iterator[LifeGiven]:
+def _of_quality(question: BudgetTask) -> Iterator[Parameter]:
     required, unique = question.required, question.unique
     if required is not None:
         names = {"loss": ("quality.loss", "nat"), "n_active": ("quality.like.n_active", "param"),
@@ -134,20 +136,20 @@ def _of_quality(question: BudgetTask) -> Iterator[LifeGiven]:
         for name, (path, unit) in names.items():
             value = getattr(required, name)
             if value is not None:
-                yield LifeGiven(path, value, unit, "quality", _asking(name))
+                yield _row(question, path, value, unit, "quality", _asking(name))
     if question.limit is not None:
         unit = "USD" if question.in_usd else "flop"
-        yield LifeGiven("cost", question.limit, unit, "quality",
+        yield _row(question, "cost", question.limit, unit, "quality",
                         lambda q, f: replace(q, limit=q.limit and q.limit * f))  # fmt: skip
     if unique is not None:
-        yield LifeGiven("data.unique", unique, "token", "quality",
+        yield _row(question, "data.unique", unique, "token", "quality",
                         lambda q, f: replace(q, unique=q.unique and q.unique * f))  # fmt: skip
     for name, value in question.fixed_choices.items():
 
         def held(q: BudgetTask, f: float, name: str = name) -> BudgetTask:
             return replace(q, fixed_choices={**q.fixed_choices, name: q.fixed_choices[name] * f})
 
-        yield LifeGiven(f"choose.{name}", value, HELD[name], "quality", held)
+        yield _row(question, f"choose.{name}", value, HELD[name], "quality", held)
 
 
 def _asking(name: str) -> Callable[[BudgetTask, float], BudgetTask]:
@@ -162,11 +164,11 @@ def _asking(name: str) -> Callable[[BudgetTask, float], BudgetTask]:
     return vary
 
 
-def _of_law(question: BudgetTask) -> Iterator[LifeGiven]:
+def _of_law(question: BudgetTask) -> Iterator[Parameter]:
     for name, value in question.law.values.items():
         if value:
 
             def coefficient(q: BudgetTask, f: float, name: str = name) -> BudgetTask:
                 return replace(q, law=q.law.with_values(**{name: q.law.values[name] * f}))
 
-            yield LifeGiven(f"law.{name}", value, "", "law", coefficient)
+            yield _row(question, f"law.{name}", value, "", "law", coefficient)

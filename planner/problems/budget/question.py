@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from planner.problems.budget.phase_keys import Inference, Phases, Quality, Reinforcement
-from planner.problems.serving.question import PROBLEMS
 from planner.scenario.keys.amounts import INTERVAL, Amounts, LawField, Limit, LimitField, Ratios
 from planner.scenario.keys.fields import Quantity, Record, Whole, Word
 from planner.scenario.keys.references import File
 from planner.scenario.keys.uncertain import Uncertain
+from planner.scenario.kinds import PROBLEMS
 
 OBJECTIVES = ("flop", "cost")
 DEFAULT_LAW = "besiroglu-2024"

@@ -1,1 +1,15 @@
-"""Pretraining, reinforcement learning and serving of one model at least total cost."""
+"""Which model, trained how, served how, over a whole life? The lifecycle problem."""
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    if name == "QUESTION":
+        from planner.problems.lifecycle.question import LifecycleScenario
+
+        return LifecycleScenario
+    if name == "PROBLEM":
+        from planner.problems.lifecycle.problem import PROBLEM
+
+        return PROBLEM
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 
-from planner.problems.budget.budget_task import compute_optimal_tokens
-from planner.problems.budget.life_givens import LifeGiven, life_givens
+from planner.problems.budget.budget_task import BudgetTask, compute_optimal_tokens
+from planner.problems.budget.elasticities import AGAIN, ENVELOPE
+from planner.problems.budget.life_givens import life_givens
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum, fixed_layout_optimum
@@ -30,9 +31,9 @@ from planner.problems.lifecycle.search import optimal_size
 from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.problems.serving.task.task import Task
 from planner.programs.geometric import Shortage
+from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
+from planner.protocol.parameter import Parameter
 from planner.scenario import LifecycleScenario
-from planner.sensitivity.apart import AGAIN, ENVELOPE, OFFSETS, STEP, one_sided
-from planner.sensitivity.elasticities import Row
 from planner.text.errors import FieldError, SolverError
 
 ROUNDING = 5e-7  # elasticities below are noise of the solver
@@ -147,18 +148,7 @@ PROMISES = ("ttft", "tpot", "e2e")
 PHASES = ("pretrain", "rl", "inference")
 
 
-@dataclass(frozen=True)
-class ServingGiven:
-    """A given of the serving part: the task with it times a factor."""
-
-    path: str
-    value: float | None
-    unit: str
-    group: str
-    vary: Callable[[Task, float], Task]
-
-
-def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Row]:
+def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Elasticity]:
     """Every given of a lifecycle that has an answer, and what it does to one output."""
     life = resolve_life(scenario)
     found = [optimal_size(life, sparsity) for sparsity in life.sparsities]
@@ -172,15 +162,18 @@ def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Row]:
         return list(_by_multipliers(best, [*law, *serving]))
     at = math.log(smooth_values(best)[name])
     rows = []
-    givens: list[LifeGiven | ServingGiven] = [*law, *serving]
-    for given in givens:
+    for given in (*law, *serving):
 
-        def logs(step: float, given: LifeGiven | ServingGiven = given) -> list[float | None]:
+        def logs(step: float, given: Parameter = given) -> list[float | None]:
             ends = [moved(best, given, math.exp(offset * step)) for offset in OFFSETS]
             return [math.log(each[name]) if each and name in each else None for each in ends]
 
         left, right = one_sided(at, logs(STEP), logs)
-        rows.append(Row(given.path, given.value, given.unit, given.group, left, right, AGAIN))
+        rows.append(
+            Elasticity(
+                given.path, given.value, given.unit, given.group, left, right, "re-solve", AGAIN
+            )
+        )
     return rows
 
 
@@ -207,14 +200,14 @@ def smooth_values(settled: FixedLayoutOptimum) -> dict[str, float]:
     return {name: value for name, value in found.items() if value}
 
 
-def _by_multipliers(best: FixedLayoutOptimum, givens: list[Any]) -> Iterator[Row]:
+def _by_multipliers(best: FixedLayoutOptimum, givens: list[Any]) -> Iterator[Elasticity]:
     worth = lifecycle_elasticities(best)
     values = {given.path: given for given in givens}
     for path in dict.fromkeys([*values, *worth]):
         given, slope = values.get(path), worth.get(path, 0.0)
         group = given.group if given else _group(path)
         value, unit = (given.value, given.unit) if given else (None, "")
-        yield Row(path, value, unit, group, slope, slope, ENVELOPE)
+        yield Elasticity(path, value, unit, group, slope, slope, "dual", ENVELOPE)
 
 
 def _group(path: str) -> str:
@@ -222,43 +215,55 @@ def _group(path: str) -> str:
     return {"system": "chip", "together": "chip", "utilisation": "prices"}.get(last, last)
 
 
-def moved(
-    best: FixedLayoutOptimum, given: LifeGiven | ServingGiven, factor: float
-) -> dict[str, float] | None:
+def moved(best: FixedLayoutOptimum, given: Parameter, factor: float) -> dict[str, float] | None:
     """The outputs with a given times a factor, the layouts held; None where nothing settles."""
     served, question = best.served, best.answer.question
-    if isinstance(given, LifeGiven):
-        question = given.vary(question, factor)
-    elif given.path == "serving.utilisation":
-        served = replace(served, utilisation=served.utilisation * factor)
+    varied = given.to(factor) if given.to else question
+    if isinstance(varied, BudgetTask):
+        question = varied
     else:
-        served = served.changed(lambda task: given.vary(task, factor))
+        served = varied
     try:
         return smooth_values(fixed_layout_optimum(best.life, question, served, best.sparsity))
     except SolverError:
         return None
 
 
-def serving_givens(best: FixedLayoutOptimum) -> list[ServingGiven]:
+def serving_givens(best: FixedLayoutOptimum) -> list[Parameter]:
     """What the serving part of a lifecycle gives."""
     return list(_of_serving(best))
 
 
-def _of_serving(best: FixedLayoutOptimum) -> Iterator[ServingGiven]:
-    part = best.life.scenario.serving
-    task = best.served.parts[-1][0].task
-    yield ServingGiven("serving.utilisation", part.utilisation, "1", "prices", lambda t, f: t)
-    yield ServingGiven("serving.price", task.price - task.electricity, "USD/(chip*s)", "prices",
-                   lambda t, f: replace(t, price=t.price * f))  # fmt: skip
+def _of_serving(best: FixedLayoutOptimum) -> Iterator[Parameter]:
+    part, served = best.life.scenario.serving, best.served
+    task = served.parts[-1][0].task
+
+    def row(
+        path: str, value: float | None, unit: str, group: str, vary: Callable[[Task, float], Task]
+    ) -> Parameter:
+        def to(factor: float) -> ServedMember:
+            return served.changed(partial(vary, factor=factor))
+
+        return Parameter(path, value, unit, group, to)
+
+    def utilised(factor: float) -> ServedMember:
+        return replace(served, utilisation=served.utilisation * factor)
+
+    yield Parameter("serving.utilisation", part.utilisation, "1", "prices", utilised)
+    yield row("serving.price", task.price - task.electricity, "USD/(chip*s)", "prices", _priced)
     chip = task.chip
     for name, unit in (("memory_bandwidth", "byte/s"), ("memory", "byte")):
         path, value = f"serving.system.{name}", getattr(chip, name)
-        yield ServingGiven(path, value, unit, "chip", partial(_figure, name))
-    yield ServingGiven("serving.system.flops", None, "flop/s", "chip", _faster)
+        yield row(path, value, unit, "chip", partial(_figure, name))
+    yield row("serving.system.flops", None, "flop/s", "chip", _faster)
     for name in PROMISES:
-        if any(name in one.task.promises for one, _, _ in best.served.parts):
+        if any(name in one.task.promises for one, _, _ in served.parts):
             path, value = f"serving.promises.{name}", getattr(part.promises, name)
-            yield ServingGiven(path, value, "s", "promises", partial(_promising, name))
+            yield row(path, value, "s", "promises", partial(_promising, name))
+
+
+def _priced(task: Task, factor: float) -> Task:
+    return replace(task, price=task.price * factor)
 
 
 def _figure(name: str, task: Task, factor: float) -> Task:

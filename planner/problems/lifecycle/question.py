@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from planner.catalogue.models import names
 from planner.problems.budget.phase_keys import Inference, Phase, Quality, Reinforcement
 from planner.problems.budget.question import DEFAULT_LAW, DRAWS, BudgetData, few
-from planner.problems.serving.question import ESTIMATES, PROBLEMS
+from planner.problems.serving.question import ESTIMATES
 from planner.scenario.keys.amounts import INTERVAL, LawField, Ratios
 from planner.scenario.keys.choices import Choose
 from planner.scenario.keys.fields import Numbers, Quantity, Record, Rent, Whole, Word
@@ -21,6 +21,7 @@ from planner.scenario.keys.machines import SystemField
 from planner.scenario.keys.profiles import ProfileField
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Promises, Workload
+from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import did_you_mean, quoted
 
 ATTENTION = ("gqa", "mla")

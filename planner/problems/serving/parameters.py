@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.network.system_network import UNUSED
 from planner.problems.serving.bounds.binding_limits import QUANTITIES
+from planner.protocol.parameter import Parameter
 from planner.scenario import Scenario, SystemDescription
 from planner.text.errors import InputError
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task_builder import Hardware
     from planner.scenario.keys.workload import Distribution
 
-__all__ = ["GROUPS", "Given", "serving_givens"]
+__all__ = ["GROUPS", "serving_givens"]
 
 GROUPS = ("chip", "network", "model", "workload", "promises", "prices", "engine", "law", "phases")
 PROMISES = ("ttft", "ttft_p95", "ttft_p99", "tpot", "e2e", "tokens_per_s_per_user")
@@ -31,28 +32,11 @@ TOGETHER = {
 }
 
 
-@dataclass(frozen=True)
-class Given:
-    """One given quantity: its path, its value in base units (None where it is many), its group.
-
-    `to` gives the scenario with the quantity times a factor; None where it is in no scenario, and
-    `symbols` of the equations stand for it. A `whole` number is only counted.
-    """
-
-    path: str
-    value: float | None
-    unit: str
-    group: str
-    to: Callable[[float], Any] | None = field(default=None, repr=False)
-    symbols: tuple[str, ...] = ()
-    whole: bool = False
-
-
-def serving_givens(scenario: Scenario, hardware: Sequence[Hardware]) -> list[Given]:
+def serving_givens(scenario: Scenario, hardware: Sequence[Hardware]) -> list[Parameter]:
     """Every given quantity of a serving scenario; `hardware` are its systems, looked up."""
     return [
         *_of_systems(scenario, hardware),
-        *(Given(name, None, "", name.partition(".")[0], symbols=symbols)
+        *(Parameter(name, None, "", name.partition(".")[0], symbols=symbols)
           for name, symbols in TOGETHER.items()),
         *_of_workload(scenario),
         *_of_promises(scenario),
@@ -60,7 +44,7 @@ def serving_givens(scenario: Scenario, hardware: Sequence[Hardware]) -> list[Giv
     ]  # fmt: skip
 
 
-def _of_systems(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Given]:
+def _of_systems(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Parameter]:
     several = len(hardware) > 1
     for k, own in enumerate(hardware):
         path = f"system.{k}" if several else "system"
@@ -69,31 +53,35 @@ def _of_systems(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Gi
         for name in ("memory_bandwidth", "memory"):
             value = getattr(chip, name)
             unit = "byte" if name == "memory" else "byte/s"
-            yield Given(f"{path}.{name}", value, unit, "chip", partial(_times, vary, name, value))
-        yield Given(f"{path}.flops", None, "flop/s", "chip", partial(_faster, vary, chip.flops))
+            yield Parameter(
+                f"{path}.{name}", value, unit, "chip", partial(_times, vary, name, value)
+            )
+        yield Parameter(f"{path}.flops", None, "flop/s", "chip", partial(_faster, vary, chip.flops))
         if chip.sram and scenario.estimate == "bound":
-            yield Given(f"{path}.sram", chip.sram, "byte", "chip",
+            yield Parameter(f"{path}.sram", chip.sram, "byte", "chip",
                         partial(_times, vary, "sram", chip.sram))  # fmt: skip
         if chip.power and (scenario.objective == "energy" or scenario.power_price):
-            yield Given(f"{path}.power", chip.power, "J/s", "chip",
+            yield Parameter(f"{path}.power", chip.power, "J/s", "chip",
                         partial(_times, vary, "power", chip.power))  # fmt: skip
         if own.fabric is None and scenario.assumptions != "lecture":
             for link in ("scale_up", "scale_out"):
                 rate = getattr(own.machine, link)
                 if rate is not None and rate != UNUSED:
-                    yield Given(f"{path}.{link}", rate, "byte/s", "network",
+                    yield Parameter(f"{path}.{link}", rate, "byte/s", "network",
                                 partial(_times, vary, link, rate))  # fmt: skip
 
 
-def _of_workload(scenario: Scenario) -> Iterator[Given]:
+def _of_workload(scenario: Scenario) -> Iterator[Parameter]:
     load = scenario.workload
 
-    def given(name: str, unit: str, value: float, change: Callable[[float], Any]) -> Given:
+    def given(name: str, unit: str, value: float, change: Callable[[float], Any]) -> Parameter:
         def to(factor: float) -> Scenario:
             changed = load.model_copy(update={name: change(factor)})
             return scenario.model_copy(update={"workload": changed})
 
-        return Given(f"workload.{name}", value, unit, "workload", to, whole=name == "concurrency")
+        return Parameter(
+            f"workload.{name}", value, unit, "workload", to, whole=name == "concurrency"
+        )
 
     for name in ("input_tokens", "output_tokens"):
         lengths = getattr(load, name)
@@ -123,7 +111,7 @@ def _longer(lengths: Distribution, factor: float) -> Distribution:
     return replace(lengths, mean=lengths.mean * factor)
 
 
-def _of_promises(scenario: Scenario) -> Iterator[Given]:
+def _of_promises(scenario: Scenario) -> Iterator[Parameter]:
     for name in PROMISES:
         value = getattr(scenario.promises, name)
         if value is None:
@@ -134,23 +122,23 @@ def _of_promises(scenario: Scenario) -> Iterator[Given]:
             return scenario.model_copy(update={"promises": made})
 
         unit = "token/s" if name == "tokens_per_s_per_user" else "s"
-        yield Given(f"promises.{name}", value, unit, "promises", to)
+        yield Parameter(f"promises.{name}", value, unit, "promises", to)
 
 
-def _of_prices(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Given]:
+def _of_prices(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Parameter]:
     unit = "USD/(chip*s)"
     if scenario.price is not None or len(hardware) == 1:
         rent = hardware[0].price
-        yield Given("price", rent, unit, "prices", partial(_rented, scenario, rent))
+        yield Parameter("price", rent, unit, "prices", partial(_rented, scenario, rent))
     else:
         for k, own in enumerate(hardware):
             vary = partial(_described, scenario, k)
-            yield Given(f"system.{k}.price", own.price, unit, "prices",
+            yield Parameter(f"system.{k}.price", own.price, unit, "prices",
                         partial(_times, vary, "price", own.price))  # fmt: skip
     for name, base in (("power_price", "USD/J"), ("pue", "1")):
         value = getattr(scenario, name)
         if value is not None and (name == "power_price" or value > 1):
-            yield Given(name, value, base, "prices", partial(_scaled, scenario, name, value))
+            yield Parameter(name, value, base, "prices", partial(_scaled, scenario, name, value))
 
 
 def _rented(scenario: Scenario, value: float, factor: float) -> Scenario:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import mul
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -20,10 +19,10 @@ from planner.scenario.keys.profiles import ProfileField
 from planner.scenario.keys.references import File
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Promises, Workload
+from planner.scenario.kinds import PROBLEMS
 
-__all__ = ["PROBLEMS", "Document", "Scenario"]
+__all__ = ["Scenario"]
 
-PROBLEMS = ("serving", "budget", "lifecycle", "training", "cache", "prices")
 OBJECTIVES = ("cost", "throughput", "latency", "energy")
 ESTIMATES = ("bound", "calibrated")
 ASSUMPTIONS = ("physical", "lecture")
@@ -31,20 +30,19 @@ LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
 WEIGHT_ONLY = ("int8", "int4")
 
 
-@dataclass(frozen=True)
-class Document:
-    """A well-formed scenario of another problem: its tree as given, unread."""
-
-    problem: str
-    file: str
-    given: Mapping[str, Any] = field(hash=False)
-
-
 class Scenario(Record):
     """One serving question in base units (s, byte, flop, token, USD, J); frozen.
 
     Use `systems()` for the machines with their chips, and `price_of(system)` for the rent.
     """
+
+    # Units of counts, which need none in a file.
+    COUNTS: ClassVar[Mapping[str, str]] = {
+        "chips": "chip",
+        "choose.batch": "seq",
+        "workload.concurrency": "seq",
+        "choose.chunk": "token",
+    }
 
     problem: Annotated[Literal["serving"], Word(PROBLEMS)] = Field(
         description="which question is asked"

@@ -7,7 +7,7 @@ import sympy as sp
 
 from formulas.numerics.slopes import values_along
 from formulas.numerics.tape import record
-from planner.sensitivity.directional_derivatives import slopes_at, smoothed
+from planner.problems.serving.slopes.directional_derivatives import slopes_at, smoothed
 
 a, b, x, y, B = sp.symbols("a b x y B", positive=True)
 ROW = {"a": 6.0, "b": 4.0, "x": 3.0, "y": 2.0}
@@ -46,11 +46,12 @@ def test_what_is_zero_has_no_slope():
 
 def test_a_row_that_is_not_known_comes_last_and_is_null():
     """In the mapping it is not a number, in the document null, in the text said."""
+    from planner.protocol.elasticity import Elasticity
     from planner.report.text.sensitivity import elastic
-    from planner.sensitivity.elasticities import Elasticities, Row
+    from planner.sensitivity.elasticities import Elasticities
 
-    rows = [Row("a", 1.0, "1", "chip", float("nan"), float("nan"), "x"),
-            Row("b", 1.0, "1", "chip", 0.1, 0.1, "x")]  # fmt: skip
+    rows = [Elasticity("a", 1.0, "1", "chip", float("nan"), float("nan"), "slope", "x"),
+            Elasticity("b", 1.0, "1", "chip", 0.1, 0.1, "slope", "x")]  # fmt: skip
     table = Elasticities.of(rows)
     assert list(table) == ["b", "a"]
     assert rows[0].document()["elasticity"] is None

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 import planner
+from planner.problems.budget.elasticities import budget_rows
 from planner.problems.budget.life_givens import life_givens
 from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.parameters import (
@@ -17,10 +18,10 @@ from planner.problems.lifecycle.parameters import (
     serving_givens,
     smooth_values,
 )
-from planner.protocol.parameter import at_path, folder_of
-from planner.scenario import load, opened
-from planner.sensitivity.apart import budget_rows, one_sided
-from planner.sensitivity.re_solve import exact
+from planner.protocol.elasticity import one_sided
+from planner.protocol.parameter import Parameter, settable
+from planner.protocol.problem import search
+from planner.scenario import load
 from tests.cases.lifecycle import scenario as life_scenario
 
 STEP = 2e-3
@@ -64,19 +65,20 @@ def budget(seed: int) -> dict:
 
 def compared(given: dict) -> int:
     """How many elasticities of one budget were compared."""
-    tree, scenario = opened(given)
-    best = exact(scenario)
-    if not best.plan:
+    scenario = load(given)
+    best = search(scenario)
+    if not best.feasible:
         return 0
     count = 0
     for name in OUTPUTS:
-        if name not in best.values:
+        if name not in best.outputs:
             continue
         for row in budget_rows(scenario, name):
-            varied = at_path(tree, folder_of(given), row)
+            parameter = Parameter(row.path, row.value, row.unit, row.group)
+            varied = None if row.group == "law" else settable(scenario, parameter)
             if varied is None or varied.to is None or abs(row.left - row.right) > 1e-4:
                 continue
-            ends = [exact(varied.to(math.exp(sign * STEP))).values[name] for sign in (1, -1)]
+            ends = [search(varied.to(math.exp(sign * STEP))).outputs[name] for sign in (1, -1)]
             slope = math.log(ends[0] / ends[1]) / (2 * STEP)
             assert row.right == pytest.approx(slope, rel=1e-3, abs=1e-3), (name, row.path)
             count += 1
@@ -100,7 +102,7 @@ def test_a_budget_has_another_slope_on_either_side_of_the_end_of_its_data():
     """Where unique data just suffices, more of it changes nothing and less does."""
     free = {"problem": "budget", "draws": 0, "quality": {"like": {"n_active": 13e9}},
             "inference": {"tokens": 2e12}}  # fmt: skip
-    tokens = exact(load(free)).values["tokens.pretrain"]
+    tokens = search(load(free)).outputs["tokens.pretrain"]
     given = {**free, "data": {"unique": tokens * (1 + 1e-9)}}
     rows = {row.path: row for row in budget_rows(load(given), "tokens.pretrain")}
     unique = rows["data.unique"]

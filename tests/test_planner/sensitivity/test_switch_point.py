@@ -8,10 +8,9 @@ import pytest
 
 import planner
 from planner.problems.serving.slopes.serving import givens_of, serving_rows
+from planner.protocol.problem import search
 from planner.scenario import load
-from planner.sensitivity.re_solve import exact
-from planner.sensitivity.switch_point import break_even
-from planner.sensitivity.switches import CLOSE, next_switch
+from planner.sensitivity.switch_point import CLOSE, break_even, next_switch
 from tests.paths import EXAMPLES
 
 SMALL = {
@@ -31,14 +30,14 @@ LECTURE = EXAMPLES / "lecture.yaml"
 def test_a_switch_is_one(path):
     """Just before it the plan's own choice is best, just after it another."""
     scenario = load(SMALL)
-    best = exact(scenario)
+    best = search(scenario)
     given = next(each for each in givens_of(scenario) if each.path == path)
     found = [next_switch(best, given, up=up) for up in (False, True)]
     assert any(found)
     for switch in filter(None, found):
         assert abs(math.log(switch["factor"] / switch["before"])) <= math.log(CLOSE) * 1.001
-        then = exact(given.to(switch["factor"]))
-        assert not best.switched(exact(given.to(switch["before"])))
+        then = search(given.to(switch["factor"]))
+        assert not best.switched(search(given.to(switch["before"])))
         assert best.switched(then)
         assert then.choice == switch["to"]
 
@@ -51,15 +50,15 @@ def test_one_more_of_few_sequences_is_a_switch():
         "promises": {"tpot": "14 ms"}, "choose": {"mode": "aggregated", "tp": 8},
     }  # fmt: skip
     scenario = load(few)
-    best = exact(scenario)
+    best = search(scenario)
     batch = best.plan["batch_per_replica"]
     assert batch < 20
-    assert best.few == f"batch {batch} a replica"
+    assert best.small_counts == f"batch {batch} a replica"
     rows = {row.path: row for row in serving_rows(scenario, "usd_per_mtok")[1]}
     assert (rows["promises.tpot"].left, rows["promises.tpot"].right) == (0, 0)
     given = next(each for each in givens_of(scenario) if each.path == "promises.tpot")
     switch = next_switch(best, given, up=True)
-    assert switch["counts"] == [best.few, f"batch {batch + 1} a replica"]
+    assert switch["counts"] == [best.small_counts, f"batch {batch + 1} a replica"]
     value = given.value * switch["factor"]
     then = planner.solve(few, sets=[f"promises.tpot={value!r}"]).chosen
     assert then["batch_per_replica"] == batch + 1
@@ -81,7 +80,9 @@ def test_a_switch_is_what_set_would_make_of_it():
     for factor in (0.7, 1.3):
         value = given.value * factor
         said = planner.solve(SMALL, sets=[f"system.memory_bandwidth={value!r}"])
-        assert exact(given.to(factor)).values["usd_per_mtok"] == pytest.approx(said.cost, rel=1e-12)
+        assert search(given.to(factor)).outputs["usd_per_mtok"] == pytest.approx(
+            said.cost, rel=1e-12
+        )
 
 
 def test_both_sides_of_a_kink_are_told():
@@ -96,7 +97,7 @@ def test_both_sides_of_a_kink_are_told():
         if given.path not in ("system.memory_bandwidth", "system.flops"):
             continue
         for step, side in ((-1e-3, "left"), (1e-3, "right")):
-            ends = [exact(given.to(math.exp(x))).values["tpot"] for x in (0.0, step)]
+            ends = [search(given.to(math.exp(x))).outputs["tpot"] for x in (0.0, step)]
             slope = math.log(ends[1] / ends[0]) / step
             assert getattr(rows[given.path], side) == pytest.approx(slope, abs=1e-6)
 

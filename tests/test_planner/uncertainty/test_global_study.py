@@ -158,15 +158,14 @@ def document_paths(document: dict) -> list[str]:
 
 def test_a_choice_is_held_in_the_formats_of_its_checkpoint():
     """Experts in mxfp4 beside bf16, on a chip without arithmetic of four bits: it is itself."""
-    from planner.sensitivity.re_solve import exact
-    from planner.uncertainty.evaluate_samples import held
+    from planner.protocol.problem import search
 
     asked = {**FREE, "model": "gpt-oss-120b", "chips": 8, "uncertain": None}
     scenario = load(asked)
-    best = exact(scenario)
-    again = exact(load(asked, list(held(best.plan, scenario))))
+    best = search(scenario)
+    again = search(load(asked, list(best.holds)))
     assert again.choice == best.choice
-    assert again.values == pytest.approx(best.values)
+    assert again.outputs == pytest.approx(best.outputs)
 
 
 def test_the_same_seed_draws_the_same():
@@ -217,7 +216,7 @@ def test_a_coefficient_that_is_drawn_is_that_of_a_profile_of_ones_own(tmp_path):
     from dataclasses import replace
 
     from planner.problems.serving.task.resolve import ask
-    from planner.sensitivity.re_solve import exact
+    from planner.protocol.problem import search
 
     task = ask(load(scenario)).tasks[0]
     changed = replace(
@@ -227,7 +226,9 @@ def test_a_coefficient_that_is_drawn_is_that_of_a_profile_of_ones_own(tmp_path):
 
     again = min(point.candidate.usd_per_mtok for point in one_pool(changed).points())
     assert found.values[0] == pytest.approx(again, rel=1e-12)
-    assert found.values[0] != pytest.approx(exact(load(scenario)).values["usd_per_mtok"], rel=1e-6)
+    assert found.values[0] != pytest.approx(
+        search(load(scenario)).outputs["usd_per_mtok"], rel=1e-6
+    )
 
 
 def test_published_runs_are_the_range_of_an_mfu():

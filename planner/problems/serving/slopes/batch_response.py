@@ -20,9 +20,14 @@ import numpy as np
 
 from formulas.numerics.tape import Tape
 from planner.problems.serving.search.batch import LARGEST_BATCH
+from planner.problems.serving.slopes.directional_derivatives import (
+    Directions,
+    slopes_at,
+    smoothed,
+    values_at,
+)
 from planner.problems.serving.step.queueing import queue
 from planner.problems.serving.step.step import Step, bound_kernel, estimate_kernel
-from planner.sensitivity.directional_derivatives import Directions, slopes_at, smoothed, values_at
 
 if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts

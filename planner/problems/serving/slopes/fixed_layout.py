@@ -16,18 +16,18 @@ import numpy as np
 
 from planner.problems.serving.deployment.pools import SinglePoint
 from planner.problems.serving.slopes.batch_response import ACTIVE, ARRIVALS, POWER, Held, Moved
+from planner.problems.serving.slopes.directional_derivatives import BATCH
 from planner.problems.serving.task.resolve import ask
-from planner.sensitivity.directional_derivatives import BATCH
-from planner.sensitivity.re_solve import FEW
+from planner.protocol.problem import FEW
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.pool_pairs import Pools
     from planner.problems.serving.deployment.pools import Point
-    from planner.problems.serving.parameters import Given
+    from planner.problems.serving.slopes.directional_derivatives import Directions
     from planner.problems.serving.task.resolve import Asked
     from planner.problems.serving.task.task import Task
+    from planner.protocol.parameter import Parameter
     from planner.scenario import Scenario
-    from planner.sensitivity.directional_derivatives import Directions
 
 __all__ = ["Bound", "bound_to", "elasticities"]
 
@@ -91,7 +91,7 @@ def bound_to(scenario: Scenario, number: int, point: Point) -> Bound:
     return Bound(scenario, number, pools, pair.moved)
 
 
-def elasticities(bound: Bound, givens: Sequence[Given]) -> tuple[dict[str, float], Slopes]:
+def elasticities(bound: Bound, givens: Sequence[Parameter]) -> tuple[dict[str, float], Slopes]:
     """Values of the outputs, and d ln output / d ln given, shape (2, n_givens): left, right."""
     looked = [_symbols(bound, given) for given in givens]
     directions = [
@@ -126,7 +126,7 @@ def _tasks(pools: Pools) -> tuple[Task, Task]:
     return replace(first, arrivals=pools.demand), replace(second, arrivals=pools.demand)
 
 
-def _symbols(bound: Bound, given: Given) -> tuple[dict[str, float], ...]:
+def _symbols(bound: Bound, given: Parameter) -> tuple[dict[str, float], ...]:
     """d ln symbol / d ln given of every pool: looked up on both sides, or known."""
     if given.to is None:
         return tuple(
@@ -157,7 +157,7 @@ def _power(above: float, below: float) -> float:
     return power if abs(power) > STILL else 0.0
 
 
-def _later(bound: Bound, given: Given) -> float:
+def _later(bound: Bound, given: Parameter) -> float:
     """d ln (the cache's way) / d ln given."""
     if given.to is None:
         return float(given.path == "model.kv_bytes_per_token")

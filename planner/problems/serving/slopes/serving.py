@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.deployment.alternatives import winner
+from planner.problems.serving.deployment.overtaking import Contest
 from planner.problems.serving.deployment.pools import questions_of, ranked
-from planner.problems.serving.parameters import Given, serving_givens
+from planner.problems.serving.parameters import serving_givens
 from planner.problems.serving.slopes.fixed_layout import bound_to, elasticities
 from planner.problems.serving.task.resolve import ask
-from planner.sensitivity.elasticities import Row
-from planner.sensitivity.overtaking import Contest
-from planner.sensitivity.re_solve import exact
+from planner.protocol.elasticity import Elasticity
+from planner.protocol.parameter import Parameter
+from planner.protocol.problem import search
 
 if TYPE_CHECKING:
     from planner.scenario import Scenario
@@ -28,7 +29,7 @@ AGAIN = "solved again with a few fewer and a few more"
 FEW = 0.02  # share of a whole number by which it is varied
 
 
-def serving_rows(scenario: Scenario, name: str) -> tuple[list[Given], list[Row]]:
+def serving_rows(scenario: Scenario, name: str) -> tuple[list[Parameter], list[Elasticity]]:
     """Every given of a scenario that has a plan, and what it does to one output."""
     questions = questions_of(ask(scenario))
     best = ranked(questions)[0]
@@ -39,8 +40,8 @@ def serving_rows(scenario: Scenario, name: str) -> tuple[list[Given], list[Row]]
     reach = np.max([np.abs(each).max(axis=0) for each in slopes.values()], axis=0)
     method = RESIZED if bound.resized and bound.counted else METHOD
     rows = [
-        Row(given.path, given.value, given.unit, given.group, float(slope[0, i]) + 0.0,
-            float(slope[1, i]) + 0.0, method, reach=float(reach[i]))
+        Elasticity(given.path, given.value, given.unit, given.group, float(slope[0, i]) + 0.0,
+                   float(slope[1, i]) + 0.0, "slope", method, reach=float(reach[i]))
         for i, given in enumerate(givens)
     ]  # fmt: skip
     counted = [given for given in givens if given.whole]
@@ -48,13 +49,13 @@ def serving_rows(scenario: Scenario, name: str) -> tuple[list[Given], list[Row]]
     return givens, [found.get(row.path, row) for row in rows]
 
 
-def _counted(given: Given, name: str) -> Row:
+def _counted(given: Parameter, name: str) -> Elasticity:
     """The row of a whole number, from solving with a few fewer and a few more."""
     value = given.value or 1.0
     step = max(1, round(FEW * value))
     ends = []
     for count in (value - step, value, value + step):
-        found = exact(given.to(count / value)).values.get(name) if given.to and count else None
+        found = search(given.to(count / value)).outputs.get(name) if given.to and count else None
         ends.append(None if found is None else (math.log(count), math.log(found)))
     sides = [
         None if low is None or high is None else (high[1] - low[1]) / (high[0] - low[0])
@@ -63,10 +64,12 @@ def _counted(given: Given, name: str) -> Row:
     left, right = (
         next((each for each in order if each is not None), 0.0) for order in (sides, sides[::-1])
     )
-    return Row(given.path, given.value, given.unit, given.group, left, right, AGAIN)
+    return Elasticity(
+        given.path, given.value, given.unit, given.group, left, right, "re-solve", AGAIN
+    )
 
 
-def givens_of(scenario: Scenario) -> list[Given]:
+def givens_of(scenario: Scenario) -> list[Parameter]:
     """Every given of a scenario, its catalogues' figures among them."""
     questions = questions_of(ask(scenario))
     return serving_givens(scenario, Contest(scenario, questions).hardware())

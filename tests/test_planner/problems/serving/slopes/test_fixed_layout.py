@@ -14,6 +14,7 @@ import pytest
 
 from formulas.numerics.evaluate import kernel
 from planner.problems.serving.deployment.alternatives import winner
+from planner.problems.serving.deployment.overtaking import Contest
 from planner.problems.serving.deployment.pools import SinglePoint, questions_of, ranked
 from planner.problems.serving.parameters import serving_givens
 from planner.problems.serving.search.batch import LARGEST_BATCH
@@ -21,7 +22,6 @@ from planner.problems.serving.slopes.fixed_layout import bound_to, elasticities
 from planner.problems.serving.step.step import BOUND, ESTIMATE, Step
 from planner.problems.serving.task.resolve import ask
 from planner.scenario import load
-from planner.sensitivity.overtaking import Contest
 
 STEP = 1e-4
 MODELS = ("llama-3.1-70b", "llama-3.1-8b", "deepseek-v3", "qwen3-235b-a22b", "gpt-oss-120b")

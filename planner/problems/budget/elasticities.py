@@ -9,33 +9,27 @@ differ, a kink may lie within the step rather than at the point: ever smaller st
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from planner.problems.budget.answer import plan_of
 from planner.problems.budget.budget_task import BudgetTask
-from planner.problems.budget.life_givens import LifeGiven, life_givens
+from planner.problems.budget.life_givens import life_givens
 from planner.problems.budget.optimum import BudgetOptimum, solve_many
 from planner.problems.budget.parameters import elasticities
+from planner.problems.budget.problem import OUTPUTS
 from planner.problems.budget.resolve import resolve_budget
-from planner.protocol.output import values_of
+from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, Method, one_sided
+from planner.protocol.output import values_in
+from planner.protocol.parameter import Parameter
 from planner.scenario import BudgetScenario
-from planner.sensitivity.elasticities import Row
 from planner.text.errors import InputError
-
-__all__ = ["AGAIN", "ENVELOPE", "budget_rows", "one_sided"]
 
 ENVELOPE = "multipliers (envelope theorem)"
 AGAIN = "solved again on either side, choices held"
-STEP = 1e-3  # of a given, in logarithms
-CLOSER = (1e-4, 1e-5)  # where the sides differ
-OFFSETS = (-2, -1, 1, 2)  # steps at which it is solved again
-ALIKE = 1e-3  # slopes of both sides, relative, that are one
-
-Values = Mapping[str, float] | None
 
 
-def budget_rows(scenario: BudgetScenario, name: str) -> list[Row]:
+def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
     """Every given of a budget that has an answer, and what it does to one output."""
     asked = resolve_budget(scenario)
     solved = [each for each in solve_many(asked.questions) if isinstance(each, BudgetOptimum)]
@@ -45,36 +39,9 @@ def budget_rows(scenario: BudgetScenario, name: str) -> list[Row]:
     givens = life_givens(scenario, best.question)
     if _judged_by(best, name):
         worth = elasticities(best, scenario)
-        return [_row(given, worth.get(given.path, 0.0), None, ENVELOPE) for given in givens]
+        return [_row(given, worth.get(given.path, 0.0), None, "dual", ENVELOPE) for given in givens]
     slopes = _again(best, givens, name)
-    return [_row(given, *slopes[given.path], AGAIN) for given in givens]
-
-
-def one_sided(
-    at: float,
-    values: Sequence[float | None],
-    closer: Callable[[float], Sequence[float | None]] | None = None,
-) -> tuple[float, float]:
-    """Slopes to the left and to the right, to second order; `values` are those at the offsets.
-
-    A side without values has the slope of the other. `closer` gives the values with a smaller step.
-    """
-    found = _sides(at, values, STEP)
-    for step in CLOSER if closer is not None else ():
-        if not abs(found[0] - found[1]) > ALIKE * max(1.0, *map(abs, found)):
-            break
-        found = _sides(at, closer(step), step)  # type: ignore[misc]
-    return found
-
-
-def _sides(at: float, values: Sequence[float | None], step: float) -> tuple[float, float]:
-    far_left, left, right, far_right = values
-    low = None if left is None or far_left is None else 3 * at - 4 * left + far_left
-    high = None if right is None or far_right is None else 4 * right - far_right - 3 * at
-    sides = [None if each is None else each / (2 * step) for each in (low, high)]
-    first = sides[0] if sides[0] is not None else sides[1]
-    second = sides[1] if sides[1] is not None else sides[0]
-    return (math.nan if first is None else first, math.nan if second is None else second)
+    return [_row(given, *slopes[given.path], "re-solve", AGAIN) for given in givens]
 
 
 def _judged_by(best: BudgetOptimum, name: str) -> bool:
@@ -87,24 +54,25 @@ def _judged_by(best: BudgetOptimum, name: str) -> bool:
 
 
 def _again(
-    best: BudgetOptimum, givens: Sequence[LifeGiven], name: str
+    best: BudgetOptimum, givens: Sequence[Parameter], name: str
 ) -> dict[str, tuple[float, float]]:
-    def solved(varied: Sequence[LifeGiven], step: float) -> list[float | None]:
+    def solved(varied: Sequence[Parameter], step: float) -> list[float | None]:
         """Logarithms of the output, of every given at every offset."""
         questions: list[BudgetTask] = [
-            given.vary(best.question, math.exp(offset * step))
+            given.to(math.exp(offset * step))
             for given in varied
+            if given.to is not None
             for offset in OFFSETS
         ]
         return [
-            math.log(values_of("budget", plan_of(each))[name])
+            math.log(values_in(OUTPUTS, plan_of(each))[name])
             if isinstance(each, BudgetOptimum)
             else None
             for each in solve_many(questions)
         ]
 
     found = solved(givens, STEP)
-    at = math.log(values_of("budget", plan_of(best))[name])
+    at = math.log(values_in(OUTPUTS, plan_of(best))[name])
     count = len(OFFSETS)
     sides = {}
     for i, given in enumerate(givens):
@@ -113,6 +81,8 @@ def _again(
     return sides
 
 
-def _row(given: LifeGiven, left: float, right: float | None, method: str) -> Row:
+def _row(
+    given: Parameter, left: float, right: float | None, method: Method, basis: str
+) -> Elasticity:
     right = left if right is None else right
-    return Row(given.path, given.value, given.unit, given.group, left, right, method)
+    return Elasticity(given.path, given.value, given.unit, given.group, left, right, method, basis)

@@ -1,0 +1,96 @@
+"""A model's whole life as a problem kind: outputs, parameters, search, and abilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from planner.problems.budget.life_givens import life_givens
+from planner.problems.budget.problem import OUTPUTS, scenario_rows
+from planner.problems.lifecycle.answer import LifecyclePlan, answer
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
+from planner.problems.lifecycle.plan import plan_of
+from planner.problems.lifecycle.resolve import resolve_life
+from planner.problems.lifecycle.search import optimal_size
+from planner.problems.serving.problem import choice_of
+from planner.protocol.output import Output, values_in
+from planner.protocol.parameter import Parameter, value_at, with_value
+from planner.protocol.plan import Plan
+from planner.protocol.problem import NO_PLAN, Search
+from planner.protocol.section import Section, sections_of_outputs
+
+if TYPE_CHECKING:
+    from planner.problems.lifecycle.question import LifecycleScenario
+    from planner.protocol.elasticity import Elasticity
+
+__all__ = ["PROBLEM", "Lifecycle"]
+
+_COST = Output("cost.total.usd", "USD", ("cost", "cost.total"))
+_PRICE = Output("usd_per_mtok", "USD per million tokens", ("price",), key="serving.usd_per_mtok")
+
+
+class Lifecycle:
+    """The model whose whole life costs least at the quality asked for."""
+
+    kind = "lifecycle"
+    version = 1
+    plan_type = LifecyclePlan
+    slow = True
+    outputs = (_COST, Output("cost.total.flop", "flop"), *OUTPUTS[2:], _PRICE)
+
+    def parameters(self, question: LifecycleScenario) -> list[Parameter]:
+        """What a scenario gives, each varied as `--set` would vary it."""
+        from planner.problems.lifecycle.parameters import serving_givens
+
+        best = _best(question)
+        if best is None:
+            return []
+        law, serving = life_givens(question, best.answer.question), serving_givens(best)
+        return scenario_rows(question, [*law, *serving])
+
+    def search(
+        self, question: LifecycleScenario, coefficients: Mapping[str, float] | None = None
+    ) -> Search:
+        """The best size over all sparsities, its serving layout among all layouts."""
+        best = _best(question)
+        if best is None:
+            return NO_PLAN
+        plan = plan_of(best)
+        parts = [f"sparsity {plan['sparsity']:g}"]
+        if isinstance(plan.get("serving"), Mapping):
+            parts.append(choice_of(plan["serving"]))
+        return Search(values_in(self.outputs, plan), ", ".join(parts), best.whole.total, plan)
+
+    def answer(self, question: LifecycleScenario) -> Plan:
+        """The plan with its certificate, its comparisons and its provenance."""
+        return answer(question)
+
+    def value(self, question: LifecycleScenario, path: str) -> float | None:
+        """What a scenario has at a path."""
+        value = value_at(question, path)
+        return float(value) if isinstance(value, int | float) and value > 0 else None
+
+    def varied(self, question: LifecycleScenario, path: str, value: float) -> Any:
+        """The scenario with a value at a path."""
+        return with_value(question, path, value)
+
+    def sections(self, plan: Plan) -> Sequence[Section]:
+        """The outputs as lines."""
+        return sections_of_outputs(self.outputs, plan.chosen)
+
+    def elasticities(self, question: LifecycleScenario, output: str) -> list[Elasticity]:
+        """Multipliers of the cost; anything else by settling again, layouts held."""
+        from planner.problems.lifecycle.parameters import lifecycle_rows
+
+        return lifecycle_rows(question, output)
+
+
+def _best(question: LifecycleScenario) -> FixedLayoutOptimum | None:
+    """The cheapest life over all sparsities; None where nothing keeps the promises."""
+    life = resolve_life(question)
+    lives = (optimal_size(life, sparsity) for sparsity in life.sparsities)
+    settled = [one for one in lives if isinstance(one, FixedLayoutOptimum)]
+    return min(settled, key=lambda one: one.whole.total) if settled else None
+
+
+PROBLEM = Lifecycle()

@@ -1,0 +1,183 @@
+"""Serving as a problem kind: its outputs, its parameters, its search, and its abilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from planner.problems.serving.answer import answer, short_by
+from planner.problems.serving.deployment.pools import Point, Question, questions_of, ranked
+from planner.problems.serving.plan import ServingPlan
+from planner.problems.serving.profiled import profiled
+from planner.problems.serving.task.resolve import ask
+from planner.protocol.output import Output, values_in
+from planner.protocol.parameter import Parameter, value_at, with_value
+from planner.protocol.plan import Plan
+from planner.protocol.problem import NO_PLAN, Counts, MissedPromise, Search
+from planner.protocol.section import Section, sections_of_outputs
+from planner.text.words import laid_out
+
+if TYPE_CHECKING:
+    from planner.problems.serving.deployment.frontier import Frontier
+    from planner.problems.serving.question import Scenario
+    from planner.protocol.elasticity import Elasticity
+
+__all__ = ["PROBLEM", "Serving"]
+
+SAME = 1e-9  # plans this close are as good as each other
+AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
+
+
+class Serving:
+    """The cheapest, fastest or thriftiest layouts and batches that keep the promises."""
+
+    kind = "serving"
+    version = 1
+    plan_type = ServingPlan
+    slow = False
+    outputs = (
+        Output("usd_per_mtok", "USD per million tokens", ("cost", "price")),
+        Output("usd_per_mtok_input", "USD per million input tokens"),
+        Output("usd_per_mtok_output", "USD per million output tokens"),
+        Output("usd_per_hour", "USD/hour"),
+        Output("ttft", "s", promise="promises.ttft"),
+        Output("tpot", "s", promise="promises.tpot"),
+        Output("e2e", "s", ("latency",), promise="promises.e2e"),
+        Output("tokens_per_s", "token/s", ("throughput",), rises=True),
+        Output("tokens_per_s_per_chip", "token/(s*chip)", rises=True),
+        Output(
+            "tokens_per_s_per_user", "token/s", ("speed",),
+            promise="promises.tokens_per_s_per_user", rises=True,
+        ),
+        Output("requests_per_s", "seq/s", rises=True),
+        Output("joule_per_token", "J/token", ("energy",)),
+        Output("batch", "seq"),
+    )  # fmt: skip
+
+    def parameters(self, question: Scenario) -> list[Parameter]:
+        """Every parameter of a scenario, its catalogues' figures among them."""
+        from planner.problems.serving.slopes.serving import givens_of
+
+        return givens_of(question)
+
+    def search(self, question: Scenario, coefficients: Mapping[str, float] | None = None) -> Search:
+        """The best layouts and batches; nothing is proved of them."""
+        questions = questions_of(profiled(ask(question), coefficients or {}))
+        points = ranked(questions)
+        considered = {
+            "layouts_considered": sum(each.layouts_considered for each in questions),
+            "points_considered": sum(each.points_considered for each in questions),
+        }
+        if not points:
+            return Search(
+                NO_PLAN.outputs, NO_PLAN.choice, NO_PLAN.score, considered=considered,
+                missed=lambda: _missed(questions),
+            )  # fmt: skip
+        plan = points[0].candidate.plan()
+        return Search(
+            values_in(self.outputs, plan),
+            choice_of(plan),
+            points[0].score,
+            plan,
+            counts_of(plan),
+            tuple((choice_of(each), counts_of(each)) for each in _ties(points, plan)),
+            holds_of(plan, question),
+            considered,
+        )
+
+    def answer(self, question: Scenario) -> Plan:
+        """The plan with its certificate, its rivals and its provenance."""
+        return answer(question)
+
+    def value(self, question: Scenario, path: str) -> float | None:
+        """What a scenario, or the catalogue behind it, has at a path."""
+        value = value_at(question, path)
+        if isinstance(value, int | float) and value > 0:
+            return float(value)
+        return {row.path: row.value for row in self.parameters(question)}.get(path)
+
+    def varied(self, question: Scenario, path: str, value: float) -> Any:
+        """The scenario with a value at a path."""
+        return with_value(question, path, value)
+
+    def sections(self, plan: Plan) -> Sequence[Section]:
+        """The outputs as lines."""
+        return sections_of_outputs(self.outputs, plan.chosen)
+
+    def elasticities(self, question: Scenario, output: str) -> list[Elasticity]:
+        """Slopes of the equations along every parameter, layouts held."""
+        from planner.problems.serving.slopes.serving import serving_rows
+
+        return serving_rows(question, output)[1]
+
+    def frontier(self, question: Scenario, points: int | None) -> Frontier:
+        """The cheapest plan at each speed."""
+        from planner.problems.serving.deployment.frontier import POINTS, frontier
+
+        return frontier(question, POINTS if points is None else points)
+
+
+def _missed(questions: Sequence[Question]) -> list[MissedPromise]:
+    return [MissedPromise(each["promise"], each["short_by"]) for each in short_by(questions)]
+
+
+def _ties(points: Sequence[Point], plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The best plan and those that are as good."""
+    close = [point for point in points[1:] if point.score <= points[0].score * (1 + SAME)]
+    return [plan, *(point.candidate.plan() for point in close)]
+
+
+def choice_of(plan: Mapping[str, Any]) -> str:
+    """The discrete choices of a plan in short words: what changes when another is best."""
+    chip = plan["chip"] or f"{plan['prefill']['chip']} and {plan['decode']['chip']}"
+    if plan["mode"] == "disaggregated" and not plan["demand"]:
+        # How many replicas either pool has only keeps them in balance.
+        pools = [{**plan[pool], "layout": {**plan[pool]["layout"], "replicas": 1}}
+                 for pool in ("prefill", "decode")]  # fmt: skip
+        layout = f"prefill {laid_out(pools[0])}, decode {laid_out(pools[1])}"
+    else:
+        layout = laid_out(plan)
+    mode = "" if plan["mode"] in ("aggregated", "disaggregated") else f"{plan['mode']} "
+    return f"{mode}{layout} on {plan['chips']} {chip}, weights {plan['weights']}, KV {plan['kv']}"
+
+
+def counts_of(plan: Mapping[str, Any]) -> Counts:
+    """The whole numbers of a plan beside its choice, each in words and the least of it.
+
+    The batch of a load, which only follows it, is none.
+    """
+    if plan["demand"]:
+        return ()
+    counts = []
+    if plan["mode"] == "disaggregated":
+        replicas = [plan[pool]["layout"]["replicas"] for pool in ("prefill", "decode")]
+        counts.append((f"{replicas[0]} and {replicas[1]} replicas", min(replicas)))
+    batch = (plan["decode"] or plan)["batch_per_replica"]
+    if plan["mode"] != "prefill":
+        counts.append((f"batch {batch} a replica", batch))
+    return tuple(counts)
+
+
+def holds_of(plan: Mapping[str, Any], scenario: Scenario) -> tuple[str, ...]:
+    """The changes of a scenario that leave it no choice but the layouts of a plan.
+
+    Formats are put in only where the scenario lets choose between some: a checkpoint may store its
+    matrices in several.
+    """
+    formats = [f"choose.{name}={plan[name]}" for name in ("weights", "kv")
+               if getattr(scenario.choose, name) is not None]  # fmt: skip
+    if plan["mode"] != "disaggregated":
+        layout = plan["layout"]
+        return (
+            f"choose.mode={plan['mode']}", f"chips={plan['chips']}", *formats,
+            *(f"choose.{axis}={layout[axis]}" for axis in AXES),
+        )  # fmt: skip
+    pools = []
+    for pool in ("prefill", "decode"):
+        layout = plan[pool]["layout"]
+        sizes = ", ".join(f"{axis}: {layout[axis]}" for axis in AXES)
+        pools.append(f"choose.{pool}={{{sizes}}}")
+    return ("choose.mode=disaggregated", f"chips={plan['chips']}", *formats, *pools)
+
+
+PROBLEM = Serving()

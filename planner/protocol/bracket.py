@@ -1,0 +1,88 @@
+"""Where does something change? One bracketed search, with many points looked at together.
+
+A difference is above zero where things are as they are at the near end, below zero where they have
+changed, and not a number where there is nothing to compare. The search walks outwards until it
+sees a change, then closes in on it. Who calls it says where to look next and when it is enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+__all__ = ["Bracket", "bracketed", "middle", "within_factor"]
+
+ROUNDS = 200  # far above what halving a bracket of floats can take
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """The last point before a change and the first one after it.
+
+    Parameters
+    ----------
+    near, ahead : where nothing has changed, and the difference there.
+    far, behind : where it has, and the difference there; `far` is infinite while none is seen.
+    stopped : whether a point without a difference ended the search.
+    turn : rounds of the search so far.
+    """
+
+    near: float
+    far: float = math.inf
+    ahead: float = 1.0
+    behind: float = -1.0
+    stopped: bool = False
+    turn: int = 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether a change was seen."""
+        return not math.isinf(self.far)
+
+
+def bracketed(
+    difference: Callable[[Sequence[float]], Sequence[float]],
+    start: Bracket,
+    propose: Callable[[Bracket], Sequence[float]],
+    enough: Callable[[Bracket], bool],
+    rounds: int = ROUNDS,
+) -> Bracket:
+    """The bracket of the first change that is seen between `start.near` and `start.far`.
+
+    Parameters
+    ----------
+    difference : at several points, evaluated together.
+    propose : the points to look at next, from near to far; none ends the search.
+    enough : whether a bracket is close.
+    """
+    bracket = start
+    while bracket.turn < rounds and not bracket.stopped and not enough(bracket):
+        points = propose(bracket)
+        if not len(points):
+            break
+        bracket = replace(_narrowed(bracket, points, difference(points)), turn=bracket.turn + 1)
+    return bracket
+
+
+def _narrowed(bracket: Bracket, points: Sequence[float], values: Sequence[float]) -> Bracket:
+    """The bracket after points were looked at, in their order, up to the first change."""
+    for point, value in zip(points, values, strict=True):
+        if math.isnan(value):
+            return replace(bracket, stopped=True)
+        if value < 0:
+            return replace(bracket, far=float(point), behind=float(value))
+        bracket = replace(bracket, near=float(point), ahead=float(value))
+    return bracket
+
+
+def middle(bracket: Bracket) -> Sequence[float]:
+    """The middle of a bracket in ratio: bisection in logarithms."""
+    return (math.sqrt(bracket.near * bracket.far),)
+
+
+def within_factor(factor: float) -> Callable[[Bracket], bool]:
+    """Whether the ends of a bracket are within a factor of each other."""
+    return lambda bracket: (
+        bracket.closed and (abs(math.log(bracket.far / bracket.near)) <= math.log(factor))
+    )

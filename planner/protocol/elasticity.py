@@ -1,0 +1,113 @@
+"""One row of the elasticity table: what a parameter does to an output, by which method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = [
+    "EVERYTHING_FOLLOWS",
+    "LAYOUT_HELD",
+    "OFFSETS",
+    "STEP",
+    "Elasticity",
+    "Method",
+    "one_sided",
+]
+
+Method = Literal["dual", "slope", "re-solve"]
+# What stays while the parameter moves: the two questions that an elasticity may answer.
+EVERYTHING_FOLLOWS = "everything follows"  # replicas and pools are resized, chips follow
+LAYOUT_HELD = "layout held"  # layouts and replicas stay, the batch is as large as its limits allow
+
+STEP = 1e-3  # of a parameter, in logarithms
+CLOSER = (1e-4, 1e-5)  # where the sides differ
+OFFSETS = (-2, -1, 1, 2)  # steps at which it is solved again
+ALIKE = 1e-3  # slopes of both sides, relative, that are one
+
+
+@dataclass(frozen=True)
+class Elasticity:
+    """d ln output / d ln parameter when it falls (`left`) and when it rises (`right`).
+
+    Parameters
+    ----------
+    path, value, unit, group : the parameter.
+    left, right : they differ at a kink; not a number where no answer was found beside it.
+    method : a multiplier (dual), a slope of the equations, or solving again.
+    basis : the method in words.
+    question : what stays while the parameter moves.
+    switches : the nearest changes at which another choice is best; None where not sought.
+    reach : the largest elasticity of any output, where it is known.
+    """
+
+    path: str
+    value: float | None
+    unit: str
+    group: str
+    left: float
+    right: float
+    method: Method
+    basis: str
+    question: str = LAYOUT_HELD
+    switches: tuple[Mapping[str, Any], ...] | None = None
+    reach: float = 0.0
+
+    @property
+    def influence(self) -> float:
+        """The most that the parameter does, to this output or to another."""
+        return max(abs(self.elasticity), self.reach)
+
+    @property
+    def elasticity(self) -> float:
+        """The larger side; not a number where the answer beside it was not found."""
+        return max(self.left, self.right, key=abs)
+
+    @property
+    def known(self) -> bool:
+        """Whether the answer beside it was found."""
+        return not (math.isnan(self.left) or math.isnan(self.right))
+
+    def document(self) -> dict[str, Any]:
+        """The row as a mapping."""
+        switches = None if self.switches is None else list(self.switches)
+        return {
+            "path": self.path,
+            "value": self.value,
+            "unit": self.unit,
+            "group": self.group,
+            "elasticity": self.elasticity if self.known else None,
+            "left": self.left if self.known else None,
+            "right": self.right if self.known else None,
+            "method": self.basis,
+            "switches": switches,
+        }
+
+
+def one_sided(
+    at: float,
+    values: Sequence[float | None],
+    closer: Callable[[float], Sequence[float | None]] | None = None,
+) -> tuple[float, float]:
+    """Slopes to the left and to the right, to second order; `values` are those at the offsets.
+
+    A side without values has the slope of the other. `closer` gives the values with a smaller step.
+    """
+    sides = _sides(at, values, STEP)
+    for step in CLOSER if closer is not None else ():
+        if not abs(sides[0] - sides[1]) > ALIKE * max(1.0, *map(abs, sides)):
+            break
+        sides = _sides(at, closer(step), step)  # type: ignore[misc]
+    return sides
+
+
+def _sides(at: float, values: Sequence[float | None], step: float) -> tuple[float, float]:
+    far_left, left, right, far_right = values
+    low = None if left is None or far_left is None else 3 * at - 4 * left + far_left
+    high = None if right is None or far_right is None else 4 * right - far_right - 3 * at
+    sides = [None if each is None else each / (2 * step) for each in (low, high)]
+    first = sides[0] if sides[0] is not None else sides[1]
+    second = sides[1] if sides[1] is not None else sides[0]
+    return (math.nan if first is None else first, math.nan if second is None else second)

@@ -1,0 +1,275 @@
+"""What a problem kind offers. Every face works for whatever offers it, and names no kind.
+
+A kind is a room, `planner/problems/K`: its question (scenario keys in base units), its outputs,
+its parameters, a search, a typed plan. The abilities below the protocol are optional; a face asks
+for one with `isinstance` and does without it where it is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from planner.protocol.elasticity import Elasticity
+from planner.protocol.output import Output
+from planner.protocol.parameter import Parameter
+from planner.protocol.plan import Plan
+from planner.protocol.section import Section
+from planner.scenario.kinds import room
+
+__all__ = [
+    "NO_PLAN",
+    "HasArrays",
+    "HasBand",
+    "HasCoefficients",
+    "HasElasticities",
+    "HasFrontier",
+    "HasLaunch",
+    "HasPicture",
+    "HasRanges",
+    "HasSearchMany",
+    "MissedPromise",
+    "Problem",
+    "Search",
+    "problem_of",
+    "search",
+    "search_many",
+]
+
+Q = TypeVar("Q")
+Q_contra = TypeVar("Q_contra", contravariant=True)
+Counts = tuple[tuple[str, int], ...]
+
+FEW = 20  # below so many, one more whole number is another choice: it is over five percent
+
+
+@dataclass(frozen=True)
+class MissedPromise:
+    """A promise that no choice keeps, and the factor by which the nearest one misses it."""
+
+    promise: str
+    factor: float
+
+
+@dataclass(frozen=True)
+class Search:
+    """The best point of a question, nothing proved of it.
+
+    Parameters
+    ----------
+    outputs : values in base units by name; empty where nothing keeps the promises.
+    choice : the discrete choices in words.
+    score : what is made small.
+    plan : the point as the room prints it.
+    counts : whole numbers beside the choice, each in words, with the least of them.
+    ties : choices with their counts that are as good.
+    holds : changes PATH=VALUE that leave the scenario this choice and no other.
+    considered : how many points were decided, by what they are.
+    missed : works out the shortfalls where there is no plan.
+    """
+
+    outputs: Mapping[str, float]
+    choice: str
+    score: float
+    plan: Any = field(default=None, repr=False, compare=False)
+    counts: Counts = ()
+    ties: tuple[tuple[str, Counts], ...] = ()
+    holds: tuple[str, ...] = ()
+    considered: Mapping[str, int] = field(default_factory=dict)
+    missed: Callable[[], Sequence[MissedPromise]] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    @property
+    def feasible(self) -> bool:
+        """Whether something keeps the promises."""
+        return bool(self.outputs)
+
+    @cached_property
+    def shortfalls(self) -> tuple[MissedPromise, ...]:
+        """The promises that the nearest choice misses; empty where there is a plan."""
+        return tuple(self.missed()) if self.missed else ()
+
+    @property
+    def small_counts(self) -> str:
+        """The counts of which one more or less is another choice, in words."""
+        return ", ".join(words for words, least in self.counts if least < FEW)
+
+    def switched(self, then: Search) -> bool:
+        """Whether another choice is best in `then`, and this one is not as good there."""
+        ties = then.ties or ((then.choice, then.counts),)
+        return all(choice != self.choice or self._recounted(counts) for choice, counts in ties)
+
+    def counts_in(self, then: Search) -> str:
+        """The small counts of this choice as they are in another one, in words."""
+        pairs = zip(then.counts, self.counts, strict=False)
+        return ", ".join(words for (words, _), (_, least) in pairs if least < FEW)
+
+    def _recounted(self, counts: Counts) -> bool:
+        """Whether counts that are small differ."""
+        pairs = zip(self.counts, counts, strict=False)
+        return any(mine != theirs for mine, theirs in pairs if mine[1] < FEW)
+
+
+NO_PLAN = Search({}, "no plan", math.inf)
+
+
+class Problem(Protocol[Q]):
+    """A problem kind. The first output that applies to a question is its objective."""
+
+    kind: str
+    version: int
+    plan_type: type
+    outputs: tuple[Output, ...]
+    slow: bool  # whether a search takes a second, so that faces search only when told to
+
+    def parameters(self, question: Q) -> Sequence[Parameter]:
+        """What may be varied in a question."""
+        ...
+
+    def search(self, question: Q, coefficients: Mapping[str, float] | None = None) -> Search:
+        """The best point; `coefficients` are put in place of the question's own (profiles)."""
+        ...
+
+    def answer(self, question: Q) -> Plan:
+        """The plan with its certificate, its reasons and its provenance."""
+        ...
+
+    def value(self, question: Q, path: str) -> float | None:
+        """What a question has at a path, in base units; None where it has no number there."""
+        ...
+
+    def varied(self, question: Q, path: str, value: float) -> Q:
+        """The question with another value at a path."""
+        ...
+
+    def sections(self, plan: Plan) -> Sequence[Section]:
+        """The plan as lines under titles."""
+        ...
+
+
+@runtime_checkable
+class HasSearchMany(Protocol[Q_contra]):
+    """Evaluates neighbouring questions together."""
+
+    def search_many(
+        self,
+        questions: Sequence[Q_contra],
+        coefficients: Sequence[Mapping[str, float]] | None = None,
+    ) -> Sequence[Search]:
+        """The best point of each question; InputError of any of them is raised."""
+        ...
+
+
+@runtime_checkable
+class HasElasticities(Protocol[Q_contra]):
+    """Elasticities without solving again: multipliers (duals) or slopes at the held choice."""
+
+    def elasticities(self, question: Q_contra, output: str) -> Sequence[Elasticity]:
+        """One row for each parameter, and for each question that the method answers."""
+        ...
+
+
+@runtime_checkable
+class HasArrays(Protocol[Q_contra]):
+    """Sweeps without a search: arrays stand in place of numbers of the equations."""
+
+    def is_array(self, path: str) -> bool:
+        """Whether arrays may stand in place of what is at a path."""
+        ...
+
+    def evaluate(
+        self, question: Q_contra, values: Mapping[str, Any]
+    ) -> tuple[Mapping[str, Any], Any, str] | None:
+        """Outputs, which points keep the promises, the choice; None where there is a choice."""
+        ...
+
+
+@runtime_checkable
+class HasBand(Protocol):
+    """Measured errors put a band around the outputs."""
+
+    def band(self, plan: Plan) -> Mapping[str, tuple[float, float]]:
+        """Least and most of each output that has a band."""
+        ...
+
+
+@runtime_checkable
+class HasPicture(Protocol):
+    """An answer that can be drawn."""
+
+    def picture(self, plan: Plan) -> Any:
+        """A description of the drawing."""
+        ...
+
+
+@runtime_checkable
+class HasFrontier(Protocol[Q_contra]):
+    """Trades one output for another, choice by choice."""
+
+    def frontier(self, question: Q_contra, points: int | None) -> Any:
+        """The choices that nothing beats in both; `points` of them are sought."""
+        ...
+
+
+@runtime_checkable
+class HasLaunch(Protocol):
+    """Plans that an engine can start."""
+
+    def launch(self, plan: Plan) -> Any:
+        """What starts it."""
+        ...
+
+
+@runtime_checkable
+class HasCoefficients(Protocol[Q_contra]):
+    """Numbers beside the scenario that may be uncertain, such as those of a profile."""
+
+    def coefficient(self, path: str) -> str | None:
+        """The coefficient that a path names, None if it is a path of the scenario."""
+        ...
+
+    def coefficient_unit(self, name: str) -> str:
+        """Its base unit."""
+        ...
+
+    def read_coefficient(self, question: Q_contra, path: str, value: object) -> float:
+        """A value of it as it is written, checked."""
+        ...
+
+
+@runtime_checkable
+class HasRanges(Protocol[Q_contra]):
+    """Ranges that catalogues know of some parameters."""
+
+    def listed(self, question: Q_contra, path: str) -> Any:
+        """What `uncertain: {PATH: catalogue}` stands for."""
+        ...
+
+
+def problem_of(kind: str) -> Problem[Any]:
+    """The problem of a kind; InputError where no room answers it."""
+    problem: Problem[Any] = room(kind).PROBLEM
+    return problem
+
+
+def search(question: Any, coefficients: Mapping[str, float] | None = None) -> Search:
+    """The best point of a question of any kind, nothing proved."""
+    return problem_of(question.problem).search(question, coefficients)
+
+
+def search_many(
+    questions: Sequence[Any], coefficients: Sequence[Mapping[str, float]] | None = None
+) -> list[Search]:
+    """The best point of each of several questions of one kind, together where the kind can."""
+    if not questions:
+        return []
+    problem = problem_of(questions[0].problem)
+    if isinstance(problem, HasSearchMany):
+        return list(problem.search_many(questions, coefficients))
+    profiles = coefficients if coefficients is not None else [{}] * len(questions)
+    pairs = zip(questions, profiles, strict=True)
+    return [problem.search(question, profile or None) for question, profile in pairs]

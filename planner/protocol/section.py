@@ -1,0 +1,56 @@
+"""Sections of a plan: lines under titles, which text, HTML and pages lay out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from planner.protocol.output import Output, values_in
+
+__all__ = ["Line", "Section", "sections_of_outputs", "text_of", "why_of"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One quantity of an answer: its label, its value, its base unit, a remark."""
+
+    label: str
+    value: float | str | None
+    unit: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Lines of an answer under one title."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+def sections_of_outputs(outputs: Sequence[Output], plan: Any) -> tuple[Section, ...]:
+    """One section with every output that a plan has."""
+    values = values_in(outputs, plan)
+    lines = (Line(x.name, values[x.name], x.unit) for x in outputs if x.name in values)
+    return (Section("answer", tuple(lines)),)
+
+
+def text_of(sections: Sequence[Section]) -> str:
+    """Sections as text, each under its title."""
+    return "\n\n".join("\n".join([each.title, *map(_line, each.lines)]) for each in sections)
+
+
+def why_of(binding: Sequence[Mapping[str, Any]], elasticities: Mapping[str, float]) -> str:
+    """What binds, and what one percent of each parameter is worth, the most first."""
+    ranked = sorted(elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
+    width = max((len(path) for path, _ in ranked), default=0)
+    limits = [f"  {each['name']}" for each in binding] or ["  nothing"]
+    rows = [f"  {path:<{width}}  {slope:+.3f}" for path, slope in ranked]
+    return "\n".join(["binds", *limits, "", "one percent more changes it by, in percent", *rows])
+
+
+def _line(line: Line) -> str:
+    number = isinstance(line.value, int | float)
+    value = f"{line.value:.4g} {line.unit}".rstrip() if number else str(line.value or "")
+    return f"  {line.label}: {value}{f' ({line.note})' if line.note else ''}"
