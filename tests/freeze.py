@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import frozen_cases as frozen
-
 import planner
+from tests.cases import frozen
+from tests.paths import ROOT
 
 
 def main() -> int:
@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--exact", action="store_true", help="numbers must agree in every digit")
     parser.add_argument("names", nargs="*", help="scenarios; all when none is named")
     chosen = parser.parse_args()
-    if not Path(planner.__file__).is_relative_to(frozen.ROOT):
+    if not Path(planner.__file__).is_relative_to(ROOT):
         parser.error("the planner that answers is not the one beside this file; set PYTHONPATH")
     lines = _helps(chosen) if not chosen.names else []
     lines += _sound(chosen) + _broken(chosen)

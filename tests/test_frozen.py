@@ -10,7 +10,8 @@ import json
 import os
 
 import pytest
-from frozen_cases import (
+
+from tests.cases.frozen import (
     FROZEN,
     Case,
     answered,

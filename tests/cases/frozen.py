@@ -21,9 +21,9 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from planner.cli import main
+from tests.paths import DATA, EXAMPLES, ROOT
 
-ROOT = Path(__file__).parent.parent
-FROZEN = ROOT / "tests" / "data" / "frozen"
+FROZEN = DATA / "frozen"
 SOUND = ("serving", "budget", "lifecycle")
 COMMANDS = (
     "solve", "pareto", "check", "init", "model", "catalog", "formula", "derive", "export",
@@ -47,7 +47,7 @@ class Case:
 
 def examples() -> list[Case]:
     """Every example, by its path from the root."""
-    paths = sorted((ROOT / "examples").glob("*.yaml"))
+    paths = sorted(EXAMPLES.glob("*.yaml"))
     return [Case(f"example-{path.stem}", (f"examples/{path.name}",)) for path in paths]
 
 

@@ -1,6 +1,6 @@
 """What each face of the planner costs, as multiples of importing the libraries it stands on.
 
-Run by `pytest tests/bench_faces.py -m benchmark -s`. CPU time, not time on the wall, and the unit
+Run by `pytest tests/benches/bench_faces.py -m benchmark -s`. CPU time, not time on the wall, and the unit
 is measured in the same run, so that two machines and a busy one can be compared.
 """
 
@@ -19,9 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from frozen_cases import ROOT, command
 
 import planner
+from tests.cases.frozen import command
+from tests.paths import ROOT
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.filterwarnings("ignore")]
 
