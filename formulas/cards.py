@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from formulas.algebra.equation import Equation
     from formulas.algebra.steps import Step
 
-__all__ = ["aligned", "derivation_card", "equation_card"]
 
 LEFT = 'style="text-align:left"'
 SIGNS = {"=": "=", "≈": r"\approx"}

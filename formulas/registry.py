@@ -1,6 +1,7 @@
 """Every equation and derivation of the package by name, collected from the modules that hold them.
 
-A module is listed here once; its `__all__` says which of its equations are public.
+A module is listed here once, after those whose equations it uses; what it binds under a public name
+and no module before it does is its own.
 """
 
 from __future__ import annotations
@@ -12,17 +13,6 @@ from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation, slug
 from formulas.nomenclature.symbols import SymbolError, did_you_mean
 
-__all__ = [
-    "MODULES",
-    "all_derivations",
-    "all_equations",
-    "by_name",
-    "description",
-    "find",
-    "module_of",
-    "subject",
-]
-
 MODULES = (
     "roofline.roofline",
     "roofline.batching",
@@ -33,10 +23,9 @@ MODULES = (
     "network.collective_algorithms",
     "serving.context_parallel",
     "serving.decode",
-    "serving.bounds",
     "serving.prefill_network",
     "serving.prefill",
-    "serving.prefill_bound",
+    "serving.bounds",
     "serving.throughput",
     "serving.queues",
     "serving.pools",
@@ -65,17 +54,15 @@ MODULES = (
 
 @cache
 def _by_module() -> dict[str, tuple[str, Equation | Derivation]]:
-    found: dict[str, tuple[str, Equation | Derivation]] = {}
+    """{name in Python: (module that makes it, equation or derivation)}."""
+    entries: dict[str, tuple[str, Equation | Derivation]] = {}
     for module in MODULES:
-        loaded = import_module(f"formulas.{module}")
-        for name in loaded.__all__:
-            value = getattr(loaded, name)
-            if not isinstance(value, Equation | Derivation):
+        for name, value in sorted(vars(import_module(f"formulas.{module}")).items()):
+            if name.startswith("_") or not isinstance(value, Equation | Derivation):
                 continue
-            if name in found and found[name][1] is not value:
-                raise ValueError(f"{name} stands in formulas.{found[name][0]} and in {module}")
-            found.setdefault(name, (module, value))
-    return found
+            if entries.setdefault(name, (module, value))[1] is not value:
+                raise ValueError(f"{name} stands in {entries[name][0]} and in {module}")
+    return entries
 
 
 def by_name() -> dict[str, Equation | Derivation]:
@@ -110,24 +97,24 @@ def description(subject: str) -> str:
 
 
 def find(name: str) -> Equation | Derivation:
-    """The equation called so: by its name in Python, its title, or the symbol it gives.
+    """Look an equation or derivation up by its name in Python, its title, or the symbol it gives.
 
     Raises
     ------
     SymbolError
-        If nothing is called so (with the nearest name), or a symbol has several equations.
+        If no entry matches (the nearest name is offered), or a symbol has several equations.
     """
-    known = by_name()
+    entries = by_name()
     wanted = slug(name)
-    for python, value in known.items():
+    for python, value in entries.items():
         if wanted in (slug(python), slug(value.name)):
             return value
-    giving = {python: value for python, value in known.items() if _gives(value) == name}
+    giving = {python: value for python, value in entries.items() if _gives(value) == name}
     if len(giving) > 1:
         raise SymbolError(f"{name} is given by {', '.join(giving)}; name one of them")
     if giving:
         return next(iter(giving.values()))
-    hint = did_you_mean(name.replace("-", "_"), known)
+    hint = did_you_mean(name.replace("-", "_"), entries)
     raise SymbolError(f"there is no equation {name!r}{hint}")
 
 

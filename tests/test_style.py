@@ -117,18 +117,6 @@ def test_what_a_module_names_is_there(file):
     assert not missing
 
 
-def test_every_module_says_what_is_public():
-    """Only packages without names of their own and the entry point have no `__all__`."""
-    silent = {
-        shown(file)
-        for file in FILES
-        if "__all__" not in file.read_text(encoding="utf-8")
-        and len(parsed(file).body) > 1
-        and file.name != "__main__.py"
-    }
-    assert not silent
-
-
 def test_equations_hold_no_measured_number():
     """Numbers that someone measured live in a catalogue, with a source and a date."""
     for equation in all_equations():

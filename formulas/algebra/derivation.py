@@ -34,8 +34,6 @@ from formulas.nomenclature.sources import Citation, derived
 from formulas.numerics.evaluate import collect, scalar, unfolded
 from formulas.numerics.expressions import as_expression, put, text
 
-__all__ = ["Derivation", "DerivationError", "Step", "strain_of"]
-
 
 def strain_of(derivation: Derivation, case: Mapping[str | sp.Symbol, float]) -> dict[str, float]:
     """{what is neglected: its size over what is kept}; see `Derivation.strain`."""

@@ -18,8 +18,6 @@ from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean, u
 from formulas.numerics.evaluate import Kernel, collect, kernel, ordered, unfolded
 from formulas.numerics.expressions import as_expression, tex, text
 
-__all__ = ["Equation", "Function", "check_units", "slug"]
-
 
 @dataclass(frozen=True)
 class Equation:

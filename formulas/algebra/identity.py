@@ -12,8 +12,6 @@ import sympy as sp
 from formulas.numerics.exact_value import InexactError, exact_value, holds, value_of
 from formulas.numerics.expressions import as_expression, text
 
-__all__ = ["Identity", "NoPointError", "limit_differs", "limit_points", "never_positive", "shown"]
-
 QUICK, THOROUGH = 3, 12  # points when a step is made, and when a derivation is checked
 PER_BRANCHES = 4  # times as many where a Max or a ceiling has branches to be met
 TRIES = 4000

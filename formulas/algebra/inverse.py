@@ -10,8 +10,6 @@ from formulas.algebra.identity import Identity, NoPointError
 from formulas.nomenclature.symbols import describe
 from formulas.numerics.expressions import put, text
 
-__all__ = ["inverse"]
-
 BRANCHING = (sp.Max, sp.Min, sp.Piecewise, sp.ceiling, sp.floor)
 
 

@@ -11,8 +11,6 @@ import sympy as sp
 from formulas.algebra.identity import Identity, limit_differs, limit_points, never_positive, shown
 from formulas.numerics.expressions import put, text
 
-__all__ = ["DerivationError", "Step", "approached", "approximations", "dropped", "put_in", "unfit"]
-
 
 class DerivationError(ValueError):
     """A step that does not follow."""

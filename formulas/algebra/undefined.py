@@ -12,14 +12,6 @@ import sympy as sp
 from formulas.numerics.exact_value import value_of
 from formulas.numerics.expressions import text
 
-__all__ = [
-    "branches_of",
-    "inherited_branches",
-    "named_branches",
-    "top_extreme",
-    "undefined_because",
-]
-
 
 def undefined_because(expression: sp.Expr, values: Mapping[sp.Symbol, float]) -> str:
     """`W is 0 there, and it is divided by`, or the like; empty when no part explains it."""

@@ -8,11 +8,10 @@ from formulas.claims.claim import Claim, Worked
 
 __all__ = ["MODULES", "Claim", "Worked", "all_claims"]
 
-MODULES = ("batches", "racks", "training", "caches", "reversible")  # each holds a tuple CLAIMS
+MODULES = ("batches", "racks", "training", "caches")  # each holds a tuple CLAIMS
 
 
 def all_claims() -> tuple[Claim, ...]:
     """Every claim, C1 first."""
-    return tuple(
-        claim for module in MODULES for claim in import_module(f"formulas.claims.{module}").CLAIMS
-    )
+    claims = [c for name in MODULES for c in import_module(f"formulas.claims.{name}").CLAIMS]
+    return tuple(sorted(claims, key=lambda claim: int(claim.id[1:])))

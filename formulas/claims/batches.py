@@ -12,8 +12,6 @@ from formulas.nomenclature.sources import (
     lecture_summary,
 )
 
-__all__ = ["CLAIMS"]
-
 CLIFF = {"b_kv": Fraction(5000, 3)}  # bytes per token that put the cliff at 200 000 tokens
 
 CLAIMS = (

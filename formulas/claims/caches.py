@@ -12,8 +12,6 @@ from formulas.nomenclature.sources import (
     lecture_summary,
 )
 
-__all__ = ["CLAIMS"]
-
 CLIFF = {"b_kv": Fraction(5000, 3)}  # bytes per token that put the cliff at 200 000 tokens
 CHIP = {"M_tier": 288 * 10**9, "W_tier": 20 * 10**12}
 TIERS = lecture_notes.at("section 5, the cache tiers")

@@ -16,8 +16,6 @@ from formulas.nomenclature.sources import Citation
 from formulas.numerics.evaluate import scalar
 from formulas.registry import by_name
 
-__all__ = ["KINDS", "LECTURE", "ROUNDING", "UNITS", "Claim", "Worked", "shown"]
-
 KINDS = {
     "derived": "follows from equations",
     "data": "a record of what was built or measured",

@@ -7,8 +7,6 @@ from fractions import Fraction
 from formulas.claims.claim import Claim, Worked
 from formulas.nomenclature.sources import lecture_equations, lecture_hardware, lecture_notes
 
-__all__ = ["CLAIMS"]
-
 CLIFF = {"b_kv": Fraction(5000, 3)}  # bytes per token that put the cliff at 200 000 tokens
 MS = Fraction(1, 1000)
 

@@ -6,59 +6,12 @@ from sympy import Rational
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.schedule import B_rho, L_rho
+from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import definition, lecture_equations, lecture_notes
-from formulas.nomenclature.symbols import (
-    B_0,
-    B,
-    C_in,
-    C_out,
-    C_tok,
-    D_step,
-    F,
-    L_cross,
-    L_ctx,
-    L_pass,
-    L_star,
-    N_active,
-    N_total,
-    T_pos,
-    T_step,
-    W,
-    b_kv,
-    b_w,
-    beta_B,
-    c_fwd,
-    g,
-    m_pos,
-    n_chips,
-    p_chip,
-    rho_price,
-    s_fast,
-    s_most,
-    w_fix,
-    x_price,
-)
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
 from formulas.roofline.batching import balance_context, short_context_batch
 from formulas.roofline.roofline import memory_time, step_time
-
-__all__ = [
-    "batch_for_ratio",
-    "context_for_ratio",
-    "crossover_pass",
-    "domain_price",
-    "fast_batch",
-    "fast_price",
-    "fastest_speed",
-    "fixed_share",
-    "input_token_cost",
-    "output_token_cost",
-    "pass_time_per_position",
-    "price_ratio",
-    "ratio_at_twice_critical",
-    "token_cost",
-]
 
 ROOFLINE = "arithmetic and memory overlap perfectly: a lower bound"
 PREFILL = "prefill runs on the arithmetic roof, attention aside"

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.schedule import *
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, derived, lecture_equations
-from formulas.nomenclature.symbols import D_step, F, L_star, M, N_active, T_drain, W, b_kv, c_fwd
-from formulas.nomenclature.symbols_serving import n_blocks, one_token
-from formulas.nomenclature.symbols_tiers import t_hold
-from formulas.nomenclature.symbols_training import A_layer, D_batch, b_made, f_made
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 from formulas.roofline.batching import balance_context
 from formulas.roofline.roofline import drain_time
-
-__all__ = ["keep_activations", "keep_cache", "keep_or_compute", "keep_or_compute_drain"]
 
 BOTH = "memory and arithmetic are each charged the price of the whole machine for their share"
 

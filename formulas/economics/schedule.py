@@ -9,53 +9,16 @@ from sympy import Rational
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.schedule import (
-    M_each,
-    M_rack,
-    T_arr,
-    T_avg,
-    T_worst,
-    X_rack,
-    X_world,
-    f_train,
-    j_full,
-    n_racks,
-    u_arr,
-    x_floor,
-)
+from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import (
     definition,
     lecture_equations,
     lecture_hardware,
     lecture_notes,
 )
-from formulas.nomenclature.symbols import (
-    B,
-    M,
-    N_total,
-    T_drain,
-    T_floor,
-    T_step,
-    W,
-    b_w,
-    g,
-    n_domain,
-)
+from formulas.nomenclature.symbols import *
 from formulas.roofline.kvcache import largest_batch
 from formulas.roofline.roofline import drain_time, latency_floor, memory_time
-
-__all__ = [
-    "arrival_wait",
-    "floor_over_drain",
-    "full_memory_step",
-    "longest_wait",
-    "longest_wait_full",
-    "mean_wait",
-    "rack_memory",
-    "rack_throughput",
-    "racks_of_service",
-    "trains_per_second",
-]
 
 TRAIN = "a step departs every T_step, full or not, and takes T_step"
 ROOM = "the next departure has room"

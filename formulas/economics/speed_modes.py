@@ -7,35 +7,12 @@ from __future__ import annotations
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.schedule import r_cov, w_cov, x_save
+from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import derived, lecture_notes
-from formulas.nomenclature.symbols import (
-    B_0,
-    B,
-    L_ctx,
-    L_star,
-    T_seq,
-    beta_B,
-    k_experts,
-    m_pos,
-    n_experts,
-    s_fast,
-    s_most,
-    w_fix,
-    x_price,
-)
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
 from formulas.roofline.batching import balance_context, cost_floor, short_context_batch
 from formulas.roofline.roofline import time_per_sequence
-
-__all__ = [
-    "coverage_ratio",
-    "covered_fastest_speed",
-    "covered_price",
-    "covered_share",
-    "covered_speed",
-    "slow_saving",
-]
 
 PARTS = (
     "a step is a fixed part, a part proportional to coverage and a part proportional to the batch",

@@ -12,65 +12,12 @@ from sympy import Rational, diff
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.economics.prices import domain_price, input_token_cost
-from formulas.nomenclature.sources import definition, derived, lecture_notes
-from formulas.nomenclature.sources_training import gray_1987
-from formulas.nomenclature.symbols import (
-    D_step,
-    F,
-    L_a,
-    L_in,
-    L_star,
-    M,
-    N_active,
-    T_drain,
-    a_kv,
-    b_kv,
-    c_fwd,
-)
-from formulas.nomenclature.symbols_profile import e_pf
-from formulas.nomenclature.symbols_tiers import (
-    C_fetch,
-    C_remake,
-    C_store,
-    M_tier,
-    W_tier,
-    c_hold,
-    n_fall,
-    one_price,
-    one_second,
-    p_hit,
-    p_read,
-    p_tier,
-    q_1,
-    q_2,
-    q_byte,
-    t_hold,
-    tau_1,
-    tau_2,
-    tau_tier,
-    x_hold,
-)
+from formulas.nomenclature.schedule import *
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import definition, derived, gray_1987, lecture_notes
+from formulas.nomenclature.symbols import *
 from formulas.roofline.batching import attention_context, balance_context
 from formulas.roofline.roofline import drain_time
-
-__all__ = [
-    "best_drain_time",
-    "break_even_hold",
-    "break_even_hold_in_tier",
-    "byte_price_by_drain_time",
-    "drain_rule",
-    "drain_rule_exponent",
-    "drain_rule_prices",
-    "fetch_cost",
-    "fetch_over_remake",
-    "hit_chance_needed",
-    "hold_cost",
-    "remake_cost",
-    "remake_over_prompt",
-    "store_cost",
-    "tier_drain_time",
-    "tier_edge",
-]
 
 WHOLE = "a share of a tier costs that share of its price"
 PLACE = "section 5, the cache tiers"

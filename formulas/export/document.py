@@ -15,8 +15,6 @@ from formulas.nomenclature.sources import Source
 from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
 from formulas.registry import description
 
-__all__ = ["Chapter", "Document", "Row", "document"]
-
 GUIDE = (
     "Every line is a statement that was checked when this was written: units on both sides, and "
     "each step of a derivation against the one before it. After a step stands what was done and "

@@ -15,8 +15,6 @@ from formulas.nomenclature.symbols import SymbolError, unit_of_symbol
 from formulas.numerics.evaluate import collect, ordered, scalar
 from formulas.registry import by_name, subject
 
-__all__ = ["Case", "Cases", "Entry", "Size", "entries"]
-
 NOT_SMALL = 0.5
 
 Case = Mapping[str, float]

@@ -15,8 +15,6 @@ from formulas.export.typesetting.breaking import fitted
 from formulas.export.typesetting.layout import figure, layout, relation
 from formulas.export.typesetting.mathml import mathml
 
-__all__ = ["STYLE", "html"]
-
 STYLE = """
 :root { --ink: #1c1e21; --soft: #5c636b; --paper: #fdfdfb; --line: #dddcd6; --link: #0b57a4;
   --exact: #1b6b3a; --near: #9a5200; --wash: #f4f2ec; }

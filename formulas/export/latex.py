@@ -13,8 +13,6 @@ from formulas.export.typesetting.latex_math import latex_math
 from formulas.export.typesetting.layout import figure, layout, relation
 from formulas.export.typesetting.notation import GREEK
 
-__all__ = ["latex", "latex_words"]
-
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",

@@ -12,8 +12,6 @@ from formulas.export.entry import Entry
 from formulas.export.plain_text import cover, section
 from formulas.registry import module_of
 
-__all__ = ["notebook"]
-
 
 def notebook(whole: Document) -> str:
     """JSON of format 4.5: the cover, then each object in words and as code that checks it."""

@@ -12,8 +12,6 @@ from formulas.export.document import Chapter, Document, Row
 from formulas.export.entry import Entry, Size
 from formulas.numerics.expressions import tex
 
-__all__ = ["cover", "markdown", "plain", "section", "size_words", "text", "value_words"]
-
 WIDTH = 100
 
 

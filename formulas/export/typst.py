@@ -12,8 +12,6 @@ from formulas.export.typesetting.breaking import fitted
 from formulas.export.typesetting.layout import figure, layout, relation
 from formulas.export.typesetting.typst_math import quoted, typst_math
 
-__all__ = ["typst"]
-
 WIDTH = 36.0  # of a formula [em]
 HEAD = """#set page(paper: "a4", margin: (x: 25mm, y: 24mm), numbering: "1")
 #set text(font: "New Computer Modern", size: 10.5pt, lang: "en")

@@ -17,49 +17,17 @@ from formulas.network.collectives import (
     one_shot_traffic,
     tree_traffic,
 )
-from formulas.nomenclature.schedule import r_out, r_up
-from formulas.nomenclature.sources import derived, thakur_2005
-from formulas.nomenclature.sources_network import klenk_2020, patarasuk_2009, sanders_2009
-from formulas.nomenclature.symbols_network import (
-    T_inner,
-    T_outer,
-    T_overlap,
-    T_serial,
-    V_even,
-    alpha_0,
-    alpha_1,
-    g_node,
-    m_group,
-    n_steps,
-    q_one,
-    q_switch,
-    q_tree,
-)
-from formulas.nomenclature.symbols_serving import (
-    V_msg,
-    alpha_c,
-    n_group,
-    q_ag,
-    q_ar,
-    r_link,
-    t_coll,
+from formulas.nomenclature.network import *
+from formulas.nomenclature.schedule import *
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import (
+    derived,
+    klenk_2020,
+    patarasuk_2009,
+    sanders_2009,
+    thakur_2005,
 )
 from formulas.numerics.expressions import maximum
-
-__all__ = [
-    "all_reduce_overlapped",
-    "all_reduce_serial",
-    "in_network_all_reduce",
-    "inner_time",
-    "one_shot_all_reduce",
-    "one_shot_limit",
-    "outer_time",
-    "ring_all_gather",
-    "ring_all_reduce",
-    "tree_all_reduce",
-    "tree_limit",
-    "two_shot_all_reduce",
-]
 
 RING = patarasuk_2009.at("the bandwidth-optimal ring")
 TREES = sanders_2009.at("two complementary binary trees")

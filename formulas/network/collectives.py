@@ -9,55 +9,20 @@ begins with (reduce-scatter) or sends, its own part included (all-to-all).
 from sympy import Integer, log, sqrt
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.sources import definition, derived, hockney_1994, nccl_tests, thakur_2005
-from formulas.nomenclature.sources_network import klenk_2020, nccl, patarasuk_2009, sanders_2009
-from formulas.nomenclature.symbols import e_net
-from formulas.nomenclature.symbols_network import (
-    T_pass,
-    alpha_0,
-    alpha_1,
-    n_hand,
-    n_steps,
-    q_one,
-    q_switch,
-    q_tree,
-    t_hop_net,
-    t_hop_sw,
-    x_switch,
+from formulas.nomenclature.network import *
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import (
+    definition,
+    derived,
+    hockney_1994,
+    klenk_2020,
+    nccl,
+    nccl_tests,
+    patarasuk_2009,
+    sanders_2009,
+    thakur_2005,
 )
-from formulas.nomenclature.symbols_serving import (
-    V_msg,
-    alpha_c,
-    b_act,
-    gamma_c,
-    h_act,
-    n_group,
-    q_a2a,
-    q_ag,
-    q_ar,
-    q_wire,
-    r_hop,
-    r_link,
-    t_coll,
-    t_hop,
-)
-
-__all__ = [
-    "all_gather_steps",
-    "all_gather_traffic",
-    "all_reduce_steps",
-    "all_reduce_traffic",
-    "all_to_all_traffic",
-    "collective_time",
-    "hand_over_time",
-    "hop_latency",
-    "in_network_gain",
-    "in_network_traffic",
-    "latency_floor_of_steps",
-    "one_shot_traffic",
-    "tree_steps",
-    "tree_traffic",
-]
+from formulas.nomenclature.symbols import *
 
 RING = patarasuk_2009.at("the bandwidth-optimal ring")
 TREES = sanders_2009.at("two complementary binary trees")

@@ -10,39 +10,12 @@ from functools import cache
 from sympy import Integer, Mul
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.schedule import r_out
-from formulas.nomenclature.sources import deepseek_v3, derived
-from formulas.nomenclature.sources_network import deep_ep
-from formulas.nomenclature.symbols import e_net, k_experts, n_experts
-from formulas.nomenclature.symbols_network import (
-    T_comb,
-    T_disp,
-    b_elem,
-    b_scale,
-    c_scale,
-    g_limit,
-    k_nodes,
-    k_reach,
-    k_remote,
-    m_group,
-    n_hand,
-    v_copy,
-    x_dedup,
-)
-from formulas.nomenclature.symbols_serving import alpha_c, b_comb, b_disp, h_exp
+from formulas.nomenclature.network import *
+from formulas.nomenclature.schedule import *
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import deep_ep, deepseek_v3, derived
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum, minimum
-
-__all__ = [
-    "combine_time",
-    "copy_bytes",
-    "copy_saving",
-    "dispatch_bytes",
-    "dispatch_time",
-    "distinct_nodes",
-    "distinct_nodes_of",
-    "nodes_in_reach",
-    "remote_copies",
-]
 
 UNIFORM = "each token picks k different experts, every set of k equally likely"
 EVEN = "experts lie evenly over nodes"

@@ -12,33 +12,9 @@ from sympy import ceiling, sqrt
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.network import (
-    T_lost,
-    T_saved,
-    n_inner,
-    n_outer,
-    n_own,
-    n_spare,
-    n_tie,
-    s_even,
-    s_expert,
-    t_more,
-    x_more,
-)
-from formulas.nomenclature.schedule import (
-    T_moe,
-    V_layer,
-    V_pos,
-    f_cross,
-    n_even,
-    n_held,
-    n_span,
-    r_out,
-    r_up,
-    x_even,
-    x_pen,
-    x_slow,
-)
+from formulas.nomenclature.network import *
+from formulas.nomenclature.schedule import *
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import (
     deepseek_v3,
     definition,
@@ -46,35 +22,8 @@ from formulas.nomenclature.sources import (
     lecture_hardware,
     lecture_notes,
 )
-from formulas.nomenclature.symbols import B, k_experts, m_pos, n_experts
-from formulas.nomenclature.symbols_serving import (
-    W_chip,
-    b_comb,
-    b_disp,
-    h_exp,
-    n_group,
-    n_moe,
-    u_ep,
-)
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
-
-__all__ = [
-    "break_even_slowdown",
-    "crossing_batch",
-    "crossing_expert",
-    "crossing_share",
-    "exchange_lost",
-    "expert_bytes",
-    "expert_exchange_time",
-    "expert_layer_bytes",
-    "experts_per_chip",
-    "experts_spared",
-    "fullest_chip",
-    "racks_that_recover",
-    "reading_saved",
-    "scale_out_penalty",
-    "slowdown",
-]
 
 UNIFORM = "experts lie evenly over chips, and tokens pick them evenly"
 RACKS = lecture_hardware.at("section 3, why crossing rack boundaries is a problem")

@@ -4,51 +4,12 @@ from __future__ import annotations
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.schedule import (
-    T_hops,
-    T_ship,
-    W_each,
-    n_before,
-    n_copies,
-    n_flight,
-    n_nic,
-    r_copies,
-    u_stage,
-    x_hop,
-    x_up,
-)
+from formulas.nomenclature.schedule import *
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import derived, lecture_notes
-from formulas.nomenclature.symbols import (
-    B,
-    B_micro,
-    L_ctx,
-    M_chip,
-    N_dense,
-    N_routed,
-    N_total,
-    T_step,
-    T_w,
-    b_kv,
-    b_w,
-    m_pos,
-    n_chips,
-    n_domain,
-    n_stages,
-)
-from formulas.nomenclature.symbols_serving import b_act, h_act, n_hop, r_hop, t_hop
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import minimum
 from formulas.roofline.kvcache import chips_of_pipeline
-
-__all__ = [
-    "busy_stages",
-    "domain_speedup",
-    "domain_weight_time",
-    "hop_share",
-    "hops_time",
-    "memory_with_copies",
-    "pipeline_memory_in_flight",
-    "shipping_time",
-]
 
 SECTION = lecture_notes.at("section 3, the microbatch math")
 HOPS = lecture_notes.at("section 3, practical conclusion")

@@ -13,8 +13,6 @@ from fractions import Fraction
 
 import sympy as sp
 
-__all__ = ["BASES", "ONE", "Unit", "UnitError", "unit", "unit_of"]
-
 BASES = ("s", "byte", "flop", "param", "token", "seq", "chip", "USD", "J")
 COUNTS = ("token", "seq", "chip", "param")
 

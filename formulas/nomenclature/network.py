@@ -1,6 +1,6 @@
-"""The nomenclature, continued: what an expert group gains and loses when it leaves its rack.
+"""Symbols of collectives, groups of several nodes, copies sent to experts, and rack crossings.
 
-Same registry and same rules as `formulas.nomenclature.symbols`.
+Registered in the one nomenclature, see `formulas.nomenclature.symbols`.
 """
 
 from formulas.nomenclature.symbols import SYMBOLS, symbol
@@ -9,17 +9,80 @@ _BEFORE = set(SYMBOLS)
 
 # fmt: off
 # ruff: noqa: E501  (a table reads better whole)
-n_inner  = symbol("n_inner",  "1",       "chips of an expert group within one rack")
-n_outer  = symbol("n_outer",  "1",       "chips of an expert group over several racks")
-n_spare  = symbol("n_spare",  "1",       "routed experts of a layer that a chip of the larger group need not hold")
-s_expert = symbol("s_expert", "byte",    "weights of one routed expert")
-s_even   = symbol("s_even",   "byte",    "weights of one routed expert at which both groups take equal time")
-n_own    = symbol("n_own",    "token",   "positions of one chip in a step")
-n_tie    = symbol("n_tie",    "token",   "positions of one chip at which both groups take equal time")
-t_more   = symbol("t_more",   "s",       "what the floor of the larger group's exchange is above that of the smaller one")
-x_more   = symbol("x_more",   "s/token", "what one more position of a chip costs the larger group above the smaller one")
-T_saved  = symbol("T_saved",  "s",       "time that a chip of the larger group reads less")
-T_lost   = symbol("T_lost",   "s",       "time that the larger group's exchange takes longer")
+
+# one collective
+alpha_0     = symbol("alpha_0",     "s",             "time to start a collective")
+alpha_1     = symbol("alpha_1",     "s",             "latency of one step of a collective")
+n_steps     = symbol("n_steps",     "1",             "steps of a collective, one after the other")
+q_tree      = symbol("q_tree",      "1",             "bytes on the wire per byte all-reduced in trees")
+q_one       = symbol("q_one",       "1",             "bytes on the wire per byte all-reduced in one shot")
+q_switch    = symbol("q_switch",    "1",             "bytes on the wire per byte that the switch reduces")
+x_switch    = symbol("x_switch",    "1",             "time of a ring over that of a switch that reduces")
+V_even      = symbol("V_even",      "byte",          "message at which two algorithms take equal time")
+
+# groups of several nodes
+m_group     = symbol("m_group",     "1",             "nodes of a group")
+g_node      = symbol("g_node",      "1",             "chips of a group in each of its nodes")
+T_inner     = symbol("T_inner",     "s",             "time inside the nodes")
+T_outer     = symbol("T_outer",     "s",             "time between the nodes")
+T_serial    = symbol("T_serial",    "s",             "time when one phase waits for the other")
+T_overlap   = symbol("T_overlap",   "s",             "time when both phases run at once")
+
+# collectives of a step, by themselves
+a_ar        = symbol("a_ar",        "s",             "floor of one all-reduce of a decode step")
+w_ar        = symbol("w_ar",        "byte/s",        "bytes all-reduced per second, decode")
+g_ar        = symbol("g_ar",        "s/byte**(1/2)", "square-root term of an all-reduce, decode")
+a_ar_pf     = symbol("a_ar_pf",     "s",             "floor of one all-reduce of a prompt")
+w_ar_pf     = symbol("w_ar_pf",     "byte/s",        "bytes all-reduced per second, prefill")
+g_ar_pf     = symbol("g_ar_pf",     "s/byte**(1/2)", "square-root term of an all-reduce, prefill")
+a_x         = symbol("a_x",         "s",             "floor of one exchange with experts, decode")
+w_x         = symbol("w_x",         "byte/s",        "bytes exchanged per second and chip, decode")
+g_x         = symbol("g_x",         "s/byte**(1/2)", "square-root term of an exchange, decode")
+a_x_pf      = symbol("a_x_pf",      "s",             "floor of one exchange with experts, prefill")
+w_x_pf      = symbol("w_x_pf",      "byte/s",        "bytes exchanged per second and chip, prefill")
+g_x_pf      = symbol("g_x_pf",      "s/byte**(1/2)", "square-root term of an exchange, prefill")
+V_x         = symbol("V_x",         "byte",          "bytes one chip sends to experts and back")
+V_x_pf      = symbol("V_x_pf",      "byte",          "the same of one prompt in one layer")
+k_copies_pf = symbol("k_copies_pf", "1",             "copies of a token sent to experts, prefill")
+x_ep        = symbol("x_ep",        "1",             "tokens of the fullest expert rank over the mean")
+f_skew      = symbol("f_skew",      "1",             "the part of it that skewed routing adds")
+
+V_ar_pf     = symbol("V_ar_pf",     "byte",          "bytes all-reduced per rank for one prompt")
+T_ar_pf     = symbol("T_ar_pf",     "s",             "all-reduces of one prompt")
+T_x_pf      = symbol("T_x_pf",      "s",             "exchanges with experts of one prompt")
+T_hop_pf    = symbol("T_hop_pf",    "s",             "hops of one prompt")
+
+# hand-over between stages
+t_hop_net   = symbol("t_hop_net",   "s",             "latency of a hop in the network")
+t_hop_sw    = symbol("t_hop_sw",    "s",             "time software takes to hand a microbatch over")
+T_pass      = symbol("T_pass",      "s",             "time to hand a microbatch to the next stage")
+n_hand      = symbol("n_hand",      "token",         "tokens handed over at once")
+
+# dispatch and combine
+k_nodes     = symbol("k_nodes",     "1",             "nodes that hold an expert of a token, expected")
+k_reach     = symbol("k_reach",     "1",             "nodes a token is sent to")
+k_remote    = symbol("k_remote",    "1",             "nodes other than its own a token is sent to")
+g_limit     = symbol("g_limit",     "1",             "nodes among which routing may choose")
+b_elem      = symbol("b_elem",      "byte",          "bytes of one element without its scale")
+b_scale     = symbol("b_scale",     "byte",          "bytes of one scale")
+c_scale     = symbol("c_scale",     "1",             "elements that share a scale")
+v_copy      = symbol("v_copy",      "byte/token",    "bytes of one copy of a token")
+T_disp      = symbol("T_disp",      "s",             "time to send tokens to their experts")
+T_comb      = symbol("T_comb",      "s",             "time to send the experts' answers back")
+x_dedup     = symbol("x_dedup",     "1",             "copies sent, over one for each expert")
+
+# expert groups of one rack and of several
+n_inner     = symbol("n_inner",     "1",             "chips of an expert group within one rack")
+n_outer     = symbol("n_outer",     "1",             "chips of an expert group over several racks")
+n_spare     = symbol("n_spare",     "1",             "routed experts of a layer that a chip of the larger group need not hold")
+s_expert    = symbol("s_expert",    "byte",          "weights of one routed expert")
+s_even      = symbol("s_even",      "byte",          "weights of one routed expert at which both groups take equal time")
+n_own       = symbol("n_own",       "token",         "positions of one chip in a step")
+n_tie       = symbol("n_tie",       "token",         "positions of one chip at which both groups take equal time")
+t_more      = symbol("t_more",      "s",             "what the floor of the larger group's exchange is above that of the smaller one")
+x_more      = symbol("x_more",      "s/token",       "what one more position of a chip costs the larger group above the smaller one")
+T_saved     = symbol("T_saved",     "s",             "time that a chip of the larger group reads less")
+T_lost      = symbol("T_lost",      "s",             "time that the larger group's exchange takes longer")
 # fmt: on
 
 __all__ = [name for name in SYMBOLS if name not in _BEFORE]

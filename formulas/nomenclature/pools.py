@@ -1,6 +1,6 @@
-"""The nomenclature of open arrivals and of pools: load, waiting, spare room, transfer of caches.
+"""Symbols of open arrivals and of pools: load, waiting, spare room, transfer of caches.
 
-Same registry and same rules as `formulas.nomenclature.symbols`.
+Registered in the one nomenclature, see `formulas.nomenclature.symbols`.
 """
 
 from formulas.nomenclature.symbols import SYMBOLS, symbol
@@ -9,69 +9,37 @@ _BEFORE = set(SYMBOLS)
 
 # fmt: off
 # ruff: noqa: E501  (a table reads better whole)
-x_own     = symbol("x_own",     "1",              "1 in a closed loop, where a request is one of the batch it meets; 0 with open arrivals")
-x_load    = symbol("x_load",    "seq/s",          "requests that arrive per second at one replica")
-rho_pf    = symbol("rho_pf",    "1",              "share of time a rank has a prompt to read", r"\rho_{\mathrm{pf}}")
-S_occ     = symbol("S_occ",     "s",              "time a prompt occupies the rank that reads it")
-v_occ     = symbol("v_occ",     "1",              "coefficient of variation of that time")
-T_wait    = symbol("T_wait",    "s",              "mean time a request waits before its prompt is read")
-T_line    = symbol("T_line",    "s",              "part of it behind the prompts of others")
-T_join    = symbol("T_join",    "s",              "part of it in steps that begin late or carry the prompts of others")
-r_pf      = symbol("r_pf",      "1",              "share of time a replica reads prompts", r"r_{\mathrm{pf}}")
-w_join    = symbol("w_join",    "1",              "share of a chunk that one prompt leaves to others")
-T_tail    = symbol("T_tail",    "s",              "delay of a first token, beyond reading a mean prompt, that a given share exceed")
-x_tail    = symbol("x_tail",    "1",              "share of the requests that wait longer")
-n_wait    = symbol("n_wait",    "seq",            "requests that wait, on average")
-n_inside  = symbol("n_inside",  "seq",            "requests in flight, on average")
-x_var     = symbol("x_var",     "1",              "variance over time of the requests in flight, over their mean")
-T_move    = symbol("T_move",    "s",              "moving a prompt's cache from the pool that read it to the one that decodes")
-V_prompt  = symbol("V_prompt",  "byte",           "cache bytes of one prompt")
-n_send    = symbol("n_send",    "1",              "chips that send a prompt's cache, or receive it, if those are fewer")
-r_send    = symbol("r_send",    "byte/s",         "rate of one of them into the network between the pools")
-t_send    = symbol("t_send",    "s",              "latency of that network, and its software")
-X_pools   = symbol("X_pools",   "seq/s",          "requests that two pools serve per second")
-X_pf      = symbol("X_pf",      "seq/s",          "prompts that one replica of the first pool reads per second")
-X_dec     = symbol("X_dec",     "seq/s",          "requests that one replica of the second pool decodes per second")
-n_pf      = symbol("n_pf",      "1",              "replicas that prefill")
-n_dec     = symbol("n_dec",     "1",              "replicas that decode")
-C_pools   = symbol("C_pools",   "USD/token",      "price of a token at the scenario's mix, two pools")
-n_chips_pf  = symbol("n_chips_pf",  "chip",       "chips of the pool that prefills")
-n_chips_dec = symbol("n_chips_dec", "chip",       "chips of the pool that decodes")
+
+x_own       = symbol("x_own",       "1",            "1 in a closed loop, where a request is one of the batch it meets; 0 with open arrivals")
+x_load      = symbol("x_load",      "seq/s",        "requests that arrive per second at one replica")
+rho_pf      = symbol("rho_pf",      "1",            "share of time a rank has a prompt to read", r"\rho_{\mathrm{pf}}")
+S_occ       = symbol("S_occ",       "s",            "time a prompt occupies the rank that reads it")
+v_occ       = symbol("v_occ",       "1",            "coefficient of variation of that time")
+T_wait      = symbol("T_wait",      "s",            "mean time a request waits before its prompt is read")
+T_line      = symbol("T_line",      "s",            "part of it behind the prompts of others")
+T_join      = symbol("T_join",      "s",            "part of it in steps that begin late or carry the prompts of others")
+r_pf        = symbol("r_pf",        "1",            "share of time a replica reads prompts", r"r_{\mathrm{pf}}")
+w_join      = symbol("w_join",      "1",            "share of a chunk that one prompt leaves to others")
+T_tail      = symbol("T_tail",      "s",            "delay of a first token, beyond reading a mean prompt, that a given share exceed")
+x_tail      = symbol("x_tail",      "1",            "share of the requests that wait longer")
+n_wait      = symbol("n_wait",      "seq",          "requests that wait, on average")
+n_inside    = symbol("n_inside",    "seq",          "requests in flight, on average")
+x_var       = symbol("x_var",       "1",            "variance over time of the requests in flight, over their mean")
+T_move      = symbol("T_move",      "s",            "moving a prompt's cache from the pool that read it to the one that decodes")
+V_prompt    = symbol("V_prompt",    "byte",         "cache bytes of one prompt")
+n_send      = symbol("n_send",      "1",            "chips that send a prompt's cache, or receive it, if those are fewer")
+r_send      = symbol("r_send",      "byte/s",       "rate of one of them into the network between the pools")
+t_send      = symbol("t_send",      "s",            "latency of that network, and its software")
+X_pools     = symbol("X_pools",     "seq/s",        "requests that two pools serve per second")
+X_pf        = symbol("X_pf",        "seq/s",        "prompts that one replica of the first pool reads per second")
+X_dec       = symbol("X_dec",       "seq/s",        "requests that one replica of the second pool decodes per second")
+n_pf        = symbol("n_pf",        "1",            "replicas that prefill")
+n_dec       = symbol("n_dec",       "1",            "replicas that decode")
+C_pools     = symbol("C_pools",     "USD/token",    "price of a token at the scenario's mix, two pools")
+n_chips_pf  = symbol("n_chips_pf",  "chip",         "chips of the pool that prefills")
+n_chips_dec = symbol("n_chips_dec", "chip",         "chips of the pool that decodes")
 p_chip_pf   = symbol("p_chip_pf",   "USD/(chip*s)", "price of one of the first")
 p_chip_dec  = symbol("p_chip_dec",  "USD/(chip*s)", "price of one of the second")
 # fmt: on
-
-__all__ = [
-    "C_pools",
-    "S_occ",
-    "T_join",
-    "T_line",
-    "T_move",
-    "T_tail",
-    "T_wait",
-    "V_prompt",
-    "X_dec",
-    "X_pf",
-    "X_pools",
-    "n_chips_dec",
-    "n_chips_pf",
-    "n_dec",
-    "n_inside",
-    "n_pf",
-    "n_send",
-    "n_wait",
-    "p_chip_dec",
-    "p_chip_pf",
-    "r_pf",
-    "r_send",
-    "rho_pf",
-    "t_send",
-    "v_occ",
-    "w_join",
-    "x_load",
-    "x_own",
-    "x_tail",
-    "x_var",
-]
 
 __all__ = [name for name in SYMBOLS if name not in _BEFORE]

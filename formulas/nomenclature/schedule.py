@@ -1,199 +1,159 @@
-"""The nomenclature of schedules, racks, experts' traffic, sparsity, menus, and growth with batch.
+"""Symbols of schedules, racks, expert traffic, sparsity, speed modes, memory tiers, sparse attention.
 
-Symbols are registered in the one nomenclature (see `formulas.nomenclature.symbols`).
+Registered in the one nomenclature, see `formulas.nomenclature.symbols`.
 """
 
-from formulas.nomenclature.symbols import symbol
+from formulas.nomenclature.symbols import SYMBOLS, symbol
+
+_BEFORE = set(SYMBOLS)
 
 # fmt: off
 # ruff: noqa: E501  (a table reads better whole)
 
 # The ratio of a chip, and batches beside the critical one
-R_hw       = symbol("R_hw",       "token",        "positions per step at which arithmetic equals reading the weights, were all weights active")
-x_act      = symbol("x_act",      "1",            "active over total parameters")
-x_crit     = symbol("x_crit",     "1",            "batch over the critical batch")
-B_flight   = symbol("B_flight",   "seq",          "sequences in flight on all nodes of a unit")
-n_nodes    = symbol("n_nodes",    "1",            "nodes of one unit of deployment")
-X_node     = symbol("X_node",     "token/s",      "tokens emitted per second and node")
-v_user     = symbol("v_user",     "token/(s*seq)", "tokens per second that one user sees")
+R_hw        = symbol("R_hw",        "token",         "positions per step at which arithmetic equals reading the weights, were all weights active")
+x_act       = symbol("x_act",       "1",             "active over total parameters")
+x_crit      = symbol("x_crit",      "1",             "batch over the critical batch")
+B_flight    = symbol("B_flight",    "seq",           "sequences in flight on all nodes of a unit")
+n_nodes     = symbol("n_nodes",     "1",             "nodes of one unit of deployment")
+X_node      = symbol("X_node",      "token/s",       "tokens emitted per second and node")
+v_user      = symbol("v_user",      "token/(s*seq)", "tokens per second that one user sees")
 
 # The train schedule and the racks of a fleet
-f_train    = symbol("f_train",    "1/s",          "steps that depart per second")
-u_arr      = symbol("u_arr",      "1",            "moment of arrival, as a share of the interval between departures", "u")
-T_arr      = symbol("T_arr",      "s",            "time from arrival to the end of the step that is boarded")
-T_worst    = symbol("T_worst",    "s",            "longest time from arrival to the end of the first step")
-T_avg      = symbol("T_avg",      "s",            "mean time from arrival to the end of the first step")
-j_full     = symbol("j_full",     "1",            "full departures that a request lets pass")
-x_floor    = symbol("x_floor",    "1",            "least time of a step over the drain time")
-X_rack     = symbol("X_rack",     "token/s",      "tokens emitted per second and rack")
-X_world    = symbol("X_world",    "token/s",      "tokens per second that a service emits")
-n_racks    = symbol("n_racks",    "1",            "racks of a service")
-M_each     = symbol("M_each",     "byte/chip",    "memory of each chip")
-W_each     = symbol("W_each",     "byte/(s*chip)", "memory bandwidth of each chip")
-M_rack     = symbol("M_rack",     "byte",         "memory of one rack")
+f_train     = symbol("f_train",     "1/s",           "steps that depart per second")
+u_arr       = symbol("u_arr",       "1",             "moment of arrival, as a share of the interval between departures", "u")
+T_arr       = symbol("T_arr",       "s",             "time from arrival to the end of the step that is boarded")
+T_worst     = symbol("T_worst",     "s",             "longest time from arrival to the end of the first step")
+T_avg       = symbol("T_avg",       "s",             "mean time from arrival to the end of the first step")
+j_full      = symbol("j_full",      "1",             "full departures that a request lets pass")
+x_floor     = symbol("x_floor",     "1",             "least time of a step over the drain time")
+X_rack      = symbol("X_rack",      "token/s",       "tokens emitted per second and rack")
+X_world     = symbol("X_world",     "token/s",       "tokens per second that a service emits")
+n_racks     = symbol("n_racks",     "1",             "racks of a service")
+M_each      = symbol("M_each",      "byte/chip",     "memory of each chip")
+W_each      = symbol("W_each",      "byte/(s*chip)", "memory bandwidth of each chip")
+M_rack      = symbol("M_rack",      "byte",          "memory of one rack")
 
 # What sparsity buys (Clark et al., equations 1 and 7; all coefficients positive, signs written)
-a_route    = symbol("a_route",    "1",            "fall of the logarithm of the loss per decade of parameters")
-b_route    = symbol("b_route",    "1",            "fall of the logarithm of the loss per decade of experts")
-c_route    = symbol("c_route",    "1",            "what a decade of parameters takes from the gain by experts")
-E_hat      = symbol("E_hat",      "1",            "experts, saturated at both ends", r"\hat{E}")
-E_first    = symbol("E_first",    "1",            "experts to which a dense model is equal", r"E_{\mathrm{start}}")
-E_limit    = symbol("E_limit",    "1",            "experts beyond which more bring nothing", r"E_{\mathrm{max}}")
-N_eff      = symbol("N_eff",      "param",        "parameters of the dense model of equal loss")
-l_N        = symbol("l_N",        "1",            "decimal logarithm of active parameters", r"\ell_{N}")
-l_eff      = symbol("l_eff",      "1",            "decimal logarithm of effective parameters", r"\ell_{\mathrm{eff}}")
-l_E        = symbol("l_E",        "1",            "decimal logarithm of saturated experts", r"\ell_{E}")
-l_first    = symbol("l_first",    "1",            "decimal logarithm of the experts a dense model is equal to", r"\ell_{\mathrm{start}}")
-x_gain     = symbol("x_gain",     "1",            "effective over active parameters")
-r_gain     = symbol("r_gain",     "1",            "growth of effective parameters per growth of total parameters, as an exponent")
+a_route     = symbol("a_route",     "1",             "fall of the logarithm of the loss per decade of parameters")
+b_route     = symbol("b_route",     "1",             "fall of the logarithm of the loss per decade of experts")
+c_route     = symbol("c_route",     "1",             "what a decade of parameters takes from the gain by experts")
+E_hat       = symbol("E_hat",       "1",             "experts, saturated at both ends", r"\hat{E}")
+E_first     = symbol("E_first",     "1",             "experts to which a dense model is equal", r"E_{\mathrm{start}}")
+E_limit     = symbol("E_limit",     "1",             "experts beyond which more bring nothing", r"E_{\mathrm{max}}")
+N_eff       = symbol("N_eff",       "param",         "parameters of the dense model of equal loss")
+l_N         = symbol("l_N",         "1",             "decimal logarithm of active parameters", r"\ell_{N}")
+l_eff       = symbol("l_eff",       "1",             "decimal logarithm of effective parameters", r"\ell_{\mathrm{eff}}")
+l_E         = symbol("l_E",         "1",             "decimal logarithm of saturated experts", r"\ell_{E}")
+l_first     = symbol("l_first",     "1",             "decimal logarithm of the experts a dense model is equal to", r"\ell_{\mathrm{start}}")
+x_gain      = symbol("x_gain",      "1",             "effective over active parameters")
+r_gain      = symbol("r_gain",      "1",             "growth of effective parameters per growth of total parameters, as an exponent")
 
 # Which experts a step visits
-q_pick     = symbol("q_pick",     "1",            "probability that one position picks a given expert", "q")
-n_pos      = symbol("n_pos",      "1",            "positions of one step", "n")
-k_bend     = symbol("k_bend",     "1",            "how fast the slope of coverage falls with the probability of a pick")
-one_position = symbol("one_position", "token",     "one position")
-k_most     = symbol("k_most",     "1",            "largest share of the routed experts that a step can read")
+q_pick      = symbol("q_pick",      "1",             "probability that one position picks a given expert", "q")
+n_pos       = symbol("n_pos",       "1",             "positions of one step", "n")
+k_bend      = symbol("k_bend",      "1",             "how fast the slope of coverage falls with the probability of a pick")
+one_position = symbol("one_position", "token",         "one position")
+k_most      = symbol("k_most",      "1",             "largest share of the routed experts that a step can read")
 
 # Expert traffic
-V_layer    = symbol("V_layer",    "byte/token",   "bytes one position sends to experts of a layer and gets back")
-V_pos      = symbol("V_pos",      "byte/token",   "bytes one position exchanges with experts in all layers")
-T_moe      = symbol("T_moe",      "s",            "time of all exchanges with experts in one step")
-n_held     = symbol("n_held",     "1",            "routed experts of a layer on each chip")
-f_cross    = symbol("f_cross",    "1",            "share of expert traffic that leaves the rack")
-n_span     = symbol("n_span",     "1",            "racks over which a layer of experts is spread")
-r_up       = symbol("r_up",       "byte/s",       "rate of one chip into its rack")
-r_out      = symbol("r_out",      "byte/s",       "rate of one chip out of its rack")
-x_slow     = symbol("x_slow",     "1",            "rate inside the rack over rate out of it")
-x_pen      = symbol("x_pen",      "1",            "time of an exchange over racks, over that within one rack")
-x_even     = symbol("x_even",     "1",            "slowdown at which leaving the rack costs nothing")
-n_even     = symbol("n_even",     "1",            "racks at which a larger layer is as fast as one rack")
+V_layer     = symbol("V_layer",     "byte/token",    "bytes one position sends to experts of a layer and gets back")
+V_pos       = symbol("V_pos",       "byte/token",    "bytes one position exchanges with experts in all layers")
+T_moe       = symbol("T_moe",       "s",             "time of all exchanges with experts in one step")
+n_held      = symbol("n_held",      "1",             "routed experts of a layer on each chip")
+f_cross     = symbol("f_cross",     "1",             "share of expert traffic that leaves the rack")
+n_span      = symbol("n_span",      "1",             "racks over which a layer of experts is spread")
+r_up        = symbol("r_up",        "byte/s",        "rate of one chip into its rack")
+r_out       = symbol("r_out",       "byte/s",        "rate of one chip out of its rack")
+x_slow      = symbol("x_slow",      "1",             "rate inside the rack over rate out of it")
+x_pen       = symbol("x_pen",       "1",             "time of an exchange over racks, over that within one rack")
+x_even      = symbol("x_even",      "1",             "slowdown at which leaving the rack costs nothing")
+n_even      = symbol("n_even",      "1",             "racks at which a larger layer is as fast as one rack")
 
 # Pipelines
-n_flight   = symbol("n_flight",   "1",            "microbatches in flight")
-u_stage    = symbol("u_stage",    "1",            "share of the stages that are busy")
-n_before   = symbol("n_before",   "chip",         "chips of a smaller scale-up domain")
-x_up       = symbol("x_up",       "1",            "time to read the weights in a smaller domain, over that in a larger one")
-T_hops     = symbol("T_hops",     "s",            "time a step spends between stages")
-x_hop      = symbol("x_hop",      "1",            "time between stages over the time of a step")
-n_nic      = symbol("n_nic",      "1",            "network ports that share a transfer")
-T_ship     = symbol("T_ship",     "s",            "time to move one microbatch's activations to the next stage")
-n_copies   = symbol("n_copies",   "1",            "copies of the weights outside the routed experts")
-r_copies   = symbol("r_copies",   "1",            "routed experts held over distinct ones")
+n_flight    = symbol("n_flight",    "1",             "microbatches in flight")
+u_stage     = symbol("u_stage",     "1",             "share of the stages that are busy")
+n_before    = symbol("n_before",    "chip",          "chips of a smaller scale-up domain")
+x_up        = symbol("x_up",        "1",             "time to read the weights in a smaller domain, over that in a larger one")
+T_hops      = symbol("T_hops",      "s",             "time a step spends between stages")
+x_hop       = symbol("x_hop",       "1",             "time between stages over the time of a step")
+n_nic       = symbol("n_nic",       "1",             "network ports that share a transfer")
+T_ship      = symbol("T_ship",      "s",             "time to move one microbatch's activations to the next stage")
+n_copies    = symbol("n_copies",    "1",             "copies of the weights outside the routed experts")
+r_copies    = symbol("r_copies",    "1",             "routed experts held over distinct ones")
 
 # Fast and slow modes when coverage grows with the batch
-w_cov      = symbol("w_cov",      "1",            "share of the normal step spent reading routed experts")
-r_cov      = symbol("r_cov",      "1",            "coverage over that of the normal step")
-x_save     = symbol("x_save",     "1",            "cost of a sequence over its cost at unbounded batch")
+w_cov       = symbol("w_cov",       "1",             "share of the normal step spent reading routed experts")
+r_cov       = symbol("r_cov",       "1",             "coverage over that of the normal step")
+x_save      = symbol("x_save",      "1",             "cost of a sequence over its cost at unbounded batch")
 
 # Price ratios
-B_rho      = symbol("B_rho",      "seq",          "batch that a price ratio implies")
-L_rho      = symbol("L_rho",      "token/seq",    "context that a price ratio implies")
+B_rho       = symbol("B_rho",       "seq",           "batch that a price ratio implies")
+L_rho       = symbol("L_rho",       "token/seq",     "context that a price ratio implies")
 
 # How times grow with the batch
-lam        = symbol("lam",        "1",            "growth of the batch, at least one", r"\lambda")
-T_one      = symbol("T_one",      "s",            "a time that grows at most as the batch does")
-T_two      = symbol("T_two",      "s",            "another such time")
-T_grown    = symbol("T_grown",    "s",            "most that a combination of such times can be at a larger batch")
-k_scale    = symbol("k_scale",    "1",            "a factor that does not depend on the batch")
-e_T        = symbol("e_T",        "1",            "elasticity of a time by the batch", r"\varepsilon_{T}")
-e_one      = symbol("e_one",      "1",            "elasticity of the first time", r"\varepsilon_{1}")
-e_two      = symbol("e_two",      "1",            "elasticity of the second time", r"\varepsilon_{2}")
-t_const    = symbol("t_const",    "s",            "part of a time that does not depend on the batch")
-t_each     = symbol("t_each",     "s/seq",        "part of a time proportional to the batch")
-t_root     = symbol("t_root",     "s/seq**(1/2)", "part of a time proportional to the root of the batch")
-t_cover    = symbol("t_cover",    "s",            "time to read every routed expert")
-q_miss     = symbol("q_miss",     "1",            "share of the experts that one sequence does not pick")
-eta_B      = symbol("eta_B",      "1",            "elasticity of an efficiency by the batch", r"\eta")
-T_tiles    = symbol("T_tiles",    "s",            "time of a step computed in whole tiles")
-B_tile     = symbol("B_tile",     "seq",          "sequences of one tile, graph or group")
-t_tile     = symbol("t_tile",     "s",            "time of one tile")
-x_round    = symbol("x_round",    "1",            "cost at a whole batch over the cost at the batch before rounding")
-B_whole    = symbol("B_whole",    "seq",          "batch before it is rounded down")
+lam         = symbol("lam",         "1",             "growth of the batch, at least one", r"\lambda")
+T_one       = symbol("T_one",       "s",             "a time that grows at most as the batch does")
+T_two       = symbol("T_two",       "s",             "another such time")
+T_grown     = symbol("T_grown",     "s",             "most that a combination of such times can be at a larger batch")
+k_scale     = symbol("k_scale",     "1",             "a factor that does not depend on the batch")
+e_T         = symbol("e_T",         "1",             "elasticity of a time by the batch", r"\varepsilon_{T}")
+e_one       = symbol("e_one",       "1",             "elasticity of the first time", r"\varepsilon_{1}")
+e_two       = symbol("e_two",       "1",             "elasticity of the second time", r"\varepsilon_{2}")
+t_const     = symbol("t_const",     "s",             "part of a time that does not depend on the batch")
+t_each      = symbol("t_each",      "s/seq",         "part of a time proportional to the batch")
+t_root      = symbol("t_root",      "s/seq**(1/2)",  "part of a time proportional to the root of the batch")
+t_cover     = symbol("t_cover",     "s",             "time to read every routed expert")
+q_miss      = symbol("q_miss",      "1",             "share of the experts that one sequence does not pick")
+eta_B       = symbol("eta_B",       "1",             "elasticity of an efficiency by the batch", r"\eta")
+T_tiles     = symbol("T_tiles",     "s",             "time of a step computed in whole tiles")
+B_tile      = symbol("B_tile",      "seq",           "sequences of one tile, graph or group")
+t_tile      = symbol("t_tile",      "s",             "time of one tile")
+x_round     = symbol("x_round",     "1",             "cost at a whole batch over the cost at the batch before rounding")
+B_whole     = symbol("B_whole",     "seq",           "batch before it is rounded down")
+
+# tiers of memory
+M_tier      = symbol("M_tier",      "byte",          "bytes a tier of memory holds")
+W_tier      = symbol("W_tier",      "byte/s",        "rate at which a tier of memory is read")
+p_tier      = symbol("p_tier",      "USD/s",         "price of a tier for one second")
+p_read      = symbol("p_read",      "USD/s",         "price of what a read keeps busy, for one second")
+tau_tier    = symbol("tau_tier",    "s",             "time to read a whole tier once", r"\tau")
+t_hold      = symbol("t_hold",      "s",             "time from writing a cache to reading it again")
+C_store     = symbol("C_store",     "USD/token",     "cost of holding the cache of one token")
+C_fetch     = symbol("C_fetch",     "USD/token",     "cost of reading the cache of one token back")
+C_remake    = symbol("C_remake",    "USD/token",     "cost of computing the cache of one token again")
+x_hold      = symbol("x_hold",      "1",             "cost of holding and reading over that of computing again")
+p_hit       = symbol("p_hit",       "1",             "chance that a held cache is read again")
+q_byte      = symbol("q_byte",      "USD/(byte*s)",  "price of one byte for one second")
+q_1         = symbol("q_1",         "USD/(byte*s)",  "price of one byte for one second in the faster tier")
+q_2         = symbol("q_2",         "USD/(byte*s)",  "price of one byte for one second in the slower tier")
+tau_1       = symbol("tau_1",       "s",             "time to read the whole faster tier once", r"\tau_{1}")
+tau_2       = symbol("tau_2",       "s",             "time to read the whole slower tier once", r"\tau_{2}")
+c_hold      = symbol("c_hold",      "USD/byte",      "cost of holding one byte and reading it back")
+n_fall      = symbol("n_fall",      "1",             "percent the price of a byte falls per percent of drain time", "n")
+one_price   = symbol("one_price",   "USD/(byte*s)",  "price of a byte for one second in a tier that drains in one second", "q_{0}")
+one_second  = symbol("one_second",  "s",             "one second", r"1\,\mathrm{s}")
+
+# contexts and prices
+x_cliff     = symbol("x_cliff",     "1",             "time of a step over its time before the kink")
+L_cliff     = symbol("L_cliff",     "token/seq",     "context up to which a surcharge covers the step")
+T_kv_max    = symbol("T_kv_max",    "s",             "longest time a step may read caches")
+L_read      = symbol("L_read",      "token/seq",     "longest context whose caches can be read in time")
+x_walls     = symbol("x_walls",     "1",             "longest context by bandwidth over longest context by capacity")
+L_share     = symbol("L_share",     "token/seq",     "tokens of context that sequences have in common")
+n_share     = symbol("n_share",     "1",             "sequences that have a beginning in common")
+
+# sparse attention
+c_block     = symbol("c_block",     "1",             "tokens of one block of the context", "c")
+k_block     = symbol("k_block",     "token/seq",     "blocks a position reads in full", "k")
+R_sel       = symbol("R_sel",       "token/seq",     "cache entries a position reads")
+L_wide      = symbol("L_wide",      "token/seq",     "balance context under two-level selection")
+b_index     = symbol("b_index",     "byte/token",    "bytes per token that choose which tokens are read")
+k_top       = symbol("k_top",       "token/seq",     "tokens a position reads in full")
+V_sel       = symbol("V_sel",       "byte/seq",      "cache bytes one position reads")
+x_sel       = symbol("x_sel",       "1",             "cache bytes read over those of full attention")
+c_pack      = symbol("c_pack",      "1",             "tokens packed into one cache entry")
+L_window    = symbol("L_window",    "token/seq",     "recent tokens read one by one")
 # fmt: on
 
-__all__ = [
-    "B_flight",
-    "B_rho",
-    "B_tile",
-    "B_whole",
-    "E_first",
-    "E_hat",
-    "E_limit",
-    "L_rho",
-    "M_each",
-    "M_rack",
-    "N_eff",
-    "R_hw",
-    "T_arr",
-    "T_avg",
-    "T_grown",
-    "T_hops",
-    "T_moe",
-    "T_one",
-    "T_ship",
-    "T_tiles",
-    "T_two",
-    "T_worst",
-    "V_layer",
-    "V_pos",
-    "W_each",
-    "X_node",
-    "X_rack",
-    "X_world",
-    "a_route",
-    "b_route",
-    "c_route",
-    "e_T",
-    "e_one",
-    "e_two",
-    "eta_B",
-    "f_cross",
-    "f_train",
-    "j_full",
-    "k_bend",
-    "k_most",
-    "k_scale",
-    "l_E",
-    "l_N",
-    "l_eff",
-    "l_first",
-    "lam",
-    "n_before",
-    "n_copies",
-    "n_even",
-    "n_flight",
-    "n_held",
-    "n_nic",
-    "n_nodes",
-    "n_pos",
-    "n_racks",
-    "n_span",
-    "one_position",
-    "q_miss",
-    "q_pick",
-    "r_copies",
-    "r_cov",
-    "r_gain",
-    "r_out",
-    "r_up",
-    "t_const",
-    "t_cover",
-    "t_each",
-    "t_root",
-    "t_tile",
-    "u_arr",
-    "u_stage",
-    "v_user",
-    "w_cov",
-    "x_act",
-    "x_crit",
-    "x_even",
-    "x_floor",
-    "x_gain",
-    "x_hop",
-    "x_pen",
-    "x_round",
-    "x_save",
-    "x_slow",
-    "x_up",
-]
+__all__ = [name for name in SYMBOLS if name not in _BEFORE]

@@ -1,8 +1,10 @@
 """The nomenclature: every symbol once, with its unit and its meaning.
 
 All symbols are positive: it is what makes roots, logarithms and Max safe. This is the only module
-that makes SymPy symbols; a second registration of a name is refused. Without suffix a symbol means
-the whole domain (all chips of one replica), with `_chip` one chip.
+that makes SymPy symbols: `symbol` registers a quantity, a second registration of a name is refused;
+`auxiliary` makes a variable of an optimisation problem, which no equation holds. Without suffix a
+symbol means the whole domain (all chips of one replica), with `_chip` one chip. A file of equations
+takes its symbols by `from formulas.nomenclature.ROOM import *` and writes them as a blackboard does.
 """
 
 from __future__ import annotations
@@ -40,12 +42,25 @@ def symbol(name: str, unit_text: str, meaning: str, latex: str | None = None) ->
         raise SymbolError(f"the symbol {describe(name)} is registered already")
     if name in _OWNED_BY_SYMPY:
         raise SymbolError(f"{name!r} alone means something else to SymPy; choose another name")
-    made = sp.Symbol(name, positive=True)
-    _UNITS[made] = unit(unit_text)
-    _MEANINGS[made] = meaning
-    _LATEX[made] = latex or _subscripted(name)
-    SYMBOLS[name] = made
-    return made
+    x = sp.Symbol(name, positive=True)
+    _UNITS[x] = unit(unit_text)
+    _MEANINGS[x] = meaning
+    _LATEX[x] = latex or _subscripted(name)
+    SYMBOLS[name] = x
+    return x
+
+
+def auxiliary(name: str, **assumptions: bool) -> sp.Symbol:
+    """A variable of an optimisation problem or a substitution: no unit, no meaning, unregistered.
+
+    Parameters
+    ----------
+    name
+        How it prints; it should not be that of a registered symbol.
+    assumptions
+        What SymPy may assume of it, such as `nonnegative=True`.
+    """
+    return sp.Symbol(name, **assumptions)
 
 
 def unit_of_symbol(x: sp.Symbol | str) -> Unit:
@@ -71,20 +86,20 @@ def describe(name: str) -> str:
     return f"{name!r} ({_MEANINGS[x]}) [{_UNITS[x]}]"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'L_ctx' (...) [token/seq]?`, or nothing when no known name is near."""
-    known = list(known)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    near = near or [k for k in known if k.lower() == name.lower()][:1]
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """`; did you mean 'L_ctx' (...) [token/seq]?`, or nothing when no candidate is near."""
+    candidates = list(candidates)
+    near = difflib.get_close_matches(name, candidates, n=1, cutoff=0.6)
+    near = near or [c for c in candidates if c.lower() == name.lower()][:1]
     return f"; did you mean {describe(near[0])}?" if near else ""
 
 
 def _registered(x: sp.Symbol | str) -> sp.Symbol:
     name = x if isinstance(x, str) else x.name
-    found = SYMBOLS.get(name)
-    if found is None or (not isinstance(x, str) and found != x):
+    registered = SYMBOLS.get(name)
+    if registered is None or (not isinstance(x, str) and registered != x):
         raise SymbolError(f"no symbol {name!r} is registered{did_you_mean(name, SYMBOLS)}")
-    return found
+    return registered
 
 
 def _subscripted(name: str) -> str:
@@ -188,14 +203,4 @@ D_step     = symbol("D_step",     "USD/s",              "price of the domain for
 rho_price  = symbol("rho_price",  "1",                  "price of an output token over that of an input token", r"\rho")
 # fmt: on
 
-__all__ = [
-    "SYMBOLS",
-    "SymbolError",
-    "describe",
-    "did_you_mean",
-    "latex_names",
-    "meaning",
-    "symbol",
-    "unit_of_symbol",
-]
-__all__ += list(SYMBOLS)
+__all__ = list(SYMBOLS)  # what `import *` brings into a file of equations

@@ -16,8 +16,6 @@ import numpy as np
 
 from formulas.numerics.tape import Tape
 
-__all__ = ["BLOCK", "Programme"]
-
 BLOCK = 16_384  # points per block: operands and result of one instruction stay in the cache
 
 Shape = tuple[int, ...]

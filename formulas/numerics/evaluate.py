@@ -18,8 +18,6 @@ from formulas.numerics.exact_value import value_of
 from formulas.numerics.expressions import put
 from formulas.numerics.tape import Tape, record
 
-__all__ = ["Definition", "Kernel", "collect", "kernel", "ordered", "scalar", "unfolded"]
-
 _REMEMBERED = 32  # programmes kept per kernel, one for each pattern of argument shapes
 
 

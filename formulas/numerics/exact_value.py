@@ -13,8 +13,6 @@ import sympy as sp
 
 from formulas.numerics.expressions import complement_power, text
 
-__all__ = ["InexactError", "exact_value", "value_of"]
-
 
 class InexactError(ValueError):
     """The value is not a rational number."""

@@ -13,8 +13,6 @@ from sympy.printing.str import StrPrinter
 
 from formulas.nomenclature.symbols import latex_names
 
-__all__ = ["as_expression", "complement_power", "maximum", "minimum", "put", "tex", "text"]
-
 
 def as_expression(value: object) -> sp.Expr:
     """A number or expression as an expression; text is refused with a SympifyError, never run."""

@@ -15,8 +15,6 @@ from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean
 from formulas.numerics.evaluate import Kernel
 from formulas.numerics.tape import Tape
 
-__all__ = ["elasticities", "slopes_along", "values_along"]
-
 TIE = 1e-12  # relative distance at which two branches count as equal
 
 Pair = tuple[float, float]

@@ -14,8 +14,6 @@ import sympy as sp
 
 from formulas.numerics.expressions import complement_power, text
 
-__all__ = ["Tape", "record"]
-
 Node = tuple  # (operation, *operands); operands are slots, except in "constant" and "argument"
 
 

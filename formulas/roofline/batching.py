@@ -7,26 +7,7 @@ from sympy import Piecewise, oo
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.sources import derived, lecture_hardware, lecture_notes
-from formulas.nomenclature.symbols import (
-    B_0,
-    B,
-    B_crit,
-    F,
-    L_a,
-    L_ctx,
-    L_kink,
-    L_never,
-    L_star,
-    N_active,
-    N_total,
-    W,
-    a_kv,
-    b_kv,
-    b_w,
-    c_fwd,
-    m_pos,
-    x_batch,
-)
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
 from formulas.roofline.roofline import (
     compute_time,
@@ -34,21 +15,6 @@ from formulas.roofline.roofline import (
     memory_time,
     time_per_sequence,
 )
-
-__all__ = [
-    "attention_context",
-    "balance_context",
-    "batch_penalty",
-    "cliff_context",
-    "cliff_readings",
-    "cost_floor",
-    "critical_batch",
-    "critical_batch_anywhere",
-    "critical_batch_attention",
-    "critical_batch_with_kv",
-    "never_context",
-    "short_context_batch",
-]
 
 IDLE = "neither roof is idle"
 

@@ -6,7 +6,7 @@ from sympy import diff, oo
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.schedule import k_bend, k_most, n_pos, one_position, q_pick
+from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import (
     definition,
     derived,
@@ -14,37 +14,8 @@ from formulas.nomenclature.sources import (
     lecture_player,
     shazeer_2017,
 )
-from formulas.nomenclature.symbols import (
-    B,
-    N_active,
-    N_dense,
-    N_routed,
-    N_total,
-    N_touched,
-    T_floor,
-    W,
-    b_w,
-    coverage,
-    k_experts,
-    k_least,
-    m_pos,
-    n_experts,
-    sigma,
-)
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import minimum
-
-__all__ = [
-    "active_parameters",
-    "coverage_concavity",
-    "expert_coverage",
-    "full_coverage",
-    "least_coverage",
-    "most_coverage",
-    "sparse_latency_floor",
-    "sparsity",
-    "total_parameters",
-    "touched_parameters",
-]
 
 UNIFORM = "each position picks its experts independently and uniformly"
 

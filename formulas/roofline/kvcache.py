@@ -9,6 +9,7 @@ from sympy import ceiling, oo
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import (
     ainslie_2023,
     deepseek_v2,
@@ -19,71 +20,9 @@ from formulas.nomenclature.sources import (
     lecture_notes,
     lecture_summary,
 )
-from formulas.nomenclature.symbols import (
-    B_0,
-    B,
-    B_max,
-    B_micro,
-    F,
-    L_ctx,
-    L_max,
-    L_star,
-    M,
-    M_chip,
-    M_used,
-    N_active,
-    N_total,
-    T_kv,
-    T_seq,
-    W,
-    b_el,
-    b_kv,
-    b_w,
-    c_fwd,
-    d_head,
-    m_pos,
-    n_chips,
-    n_domain,
-    n_kv,
-    n_layers,
-    n_stages,
-    r_kv,
-    r_rope,
-)
-from formulas.nomenclature.symbols_tiers import (
-    L_cliff,
-    L_read,
-    L_share,
-    T_kv_max,
-    n_share,
-    x_cliff,
-    x_walls,
-)
+from formulas.nomenclature.symbols import *
 from formulas.roofline.batching import balance_context, cliff_context, short_context_batch
 from formulas.roofline.roofline import compute_time, kv_time, memory_time, weight_time
-
-__all__ = [
-    "batch_in_flight",
-    "cache_bytes_by_weights",
-    "cache_bytes_from_cliff",
-    "cache_bytes_from_kink",
-    "chips_of_pipeline",
-    "cliff_by_arithmetic",
-    "cliff_surcharge",
-    "grouped_cache_bytes",
-    "kv_time_per_sequence",
-    "kv_time_shared",
-    "largest_batch",
-    "latent_cache_bytes",
-    "longest_context",
-    "memory_per_chip",
-    "memory_used",
-    "pipeline_memory",
-    "readable_context",
-    "readable_over_stored",
-    "shared_by_all",
-    "surcharge_context",
-]
 
 memory_used = Equation(
     "bytes held by one replica",

@@ -12,46 +12,11 @@ import sympy as sp
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.schedule import (
-    B_tile,
-    B_whole,
-    T_grown,
-    T_one,
-    T_tiles,
-    T_two,
-    e_one,
-    e_T,
-    e_two,
-    eta_B,
-    k_scale,
-    lam,
-    q_miss,
-    t_const,
-    t_cover,
-    t_each,
-    t_root,
-    t_tile,
-    x_round,
-)
+from formulas.nomenclature.schedule import *
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import derived
-from formulas.nomenclature.symbols import B
-from formulas.nomenclature.symbols_serving import c_imb, one_seq
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum, minimum
-
-__all__ = [
-    "growth_of_affine",
-    "growth_of_collective",
-    "growth_of_coverage",
-    "growth_of_imbalance",
-    "growth_of_maximum",
-    "growth_of_minimum",
-    "growth_of_scaled",
-    "growth_of_sum",
-    "growth_with_efficiency",
-    "mixed_growth",
-    "rounding_loss",
-    "tiled_time",
-]
 
 TAGS = ("result 12",)
 EACH = "each part grows at most lam-fold when the batch grows lam-fold"

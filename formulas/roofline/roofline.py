@@ -9,47 +9,8 @@ from formulas.nomenclature.sources import (
     lecture_player,
     pope_2022,
 )
-from formulas.nomenclature.symbols import (
-    B,
-    F,
-    L_ctx,
-    M,
-    N_active,
-    N_total,
-    T_comp,
-    T_drain,
-    T_floor,
-    T_kv,
-    T_mem,
-    T_seq,
-    T_step,
-    T_w,
-    W,
-    a_kv,
-    b_kv,
-    b_w,
-    c_fwd,
-    e_c,
-    e_kv,
-    e_w,
-    m_pos,
-)
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
-
-__all__ = [
-    "compute_time",
-    "compute_time_attention",
-    "drain_time",
-    "kv_time",
-    "latency_floor",
-    "memory_time",
-    "step_time",
-    "step_time_attained",
-    "step_time_attention",
-    "step_time_sum",
-    "time_per_sequence",
-    "weight_time",
-]
 
 SHARED = "each weight is read once per step, whatever the batch"
 WHOLE = "each sequence reads its whole cache"

@@ -10,34 +10,16 @@ from sympy import diff, oo, sqrt
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.sources import definition, derived, lecture_equations, lecture_notes
-from formulas.nomenclature.sources_training import deepseek_v32
-from formulas.nomenclature.symbols import L_ctx, L_star, b_kv, m_pos
-from formulas.nomenclature.symbols_tiers import (
-    L_wide,
-    L_window,
-    R_sel,
-    V_sel,
-    b_index,
-    c_block,
-    c_pack,
-    k_block,
-    k_top,
-    x_sel,
+from formulas.nomenclature.schedule import *
+from formulas.nomenclature.sources import (
+    deepseek_v32,
+    definition,
+    derived,
+    lecture_equations,
+    lecture_notes,
 )
+from formulas.nomenclature.symbols import *
 from formulas.roofline.batching import balance_context
-
-__all__ = [
-    "block_reads",
-    "block_reads_least",
-    "block_size",
-    "packed_reads",
-    "packed_slope",
-    "top_reads",
-    "top_share",
-    "top_slope",
-    "wide_context",
-]
 
 WALL = "section 5, why context length stalled"
 QUALITY = "says nothing of quality: what is not read cannot be used"

@@ -10,34 +10,17 @@ from sympy import sqrt
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.sources import derived, hoffmann_2022
-from formulas.nomenclature.sources_training import deepseek_llm_2024, hu_2024, llama_2024
-from formulas.nomenclature.symbols import N_active, c_fwd
-from formulas.nomenclature.symbols_serving import one_token
-from formulas.nomenclature.symbols_training import C_pt, D_opt, D_pt, N_opt, one_flop, one_param
-from formulas.nomenclature.training import (
-    D_unit,
-    K_ratio,
-    M_tok,
-    N_unit,
-    a_size,
-    a_tokens,
-    eta_ratio,
-    k_model,
-    k_size,
-    k_tokens,
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import (
+    deepseek_llm_2024,
+    derived,
+    hoffmann_2022,
+    hu_2024,
+    llama_2024,
 )
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
-
-__all__ = [
-    "allocated_arithmetic",
-    "allocated_parameters",
-    "allocated_size_by_arithmetic",
-    "allocated_size_by_tokens",
-    "allocated_tokens",
-    "allocated_tokens_by_size",
-    "ratio_parameters",
-]
 
 OPTIMA = "read off the lowest points of measured curves, one for each arithmetic"
 

@@ -11,21 +11,10 @@ from sympy import diff
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.sources_training import kaplan_2020
-from formulas.nomenclature.symbols import N_active, c_fwd
-from formulas.nomenclature.symbols_training import C_pt, D_opt, D_pt, N_opt, alpha_N, loss
-from formulas.nomenclature.training import C_c, D_c, N_c, alpha_C, alpha_D
+from formulas.nomenclature.sources import kaplan_2020
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
-
-__all__ = [
-    "kaplan_arithmetic_loss",
-    "kaplan_data_loss",
-    "kaplan_loss",
-    "kaplan_optimal_parameters",
-    "kaplan_optimal_tokens",
-    "kaplan_size_loss",
-    "kaplan_tokens_for_loss",
-]
 
 WITHOUT_EMBEDDINGS = "parameters without embeddings"
 

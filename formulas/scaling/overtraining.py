@@ -18,39 +18,10 @@ from formulas.nomenclature.sources import (
     lecture_notes,
     sardana_2024,
 )
-from formulas.nomenclature.symbols import N_active, c_fwd
-from formulas.nomenclature.symbols_training import (
-    C_inf,
-    C_pt,
-    C_rl,
-    D_inf,
-    D_opt,
-    D_pt,
-    D_rl,
-    alpha_N,
-    beta_D,
-    c_rl,
-    eps_inf,
-    eps_pt,
-    eps_rl,
-    eta_inf,
-    eta_rl,
-    n_pools,
-    r_all,
-    x_over,
-    x_shift,
-)
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 from formulas.scaling.power_laws import chinchilla_loss, optimal_tokens
 from formulas.training.arithmetic import total_over_pretraining
-
-__all__ = [
-    "equal_pools_overtraining",
-    "exponent_for_overtraining",
-    "overtraining",
-    "overtraining_proportional",
-    "overtraining_serving",
-    "serving_shift",
-]
 
 ADDITIVE = "the loss is a term in size plus a term in tokens of pre-training"
 INTERIOR = "the optimum is interior: size and tokens can both be changed a little"

@@ -11,56 +11,16 @@ from sympy import diff, exp, log, oo
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.sources import definition, hoffmann_2022, lecture_notes
-from formulas.nomenclature.sources_training import khatri_2025, muennighoff_2023
-from formulas.nomenclature.symbols import N_active, c_fwd
-from formulas.nomenclature.symbols_serving import one_token
-from formulas.nomenclature.symbols_training import (
-    A_N,
-    B_D,
-    C_mid,
-    C_pt,
-    C_rl,
-    D_eff,
-    D_opt,
-    D_pt,
-    D_rl,
-    D_unique,
-    N_fed,
-    N_opt,
-    N_worth,
-    R_excess,
-    R_half,
-    R_most,
-    R_pass,
-    R_start,
-    alpha_N,
-    beta_D,
-    gamma_rl,
-    loss,
-    loss_data,
-    loss_min,
-    one_param,
-    r_opt,
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import (
+    definition,
+    hoffmann_2022,
+    khatri_2025,
+    lecture_notes,
+    muennighoff_2023,
 )
-from formulas.nomenclature.training import B_rl, beta_rl
-
-__all__ = [
-    "chinchilla_loss",
-    "data_loss",
-    "excess_worth",
-    "optimal_parameters",
-    "optimal_ratio",
-    "optimal_ratio_equal_exponents",
-    "optimal_tokens",
-    "passes_for_worth",
-    "reinforced_loss",
-    "repetition_ceiling",
-    "repetition_worth",
-    "rl_arithmetic_needed",
-    "rl_reward",
-    "tokens_for_loss",
-]
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 
 FITTED = "fitted over a range of sizes and tokens; outside it, an extrapolation"
 PROPORTIONAL = "the arithmetic of training is proportional to parameters times tokens"

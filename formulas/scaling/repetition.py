@@ -10,40 +10,12 @@ from sympy import diff, exp
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.sources import definition, derived
-from formulas.nomenclature.sources_training import muennighoff_2023
-from formulas.nomenclature.symbols import N_active
-from formulas.nomenclature.symbols_serving import one_token
-from formulas.nomenclature.symbols_training import (
-    A_N,
-    B_D,
-    D_eff,
-    D_pt,
-    D_unique,
-    N_fed,
-    N_worth,
-    R_excess,
-    R_half,
-    alpha_N,
-    beta_D,
-    loss,
-    loss_min,
-    one_param,
-)
-from formulas.nomenclature.training import D_seen, k_convex, n_pass, r_bend, x_worth
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import definition, derived, muennighoff_2023
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 from formulas.numerics.expressions import maximum, minimum
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
-
-__all__ = [
-    "distinct_tokens",
-    "fed_parameters",
-    "passes_convexity",
-    "passes_elasticity",
-    "passes_worth",
-    "repeated_loss",
-    "worth_of_parameters",
-    "worth_of_tokens",
-]
 
 DATA_CONSTRAINED = ("data-constrained",)
 

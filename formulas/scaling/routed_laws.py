@@ -15,63 +15,27 @@ from sympy import diff, exp, log
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.schedule import E_hat, N_eff, a_route, b_route, c_route, l_E, l_N
-from formulas.nomenclature.sources import clark_2022, definition, derived
-from formulas.nomenclature.sources_training import abnar_2025, krajewski_2024, ludziejewski_2025
-from formulas.nomenclature.symbols import N_active, N_total, n_experts, sigma
-from formulas.nomenclature.symbols_serving import one_token
-from formulas.nomenclature.symbols_training import (
-    A_N,
-    B_D,
-    D_opt,
-    D_pt,
-    alpha_N,
-    beta_D,
-    loss,
-    loss_min,
-    one_param,
+from formulas.nomenclature.schedule import *
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import (
+    abnar_2025,
+    clark_2022,
+    definition,
+    derived,
+    krajewski_2024,
+    ludziejewski_2025,
 )
-from formulas.nomenclature.training import (
-    A_fine,
-    A_mix,
-    A_sigma,
-    G_fine,
-    N_cut,
-    d_route,
-    delta_E,
-    delta_S,
-    gamma_E,
-    gamma_G,
-    gamma_S,
-    lambda_S,
-    omega_E,
-    x_routed,
-    zeta_E,
-)
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL, chinchilla_loss
 from formulas.scaling.sparsity import effective_parameters, saturated_experts
 
-__all__ = [
-    "experts_of_sparsity",
-    "fine_grained_loss",
-    "fine_grained_optimal_tokens",
-    "joint_loss",
-    "joint_optimal_tokens",
-    "routed_chinchilla_loss",
-    "routed_loss",
-    "routed_monomial",
-    "routing_cutoff",
-    "sparse_loss",
-    "sparse_monomials",
-    "sparse_optimal_tokens",
-]
-
 DECADE = log(10)
-LOG_SIZE = Equation(
+_LOG_SIZE = Equation(
     "logarithm of parameters", l_N, log(N_active / one_param) / DECADE, source=definition
 )
-LOG_EXPERTS = Equation("logarithm of experts", l_E, log(E_hat) / DECADE, source=definition)
-TOTAL = Equation("total parameters", N_total, sigma * N_active, source=definition)
+_LOG_EXPERTS = Equation("logarithm of experts", l_E, log(E_hat) / DECADE, source=definition)
+_TOTAL = Equation("total parameters", N_total, sigma * N_active, source=definition)
 SIZE_TERM = (one_param / N_total) ** alpha_N
 DATA_TERM = B_D * (one_token / D_pt) ** beta_D
 
@@ -95,7 +59,7 @@ routed_loss = Equation(
     ),
     source=clark_2022.at("equation 4"),
     tags=("C18",),
-    where=(LOG_SIZE, LOG_EXPERTS, saturated_experts, experts_of_sparsity),
+    where=(_LOG_SIZE, _LOG_EXPERTS, saturated_experts, experts_of_sparsity),
 )
 
 routed_monomial = (
@@ -106,7 +70,7 @@ routed_monomial = (
         assumes=routed_loss.assumes,
     )
     .begin(loss, routed_loss.rhs, why=routed_loss.name)
-    .substitute(LOG_SIZE)
+    .substitute(_LOG_SIZE)
     .rewrite(
         exp(DECADE * (d_route - b_route * l_E))
         * (one_param / N_active) ** (a_route - c_route * l_E),
@@ -122,7 +86,7 @@ routing_cutoff = (
         assumes=(*routed_loss.assumes, "an extrapolation: no model of that size was routed"),
     )
     .begin(b_route, c_route * l_N, why="the gain of a decade of experts, gone")
-    .substitute(LOG_SIZE)
+    .substitute(_LOG_SIZE)
     .solve(N_active, one_param * 10 ** (b_route / c_route), named=N_cut)
 )
 
@@ -147,7 +111,7 @@ fine_grained_loss = Equation(
     assumes=(FITTED, "one ratio of experts to the dense layer, that of the fit"),
     source=krajewski_2024.at("section 5.1"),
     tags=("routed",),
-    where=(TOTAL,),
+    where=(_TOTAL,),
 )
 
 fine_grained_optimal_tokens = (
@@ -185,7 +149,7 @@ sparse_loss = Equation(
     assumes=(FITTED, "total over active parameters stands for total over active experts"),
     source=abnar_2025.at("equation 6"),
     tags=("routed",),
-    where=(TOTAL,),
+    where=(_TOTAL,),
 )
 
 sparse_monomials = (
@@ -196,7 +160,7 @@ sparse_monomials = (
         assumes=sparse_loss.assumes,
     )
     .begin(loss, sparse_loss.rhs, why=sparse_loss.name)
-    .substitute(TOTAL)
+    .substitute(_TOTAL)
     .rewrite(
         loss_min
         + A_sigma / sigma**lambda_S

@@ -9,28 +9,7 @@ from sympy import Integer, log
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.schedule import (
-    B_flight,
-    E_first,
-    E_hat,
-    E_limit,
-    N_eff,
-    R_hw,
-    X_node,
-    a_route,
-    b_route,
-    c_route,
-    l_E,
-    l_eff,
-    l_first,
-    l_N,
-    n_nodes,
-    r_gain,
-    v_user,
-    x_act,
-    x_crit,
-    x_gain,
-)
+from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import (
     clark_2022,
     definition,
@@ -39,36 +18,10 @@ from formulas.nomenclature.sources import (
     lecture_hardware,
     lecture_notes,
 )
-from formulas.nomenclature.symbols import (
-    B_0,
-    B,
-    F,
-    N_active,
-    N_total,
-    W,
-    b_w,
-    c_fwd,
-    m_pos,
-    n_experts,
-    sigma,
-)
-from formulas.nomenclature.symbols_training import one_param
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 from formulas.roofline.batching import short_context_batch
 from formulas.roofline.experts import sparsity
-
-__all__ = [
-    "active_share",
-    "batch_from_traffic",
-    "batch_over_critical",
-    "critical_batch_by_share",
-    "effective_parameters",
-    "equal_loss",
-    "hardware_ratio",
-    "parameter_gain",
-    "rule_of_thumb",
-    "saturated_experts",
-    "sparsity_return",
-]
 
 DECADE = log(Integer(10))
 

@@ -10,47 +10,9 @@ from sympy import diff, exp
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.sources import definition, lecture_equations, lecture_notes
-from formulas.nomenclature.symbols import N_active, c_fwd
-from formulas.nomenclature.symbols_training import (
-    A_up,
-    B_down,
-    C_pt,
-    C_rl,
-    D_inf,
-    D_pt,
-    D_rl,
-    X_tok,
-    c_rl,
-    delta_t,
-    eta_inf,
-    eta_rl,
-    knob,
-    one_flop,
-    p_ahead,
-    p_up,
-    q_down,
-    q_pt,
-    q_rl,
-    quality,
-    r_opt,
-    r_terms,
-    t_life,
-    x_over,
-)
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 from formulas.training.arithmetic import pretraining_arithmetic, rl_arithmetic, serving_arithmetic
-
-__all__ = [
-    "chinchilla_multiple",
-    "discounted_tokens",
-    "equal_rl_tokens",
-    "equal_serving_tokens",
-    "equalisation",
-    "expected_tokens",
-    "falling_cost",
-    "local_quality",
-    "opposed_terms",
-    "serving_tokens",
-]
 
 INTERIOR = "the optimum is interior: every pool can be made a little larger or smaller"
 EQUAL_POOLS = "both pools cost the same"

@@ -1,53 +1,18 @@
-"""The least one decode step can take: three roofs, perfect overlap, no overhead.
+"""Least times of a decode step and of a prompt: roofs of memory, arithmetic and network.
 
-Nothing measured may lie below it, so what a lucky router or a clever switch could save is not
-counted: k of E experts are read, a switch may reduce, tokens may find their experts at home.
+Overlap is perfect and there is no overhead. Nothing measured may lie below a bound, so what a lucky
+router or a clever switch could save is not counted: k of E experts are read, a switch may reduce,
+tokens may find their experts at home; a prompt uses all chips of a replica and reads weights once.
 """
 
 from sympy import Max
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.serving import b_own, b_slice
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, lecture_equations
-from formulas.nomenclature.symbols import c_fwd, k_experts, m_pos, n_experts
-from formulas.nomenclature.symbols_serving import (
-    F_routed,
-    M_sram,
-    N_exp,
-    S_fixed,
-    S_routed,
-    T_dec_bound,
-    T_dense,
-    T_math_bound,
-    T_mem_bound,
-    T_net_bound,
-    T_sdpa,
-    V_ar,
-    V_kv_dec,
-    V_w_bound,
-    W_chip,
-    b_act,
-    ep,
-    h_act,
-    n_ar,
-    n_hop,
-    pp,
-    q_ar,
-    r_ar,
-    r_hop,
-    tp,
-    xtp,
-)
-from formulas.serving.decode import COMMON
-
-__all__ = [
-    "DECODE_BOUND",
-    "decode_bound",
-    "least_weights_read",
-    "math_bound",
-    "memory_bound",
-    "network_bound",
-]
+from formulas.nomenclature.symbols import *
+from formulas.serving.decode import DECODE_SHARED
+from formulas.serving.prefill import PREFILL_SHARED
 
 least_weights_read = Equation(
     "weight bytes that no routing avoids",
@@ -96,4 +61,48 @@ decode_bound = Equation(
     tags=("C1",),
 )
 
-DECODE_BOUND = (*COMMON, least_weights_read, memory_bound, math_bound, network_bound, decode_bound)
+DECODE_BOUND = (
+    *DECODE_SHARED,
+    least_weights_read,
+    memory_bound,
+    math_bound,
+    network_bound,
+    decode_bound,
+)
+
+prefill_math_bound = Equation(
+    "arithmetic roof of one prompt on one replica",
+    T_pf_math_bound,
+    (
+        c_fwd * L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp / F_routed)
+        + c_fwd * (N_head / F_head) * one_token / one_seq
+        + (a_pf * P_pairs + A_bnd_pf * L_new) / F_sdpa
+    )
+    * one_seq
+    / (tp * dp * cp * pp),
+    assumes=("every chip of the replica works on the prompt",),
+    source=lecture_equations.at("equation 2"),
+)
+
+first_token_bound = Equation(
+    "time to first token, bound",
+    T_ttft_bound,
+    Max(
+        T_pf_math_bound,
+        (S_fixed / (tp * dp) + S_routed * (k_experts / n_experts) / (ep * xtp))
+        / (W_chip * cp * pp),
+        evaluate=False,
+    ),
+    assumes=("perfect overlap, all chips of a replica on one prompt, k experts read",),
+    source=lecture_equations.at("equation 1"),
+)
+
+prefill_busy_bound = Equation(
+    "time a replica spends per prompt, bound",
+    T_pf_busy_bound,
+    T_pf_math_bound,
+    assumes=("weights are read anyway by the decode steps that carry the chunks",),
+    source=lecture_equations.at("equation 1"),
+)
+
+PREFILL_BOUND = (*PREFILL_SHARED, prefill_math_bound, first_token_bound, prefill_busy_bound)

@@ -11,56 +11,9 @@ keys and values travel round behind the arithmetic of attention. Experts are par
 from sympy import ceiling, sqrt
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.serving import (
-    T_cp,
-    T_ring,
-    V_part,
-    V_ring,
-    a_cp,
-    a_ring,
-    b_own,
-    b_slice,
-    b_state,
-    cp,
-    g_cp,
-    g_ring,
-    h_part,
-    n_cp,
-    n_ctx,
-    w_cp,
-    w_ring,
-)
-from formulas.nomenclature.sources import definition
-from formulas.nomenclature.sources_serving import helix_2025, yang_2024
-from formulas.nomenclature.symbols import m_pos
-from formulas.nomenclature.symbols_profile import e_ar, e_ar_pf
-from formulas.nomenclature.symbols_serving import (
-    L_hit,
-    L_new,
-    R_bnd_mem,
-    R_state,
-    b_act,
-    b_mem,
-    b_rank,
-    b_stage,
-    b_store,
-    f_heads,
-    f_pace,
-    n_chunks,
-    one_seq,
-    t_ar,
-    tp,
-)
-
-__all__ = [
-    "own_sequences",
-    "partial_bytes",
-    "partial_time",
-    "ring_bytes",
-    "ring_time",
-    "slice_sequences",
-    "state_sequences",
-]
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import definition, helix_2025, yang_2024
+from formulas.nomenclature.symbols import *
 
 own_sequences = Equation(
     "sequences whose tokens one part of a context carries",

@@ -14,123 +14,16 @@ from sympy import Max, Min, ceiling, sqrt
 
 from formulas.algebra.equation import Equation
 from formulas.network.collectives import hop_latency
-from formulas.nomenclature.serving import A_state, T_cp, b_own, b_slice, cp
+from formulas.nomenclature.network import *
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import deepseek_v3, definition, lecture_equations, pope_2022
-from formulas.nomenclature.symbols import (
-    B,
-    L_ctx,
-    a_kv,
-    b_kv,
-    c_fwd,
-    coverage,
-    e_c,
-    e_kv,
-    e_w,
-    k_experts,
-    m_pos,
-    n_experts,
-)
-from formulas.nomenclature.symbols_network import V_x, a_ar, a_x, f_skew, g_ar, g_x, w_ar, w_x, x_ep
-from formulas.nomenclature.symbols_profile import (
-    e_a2a,
-    e_ar,
-    e_at,
-    t_ep,
-    t_layer,
-    t_moe,
-    t_seq,
-    t_step,
-)
-from formulas.nomenclature.symbols_serving import (
-    A_bnd,
-    F_attn,
-    F_ffn,
-    F_head,
-    F_routed,
-    F_sdpa,
-    N_attn,
-    N_exp,
-    N_ffn,
-    N_head,
-    R_bnd,
-    R_state,
-    S_fixed,
-    S_routed,
-    T_a2a,
-    T_ar,
-    T_dec,
-    T_dense,
-    T_experts,
-    T_hop,
-    T_kv_dec,
-    T_math,
-    T_over,
-    T_sdpa,
-    T_w_dec,
-    V_ar,
-    V_kv_dec,
-    V_w,
-    W_chip,
-    b_act,
-    b_comb,
-    b_disp,
-    b_rank,
-    b_stage,
-    c_imb,
-    dp,
-    ep,
-    f_heads,
-    f_pace,
-    f_stage,
-    h_act,
-    h_exp,
-    k_copies,
-    n_a2a,
-    n_ar,
-    n_blocks,
-    n_ep,
-    n_hop,
-    n_moe,
-    one_seq,
-    pp,
-    r_hop,
-    t_a2a,
-    t_ar,
-    t_hop,
-    tp,
-    u_ep,
-    xtp,
-)
+from formulas.nomenclature.symbols import *
 from formulas.serving.context_parallel import (
     own_sequences,
     partial_bytes,
     partial_time,
     slice_sequences,
 )
-
-__all__ = [
-    "COMMON",
-    "DECODE",
-    "all_reduce_bytes",
-    "all_reduce_time",
-    "all_to_all_time",
-    "attention_time",
-    "cache_read",
-    "cache_read_time",
-    "decode_time",
-    "dense_time",
-    "exchange_bytes",
-    "expert_time",
-    "hop_time",
-    "math_time",
-    "overhead_time",
-    "rank_sequences",
-    "stage_coverage",
-    "stage_pace",
-    "stage_sequences",
-    "weight_read_time",
-    "weights_read",
-]
 
 rank_sequences = Equation(
     "sequences one attention rank decodes in one microbatch",
@@ -316,7 +209,7 @@ decode_time = Equation(
     source=definition,
 )
 
-COMMON = (
+DECODE_SHARED = (
     rank_sequences,
     stage_sequences,
     own_sequences,
@@ -327,7 +220,7 @@ COMMON = (
     all_reduce_bytes,
 )
 DECODE = (
-    *COMMON,
+    *DECODE_SHARED,
     stage_pace,
     stage_coverage,
     weights_read,

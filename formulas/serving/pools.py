@@ -5,46 +5,11 @@ The slower pool sets the rate; with whole replicas one of the two always has roo
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.pools import (
-    C_pools,
-    T_move,
-    V_prompt,
-    X_dec,
-    X_pf,
-    X_pools,
-    n_chips_dec,
-    n_chips_pf,
-    n_dec,
-    n_pf,
-    n_send,
-    p_chip_dec,
-    p_chip_pf,
-    r_send,
-    t_send,
-)
+from formulas.nomenclature.pools import *
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, derived, zhong_2024
-from formulas.nomenclature.symbols import B, L_in, L_out, g
-from formulas.nomenclature.symbols_serving import (
-    L_dec,
-    R_bnd_mem,
-    R_state,
-    T_dec,
-    T_pf_busy,
-    b_store,
-    one_seq,
-)
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import minimum
-
-__all__ = [
-    "POOLS",
-    "balance",
-    "cache_transfer",
-    "decode_rate",
-    "pools_price",
-    "pools_rate",
-    "prompt_cache",
-    "prompt_rate",
-]
 
 prompt_cache = Equation(
     "cache bytes of one prompt",

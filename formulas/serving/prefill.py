@@ -8,82 +8,13 @@ prompts at once: per prompt every operator costs what it costs on `tp * cp` chip
 from sympy import ceiling
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.serving import T_pf_attn, T_ring, cp
-from formulas.nomenclature.sources import definition, lecture_equations, pope_2022
-from formulas.nomenclature.sources_serving import yang_2024
-from formulas.nomenclature.symbols import L_in, c_fwd, e_w
-from formulas.nomenclature.symbols_network import x_ep
-from formulas.nomenclature.symbols_profile import (
-    e_pf,
-    e_pf_a,
-    e_pf_x,
-    n_sched,
-    t_layer,
-    t_pf_chunk,
-    t_pf_moe,
-    t_request,
-    t_tok,
-)
-from formulas.nomenclature.symbols_serving import (
-    A_bnd_pf,
-    F_attn,
-    F_ffn,
-    F_head,
-    F_routed,
-    F_sdpa,
-    L_hit,
-    L_new,
-    N_attn,
-    N_exp,
-    N_ffn,
-    N_head,
-    P_pairs,
-    S_fixed,
-    S_routed,
-    T_dec,
-    T_pf,
-    T_pf_busy,
-    T_pf_math,
-    T_pf_net,
-    T_pf_over,
-    T_pf_w,
-    T_ttft,
-    W_chip,
-    a_pf,
-    c_chunk,
-    dp,
-    ep,
-    f_stage,
-    n_blocks,
-    n_chunks,
-    n_moe,
-    one_seq,
-    one_token,
-    pp,
-    s_mixed,
-    tp,
-    u_ep,
-    x_hit,
-    xtp,
-)
+from formulas.nomenclature.network import *
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import definition, lecture_equations, pope_2022, yang_2024
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
 from formulas.serving.context_parallel import ring_bytes, ring_time
 from formulas.serving.prefill_network import PREFILL_NETWORK
-
-__all__ = [
-    "PREFILL",
-    "attention_pairs",
-    "cached_tokens",
-    "chunk_count",
-    "new_tokens",
-    "prefill_attention",
-    "prefill_busy",
-    "prefill_math",
-    "prefill_overhead",
-    "prefill_time",
-    "prefill_weights",
-    "time_to_first_token",
-]
 
 new_tokens = Equation(
     "prompt tokens that must be computed",
@@ -195,9 +126,9 @@ prefill_busy = Equation(
     source=definition,
 )
 
-COMMON = (new_tokens, cached_tokens, attention_pairs)
+PREFILL_SHARED = (new_tokens, cached_tokens, attention_pairs)
 PREFILL = (
-    *COMMON,
+    *PREFILL_SHARED,
     chunk_count,
     prefill_math,
     prefill_attention,

@@ -9,53 +9,9 @@ from __future__ import annotations
 from sympy import sqrt
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.serving import cp
+from formulas.nomenclature.network import *
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import deepseek_v3, definition, lecture_equations, pope_2022
-from formulas.nomenclature.symbols_network import (
-    T_ar_pf,
-    T_hop_pf,
-    T_x_pf,
-    V_ar_pf,
-    V_x_pf,
-    a_ar_pf,
-    a_x_pf,
-    f_skew,
-    g_ar_pf,
-    g_x_pf,
-    k_copies_pf,
-    w_ar_pf,
-    w_x_pf,
-)
-from formulas.nomenclature.symbols_profile import e_a2a, e_ar_pf
-from formulas.nomenclature.symbols_serving import (
-    L_new,
-    T_pf_net,
-    b_act,
-    b_comb,
-    b_disp,
-    h_act,
-    h_exp,
-    n_a2a,
-    n_ar,
-    n_chunks,
-    n_hop,
-    one_seq,
-    r_hop,
-    t_a2a,
-    t_ar,
-    t_hop,
-    tp,
-)
-
-__all__ = [
-    "PREFILL_NETWORK",
-    "prefill_network",
-    "prompt_exchange_bytes",
-    "prompt_exchanges",
-    "prompt_hops",
-    "prompt_reduction_bytes",
-    "prompt_reductions",
-]
 
 prompt_reduction_bytes = Equation(
     "activation bytes one rank all-reduces for a prompt",

@@ -16,58 +16,12 @@ where an engine makes all of them wait for the slowest, prompts of one delay all
 from sympy import Rational, log, sqrt
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.pools import (
-    S_occ,
-    T_join,
-    T_line,
-    T_tail,
-    T_wait,
-    n_inside,
-    n_wait,
-    r_pf,
-    rho_pf,
-    v_occ,
-    w_join,
-    x_load,
-    x_own,
-    x_tail,
-    x_var,
-)
-from formulas.nomenclature.schedule import e_T
+from formulas.nomenclature.pools import *
+from formulas.nomenclature.schedule import *
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, derived, kleinrock_1975, little_1961
-from formulas.nomenclature.symbols import B
-from formulas.nomenclature.symbols_serving import (
-    L_dec,
-    L_new,
-    T_dec,
-    T_pf_busy,
-    T_tpot,
-    T_ttft,
-    c_chunk,
-    dp,
-    kappa,
-    one_seq,
-    pp,
-    s_mixed,
-    x_pf,
-)
+from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum, minimum
-
-__all__ = [
-    "QUEUE",
-    "flight_spread",
-    "joining_room",
-    "joining_time",
-    "line_time",
-    "loop_waiting_time",
-    "prompt_occupancy",
-    "reader_utilisation",
-    "reading_share",
-    "requests_in_flight",
-    "requests_waiting",
-    "waiting_quantile",
-    "waiting_time",
-]
 
 HALF = Rational(1, 2)
 FIRST_COME = "requests are dealt to ranks at random and read first come, first served"

@@ -9,96 +9,11 @@ prefill emits the first token.
 from sympy import Max, ceiling
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.pools import x_own
-from formulas.nomenclature.serving import b_own, b_state, cp
+from formulas.nomenclature.pools import *
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, lecture_equations
-from formulas.nomenclature.symbols import (
-    B,
-    C_in,
-    C_out,
-    L_ctx,
-    L_in,
-    L_out,
-    g,
-    m_pos,
-    n_chips,
-    p_chip,
-)
-from formulas.nomenclature.symbols_serving import (
-    C_mix,
-    L_dec,
-    L_new,
-    M_act,
-    M_fixed,
-    M_kv,
-    M_need,
-    M_reserve,
-    M_routed,
-    M_weights,
-    R_bnd_mem,
-    R_state,
-    T_dec,
-    T_dec_bound,
-    T_e2e,
-    T_math_bound,
-    T_mem_bound,
-    T_net_bound,
-    T_out,
-    T_pf_busy,
-    T_pf_busy_bound,
-    T_share,
-    T_slot,
-    T_slot_bound,
-    T_tpot,
-    T_tpot_bound,
-    T_ttft,
-    X_seq,
-    b_act,
-    b_logit,
-    b_mem,
-    b_store,
-    c_chunk,
-    dp,
-    ep,
-    f_heads,
-    f_stage,
-    h_wide,
-    kappa,
-    n_rep,
-    one_seq,
-    phi_mixed,
-    pp,
-    r_fill,
-    tp,
-    u_ep,
-    vocab,
-    x_pf,
-    xtp,
-)
+from formulas.nomenclature.symbols import *
 from formulas.serving.context_parallel import state_sequences
-
-__all__ = [
-    "AGGREGATED",
-    "AGGREGATED_BOUND",
-    "MEMORY",
-    "decode_share",
-    "input_price",
-    "mixed_price",
-    "mixed_steps",
-    "output_price",
-    "prefill_share",
-    "request_latency",
-    "request_rate",
-    "resident_activations",
-    "resident_bytes",
-    "resident_cache",
-    "resident_sequences",
-    "resident_weights",
-    "slot_bound",
-    "slot_time",
-    "time_per_output_token",
-    "token_bound",
-]
 
 decode_share = Equation(
     "time a replica spends decoding per request",

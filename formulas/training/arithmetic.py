@@ -9,36 +9,14 @@ from __future__ import annotations
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.sources import lecture_hardware, lecture_notes
-from formulas.nomenclature.sources_training import kaplan_2020, narayanan_2021
-from formulas.nomenclature.symbols import N_active, a_kv, c_fwd
-from formulas.nomenclature.symbols_training import (
-    C_all,
-    C_inf,
-    C_pt,
-    C_rl,
-    D_inf,
-    D_pt,
-    D_rl,
-    L_train,
-    c_bwd,
-    c_rl,
-    eta_inf,
-    eta_rl,
-    r_all,
-    x_causal,
+from formulas.nomenclature.sources import (
+    kaplan_2020,
+    lecture_hardware,
+    lecture_notes,
+    narayanan_2021,
 )
-
-__all__ = [
-    "all_arithmetic",
-    "backward_arithmetic",
-    "pretraining_arithmetic",
-    "rl_arithmetic",
-    "serving_arithmetic",
-    "total_over_pretraining",
-    "training_arithmetic",
-    "training_arithmetic_attention",
-]
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 
 FEW = "attention is small beside the weights"
 

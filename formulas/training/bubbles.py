@@ -9,33 +9,15 @@ from __future__ import annotations
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.sources import definition, lecture_hardware
-from formulas.nomenclature.sources_training import gpipe_2018, narayanan_2021, qi_2023
-from formulas.nomenclature.symbols import n_stages
-from formulas.nomenclature.symbols_training import (
-    T_bubble,
-    T_busy,
-    n_micro,
-    n_virtual,
-    t_bwd,
-    t_fwd,
-    t_wgt,
-    x_bubble,
-    y_bubble,
+from formulas.nomenclature.sources import (
+    definition,
+    gpipe_2018,
+    lecture_hardware,
+    narayanan_2021,
+    qi_2023,
 )
-
-__all__ = [
-    "bubble_share",
-    "bubble_share_interleaved",
-    "bubble_time",
-    "bubble_time_interleaved",
-    "bubble_time_zb_h1",
-    "bubble_time_zb_h2",
-    "bubble_to_work",
-    "bubble_to_work_interleaved",
-    "pipeline_work",
-    "zero_bubble",
-]
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 
 ALIKE = "stages take equal time; sending between them takes none"
 FLUSH = "no microbatch of the next optimiser step starts before all of this one are done"

@@ -11,47 +11,18 @@ from sympy import Rational, diff, sqrt
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.sources import definition, lecture_hardware, lecture_notes
-from formulas.nomenclature.sources_training import chen_2016, feistel_1973, gomez_2017
-from formulas.nomenclature.symbols import N_active, c_fwd
-from formulas.nomenclature.symbols_serving import n_blocks
-from formulas.nomenclature.symbols_training import (
-    A_act,
-    A_layer,
-    C_pt,
-    D_pt,
-    f_left,
-    f_x2,
-    g_y1,
-    n_seg,
-    x_1,
-    x_2,
-    x_compute,
-    x_memory,
-    x_right,
-    y_1,
-    y_2,
-    y_right,
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import (
+    chen_2016,
+    definition,
+    feistel_1973,
+    gomez_2017,
+    lecture_hardware,
+    lecture_notes,
 )
+from formulas.nomenclature.symbols import *
+from formulas.nomenclature.training import *
 from formulas.training.arithmetic import backward_arithmetic, pretraining_arithmetic
-
-__all__ = [
-    "activations_checkpointed",
-    "activations_kept",
-    "activations_reversible",
-    "checkpoint_interval",
-    "checkpointed_arithmetic",
-    "checkpointed_least_memory",
-    "checkpointed_over_reversible",
-    "feistel_inverse",
-    "feistel_round",
-    "reversible_arithmetic",
-    "reversible_inverse_first",
-    "reversible_inverse_second",
-    "reversible_layer_first",
-    "reversible_layer_second",
-    "reversible_overhead",
-]
 
 ANY = "f is any deterministic function; it need not have an inverse"
 EXACT = "exact arithmetic; in floating point the inversion is approximate"

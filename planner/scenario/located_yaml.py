@@ -29,8 +29,6 @@ from ruamel.yaml.events import (
 from planner.scenario.tree import Path, Place, Tree, dotted
 from planner.text.errors import InputError, Mistake, quoted
 
-__all__ = ["yaml_tree"]
-
 DEEPEST = 30
 MOST_NODES = 20_000
 LONGEST_NUMBER = 60

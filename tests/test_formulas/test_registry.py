@@ -1,6 +1,9 @@
 """What holds for every equation and derivation of the package."""
 
+import ast
+import builtins
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +12,19 @@ import pytest
 import sympy as sp
 
 import formulas
+import planner
+import topologies
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.symbols import SYMBOLS, SymbolError
-from formulas.registry import MODULES, all_derivations, all_equations, by_name, find, subject
+from formulas.registry import (
+    MODULES,
+    all_derivations,
+    all_equations,
+    by_name,
+    find,
+    module_of,
+    subject,
+)
 
 
 @pytest.mark.parametrize("name", list(by_name()))
@@ -43,13 +56,34 @@ def test_every_symbol_in_use_is_registered():
 
 
 def test_only_the_table_makes_symbols():
-    """`Symbol` is called in symbols.py and its continuations alone."""
-    root = Path(formulas.__file__).parent
-    for file in root.rglob("*.py"):
-        text = file.read_text(encoding="utf-8")
-        if not file.name.startswith("symbols"):
-            assert "Symbol(" not in text, file
-            assert "sp.symbols(" not in text, file
+    """`Symbol` is called in nomenclature/symbols.py alone, by `symbol` and `auxiliary`."""
+    makers = {"Symbol", "sp.Symbol", "sympy.Symbol", "sp.symbols", "sympy.symbols"}
+    for package in (formulas, planner, topologies):
+        for file in Path(package.__file__).parent.rglob("*.py"):
+            if file.parts[-2:] != ("nomenclature", "symbols.py"):
+                tree = ast.parse(file.read_text(encoding="utf-8"))
+                calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+                assert not [file for call in calls if ast.unparse(call.func) in makers]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_file_of_equations_defines_every_name_it_uses(module):
+    """It takes symbols by `import *`: none is missing, and none is bound a second time."""
+    loaded = importlib.import_module(f"formulas.{module}")
+    tree = ast.parse(Path(loaded.__file__).read_text(encoding="utf-8"))
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    missing = {node.id for node in names} - bound - set(vars(loaded)) - set(dir(builtins))
+    assert not missing
+    assert not {node for node in bound if node in SYMBOLS}
+
+
+def test_an_entry_belongs_to_the_module_that_makes_it():
+    """The registry lists a module after those it takes equations from."""
+    for name, value in by_name().items():
+        text = Path(importlib.import_module(module_of(subject(name))).__file__).read_text("utf-8")
+        assert re.search(rf"^{name} = ", text, re.MULTILINE), value
 
 
 def test_an_entry_is_found_by_name_title_or_symbol():
@@ -63,14 +97,6 @@ def test_an_entry_is_found_by_name_title_or_symbol():
         find("T_step")
     with pytest.raises(SymbolError, match="no equation 'critcal_batch'; did you mean 'critical_b"):
         find("critcal_batch")
-
-
-def test_every_public_equation_of_a_module_is_exported():
-    """`__all__` of a subject lists what the module makes and names in lower case."""
-    for module in MODULES:
-        loaded = importlib.import_module(f"formulas.{module}")
-        for name in loaded.__all__:
-            assert hasattr(loaded, name), f"{module}.{name}"
 
 
 def test_the_public_names_are_importable():

@@ -8,8 +8,6 @@ from typing import Any
 
 from topologies.fabric.limits import TopologyError, count_fault, latency_fault, meant, rate_fault
 
-__all__ = ["choice_fault", "flag_fault", "given", "ratio_fault"]
-
 
 def given(
     builder: str,

@@ -19,8 +19,6 @@ from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators, fabric
 from topologies.fabric.limits import TopologyError, count_fault
 from topologies.fabric.validation import check
 
-__all__ = ["clos"]
-
 
 def clos(
     chips: int,

@@ -22,8 +22,6 @@ from topologies.fabric.fabric import (
 )
 from topologies.fabric.limits import TopologyError
 
-__all__ = ["RELAYS", "End", "Ports", "copied", "fresh", "ports_of", "ranks", "relayed"]
-
 
 class End(NamedTuple):
     """What of a copy sends into the network outside, and what receives from it."""

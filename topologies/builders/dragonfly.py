@@ -7,8 +7,6 @@ from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SWITCH, Fabric, fab
 from topologies.fabric.limits import count_fault
 from topologies.fabric.validation import check
 
-__all__ = ["dragonfly"]
-
 
 def dragonfly(
     p: int,

@@ -19,8 +19,6 @@ from topologies.builders.interconnects import JOINTS, Trunks, joined, trunk_faul
 from topologies.fabric.fabric import Fabric
 from topologies.fabric.validation import check
 
-__all__ = ["hierarchy"]
-
 ENDS = ("accelerators", "switches")
 
 

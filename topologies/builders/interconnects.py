@@ -12,8 +12,6 @@ from topologies.fabric.fabric import SCALE_OUT, SWITCH, Fabric
 from topologies.fabric.fabric import link as add_link
 from topologies.fabric.limits import count_fault
 
-__all__ = ["JOINTS", "Trunks", "join_clos", "joined", "trunk_faults", "without_orbits"]
-
 JOINTS = ("spine", "rails", "clos")
 
 # The name of a switch and the ends that hang on it.

@@ -9,8 +9,6 @@ from topologies.builders.interconnects import Trunks, trunk_faults
 from topologies.builders.switches import switch
 from topologies.fabric.fabric import Fabric
 
-__all__ = ["rails"]
-
 
 def rails(
     nodes: int,

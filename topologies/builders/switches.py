@@ -14,8 +14,6 @@ from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, fabric, link
 from topologies.fabric.fabric import link as add_link
 from topologies.fabric.validation import check
 
-__all__ = ["mesh", "planes", "switch"]
-
 
 def switch(
     chips: int, *, up: float, latency: float = 0.0, in_network_reduce: bool = False

@@ -15,8 +15,6 @@ from topologies.fabric.fabric import link as add_link
 from topologies.fabric.limits import TopologyError, count_fault
 from topologies.fabric.validation import check
 
-__all__ = ["box_arguments", "torus", "twisted_sides", "twisted_torus"]
-
 DIMENSIONS = 3
 
 

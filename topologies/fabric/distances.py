@@ -19,8 +19,6 @@ import numpy as np
 
 from topologies.fabric.fabric import Fabric, accelerators
 
-__all__ = ["Distances", "Paths", "unreachable"]
-
 CHUNK = 8_000_000  # sources times arcs looked at together: 64 MB of latencies
 
 

@@ -14,25 +14,6 @@ import networkx as nx
 
 from topologies.fabric.limits import TopologyError, count_fault, latency_fault, rate_fault
 
-__all__ = [
-    "ACCELERATOR",
-    "ARC_ATTRIBUTES",
-    "GRAPH_ATTRIBUTES",
-    "HOST",
-    "KINDS",
-    "NIC",
-    "NODE_ATTRIBUTES",
-    "SCALE_OUT",
-    "SCALE_UP",
-    "SCHEMA_VERSION",
-    "SWITCH",
-    "TIERS",
-    "Fabric",
-    "accelerators",
-    "fabric",
-    "link",
-]
-
 Fabric: TypeAlias = "nx.DiGraph[Any]"
 
 SCHEMA_VERSION = 1

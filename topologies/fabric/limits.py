@@ -12,17 +12,6 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 
-__all__ = [
-    "MOST",
-    "TopologyError",
-    "count_fault",
-    "latency_fault",
-    "meant",
-    "rate_fault",
-    "rate_suspicion",
-    "shown",
-]
-
 # Cables of a machine room are below a microsecond; a tenth of a second is a slipped unit.
 LATENCY_LIMIT = 0.1
 # Slower than any link in use, faster than any package: GB/s written as B/s, or the reverse.

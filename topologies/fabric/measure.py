@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SCALE_UP, Fabric
 from topologies.fabric.limits import TopologyError
 
-__all__ = ["domain", "domain_size", "hops", "latency", "path_rate", "slowdown"]
-
 
 def domain(G: Fabric, chip: Hashable) -> list[Any]:
     """The accelerators in the scale-up domain of `chip`, itself among them."""

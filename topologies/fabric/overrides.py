@@ -18,8 +18,6 @@ from topologies.fabric.fabric import TIERS, Fabric
 from topologies.fabric.limits import TopologyError, latency_fault, meant, rate_fault
 from topologies.fabric.validation import check
 
-__all__ = ["KEYS", "override"]
-
 KEYS = {
     "link": "the two nodes that a link joins",
     "node": "a node: the change is for all its links",

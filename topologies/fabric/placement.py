@@ -16,8 +16,6 @@ from typing import Any
 from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
 from topologies.fabric.limits import TopologyError, count_fault, meant
 
-__all__ = ["AXES", "ORDERS", "Group", "Placement", "filling", "place"]
-
 # Fastest first: what talks most sits closest together.
 AXES = ("tp", "ep", "cp", "dp", "pp")
 ORDERS = ("domains", "coordinates", "snake")

@@ -32,8 +32,6 @@ from topologies.fabric.limits import (
     shown,
 )
 
-__all__ = ["arc_faults", "check", "graph_faults", "node_faults", "suspicions"]
-
 ISLANDS = 16  # of which a member is named
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from topologies.fabric.fabric import Fabric, accelerators
 
-__all__ = ["MOST_ARCS", "arcs"]
-
 # A hundred times a pod of nine thousand chips; such a fabric takes a few hundred bytes an arc.
 MOST_ARCS = 2_000_000
 

@@ -38,18 +38,6 @@ from topologies.fabric.validation import check
 from topologies.files.arc_counts import MOST_ARCS
 from topologies.files.located import Document, Located
 
-__all__ = [
-    "BLOCKS",
-    "FULL",
-    "HUB",
-    "RING",
-    "Dimension",
-    "dimensions",
-    "fabric_of",
-    "is_astra",
-    "text_of",
-]
-
 RING, FULL, HUB = "Ring", "FullyConnected", "Switch"
 BLOCKS = (RING, FULL, HUB)
 

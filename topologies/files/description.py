@@ -31,8 +31,6 @@ from topologies.files.located import Document, Located
 from topologies.files.rate_units import Misread, latency, rate
 from topologies.machines.machines import graph, machine, names
 
-__all__ = ["RATIOS", "as_given", "changed", "fabric_of", "read_value", "reader"]
-
 QUANTITIES = {"bandwidth": rate, "latency": latency}
 STAND_IN = {"bandwidth": 1.0, "latency": 0.0}
 INDEX = re.compile(r"override\[(\d+)\]: (?:after it, )?")

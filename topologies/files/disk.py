@@ -24,8 +24,6 @@ from topologies.fabric.fabric import Fabric
 from topologies.fabric.limits import TopologyError, meant
 from topologies.fabric.validation import check, suspicions
 
-__all__ = ["read", "text_of", "write"]
-
 # What each form is written to, and the module that writes it.
 SUFFIXES = {"json": (".json",), "graphml": (".graphml",), "astra": (".yml", ".yaml")}
 WRITERS = {"json": "links", "graphml": "disk", "astra": "astra"}

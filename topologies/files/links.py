@@ -21,8 +21,6 @@ from topologies.fabric.fabric import ARC_ATTRIBUTES, NODE_ATTRIBUTES, Fabric, fa
 from topologies.fabric.limits import TopologyError, meant, shown
 from topologies.fabric.validation import arc_faults, check, graph_faults, node_faults
 
-__all__ = ["Path", "fabric_of", "json_value", "text_of"]
-
 DEEPEST = 12
 TWICE = object()  # the key under which an object keeps the keys that it was given twice
 

@@ -27,8 +27,6 @@ from ruamel.yaml.events import (
 
 from topologies.fabric.limits import shown
 
-__all__ = ["Document", "Located", "document"]
-
 DEEPEST = 30
 MOST_VALUES = 100_000
 LONGEST_NUMBER = 60

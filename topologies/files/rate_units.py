@@ -11,8 +11,6 @@ from fractions import Fraction
 
 from topologies.fabric.limits import latency_fault, meant, rate_fault, shown
 
-__all__ = ["Misread", "latency", "rate"]
-
 LONGEST = 80  # characters of a quantity; a longer text is not one
 DIGITS = r"[0-9](?:_?[0-9])*"
 QUANTITY = re.compile(

@@ -17,8 +17,6 @@ import networkx as nx
 from topologies.fabric.fabric import Fabric, accelerators
 from topologies.fabric.limits import TopologyError
 
-__all__ = ["Bisection", "bisection"]
-
 SOURCE, SINK = ("first half",), ("last half",)
 
 

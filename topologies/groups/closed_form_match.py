@@ -14,8 +14,6 @@ from typing import Any
 from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, SWITCH, Fabric, accelerators
 from topologies.rates.closed_form.equal_domains import Domains
 
-__all__ = ["domains_of", "inner_nodes", "joint_of", "shape_of"]
-
 Arc = Mapping[str, Any]
 
 

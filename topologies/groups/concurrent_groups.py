@@ -22,8 +22,6 @@ from topologies.rates.routing.concurrent_collectives import joint_rate
 from topologies.rates.routing.routing import Routed, ecmp
 from topologies.rates.traffic import Traffic, all_to_all, pairs
 
-__all__ = ["EVENLY", "Answer", "exchange", "gather", "send", "served"]
-
 Arc = tuple[Any, Any]
 EVENLY = "divided evenly"  # the engine of a gather that may go faster
 LARGEST = 40_000  # chips times arcs up to which gathers are solved together: seconds

@@ -15,8 +15,6 @@ from topologies.rates.closed_form.closed_form import best_box
 from topologies.rates.closed_form.equal_domains import group_in
 from topologies.rates.rate_table import GroupRate
 
-__all__ = ["Inside", "insides"]
-
 
 class Inside:
     """How one domain is wired, and what that says of all that are wired alike.

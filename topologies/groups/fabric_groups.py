@@ -28,8 +28,6 @@ from topologies.groups.tree_networks import tree_of
 from topologies.rates.closed_form.equal_domains import Domains, cards_bind, group_in
 from topologies.rates.rate_table import GroupRate
 
-__all__ = ["FabricGroups", "grouped"]
-
 KEPT = 16  # fabrics whose groups are remembered
 
 

@@ -15,8 +15,6 @@ from topologies.groups.concurrent_groups import EVENLY, Answer, exchange, gather
 from topologies.groups.node_aggregation import Group, Merged, Twins, merged
 from topologies.rates.rate_table import GroupRate
 
-__all__ = ["Ways", "group_rates"]
-
 LOOKED_AT = 2048  # members of groups whose distances are all looked at
 SEARCHED = 8_000_000  # members of a group times arcs up to which all of them are looked from
 

@@ -19,8 +19,6 @@ from topologies.rates.rate_table import GroupRate, RateTable, columns
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
 
-__all__ = ["GroupRate", "RateTable", "group_rate", "rate_table"]
-
 
 def group_rate(
     of: Machine | Fabric, n: int, *, order: Sequence[Hashable] | None = None

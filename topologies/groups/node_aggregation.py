@@ -13,8 +13,6 @@ from typing import Any
 
 from topologies.fabric.fabric import ACCELERATOR, Fabric, fabric
 
-__all__ = ["Merged", "Twins", "merged"]
-
 Group = tuple[Any, ...]
 Arc = tuple[Any, Any]
 

@@ -25,8 +25,6 @@ from topologies.groups.group_paths import Ways
 from topologies.groups.node_aggregation import Group
 from topologies.rates.traffic import Traffic, pairs
 
-__all__ = ["PATTERNS", "AxisRate", "axis_rate", "axis_rates"]
-
 GATHER, EXCHANGE, RING, STAGES = "gather", "exchange", "ring", "stages"
 PATTERNS: Mapping[str, str] = MappingProxyType(
     {"tp": GATHER, "tp_expert": GATHER, "ep": EXCHANGE, "cp": RING, "dp": GATHER, "pp": STAGES}

@@ -15,8 +15,6 @@ from typing import Any
 from topologies.fabric.fabric import SCALE_UP, SWITCH, Fabric
 from topologies.groups.closed_form_match import inner_nodes
 
-__all__ = ["Level", "Tree", "tree_of"]
-
 Group = tuple[Any, ...]
 
 

@@ -14,8 +14,6 @@ from topologies.fabric.limits import TopologyError, count_fault, latency_fault, 
 from topologies.machines.machine_figures import Figure, Slices, usual_latency
 from topologies.rates.closed_form.closed_form import Sides, best_box
 
-__all__ = ["CERTAINTIES", "JOINS", "KINDS", "Machine"]
-
 KINDS = ("switch", "mesh", "torus")
 JOINS = ("spine", "rails", "clos")
 CERTAINTIES = {

@@ -18,8 +18,6 @@ from typing import Any
 
 from topologies.rates.closed_form.closed_form import Sides
 
-__all__ = ["Figure", "Slices", "aliases", "entries", "figures", "usual_latency", "written"]
-
 GUESSES = ("assumed", "memory")
 FILE = Path(__file__).with_name("machines.toml")
 

@@ -16,8 +16,6 @@ from topologies.rates.closed_form.closed_form import Sides, box
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
 
-__all__ = ["graph", "machine", "names"]
-
 
 def names() -> tuple[str, ...]:
     """The machines of the catalogue."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["counted_text", "rate_text", "time_text"]
-
 
 def rate_text(value: float) -> str:
     """A bandwidth [byte/s] as people write it.

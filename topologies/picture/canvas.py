@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
-__all__ = ["FAULT", "INK", "QUIET", "TIER_COLOURS", "Canvas", "fitted", "plain"]
-
 # Blue and orange are told apart by every kind of eye; a fault is dashed as well as red.
 TIER_COLOURS = {"scale_up": "#2563eb", "scale_out": "#d97706", "host": "#64748b"}
 FAULT = "#dc2626"

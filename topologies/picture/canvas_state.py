@@ -12,8 +12,6 @@ from topologies.picture.canvas import FAULT, INK, QUIET, TIER_COLOURS, Canvas, f
 from topologies.picture.degraded_links import Damage
 from topologies.picture.scene import Gap, Link, Reading, Size, label
 
-__all__ = ["GUTTER", "MARGIN", "WIDTH", "Place", "Sheet"]
-
 WIDTH, MARGIN, GUTTER = 1200.0, 28.0, 240.0
 THICK, MEDIUM, THIN = 6.0, 2.4, 1.0
 CHIP_FILL, SWITCH_FILL = "#dbeafe", "#e2e8f0"

@@ -17,8 +17,6 @@ from topologies.picture.amounts import rate_text
 from topologies.picture.canvas import plain
 from topologies.picture.scene import CHIP, Link, Reading, label, role, side_name
 
-__all__ = ["Damage", "damage"]
-
 ALIKE = 0.75
 
 

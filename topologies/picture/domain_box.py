@@ -9,8 +9,6 @@ from topologies.picture.canvas import QUIET, fitted
 from topologies.picture.canvas_state import Place, Sheet
 from topologies.picture.scene import CHIP, Gap, chosen, label, role, shown
 
-__all__ = ["domain_title", "inner_rows", "row", "shelf", "shelf_height"]
-
 MESHED = 60  # links between chips and switches of a domain that an eye can follow
 STEP, CHIP_SIZE, PAD, TITLE, NICS = 92.0, 30.0, 16.0, 30.0, 52.0
 

@@ -17,8 +17,6 @@ from topologies.picture.canvas import QUIET, fitted
 from topologies.picture.canvas_state import Place, Sheet
 from topologies.picture.scene import CHIP, Gap, Link, chosen, label, side_name
 
-__all__ = ["is_lattice", "lattice", "lattice_height"]
-
 SPACE, DEPTH, TITLE = 96.0, (0.24, -0.22), 46.0
 Coord = tuple[int, ...]
 Slots = tuple[dict[int, float], ...]

@@ -12,8 +12,6 @@ from topologies.picture.lattice import is_lattice, lattice, lattice_height
 from topologies.picture.ring_layout import is_wheel, wheel, wheel_height
 from topologies.picture.scene import Gap, Link, Reading, chosen, shown
 
-__all__ = ["layers"]
-
 ROW, SWITCH = 96.0, 28.0
 LEFT, ROOM = GUTTER, WIDTH - GUTTER - MARGIN
 

@@ -11,8 +11,6 @@ from topologies.picture.canvas import FAULT, INK, QUIET, TIER_COLOURS, fitted
 from topologies.picture.canvas_state import CHIP_FILL, GUTTER, MARGIN, SWITCH_FILL, WIDTH, Sheet
 from topologies.picture.scene import LinkClass, side_name
 
-__all__ = ["classes", "legend"]
-
 TIERS = {"scale_up": "scale-up", "scale_out": "scale-out", "host": "host"}
 TALL, MOST_FAULTS, MOST_CLASSES = 60.0, 6, 12
 

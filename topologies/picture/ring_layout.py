@@ -13,8 +13,6 @@ from topologies.picture.canvas_state import GUTTER, MARGIN, WIDTH, Place, Sheet
 from topologies.picture.domain_box import domain_title, inner_rows
 from topologies.picture.scene import Gap, Link, chosen, label
 
-__all__ = ["is_round", "is_wheel", "round_table", "wheel", "wheel_height"]
-
 RADIUS, HALF = 165.0, 15.0
 TABLE, OUT = 190.0, 62.0
 

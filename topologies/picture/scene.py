@@ -17,22 +17,6 @@ from typing import Any
 
 from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, accelerators
 
-__all__ = [
-    "CHIP",
-    "SIZES",
-    "Gap",
-    "Link",
-    "LinkClass",
-    "Reading",
-    "Size",
-    "chosen",
-    "label",
-    "read",
-    "role",
-    "shown",
-    "side_name",
-]
-
 
 @dataclass(frozen=True)
 class Size:

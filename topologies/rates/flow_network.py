@@ -20,8 +20,6 @@ from topologies.fabric.limits import TopologyError, rate_fault
 from topologies.fabric.validation import check
 from topologies.rates.traffic import Traffic
 
-__all__ = ["Demand", "Network", "demand", "network"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -8,8 +8,6 @@ from typing import Any
 from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
 from topologies.fabric.limits import TopologyError
 
-__all__ = ["chosen", "disjoint"]
-
 
 def chosen(what: str, G: Fabric, members: Iterable[Hashable] | None) -> list[Any]:
     """The members in the order given; all accelerators of `G` if none are named.

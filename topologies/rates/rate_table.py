@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GroupRate", "RateTable", "columns"]
-
 
 @dataclass(frozen=True)
 class GroupRate:

@@ -16,8 +16,6 @@ from typing import Any
 from topologies.fabric.fabric import ACCELERATOR, Fabric
 from topologies.fabric.limits import TopologyError
 
-__all__ = ["Exchange", "Traffic", "all_to_all", "pairs", "traffic_checked"]
-
 
 @dataclass(frozen=True)
 class Exchange:

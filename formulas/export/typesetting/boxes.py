@@ -5,21 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = [
-    "Accent",
-    "Big",
-    "Cases",
-    "Fence",
-    "Fraction",
-    "Layout",
-    "Lines",
-    "List",
-    "Mark",
-    "Root",
-    "Row",
-    "Script",
-]
-
 
 @dataclass(frozen=True)
 class Mark:

@@ -20,8 +20,6 @@ from formulas.export.typesetting.boxes import (
     Script,
 )
 
-__all__ = ["fitted", "width_of"]
-
 SMALL = 0.72  # of a script, relative to its base
 LETTER, SIGN, SPACE, FENCE = 0.56, 1.2, 0.17, 0.85  # widths [em]
 IF, OTHERWISE = Mark("if ", "word"), Mark("otherwise", "word")

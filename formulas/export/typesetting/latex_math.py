@@ -18,8 +18,6 @@ from formulas.export.typesetting.boxes import (
 )
 from formulas.export.typesetting.notation import GREEK
 
-__all__ = ["latex_math"]
-
 _COMMANDS = {letter: f"\\{name}" for name, letter in GREEK.items()} | {
     "+": "+", "−": "-", "⋅": r"\cdot", "=": "=", "≈": r"\approx", "≠": r"\ne", "<": "<", ">": ">",
     "*": "*", "⋆": r"\star", "′": r"\prime", "∘": r"\circ", "†": r"\dagger",

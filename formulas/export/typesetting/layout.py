@@ -23,8 +23,6 @@ from formulas.export.typesetting.boxes import (
 from formulas.export.typesetting.notation import notation
 from formulas.nomenclature.symbols import latex_names
 
-__all__ = ["figure", "layout", "relation"]
-
 ATOMS = (Mark, Script)
 PLUS, MINUS, DOT = Mark("+", "sign"), Mark("−", "sign"), Mark("⋅", "sign")
 

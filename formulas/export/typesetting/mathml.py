@@ -19,8 +19,6 @@ from formulas.export.typesetting.boxes import (
     Script,
 )
 
-__all__ = ["mathml"]
-
 _THIN = '<mspace width="0.17em"/>'
 # Script capitals stand in one block of Unicode, save those that older blocks had already.
 _ACCENTS = {"hat": "^", "bar": "¯", "tilde": "~", "dot": "˙"}

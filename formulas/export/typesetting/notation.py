@@ -6,8 +6,6 @@ import re
 
 from formulas.export.typesetting.boxes import Accent, Layout, Mark, Row, Script
 
-__all__ = ["GREEK", "notation"]
-
 GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ϵ", "varepsilon": "ε",
     "zeta": "ζ", "eta": "η", "theta": "θ", "iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ",

@@ -17,8 +17,6 @@ from formulas.export.typesetting.boxes import (
     Script,
 )
 
-__all__ = ["quoted", "typst_math"]
-
 _BIG = {"∑": "sum", "∏": "product"}
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from formulas.nomenclature.symbols import auxiliary
 from planner.problems.budget.check import conditions
 from planner.problems.budget.optimum import BudgetOptimum, start
 from planner.problems.budget.parameters import loss_at
@@ -92,13 +93,13 @@ def _compiled(shape: Shape) -> tuple[Program, dict[str, sp.Symbol]]:
     """The program of a shape, and its symbols by name."""
     cost_powers, used, words = shape
     aim, *choices = words.split(",")
-    symbols = {name: sp.Symbol(name, positive=True) for name in choices}
+    symbols = {name: auxiliary(name, positive=True) for name in choices}
     problem = Problem("budget")
     for name in choices:
         problem.choose(symbols[name], within=(1 / WIDE, WIDE))
 
     def given(name: str) -> sp.Symbol:
-        symbols[name] = sp.Symbol(name, nonnegative=not name.startswith("power"))
+        symbols[name] = auxiliary(name, nonnegative=not name.startswith("power"))
         return symbols[name]
 
     cost = sp.Add(

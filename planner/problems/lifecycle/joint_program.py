@@ -16,7 +16,7 @@ from typing import Any
 
 import sympy as sp
 
-from formulas.nomenclature.symbols import SYMBOLS
+from formulas.nomenclature.symbols import SYMBOLS, auxiliary
 from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
 from planner.problems.serving.bounds.relaxation import declared, layout_given
@@ -28,9 +28,9 @@ NUDGE = 1e-5
 WIDE = 1e3  # factor within which size and tokens are chosen
 ROUNDS = 8
 SETTLED = 1e-10  # change of the batch at which tangents have settled
-SIZE, TOKENS = sp.Symbol("x_size", positive=True), sp.Symbol("x_tokens", positive=True)
+SIZE, TOKENS = auxiliary("x_size", positive=True), auxiliary("x_tokens", positive=True)
 TRAINED, REINFORCED, SERVED = (
-    sp.Symbol(name, nonnegative=True) for name in ("u_pretrain", "u_rl", "u_served")
+    auxiliary(name, nonnegative=True) for name in ("u_pretrain", "u_rl", "u_served")
 )
 
 
@@ -130,7 +130,7 @@ def _compiled(
 
 
 def _given(part: str, name: object) -> sp.Symbol:
-    return sp.Symbol(f"{part}_{name}", positive=True)
+    return auxiliary(f"{part}_{name}", positive=True)
 
 
 def _solved(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import sympy as sp
 
+from formulas.nomenclature.symbols import auxiliary
 from planner.programs.geometric.posynomial import ProblemError, short
 
 __all__ = ["Monomial", "chord", "tangent"]
@@ -135,7 +136,7 @@ def _compiled(
 ) -> Callable[..., list[float]]:
     """A function of the givens that returns the list of values."""
     # Names of our own: a given called `lambda` or `C'` could not be an argument.
-    names = [sp.Symbol(f"_{i}") for i in range(len(givens))]
+    names = [auxiliary(f"_{i}") for i in range(len(givens))]
     renamed = dict(zip(givens, names, strict=True))
     body = [expression.xreplace(renamed) for expression in expressions]
     function: Callable[..., list[float]] = sp.lambdify(names, body, modules="math", cse=True)

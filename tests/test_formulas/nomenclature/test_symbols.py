@@ -1,13 +1,15 @@
 """Symbols: registered once, positive, described."""
 
+import importlib
+
 import pytest
 import sympy as sp
 
-from formulas.nomenclature import symbols
 from formulas.nomenclature.dimensions import UnitError
 from formulas.nomenclature.symbols import (
     SYMBOLS,
     SymbolError,
+    auxiliary,
     describe,
     did_you_mean,
     latex_names,
@@ -63,9 +65,19 @@ def test_a_plain_symbol_of_the_same_name_is_not_ours():
         meaning(sp.Symbol("B"))
 
 
-def test_the_module_exports_what_it_registers():
-    """`__all__` is the table."""
-    for name in SYMBOLS:
-        if hasattr(symbols, name):
-            assert getattr(symbols, name) == SYMBOLS[name]
-    assert {"B", "L_ctx", "T_step"} <= set(symbols.__all__)
+@pytest.mark.parametrize("room", ["symbols", "network", "pools", "schedule", "serving", "training"])
+def test_a_nomenclature_exports_the_symbols_it_registers(room):
+    """What `import *` brings into a file of equations is symbols, each under its own name."""
+    module = importlib.import_module(f"formulas.nomenclature.{room}")
+    assert module.__all__
+    for name in module.__all__:
+        assert getattr(module, name) is SYMBOLS[name]
+
+
+def test_an_auxiliary_variable_is_not_registered():
+    """A variable of a program has no unit and no meaning, and takes no name from the table."""
+    x = auxiliary("x_never", nonnegative=True)
+    assert x.is_nonnegative
+    assert "x_never" not in SYMBOLS
+    with pytest.raises(SymbolError):
+        meaning(x)

@@ -24,23 +24,6 @@ from math import ceil, prod
 
 from topologies.fabric.limits import TopologyError
 
-__all__ = [
-    "Shares",
-    "Sides",
-    "best_box",
-    "box",
-    "box_diameter",
-    "boxes",
-    "clos",
-    "joined",
-    "mesh",
-    "planes",
-    "rails",
-    "switch",
-    "twisted",
-    "twisted_diameter",
-]
-
 
 @dataclass(frozen=True)
 class Shares:

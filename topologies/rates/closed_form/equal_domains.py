@@ -16,8 +16,6 @@ from topologies.rates.closed_form.closed_form import Shares, Sides, best_box
 from topologies.rates.closed_form.uplink_sharing import Trunk, clos_trunk, rail_trunk
 from topologies.rates.rate_table import GroupRate
 
-__all__ = ["Domains", "cards_bind", "group_in"]
-
 
 @dataclass(frozen=True)
 class Domains:

@@ -14,8 +14,6 @@ from math import ceil, inf, lcm
 
 from topologies.rates.closed_form.closed_form import Shares
 
-__all__ = ["Trunk", "clos_trunk", "rail_trunk"]
-
 Member = tuple[int, int]  # its domain, and the card it has of all
 
 

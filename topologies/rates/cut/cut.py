@@ -37,15 +37,6 @@ from topologies.rates.symmetry.automorphisms import Orbits
 from topologies.rates.symmetry.orbits import orbits
 from topologies.rates.traffic import all_to_all
 
-__all__ = [
-    "Cut",
-    "Search",
-    "all_gather_rate",
-    "all_reduce_rate",
-    "hop_bound",
-    "reduce_scatter_rate",
-]
-
 
 def hop_bound(G: Fabric, members: Iterable[Hashable] | None = None) -> float:
     """All-to-all rate per ordered pair of members that the links of `G` allow at most. [byte/s]

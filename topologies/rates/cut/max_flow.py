@@ -19,8 +19,6 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from topologies.rates.flow_network import Network
 
-__all__ = ["Arcs", "Flows", "arcs_of"]
-
 # SciPy adds a flow to the capacity of the arc back, so two bits of the 32 stay free.
 LARGEST = 2**29
 # Rates that differ in more ways than this have no simple ratios worth looking for.

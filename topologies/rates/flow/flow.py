@@ -42,8 +42,6 @@ from topologies.rates.flow_network import demand, network
 from topologies.rates.symmetry.orbits import orbits
 from topologies.rates.traffic import Traffic, all_to_all, traffic_checked
 
-__all__ = ["ROUTINGS", "Bottleneck", "Flow", "all_to_all_rate", "by_columns", "concurrent_flow"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -17,8 +17,6 @@ from topologies.fabric.limits import TopologyError
 from topologies.rates.flow.reduced_program import Solution, Task
 from topologies.rates.symmetry.color_refinement import Shrunk, shrunk
 
-__all__ = ["by_program", "columns_of", "maximum"]
-
 Floats = NDArray[np.float64]
 
 # Variables beyond which an interior point, ended by a crossover, is quicker than the simplex.

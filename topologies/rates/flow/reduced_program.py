@@ -15,8 +15,6 @@ from topologies.fabric.limits import TopologyError
 from topologies.rates.flow_network import Demand, Network
 from topologies.rates.symmetry.automorphisms import Orbits
 
-__all__ = ["Solution", "Task", "task"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

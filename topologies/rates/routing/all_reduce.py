@@ -18,8 +18,6 @@ from topologies.fabric.limits import TopologyError, count_fault
 from topologies.rates.members import chosen
 from topologies.rates.routing.concurrent_collectives import joint_rate
 
-__all__ = ["IN_NETWORK", "PLAIN", "AllReduce", "all_reduce_bounds", "best_all_reduce"]
-
 PLAIN, IN_NETWORK = "plain", "in_network"
 
 

@@ -31,8 +31,6 @@ from topologies.rates.symmetry.color_refinement import shrunk
 from topologies.rates.symmetry.orbits import orbits
 from topologies.rates.traffic import all_to_all
 
-__all__ = ["COLLECTIVES", "Joint", "joint_rate"]
-
 # Whether each of the flows of a collective runs against the arcs: from a member to all others.
 COLLECTIVES = {"all_gather": (False,), "reduce_scatter": (True,), "all_reduce": (True, False)}
 # A dual above this says that the arc binds.

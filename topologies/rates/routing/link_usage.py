@@ -19,8 +19,6 @@ from topologies.rates.cut.max_flow import Arcs, Flows, arcs_of
 from topologies.rates.flow_network import Network
 from topologies.rates.symmetry.automorphisms import Orbits
 
-__all__ = ["Phase", "Rows", "Uses"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -32,8 +32,6 @@ from topologies.rates.symmetry.automorphisms import Orbits
 from topologies.rates.symmetry.orbits import orbits
 from topologies.rates.traffic import Traffic, traffic_checked
 
-__all__ = ["SPLITS", "Paths", "Routed", "Sent", "ecmp"]
-
 # Latencies of two ways that differ by less are equal: they are sums in different orders.
 SAME = 1e-9
 

@@ -20,8 +20,6 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from topologies.rates.flow_network import Demand, Network
 from topologies.rates.symmetry.color_refinement import Arcs, Colours, mixed, refined
 
-__all__ = ["Orbits", "Search", "Structure", "structure"]
-
 Ints = NDArray[np.int64]
 
 

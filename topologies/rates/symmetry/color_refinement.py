@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-__all__ = ["Arcs", "Shrunk", "mixed", "refined", "shrunk"]
-
 Colours = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from topologies.rates.flow_network import Demand, Network
 from topologies.rates.symmetry.automorphisms import Orbits, Search, Structure, structure
 
-__all__ = ["Names", "names", "orbits"]
-
 Ints = NDArray[np.int64]
 
 

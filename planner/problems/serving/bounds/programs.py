@@ -14,9 +14,7 @@ import sympy as sp
 
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.pools import x_own
-from formulas.nomenclature.serving import b_own, b_slice, b_state, cp
-from formulas.nomenclature.symbols import B, L_in, L_out, coverage, n_chips, p_chip
-from formulas.nomenclature.symbols_serving import (
+from formulas.nomenclature.serving import (
     L_dec,
     M_cap,
     M_need,
@@ -33,8 +31,12 @@ from formulas.nomenclature.symbols_serving import (
     V_w_bound,
     W_chip,
     b_mem,
+    b_own,
     b_rank,
+    b_slice,
     b_stage,
+    b_state,
+    cp,
     dp,
     ep,
     f_pace,
@@ -47,10 +49,10 @@ from formulas.nomenclature.symbols_serving import (
     tp,
     xtp,
 )
-from formulas.serving.bounds import DECODE_BOUND
+from formulas.nomenclature.symbols import B, L_in, L_out, auxiliary, coverage, n_chips, p_chip
+from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
 from formulas.serving.decode import DECODE
 from formulas.serving.prefill import PREFILL
-from formulas.serving.prefill_bound import PREFILL_BOUND
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.programs.geometric import Problem, Program
 
@@ -58,7 +60,7 @@ __all__ = ["CHORDS", "LIMITS", "continuous", "layout", "relaxed"]
 
 
 def _parameter(name: str) -> sp.Symbol:
-    return sp.Symbol(f"{name}_", positive=True)
+    return auxiliary(f"{name}_", positive=True)
 
 
 # Coefficient and exponent of the monomials that stand in for coverage and for B - 1.

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulas.numerics.evaluate import Kernel, kernel
-from formulas.serving.bounds import DECODE_BOUND
+from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
 from formulas.serving.decode import DECODE
 from formulas.serving.prefill import PREFILL
-from formulas.serving.prefill_bound import PREFILL_BOUND
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.network.system_network import hop_groups, network
 from planner.problems.serving.step.binding import engine_values, layout_values, peaks, shared_values
