@@ -14,11 +14,12 @@ from pydantic import ValidationError
 from planner.scenario.changes import changed
 from planner.scenario.keys.fields import Record
 from planner.scenario.kinds import PLANNED, ROOMS, Document, question_type, question_types
-from planner.scenario.located_yaml import DEEPEST, yaml_tree
+from planner.scenario.located_yaml import yaml_tree
 from planner.scenario.mistakes import mistakes_of
 from planner.scenario.schema_document import resolved
 from planner.scenario.tree import Tree, dotted
 from planner.text.errors import InputError, Mistake, quoted
+from topologies.files.located_yaml import DEEPEST
 
 __all__ = ["checked", "load", "opened", "read"]
 

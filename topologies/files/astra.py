@@ -36,7 +36,7 @@ from topologies.fabric.limits import (
 )
 from topologies.fabric.validation import check
 from topologies.files.arc_counts import MOST_ARCS
-from topologies.files.located import Document, Located
+from topologies.files.located_yaml import Document, Located
 
 RING, FULL, HUB = "Ring", "FullyConnected", "Switch"
 BLOCKS = (RING, FULL, HUB)

@@ -27,7 +27,7 @@ from topologies.fabric.fabric import Fabric
 from topologies.fabric.limits import TopologyError, count_fault, meant, shown
 from topologies.fabric.overrides import override
 from topologies.files.arc_counts import MOST_ARCS, arcs
-from topologies.files.located import Document, Located
+from topologies.files.located_yaml import Document, Located
 from topologies.files.rate_units import Misread, latency, rate
 from topologies.machines.machines import graph, machine, names
 

@@ -100,13 +100,13 @@ def write(G: Fabric, path: str | os.PathLike[str], form: str | None = None) -> N
 def _from_yaml(text: str, where: str, name: str) -> Fabric:
     from topologies.files import astra
     from topologies.files import description as spec
-    from topologies.files.located import document
+    from topologies.files.located_yaml import document
 
-    found = document(text)
-    if found.root is None:
-        raise TopologyError(where, found.problems)
-    form = astra if astra.is_astra(found.root) else spec
-    return form.fabric_of(found, where, name)
+    parsed = document(text)
+    if parsed.root is None:
+        raise TopologyError(where, parsed.problems or "line 1, column 1: the file holds nothing")
+    form = astra if astra.is_astra(parsed.root) else spec
+    return form.fabric_of(parsed, where, name)
 
 
 def _text(file: Path, where: str) -> str:

@@ -1,0 +1,301 @@
+"""The one YAML reader: text as values that know their line and column; nothing is constructed.
+
+Scalars follow the core schema of YAML 1.2: `1e9` is a number, `no` a text, `2026-11-01` a text.
+Duplicate keys, tags, and anything that would grow without bound are faults with their places.
+Size and depth are limited before anything is built; an alias counts as what it stands for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+__all__ = ["DEEPEST", "Document", "Fault", "Located", "Path", "document"]
+
+DEEPEST = 30
+MOST_VALUES = 100_000
+LONGEST_NUMBER = 60
+LONGEST_QUOTE = 60
+_DIGITS = "[0-9]+(?:_[0-9]+)*"
+INTEGER = re.compile(rf"[-+]?{_DIGITS}")
+BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+FLOAT = re.compile(rf"[-+]?(?:\.[0-9]+|{_DIGITS}(?:\.(?:{_DIGITS})?)?)(?:[eE][-+]?[0-9]+)?")
+INFINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)")
+WORDS: dict[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+CORE = "tag:yaml.org,2002:"
+TEXTS = {CORE + "str", "!"}
+PLAIN = {None, *(CORE + name for name in ("int", "float", "bool", "null", "timestamp"))}
+SHAPES = {None, CORE + "map", CORE + "seq", "!"}
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Located:
+    """A value of a document: text, number, truth value or nothing; a list; or a mapping.
+
+    Attributes
+    ----------
+    value
+        A scalar, a list of `Located`, or {key: `Located`}.
+    keys
+        Of a mapping, the key itself and where it stands, by its text.
+    """
+
+    value: Any
+    line: int
+    column: int
+    keys: dict[str, Located] = field(default_factory=dict)
+
+    @property
+    def plain(self) -> Any:
+        """The value without places; a list is a tuple."""
+        if isinstance(self.value, list):
+            return tuple(item.plain for item in self.value)
+        if isinstance(self.value, dict):
+            return {key: item.plain for key, item in self.value.items()}
+        return self.value
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong at a place of the text; `path` leads to the value, empty for the whole text."""
+
+    line: int
+    column: int
+    message: str
+    path: Path = ()
+
+
+@dataclass
+class Document:
+    """What a text holds, without a root if it cannot be read; faults in the order of reading.
+
+    What is wrong below the `unread` paths follows from a fault of the text.
+    """
+
+    root: Located | None = None
+    faults: dict[Fault, None] = field(default_factory=dict)
+    unread: list[Path] = field(default_factory=list)
+
+    def fault(self, at: Located, message: str) -> None:
+        """Note a problem at a place."""
+        self.faults[Fault(at.line, at.column, message)] = None
+
+    @property
+    def problems(self) -> list[str]:
+        """The problems in the order of their places."""
+        places = {(fault.line, fault.column, fault.message) for fault in self.faults}
+        return [f"line {line}, column {column}: {text}" for line, column, text in sorted(places)]
+
+
+class _TooMuch(Exception):  # noqa: N818 - ends the reading, never seen outside
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        super().__init__(fault.message)
+
+
+def document(text: str, most_values: int = MOST_VALUES) -> Document:
+    """The one document of a YAML text of at most `most_values` values, aliases written out."""
+    reader = _Reader(iter(YAML(typ="rt", pure=True).parse(text)), most_values)
+    try:
+        reader.run()
+        return reader.document
+    except _TooMuch as error:
+        fault = error.fault
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        problem = " ".join(str(error.problem or error.context or "not YAML").split())
+        fault = Fault(line, column, f"not YAML: {problem}")
+    except (YAMLError, ValueError, IndexError, RecursionError) as error:
+        problem = " ".join(str(error).split())[:200] or type(error).__name__
+        fault = Fault(1, 1, f"not YAML: {problem}")
+    return Document(None, {**reader.document.faults, fault: None})
+
+
+class _Reader:
+    """Builds values out of a parser's events, no deeper and no more of them than allowed.
+
+    `anchors` holds what aliases stand for, with its size and its height; `size` counts what was
+    read, aliases written out.
+    """
+
+    def __init__(self, events: Iterator[Event], most_values: int) -> None:
+        self.document = Document()
+        self.events = events
+        self.most_values = most_values
+        self.anchors: dict[str, tuple[Located, int, int]] = {}
+        self.size = 0
+
+    def run(self) -> None:
+        """Read the document, and see that there is only one."""
+        documents = 0
+        for event in self.events:
+            documents += isinstance(event, DocumentStartEvent)
+            if documents > 1:
+                self._fault(event, (), "expected one document, a second one begins here")
+                return
+            if isinstance(event, NodeEvent):
+                self.document.root, _ = self._value(event, ())
+
+    def _value(self, event: Any, path: Path) -> tuple[Located, int]:
+        """A value, and how many levels it has below it."""
+        before = self.size
+        if isinstance(event, AliasEvent):
+            return self._alias(event, path)
+        self._count(event, 1, path, len(path))
+        height = 0
+        if isinstance(event, SequenceStartEvent):
+            value, height = self._list(event, path)
+        elif isinstance(event, MappingStartEvent):
+            value, height = self._mapping(event, path)
+        else:
+            value = _at(event, self._scalar(event, path))
+        if event.anchor is not None:
+            self.anchors[str(event.anchor)] = value, self.size - before, height
+        return value, height
+
+    def _alias(self, event: AliasEvent, path: Path) -> tuple[Located, int]:
+        name = str(event.anchor)
+        if name not in self.anchors:
+            self._fault(event, path, f"unknown alias *{name[:40]}, or one inside what it names")
+            self.document.unread.append(path)
+            return _at(event), 0
+        value, size, height = self.anchors[name]
+        self._count(event, size, path, len(path) + height)
+        return Located(value.value, *_place(event), value.keys), height
+
+    def _list(self, event: SequenceStartEvent, path: Path) -> tuple[Located, int]:
+        self._shape(event, path)
+        items: list[Located] = []
+        height = 0
+        for item in self.events:
+            if isinstance(item, SequenceEndEvent):
+                break
+            value, below = self._value(item, (*path, len(items)))
+            items.append(value)
+            height = max(height, below + 1)
+        return _at(event, items), height
+
+    def _mapping(self, event: MappingStartEvent, path: Path) -> tuple[Located, int]:
+        self._shape(event, path)
+        values: dict[str, Located] = {}
+        keys: dict[str, Located] = {}
+        height = 0
+        for name in self.events:
+            if isinstance(name, MappingEndEvent):
+                break
+            key = self._key(name, path)
+            value, below = self._value(
+                next(self.events), path if key is None else (*path, key.value)
+            )
+            height = max(height, below + 1)
+            if key is None:
+                continue
+            word = str(key.value)
+            if word in keys:
+                where = f"line {keys[word].line}, column {keys[word].column}"
+                message = f"duplicate key {_quoted(word)}, first given at {where}"
+                self._fault(name, (*path, key.value), message)
+                continue
+            keys[word], values[word] = key, value
+        return _at(event, values, keys), height
+
+    def _key(self, event: Event, path: Path) -> Located | None:
+        """A whole number or a text; 0.5, true and null as keys are their text."""
+        if not isinstance(event, ScalarEvent):
+            message = "expected a word as a key, got a list, a mapping or an alias"
+            self._fault(event, path, message)
+            self._value(event, (*path, "?"))
+            return None
+        self._count(event, 1, path, len(path))
+        value = self._scalar(event, path)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return _at(event, value if whole or isinstance(value, str) else str(event.value))
+
+    def _scalar(self, event: ScalarEvent, path: Path) -> Any:
+        tag, text = _tag(event), str(event.value)
+        if tag in TEXTS:
+            return text
+        if tag not in PLAIN:
+            self._foreign(event, path)
+            return None
+        return text if tag is None and event.style in ('"', "'", "|", ">") else core_value(text)
+
+    def _shape(self, event: CollectionStartEvent, path: Path) -> None:
+        if _tag(event) not in SHAPES:
+            self._foreign(event, path)
+
+    def _foreign(self, event: ScalarEvent | CollectionStartEvent, path: Path) -> None:
+        self._fault(event, path, f"tags such as {_quoted(str(event.tag))} are not read")
+        self.document.unread.append(path)
+
+    def _fault(self, event: Event, path: Path, message: str) -> None:
+        self.document.faults[Fault(*_place(event), message, path)] = None
+
+    def _count(self, event: Event, size: int, path: Path, depth: int) -> None:
+        self.size += size
+        message = ""
+        if self.size > self.most_values:
+            message = f"more than {self.most_values} values, aliases written out"
+        elif depth > DEEPEST:
+            message = f"more than {DEEPEST} levels deep"
+        if message:
+            raise _TooMuch(Fault(*_place(event), message, path[:3]))
+
+
+def core_value(text: str) -> Any:
+    """A plain scalar by the YAML 1.2 core schema: null, truth value, number, or text."""
+    if text in WORDS:
+        return WORDS[text]
+    if len(text) > LONGEST_NUMBER:
+        return text
+    if INTEGER.fullmatch(text):
+        return int(text)
+    if BASED.fullmatch(text):
+        return int(text, 0)
+    if FLOAT.fullmatch(text):
+        return float(text)
+    if INFINITE.fullmatch(text):
+        return float(text.replace(".", ""))
+    return float("nan") if text in (".nan", ".NaN", ".NAN") else text
+
+
+def _place(event: Event) -> tuple[int, int]:
+    return event.start_mark.line + 1, event.start_mark.column + 1
+
+
+def _at(event: Event, value: Any = None, keys: dict[str, Located] | None = None) -> Located:
+    return Located(value, *_place(event), keys or {})
+
+
+def _tag(event: ScalarEvent | CollectionStartEvent) -> str | None:
+    return None if event.tag is None else str(event.tag)
+
+
+def _quoted(text: str) -> str:
+    """A text in quotation marks on one line, clipped where it is long."""
+    quoted = repr(text) if text.isprintable() else ascii(text)
+    return quoted if len(quoted) <= LONGEST_QUOTE else f"{quoted[: LONGEST_QUOTE - 3]}..."
