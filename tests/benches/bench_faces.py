@@ -1,7 +1,7 @@
 """What each face of the planner costs, as multiples of importing the libraries it stands on.
 
-Run by `pytest tests/benches/bench_faces.py -m benchmark -s`. CPU time, not time on the wall, and the unit
-is measured in the same run, so that two machines and a busy one can be compared.
+Run by `pytest tests/benches/bench_faces.py -m benchmark -s`. CPU time, not time on the wall,
+and the unit is measured in the same run, so that two machines and a busy one can be compared.
 """
 
 from __future__ import annotations
