@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "SYMBOLS": "nomenclature.symbols",
+    "SYMBOLS": "registry",
     "UnitError": "nomenclature.dimensions",
     "Derivation": "algebra.derivation",
     "Equation": "algebra.equation",

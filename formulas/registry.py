@@ -11,7 +11,12 @@ from importlib import import_module
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation, slug
-from formulas.nomenclature.symbols import SymbolError, did_you_mean
+from formulas.nomenclature import lecture  # noqa: F401  so that `formulas.SYMBOLS` holds its symbols
+from formulas.nomenclature.symbols import (
+    SYMBOLS,  # noqa: F401  offered as `formulas.SYMBOLS`
+    SymbolError,
+    did_you_mean,
+)
 
 MODULES = (
     "roofline.roofline",

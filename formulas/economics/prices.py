@@ -6,9 +6,9 @@ from sympy import Rational
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import definition, lecture_equations, lecture_notes
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
 from formulas.roofline.batching import balance_context, short_context_batch
 from formulas.roofline.roofline import memory_time, step_time

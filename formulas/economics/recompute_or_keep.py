@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, derived, lecture_equations
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 from formulas.roofline.batching import balance_context
 from formulas.roofline.roofline import drain_time

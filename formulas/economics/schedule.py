@@ -9,6 +9,7 @@ from sympy import Rational
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import (
     definition,
@@ -16,7 +17,6 @@ from formulas.nomenclature.sources import (
     lecture_hardware,
     lecture_notes,
 )
-from formulas.nomenclature.symbols import *
 from formulas.roofline.kvcache import largest_batch
 from formulas.roofline.roofline import drain_time, latency_floor, memory_time
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import derived, lecture_notes
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
 from formulas.roofline.batching import balance_context, cost_floor, short_context_batch
 from formulas.roofline.roofline import time_per_sequence

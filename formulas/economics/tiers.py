@@ -12,10 +12,10 @@ from sympy import Rational, diff
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.economics.prices import domain_price, input_token_cost
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, derived, gray_1987, lecture_notes
-from formulas.nomenclature.symbols import *
 from formulas.roofline.batching import attention_context, balance_context
 from formulas.roofline.roofline import drain_time
 

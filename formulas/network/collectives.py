@@ -9,6 +9,7 @@ begins with (reduce-scatter) or sends, its own part included (all-to-all).
 from sympy import Integer, log, sqrt
 
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import (
@@ -22,7 +23,6 @@ from formulas.nomenclature.sources import (
     sanders_2009,
     thakur_2005,
 )
-from formulas.nomenclature.symbols import *
 
 RING = patarasuk_2009.at("the bandwidth-optimal ring")
 TREES = sanders_2009.at("two complementary binary trees")

@@ -10,11 +10,11 @@ from functools import cache
 from sympy import Integer, Mul
 
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import deep_ep, deepseek_v3, derived
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum, minimum
 
 UNIFORM = "each token picks k different experts, every set of k equally likely"

@@ -12,6 +12,7 @@ from sympy import ceiling, sqrt
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.serving import *
@@ -22,7 +23,6 @@ from formulas.nomenclature.sources import (
     lecture_hardware,
     lecture_notes,
 )
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
 
 UNIFORM = "experts lie evenly over chips, and tokens pick them evenly"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import derived, lecture_notes
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import minimum
 from formulas.roofline.kvcache import chips_of_pipeline
 

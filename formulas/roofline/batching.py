@@ -6,8 +6,8 @@ from sympy import Piecewise, oo
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.sources import derived, lecture_hardware, lecture_notes
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
 from formulas.roofline.roofline import (
     compute_time,

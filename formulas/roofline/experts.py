@@ -6,6 +6,7 @@ from sympy import diff, oo
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import (
     definition,
@@ -14,7 +15,6 @@ from formulas.nomenclature.sources import (
     lecture_player,
     shazeer_2017,
 )
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import minimum
 
 UNIFORM = "each position picks its experts independently and uniformly"

@@ -9,6 +9,7 @@ from sympy import ceiling, oo
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import (
     ainslie_2023,
@@ -20,7 +21,6 @@ from formulas.nomenclature.sources import (
     lecture_notes,
     lecture_summary,
 )
-from formulas.nomenclature.symbols import *
 from formulas.roofline.batching import balance_context, cliff_context, short_context_batch
 from formulas.roofline.roofline import compute_time, kv_time, memory_time, weight_time
 

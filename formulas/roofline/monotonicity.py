@@ -12,10 +12,10 @@ import sympy as sp
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import derived
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum, minimum
 
 TAGS = ("result 12",)

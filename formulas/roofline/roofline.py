@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.sources import (
     lecture_equations,
     lecture_notes,
     lecture_player,
     pope_2022,
 )
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
 
 SHARED = "each weight is read once per step, whatever the batch"

@@ -10,6 +10,7 @@ from sympy import diff, oo, sqrt
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import (
     deepseek_v32,
@@ -18,7 +19,6 @@ from formulas.nomenclature.sources import (
     lecture_equations,
     lecture_notes,
 )
-from formulas.nomenclature.symbols import *
 from formulas.roofline.batching import balance_context
 
 WALL = "section 5, why context length stalled"

@@ -10,6 +10,7 @@ from sympy import sqrt
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import (
     deepseek_llm_2024,
@@ -18,7 +19,6 @@ from formulas.nomenclature.sources import (
     hu_2024,
     llama_2024,
 )
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 

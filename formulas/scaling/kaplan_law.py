@@ -11,8 +11,8 @@ from sympy import diff
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.sources import kaplan_2020
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 

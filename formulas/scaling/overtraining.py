@@ -11,6 +11,7 @@ from sympy import diff, log
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.sources import (
     definition,
     derived,
@@ -18,7 +19,6 @@ from formulas.nomenclature.sources import (
     lecture_notes,
     sardana_2024,
 )
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 from formulas.scaling.power_laws import chinchilla_loss, optimal_tokens
 from formulas.training.arithmetic import total_over_pretraining

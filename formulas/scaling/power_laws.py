@@ -11,6 +11,7 @@ from sympy import diff, exp, log, oo
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import (
     definition,
@@ -19,7 +20,6 @@ from formulas.nomenclature.sources import (
     lecture_notes,
     muennighoff_2023,
 )
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 
 FITTED = "fitted over a range of sizes and tokens; outside it, an extrapolation"

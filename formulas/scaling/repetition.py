@@ -10,9 +10,9 @@ from sympy import diff, exp
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, derived, muennighoff_2023
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 from formulas.numerics.expressions import maximum, minimum
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL

@@ -15,6 +15,7 @@ from sympy import diff, exp, log
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import (
@@ -25,7 +26,6 @@ from formulas.nomenclature.sources import (
     krajewski_2024,
     ludziejewski_2025,
 )
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL, chinchilla_loss
 from formulas.scaling.sparsity import effective_parameters, saturated_experts

@@ -9,6 +9,7 @@ from sympy import Integer, log
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.sources import (
     clark_2022,
@@ -18,7 +19,6 @@ from formulas.nomenclature.sources import (
     lecture_hardware,
     lecture_notes,
 )
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 from formulas.roofline.batching import short_context_batch
 from formulas.roofline.experts import sparsity

@@ -9,8 +9,8 @@ from sympy import diff, exp
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.sources import definition, lecture_equations, lecture_notes
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 from formulas.training.arithmetic import pretraining_arithmetic, rl_arithmetic, serving_arithmetic
 

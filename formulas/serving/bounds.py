@@ -8,9 +8,9 @@ tokens may find their experts at home; a prompt uses all chips of a replica and 
 from sympy import Max
 
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, lecture_equations
-from formulas.nomenclature.symbols import *
 from formulas.serving.decode import DECODE_SHARED
 from formulas.serving.prefill import PREFILL_SHARED
 

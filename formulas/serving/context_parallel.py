@@ -11,9 +11,9 @@ keys and values travel round behind the arithmetic of attention. Experts are par
 from sympy import ceiling, sqrt
 
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, helix_2025, yang_2024
-from formulas.nomenclature.symbols import *
 
 own_sequences = Equation(
     "sequences whose tokens one part of a context carries",

@@ -14,10 +14,10 @@ from sympy import Max, Min, ceiling, sqrt
 
 from formulas.algebra.equation import Equation
 from formulas.network.collectives import hop_latency
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import deepseek_v3, definition, lecture_equations, pope_2022
-from formulas.nomenclature.symbols import *
 from formulas.serving.context_parallel import (
     own_sequences,
     partial_bytes,

@@ -5,10 +5,10 @@ The slower pool sets the rate; with whole replicas one of the two always has roo
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.pools import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, derived, zhong_2024
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import minimum
 
 prompt_cache = Equation(

@@ -8,10 +8,10 @@ prompts at once: per prompt every operator costs what it costs on `tp * cp` chip
 from sympy import ceiling
 
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, lecture_equations, pope_2022, yang_2024
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum
 from formulas.serving.context_parallel import ring_bytes, ring_time
 from formulas.serving.prefill_network import PREFILL_NETWORK

@@ -16,11 +16,11 @@ where an engine makes all of them wait for the slowest, prompts of one delay all
 from sympy import Rational, log, sqrt
 
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.pools import *
 from formulas.nomenclature.schedule import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, derived, kleinrock_1975, little_1961
-from formulas.nomenclature.symbols import *
 from formulas.numerics.expressions import maximum, minimum
 
 HALF = Rational(1, 2)

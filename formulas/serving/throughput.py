@@ -9,10 +9,10 @@ prefill emits the first token.
 from sympy import Max, ceiling
 
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.pools import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, lecture_equations
-from formulas.nomenclature.symbols import *
 from formulas.serving.context_parallel import state_sequences
 
 decode_share = Equation(

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.sources import (
     kaplan_2020,
     lecture_hardware,
     lecture_notes,
     narayanan_2021,
 )
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 
 FEW = "attention is small beside the weights"

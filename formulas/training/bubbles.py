@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.sources import (
     definition,
     gpipe_2018,
@@ -16,7 +17,6 @@ from formulas.nomenclature.sources import (
     narayanan_2021,
     qi_2023,
 )
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 
 ALIKE = "stages take equal time; sending between them takes none"

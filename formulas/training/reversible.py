@@ -11,6 +11,7 @@ from sympy import Rational, diff, sqrt
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
 from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import (
     chen_2016,
@@ -20,7 +21,6 @@ from formulas.nomenclature.sources import (
     lecture_hardware,
     lecture_notes,
 )
-from formulas.nomenclature.symbols import *
 from formulas.nomenclature.training import *
 from formulas.training.arithmetic import backward_arithmetic, pretraining_arithmetic
 

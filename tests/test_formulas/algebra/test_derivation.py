@@ -9,7 +9,7 @@ import sympy as sp
 from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.algebra.identity import Identity
 from formulas.nomenclature.dimensions import UnitError
-from formulas.nomenclature.symbols import (
+from formulas.nomenclature.lecture import (
     B_0,
     B,
     B_crit,
@@ -18,7 +18,6 @@ from formulas.nomenclature.symbols import (
     L_star,
     N_active,
     N_total,
-    SymbolError,
     T_comp,
     T_mem,
     T_seq,
@@ -34,6 +33,7 @@ from formulas.nomenclature.symbols import (
     n_kv,
     n_layers,
 )
+from formulas.nomenclature.symbols import SymbolError
 from formulas.numerics.expressions import maximum
 from formulas.roofline.batching import (
     balance_context,

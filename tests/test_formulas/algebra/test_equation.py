@@ -8,14 +8,12 @@ import sympy as sp
 
 from formulas.algebra.equation import Equation, slug
 from formulas.economics.prices import token_cost
-from formulas.nomenclature.sources import lecture_notes
-from formulas.nomenclature.symbols import (
+from formulas.nomenclature.lecture import (
     B,
     F,
     L_ctx,
     N_active,
     N_total,
-    SymbolError,
     T_comp,
     T_floor,
     T_mem,
@@ -27,6 +25,8 @@ from formulas.nomenclature.symbols import (
     c_fwd,
     m_pos,
 )
+from formulas.nomenclature.sources import lecture_notes
+from formulas.nomenclature.symbols import SymbolError
 from formulas.numerics.expressions import maximum, minimum
 from formulas.roofline.roofline import memory_time, step_time, time_per_sequence, weight_time
 

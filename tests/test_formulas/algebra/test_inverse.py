@@ -4,7 +4,7 @@ import pytest
 import sympy as sp
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.symbols import (
+from formulas.nomenclature.lecture import (
     B,
     T_comp,
     T_mem,

@@ -14,7 +14,8 @@ import sympy as sp
 from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.dimensions import BASES, UnitError
-from formulas.nomenclature.symbols import B, T_comp, T_mem, T_step, unit_of_symbol
+from formulas.nomenclature.lecture import B, T_comp, T_mem, T_step
+from formulas.nomenclature.symbols import unit_of_symbol
 from formulas.numerics.exact_value import value_of
 from formulas.registry import all_derivations, all_equations, by_name
 from formulas.roofline.batching import critical_batch

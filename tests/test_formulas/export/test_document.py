@@ -12,7 +12,8 @@ from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.export import FORMATS, export
 from formulas.export.latex import latex_words
-from formulas.nomenclature.symbols import T_comp, T_mem, T_step, meaning, unit_of_symbol
+from formulas.nomenclature.lecture import T_comp, T_mem, T_step
+from formulas.nomenclature.symbols import meaning, unit_of_symbol
 from formulas.registry import by_name
 from formulas.roofline.batching import critical_batch, critical_batch_with_kv
 from formulas.roofline.roofline import memory_time, step_time

@@ -26,7 +26,8 @@ from formulas.export.typesetting.latex_math import latex_math
 from formulas.export.typesetting.layout import figure, layout
 from formulas.export.typesetting.mathml import mathml
 from formulas.export.typesetting.typst_math import typst_math
-from formulas.nomenclature.symbols import SYMBOLS, B, F, L_ctx, N_active, W
+from formulas.nomenclature.lecture import B, F, L_ctx, N_active, W
+from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.evaluate import scalar
 from formulas.registry import by_name
 

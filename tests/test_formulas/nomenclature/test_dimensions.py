@@ -5,7 +5,7 @@ import sympy as sp
 
 from formulas.algebra.equation import Equation, check_units
 from formulas.nomenclature.dimensions import ONE, UnitError, unit, unit_of
-from formulas.nomenclature.symbols import (
+from formulas.nomenclature.lecture import (
     B,
     F,
     L_ctx,
@@ -21,8 +21,8 @@ from formulas.nomenclature.symbols import (
     coverage,
     m_pos,
     n_experts,
-    unit_of_symbol,
 )
+from formulas.nomenclature.symbols import unit_of_symbol
 from formulas.numerics.expressions import maximum
 
 

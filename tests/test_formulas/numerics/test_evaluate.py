@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from formulas.algebra.equation import Equation
 from formulas.economics.prices import token_cost
-from formulas.nomenclature.symbols import (
-    SYMBOLS,
+from formulas.nomenclature.lecture import (
     B,
     C_tok,
     L_ctx,
-    SymbolError,
     T_comp,
     T_mem,
     T_step,
@@ -29,6 +27,7 @@ from formulas.nomenclature.symbols import (
     n_stages,
     sigma,
 )
+from formulas.nomenclature.symbols import SYMBOLS, SymbolError
 from formulas.numerics.evaluate import kernel, scalar
 from formulas.numerics.expressions import maximum, minimum, put
 from formulas.roofline.experts import expert_coverage, touched_parameters

@@ -4,18 +4,8 @@ import pytest
 import sympy as sp
 
 from formulas.economics.prices import token_cost
-from formulas.nomenclature.symbols import (
-    B,
-    C_tok,
-    L_ctx,
-    N_touched,
-    SymbolError,
-    T_step,
-    e_c,
-    e_kv,
-    e_w,
-    sigma,
-)
+from formulas.nomenclature.lecture import B, C_tok, L_ctx, N_touched, T_step, e_c, e_kv, e_w, sigma
+from formulas.nomenclature.symbols import SymbolError
 from formulas.numerics.evaluate import kernel
 from formulas.numerics.expressions import maximum, minimum
 from formulas.numerics.slopes import elasticities

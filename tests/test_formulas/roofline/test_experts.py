@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from formulas.nomenclature.symbols import B, coverage
+from formulas.nomenclature.lecture import B, coverage
 from formulas.numerics.evaluate import kernel, unfolded
 from formulas.roofline.experts import (
     active_parameters,

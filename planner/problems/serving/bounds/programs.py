@@ -13,6 +13,7 @@ from functools import cache
 import sympy as sp
 
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import B, L_in, L_out, coverage, n_chips, p_chip
 from formulas.nomenclature.pools import x_own
 from formulas.nomenclature.serving import (
     L_dec,
@@ -49,7 +50,7 @@ from formulas.nomenclature.serving import (
     tp,
     xtp,
 )
-from formulas.nomenclature.symbols import B, L_in, L_out, auxiliary, coverage, n_chips, p_chip
+from formulas.nomenclature.symbols import auxiliary
 from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
 from formulas.serving.decode import DECODE
 from formulas.serving.prefill import PREFILL
