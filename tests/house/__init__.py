@@ -1,0 +1,1 @@
+"""Measures of the sources of the project; `python -m tests.house` prints them."""
