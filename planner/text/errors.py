@@ -15,9 +15,10 @@ The command line prints `str(error)` and exits with `error.exit_status`; there i
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+from topologies.fabric.limits import did_you_mean
 
 __all__ = [
     "CatalogueError",
@@ -128,17 +129,6 @@ class SolverError(PlannerError):
     """The solver, the disk or this program failed; the message says how to go on."""
 
     exit_status = 3
-
-
-def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """`; did you mean 'tpot'?` for the nearest of the `known` words, or nothing."""
-    names = [str(name) for name in known]
-    text = str(word)[:200]
-    near = difflib.get_close_matches(text, names, n=1, cutoff=0.6)
-    if not near:
-        folded = {name.casefold(): name for name in names}
-        near = [folded[hit] for hit in difflib.get_close_matches(text.casefold(), folded, n=1)]
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def quoted(value: object, width: int = 60) -> str:

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from planner.text.errors import QuantityError, quoted
-from planner.text.units import Powers, amount
+from topologies.files.units import Powers, UnreadAmount, amount
 
 __all__ = ["DIMENSIONS", "Dimension", "QuantityError", "parse", "show"]
 
@@ -155,7 +155,7 @@ def parse(text: object, dimension: str) -> float:
         return _checked(text, f"{expected}, got {quoted(text)}")
     try:
         read = amount(text)
-    except QuantityError as reason:
+    except UnreadAmount as reason:
         raise QuantityError(f"{expected}, {reason}") from None
     shown = f'{expected}, got "{text.strip()}"'
     if read.magnitude and wanted.counted:

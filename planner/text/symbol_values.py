@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.symbols import describe, did_you_mean, meaning, unit_of_symbol
-from planner.text.errors import InputError, QuantityError, quoted
+from planner.text.errors import InputError, quoted
 from planner.text.quantities import DIMENSIONS, Dimension, show
 from planner.text.quantities import describe as worded
-from planner.text.units import Amount, Powers, amount
+from topologies.files.units import Amount, Powers, UnreadAmount, amount
 
 __all__ = ["Values", "read_values", "shown_value"]
 
@@ -84,7 +84,7 @@ def _read(name: str, written: str) -> float:
         wanted = f'--set {name}: {meaning(name)} is in {unit}, such as "{example}"'
     try:
         read = amount(written)
-    except QuantityError as reason:
+    except UnreadAmount as reason:
         raise InputError(f"{wanted}; {reason}") from None
     value = _counted(read, powers)
     if value is None:

@@ -120,6 +120,17 @@ class TopologyError(ValueError):
         return f"{self.where}: {len(self.problems)} problems{lines}"
 
 
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """`; did you mean 'tpot'?` for the nearest of the `known` words, or nothing."""
+    names = [str(name) for name in known]
+    text = str(word)[:200]
+    near = get_close_matches(text, names, n=1, cutoff=0.6)
+    if not near:
+        folded = {name.casefold(): name for name in names}
+        near = [folded[hit] for hit in get_close_matches(text.casefold(), folded, n=1)]
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 def meant(word: object, known: Iterable[str]) -> str:
     """The end of a message about an unknown word: what was probably meant, else what is known."""
     words = list(known)

@@ -141,9 +141,9 @@ IN_YAML = [
     ("1e999", "a finite number was expected"),
     ("true", "is True; a number was expected"),
     ("~", "is empty; one value was expected"),
-    ("fast", "is the text 'fast'; a rate such as 45 GB/s"),
+    ("fast", "which does not begin with a number; a rate such as 45 GB/s"),
     ("'45e9'", "without a unit"),
-    ("45 GB", "did you mean 'GB/s'?"),
+    ("45 GB", "did you mean '45 GB/s'?"),
     ("[45e9, [1]]", "one value was expected"),
     ("{bandwith: 45e9}", "unknown key 'bandwith'; did you mean 'bandwidth'?"),
 ]
@@ -445,7 +445,7 @@ overrides: none
     assert refused(tmp_path, text, ".yaml") == [
         "line 2, column 1: unknown key 'nmae'; did you mean 'name'?",
         "line 3, column 8: count is 'two'; a whole number of at least 1 was expected",
-        "line 4, column 6: out is '50 GB'; GB is a size; did you mean 'GB/s'?",
+        "line 4, column 6: out is '50 GB', which is a size; did you mean '50 GB/s'?",
         "line 5, column 10: latency is 5; less than 0.1 s was expected (given in us or ns?)",
         "line 6, column 7: name is ['a']; a line of text was expected",
         "line 8, column 9: domain.kind is 'torsu'; did you mean 'torus'?",
@@ -490,7 +490,7 @@ overrides: none
         (
             "kind: mesh\nchips: 2\nlink: 1 GB/s\n"
             "overrides: [{link: [[0], [1]], bandwidth: 1 GB}]\n",
-            "overrides[0].bandwidth is '1 GB'; GB is a size",
+            "overrides[0].bandwidth is '1 GB', which is a size",
         ),
         (
             "kind: mesh\nchips: 2\nlink: 1 GB/s\noverrides: [{link: [[0], [5]], factor: 0.5}]\n",

@@ -1,4 +1,4 @@
-"""The table of unit words, and the small grammar that joins them: `$/GPU-hour`, `USD/(chip*s)`.
+"""The one table of unit words, and the small grammar that joins them: `$/GPU-hour`, `USD/(chip*s)`.
 
 A unit is a scale and exponents of the base units s, byte, flop, param, token, seq, chip, USD, J.
 Prefixes are those a unit is written with in the field: no milli-bytes, no kilo-seconds.
@@ -6,12 +6,12 @@ Prefixes are those a unit is written with in the field: no milli-bytes, no kilo-
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 
-from planner.text.errors import QuantityError, did_you_mean
-
-__all__ = ["Amount", "Powers", "amount"]
+from topologies.fabric.limits import did_you_mean
 
 Powers = tuple[tuple[str, int], ...]  # base unit and exponent, sorted by name, no zeros
 
@@ -24,10 +24,31 @@ class Amount:
     where a count is wanted and bytes nowhere; `bare` when there was no word at all.
     """
 
-    value: float
+    digits: str
+    scale: float
     powers: Powers
     bare: bool = False
     magnitude: bool = False
+
+    @property
+    def value(self) -> float:
+        """The number in base units."""
+        return float(self.digits) * self.scale
+
+    @property
+    def rounded_once(self) -> float:
+        """The same without a rounding of the product, so that 300 ns is the number 3e-7."""
+        if not 0 < abs(self.value) < math.inf:
+            return self.value
+        return float(Fraction(self.digits) * Fraction(repr(self.scale)))
+
+
+class UnreadAmount(ValueError):  # noqa: N818 - a reader turns it into a fault with a place
+    """A text that is no number with a unit: what was got, and the part of it that is not read."""
+
+    def __init__(self, got: str, reason: str = "") -> None:
+        self.reason = reason
+        super().__init__(got + reason)
 
 
 LONGEST = 80  # characters of a quantity; a longer text is not one
@@ -108,33 +129,36 @@ SUGGESTIONS = {
 def amount(text: str) -> Amount:
     """The number and unit of a text in base units; any sign, finite or not.
 
-    Raises QuantityError saying what was got and which part of it is not read.
+    Raises
+    ------
+    UnreadAmount
+        Saying what was got and which part of it is not read.
     """
     if len(text) > LONGEST:
-        raise QuantityError(f"got a text of {len(text)} characters")
+        raise UnreadAmount(f"got a text of {len(text)} characters")
     body = text.strip()
     if not body:
-        raise QuantityError("got an empty text")
+        raise UnreadAmount("got an empty text")
     shown = f'got "{body}"' if body.isprintable() else f"got {body!a}"
     money = MONEY.match(body)
     body = body[money.end() :] if money else body
     number = NUMBER.match(body)
     if number is None:
-        raise QuantityError(f"{shown}, which does not begin with a number")
+        raise UnreadAmount(shown, ", which does not begin with a number")
     rest = body[number.end() :].rstrip()
     if rest[:1] == "," and rest[1:2].isdigit():
-        raise QuantityError(f"{shown}; write 1_000 or 1000, without a comma")
+        raise UnreadAmount(shown, "; write 1_000 or 1000, without a comma")
     words = _words(rest, shown)
-    value = float(number.group().replace("_", ""))
+    digits = number.group().replace("_", "")
+    powers: Powers = (("USD", 1),) if money else ()
     if not words:
-        return Amount(value, (("USD", 1),)) if money else Amount(value, (), bare=True)
+        return Amount(digits, 1.0, powers, bare=money is None)
     if len(words) == 1 and words[0] in MAGNITUDES and (words[0] != "B" or not money):
-        powers: Powers = (("USD", 1),) if money else (("byte", 1),) if words[0] == "B" else ()
         if words[0] == "B":
-            return Amount(value, powers, magnitude=True)
-        return Amount(value * MAGNITUDES[words[0]], powers, magnitude=money is None)
-    scale, powers = _product(words, shown, {"USD": 1} if money else {})
-    return Amount(value * scale, powers)
+            return Amount(digits, 1.0, (("byte", 1),), magnitude=True)
+        return Amount(digits, MAGNITUDES[words[0]], powers, magnitude=money is None)
+    scale, powers = _product(words, shown, dict(powers))
+    return Amount(digits, scale, powers)
 
 
 def _words(rest: str, shown: str) -> list[str]:
@@ -143,7 +167,7 @@ def _words(rest: str, shown: str) -> list[str]:
         match = WORD.match(rest, position)
         if match is None:
             strange = rest[position:].strip()[:1]
-            raise QuantityError(f"{shown}; {strange!r} is not part of a unit")
+            raise UnreadAmount(shown, f"; {strange!r} is not part of a unit")
         words.append(match.group(1))
         position = match.end()
     return words
@@ -162,7 +186,7 @@ def _product(words: list[str], shown: str, start: dict[str, int]) -> tuple[float
             sign, open_for_word, divided = -1, True, True
         elif word in ("*", "·", "-") and not open_for_word:
             if divided and not bracket and word != "-":
-                raise QuantityError(f"{shown}; write the units below the line in brackets")
+                raise UnreadAmount(shown, "; write the units below the line in brackets")
             open_for_word = True
         elif word == "(" and open_for_word and not bracket:
             bracket = True
@@ -177,9 +201,9 @@ def _product(words: list[str], shown: str, start: dict[str, int]) -> tuple[float
                 total[name] = total.get(name, 0) + sign * power
             open_for_word = False
         else:
-            raise QuantityError(f"{shown}; {word!r} is not expected there")
+            raise UnreadAmount(shown, f"; {word!r} is not expected there")
     if open_for_word or bracket:
-        raise QuantityError(f"{shown}, whose unit is not finished")
+        raise UnreadAmount(shown, ", whose unit is not finished")
     return scale, tuple(sorted((name, power) for name, power in total.items() if power))
 
 
@@ -187,7 +211,7 @@ def _known(word: str, shown: str) -> tuple[float, dict[str, int]]:
     found = TABLE.get(word)
     if found is None:
         hint = SUGGESTIONS.get(word) or did_you_mean(word, TABLE)
-        raise QuantityError(f"{shown}; unknown unit {word!r}{hint}")
+        raise UnreadAmount(shown, f"; unknown unit {word!r}{hint}")
     return found
 
 
