@@ -87,12 +87,7 @@ class Stretching:
         """
         rows = self._problem.rows
         promised = [i for i, row in enumerate(rows) if row.kind == PROMISE]
-        common, _ = self._least(at, promised)
-        if common is not None and common <= SAME:
-            raise SolverError(
-                f"{self._problem.title}: the solver found no solution, yet every promise can be "
-                "kept; rescale the givens or widen the bounds of the choices"
-            )
+        common = self.least_common(at)
         if common is None:
             return Shortage(self._problem.title, (), None, self._conflict(at))
         needed = dict.fromkeys(promised, common)
@@ -108,6 +103,20 @@ class Stretching:
                 row = rows[i]
                 shortfalls.append(Shortfall(row.name, row.text, float(np.exp(needed[i])), factor))
         return Shortage(self._problem.title, tuple(shortfalls), float(np.exp(common)), ())
+
+    def least_common(self, at: Instance) -> float | None:
+        """Logarithm of the least factor that, given to every promise, makes the problem solvable.
+
+        None if no factor does. Raises SolverError when nothing falls short.
+        """
+        promised = [i for i, row in enumerate(self._problem.rows) if row.kind == PROMISE]
+        common, _ = self._least(at, promised)
+        if common is not None and common <= SAME:
+            raise SolverError(
+                f"{self._problem.title}: the solver found no solution, yet every promise can be "
+                "kept; rescale the givens or widen the bounds of the choices"
+            )
+        return common
 
     def _conflict(self, at: Instance) -> tuple[tuple[str, str], ...]:
         """Names and texts of the constraints that press when all of them may be eased."""

@@ -26,7 +26,7 @@ from planner.programs.geometric.lowering import AUXILIARY, OBJECTIVE
 from planner.programs.geometric.posynomial import ProblemError
 from planner.text.errors import SolverError
 
-__all__ = ["Envelope", "Solution", "extremes", "read"]
+__all__ = ["Envelope", "Solution", "extremes", "proven", "read"]
 
 
 @dataclass(frozen=True)
@@ -198,6 +198,13 @@ class Solution:
         return problem.coefficients.givens.index(symbol)
 
 
+def proven(value: float, bound: float) -> float:
+    """What no choice is below, given the optimum's value and the logarithm of a bound on it."""
+    if not np.isfinite(bound):
+        return value * (1 - FALLBACK)
+    return min(value, float(np.exp(bound))) * (1 - ROUNDING)
+
+
 def read(solved: Envelope, bound: float) -> Solution:
     """The solution in words the caller knows; `bound` is the logarithm of the lower bound."""
     problem, logs = solved.problem, solved.logs
@@ -208,9 +215,6 @@ def read(solved: Envelope, bound: float) -> Solution:
         if multiplier > BINDING and row.kind not in HIDDEN
     ]
     value = float(np.exp(logs[-1]))
-    proven = value * (1 - FALLBACK)
-    if np.isfinite(bound):
-        proven = min(value, float(np.exp(bound))) * (1 - ROUNDING)
     filled = np.bincount(problem.table.rows, solved.sizes)
     shares: dict[sp.Symbol, dict[str, float]] = {}
     for row, share in zip(problem.rows, filled.tolist(), strict=True):
@@ -221,7 +225,7 @@ def read(solved: Envelope, bound: float) -> Solution:
     return Solution(
         status="optimal",
         value=value,
-        lower_bound=proven,
+        lower_bound=proven(value, bound),
         choices=dict(zip(problem.variables[: problem.choices], found, strict=True)),
         multipliers={row.name: each for row, each in named if row.kind not in HIDDEN},
         binding=tuple(sorted(binding, key=lambda pair: -pair[1])),

@@ -29,7 +29,7 @@ import sympy as sp
 from planner.programs.geometric.cone import Array, Indices, LogProgram, Point
 from planner.programs.geometric.instance import Instance, Structure, instance
 from planner.programs.geometric.relaxation import SOLVED, Stretching
-from planner.programs.geometric.solution import Envelope, Solution, read
+from planner.programs.geometric.solution import Envelope, Solution, proven, read
 from planner.text.errors import SolverError
 
 __all__ = ["Program", "lower_bound", "polished"]
@@ -202,9 +202,29 @@ class Program:
             The solver failed, or its answer is further than 1e-4 from the bound it proves.
         """
         at = instance(self.structure, given)
+        solved = self._optimum(at)
+        if solved is None:
+            raise self._stretching.shortage(at)
+        point, bound = solved
+        return read(Envelope(self.structure, at, point.logs, point.multipliers), bound)
+
+    def bound(self, given: Mapping[sp.Symbol, float]) -> float | None:
+        """The lower bound that `solve` proves, None where no choice satisfies every constraint.
+
+        What falls short is not looked for. Raises as `solve`.
+        """
+        at = instance(self.structure, given)
+        solved = self._optimum(at)
+        if solved is not None:
+            return proven(float(np.exp(solved[0].logs[-1])), solved[1])
+        self._stretching.least_common(at)
+        return None
+
+    def _optimum(self, at: Instance) -> tuple[Point, float] | None:
+        """The optimum and the logarithm of its lower bound, None where there is no solution."""
         point = self._program.solve(at.logs, at.exponents, at.centre)
         if point.status not in SOLVED:
-            raise self._stretching.shortage(at)
+            return None
         point = polished(self.structure, at, point)
         bound = lower_bound(self.structure, at, point)
         for _ in range(RETRIES):
@@ -220,7 +240,7 @@ class Program:
             raise SolverError(
                 f"{self.structure.title}: the solver stopped early; rescale the givens"
             )
-        return read(Envelope(self.structure, at, point.logs, point.multipliers), bound)
+        return point, bound
 
     @cached_property
     def _stretching(self) -> Stretching:

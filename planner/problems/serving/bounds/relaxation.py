@@ -23,7 +23,7 @@ from planner.problems.serving.bounds.programs import CHORDS, LIMITS, continuous,
 from planner.problems.serving.search.batch import Found
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import PROMISES, Task
-from planner.programs.geometric import Shortage, Solution
+from planner.programs.geometric import Solution
 from planner.text.errors import SolverError
 
 __all__ = [
@@ -253,9 +253,7 @@ def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) 
     try:
         # How far an impossible part falls short does not matter, and may be beyond any float.
         with np.errstate(over="ignore"):
-            return program.solve(_named(program, given)).lower_bound
-    except Shortage:
-        return None
+            return program.bound(_named(program, given))
     except SolverError:
         return known
 
