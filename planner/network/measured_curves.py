@@ -16,6 +16,7 @@ import numpy as np
 
 from planner.catalogue.collective_curves import ANY, Curve, collectives
 from planner.network.group import Group
+from planner.network.monotone_cubic import monotone_cubic
 from planner.text.errors import CatalogueError
 
 __all__ = ["Moved", "moved"]
@@ -140,10 +141,8 @@ def _wire(curve: Curve) -> np.ndarray:
 @lru_cache(maxsize=1024)
 def _log_time(curve: Curve) -> Callable[[np.ndarray], np.ndarray]:
     """log(time) of time on the wire: through the points inside, by the coefficients beyond."""
-    from scipy.interpolate import PchipInterpolator
-
     wire, bend = _wire(curve), _bend(curve)
-    inner = PchipInterpolator(np.log(wire), np.log(curve.seconds), extrapolate=False)
+    inner = monotone_cubic(np.log(wire), np.log(curve.seconds))
 
     def fitted(x: np.ndarray | float) -> np.ndarray:
         return np.asarray(curve.alpha + x / curve.efficiency + bend * np.sqrt(x))
