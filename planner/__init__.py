@@ -16,6 +16,7 @@ from planner.sweep import sweep
 
 if TYPE_CHECKING:
     from planner.engines import export
+    from planner.library import calibrate, catalog, check, model, topology, validate
     from planner.protocol.plan import Plan
     from planner.protocol.solve import solve
     from planner.report.text.frontier import pareto
@@ -29,32 +30,36 @@ __all__ = [
     "PlannerError",
     "Scenario",
     "SolverError",
+    "calibrate",
+    "catalog",
+    "check",
     "export",
     "load",
+    "model",
     "pareto",
     "sensitivity",
     "solve",
     "sweep",
+    "topology",
+    "validate",
 ]
 
 _HOMES = {
-    "Infeasible": "planner.text.errors",
-    "InputError": "planner.text.errors",
-    "Plan": "planner.protocol.plan",
-    "PlannerError": "planner.text.errors",
-    "Scenario": "planner.scenario",
-    "SolverError": "planner.text.errors",
-    "export": "planner.engines",
-    "load": "planner.scenario",
-    "pareto": "planner.report.text.frontier",
-    "solve": "planner.protocol.solve",
+    "planner.engines": ("export",),
+    "planner.library": ("calibrate", "catalog", "check", "model", "topology", "validate"),
+    "planner.protocol.plan": ("Plan",),
+    "planner.protocol.solve": ("solve",),
+    "planner.report.text.frontier": ("pareto",),
+    "planner.scenario": ("Scenario", "load"),
+    "planner.text.errors": ("Infeasible", "InputError", "PlannerError", "SolverError"),
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'planner' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOME_OF[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,58 +1,43 @@
-"""The command `planner calibrate`: its options, and what becomes of the profile."""
+"""How good is it? Commands on measurements: a chip measured, a profile fitted, plans scored."""
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from planner.cli.options import Facts, Json, Models, require_file
 from planner.text.console import note, show
-from planner.text.errors import InputError
+from planner.text.errors import InputError, SolverError, did_you_mean
 
-__all__ = ["calibrate"]
-
-Data = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="DATA...", help="runs of yours: CSV, or what vLLM, SGLang, GuideLLM wrote"
-    ),
-]
-Name = Annotated[str, typer.Option("--name", help="what the profile is called")]
-Out = Annotated[Path, typer.Option("--out", metavar="FILE.toml", help="write the profile here")]
-Like = Annotated[
-    str, typer.Option("--like", metavar="PROFILE", help="what to start from; auto: as a plan would")
-]
-Chip = Annotated[
-    Path | None, typer.Option("--measured", metavar="CHIP.toml", help="a file of planner measure")
-]
-Facts = Annotated[
-    list[str] | None,
-    typer.Option("--fact", metavar="NAME=VALUE", help="what a file does not say: system=hgx-h200"),
-]
-Models = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--models", metavar="FOLDER",
-        help="config.json of models that the catalogue lacks; default hf_configs beside the file",
-    ),
-]  # fmt: skip
-Day = Annotated[
-    str | None, typer.Option("--as-of", metavar="YYYY-MM-DD", help="day of the runs; default today")
-]
-Json = Annotated[bool, typer.Option("--json", help="print one JSON document and nothing else")]
+LEAVES = ("configurations", "groups", "models")
 
 
 def calibrate(
-    data: Data,
-    name: Name,
-    out: Out,
-    like: Like = "auto",
-    measured: Chip = None,
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DATA...", help="runs of yours: CSV, or what vLLM, SGLang, GuideLLM wrote"
+        ),
+    ],
+    name: Annotated[str, typer.Option("--name", help="what the profile is called")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.toml", help="write the profile here")],
+    like: Annotated[
+        str,
+        typer.Option("--like", metavar="PROFILE", help="what to start from; auto: as a plan would"),
+    ] = "auto",
+    measured: Annotated[
+        Path | None,
+        typer.Option("--measured", metavar="CHIP.toml", help="a file of planner measure"),
+    ] = None,
     facts: Facts = None,
     models: Models = None,
-    as_of: Day = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", metavar="YYYY-MM-DD", help="day of the runs; default today"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Fit a profile to runs of your own, starting from a shipped one.
@@ -65,64 +50,147 @@ def calibrate(
     where they differ from the usual, engine, engine_version, weights, kv, tp, pp, ep,
     dp_attention, n_chips, drafts. A fact of all rows may be given by --fact instead.
     """
-    from planner.calibration.own_profile import calibrated
-    from planner.calibration.profile_file import written
-    from planner.measurements.entry import facts_of
-    from planner.measurements.readers import read
-    from planner.report.files import deliver
+    from planner.library import calibrate as answer
     from planner.report.formats import dumps
     from planner.report.text.calibration import calibration_text
-    from planner.validation.estimates import files_in
 
-    _name(name)
-    _file(out)
-    day = _day(as_of)
-    told = facts_of(facts or ())
-    paths = files_in(data)
-    if out.resolve() in [path.resolve() for path in paths]:
-        raise InputError(f"--out {out}: is a file of the measurements; name another")
-    names = [path.name for path in paths]
-    files = {
-        path.name if names.count(path.name) == 1 else str(path): read(path, models or (), **told)
-        for path in paths
-    }
-    found = calibrated(files, name, day, like, measured)
-    document = {**found.document, "out": str(out) if found.profile else None}
-    if found.profile is not None:
-        start = found.document["like"]
-        comments = [
-            f"Written by planner calibrate from runs of one's own, starting from {start}.",
-            "Intervals hold 80 %. Errors are on runs that the fit did not see. Bands: measured /",
-            "predicted, by what is known of a place: chip and model, the chip alone, neither.",
-        ]
-        deliver(written(found.profile, comments, started_from=start), out)
+    fit = answer(
+        data,
+        name,
+        out,
+        like=like,
+        measured=measured,
+        facts=facts or (),
+        models=models or (),
+        as_of=as_of,
+    )
+    document = {**fit.document, "out": str(out) if fit.profile else None}
+    if fit.profile is not None:
+        note(f"wrote {out}", warning=True)
     show(dumps(document) if json else calibration_text(document))
-    if found.profile is None:
-        note(f"planner: {found.why}")
+    if fit.profile is None:
+        note(f"planner: {fit.why}")
         raise typer.Exit(1)
 
 
-def _name(name: str) -> None:
-    """Raises InputError for a name that is no profile's, or that of one that ships."""
-    from planner.catalogue.profile import profile_names
+def measure(
+    device: Annotated[
+        str | None,
+        typer.Option("--device", help="cuda, cuda:1, xpu, mps or cpu; default: the first"),
+    ] = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="about how long it may take")] = 120.0,
+    quick: Annotated[bool, typer.Option("--quick", help="fewer sizes")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="write the chip's file here: my-chip.toml")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure your own chip: memory, matrix products, attention, launches, an all-reduce.
 
-    if not name.strip() or len(name) > 100 or not name.isprintable():
-        raise InputError("--name: expected a name such as our-h200s")
-    if name == "auto" or name in profile_names():
-        raise InputError(f"--name {name}: is the name of a profile that ships; choose another")
+    Every result is checked; a wrong one is named, and its time is not kept. What is written with
+    --out limits what a plan counts on: system: {like: hgx-h200, measured: my-chip.toml}. Ctrl-C
+    keeps what was measured until then, marked complete = false. Needs PyTorch:
+    pip install 'token-planner[measure]'.
+    """
+    from planner.benchmark.record_file import toml
+    from planner.benchmark.session import measure as measured
+    from planner.benchmark.torch_device import torch_device
+    from planner.report.files import deliver
+    from planner.report.formats import dumps
+    from planner.report.text.benchmark import measured_document, measured_text
+
+    if not 1 <= seconds <= 86400:
+        raise InputError(f"--seconds {seconds:g}: expected from 1 s to a day, such as 120")
+    require_file(out, "my-chip.toml")
+    session = measured(torch_device(device), quick=quick, budget=seconds, told=_progress)
+    chip = session.chip
+    if out is not None:
+        deliver(toml(chip), out)
+    show(dumps(measured_document(chip)) if json else measured_text(chip))
+    if session.interrupted:
+        raise KeyboardInterrupt
+    if chip.memory_bandwidth is None and not chip.products:
+        raise SolverError("nothing was measured; left_out says why of each work")
 
 
-def _file(out: Path) -> None:
-    if out.suffix != ".toml":
-        raise InputError(f"--out {out}: expected a file that ends in .toml, such as mine.toml")
-    if out.is_dir():
-        raise InputError(f"--out {out}: is a folder, expected a file such as mine.toml")
+def _progress(text: str) -> None:
+    note(text, warning=True)
 
 
-def _day(text: str | None) -> str:
-    if text is None:
-        return date.today().isoformat()
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise InputError(f"--as-of {text}: expected a date such as 2026-11-21") from None
+def validate(
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data", metavar="FILE", help="measurements, or a folder of them; repeatable"
+        ),
+    ] = None,
+    facts: Facts = None,
+    models: Models = None,
+    profile: Annotated[str, typer.Option("--profile", help="a profile's name, or auto")] = "auto",
+    predictions: Annotated[
+        Path | None,
+        typer.Option("--predictions", metavar="OUT.csv", help="each row with ours beside"),
+    ] = None,
+    refit: Annotated[
+        str | None,
+        typer.Option(
+            "--refit", metavar="|".join(LEAVES), help="predict each by a fit of the others"
+        ),
+    ] = None,
+    by: Annotated[
+        str, typer.Option("--by", help="tables by these: engine, chip, model")
+    ] = "engine,chip,model",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="PAGE.html", help="write a page")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show predicted against measured, beside plain baselines."""
+    from planner.library import validate as answer
+    from planner.report.files import deliver
+    from planner.report.formats import dumps
+    from planner.validation.estimates import files_in
+
+    groupings = _groupings(by)
+    if refit not in (None, *LEAVES):
+        raise InputError(
+            f"--refit {refit}{did_you_mean(refit, LEAVES)} (known: {', '.join(LEAVES)})"
+        )
+    for option, value in (("--refit", refit), ("--fact", facts), ("--models", models)):
+        if value and not data:
+            raise InputError(f"{option}: of which measurements? give a file by --data")
+    paths = files_in(data or ())
+    if predictions is not None and len(paths) != 1:
+        raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
+    _distinct([*paths, predictions, out])
+    validation = answer(
+        paths, profile, facts=facts or (), models=models or (), by=groupings, refit=refit
+    )
+    if predictions is not None:
+        deliver(validation.predictions, predictions)
+    if out is not None:
+        deliver(validation.page, out)
+    show(dumps(validation.document) if json else str(validation))
+    if validation.document["status"] == "nothing to score":
+        note("planner: no row could be both predicted and scored; the reasons are listed")
+        raise typer.Exit(1)
+
+
+def _distinct(paths: Sequence[Path | None]) -> None:
+    """Raises InputError where a file that is written is one that is read, or written twice."""
+    named = [path.resolve() for path in paths if path is not None and not path.is_char_device()]
+    twice = [path for i, path in enumerate(named) if path in named[:i]]
+    if twice:
+        raise InputError(f"{twice[0]} is read, or written already: name another file to write")
+
+
+def _groupings(text: str) -> list[str]:
+    """Which tables, by name, in that order; InputError for a name that is none."""
+    from planner.calibration.scores_validation_part import GROUPINGS
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in GROUPINGS:
+            known = ", ".join(GROUPINGS)
+            raise InputError(f"--by {name}{did_you_mean(name, GROUPINGS)} (known: {known})")
+    return names

@@ -1,67 +1,59 @@
-"""The command `planner sensitivity`: its options, and what they ask for."""
+"""What matters, and what if? The commands that ask about many scenarios near one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.text.console import show
+from planner.cli.options import File, Json, Sets, Workers, require_workers
+from planner.text.console import note, show
 from planner.text.errors import InputError
 
-__all__ = ["sensitivity"]
-
-File = Annotated[str, typer.Argument(metavar="FILE", help="scenario: YAML, TOML, JSON, or -")]
-Output = Annotated[
-    str, typer.Option("--of", help="cost, tpot, ttft, throughput, tokens, over_training, ...")
-]
-Sets = Annotated[
-    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="change one value")
-]
-Json = Annotated[bool, typer.Option("--json", help="print one JSON document and nothing else")]
-Switches = Annotated[
-    bool | None, typer.Option("--switches/--no-switches", help="seek the next switch each way")
-]
-Plot = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="draw it: .svg, .png or .pdf")
-]
-Swing = Annotated[float, typer.Option("--swing", help="share by which the tornado varies")]
-Even = Annotated[
-    str | None, typer.Option("--break-even", metavar="PATH=A,B", help="where are A and B as good?")
-]
-Over = Annotated[
-    str | None,
-    typer.Option("--over", metavar="PATH[=SPEC]", help="what is varied for --break-even"),
-]
-Sobol = Annotated[
-    int | None, typer.Option("--sobol", metavar="N", help="study uncertain: with N base draws")
-]
-Morris = Annotated[
-    int | None, typer.Option("--morris", metavar="R", help="the same, coarser, by R trajectories")
-]
-Seed = Annotated[int, typer.Option("--seed", help="of the draws")]
-Workers = Annotated[int, typer.Option("--workers", metavar="N", help="processes that solve")]
+if TYPE_CHECKING:
+    from planner.sweep.boundaries import Boundary, Crossing
+    from planner.sweep.run import Order
 
 
 def sensitivity(
     file: File,
-    of: Output = "cost",
+    of: Annotated[
+        str, typer.Option("--of", help="cost, tpot, ttft, throughput, tokens, over_training, ...")
+    ] = "cost",
     sets: Sets = None,
-    switches: Switches = None,
-    plot: Plot = None,
-    swing: Swing = 0.2,
-    even: Even = None,
-    over: Over = None,
-    sobol: Sobol = None,
-    morris: Morris = None,
-    seed: Seed = 0,
+    switches: Annotated[
+        bool | None, typer.Option("--switches/--no-switches", help="seek the next switch each way")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="draw it: .svg, .png or .pdf")
+    ] = None,
+    swing: Annotated[
+        float, typer.Option("--swing", help="share by which the tornado varies")
+    ] = 0.2,
+    even: Annotated[
+        str | None,
+        typer.Option("--break-even", metavar="PATH=A,B", help="where are A and B as good?"),
+    ] = None,
+    over: Annotated[
+        str | None,
+        typer.Option("--over", metavar="PATH[=SPEC]", help="what is varied for --break-even"),
+    ] = None,
+    sobol: Annotated[
+        int | None, typer.Option("--sobol", metavar="N", help="study uncertain: with N base draws")
+    ] = None,
+    morris: Annotated[
+        int | None,
+        typer.Option("--morris", metavar="R", help="the same, coarser, by R trajectories"),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="of the draws")] = 0,
     workers: Workers = 1,
     json: Json = False,
 ) -> None:
     """Say what one percent of every given quantity is worth, and what would switch the choice."""
     from planner.report.formats import dumps
+    from planner.report.pictures.picture_files import check_picture, form_of
 
     if (even is None) != (over is None):
         raise InputError("--break-even and --over go together: --break-even PATH=A,B --over PATH")
@@ -71,7 +63,7 @@ def sensitivity(
             "--break-even is a question of its own; leave --sobol, --morris and --plot"
         )
     if plot is not None:
-        _drawable(plot)
+        check_picture(plot)
     if even is not None and over is not None:
         from planner.report.text.sensitivity import even_text
         from planner.sensitivity.switch_point import break_even
@@ -81,16 +73,14 @@ def sensitivity(
     elif drawn:
         from planner.uncertainty.global_study import explore
 
-        if workers < 1:
-            raise InputError(f"--workers: expected at least 1, got {workers}")
+        require_workers(workers)
         study = explore(
-            file, of, sets or (), sobol=sobol, morris=morris, seed=seed, workers=workers,
-            shown=True,
-        )  # fmt: skip
+            file, of, sets or (), sobol=sobol, morris=morris, seed=seed, workers=workers, shown=True
+        )
         if plot is not None:
             from planner.report.pictures.tornado import study_drawn
 
-            _deliver(study_drawn(study.document, _form(plot)), plot)
+            _deliver(study_drawn(study.document, form_of(plot)), plot)
         show(dumps(study.document) if json else str(study))
     else:
         _table(file, of, sets or (), switches, plot, swing, json=json)
@@ -108,18 +98,19 @@ def _table(
 ) -> None:
     """The table of elasticities, and its tornado."""
     from planner.report.formats import dumps
-    from planner.sensitivity.elasticities import elasticity_table
+    from planner.report.pictures.picture_files import form_of
+    from planner.sensitivity.local import local
 
     if not 0 < swing < 1:
         raise InputError(f"--swing {swing:g}: expected a share above 0 and below 1")
     swings = None if plot is None else swing
-    found = elasticity_table(file, of, sets, switches=switches, swing=swings, shown=True)
-    document = found.document or {}
+    table = local(file, of, sets, switches=switches, swing=swings, shown=True)
+    document = table.document or {}
     if plot is not None:
         from planner.report.pictures.tornado import tornado
 
-        _deliver(tornado(document, document["bars"], _form(plot)), plot)
-    show(dumps(document) if json else str(found))
+        _deliver(tornado(document, document["bars"], form_of(plot)), plot)
+    show(dumps(document) if json else str(table))
 
 
 def _deliver(picture: bytes, plot: Path) -> None:
@@ -129,21 +120,102 @@ def _deliver(picture: bytes, plot: Path) -> None:
     deliver(picture, plot)
 
 
-def _form(plot: Path) -> str:
-    return plot.suffix.lower().removeprefix(".")
+def sweep(
+    file: File,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--over", metavar="PATH=SPEC", help="8,16 or 1..8 or lin(1..9,5) or log(1k..200k,20)"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="the table: .parquet, .csv or .jsonl", metavar="FILE"),
+    ] = None,
+    workers: Workers = 1,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Dask: tcp://host:8786")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="go on with what an earlier run left")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="however many points there are")] = False,
+    sets: Sets = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="draw it too: .svg, .png or .pdf", metavar="FILE")
+    ] = None,
+    of: Annotated[
+        str | None, typer.Option("--of", metavar="COLUMN", help="what is drawn; else the cost")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Answer a scenario at every point of a grid; survives being killed."""
+    if out is None:
+        raise InputError("--out is missing: a table is written, such as --out sweep.parquet")
+    require_workers(workers)
+    if scheduler is not None and workers != 1:
+        raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
+    from planner.sweep.formats import kind_of
+    from planner.sweep.parts import Parts
+    from planner.sweep.run import executed, ordered
+
+    kind_of(out)
+    order = ordered(file, over or (), sets or (), yes=yes)
+    if plot is not None:
+        from planner.report.pictures.picture_files import check_sweep_picture
+
+        check_sweep_picture(plot, [len(axis) for axis in order.survey.grid.axes])
+    if resume and Parts.finished(out, order.meta):
+        counts = {"statuses": None, "resumed": order.points, "seconds": 0.0}
+        _finish(order, out, plot, of, counts, f"{out}: is complete already", json=json)
+        return
+    parts = Parts(out, order.meta, resume=resume)
+    if parts.done:
+        note(f"{parts.done:,} of {order.points:,} points were kept", warning=True)
+    outcome = executed(order, parts, workers=workers, scheduler=scheduler)
+    statuses = ", ".join(f"{n:,} {status}" for status, n in sorted(outcome.statuses.items()))
+    line = f"{out}: {outcome.points:,} points by {order.method}, {statuses}; "
+    counts = {
+        "statuses": dict(outcome.statuses),
+        "resumed": outcome.resumed,
+        "seconds": outcome.seconds,
+    }
+    _finish(order, out, plot, of, counts, f"{line}{outcome.seconds:.3g} s", json=json)
 
 
-def _drawable(plot: Path) -> None:
-    """Refuse, before anything is computed, a picture that could not be written."""
-    from importlib.util import find_spec
+def _finish(
+    order: Order,
+    out: Path,
+    plot: Path | None,
+    of: str | None,
+    counts: Mapping[str, Any],
+    line: str,
+    *,
+    json: bool,
+) -> None:
+    """Draw and say what a finished table holds, where parts of a step cross included."""
+    from planner.report.formats import dumps
+    from planner.report.pictures.picture_files import write_sweep
+    from planner.report.pictures.sweep_lines import crossing_lines
+    from planner.sweep.table import Table
 
-    from planner.report.pictures.canvas import FORMS
-    from planner.text.errors import MissingExtra
+    kinks = _kinks(order, out)
+    if plot is not None:
+        write_sweep(Table.read(out), plot, of, kinks)
+    crossings = {"crossings": [kink.document() for kink in kinks]}
+    lines = [line, *crossing_lines(kinks, order.meta["units"])]
+    document = {"out": str(out), **order.meta, **counts, **crossings}
+    show(dumps(document) if json else "\n".join(lines))
 
-    if _form(plot) not in FORMS:
-        endings = ", ".join(f".{form}" for form in FORMS)
-        raise InputError(f"--plot {plot}: a file that ends in one of {endings} is drawn")
-    if plot.is_dir():
-        raise InputError(f"--plot {plot}: is a folder, expected a file")
-    if find_spec("matplotlib") is None:
-        raise MissingExtra("matplotlib", "plot", "a picture")
+
+def _kinks(order: Order, out: Path) -> list[Crossing] | list[Boundary]:
+    """Where another part of a step becomes the largest, along lines or on the map of a table."""
+    if order.closed is None:
+        return []
+    from planner.sweep.boundaries import MOST, boundaries, crossings
+    from planner.sweep.table import Table
+
+    if order.points > MOST:
+        return []
+    table = Table.read(out)
+    return crossings(order.closed, table) or boundaries(order.closed, table)

@@ -1,23 +1,18 @@
 """Many scenarios from one: a grid over any of its paths, each point a row of a table.
 
-grid.py      PATH=SPEC to axes, and the points of their product
-units.py     the unit of a path
-survey.py    everything looked at before anything runs
-rows.py      a plan as one row
-closed.py    where nothing is left to search: all points in array operations
-crossings.py where another part of a step becomes the largest
-boundaries.py  the lines of a map along which that happens
-turning.py   the closed form of that
-solving.py   chunks of points, solved one by one
-workers.py   here, or in processes of this machine
-cluster.py   on a Dask cluster
-columns.py   columns as they are passed on
-formats.py   Parquet, CSV, JSON lines
-parquet.py   the first of these
-parts.py     what is kept while a sweep runs
-progress.py  the bar
-run.py       from start to end
-table.py     the finished table
+grid.py        PATH=SPEC to axes, and the points of their product
+preflight.py   everything looked at before anything runs
+rows.py        a plan as one row, and columns as they are passed on
+vectorized.py  where nothing is left to search: all points in array operations
+chunk.py       chunks of points, solved one by one
+workers.py     here, or in processes of this machine
+cluster.py     on a Dask cluster
+formats.py     Parquet, CSV, JSON lines
+parts.py       what is kept while a sweep runs
+run.py         from start to end
+table.py       the finished table
+boundaries.py  where another part of a step becomes the largest, on lines and maps
+closed_form_boundary.py  the closed form of that
 """
 
 from __future__ import annotations

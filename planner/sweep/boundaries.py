@@ -1,28 +1,240 @@
-"""The lines of a map along which two parts of a step are as long, each with its closed form.
+"""Where another part of a step becomes the largest: points on lines of a sweep, lines of a map.
 
-Along rows and columns of the table every crossing is found on the exact model; the equation of two
-parts is turned round for what goes along, with what goes up written out, at a few places. Where
-these give one form it is the form of the line; a line may bend from one branch into another.
+Between two points of the table the closed form is evaluated ever closer to the switch; the equation
+of the two parts is turned round for what is varied where that can be done. Batches are whole: their
+crossing is that of the equations without ceilings, given only where ceilings do nothing on either
+side of it. On a map the crossings along rows and columns join to lines; where a few places give one
+form it is the form of the line, which may bend from one branch into another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from planner.problems.serving.dials import WHOLE
-from planner.report.pictures.sweep_axes import arranged
-from planner.sweep.crossings import MOST, Line, Step, line_at
+import numpy as np
+
+from planner.problems.serving.dials import BATCHES, WHOLE
+from planner.report.pictures.sweep_axes import arranged, line_of
+from planner.sweep.closed_form_boundary import Turned, relaxed_times, turned_round
+from planner.sweep.model import Model
 from planner.sweep.table import Table
-from planner.sweep.vectorized import ClosedForm
+from planner.sweep.vectorized import ClosedForm, numbers
 
-__all__ = ["Boundary", "boundaries"]
-
+MOST = 250_000  # points of a table that is looked through
+MOST_CROSSINGS = 50
+CLOSER = 65  # values between two ends at which a switch is looked for
+WITHIN = 1e-12  # of the value, the ends when that is enough
+JUMP = 1e-6  # parts that differ by more on either side do not cross
 LINES = 60  # rows, and columns, that are looked along
 PLACES = 5  # at which an equation is turned round
 MOST_FORMS = 3
+NEAR = 1e-7  # of the value, how far to either side symbols are watched
+
+Known = tuple[tuple[int, int], str, float, str, str]  # the first fields of a crossing
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """One part gives way to another at `at`, in the base unit of the column `along`.
+
+    `rows` are the rows of the table before and after. `symbol` has the closed form `form` and the
+    value `value` there; or `why` says why there is none.
+    """
+
+    rows: tuple[int, int]
+    along: str
+    at: float
+    before: str
+    after: str
+    symbol: str | None = None
+    value: float | None = None
+    form: str | None = None
+    why: str | None = None
+
+    def __str__(self) -> str:
+        told = f"at {self.symbol} = {self.form}" if self.form else f"no closed form ({self.why})"
+        return f"{self.before} = {self.after}{' ' if self.form else ', '}{told}"
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self) | {"rows": list(self.rows)}
+
+
+def crossings(closed: ClosedForm | None, table: Table) -> list[Crossing]:
+    """All along the lines of a table that is drawn as lines; none of a sweep that is solved."""
+    if closed is None or len(table) > MOST:
+        return []
+    along, others = line_of(table)
+    axis = next((i for i in closed.dials if closed.survey.columns[i].name == along), None)
+    if along is None or axis is None:
+        return []
+    x, words = table[along], table["bottleneck"]
+    apart = list(zip(*(table[name] for name in others), strict=True)) or [()] * len(table)
+    found: list[Crossing] = []
+    for value in dict.fromkeys(apart):
+        rows = sorted((i for i, each in enumerate(apart) if each == value), key=x.__getitem__)
+        for i, j in pairwise(rows):
+            if words[i] != words[j] and None not in (words[i], words[j]):
+                line = line_at(closed, axis, i)
+                if line is not None:
+                    found += line.between((i, j), float(x[i]), float(x[j]))
+            if len(found) >= MOST_CROSSINGS:
+                return found
+    return found
+
+
+@dataclass(frozen=True)
+class Step:
+    """Neighbours, of which at the lower one part is the largest, and at the higher one another."""
+
+    low: float
+    high: float
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model along one of the numbers that vary, the others held.
+
+    Of a map, `up` is the other one: in a closed form it is written out.
+    """
+
+    model: Model
+    along: str
+    held: Mapping[str, float]
+    up: str | None = None
+
+    def between(self, rows: tuple[int, int], low: float, high: float) -> Iterator[Crossing]:
+        """What crosses between two values, from the lower to the higher one."""
+        yield from (self.crossing(rows, step) for step in self.steps(low, high))
+
+    def steps(self, low: float, high: float) -> Iterator[Step]:
+        """Where the largest part changes between two values."""
+        before, last = self.largest(np.array([low, high]))
+        while before != last:
+            low, beyond, after = self._closer(low, high, before, last)
+            yield Step(low, beyond, before, after)
+            low, before = beyond, after
+
+    def at(self, x: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Parts and symbols at values of what is varied."""
+        held = {name: np.full(len(x), value) for name, value in self.held.items()}
+        return self.model.parts({**held, self.along: x})
+
+    def largest(self, x: np.ndarray) -> list[str]:
+        """The name of the largest part."""
+        parts, _ = self.at(x)
+        sizes = np.stack([np.broadcast_to(size, len(x)) for size in parts.values()])
+        return [tuple(parts)[i] for i in np.argmax(sizes, axis=0)]
+
+    def _closer(self, low: float, high: float, before: str, after: str) -> tuple[float, float, str]:
+        """Neighbours between which the first switch lies, and what is the largest at the second.
+
+        They are whole numbers, or as near as floats need be.
+        """
+        whole = self.along in WHOLE
+        while high - low > (1 if whole else WITHIN * high):
+            between = np.linspace(low, high, CLOSER)
+            between = np.unique(np.round(between)) if whole else between
+            # What is known of the ends stays so, whatever rounding makes of a tie.
+            names = [before, *self.largest(between)[1:-1], after]
+            first = next(i for i, name in enumerate(names) if name != before)
+            low, high, after = float(between[first - 1]), float(between[first]), names[first]
+        return low, high, after
+
+    def crossing(self, rows: tuple[int, int], step: Step) -> Crossing:
+        """The step with its closed form, or why it has none."""
+        low, high, before, after = step.low, step.high, step.before, step.after
+        known: Known = (rows, self.along, high, before, after)
+        if self.along in BATCHES:
+            return self._of_batches(known, low, high)
+        if self.along in WHOLE:
+            return Crossing(*known, why="whole numbers")
+        parts, _ = self.at(np.array([low, high]))
+        gaps = np.broadcast_to(parts[before] - parts[after], 2) / np.max(parts[before])
+        if np.abs(gaps).max() > JUMP:
+            return Crossing(*known, why="a jump")
+        return self._turned(known, moving=self._moving(high))
+
+    def _turned(self, known: Known, moving: set[str], even: bool = False) -> Crossing:
+        """With the closed form, or why there is none."""
+        _, _, x, before, after = known
+        _, values = self.at(np.array([x]))
+        plain = {name: float(np.ravel(value)[0]) for name, value in values.items()}
+        if even:
+            plain["B"] = x / float(self.model.layouts.replicas[0])
+        symbols, bound = self.model.symbols, self.model.task.uses_bound
+        found: Turned | str = ""
+        shown = set() if self.up is None else self._moving_up(x, self.up)
+        # What goes up a map is written out where it can be.
+        for more, steady in ((shown, even or self.up in BATCHES), (set[str](), even)):
+            found = turned_round(
+                symbols[before], symbols[after], plain, moving, shown=more, bound=bound, even=steady
+            )
+            if not isinstance(found, str):
+                break
+        if isinstance(found, str):
+            return Crossing(*known, why=found)
+        return Crossing(*known, found.symbol, found.value, str(found).partition(" = ")[2])
+
+    def _moving(self, x: float) -> set[str]:
+        """Symbols that change with what is varied, near a value."""
+        _, values = self.at(x * np.array([1 - NEAR, 1 + NEAR]))
+        spread = {name: np.ravel(value) for name, value in values.items()}
+        return {name for name, pair in spread.items() if len(pair) > 1 and pair[0] != pair[1]}
+
+    def _moving_up(self, x: float, up: str) -> set[str]:
+        """Symbols that change with the other number of a map."""
+        if up in BATCHES:
+            return {"B"}
+        near = replace(self, along=up, held={**self.held, self.along: x}, up=None)
+        return near._moving(self.held[up]) - {"B"}
+
+    def _of_batches(self, known: Known, low: float, high: float) -> Crossing:
+        """The crossing of the equations without ceilings, where these agree at both ends."""
+        rows, along, _, before, after = known
+        exact, values = self.at(np.array([low, high]))
+        plain = {name: float(np.ravel(value)[0]) for name, value in values.items()}
+        symbols, bound = self.model.symbols, self.model.task.uses_bound
+        replicas = float(self.model.layouts.replicas[0])
+
+        def times(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            given = {**plain, "B": x / replicas}
+            return relaxed_times(symbols[before], symbols[after], given, bound=bound)
+
+        for name, smooth in zip((before, after), times(np.array([low, high])), strict=True):
+            if not np.allclose(exact[name], smooth, rtol=1e-9, atol=0):
+                return Crossing(*known, why="ceilings")
+        while high - low > WITHIN * high:
+            between = np.linspace(low, high, CLOSER)
+            first, second = times(between)
+            place = int(np.argmax(second >= first))
+            if place == 0:
+                break
+            low, high = float(between[place - 1]), float(between[place])
+        return self._turned((rows, along, high, before, after), {"B"}, even=True)
+
+
+def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> Line | None:
+    """The line on which a row of the table lies; of a map, `up` is what else varies."""
+    survey = closed.survey
+    places = survey.grid.places(row)
+    which = 0
+    for i in closed.fixed:
+        which = which * len(survey.grid.axes[i]) + places[i]
+    model = closed.models[which]
+    if isinstance(model, str):
+        return None
+    held = {
+        survey.columns[i].name: float(numbers(survey.columns[i], [places[i]])[0])
+        for i in closed.dials
+        if i != axis
+    }
+    return Line(model, survey.columns[axis].name, held, up if up in held else None)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Tables in files: Parquet, CSV or JSON lines, written in parts and put together in a stream."""
+"""Tables in files: Parquet, CSV or JSON lines, written in parts and put together in a stream.
+
+Parts of a Parquet file are Arrow files, which cost little; the whole has large groups of rows.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,27 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from planner.sweep import parquet
-from planner.sweep.rows import Columns, named, plain
+from planner.sweep.rows import Columns, Words, named, plain
 from planner.text.errors import InputError, MissingExtra
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["KINDS", "PARTS", "assembled", "encoded", "kind_of", "loaded", "meta_of", "rows_in"]
 
 KINDS = ("parquet", "csv", "jsonl")
-PARTS = {"parquet": "arrow", "csv": "csv", "jsonl": "jsonl"}
-"""Ending of the parts of each kind of file."""
+PARTS = {  # ending of the parts of each kind of file
+    "parquet": "arrow",
+    "csv": "csv",
+    "jsonl": "jsonl",
+}
+KEY = b"token-planner"  # of the metadata of a Parquet file
+GROUP = 1 << 17  # rows of a group in it
 STATUS = re.compile(r'"status": "(\w+)"')
 
 
@@ -46,7 +56,7 @@ def kind_of(out: Path) -> str:
 def encoded(columns: Columns, kind: str, meta: Mapping[str, Any]) -> bytes:
     """A part: columns of one length as a file of their own, which can be read alone."""
     if kind == "parquet":
-        return parquet.encoded(columns, meta)
+        return _arrow_part(columns, meta)
     values = [plain(column) for column in columns.values()]
     if kind == "jsonl":
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
@@ -62,7 +72,7 @@ def encoded(columns: Columns, kind: str, meta: Mapping[str, Any]) -> bytes:
 def rows_in(part: Path, kind: str) -> int:
     """Rows of a part; -1 if it cannot be read."""
     if kind == "parquet":
-        return parquet.rows_in(part)
+        return _arrow_rows(part)
     try:
         if kind == "jsonl":
             with part.open(encoding="utf-8") as lines:
@@ -81,7 +91,7 @@ def assembled(
     `out` is written as it stands: whoever calls moves it to its place.
     """
     if kind == "parquet":
-        return parquet.assembled(parts, out, meta)
+        return _parquet_of(parts, out, meta)
     if kind == "jsonl":
         return _joined_lines(parts, out)
     return _joined_rows(parts, out)
@@ -91,7 +101,7 @@ def loaded(file: Path) -> dict[str, list[Any]]:
     """The columns of a finished file."""
     kind = kind_of(file)
     if kind == "parquet":
-        return parquet.loaded(file)
+        return _parquet_columns(file)
     if kind == "jsonl":
         with file.open(encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
@@ -109,7 +119,7 @@ def loaded(file: Path) -> dict[str, list[Any]]:
 def meta_of(file: Path, kind: str) -> dict[str, Any]:
     """What is known of a finished file; of CSV and JSON lines it stands in a file beside."""
     if kind == "parquet":
-        return parquet.meta_of(file)
+        return _parquet_meta(file)
     beside = file.with_name(f"{file.name}.meta.json")
     try:
         return dict(json.loads(beside.read_text(encoding="utf-8")))
@@ -160,3 +170,143 @@ def _number(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def _arrow_part(columns: Columns, meta: Mapping[str, Any]) -> bytes:
+    """A part: an Arrow file, for it is read once and removed."""
+    import pyarrow as pa
+
+    table = pa.table({name: _arrow_array(column) for name, column in columns.items()})
+    table = table.replace_schema_metadata({KEY: json.dumps(meta)})
+    written = pa.BufferOutputStream()
+    with pa.ipc.new_file(written, table.schema) as part:
+        part.write_table(table)
+    return written.getvalue().to_pybytes()
+
+
+def _arrow_rows(part: Path) -> int:
+    """Rows of a part; -1 if it cannot be read."""
+    import pyarrow as pa
+
+    try:
+        return len(_arrow_table(part))
+    except (OSError, pa.ArrowException):
+        return -1
+
+
+def _parquet_of(parts: Sequence[Path], out: Path, meta: Mapping[str, Any]) -> dict[str, int]:
+    """Put parts together, a few at a time; how many rows have each status."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    schema = _arrow_schema(_arrow_table(part).schema for part in parts).with_metadata(
+        {KEY: json.dumps(meta)}
+    )
+    found: Counter[str] = Counter()
+    # Measured numbers seldom repeat: a dictionary of them only costs time.
+    repeats = [f.name for f in schema if not pa.types.is_floating(f.type)]
+    with pq.ParquetWriter(out, schema, compression="snappy", use_dictionary=repeats) as whole:
+        for table in _arrow_groups(parts, schema):
+            for each in pc.value_counts(table["status"].combine_chunks()).to_pylist():
+                found[str(each["values"])] += each["counts"]
+            whole.write_table(table, row_group_size=GROUP)
+    return dict(found)
+
+
+def _parquet_columns(file: Path) -> dict[str, list[Any]]:
+    """The columns of a finished file."""
+    import pyarrow.parquet as pq
+
+    return dict(pq.read_table(file).to_pydict())
+
+
+def _parquet_meta(file: Path) -> dict[str, Any]:
+    """What is known of a finished file; nothing if it was not written by a sweep."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        text = (pq.read_schema(file).metadata or {}).get(KEY)
+    except (OSError, pa.ArrowException):
+        return {}
+    return dict(json.loads(text)) if text else {}
+
+
+def _arrow_groups(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of all parts in tables of at least a group, the last one excepted."""
+    import pyarrow as pa
+
+    waiting: list[pa.Table] = []
+    for part in parts:
+        table = _arrow_table(part)
+        columns = {
+            field.name: table[field.name].cast(field.type)
+            if field.name in table.schema.names
+            else pa.nulls(len(table), field.type)
+            for field in schema
+        }
+        waiting.append(pa.table(columns, schema=schema))
+        if sum(map(len, waiting)) >= GROUP:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _arrow_table(part: Path) -> pa.Table:
+    """A part, mapped into memory and not yet touched."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(part)) as mapped:
+        return pa.ipc.open_file(mapped).read_all()
+
+
+def _arrow_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """One schema for all parts: numbers of both kinds are floats, numbers and words are words."""
+    import pyarrow as pa
+
+    found: dict[str, pa.Field] = {}
+    for schema in schemas:
+        for each in schema:
+            coded = pa.types.is_dictionary(each.type)
+            field = pa.field(each.name, each.type.value_type if coded else each.type)
+            other = found.setdefault(field.name, field)
+            if other.type == field.type:
+                continue
+            pair = [pa.schema([other]), pa.schema([field])]
+            try:
+                found[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
+            except pa.ArrowException:
+                found[field.name] = pa.field(field.name, pa.string())
+    return pa.schema(list(found.values()))
+
+
+def _arrow_array(column: Any) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(column, Words):
+        return _arrow_words(column)
+    if hasattr(column, "dtype"):
+        return pa.array(column, from_pandas=True)
+    try:
+        return pa.array(column)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        # Numbers of some rows, words of others: such a column is one of words.
+        return pa.array([None if value is None else str(value) for value in column])
+
+
+def _arrow_words(column: Words) -> pa.Array:
+    """Words by their number; those that are None are no words."""
+    import numpy as np
+    import pyarrow as pa
+
+    said = np.array([word is not None for word in column.words])
+    if not said.any():
+        return pa.nulls(len(column))
+    kind = np.int8 if len(said) < 128 else np.int32
+    places = np.maximum(np.cumsum(said) - 1, 0).astype(kind)
+    codes = pa.array(places[column.codes], mask=~said[column.codes])
+    return pa.DictionaryArray.from_arrays(
+        codes, pa.array([word for word in column.words if word is not None])
+    )

@@ -18,7 +18,7 @@ from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task import PROMISES, Task
 from planner.scenario import Scenario
 from planner.sweep.rows import BANDS, LAYOUT, Words
-from planner.text.words import laid_out
+from planner.text.wording import laid_out
 
 __all__ = ["Model", "model_of"]
 

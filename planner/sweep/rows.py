@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from planner.text.words import laid_out
+from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
     import numpy as np

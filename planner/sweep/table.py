@@ -114,10 +114,10 @@ class Table:
         MissingExtra
             If Matplotlib is not installed.
         """
-        from planner.report.pictures.sweep_files import pictured, written
+        from planner.report.pictures.picture_files import check_sweep_picture, write_sweep
 
-        pictured(Path(file), [len(dict.fromkeys(self[name])) for name in self.over])
-        written(self, Path(file), of)
+        check_sweep_picture(Path(file), [len(dict.fromkeys(self[name])) for name in self.over])
+        write_sweep(self, Path(file), of)
 
     def statuses(self) -> dict[str, int]:
         """How many rows have each status."""

@@ -1,55 +1,188 @@
-"""Counts, shares, dollars and ranges as a budget or a lifecycle tells them."""
+"""How is it said? Counts, shares, dollars, times, sizes, layouts and wrapped lines, each once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from textwrap import wrap
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from planner.problems.budget.presentation import money
 from planner.text.quantities import show
-from planner.text.words import LABEL, WIDTH
 
-__all__ = ["count", "filled", "listed", "more", "percent", "ranged", "signed"]
-
-SPAN = 46  # column at which ranges begin
-
-
-def ranged(label: str, text: str, ends: list[float] | None, form: Callable[[float], str]) -> str:
-    """A label, its value, and from a fixed column on the ends of an interval."""
-    line = f"{label:<{LABEL}}{text}"
-    if not ends:
-        return line
-    low, high = (form(each) for each in ends)
-    return f"{line:<{SPAN}}{low} to {high}"
+NEAR = 1e-8
+WIDTH = 78  # columns of an answer
+LABEL = 14  # columns of a label that has its text beside it
+SPAN = 45  # column after which the ends of an interval stand
 
 
-def listed(label: str, text: str) -> list[str]:
-    """A label and a text beside it, wrapped."""
-    first = f"  {label:<14} "
-    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * 17)
+# ---- numbers ----
 
 
-def filled(text: str) -> list[str]:
-    """A text, wrapped, its further lines indented."""
-    return wrap(text, WIDTH, subsequent_indent="  ")
+def apart(gap: float) -> str:
+    """How far a bound lies from an answer; below rounding no digits are printed."""
+    return f"{100 * gap:.1g} %" if gap >= NEAR else "less than 1e-6 %"
+
+
+def figure(value: float) -> str:
+    """Three digits, and all that stand before the point."""
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
+
+
+def digits(value: float) -> str:
+    """Three digits."""
+    return f"{value:.3g}"
+
+
+def whole(value: float) -> str:
+    """A whole number, or three digits of a very large one."""
+    return f"{value:,.0f}" if value < 1e9 else f"{value:.3g}"
 
 
 def count(value: float) -> str:
-    """Parameters or tokens: `18.3B`, `200T`."""
+    """Parameters or tokens: 6.97B, 1.25T."""
     return show(value, "params").removesuffix(" params").replace(" ", "")
 
 
-def percent(value: float) -> str:
-    """A share in percent, two digits."""
-    return f"{100 * value:.2g} %"
+def flop(value: float) -> str:
+    """An amount of arithmetic."""
+    return f"{value:.3g} FLOP"
 
 
-def more(value: float) -> str:
+def loss(value: float) -> str:
+    """A loss [nat]."""
+    return f"{value:.3f}"
+
+
+def percent(share: float, precision: int = 2) -> str:
+    """A share in percent, in so many digits."""
+    return f"{100 * share:.{precision}g} %"
+
+
+def more(share: float) -> str:
     """By how much something is more, signed."""
-    shown = 100 * value
+    shown = 100 * share
     return f"{shown:+.0f} %" if abs(shown) >= 9.95 else f"{shown:+.2g} %"
+
+
+def money(usd: float) -> str:
+    """Dollars with three digits, or all before the point."""
+    for scale, letter in ((1e9, "B"), (1e6, "M")):
+        if usd >= scale * 0.9995:
+            return f"${usd / scale:.4g}{letter}"
+    return f"${usd:,.0f}" if usd >= 100 else f"${usd:.3g}"
 
 
 def signed(usd: float) -> str:
     """Dollars with a sign."""
     return f"{'-' if usd < 0 else '+'}{money(abs(usd))}"
+
+
+def duration(value: float) -> str:
+    """A time with three digits in the unit that suits it."""
+    for unit_size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if value >= unit_size:
+            return f"{value / unit_size:.3g} {unit}"
+    return f"{value:.2g} s" if math.isfinite(value) else "never"
+
+
+def size(value: float) -> str:
+    """A size with its unit."""
+    return show(value, "size")
+
+
+# ---- lines ----
+
+
+def row(label: str, text: str) -> str:
+    """A label and its text, wrapped beside it."""
+    return textwrap.fill(
+        text, WIDTH, initial_indent=f"{label:<{LABEL}}", subsequent_indent=" " * LABEL
+    )
+
+
+def wrapped(text: str) -> list[str]:
+    """A text as indented lines."""
+    return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def filled(text: str) -> list[str]:
+    """A text as lines, those after the first indented."""
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+
+
+def listed(label: str, text: str, width: int = LABEL) -> list[str]:
+    """A label and a text beside it, indented and wrapped."""
+    first = f"  {label:<{width}} "
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
+
+
+def ranged(
+    label: str, text: str, ends: Sequence[float] | None, form: Callable[[float], str]
+) -> str:
+    """A label, its value, and from a fixed column on the ends of an interval that has a width."""
+    line = f"{label:<{LABEL}}{text}"
+    if not ends:
+        return line
+    low, high = map(form, ends)
+    return line if low == high else f"{line:<{SPAN}} {low} to {high}"
+
+
+# ---- what was asked, and layouts ----
+
+
+def unused(plan: Mapping[str, Any]) -> str:
+    """Chips that are paid and not used, in brackets."""
+    idle = plan["chips"] - plan["chips_used"]
+    return f" ({idle} of them idle)" if idle else ""
+
+
+def formats(plan: Mapping[str, Any]) -> str:
+    """Formats of weights and cache."""
+    return f"weights {plan['weights']}, KV cache {plan['kv']}"
+
+
+def laid_out(plan: Mapping[str, Any]) -> str:
+    """A layout in short words; of two pools both."""
+    layout = plan["layout"]
+    if layout is None:
+        return f"prefill {laid_out(plan['prefill'])}, decode {laid_out(plan['decode'])}"
+    words = [f"tp {layout['tp']}"]
+    words += [
+        f"{label} {layout[key]}"
+        for key, label in (
+            ("pp", "pp"),
+            ("cp", "cp"),
+            ("dp_attention", "dp attention"),
+            ("ep", "ep"),
+            ("tp_expert", "expert tp"),
+        )
+        if layout[key] > 1
+    ]
+    if plan.get("redundant_experts"):
+        words.append(f"{plan['redundant_experts']} redundant experts")
+    times = f"{layout['replicas']} x " if layout["replicas"] > 1 else ""
+    return f"{times}({', '.join(words)})"
+
+
+def named(value: Any, kind: str) -> str:
+    """A model or system as it was named; a list by its names, a description by what it varies."""
+    if isinstance(value, list):
+        return " or ".join(named(item, kind) for item in value)
+    if isinstance(value, Mapping):
+        name = str(value["like"]) if value.get("like") else f"a described {kind}"
+        changes = ["varied"] if value.get("like") and value.keys() - {"like", "measured"} else []
+        changes += [f"as measured in {value['measured']}"] if value.get("measured") else []
+        return f"{name} ({', '.join(changes)})" if changes else name
+    return str(value)
+
+
+def numbers(chips: Any) -> str:
+    """Numbers of chips as they were asked for."""
+    if isinstance(chips, Mapping):
+        return f"{chips['from']} to {chips['to']}"
+    return ", ".join(map(str, chips)) if isinstance(chips, list) else str(chips)
+
+
+def length(value: Any) -> str:
+    """A length in tokens; the mean of a distribution."""
+    return f"{value['mean']:g} (mean)" if isinstance(value, Mapping) else f"{value:g}"

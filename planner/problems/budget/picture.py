@@ -18,7 +18,6 @@ from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget.budget_task import BudgetTask, Required
 from planner.problems.budget.optimum import solve_one
 from planner.problems.budget.posynomial_form import Array
-from planner.problems.budget.presentation import money
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import resolve_budget
 from planner.problems.lifecycle.fixed_layout_optimum import training_curve
@@ -26,7 +25,7 @@ from planner.problems.lifecycle.question import LifecycleScenario
 from planner.report.pictures.canvas import PAPER, pictured
 from planner.scenario import load
 from planner.text.errors import InputError
-from planner.text.wording import count
+from planner.text.wording import count, money
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

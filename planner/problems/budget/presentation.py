@@ -7,7 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from planner.laws.law_forms import FORMS
-from planner.text.budget_words import (
+from planner.problems.budget.question_text import question
+from planner.text.wording import (
+    apart,
     count,
     digits,
     filled,
@@ -16,11 +18,11 @@ from planner.text.budget_words import (
     loss,
     money,
     percent,
-    question,
     ranged,
+    row,
     whole,
+    wrapped,
 )
-from planner.text.words import apart, row, wrapped
 
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan
@@ -31,6 +33,7 @@ PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
 LONGEST = 34  # of a label that keeps its text beside it
 NOTHING = 5e-4  # an elasticity below it does not matter
 NAMES = 32  # width of the names of quantities, unless one is longer
+SAVINGS = 17  # width of what a budget is compared with
 
 
 def answer(plan: Plan) -> str:
@@ -160,12 +163,12 @@ def _beside(document: Mapping[str, Any]) -> str:
             continue
         trained = f"{count(each['tokens']['pretrain'])} tokens"
         if each["n_active"] is None:
-            lines += listed(label, f"{trained}: {each['why_not']}")
+            lines += listed(label, f"{trained}: {each['why_not']}", SAVINGS)
             continue
-        text = f"{count(each['n_active'])} on {trained}: {percent(each['worse_by'])} more {aim}"
+        text = f"{count(each['n_active'])} on {trained}: {percent(each['worse_by'], 3)} more {aim}"
         if each["worse_by"] > NOTHING and aim == "cost":
-            text += f"; the budget above saves {percent(each['saving'])}"
-        lines += listed(label, text)
+            text += f"; the budget above saves {percent(each['saving'], 3)}"
+        lines += listed(label, text, SAVINGS)
     return "\n".join(["beside it", *lines]) if lines else ""
 
 
@@ -173,7 +176,7 @@ def _others(document: Mapping[str, Any]) -> str:
     lines = []
     for plan in document["alternatives"]:
         label = f"sparsity {plan['sparsity']:g}" if plan["sparsity"] > 1 else "dense"
-        lines += listed(label, _short(plan, document))
+        lines += listed(label, _short(plan, document), SAVINGS)
     return "\n".join(["next best, of other choices", *lines]) if lines else ""
 
 

@@ -8,18 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from planner.problems.budget.presentation import grounds, money, spent
-from planner.text.wording import count, filled, listed, more, percent, ranged, signed
-from planner.text.words import (
+from planner.problems.budget.presentation import grounds, spent
+from planner.text.wording import (
     LABEL,
     apart,
+    count,
     duration,
     figure,
+    filled,
     formats,
     laid_out,
     length,
+    listed,
+    money,
+    more,
     named,
+    percent,
+    ranged,
     row,
+    signed,
     size,
     wrapped,
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.text.quantities import show
-from planner.text.words import duration, laid_out, row, wrapped
+from planner.text.wording import duration, laid_out, row, wrapped
 
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan

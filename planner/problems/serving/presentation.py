@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.problems.serving.alternatives_text import alone, alternatives, others, systems, turns
 from planner.text.quantities import show
-from planner.text.words import (
+from planner.text.wording import (
     LABEL,
     WIDTH,
     duration,

@@ -8,7 +8,7 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from planner.report.pictures.canvas import PAPER, pictured
-from planner.text.words import figure, laid_out, length, named, numbers
+from planner.text.wording import figure, laid_out, length, named, numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,25 +1,60 @@
-"""The picture of a budget or lifecycle beside its other files."""
+"""Answers in files: refused before anything is computed, or written in the form of their ending."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.report.files import deliver
+from planner.report.formats import dumps
+from planner.report.pictures.canvas import FORMS
 from planner.text.console import note
-from planner.text.errors import InputError
+from planner.text.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan
 
-__all__ = ["PICTURED", "pictured"]
-
 PICTURED = ("budget", "lifecycle")
 NAME = "plan.svg"
+MOST = 250_000  # points of a picture of a sweep
 
 
-def pictured(plan: Plan, folder: Path) -> None:
+def form_of(out: Path) -> str:
+    """The form that a file's ending names, such as "svg"."""
+    return out.suffix.lower().removeprefix(".")
+
+
+def check_picture(out: Path, option: str = "--plot", texts: Sequence[str] = ()) -> None:
+    """Refuse, before anything is computed, a file that could not be written.
+
+    Parameters
+    ----------
+    texts : other forms than pictures that are written too.
+
+    Raises
+    ------
+    InputError
+        If no form has its ending, or it is a folder.
+    MissingExtra
+        If it is a picture and Matplotlib is not installed.
+    """
+    form = form_of(out)
+    if form not in (*FORMS, *texts):
+        endings = ", ".join(f".{name}" for name in (*FORMS, *texts))
+        verb = "written" if texts else "drawn"
+        raise InputError(f"{option} {out}: a file that ends in one of {endings} is {verb}")
+    if out.is_dir():
+        raise InputError(f"{option} {out}: is a folder, expected a file")
+    if form in FORMS and find_spec("matplotlib") is None:
+        raise MissingExtra("matplotlib", "plot", "a picture")
+
+
+def draw_plan(plan: Plan, folder: Path) -> None:
     """Write `plan.svg` into a folder, where the problem has a picture and there is a plan.
 
     Without Matplotlib, or where every choice was given and no curve is left, a note says so.
@@ -37,3 +72,83 @@ def pictured(plan: Plan, folder: Path) -> None:
         note(f"no picture: {error}", warning=True)
         return
     deliver(picture, folder / NAME)
+
+
+def check_frontier_file(out: Path) -> None:
+    """`check_picture` for a frontier, which may also be a table or a document."""
+    check_picture(out, "--out", tuple(TEXTS))
+
+
+def write_frontier(document: Mapping[str, Any], out: Path) -> None:
+    """Write the frontier in the form that the file's ending says.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    form = form_of(out)
+    if form in TEXTS:
+        deliver(TEXTS[form](document), out)
+    elif document["points"]:
+        from planner.report.pictures.frontier import drawn
+
+        deliver(drawn(document, form), out)
+    else:
+        note(f"planner: {out} is not drawn: no plan keeps every promise")
+
+
+def frontier_csv(document: Mapping[str, Any]) -> str:
+    """The rows as comma-separated values with a header, base units."""
+    from planner.report.text.frontier import rows_of
+
+    rows = rows_of(document)
+    written = io.StringIO()
+    names = list(rows[0]) if rows else ["tokens_per_s_per_user", "usd_per_mtok"]
+    table = csv.DictWriter(written, names, lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return written.getvalue()
+
+
+def _frontier_text(document: Mapping[str, Any]) -> str:
+    from planner.report.text.frontier import frontier_text
+
+    return frontier_text(document)
+
+
+TEXTS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "csv": frontier_csv,
+    "json": dumps,
+    "txt": _frontier_text,
+}
+
+
+def check_sweep_picture(out: Path, sizes: Sequence[int]) -> None:
+    """`check_picture` for a sweep whose axes have these numbers of values.
+
+    Raises
+    ------
+    InputError
+        Also if the sweep has too many axes or points.
+    """
+    check_picture(out)
+    several = sum(size > 1 for size in sizes)
+    if several not in (1, 2) or prod(sizes) > MOST:
+        raise InputError(
+            f"--plot: a picture has one or two axes and at most {MOST:,} points, not "
+            f"{several} axes and {prod(sizes):,} points; leave --plot out"
+        )
+
+
+def write_sweep(table: Any, out: Path, of: str | None, crossings: Sequence[Any] = ()) -> None:
+    """Draw a column of a table into a file, with the kinks of its lines.
+
+    Raises
+    ------
+    InputError
+        If the column is no number, or the file cannot be written.
+    """
+    from planner.report.pictures.sweep_lines import drawn
+
+    deliver(drawn(table, form_of(out), of, crossings), out)

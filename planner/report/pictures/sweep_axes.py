@@ -1,13 +1,96 @@
-"""How the axes of a sweep are drawn: which as numbers, which as lines, and what parts regions."""
+"""What lines and maps of a sweep share: axes in units that suit them, regions, the list below."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["arranged", "line_of", "regions"]
+from planner.text.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
 
 MOST_LINES = 8
+INCHES = (8.5, 5.0)
+WIDE = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
+MOST_ENTRIES = 12  # of the list below a picture
+LINE = 0.17  # inches of one of them
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+SUPERLATIVE = {"layout": "best", "bottleneck": "the largest part of a step"}
+# Larger units in which a quantity is read more easily: base unit to (factor, unit).
+LARGER: Mapping[str, tuple[tuple[float, str], ...]] = {
+    "s": ((1e-6, "us"), (1e-3, "ms"), (1.0, "s"), (3600.0, "hours")),
+    "byte": ((1.0, "byte"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")),
+    "byte/s": ((1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")),
+    "flop/s": ((1e9, "GFLOP/s"), (1e12, "TFLOP/s"), (1e15, "PFLOP/s")),
+    "USD/(chip*s)": ((1 / 3600, "USD/(chip*hour)"),),
+    "USD/J": ((1 / 3.6e6, "USD/kWh"),),
+    "J/s": ((1.0, "W"), (1e3, "kW")),
+    "token": ((1.0, "token"), (1e9, "billion tokens"), (1e12, "trillion tokens")),
+    "param": ((1.0, "param"), (1e9, "billion parameters")),
+    "USD": ((1.0, "USD"), (1e6, "million USD"), (1e9, "billion USD")),
+}
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A numeric column in a unit that suits it; NaN where there is no value."""
+
+    name: str
+    unit: str
+    values: tuple[float, ...]
+
+    @property
+    def label(self) -> str:
+        """Name and unit, as an axis says it."""
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether the values spread over so much that an axis of ratios shows them better."""
+        finite = [value for value in self.values if math.isfinite(value)]
+        return bool(finite) and min(finite) > 0 and max(finite) > WIDE * min(finite)
+
+
+def scaled(table: Any, name: str) -> Scaled:
+    """A numeric column in a unit that suits its values; InputError if it is not one of numbers."""
+    columns = table.columns
+    if name not in columns:
+        raise InputError(f"the sweep has no column {name!r}{did_you_mean(name, columns)}")
+    values = table[name]
+    if not all(value is None or isinstance(value, int | float) for value in values):
+        raise InputError(f"the column {name!r} holds words; a picture shows numbers")
+    numbers = [math.nan if value is None else float(value) for value in values]
+    unit = str(table.units.get(name, ""))
+    sizes = sorted(abs(number) for number in numbers if math.isfinite(number) and number)
+    middle = sizes[len(sizes) // 2] if sizes else 1.0
+    factor, told = 1.0, unit
+    for size, larger in LARGER.get(unit, ()):
+        if middle >= size * 0.999 or len(LARGER[unit]) == 1:
+            factor, told = size, larger
+    return Scaled(name, told, tuple(number / factor for number in numbers))
+
+
+def factor_of(table: Any, quantity: Scaled) -> float:
+    """Units of the picture per base unit."""
+    for given, shown in zip(table[quantity.name], quantity.values, strict=True):
+        if given:
+            return shown / float(given)
+    return 1.0
+
+
+def set_axis(axis: Axis, column: Scaled) -> None:
+    """Label an axis, and give it a scale and ticks that suit the column."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if column.logarithmic:
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})  # type: ignore[attr-defined]
+        axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+        axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_label_text(column.label)
 
 
 def regions(table: Any) -> tuple[str, list[str | None]]:
@@ -37,3 +120,13 @@ def line_of(table: Any) -> tuple[str | None, list[str]]:
     names = [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
     numeric, others = arranged(table, names) if 1 <= len(names) <= 2 else ([], [])
     return (numeric[0], others) if len(numeric) == 1 and len(others) <= 1 else (None, [])
+
+
+def listed(canvas: Any, title: str, entries: Sequence[str]) -> None:
+    """What the letters of a picture mean, below it; the picture grows by that much."""
+    shown = [*entries[:MOST_ENTRIES]]
+    shown += [f"and {len(entries) - MOST_ENTRIES} more"] if len(entries) > MOST_ENTRIES else []
+    width, height = INCHES
+    canvas.set_size_inches(width, height + LINE * (len(shown) + 1))
+    text = "\n".join([title, *shown])
+    canvas.supxlabel(text, fontsize=8, x=0.02, ha="left", linespacing=1.4)

@@ -1,18 +1,186 @@
-"""Kinks of a line: where they stand in a picture, and what is said of them there and in words."""
+"""Pictures of a sweep: lines over one axis, maps over two, with units and the kinks between kinds.
+
+A region is where one layout is best, or one bottleneck where the layout is always the same; a line
+is marked where it passes from one region to the next. The same table draws the same bytes.
+"""
 
 from __future__ import annotations
 
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
-from planner.text.words import figure
+from planner.report.pictures.canvas import pictured
+from planner.report.pictures.sweep_axes import (
+    INCHES,
+    LETTERS,
+    SUPERLATIVE,
+    Scaled,
+    arranged,
+    factor_of,
+    listed,
+    regions,
+    scaled,
+    set_axis,
+)
+from planner.report.pictures.sweep_maps import WIDTH, mapped
+from planner.text.errors import InputError
+from planner.text.wording import figure
 
-__all__ = ["NO_FORM", "between", "crossing_lines", "switches"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NO_FORM = "a switch between layouts has no closed form"
-WIDTH = 120  # letters of a line below a picture
+PRICES = ("usd_per_mtok", "cost.total.usd", "cost.total.flop")
+# Safe for readers who see red and green alike (Okabe and Ito, 2008).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
+
+
+def drawn(table: Any, form: str, of: str | None = None, crossings: Sequence[Any] = ()) -> bytes:
+    """A table of one or two axes as `svg`, `png` or `pdf`.
+
+    Parameters
+    ----------
+    table : with `over`, `units`, `meta`, and columns by name, as `planner.sweep` gives it.
+    of : the column that is drawn; what it costs, if None.
+    crossings : where lines have kinks, as `planner.sweep.boundaries` finds them.
+
+    Raises
+    ------
+    InputError
+        If the column is no number, or the sweep has more than two axes with several values.
+    MissingExtra
+        If Matplotlib is not installed.
+    """
+    axes = [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
+    quantity = scaled(table, of or _price(table))
+    if not axes or len(axes) > 2:
+        raise InputError(
+            f"a picture has one or two axes, the sweep varies {len(axes)} "
+            f"({', '.join(axes) or 'nothing'}); keep the others at one value"
+        )
+    return pictured(INCHES, lambda canvas: _filled(canvas, table, axes, quantity, crossings), form)
+
+
+def _price(table: Any) -> str:
+    """The first column of a price that has values."""
+    known = [name for name in PRICES if name in table.columns]
+    return next((name for name in known if any(table[name])), PRICES[0])
+
+
+def _filled(
+    canvas: Figure, table: Any, names: Sequence[str], quantity: Scaled, crossings: Sequence[Any]
+) -> None:
+    """Lines, or a map where both axes are numbers of many values."""
+    axes = canvas.subplots()
+    numeric, others = arranged(table, names)
+    if len(numeric) == 2:
+        mapped(canvas, axes, table, numeric, quantity, crossings)
+    elif not numeric or len(others) > 1:
+        _bars(axes, table, names, quantity)
+    else:
+        _lines(axes, table, numeric[0], others, quantity, crossings)
+    about = table.meta["scenario"] if isinstance(table.meta["scenario"], Mapping) else {}
+    subject = [str(about[key]) for key in ("model", "system") if isinstance(about.get(key), str)
+               and key not in table.over]  # fmt: skip
+    axes.set_title(f"{quantity.name}: {' on '.join(subject)}" if subject else quantity.name,
+                   loc="left", fontsize=10.5, fontweight="bold")  # fmt: skip
+
+
+def _lines(
+    axes: Axes, table: Any, along: str, others: Sequence[str], quantity: Scaled,
+    crossings: Sequence[Any],
+) -> None:  # fmt: skip
+    """One line for each value of the other axis, kinks marked and named."""
+    x = scaled(table, along)
+    kind, words = ("bottleneck", table["bottleneck"]) if crossings else regions(table)
+    apart = table[others[0]] if others else [None] * len(x.values)
+    told: list[str] = []
+    count = 0
+    for number, value in enumerate(dict.fromkeys(apart)):
+        rows = [i for i, each in enumerate(apart) if each == value]
+        rows.sort(key=x.values.__getitem__)
+        colour = COLOURS[number % len(COLOURS)]
+        style = "-" if number < len(COLOURS) else "--"
+        label = _said(table, others[0], value) if others else None
+        if not others:
+            _around(axes, table, rows, x, quantity)
+        axes.plot([x.values[i] for i in rows], [quantity.values[i] for i in rows], style,
+                  color=colour, lw=1.4, marker="." if len(rows) < 40 else "", ms=4,
+                  label=label)  # fmt: skip
+        for i, j in pairwise(rows):
+            if words[i] != words[j] and None not in (words[i], words[j]):
+                for at, word, form in switches((i, j), x, words, crossings, factor_of(table, x)):
+                    letter = LETTERS[count] if count < len(LETTERS) else ""
+                    count += 1
+                    _kink(axes, (at, between(at, (i, j), x, quantity)), letter, colour)
+                    place = f"{label}, " if label else ""
+                    told.append(f"{letter}  {place}from {figure(at)} {x.unit}: {word}")
+                    told += form
+    set_axis(axes.xaxis, x)
+    set_axis(axes.yaxis, quantity)
+    axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
+    if told:
+        told += [NO_FORM] if kind == "layout" else []
+        listed(axes.figure, f"kinks, where another {kind} is {SUPERLATIVE[kind]}:", told)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=8, title=others[0] if others else None,
+                    title_fontsize=8)  # fmt: skip
+
+
+def _around(axes: Axes, table: Any, rows: Sequence[int], x: Scaled, quantity: Scaled) -> None:
+    """The band and the bound of the quantity, where the table has them."""
+    name, at = quantity.name, [x.values[i] for i in rows]
+    factor = factor_of(table, quantity)
+    if {f"{name}_low", f"{name}_high"} <= set(table.columns):
+        low, high = ([_or_nan(table[f"{name}_{end}"][i], factor) for i in rows]
+                     for end in ("low", "high"))  # fmt: skip
+        axes.fill_between(at, low, high, color="0.5", alpha=0.15, lw=0, label="band of the profile")
+    if f"{name}_bound" in table.columns:
+        floor = [_or_nan(table[f"{name}_bound"][i], factor) for i in rows]
+        axes.plot(at, floor, color="0.45", lw=1, ls=(0, (4, 2)), label="bound of the same plan")
+
+
+def _kink(axes: Axes, at: tuple[float, float], letter: str, colour: str) -> None:
+    """Where a line passes into another region: the first point of the new one."""
+    axes.plot(*at, ls="", marker="o", ms=5, mfc="white", mec=colour, zorder=4)
+    axes.annotate(letter, at, xytext=(5, 5), textcoords="offset points", fontsize=8,
+                  fontweight="bold", color=colour, zorder=5)  # fmt: skip
+
+
+def _bars(axes: Axes, table: Any, names: Sequence[str], quantity: Scaled) -> None:
+    """One bar for each word, or pair of words; what has no answer says so."""
+    labels = [", ".join(str(table[name][i]) for name in names) for i in range(len(table))]
+    _, words = regions(table)
+    labels = [_under(label, word) for label, word in zip(labels, words, strict=True)]
+    for i, value in enumerate(quantity.values):
+        if math.isfinite(value):
+            axes.barh(i, value, color=COLOURS[0], height=0.62)
+        told = figure(value) if math.isfinite(value) else table["status"][i]
+        axes.annotate(f" {told}", (value if math.isfinite(value) else 0, i), va="center",
+                      fontsize=7.5, color="0.25")  # fmt: skip
+    axes.set_yticks(range(len(labels)), labels)
+    axes.invert_yaxis()
+    axes.set_xlabel(quantity.label)
+    axes.margins(x=0.1)
+
+
+def _under(label: str, word: str | None) -> str:
+    """A label, and in lines below it what region it is of."""
+    return "\n".join([label, *textwrap.wrap(word or "", 34)])
+
+
+def _said(table: Any, name: str, value: Any) -> str:
+    """A value of the other axis, with its unit."""
+    unit = table.units.get(name)
+    return f"{value:g} {unit}" if unit and isinstance(value, int | float) else str(value)
+
+
+def _or_nan(value: Any, factor: float) -> float:
+    return math.nan if value is None else float(value) * factor
 
 
 def switches(

@@ -12,14 +12,13 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from planner.report.pictures.sweep_axes import regions
-from planner.report.pictures.sweep_lines import WIDTH
-from planner.report.pictures.sweep_plots import (
+from planner.report.pictures.sweep_axes import (
     LETTERS,
     SUPERLATIVE,
     Scaled,
     factor_of,
     listed,
+    regions,
     scaled,
     set_axis,
 )
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["mapped"]
-
+WIDTH = 120  # letters of a line below a picture
 LEAST = 0.01  # share of the map that a letter needs
 
 

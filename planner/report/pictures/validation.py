@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from planner.text.words import duration
+from planner.text.wording import duration
 
 __all__ = ["Scale", "backdrop", "band_bars", "histogram", "panel", "scale_of", "scatter"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from planner.benchmark.record import LISTS, TABLES, LeftOut, Measured, MeasuredChip
 from planner.catalogue.chips import Chip, chip
 from planner.text.quantities import show
-from planner.text.words import duration, figure, row, size, wrapped
+from planner.text.wording import duration, figure, row, size, wrapped
 
 __all__ = ["measured_document", "measured_text"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.catalogue.profile import EFFICIENCIES
 from planner.report.text.validation import shapes
-from planner.text.words import duration, wrapped
+from planner.text.wording import duration, wrapped
 
 __all__ = ["calibration_text"]
 

@@ -1,22 +1,45 @@
-"""What `planner derive` prints: the list, or equations and derivations in a format."""
+"""What `planner derive` prints: the list, the table of claims, or derivations in a format.
+
+Derivations are shown under two sets of assumptions. The lecture's figures are those that its claims
+are worked with; the physical ones come from the catalogues, for one model on one domain of chips.
+"""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.algebra.equation import Equation
+from formulas.claims import Claim, all_claims
+from formulas.claims.claim import KINDS, LECTURE
 from formulas.export import FORMATS, export
 from formulas.nomenclature.symbols import SymbolError
 from formulas.registry import by_name, find
+from planner.catalogue.prices import default_price
+from planner.claims import physical as physical_numbers
+from planner.claims.figure import chip_case, counted, model_case
 from planner.report.formats import dumps, pdf
-from planner.report.text.cases import ABOUT, cases
 from planner.text.errors import InputError, SolverError, did_you_mean
 
-__all__ = ["PRINTED", "answered", "derived", "format_of", "rows", "rows_text"]
+WIDTH = 100
+INDENT = 6
+LABEL = 12  # width of `the lecture:`
+MODEL, CHIP, CHIPS, FORMAT = "deepseek-v3", "h200", 8, "fp8"
+# What is asked of it: a choice, not a measurement.
+WORKLOAD: Mapping[str, float] = {"B": 256, "L_ctx": 4096, "m_pos": 1, "g": 1}
 
+
+ABOUT = (
+    "Two sets of assumptions stand side by side. The lecture counts a multiply-add as one FLOP; "
+    "it takes a chip of 300 of them per byte of bandwidth, one byte per weight, and 100 of 800 "
+    "billion parameters active. What stands under lecture is what its own figures give. Under "
+    f"physical stands {MODEL} on {CHIPS} chips {CHIP} in {FORMAT}, decoding "
+    f"{WORKLOAD['B']:g} sequences of {WORKLOAD['L_ctx']:g} tokens: dense data-sheet peaks at two "
+    "FLOP per multiply-add, the model's own shape, a listed rent.",
+)
 CLAIMS = "claims"
 PRINTED = (*FORMATS, "pdf")
 SUFFIXES = {
@@ -51,19 +74,12 @@ def answered(
     if CLAIMS in names:
         if len(names) > 1 or form is not None:
             raise InputError("claims is a table of its own: planner derive claims [--json]")
-        return claims(json)
+        table = claims_rows()
+        return dumps(table) if json else claims_text(table)
     if json or not (names or every or form or out):
         listed = rows(names)
         return dumps(listed) if json else rows_text(listed)
     return derived(names, format_of(form, out))
-
-
-def claims(json: bool) -> str:
-    """The acceptance table of the lecture's claims."""
-    from planner.report.text.claims import claims_rows, claims_text
-
-    found = claims_rows()
-    return dumps(found) if json else claims_text(found)
 
 
 def rows(names: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -86,7 +102,7 @@ def rows(names: Sequence[str] = ()) -> list[dict[str, Any]]:
             "claims": list(each.tags),
             "steps": len(each.steps) if isinstance(each, Derivation) else 1,
             "exact": each.exact if isinstance(each, Derivation) else True,
-            "checked": _checked(each),
+            "checked": _checked(each, python[id(each)]),
         }
         for each in chosen
     ]
@@ -162,8 +178,127 @@ def _chosen(names: Sequence[str]) -> tuple[Equation | Derivation, ...]:
         raise InputError(str(error)) from error
 
 
-def _checked(each: Equation | Derivation) -> bool:
+def _checked(entry: Equation | Derivation, name: str) -> bool:
+    """True, or SolverError: an equation or derivation that does not check is a fault of ours."""
     try:
-        return each.check()
+        return entry.check()
     except DerivationError as error:
         raise SolverError(str(error)) from error
+    except ValueError as error:
+        kind = "derivation" if isinstance(entry, Derivation) else "equation"
+        raise SolverError(f"the {kind} {name} does not check: {error}") from error
+
+
+def cases() -> dict[str, dict[str, float]]:
+    """`{"lecture": ..., "physical": ...}`, values of symbols in their own units."""
+    return {"lecture": lecture(), "physical": physical()}
+
+
+def lecture() -> dict[str, float]:
+    """The lecture's machine and model, its cache and its fast mode, as its claims state them."""
+    stated = {claim.id: claim.lecture for claim in all_claims()}
+    whole = {**LECTURE, **stated["C13"], **stated["C6"]}
+    return {name: float(value) for name, value in whole.items()}
+
+
+def physical() -> dict[str, float]:
+    """DeepSeek-V3 on eight H200 in fp8: data sheets, the model's own shape, a listed rent."""
+    return {
+        **chip_case(CHIP, FORMAT, CHIPS),
+        **model_case(MODEL, FORMAT),
+        **WORKLOAD,
+        "n_chips": float(CHIPS),
+        "n_domain": float(CHIPS),
+        "n_layers": float(counted(MODEL, FORMAT).n_attention_layers),
+        "p_chip": default_price(CHIP).value,
+    }
+
+
+def claims_rows() -> list[dict[str, Any]]:
+    """Every claim as plain data; its equations are checked on the way.
+
+    `reproduces` is true when every number that the lecture gives comes out within rounding, false
+    when one does not, None where it gives none. `lecture` and `physical` are the two columns.
+
+    Raises
+    ------
+    SolverError
+        If an equation that a claim rests on does not check: a fault of ours.
+    """
+    return [_claim_row(claim) for claim in all_claims()]
+
+
+def claims_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table on a terminal: one block a claim."""
+    numbered = [row for row in rows if row["reproduces"] is not None]
+    agree = sum(row["reproduces"] for row in numbered)
+    end = (
+        f"{len(rows)} claims; {len(numbered)} give numbers, of which {agree} come out within "
+        f"rounding from the lecture's own inputs."
+    )
+    return "\n".join([*map(_block, rows), end])
+
+
+def _claim_row(claim: Claim) -> dict[str, Any]:
+    values = claim.values()
+    return {
+        "id": claim.id,
+        "kind": claim.kind,
+        "statement": claim.statement,
+        "lecture_says": claim.lecture_says,
+        "ours": claim.ours,
+        "reproduces": claim.reproduces,
+        "verdict": claim.verdict,
+        "equations": list(claim.equations),
+        "checked": all(_checked(by_name()[name], name) for name in claim.equations),
+        "source": str(claim.source),
+        "link": claim.source.link,
+        "lecture": [
+            {
+                "what": each.what,
+                "says": None if each.says is None else float(each.says),
+                "value": value,
+                "unit": each.unit,
+                "equation": each.equation,
+            }
+            for each, value in zip(claim.worked, values, strict=True)
+        ],
+        "physical": [
+            {
+                "what": each.what,
+                "value": each.value,
+                "unit": each.unit,
+                "equation": each.equation,
+                "source": each.source,
+                "note": each.note,
+                "text": each.text,
+            }
+            for each in physical_numbers(claim.id)
+        ],
+    }
+
+
+def _block(row: Mapping[str, Any]) -> str:
+    """A claim in four or five paragraphs, each behind its label."""
+    sides = [("the lecture", row["lecture_says"]), ("ours", row["ours"])]
+    sides.append(("physical", "; ".join(each["text"] for each in row["physical"])))
+    if row["kind"] != "derived":
+        sides.append(("kind", KINDS[row["kind"]]))
+    sides.append(("verdict", row["verdict"]))
+    sides.append(("equations", ", ".join(row["equations"])))
+    head = _wrapped(f"{row['id']:<{INDENT - 1}} ", row["statement"])
+    return "\n".join([head, *(_labelled(label, text) for label, text in sides if text), ""])
+
+
+def _labelled(label: str, text: str) -> str:
+    return _wrapped(f"{'':<{INDENT}}{label:<{LABEL}} ", text)
+
+
+def _wrapped(first: str, text: str) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_on_hyphens=False,
+    )

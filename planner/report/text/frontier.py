@@ -18,7 +18,7 @@ from planner.problems.serving.presentation import question, shortfall
 from planner.protocol.solve import frontier
 from planner.scenario import Scenario
 from planner.text.quantities import show
-from planner.text.words import WIDTH, duration, figure, laid_out
+from planner.text.wording import WIDTH, duration, figure, laid_out
 
 __all__ = ["Pareto", "frontier_text", "pareto", "rows_of"]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.text.quantities import show
-from planner.text.words import WIDTH, wrapped
+from planner.text.wording import WIDTH, wrapped
 
 __all__ = ["even_text", "sensitivity_text", "study_text"]
 

@@ -11,8 +11,6 @@ from planner.report.files import deliver
 from planner.text.errors import InputError
 from planner.text.quantities import show
 
-__all__ = ["drawn", "machines_text", "topology_text", "written"]
-
 WIDTH = 78
 LABEL = 16
 TIERS = {"scale_up": "scale-up", "scale_out": "scale-out", "host": "host"}
@@ -49,14 +47,18 @@ def topology_text(found: Mapping[str, Any]) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def drawn(G: Any, path: Path) -> None:
-    """Write the picture of a fabric.
+def check_file(out: Path, option: str, forms: Sequence[str] = FORMS) -> None:
+    """Raises InputError, before anything is computed, for a file that could not be written."""
+    if out.suffix.lower() not in forms:
+        raise InputError(
+            f"{option} {out}: a file that ends in one of {', '.join(forms)} is written"
+        )
+    if out.is_dir():
+        raise InputError(f"{option} {out}: is a folder, expected a file")
 
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+
+def drawn(G: Any, path: Path) -> None:
+    """Write the picture of a fabric; InputError if the file cannot be written."""
     from topologies.picture import svg
 
     deliver(svg(G), path)
@@ -75,13 +77,10 @@ def written(G: Any, path: Path) -> None:
     from topologies import write
     from topologies.fabric.limits import TopologyError
 
+    check_file(path, "--out")
     if path.suffix.lower() == ".svg":
         drawn(G, path)
         return
-    if path.suffix.lower() not in FORMS:
-        raise InputError(f"--out {path}: a file that ends in one of {', '.join(FORMS)} is written")
-    if path.is_dir():
-        raise InputError(f"--out {path}: is a folder, expected a file")
     try:
         write(G, path)
     except TopologyError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from planner.text.words import duration, wrapped
+from planner.text.wording import duration, wrapped
 
 __all__ = ["shapes", "validation_text"]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from planner.report.pictures.sweep_plots import drawn, scaled
+from planner.report.pictures.sweep_axes import scaled
+from planner.report.pictures.sweep_lines import drawn
 from planner.sweep.table import Table
 from planner.text.errors import InputError
 

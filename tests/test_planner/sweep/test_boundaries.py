@@ -12,10 +12,8 @@ import yaml
 
 import planner
 from planner.cli.app import main
-from planner.report.pictures.sweep_lines import NO_FORM, crossing_lines
-from planner.report.pictures.sweep_plots import drawn
-from planner.sweep.boundaries import Boundary, boundaries
-from planner.sweep.crossings import Crossing, crossings
+from planner.report.pictures.sweep_lines import NO_FORM, crossing_lines, drawn
+from planner.sweep.boundaries import Boundary, Crossing, boundaries, crossings
 from planner.sweep.run import computed, ordered
 from planner.sweep.table import Memory, Table
 

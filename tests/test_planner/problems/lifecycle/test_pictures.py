@@ -97,7 +97,7 @@ def test_solve_writes_the_picture_beside_the_plan(tmp_path, capsys):
 
 def test_a_plan_of_serving_has_no_such_picture(tmp_path):
     """Its picture is the frontier's."""
-    from planner.report.pictures.picture_files import pictured
+    from planner.report.pictures.picture_files import draw_plan
 
     served = planner.solve(
         {
@@ -108,5 +108,5 @@ def test_a_plan_of_serving_has_no_such_picture(tmp_path):
             "workload": {"input_tokens": 1000, "output_tokens": 200},
         }
     )
-    pictured(served, tmp_path)
+    draw_plan(served, tmp_path)
     assert not list(tmp_path.iterdir())

@@ -22,7 +22,7 @@ from planner.problems.serving.deployment.pools import one_pool, two_pools
 from planner.problems.serving.search.batch import feasible, given
 from planner.problems.serving.step.step import Step
 from planner.report.pictures.frontier import drawn
-from planner.report.pictures.frontier_files import frontier_csv
+from planner.report.pictures.picture_files import frontier_csv
 from planner.report.text.frontier import frontier_text, rows_of
 from tests.cases.serving import MODELS, all_layouts, columns, product, question
 from tests.paths import EXAMPLES

@@ -1,0 +1,325 @@
+"""The commands as functions: what `planner check`, `model`, `catalog`, ... answer, in Python.
+
+Each has the power of its command and answers with an object or a document in place of text.
+`planner.solve`, `sweep`, `sensitivity`, `pareto` and `export` stand with what they do; these are
+the others. Everything heavy is imported inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.text.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.calibration.own_profile import Calibrated
+    from planner.measurements.entry import Entry
+    from planner.measurements.readers.tables import Table
+    from planner.scenario.loading import Asked
+    from topologies.fabric import Fabric
+
+__all__ = ["TopologyReport", "Validation", "calibrate", "catalog", "check", "model", "topology",
+           "validate"]  # fmt: skip
+
+Document = Mapping[str, Any]
+Facts = Mapping[str, str] | Iterable[str]
+
+
+def check(source: Any, sets: Sequence[str] = ()) -> Asked:
+    """The scenario of a source, read and validated but not solved.
+
+    Parameters
+    ----------
+    source : a file's path, a mapping of the same shape, or a scenario that was read.
+    sets : changes "path.in.file=value" made before, as `--set` takes them.
+
+    Raises
+    ------
+    InputError
+        With every mistake in the input.
+    """
+    from planner.scenario import load
+
+    return load(source, sets)
+
+
+def model(name: str | Path) -> Document:
+    """What a model is made of, counted from its layers: parameters, bytes [byte], FLOP [flop].
+
+    Parameters
+    ----------
+    name : a catalogue name, or the path of a Hugging Face config.json.
+
+    Raises
+    ------
+    InputError
+        If it is neither a known name nor a file that can be counted.
+    """
+    from planner.report.text.catalog import described
+
+    return described(str(name))
+
+
+def catalog(kind: str | None = None, name: str | None = None) -> Document:
+    """What is known: all kinds, the names of one kind, or one entry with its figures.
+
+    Every figure has its unit, its source and the date of the source.
+
+    Raises
+    ------
+    CatalogueError
+        If the kind or the name is unknown, with the nearest.
+    """
+    from planner.report.text.catalog import listed
+
+    return listed(kind, name)
+
+
+@dataclass(frozen=True)
+class TopologyReport:
+    """A network (`fabric`, a directed graph of links [byte/s]) and what groups on it reach.
+
+    `document` is what `planner topology --json` prints; `str()` is the terminal's text.
+    """
+
+    fabric: Fabric = field(repr=False)
+    document: Document = field(repr=False)
+    name: str
+
+    def __str__(self) -> str:
+        from planner.report.text.topology import topology_text
+
+        return topology_text(self.document)
+
+    def write(self, out: str | Path) -> None:
+        """Write the network as .svg, .json, .yaml or .graphml; InputError for another ending."""
+        from planner.report.text.topology import written
+
+        written(self.fabric, Path(out))
+
+
+def topology(
+    name: str | Path,
+    chips: int | None = None,
+    *,
+    shape: str | None = None,
+    twisted: bool = False,
+    join: str | None = None,
+    leaf: int | None = None,
+    oversubscription: float | None = None,
+    groups: Sequence[int] = (),
+    collective: str | None = None,
+    messages: Sequence[float] = (),
+    routing: str = "optimal",
+) -> TopologyReport:
+    """A machine of the catalogue or a network in a file, checked and measured.
+
+    Parameters
+    ----------
+    chips : how many chips of the machine, by default one domain of it.
+    shape : a slice of a torus, "4x4x8"; `twisted` twists it.
+    join : what joins domains: spine, rails or clos; a clos has `leaf` network cards on a leaf.
+    oversubscription : 4 for 4:1 above leaves or rails.
+    groups : sizes of the groups that are measured [chips].
+    collective : an operation that is timed too, such as "all-reduce", of `messages` [byte].
+    routing : how an all-to-all is sent, "optimal" or "shortest_ecmp".
+
+    Raises
+    ------
+    InputError
+        If there is no such machine or file, or it cannot be measured as asked.
+    """
+    from planner.network.network_document import measured
+    from planner.network.network_source import network
+
+    wired = network(
+        str(name),
+        chips,
+        shape,
+        twisted=twisted,
+        join=join,
+        leaf=leaf,
+        oversubscription=oversubscription,
+    )
+    document = measured(wired, groups, routing, collective=collective, messages=messages)
+    return TopologyReport(wired.fabric, document, wired.name)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Predicted against measured, beside plain baselines.
+
+    `document` is what `planner validate --json` prints; `str()` is the terminal's text, `page` an
+    HTML page of its own.
+    """
+
+    document: Document
+    tables: tuple[tuple[Table, Sequence[Entry]], ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        from planner.report.text.validation import validation_text
+
+        return validation_text(self.document)
+
+    @cached_property
+    def page(self) -> str:
+        """The validation as an HTML page with pictures."""
+        from planner.report.pages.validation_page import page
+
+        return page(self.document)
+
+    @property
+    def predictions(self) -> str:
+        """The rows of the only table as CSV, with what is predicted beside each."""
+        from planner.validation.estimates import predictions_text
+
+        ((table, entries),) = self.tables
+        return predictions_text(table, entries)
+
+    def _repr_html_(self) -> str:
+        return self.page
+
+
+def validate(
+    data: Sequence[str | Path] = (),
+    profile: str = "auto",
+    *,
+    facts: Facts = (),
+    models: Sequence[Path] = (),
+    by: Sequence[str] = ("engine", "chip", "model"),
+    refit: str | None = None,
+) -> Validation:
+    """How far plans are from measurements: errors by part, quantity and group.
+
+    Parameters
+    ----------
+    data : files of measurements, or folders of them; without any, what profiles record.
+    profile : a profile's name, or "auto" for the one that a plan would take.
+    facts : what a file does not say of its runs, {"system": "hgx-h200"} or "system=hgx-h200".
+    models : folders of config.json of models that the catalogue lacks.
+    by : groupings of the tables: engine, chip, model.
+    refit : predict each "configurations", "groups" or "models" by a fit of the others.
+
+    Raises
+    ------
+    InputError
+        If a file holds no measurements, facts are missing, or the profile is not known.
+    """
+    from planner.measurements.entry import facts_of
+    from planner.validation.document import document
+    from planner.validation.estimates import files_in, read
+    from planner.validation.group_cross_validation import refitted
+
+    known = facts_of(_texts(facts))
+    tables = [read(path, profile, known, models) for path in files_in([Path(x) for x in data])]
+    if refit is not None:
+        tables = [(table, refitted(entries, refit)) for table, entries in tables]
+    return Validation(document(profile, tables, by, refit), tuple(tables))
+
+
+def calibrate(
+    data: Sequence[str | Path],
+    name: str,
+    out: str | Path | None = None,
+    *,
+    like: str = "auto",
+    measured: Path | None = None,
+    facts: Facts = (),
+    models: Sequence[Path] = (),
+    as_of: str | None = None,
+) -> Calibrated:
+    """A profile fitted to runs of one's own, starting from a shipped one.
+
+    Parameters
+    ----------
+    data : CSV files, or what vLLM, SGLang and GuideLLM write; folders are looked through.
+    name : what the profile is called.
+    out : a .toml file that the profile is written to; a scenario names it as `profile:`.
+    like : name or file of the profile to start from; "auto" takes the one that a plan would.
+    measured : a file of `planner measure`, whose figures limit efficiencies.
+    facts, models : as for `validate`.
+    as_of : day of the runs, "2026-11-21"; today if None.
+
+    Returns
+    -------
+    Calibrated
+        `profile` (None where the rows identify none, and `why`), and the `document`.
+
+    Raises
+    ------
+    InputError
+        If a file holds no measurements, or a name, a day or a file cannot be used.
+    """
+    from planner.calibration.own_profile import calibrated
+    from planner.calibration.profile_file import written
+    from planner.measurements.entry import facts_of
+    from planner.measurements.readers import read
+    from planner.report.files import write
+    from planner.validation.estimates import files_in
+
+    _require_name(name)
+    file = _profile_file(out)
+    day = _day(as_of)
+    known = facts_of(_texts(facts))
+    paths = files_in([Path(path) for path in data])
+    if file is not None and file.resolve() in [path.resolve() for path in paths]:
+        raise InputError(f"--out {file}: is a file of the measurements; name another")
+    names = [path.name for path in paths]
+    files = {
+        path.name if names.count(path.name) == 1 else str(path): read(path, models, **known)
+        for path in paths
+    }
+    fit = calibrated(files, name, day, like, measured)
+    if fit.profile is not None and file is not None:
+        start = fit.document["like"]
+        comments = [
+            f"Written by planner calibrate from runs of one's own, starting from {start}.",
+            "Intervals hold 80 %. Errors are on runs that the fit did not see. Bands: measured /",
+            "predicted, by what is known of a place: chip and model, the chip alone, neither.",
+        ]
+        write(file, written(fit.profile, comments, started_from=start))
+    return fit
+
+
+def _texts(facts: Facts) -> list[str]:
+    """Facts as NAME=VALUE."""
+    if isinstance(facts, Mapping):
+        return [f"{name}={value}" for name, value in facts.items()]
+    return list(facts)
+
+
+def _require_name(name: str) -> None:
+    """Raises InputError for a name that is no profile's, or that of one that ships."""
+    from planner.catalogue.profile import profile_names
+
+    if not name.strip() or len(name) > 100 or not name.isprintable():
+        raise InputError("--name: expected a name such as our-h200s")
+    if name == "auto" or name in profile_names():
+        raise InputError(f"--name {name}: is the name of a profile that ships; choose another")
+
+
+def _profile_file(out: str | Path | None) -> Path | None:
+    """The file that a profile is written to; InputError where it is none."""
+    if out is None:
+        return None
+    file = Path(out)
+    if file.suffix != ".toml":
+        raise InputError(f"--out {out}: expected a file that ends in .toml, such as mine.toml")
+    if file.is_dir():
+        raise InputError(f"--out {out}: is a folder, expected a file such as mine.toml")
+    return file
+
+
+def _day(text: str | None) -> str:
+    """A day as YYYY-MM-DD, today if None."""
+    if text is None:
+        return date.today().isoformat()
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise InputError(f"--as-of {text}: expected a date such as 2026-11-21") from None
