@@ -269,11 +269,7 @@ def calibrate(
     paths = files_in([Path(path) for path in data])
     if file is not None and file.resolve() in [path.resolve() for path in paths]:
         raise InputError(f"--out {file}: is a file of the measurements; name another")
-    names = [path.name for path in paths]
-    files = {
-        path.name if names.count(path.name) == 1 else str(path): read(path, models, **known)
-        for path in paths
-    }
+    files = {label: read(path, models, **known) for label, path in _labelled(paths).items()}
     fit = calibrated(files, name, day, like, measured)
     if fit.profile is not None and file is not None:
         start = fit.document["like"]
@@ -284,6 +280,12 @@ def calibrate(
         ]
         write(file, written(fit.profile, comments, started_from=start))
     return fit
+
+
+def _labelled(paths: Sequence[Path]) -> dict[str, Path]:
+    """Files by name, by path where names are alike."""
+    names = [path.name for path in paths]
+    return {x.name if names.count(x.name) == 1 else str(x): x for x in paths}
 
 
 def _texts(facts: Facts) -> list[str]:

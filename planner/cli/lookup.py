@@ -90,35 +90,41 @@ def schema(out: Out = None) -> None:
     deliver(dumps(json_schema()), out)
 
 
+Network = Annotated[
+    str | None, typer.Argument(metavar="NAME_OR_FILE", help="machine of the catalogue, or file")
+]
+Shape = Annotated[str | None, typer.Option("--shape", metavar="4x4x8", help="slice of a torus")]
+Join = Annotated[
+    str | None, typer.Option("--join", help="what joins domains: spine, rails or clos")
+]
+Leaf = Annotated[int | None, typer.Option("--leaf", help="network cards on a leaf of a clos")]
+Oversubscription = Annotated[
+    float | None, typer.Option("--oversubscription", help="4 for 4:1 above leaves or rails")
+]
+Groups = Annotated[
+    list[int] | None, typer.Option("--group", metavar="N", help="chips of a group; repeatable")
+]
+Collective = Annotated[
+    str | None, typer.Option("--collective", metavar="OP", help="time this: all-reduce, ...")
+]
+Messages = Annotated[
+    list[str] | None, typer.Option("--bytes", metavar="B", help="message, 16 MB; repeatable")
+]
+
+
 def topology(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME_OR_FILE", help="machine of the catalogue, or file")
-    ] = None,
+    name: Network = None,
     chips: Annotated[
         int | None, typer.Option("--chips", help="how many chips of a machine")
     ] = None,
-    shape: Annotated[
-        str | None, typer.Option("--shape", metavar="4x4x8", help="slice of a torus")
-    ] = None,
+    shape: Shape = None,
     twisted: Annotated[bool, typer.Option("--twisted", help="a twisted torus")] = False,
-    join: Annotated[
-        str | None, typer.Option("--join", help="what joins domains: spine, rails or clos")
-    ] = None,
-    leaf: Annotated[
-        int | None, typer.Option("--leaf", help="network cards on a leaf of a clos")
-    ] = None,
-    oversubscription: Annotated[
-        float | None, typer.Option("--oversubscription", help="4 for 4:1 above leaves or rails")
-    ] = None,
-    group: Annotated[
-        list[int] | None, typer.Option("--group", metavar="N", help="chips of a group; repeatable")
-    ] = None,
-    collective: Annotated[
-        str | None, typer.Option("--collective", metavar="OP", help="time this: all-reduce, ...")
-    ] = None,
-    sizes: Annotated[
-        list[str] | None, typer.Option("--bytes", metavar="B", help="message, 16 MB; repeatable")
-    ] = None,
+    join: Join = None,
+    leaf: Leaf = None,
+    oversubscription: Oversubscription = None,
+    group: Groups = None,
+    collective: Collective = None,
+    sizes: Messages = None,
     routing: Annotated[str, typer.Option("--routing", help="optimal or shortest_ecmp")] = "optimal",
     svg: Annotated[Path | None, typer.Option("--svg", help="draw it into this file")] = None,
     out: Annotated[
@@ -128,7 +134,7 @@ def topology(
 ) -> None:
     """Check, measure and draw a network; without a name list the machines."""
     from planner.library import topology as answer
-    from planner.network.network_document import machines
+    from planner.network.network_source import machines
     from planner.report.formats import dumps
     from planner.report.text.topology import PICTURE, check_file, drawn, machines_text, written
 

@@ -17,36 +17,43 @@ if TYPE_CHECKING:
     from planner.sweep.run import Order
 
 
+Quantity = Annotated[
+    str, typer.Option("--of", help="cost, tpot, ttft, throughput, tokens, over_training, ...")
+]
+Switches = Annotated[
+    bool | None, typer.Option("--switches/--no-switches", help="seek the next switch each way")
+]
+Plot = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="draw it: .svg, .png or .pdf")
+]
+BreakEven = Annotated[
+    str | None, typer.Option("--break-even", metavar="PATH=A,B", help="where are A and B as good?")
+]
+Varied = Annotated[
+    str | None,
+    typer.Option("--over", metavar="PATH[=SPEC]", help="what is varied for --break-even"),
+]
+Sobol = Annotated[
+    int | None, typer.Option("--sobol", metavar="N", help="study uncertain: with N base draws")
+]
+Morris = Annotated[
+    int | None, typer.Option("--morris", metavar="R", help="the same, coarser, by R trajectories")
+]
+
+
 def sensitivity(
     file: File,
-    of: Annotated[
-        str, typer.Option("--of", help="cost, tpot, ttft, throughput, tokens, over_training, ...")
-    ] = "cost",
+    of: Quantity = "cost",
     sets: Sets = None,
-    switches: Annotated[
-        bool | None, typer.Option("--switches/--no-switches", help="seek the next switch each way")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="draw it: .svg, .png or .pdf")
-    ] = None,
+    switches: Switches = None,
+    plot: Plot = None,
     swing: Annotated[
         float, typer.Option("--swing", help="share by which the tornado varies")
     ] = 0.2,
-    even: Annotated[
-        str | None,
-        typer.Option("--break-even", metavar="PATH=A,B", help="where are A and B as good?"),
-    ] = None,
-    over: Annotated[
-        str | None,
-        typer.Option("--over", metavar="PATH[=SPEC]", help="what is varied for --break-even"),
-    ] = None,
-    sobol: Annotated[
-        int | None, typer.Option("--sobol", metavar="N", help="study uncertain: with N base draws")
-    ] = None,
-    morris: Annotated[
-        int | None,
-        typer.Option("--morris", metavar="R", help="the same, coarser, by R trajectories"),
-    ] = None,
+    even: BreakEven = None,
+    over: Varied = None,
+    sobol: Sobol = None,
+    morris: Morris = None,
     seed: Annotated[int, typer.Option("--seed", help="of the draws")] = 0,
     workers: Workers = 1,
     json: Json = False,

@@ -15,6 +15,7 @@ WIDTH = 78
 LABEL = 16
 TIERS = {"scale_up": "scale-up", "scale_out": "scale-out", "host": "host"}
 SHOWN = 8  # faults, doubts
+PICTURE = (".svg",)
 FORMS = (".svg", ".json", ".yaml", ".yml", ".graphml")
 
 
@@ -49,12 +50,11 @@ def topology_text(found: Mapping[str, Any]) -> str:
 
 def check_file(out: Path, option: str, forms: Sequence[str] = FORMS) -> None:
     """Raises InputError, before anything is computed, for a file that could not be written."""
-    if out.suffix.lower() not in forms:
-        raise InputError(
-            f"{option} {out}: a file that ends in one of {', '.join(forms)} is written"
-        )
     if out.is_dir():
         raise InputError(f"{option} {out}: is a folder, expected a file")
+    if out.suffix.lower() not in forms:
+        endings = ", ".join(forms)
+        raise InputError(f"{option} {out}: a file that ends in one of {endings} is written")
 
 
 def drawn(G: Any, path: Path) -> None:

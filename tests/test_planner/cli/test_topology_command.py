@@ -346,7 +346,7 @@ MISTAKES = {
     "no twist": (["tpu-v4", "--shape", "4x4x4", "--twisted"], "twist"),
     "form": (["hgx-h200", "--out", "a.txt"], ".graphml"),
     "folder to write": (["hgx-h200", "--out", "folder.json"], "folder"),
-    "folder to draw": (["hgx-h200", "--svg", "folder.json"], "directory"),
+    "folder to draw": (["hgx-h200", "--svg", "folder.json"], "folder"),
     "not of ASTRA-sim": (["hgx-h200", "--out", "a.yaml"], "ASTRA-sim"),
 }
 
