@@ -159,9 +159,7 @@ def sweep(
     """Answer a scenario at every point of a grid; survives being killed."""
     if out is None:
         raise InputError("--out is missing: a table is written, such as --out sweep.parquet")
-    require_workers(workers)
-    if scheduler is not None and workers != 1:
-        raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
+    _workers_of(scheduler, workers)
     from planner.sweep.formats import kind_of
     from planner.sweep.parts import Parts
     from planner.sweep.run import executed, ordered
@@ -188,6 +186,13 @@ def sweep(
         "seconds": outcome.seconds,
     }
     _finish(order, out, plot, of, counts, f"{line}{outcome.seconds:.3g} s", json=json)
+
+
+def _workers_of(scheduler: str | None, workers: int) -> None:
+    """Raises InputError for workers that are none, or a cluster's."""
+    require_workers(workers)
+    if scheduler is not None and workers != 1:
+        raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
 
 
 def _finish(
