@@ -106,12 +106,12 @@ def _table(
     """The table of elasticities, and its tornado."""
     from planner.report.formats import dumps
     from planner.report.pictures.picture_files import form_of
-    from planner.sensitivity.local import local
+    from planner.sensitivity.elasticities import elasticity_table
 
     if not 0 < swing < 1:
         raise InputError(f"--swing {swing:g}: expected a share above 0 and below 1")
     swings = None if plot is None else swing
-    table = local(file, of, sets, switches=switches, swing=swings, shown=True)
+    table = elasticity_table(file, of, sets, switches=switches, swing=swings, shown=True)
     document = table.document or {}
     if plot is not None:
         from planner.report.pictures.tornado import tornado

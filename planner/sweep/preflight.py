@@ -77,21 +77,21 @@ def survey(source: Any, sets: Sequence[str], grid: Grid) -> Survey:
     known = isinstance(source, str) and source != "-"
     folder = (Path(tree.file).parent if known else Path()).resolve()
     corners = [[0] * len(grid.axes), [len(axis) - 1 for axis in grid.axes]]
-    told: dict[tuple[str, str], Mistake] = {}
-    columns: list[Column] = []
+    mistakes: dict[tuple[str, str], Mistake] = {}
     problem = ""
+    values: list[dict[int, Any]] = [{} for _ in grid.axes]
     for number, axis in enumerate(grid.axes):
-        found: dict[int, Any] = {}
         for i in _looked_at(axis):
-            scenario = _at_a_corner(tree, folder, grid, corners, number, i, told)
+            scenario = _at_a_corner(tree, folder, grid, corners, number, i, mistakes)
             if scenario is not None:
                 problem = scenario.problem
-                found[i] = _value(resolved(scenario), axis.path)
-        columns.append(_column(axis, found, problem))
-    if told:
-        raise InputError(told.values())
-    digest = _digest(tree, folder, grid)
-    return Survey(tree, folder, grid, tuple(columns), problem, digest)
+                values[number][i] = _value(resolved(scenario), axis.path)
+    if mistakes:
+        raise InputError(mistakes.values())
+    columns = tuple(
+        _column(axis, read_at, problem) for axis, read_at in zip(grid.axes, values, strict=True)
+    )
+    return Survey(tree, folder, grid, columns, problem, _digest(tree, folder, grid))
 
 
 def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Any:

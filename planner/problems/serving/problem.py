@@ -15,7 +15,7 @@ from planner.protocol.parameter import Parameter, value_at, with_value
 from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, Counts, MissedPromise, Search
 from planner.protocol.section import Section, sections_of_outputs
-from planner.text.words import laid_out
+from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import Frontier
