@@ -10,8 +10,6 @@ from planner.architecture.layers import GROUPS
 from planner.architecture.quantization import dtype
 from planner.text.errors import ModelError
 
-__all__ = ["abstract_sizes"]
-
 # With nothing said of heads, attention divides over any number of chips up to this.
 HEADS = 5040  # 2^4 * 3^2 * 5 * 7: divisible by every small group size
 # What a description says nothing of.

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from planner.architecture.layers import Cache, Mixer, Weight, matrix, vector
 
-__all__ = ["Indexer", "Latent", "compressed_attention", "grouped_attention", "latent_attention"]
-
 
 @dataclass(frozen=True, slots=True)
 class Latent:

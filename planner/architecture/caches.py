@@ -9,8 +9,6 @@ from fractions import Fraction
 from planner.architecture.layers import Cache, Layer
 from planner.architecture.quantization import Precision
 
-__all__ = ["CacheKind", "cache_kinds"]
-
 
 @dataclass(frozen=True, slots=True)
 class CacheKind:

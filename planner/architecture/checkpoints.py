@@ -15,8 +15,6 @@ from typing import Any
 from planner.architecture.quantization import DTYPES, Patterns, Precision, Quantization, with_scales
 from planner.text.errors import ModelError, quoted
 
-__all__ = ["read_quantization"]
-
 _MAX_NAMES = 200_000
 _MAX_EXPRESSION = 300
 # A repeated group with a repetition inside takes exponential time on the wrong text.

@@ -14,8 +14,6 @@ from typing import Any
 from planner.architecture.quantization import Precision, torch_dtype
 from planner.text.errors import ModelError, did_you_mean, quoted
 
-__all__ = ["MAX_COUNT", "MAX_LAYERS", "Reader"]
-
 MAX_LAYERS = 4096
 MAX_COUNT = 2**31
 

@@ -17,8 +17,6 @@ from planner.architecture.caches import CacheKind, cache_kinds
 from planner.architecture.layers import GROUPS, Layer, Model
 from planner.architecture.quantization import DTYPES, Precision, dtype
 
-__all__ = ["Sizes", "layer_kinds", "sizes", "summary"]
-
 _CONVERTED = frozenset({"attention", "dense_ffn", "shared", "routed"})
 _WEIGHT_ONLY = frozenset({"int8", "int4"})
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from planner.architecture.layers import Experts, FeedForward, Weight, matrix, vector
 
-__all__ = ["dense", "mixture"]
-
 _NAMED = ("gate_proj", "up_proj", "down_proj")
 # As checkpoints in Mixtral's layout call the same three.
 _NUMBERED = ("w1", "w3", "w2")

@@ -19,8 +19,6 @@ from planner.architecture.layers import Model
 from planner.architecture.quantization import DTYPES, Precision, torch_dtype
 from planner.text.errors import ModelError, did_you_mean, quoted
 
-__all__ = ["from_config", "read_config"]
-
 _MAX_BYTES = 16 * 2**20
 # What a nested language model takes from the outer level where it does not say it itself, under
 # either of two names.

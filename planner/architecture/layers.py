@@ -12,21 +12,6 @@ from dataclasses import dataclass, field
 
 from planner.architecture.quantization import DTYPES, Precision, Quantization
 
-__all__ = [
-    "GROUPS",
-    "Cache",
-    "Experts",
-    "FeedForward",
-    "Layer",
-    "Mixer",
-    "Model",
-    "Prediction",
-    "State",
-    "Weight",
-    "matrix",
-    "vector",
-]
-
 GROUPS = ("attention", "dense_ffn", "shared", "routed", "embedding", "head", "router", "other")
 
 

@@ -21,8 +21,6 @@ from fractions import Fraction
 
 from planner.text.errors import ModelError, did_you_mean, quoted
 
-__all__ = ["DTYPES", "Patterns", "Precision", "Quantization", "dtype", "torch_dtype", "with_scales"]
-
 
 @dataclass(frozen=True, slots=True)
 class Precision:

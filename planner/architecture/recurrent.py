@@ -9,18 +9,6 @@ from __future__ import annotations
 from planner.architecture.layers import Mixer, State, matrix, vector
 from planner.architecture.quantization import DTYPES, Precision
 
-__all__ = [
-    "gated_delta",
-    "kimi_delta",
-    "lightning",
-    "mamba1",
-    "mamba2",
-    "mlstm",
-    "recurrent_unit",
-    "rwkv4",
-    "short_convolution",
-]
-
 
 def gated_delta(
     hidden: int,

@@ -15,8 +15,6 @@ from typing import Any
 from planner.catalogue.figures import Figure, figure, table
 from planner.text.errors import CatalogueError
 
-__all__ = ["MATH", "Chip", "chip", "chip_names", "chips"]
-
 FILES = ("chips_nvidia.toml", "chips_workstation.toml", "chips_others.toml")
 DIMENSION = {
     "memory": "size",

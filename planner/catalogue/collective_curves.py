@@ -16,8 +16,6 @@ from typing import Any
 
 from planner.text.errors import CatalogueError, did_you_mean
 
-__all__ = ["ANY", "Between", "Collectives", "Curve", "collectives", "collectives_from"]
-
 ANY = "any"
 
 

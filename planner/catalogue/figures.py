@@ -10,8 +10,6 @@ from typing import Any
 
 from planner.text.quantities import parse
 
-__all__ = ["Figure", "figure", "table"]
-
 
 @dataclass(frozen=True)
 class Figure:

@@ -17,8 +17,6 @@ from typing import Any
 from planner.architecture import Model, from_config
 from planner.text.errors import CatalogueError
 
-__all__ = ["ModelRecord", "load", "names", "record"]
-
 
 @dataclass(frozen=True)
 class ModelRecord:

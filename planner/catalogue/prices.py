@@ -15,19 +15,6 @@ from planner.catalogue.figures import Figure, figure, table
 from planner.text.errors import CatalogueError
 from planner.text.quantities import parse, show
 
-__all__ = [
-    "KINDS",
-    "Price",
-    "Rental",
-    "Tier",
-    "default_price",
-    "electricity",
-    "given_price",
-    "rentals",
-    "tier",
-    "tier_names",
-]
-
 FILE = "prices.toml"
 COUNTED = "on-demand"
 

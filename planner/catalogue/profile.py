@@ -26,20 +26,6 @@ if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.catalogue.chips import Chip
 
-__all__ = [
-    "COEFFICIENTS",
-    "EFFICIENCIES",
-    "Adjustment",
-    "Band",
-    "Place",
-    "Profile",
-    "choose_profile",
-    "months_between",
-    "profile",
-    "profile_from",
-    "profile_names",
-]
-
 LATENT, GROUPED = "latent", "grouped"
 
 

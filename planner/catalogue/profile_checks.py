@@ -10,8 +10,6 @@ from dataclasses import fields
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
 from planner.text.errors import quoted
 
-__all__ = ["unsound"]
-
 MOST = 1.1  # of a peak: boosts may exceed what is listed
 BANDS = ("tpot", "ttft", "usd_per_mtok")
 SPREADS = ("alike", "other")

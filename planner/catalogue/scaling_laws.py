@@ -15,18 +15,6 @@ from typing import Any
 from planner.catalogue.figures import table
 from planner.text.errors import CatalogueError
 
-__all__ = [
-    "FORMS",
-    "RANGES",
-    "Coefficient",
-    "Covariance",
-    "Law",
-    "default_law",
-    "law",
-    "law_names",
-    "law_of",
-]
-
 FILE = "laws.toml"
 
 # {form: equations of `formulas` that its coefficients fill}

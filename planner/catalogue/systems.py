@@ -17,8 +17,6 @@ from planner.catalogue.chips import MATH, Chip, chip
 from planner.catalogue.figures import Figure, figure, table
 from planner.text.errors import CatalogueError, did_you_mean
 
-__all__ = ["System", "system", "system_from", "system_names", "systems"]
-
 DIMENSION = {"chips_per_domain": "number", "scale_up": "bandwidth", "scale_out": "bandwidth"}
 CHIP_KEYS = ("memory", "memory_bandwidth", "sram", "power")
 OWN_KEYS = ("chips_per_domain", "scale_up", "scale_out")

@@ -10,8 +10,6 @@ from planner.catalogue.chips import Chip
 from planner.catalogue.figures import table
 from planner.text.errors import CatalogueError
 
-__all__ = ["TrainingRate", "training_rate", "training_rates"]
-
 FILE = "training.toml"
 TERA = 1e12
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from formulas.claims.claim import Worked
 from planner.claims.figure import PhysicalFigure, chip_case, figure_of, model_case, record
 
-__all__ = ["FIGURES", "edge_of_arithmetic"]
-
 V3 = "deepseek-v3"
 PUBLISHED = "model as published, weights and caches in fp8"
 

@@ -9,8 +9,6 @@ from planner.catalogue.prices import tier, tier_names
 from planner.claims.figure import PhysicalFigure, chip_case, figure_of, model_case, record
 from planner.claims.training import prompt_attention
 
-__all__ = ["FIGURES"]
-
 V3 = "deepseek-v3"
 PUBLISHED = "model as published, weights and caches in fp8"
 CACHES = (

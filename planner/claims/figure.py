@@ -14,8 +14,6 @@ from planner.architecture.quantization import dtype
 from planner.catalogue.chips import chip
 from planner.catalogue.models import load
 
-__all__ = ["PhysicalFigure", "chip_case", "counted", "figure_of", "model_case", "record"]
-
 
 @dataclass(frozen=True)
 class PhysicalFigure:

@@ -8,8 +8,6 @@ from planner.catalogue.scaling_laws import law
 from planner.catalogue.systems import system
 from planner.claims.figure import PhysicalFigure, chip_case, figure_of, model_case, record
 
-__all__ = ["FIGURES"]
-
 V3 = "deepseek-v3"
 SHEET = "data sheets"
 DRAINS = ("a100", "h100", "h200", "b200", "b300", "gb200", "gb300", "rubin")

@@ -8,8 +8,6 @@ from formulas.claims.claim import Worked
 from planner.catalogue.scaling_laws import Law, law
 from planner.claims.figure import PhysicalFigure, counted, figure_of, model_case
 
-__all__ = ["FIGURES", "prompt_attention"]
-
 LAWS = (
     "besiroglu-2024", "hoffmann-2022-approach-3", "hoffmann-2022-approach-3-rounded",
     "muennighoff-2023",

@@ -22,8 +22,6 @@ from planner.catalogue.chips import Chip, chip, chip_names
 from planner.scenario import File, ModelDescription, Scenario
 from planner.text.errors import Infeasible, InputError
 
-__all__ = ["ROLES", "Checkpoint", "Deployment", "checkpoint", "deployments"]
-
 # Chips of one operating system. NVL72 racks hold 18 trays of 4 (NVIDIA GB200 NVL72 data sheet,
 # 2026-11-21); the other servers of the catalogue hold 8.
 CHIPS_PER_HOST = MappingProxyType({"gb200": 4, "gb300": 4, "rubin": 4})

@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 from planner.engines.deployment import Deployment
 from planner.engines.launch import Reason, Release
 
-__all__ = ["cache_dtype", "general", "uneven"]
-
 NEEDS_FP4 = frozenset({"nvfp4", "fp4"})
 
 

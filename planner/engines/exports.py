@@ -21,8 +21,6 @@ from planner.protocol.plan import Plan
 from planner.scenario import Scenario, Tree, checked
 from planner.text.errors import Infeasible, InputError, did_you_mean, quoted
 
-__all__ = ["ENGINES", "TARGETS", "Export", "export", "known"]
-
 ENGINES: Mapping[str, ModuleType] = MappingProxyType(
     {page.RELEASE.name: page for page in (vllm, sglang, trtllm)}
 )

@@ -29,8 +29,6 @@ from planner.engines.launch import (
 )
 from planner.text.errors import Infeasible
 
-__all__ = ["AS_OF", "RESOURCES", "manifest"]
-
 AS_OF = "2026-11-21"
 # API versions: Kubernetes documentation, workloads and services; github.com/kubernetes-sigs/lws,
 # which sets LWS_LEADER_ADDRESS, and since v0.6.0 LWS_WORKER_INDEX.

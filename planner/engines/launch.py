@@ -20,27 +20,6 @@ from dataclasses import dataclass
 
 from planner.engines.deployment import Deployment
 
-__all__ = [
-    "HOST",
-    "LEADER",
-    "MODEL",
-    "RANK",
-    "Launch",
-    "Option",
-    "Reason",
-    "Release",
-    "budget",
-    "comment",
-    "configuration",
-    "drafted",
-    "lengths",
-    "notes",
-    "parallel",
-    "script",
-    "shared",
-    "words",
-]
-
 RANK = "@RANK@"  # which node of a replica this is, 0 for the first
 HOST = "@HOST@"  # address of the node itself
 LEADER = "@LEADER@"  # address of the first node of a replica

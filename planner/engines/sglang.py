@@ -26,8 +26,6 @@ from planner.engines.launch import (
     parallel,
 )
 
-__all__ = ["RELEASE", "launch", "reasons"]
-
 PORT = 30000
 RENDEZVOUS = 5000
 RELEASE = Release(

@@ -26,8 +26,6 @@ from planner.engines.launch import (
     shared,
 )
 
-__all__ = ["RELEASE", "launch", "reasons"]
-
 PORT = 8000
 FILE = "extra-llm-api.yaml"
 RELEASE = Release(

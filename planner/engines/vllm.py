@@ -30,8 +30,6 @@ from planner.engines.launch import (
     shared,
 )
 
-__all__ = ["RELEASE", "launch", "reasons"]
-
 PORT = 8000
 RELEASE = Release(
     name="vllm",

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from topologies import Machine
     from topologies.fabric.fabric import Fabric
 
-__all__ = ["Coefficients", "Triple", "coefficients", "fit_triple", "intervals"]
-
 TURNS = 20
 POWER = 2.5
 LEAST = 0.01  # relative error below which points count alike

@@ -19,8 +19,6 @@ from planner.network.measured_curves import Moved, moved
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["CollectiveTime", "Crossing", "collective_time", "crossing", "hop_time"]
-
 NETWORK = "infiniband"
 REASONS = {
     "measured": "measured on {chip}",

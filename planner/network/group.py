@@ -24,17 +24,6 @@ if TYPE_CHECKING:
 
     from topologies.fabric.fabric import Fabric
 
-__all__ = [
-    "EXCHANGES",
-    "OPERATIONS",
-    "Group",
-    "algorithms",
-    "chip_of",
-    "group_of",
-    "library",
-    "named",
-]
-
 OPERATIONS = {
     "all-reduce": all_reduce_traffic,
     "all-gather": all_gather_traffic,

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from topologies import Machine
     from topologies.fabric.fabric import Fabric
 
-__all__ = ["DECODE", "PREFILL", "Exchange", "Reduction", "exchanges", "reductions", "rounds"]
-
 # Messages of one collective of either phase [byte]: from one sequence of a small model to a
 # thousand of a large one, and from a short chunk to the longest.
 DECODE, PREFILL = (8e3, 16e6), (4e6, 256e6)

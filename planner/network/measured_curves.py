@@ -19,8 +19,6 @@ from planner.network.group import Group
 from planner.network.monotone_cubic import monotone_cubic
 from planner.text.errors import CatalogueError
 
-__all__ = ["Moved", "moved"]
-
 
 @dataclass(frozen=True)
 class Moved:

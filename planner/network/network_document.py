@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from planner.network.network_source import Network, machines, network
+from planner.network.network_source import Network
 from planner.text.errors import InputError, did_you_mean, quoted
 from topologies.fabric.fabric import SCALE_OUT, Fabric, accelerators
 from topologies.fabric.limits import TopologyError
@@ -28,8 +28,6 @@ from topologies.rates.cut.cut import all_gather_rate
 from topologies.rates.flow.flow import concurrent_flow
 from topologies.rates.routing.all_reduce import PLAIN, all_reduce_bounds
 from topologies.rates.traffic import all_to_all
-
-__all__ = ["Network", "Rates", "machines", "measured", "network"]
 
 ROWS = 11
 MESSAGES = (64e3, 1e6, 16e6, 256e6)

@@ -19,8 +19,6 @@ from topologies.machines.machines import graph, machine, names
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
 
-__all__ = ["Network", "machines", "network"]
-
 FILES = (".yaml", ".yml", ".json")
 DOMAINS = 4  # of a machine with a network between domains, if no number is given
 MOST_CHIPS = 20_000

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
     from topologies.fabric.fabric import Fabric
 
-__all__ = ["GroupRates", "Network", "between", "fabric_of", "hop_groups", "machine_of", "network"]
-
 UNUSED = 1.0  # byte/s of a network that nothing is sent through
 
 

@@ -10,8 +10,6 @@ from planner.network.network_source import Network
 from planner.text.errors import InputError
 from topologies.fabric.limits import TopologyError
 
-__all__ = ["timed"]
-
 
 def timed(
     of: Network, operation: str, sizes: Sequence[int], messages: Sequence[float]

@@ -9,8 +9,6 @@ from planner.scenario.located_yaml import yaml_tree
 from planner.scenario.tree import Path, Place, Tree, dotted
 from planner.text.errors import InputError, Mistake, quoted
 
-__all__ = ["ALIASES", "changed", "parsed_change"]
-
 # the symbols of the equations, where they mean one key
 ALIASES: dict[str, Path] = {
     "B": ("choose", "batch"),

@@ -21,8 +21,6 @@ from planner.scenario.tree import Tree, dotted
 from planner.text.errors import InputError, Mistake, quoted
 from topologies.files.located_yaml import DEEPEST
 
-__all__ = ["checked", "load", "opened", "read"]
-
 LARGEST = 1_000_000  # bytes of a scenario file
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
 

@@ -17,8 +17,6 @@ from planner.scenario.keys.models import ModelDescription
 from planner.scenario.tree import Path, Tree
 from planner.text.errors import Mistake, did_you_mean, quoted
 
-__all__ = ["mistakes_of"]
-
 RECORDS: dict[str, type[BaseModel]] = {
     record.__name__: record
     for record in (Scenario, BudgetScenario, LifecycleScenario, ModelDescription, SystemDescription)

@@ -14,8 +14,6 @@ from planner.scenario.keys.references import File
 from planner.scenario.keys.workload import Demand, Distribution
 from planner.scenario.kinds import Document, question_types
 
-__all__ = ["json_schema", "resolved"]
-
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 

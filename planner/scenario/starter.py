@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from planner.text.errors import CatalogueError
 
-__all__ = ["KINDS", "starter"]
-
 SERVING = """\
 # A serving question: what does it cost to serve this model, and how should it be laid out?
 # Quantities carry their unit: 3.35 TB/s, 80 GB, 64 GiB, 400 Gbit/s, $3.50/hour, 50 ms.

@@ -9,8 +9,6 @@ from typing import Any
 
 from planner.text.errors import Mistake
 
-__all__ = ["Path", "Place", "Tree", "dotted"]
-
 Path = tuple[str | int, ...]
 
 

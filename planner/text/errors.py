@@ -20,21 +20,6 @@ from dataclasses import dataclass
 
 from topologies.fabric.limits import did_you_mean
 
-__all__ = [
-    "CatalogueError",
-    "FieldError",
-    "Infeasible",
-    "InputError",
-    "MissingExtra",
-    "Mistake",
-    "ModelError",
-    "PlannerError",
-    "QuantityError",
-    "SolverError",
-    "did_you_mean",
-    "quoted",
-]
-
 
 class PlannerError(ValueError):
     """Base of all errors raised on purpose; `exit_status` is what the command line returns."""

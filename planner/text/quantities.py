@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from planner.text.errors import QuantityError, quoted
 from topologies.files.units import Powers, UnreadAmount, amount
 
-__all__ = ["DIMENSIONS", "Dimension", "QuantityError", "parse", "show"]
-
 
 @dataclass(frozen=True)
 class Dimension:

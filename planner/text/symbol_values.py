@@ -13,8 +13,6 @@ from planner.text.quantities import DIMENSIONS, Dimension, show
 from planner.text.quantities import describe as worded
 from topologies.files.units import Amount, Powers, UnreadAmount, amount
 
-__all__ = ["Values", "read_values", "shown_value"]
-
 Values = Mapping[str, float]
 Exponents = tuple[tuple[str, Fraction], ...]
 

@@ -27,8 +27,6 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
-__all__ = ["DEEPEST", "Document", "Fault", "Located", "Path", "document"]
-
 DEEPEST = 30
 MOST_VALUES = 100_000
 LONGEST_NUMBER = 60

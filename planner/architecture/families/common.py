@@ -12,31 +12,6 @@ from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.layers import Layer, Model, Prediction, Weight, matrix, vector
 from planner.text.errors import quoted
 
-__all__ = [
-    "EXPERTS",
-    "HEADS",
-    "HIDDEN",
-    "INNER",
-    "KV_HEADS",
-    "LAYERS",
-    "MTP",
-    "PER_TOKEN",
-    "SHARED",
-    "SIZES",
-    "Shape",
-    "Windows",
-    "assemble",
-    "attention_kinds",
-    "check_experts",
-    "context",
-    "expert_groups",
-    "overrides",
-    "predict",
-    "shape",
-    "sparse_layers",
-    "windows",
-]
-
 # One thing, many names: published configurations disagree on how to spell these.
 EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
 PER_TOKEN = (

@@ -30,8 +30,6 @@ from planner.architecture.families.common import (
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Weight, vector
 
-__all__ = ["LATENT", "deepseek_v4", "indexer", "latent_shape"]
-
 _SPARSE_NAMES = ("indexed_attention", "deepseek_sparse_attention", "full_attention")
 
 

@@ -28,8 +28,6 @@ from planner.architecture.families.traits import Traits, family, standard
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import Layer, Model, vector
 
-__all__ = ["DENSE", "llama", "llama4", "mistral", "mixtral", "phi3"]
-
 _BIAS = ("attention_bias", False)
 _ATTENTION: dict[str, Any] = {"qkv_bias": _BIAS, "output_bias": _BIAS}
 # Llama's own switches: biases of attention's four matrices, and of the feed-forward part.

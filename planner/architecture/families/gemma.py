@@ -33,8 +33,6 @@ from planner.architecture.layers import (
     vector,
 )
 
-__all__ = ["gemma2", "gemma3", "gemma3n", "gemma4"]
-
 
 def gemma2(reader: Reader, name: str) -> Model:
     """Gemma 2: windowed and full layers alternate, and no key says so."""

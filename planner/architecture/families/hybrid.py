@@ -16,8 +16,6 @@ from planner.architecture.recurrent import (
     short_convolution,
 )
 
-__all__ = ["lfm2", "lfm2_moe", "lfm3", "olmo_hybrid", "recurrent_gemma", "rwkv", "xlstm"]
-
 
 def lfm2(reader: Reader, name: str) -> Model:
     """LFM2: gated short convolutions with attention between; the width inside is rounded."""

@@ -22,8 +22,6 @@ from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, vector
 from planner.architecture.recurrent import kimi_delta
 
-__all__ = ["bailing_hybrid", "kimi_linear"]
-
 
 def kimi_linear(reader: Reader, name: str) -> Model:
     """Kimi Linear (arXiv 2510.26692) and K3; attention residuals' few vectors are not counted."""

@@ -20,8 +20,6 @@ from planner.architecture.feedforward import dense
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, vector
 from planner.architecture.recurrent import mamba1, mamba2
 
-__all__ = ["bamba", "falcon_h1", "granite_hybrid", "jamba", "mamba", "mamba_2"]
-
 # What implementations of the scan read, and no tensor depends on.
 _QUIET = (
     "chunk_size",

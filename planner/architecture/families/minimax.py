@@ -30,8 +30,6 @@ from planner.architecture.layers import (
 )
 from planner.architecture.recurrent import lightning
 
-__all__ = ["minimax_m1", "minimax_m2", "minimax_m3"]
-
 
 def minimax_m1(reader: Reader, name: str) -> Model:
     """MiniMax-01 and M1: lightning attention with a full layer where `attn_type_list` says 1."""

@@ -19,8 +19,6 @@ from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Prediction, vector
 from planner.architecture.recurrent import mamba2
 
-__all__ = ["nemotron_h"]
-
 _LETTERS = {"M": "mamba", "E": "moe", "-": "mlp", "*": "attention"}
 _WORDS = {
     "mamba": "mamba",

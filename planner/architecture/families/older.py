@@ -27,8 +27,6 @@ from planner.architecture.families.traits import Traits, family, standard
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import Layer, Model, vector
 
-__all__ = ["OLDER", "gpt2", "gpt_oss", "palm"]
-
 _PLAIN: dict[str, Any] = {"norm_bias": True, "gated": False}
 _ALL: dict[str, Any] = {"qkv_bias": True, "output_bias": True, "mlp_bias": True, **_PLAIN}
 _GPTJ: dict[str, Any] = {

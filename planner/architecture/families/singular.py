@@ -20,8 +20,6 @@ from planner.architecture.families.deepseek import latent_shape
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Model, Weight, matrix, vector
 
-__all__ = ["dbrx", "jetmoe", "longcat"]
-
 
 def dbrx(reader: Reader, name: str) -> Model:
     """DBRX: sixteen experts of four; what other families say flat stands in two sections."""

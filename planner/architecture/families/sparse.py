@@ -36,8 +36,6 @@ from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Prediction, vector
 from planner.architecture.recurrent import gated_delta
 
-__all__ = ["SPARSE", "glm4_moe", "qwen2", "qwen2_moe", "qwen3", "qwen3_hybrid", "qwen3_moe"]
-
 _BIAS = ("attention_bias", False)
 _ATTENTION: dict[str, Any] = {"qkv_bias": _BIAS, "output_bias": _BIAS}
 _MUP = ("embedding_multiplier", "attention_multiplier", "layer_rope_theta")

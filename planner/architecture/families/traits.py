@@ -32,8 +32,6 @@ from planner.architecture.families.common import (
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Weight, vector
 
-__all__ = ["Moe", "Switch", "Traits", "family", "mixtures", "standard", "switched"]
-
 # A property that is fixed, or that a key turns on and off, with its value where the key is absent.
 Switch = bool | tuple[str | tuple[str, ...], bool]
 _UNBOUNDED = Windows()

@@ -18,8 +18,6 @@ from planner.architecture.families.traits import Moe, Traits, mixtures
 from planner.architecture.feedforward import dense
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, matrix, vector
 
-__all__ = ["laguna", "mimo_v2", "nemotron_nas", "step"]
-
 _ROUND = 256
 
 

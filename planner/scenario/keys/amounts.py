@@ -17,9 +17,6 @@ from planner.scenario.keys.references import File, name_or_file
 from planner.text.errors import QuantityError, quoted
 from planner.text.quantities import parse
 
-__all__ = ["FOREVER", "INTERVAL", "Amounts", "LawField", "Lifetime", "Limit", "LimitField",
-           "Ratios", "Yearly"]  # fmt: skip
-
 FOREVER = "forever"
 INTERVAL = 0.8  # share of the draws between the ends of an interval, as of a serving plan's band
 MOST_VALUES = 200  # of one choice; every combination is solved

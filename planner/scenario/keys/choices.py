@@ -21,8 +21,6 @@ from planner.scenario.keys.fields import (
     Word,
 )
 
-__all__ = ["Choose", "Current", "PoolChoice", "Speculation"]
-
 
 class _Axes(Record):
     """The sizes of a layout."""

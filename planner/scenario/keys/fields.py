@@ -17,25 +17,6 @@ from pydantic_core import CoreSchema, core_schema
 from planner.text.errors import did_you_mean, quoted
 from planner.text.quantities import DIMENSIONS, parse, show
 
-__all__ = [
-    "DTYPES",
-    "MODES",
-    "Choices",
-    "Count",
-    "Dtypes",
-    "Kind",
-    "MathDtypes",
-    "Modes",
-    "Path",
-    "Quantity",
-    "Record",
-    "Refusals",
-    "Rent",
-    "Whole",
-    "Word",
-    "Words",
-]
-
 DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4", "nvfp4", "mxfp4")
 MODES = ("aggregated", "disaggregated", "decode", "prefill")
 LARGEST_COUNT = 10**9

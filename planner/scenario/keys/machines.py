@@ -16,9 +16,6 @@ from planner.scenario.keys.references import File, Found, Reference, name_or_fil
 from planner.text.errors import InputError, did_you_mean, quoted
 from planner.text.quantities import show
 
-__all__ = ["SystemDescription", "SystemField", "resolved_system"]
-
-
 FILES = ("topology", "measured")
 LINKS = ("scale_up", "scale_out", "chips_per_domain")  # what a topology file says itself
 

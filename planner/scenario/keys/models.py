@@ -12,8 +12,6 @@ from planner.scenario.keys.fields import DTYPES, Count, Quantity, Record, Word
 from planner.scenario.keys.references import File, Found, Reference, name_or_file, nested
 from planner.text.quantities import show
 
-__all__ = ["ModelDescription", "ModelField"]
-
 MODEL_REQUIRED = ("total_params", "kv_bytes_per_token")
 
 

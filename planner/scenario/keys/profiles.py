@@ -12,8 +12,6 @@ from planner.catalogue.profile_checks import unsound
 from planner.scenario.keys.references import File, name_or_file
 from planner.text.errors import CatalogueError, quoted
 
-__all__ = ["ProfileField", "wanted_profile"]
-
 AUTO = "auto"
 LONGEST = 1000
 

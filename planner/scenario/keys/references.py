@@ -12,8 +12,6 @@ from pydantic_core import CoreSchema, core_schema
 from planner.scenario.keys.fields import Path, Record, Refusals
 from planner.text.errors import did_you_mean, quoted
 
-__all__ = ["File", "Found", "Reference", "name_or_file", "nested"]
-
 LONGEST_NAME = 1000
 FILE_SUFFIXES = (".json", ".yaml", ".yml", ".toml")
 Found = list[tuple[Path, str | ValueError]]

@@ -14,8 +14,6 @@ from typing import Annotated, Any
 from planner.scenario.keys.fields import Kind, Path, Refusals
 from planner.text.errors import did_you_mean, quoted
 
-__all__ = ["CATALOGUE", "KINDS", "Uncertain"]
-
 # How many values each kind takes; None: two or more.
 KINDS: Mapping[str, int | None] = {
     "uniform": 2,

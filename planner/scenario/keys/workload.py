@@ -15,8 +15,6 @@ from planner.scenario.keys.fields import Count, Kind, Path, Quantity, Record, Re
 from planner.text.errors import QuantityError, did_you_mean, quoted
 from planner.text.quantities import parse
 
-__all__ = ["Demand", "Distribution", "Promises", "Workload"]
-
 Seconds = Annotated[float, Quantity("time")]
 WIDEST = 5.0  # standard deviation of the logarithm of a length
 SHAPES = ("mean", "cv", "quantiles")
