@@ -8,19 +8,18 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from planner.problems.budget.question import BudgetScenario
-from planner.problems.lifecycle.question import LifecycleScenario
-from planner.problems.serving.question import Scenario
 from planner.scenario.keys.fields import Refusals
 from planner.scenario.keys.machines import SystemDescription
 from planner.scenario.keys.models import ModelDescription
+from planner.scenario.kinds import question_types
 from planner.scenario.tree import Path, Tree
 from planner.text.errors import Mistake, did_you_mean, quoted
 
-RECORDS: dict[str, type[BaseModel]] = {
-    record.__name__: record
-    for record in (Scenario, BudgetScenario, LifecycleScenario, ModelDescription, SystemDescription)
-}
+
+def _records() -> dict[str, type[BaseModel]]:
+    """The records that a validation may be of, by class name."""
+    records = (*question_types(), ModelDescription, SystemDescription)
+    return {record.__name__: record for record in records}
 
 
 def mistakes_of(error: ValidationError, tree: Tree) -> list[Mistake]:
@@ -31,7 +30,7 @@ def mistakes_of(error: ValidationError, tree: Tree) -> list[Mistake]:
 
 
 def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
-    record = RECORDS[error.title]
+    record = _records()[error.title]
     for item in error.errors(include_url=False):
         path = (*above, *item["loc"])
         kind = item["type"]
