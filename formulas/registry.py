@@ -33,6 +33,8 @@ MODULES = (
     "serving.bounds",
     "serving.throughput",
     "serving.queues",
+    "serving.closed_loop",
+    "serving.older_kernels",
     "serving.pools",
     "scaling.sparsity",
     "economics.schedule",

@@ -8,10 +8,10 @@ from functools import cache
 
 import numpy as np
 
-from planner.calibration.features import Features, features, unknowns
-from planner.catalogue.profile import Place, Profile, profile
+from planner.catalogue.profile import COEFFICIENTS, Place, Profile, profile
 from planner.measurements.measurement import Measurement, place_of, profile_of
 from planner.measurements.roofline_bound import bounds_of
+from planner.measurements.row_step import RowStep, alike_rows
 
 __all__ = ["Prediction", "estimates", "predict"]
 
@@ -45,7 +45,7 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
     if not rows:
         return []
     profiles = [_at(wanted, row) for row in rows]
-    times, bounds = estimates(features(rows), profiles), bounds_of(rows)
+    times, bounds = estimates(rows, profiles), bounds_of(rows)
     bands = [p.band(BANDS.get(row.quantity, "tpot")) for p, row in zip(profiles, rows, strict=True)]
     return [
         Prediction(float(bound), float(time), float(time) * band.low, float(time) * band.high)
@@ -53,10 +53,21 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
     ]
 
 
-def estimates(columns: Features, profiles: Sequence[Profile]) -> np.ndarray:
-    """Times [s] of rows, each under a profile of its own, shape (n_rows,)."""
-    each = {id(one): unknowns(one.values) for one in profiles}
-    return columns.times(np.array([each[id(one)] for one in profiles]))
+def estimates(rows: Sequence[Measurement], profiles: Sequence[Profile]) -> np.ndarray:
+    """Times [s] of rows by the serving step, each under a profile of its own, shape (n_rows,).
+
+    Raises
+    ------
+    InputError
+        If no network is known between the chips of a row.
+    """
+    seconds = np.empty(len(rows))
+    for members in alike_rows(rows):
+        coefficients = {
+            name: np.array([profiles[i].values[name] for i in members]) for name in COEFFICIENTS
+        }
+        seconds[members] = RowStep([rows[i] for i in members]).times(coefficients)[0]
+    return seconds
 
 
 def _at(wanted: str, row: Measurement) -> Profile:

@@ -1,29 +1,33 @@
-"""How requests wait for each other in a load generator's closed loop.
+"""What an engine, a closed loop or a static batch changes about a step, beside its coefficients.
 
-A generator keeps a number of requests in flight for some rounds. Its first requests come all at
-once, so each of them waits for half of the others' prompts; later ones meet only the prompts that
-arrived while they were held, unless all lengths are equal, when an engine that reads prompts
-before it decodes keeps them marching in step.
-
-Reading weights beside multiplying prompts with them, in kernels that do both at once.
-
-Engines whose static batches were published run one product after the other, each reading its
-weights while it multiplies: about the root of the squares of both times, the longer one where they
-differ, more than either where they are alike. It is taken at full efficiency, so that what remains
-is still a sum of what coefficients add. Steps of decoding stay the sum that plans are made with.
+A task says which of these hold for it: the engine that its profile speaks for, a closed loop where
+requests are kept in flight, a static batch whose prompts are read in one go. Their equations stand
+in `formulas.serving.closed_loop` and `formulas.serving.older_kernels`; here they are fed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.measurements.measurement import Measurement
+from formulas.network.collectives import hop_latency
+from formulas.numerics.evaluate import Kernel, kernel
+from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
+from formulas.serving.older_kernels import STATIC_PROMPTS, cache_slowness
+from formulas.serving.prefill import PREFILL
 from planner.problems.serving.task.task import WEIGHT_ONLY
 
-__all__ = ["RAMP", "Loop", "loop_of", "read_beside"]
+if TYPE_CHECKING:
+    from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.task.task import Task
+
+__all__ = ["CHUNK", "RAMP", "EngineTraits", "chunk_of", "engine_called", "resident_most"]
+
+CHUNK = 8192  # tokens of prompt per step: vLLM's default max_num_batched_tokens for servers
 
 # Ten prompts per slot, as the published runs were sent (InferenceX, benchmark_serving, 2025-10).
 RAMP = 0.5 / 10
@@ -31,90 +35,245 @@ SEEN = 2.0  # steps in which a request that nothing holds meets others: it arriv
 RESERVED = 0.9  # share of memory that engines fill (vLLM: gpu_memory_utilization)
 RUNTIME = 2e9  # byte beside weights and cache: graphs, workspaces, the driver
 AT_LEAST = 0.6  # share of what weights leave: engines are told to fill more where they must
-# Share of the output whose cache must fit when a request is let in: vLLM lets it in and preempts,
-# TensorRT-LLM sets all of it aside (GUARANTEED_NO_EVICT), SGLang a part (conservativeness).
-LATER = {"vllm": 0.5, "trtllm": 1.0, "sglang": 0.75}
 BEHIND = 0.95  # of a residence, for each request in flight beyond those that fit
-# Engines that read every waiting prompt before they decode on, and those that read a few.
-PROMPTS_FIRST, A_FEW_FIRST, FEW = "sglang", "trtllm", 3.0
+FEW = 3.0  # prompts that an engine reads, of those that wait, before it decodes on
+# What vector units do in fp32 [flop/s], for chips that such rows were measured on (NVIDIA data
+# sheets of A100, H100, H200 and L40S).
+VECTOR = {"a100": 19.5e12, "h100": 67e12, "h200": 67e12, "l40s": 91.6e12}
+ALONE = 50e9  # what one multiprocessor reads by itself [byte/s], about alike on the chips above
+IN_KERNEL = "apple-silicon"  # chips whose kernels widen quantised weights on the way
+WIDE = 2.0  # bytes per widened weight, written once and read once
 
 
 @dataclass(frozen=True)
-class Loop:
-    """What a request meets, each of shape (n_rows,).
+class EngineTraits:
+    """How an engine reads prompts and caches.
 
-    `before` prompts are read before its own is done, it is `held` for so many decode steps beyond
-    the engine's own, `most` sequences fit at once, and it waits `rounds` residences of others for
-    a place.
+    Attributes
+    ----------
+    chunk
+        Prompt tokens that it reads in one pass. [token]
+    largest_group
+        Query heads per KV head that its decode kernels multiply at once; larger groups go head by
+        head to vector units (TensorRT-LLM 0.9: its kernel fills one tile of a tensor core).
+    unsplit
+        The cache of a sequence is left to one multiprocessor per head or group of heads, however
+        few there are (TensorRT-LLM before it split contexts by default).
+    fused
+        Its static batches read weights beside multiplying prompts with them.
+    widens
+        It writes quantised weights out in 16 bits, and reads those, before it multiplies a pass
+        (llama.cpp on CUDA).
+    set_aside
+        Share of the output whose cache must fit when a request is let in: vLLM lets it in and
+        preempts, TensorRT-LLM sets all of it aside, SGLang a part (conservativeness).
+    prompts_first
+        In a loop of equal lengths it reads "all" waiting prompts, or a "few", before it decodes.
     """
 
-    before: np.ndarray
-    held: np.ndarray
-    most: np.ndarray
-    rounds: np.ndarray
+    chunk: float = CHUNK
+    largest_group: float = np.inf
+    unsplit: bool = False
+    fused: bool = False
+    widens: bool = False
+    set_aside: float = 0.5
+    prompts_first: str = ""
 
 
-def loop_of(rows: Sequence[Measurement], one: Mapping[str, np.ndarray]) -> Loop:
-    """The loops of rows that differ in layout and batch alone.
+ENGINES: Mapping[str, EngineTraits] = {
+    "vllm": EngineTraits(),
+    "sglang": EngineTraits(set_aside=0.75, prompts_first="all"),
+    "trtllm": EngineTraits(set_aside=1.0, prompts_first="few"),
+    "trtllm-2024": EngineTraits(
+        fused=True, unsplit=True, largest_group=16.0, set_aside=1.0, prompts_first="few"
+    ),
+    "fastertransformer-2022": EngineTraits(fused=True, unsplit=True),
+    "pope-2022": EngineTraits(fused=True),
+    # n_ubatch, 512 by default.
+    "llama.cpp": EngineTraits(chunk=512.0, fused=True, widens=True),
+}
+
+
+def engine_called(name: str, as_of: str = "") -> str:
+    """The name under which an engine's effects are kept: with its year where that matters.
+
+    `as_of` is the day of the engine that is meant.
+    """
+    dated = f"{name}-{as_of[:4]}"
+    return dated if dated in ENGINES else name
+
+
+def chunk_of(engine: str) -> float:
+    """Prompt tokens that an engine reads in one pass. [token]"""
+    return _engine(engine).chunk
+
+
+def _engine(name: str) -> EngineTraits:
+    return ENGINES.get(name) or ENGINES.get(name.split("-")[0]) or EngineTraits()
+
+
+def decode_slowness(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
+    """Factors on the times of attention (`e_at`) and of reading caches (`e_kv`) in a decode step.
+
+    Empty for engines that have neither; shapes (n_layouts,).
+    """
+    engine = _engine(task.engine)
+    group = _group(task)
+    vectored = group > engine.largest_group and task.chip.name in VECTOR
+    slowness: dict[str, np.ndarray] = {}
+    if vectored:
+        slowness["e_at"] = np.asarray(task.chip.peak("bf16") / VECTOR[task.chip.name])
+    if engine.unsplit:
+        # Groups that no kernel takes whole are taken head by head.
+        heads = np.ceil(task.sizes.n_kv_heads / layouts.tp) * (group if vectored else 1.0)
+        slowness["e_kv"] = np.asarray(
+            _cache_kernel()(
+                W_chip=task.chip.memory_bandwidth, w_mp=ALONE, n_mp=heads, B=batch,
+                pp=layouts.pp, dp=layouts.dp_attention,
+            )["x_lone"]
+        )  # fmt: skip
+    return slowness
+
+
+def loop_first_token(
+    task: Task, values: Mapping[str, float | np.ndarray], outputs: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """Mean time to first token of a closed loop [s], shape (n_layouts,).
 
     Parameters
     ----------
-    one : memory by part [byte] with one sequence in flight, as a step gives it.
+    values : every symbol of the step, the batch included.
+    outputs : what the step computed of them.
     """
-    first = rows[0]
-    copies = np.array([(row.layout or {})["dp_attention"] for row in rows])
-    sent = np.array([row.batch for row in rows])
+    symbols = {**values, **outputs, **loop_symbols(task, values)}
+    lowered = _prefill_loop_kernel() if task.mode == "prefill" else _loop_kernel()
+    return np.asarray(lowered(**{name: symbols[name] for name in lowered.names})["T_loop"])
+
+
+def loop_symbols(
+    task: Task, values: Mapping[str, float | np.ndarray]
+) -> dict[str, float | np.ndarray]:
+    """What a request of a closed loop meets, by symbol name."""
+    loop, engine = task.loop, _engine(task.engine)
+    if loop is None:
+        raise ValueError("the task is no closed loop")
+    others = np.maximum(values["B"] / values["dp"] - 1.0, 0.0)
+    ramp, few = RAMP, np.zeros_like(others)
+    meet = np.minimum(np.add(loop.poll, loop.hold) + SEEN, np.maximum(task.output_tokens, 2.0))
+    # A pool that only prefills has no decode steps to put prompts before.
+    first = engine.prompts_first if loop.even and task.mode != "prefill" else ""
+    if first == "all":
+        ramp, meet = 0.5, np.zeros_like(meet)
+    elif first == "few":
+        few, meet = np.minimum(others / 2, FEW), np.zeros_like(meet)
+    return {
+        "n_others": others,
+        "x_ramp": ramp,
+        "n_meet": meet,
+        "n_few": few,
+        "n_back": np.multiply(loop.poll, 0.5) + loop.hold,
+        "n_rounds": loop.rounds,
+        "n_burst": loop.burst,
+    }
+
+
+def static_first_token(task: Task, values: Mapping[str, float | np.ndarray]) -> np.ndarray:
+    """Time until a static batch's prompts are read, in as few passes as they fill [s].
+
+    `values` are every symbol of the step, the batch included; the shape is (n_layouts,).
+    """
+    prompts = values["B"] / values["dp"]
+    wide, beside = _read_beside(task)
+    one_prompt = _arithmetic_kernel()(**_named(_arithmetic_kernel(), values))
+    # All prompts of a copy of attention in one.
+    merged = {**values, "L_in": values["L_in"] * prompts}
+    passes = _passes_kernel()(**_named(_passes_kernel(), merged))
+    symbols = {**values, **one_prompt, **passes, "n_pr": prompts, "x_wide": wide,
+               "x_beside": beside}  # fmt: skip
+    return np.asarray(_static_kernel()(**_named(_static_kernel(), symbols))["T_batch"])
+
+
+def resident_most(
+    task: Task, layouts: Layouts, weights: np.ndarray, cache: np.ndarray
+) -> np.ndarray:
+    """Most sequences of a replica that an engine lets in at once, shape (n_layouts,).
+
+    Parameters
+    ----------
+    weights, cache : bytes of one chip with one sequence in flight, shape (n_layouts,).
+    """
     # What drivers report is more than what vendors list.
-    whole = first.chip.memory_reported or first.chip.memory
-    left = whole - one["memory.weights"]
+    whole = task.chip.memory_reported or task.chip.memory
+    left = whole - weights
     free = np.maximum(left - (1 - RESERVED) * whole - RUNTIME, AT_LEAST * left)
-    later = LATER.get(first.engine.split("-")[0], 0.5) * first.output + first.prompt
-    each = np.maximum(one["memory.kv"] * later / first.context, 1.0)
-    most = np.maximum(copies * np.maximum(free / each, 1.0), 1.0)
-    others = np.maximum(np.minimum(sent, most) / copies - 1.0, 0.0)
-    poll = np.array([row.poll for row in rows])
-    hold = np.array([row.hold for row in rows])
-    gathered = np.minimum((poll + hold + SEEN) / max(first.output, 2.0), 1.0)
-    before = others * (RAMP + gathered)
-    if first.even and first.engine.startswith(PROMPTS_FIRST):
-        before = others / 2
-    elif first.even and first.engine.startswith(A_FEW_FIRST):
-        before = others * RAMP + np.minimum(others / 2, FEW)
-    return Loop(
-        before=before,
-        held=poll / 2 + hold,
-        most=most,
-        rounds=BEHIND * np.maximum(sent / most - 1.0, 0.0),
-    )
+    later = _engine(task.engine).set_aside * task.output_tokens + task.input_tokens
+    each = np.maximum(cache * later / task.context, 1.0)
+    copies = layouts.dp_attention
+    most: np.ndarray = np.maximum(copies * np.maximum(free / each, 1.0), 1.0)
+    return most
 
 
-FUSED = frozenset({"trtllm-2024", "fastertransformer-2022", "llama.cpp", "pope-2022"})
-# Engines that write quantised weights out in 16 bits, and read those, before they multiply a pass
-# (llama.cpp on CUDA; on Apple's chips its kernels widen them on the way).
-WIDENING, IN_KERNEL = frozenset({"llama.cpp"}), "apple-silicon"
-WIDE = 2.0  # bytes per weight, written once and read once
+def rounds_waited(sent: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """Residences of others that a request waits, of `sent` in flight where `most` fit."""
+    rounds: np.ndarray = BEHIND * np.maximum(sent / most - 1.0, 0.0)
+    return rounds
 
 
-def read_beside(row: Measurement, reading: np.ndarray, math: np.ndarray) -> np.ndarray:
-    """What reading weights adds to the arithmetic of a pass over prompts [s].
-
-    `reading` are the weights as they are kept, read once a pass; the pass that widens them, where
-    there is one, multiplies nothing meanwhile.
-    """
-    if row.engine not in FUSED:
-        return reading
-    widening, beside = _widened(row)
-    hidden = beside * reading
-    # What is left after taking off what costs nothing may fall below zero by rounding.
-    sticks_out: np.ndarray = np.hypot(hidden, math) - np.maximum(math, 0.0)
-    return (1 + widening - beside) * reading + sticks_out
-
-
-def _widened(row: Measurement) -> tuple[float, float]:
-    """Bytes moved to widen weights, and bytes read by products, over those of the weights."""
-    if row.engine not in WIDENING or row.chip.architecture == IN_KERNEL:
+def _read_beside(task: Task) -> tuple[float, float]:
+    """Bytes moved to widen weights, and bytes read beside products, over those of the weights."""
+    engine = _engine(task.engine)
+    if not engine.fused:
+        return 0.0, 0.0
+    if not engine.widens or task.chip.architecture == IN_KERNEL:
         return 0.0, 1.0
-    sizes = row.sizes
+    sizes = task.sizes
     narrow = sum(n for part, n in sizes.params.items() if sizes.weight_dtype[part] in WEIGHT_ONLY)
     wide = WIDE * narrow / sum(sizes.streamed_bytes.values())
     return 2 * wide, wide if narrow else 1.0
+
+
+def _group(task: Task) -> float:
+    """Query heads per KV head, the mean over layers."""
+    flop = sum(cache.flop_per_cached_token for cache in task.sizes.caches)
+    return flop / max(2 * sum(cache.elements_per_token for cache in task.sizes.caches), 1.0)
+
+
+# What reading one prompt is made of; when its first token comes is another matter.
+PROMPT = (hop_latency, *(e for e in PREFILL if e.symbol.name != "T_ttft"))
+
+
+def _named(
+    lowered: Kernel, values: Mapping[str, float | np.ndarray]
+) -> dict[str, float | np.ndarray]:
+    return {name: values[name] for name in lowered.names}
+
+
+@cache
+def _cache_kernel() -> Kernel:
+    return kernel((cache_slowness,), ["x_lone"])
+
+
+@cache
+def _loop_kernel() -> Kernel:
+    return kernel((*PROMPT, *CLOSED_LOOP), ["T_loop"])
+
+
+@cache
+def _prefill_loop_kernel() -> Kernel:
+    return kernel(PREFILL_LOOP, ["T_loop"])
+
+
+@cache
+def _arithmetic_kernel() -> Kernel:
+    return kernel((*PROMPT, *STATIC_PROMPTS), ["T_pf_math", "T_pf_attn", "T_ring", "T_pf_peak"])
+
+
+@cache
+def _passes_kernel() -> Kernel:
+    return kernel((*PROMPT, *STATIC_PROMPTS), ["T_pf_read", "T_pf_net", "T_pf_over", "n_chunks"])
+
+
+@cache
+def _static_kernel() -> Kernel:
+    names = {"T_pf_beside", "T_pf_all", "T_batch", "L_new"}
+    return kernel([e for e in (*PREFILL, *STATIC_PROMPTS) if e.symbol.name in names], ["T_batch"])

@@ -19,6 +19,11 @@ from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.network.system_network import hop_groups, network
 from planner.problems.serving.step.binding import engine_values, layout_values, peaks, shared_values
+from planner.problems.serving.step.engine_effects import (
+    decode_slowness,
+    loop_first_token,
+    static_first_token,
+)
 from planner.problems.serving.step.queueing import TAILS, queue
 
 if TYPE_CHECKING:
@@ -129,7 +134,11 @@ class Step:
         self, batch: np.ndarray, fill: np.ndarray | float = 1.0
     ) -> dict[str, float | np.ndarray]:
         """Every bound symbol's value, by name, batch included."""
-        return {**self._values, "B": batch, "r_fill": fill}
+        values = {**self._values, "B": batch, "r_fill": fill}
+        if self.bound or not self.task.engine:
+            return values
+        slowness = decode_slowness(self.task, self.layouts, batch)
+        return values | {name: values[name] / factor for name, factor in slowness.items()}
 
     def __call__(self, batch: np.ndarray, fill: np.ndarray | float = 1.0) -> dict[str, np.ndarray]:
         """Times [s], memory [byte] and the price of a request [USD], each of shape (n_layouts,).
@@ -153,14 +162,15 @@ class Step:
 
     def _estimated(self, found: dict, given: dict) -> dict[str, np.ndarray]:
         parts = {part: sum(found[name] for name in names) for part, names in PARTS.items()}
+        first = self._first_token(found, given)
         return self._priced(
             {
-                "ttft": found["T_ttft"],
+                "ttft": first,
                 "first": found["T_ttft"],
                 "tpot": found["T_tpot"],
                 "slot": found["T_slot"],
                 "busy": given["x_pf"] * found["T_pf_busy"],
-                "latency": self._latency(found["T_ttft"], found["T_tpot"], given),
+                "latency": self._latency(first, found["T_tpot"], given),
                 "mixed": found["phi_mixed"],
                 "step": found["T_dec"],
                 **{f"part.{part}": value for part, value in parts.items()},
@@ -168,6 +178,12 @@ class Step:
             found,
             given,
         )
+
+    def _first_token(self, found: dict, given: dict) -> np.ndarray:
+        """Mean time to first token [s], where nobody waits for an open load."""
+        if self.task.loop is not None:
+            return loop_first_token(self.task, given, found)
+        return static_first_token(self.task, given) if self.task.static else found["T_ttft"]
 
     def _bounded(self, found: dict, given: dict) -> dict[str, np.ndarray]:
         tpot, ttft = found["T_tpot_bound"], found["T_ttft_bound"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
     from topologies.machines.machines import Machine
 
-__all__ = ["PROMISES", "Task"]
+__all__ = ["PROMISES", "ClosedLoop", "Task"]
 
 WEIGHT_ONLY = frozenset({"int8", "int4"})
 BUSIEST = 0.99  # share of time; beyond it the length of a queue is anyone's guess
@@ -57,6 +57,23 @@ PROMISES = MappingProxyType(
 
 
 @dataclass(frozen=True)
+class ClosedLoop:
+    """Requests kept in flight by a load generator, so many as the batch holds.
+
+    With `even` lengths requests march in step. The engine looks for new ones every `poll` decode
+    steps and holds them back for `hold`; those beyond what memory holds wait for `rounds`
+    residences of others. A pool that only prefills is reached by `burst` requests at once.
+    Numbers, or arrays of shape (n_layouts,).
+    """
+
+    even: bool = True
+    poll: float | np.ndarray = 0.0
+    hold: float | np.ndarray = 0.0
+    rounds: float | np.ndarray = 0.0
+    burst: float | np.ndarray = 0.0
+
+
+@dataclass(frozen=True)
 class Task:
     """One model on one kind of chip, ready to be bound; lists in the question become many tasks.
 
@@ -72,6 +89,8 @@ class Task:
     on a pool of its own.
     `redundant` experts of each layer are copies of others, `skew` is the factor by which uneven
     routing fills the fullest expert rank.
+    `engine` names whose kernels run, empty for none in particular. In a closed `loop` first tokens
+    wait for the prompts of others; of a `static` batch all prompts are read in one go.
     """
 
     sizes: Sizes
@@ -107,6 +126,9 @@ class Task:
     redundant: int = 0
     skew: float = 1.0
     fabric: Fabric | None = None
+    engine: str = ""
+    loop: ClosedLoop | None = None
+    static: bool = False
 
     @property
     def limits(self) -> dict[str, float]:

@@ -1,0 +1,138 @@
+"""Static batches on engines of 2022 to 2024: kernels that read weights while they multiply.
+
+Such engines run one product after the other, each reading its weights while it multiplies: about
+the root of the squares of both times, the longer one where they differ, more than either where
+they are alike. It is taken at full efficiency, so that what remains is still a sum of what
+coefficients add. All prompts of a batch are read in one go; each attends to itself alone.
+"""
+
+from __future__ import annotations
+
+from sympy import sqrt
+
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.pools import (
+    T_batch,
+    T_pf_all,
+    T_pf_beside,
+    T_pf_peak,
+    T_pf_read,
+    n_mp,
+    n_pr,
+    w_mp,
+    x_beside,
+    x_lone,
+    x_wide,
+)
+from formulas.nomenclature.serving import T_pf_attn, T_ring, cp
+from formulas.nomenclature.sources import definition, derived, lecture_equations
+from formulas.nomenclature.symbols import B, c_fwd, e_w
+from formulas.nomenclature.symbols_network import x_ep
+from formulas.nomenclature.symbols_profile import t_request, t_tok
+from formulas.nomenclature.symbols_serving import (
+    F_attn,
+    F_ffn,
+    F_head,
+    F_routed,
+    L_new,
+    N_attn,
+    N_exp,
+    N_ffn,
+    N_head,
+    S_fixed,
+    S_routed,
+    T_pf_math,
+    T_pf_net,
+    T_pf_over,
+    W_chip,
+    dp,
+    ep,
+    f_stage,
+    n_chunks,
+    one_seq,
+    one_token,
+    pp,
+    tp,
+    u_ep,
+    xtp,
+)
+from formulas.numerics.expressions import maximum
+
+__all__ = [
+    "STATIC_PROMPTS",
+    "batch_first_token",
+    "batch_prompts",
+    "cache_slowness",
+    "prompt_at_peak",
+    "reading_at_peak",
+    "reading_beside",
+]
+
+cache_slowness = Equation(
+    "time of reading caches with the multiprocessors that do, over that with all of them",
+    x_lone,
+    maximum(W_chip * pp * dp / (w_mp * n_mp * B), 1),
+    assumes=("the cache of a sequence is left to one multiprocessor per head, or group of heads",),
+    source=definition,
+)
+
+prompt_at_peak = Equation(
+    "arithmetic of one prompt with weights, at the peak of the chips",
+    T_pf_peak,
+    c_fwd
+    * (
+        L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp * x_ep / F_routed)
+        + N_head / F_head * one_token / one_seq
+    )
+    * one_seq
+    / (tp * cp),
+    assumes=("only the last position needs the head",),
+    source=lecture_equations.at("equation 2"),
+)
+
+reading_at_peak = Equation(
+    "reading weights for the passes of prompts, at the peak of memory",
+    T_pf_read,
+    n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / W_chip,
+    assumes=("a pass touches every expert",),
+    source=lecture_equations.at("equation 3"),
+)
+
+reading_beside = Equation(
+    "what reading weights adds to the arithmetic of prompts",
+    T_pf_beside,
+    (
+        (1 + x_wide - x_beside) * T_pf_read
+        + sqrt((x_beside * T_pf_read) ** 2 + (n_pr * T_pf_peak) ** 2)
+        - n_pr * T_pf_peak
+    )
+    / e_w,
+    assumes=(
+        "each product reads its weights while it multiplies: the root of the squares of both",
+        "a pass that widens quantised weights multiplies nothing meanwhile",
+    ),
+    source=derived,
+)
+
+batch_prompts = Equation(
+    "a static batch's prompts through all layers",
+    T_pf_all,
+    n_pr * (T_pf_math + maximum(T_pf_attn, T_ring)) + T_pf_beside + T_pf_net + T_pf_over,
+    assumes=(
+        "reading, collectives and overheads are those of all the batch's tokens in one prompt",
+        "arithmetic is that of each prompt by itself",
+    ),
+    source=definition,
+)
+
+batch_first_token = Equation(
+    "time to first token of a whole static batch",
+    T_batch,
+    T_pf_all * ((1 - 1 / n_chunks) * f_stage / pp + 1 / n_chunks)
+    + n_pr * L_new * one_seq * t_tok
+    + t_request,
+    assumes=("passes follow one another through the stages at the pace of the fullest",),
+    source=definition,
+)
+
+STATIC_PROMPTS = (prompt_at_peak, reading_at_peak, reading_beside, batch_prompts, batch_first_token)
