@@ -11,57 +11,11 @@ from __future__ import annotations
 from sympy import sqrt
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.pools import (
-    T_loop,
-    T_pf_each,
-    T_pf_pass,
-    n_ahead,
-    n_burst,
-    n_few,
-    n_back,
-    n_meet,
-    n_others,
-    n_rounds,
-    x_fill,
-    x_ramp,
-)
-from formulas.nomenclature.serving import T_pf_attn, T_ring
+from formulas.nomenclature.lecture import *
+from formulas.nomenclature.network import *
+from formulas.nomenclature.pools import *
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, derived, little_1961
-from formulas.nomenclature.symbols import B, L_out
-from formulas.nomenclature.symbols_network import (
-    V_ar_pf,
-    V_x_pf,
-    a_ar_pf,
-    a_x_pf,
-    g_ar_pf,
-    g_x_pf,
-    w_ar_pf,
-    w_x_pf,
-)
-from formulas.nomenclature.symbols_profile import e_a2a, e_ar_pf, t_tok
-from formulas.nomenclature.symbols_serving import (
-    L_new,
-    T_dec,
-    T_pf_busy,
-    T_pf_math,
-    T_pf_over,
-    T_pf_w,
-    T_tpot,
-    T_ttft,
-    c_chunk,
-    f_stage,
-    n_a2a,
-    n_ar,
-    n_chunks,
-    n_hop,
-    one_seq,
-    pp,
-    r_hop,
-    t_a2a,
-    t_ar,
-    t_hop,
-    x_pf,
-)
 from formulas.numerics.expressions import maximum
 
 __all__ = [

@@ -11,51 +11,11 @@ from __future__ import annotations
 from sympy import sqrt
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.pools import (
-    T_batch,
-    T_pf_all,
-    T_pf_beside,
-    T_pf_peak,
-    T_pf_read,
-    n_mp,
-    n_pr,
-    w_mp,
-    x_beside,
-    x_lone,
-    x_wide,
-)
-from formulas.nomenclature.serving import T_pf_attn, T_ring, cp
+from formulas.nomenclature.lecture import *
+from formulas.nomenclature.network import *
+from formulas.nomenclature.pools import *
+from formulas.nomenclature.serving import *
 from formulas.nomenclature.sources import definition, derived, lecture_equations
-from formulas.nomenclature.symbols import B, c_fwd, e_w
-from formulas.nomenclature.symbols_network import x_ep
-from formulas.nomenclature.symbols_profile import t_request, t_tok
-from formulas.nomenclature.symbols_serving import (
-    F_attn,
-    F_ffn,
-    F_head,
-    F_routed,
-    L_new,
-    N_attn,
-    N_exp,
-    N_ffn,
-    N_head,
-    S_fixed,
-    S_routed,
-    T_pf_math,
-    T_pf_net,
-    T_pf_over,
-    W_chip,
-    dp,
-    ep,
-    f_stage,
-    n_chunks,
-    one_seq,
-    one_token,
-    pp,
-    tp,
-    u_ep,
-    xtp,
-)
 from formulas.numerics.expressions import maximum
 
 __all__ = [

@@ -1,8 +1,8 @@
 """What each coefficient of a profile contributes to the time of a measured row.
 
 The estimate is linear in the overheads t and in the reciprocals 1/e of the efficiencies, but for
-one product: the steps that a new request waits times what a step takes. So the serving step that plans
-are made with, evaluated with one coefficient switched on at a time, yields every column, and
+one product: the steps that a new request waits times what a step takes. So the serving step that
+plans are made with, evaluated with one coefficient switched on at a time, yields every column, and
 nothing is derived twice.
 """
 

@@ -13,11 +13,7 @@ import numpy as np
 
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Profile
 from planner.measurements.measurement import Measurement, network_between
-from planner.problems.serving.step.engine_effects import (
-    chunk_of,
-    resident_most,
-    rounds_waited,
-)
+from planner.problems.serving.step.engine_effects import chunk_of, resident_most, rounds_waited
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import ClosedLoop, Task

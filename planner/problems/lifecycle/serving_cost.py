@@ -28,7 +28,7 @@ from planner.problems.serving.deployment.pools import Point, Question, one_pool,
 from planner.problems.serving.step.binding import shared_values
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.requests import modes
-from planner.problems.serving.task.resolve import CHUNK, ask
+from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task_builder import Draft, Hardware
 from planner.programs.geometric import Solution
 from planner.scenario import Choose, ModelDescription, Scenario
@@ -76,7 +76,7 @@ class ServingQuestion:
             member = family.member(n_active, sparsity, formats)
             if redundant and not member.sizes.n_experts:
                 continue
-            draft = Draft(self.scenario, member.sizes, float(chunk), redundant)
+            draft = Draft(self.scenario, member.sizes, chunk, redundant)
             points = ranked(list(self._questions(draft)))
             if points and (best is None or points[0].score < best[0]):
                 best = points[0].score, points[0], member
@@ -92,13 +92,13 @@ class ServingQuestion:
                 else:
                     yield from (one_pool(draft.task(each, mode)) for each in self.hardware)
 
-    def _formats(self) -> Iterator[tuple[Formats, int, int]]:
+    def _formats(self) -> Iterator[tuple[Formats, int | None, int]]:
         choose = self.scenario.choose
         for weights, kv, activations, chunk, redundant in product(
             choose.weights or (None,),
             choose.kv or (None,),
             choose.activations or (None,),
-            choose.chunk or (CHUNK,),
+            choose.chunk or (None,),
             choose.redundant_experts or (0,),
         ):
             yield Formats(weights, kv, activations), chunk, redundant

@@ -5,10 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from formulas.numerics.evaluate import kernel
+from formulas.serving.older_kernels import reading_beside
 from planner.calibration.features import features
 from planner.catalogue.profile import COEFFICIENTS
 from planner.measurements.readers.steady_batches import steady
-from planner.problems.serving.step.engine_effects import read_beside
+from planner.measurements.row_step import OFF, RowStep
+
+
+def step_reading(row, tokens):
+    """Reading the weights as they are kept, once for every pass of 512 tokens [s]."""
+    passes = np.ceil(tokens / 512)
+    return passes * sum(row.sizes.streamed_bytes.values()) / row.chip.memory_bandwidth
+
 
 ROW = {
     "id": "1",
@@ -37,18 +46,29 @@ def part(name, engine="", **changes):
     return features([row]).matrix[0, COEFFICIENTS.index(name)]
 
 
+def added(beside, reading, math, wide=0.0):
+    """What reading weights adds to arithmetic, both at full efficiency [s]."""
+    times = kernel([reading_beside], ["T_pf_beside"])
+    return times(
+        e_w=1.0, n_pr=1.0, x_wide=wide, x_beside=beside, T_pf_read=reading, T_pf_peak=math
+    )["T_pf_beside"]
+
+
 def test_both_together_take_between_the_longer_and_the_sum():
     """What reading adds to arithmetic is what it sticks out, up to all of it."""
     reading, math = np.repeat(TIMES, len(TIMES)), np.tile(TIMES, len(TIMES))
-    together = math + read_beside(steady(ROW), reading, math)
+    together = math + added(1.0, reading, math)
     assert (together >= np.maximum(reading, math) * (1 - 1e-12)).all()
     assert (together <= (reading + math) * (1 + 1e-12)).all()
 
 
 def test_engines_of_the_runs_add_both():
     """Their coefficients were fitted as a sum, and so they stay."""
+    assert added(0.0, TIMES, TIMES) == pytest.approx(TIMES)
     row = replace(steady(ROW), engine="vllm")
-    assert read_beside(row, TIMES, TIMES) == pytest.approx(TIMES)
+    assert features([row]).matrix[0, COEFFICIENTS.index("e_w")] == pytest.approx(
+        part("e_w", engine="vllm", context_or_isl="1")
+    )
 
 
 def test_long_prompts_hide_reading_and_short_ones_do_not():
@@ -62,10 +82,12 @@ def test_long_prompts_hide_reading_and_short_ones_do_not():
 def test_widening_a_pass_hides_nothing():
     """llama.cpp writes four-bit weights out, 2 bytes each: that comes on top of any arithmetic."""
     row = steady({**ROW, "source": "llama.cpp-XiongjieDai", "weight_dtype": "q4_k_m"})
-    reading, endless = np.array([1.0]), np.array([1e9])
     stored = sum(row.sizes.streamed_bytes.values())
     narrow = sum(
         n for part, n in row.sizes.params.items() if row.sizes.weight_dtype[part] == "int4"
     )
-    added = read_beside(row, reading, endless)
-    assert added == pytest.approx(1 + 2.0 * narrow / stored, rel=1e-6)
+    share = 2.0 * narrow / stored
+    assert added(share, 1.0, 1e9, 2 * share) == pytest.approx(1 + share, rel=1e-6)
+    reading = RowStep([replace(row, prompt=4e6)]).times({**OFF, "e_w": 1.0})[0][0]
+    kept = step_reading(row, 4e6)
+    assert (1 + share) * kept < reading < (1 + 2 * share) * kept

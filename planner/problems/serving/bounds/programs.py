@@ -14,7 +14,7 @@ import sympy as sp
 
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.lecture import B, L_in, L_out, coverage, n_chips, p_chip
-from formulas.nomenclature.pools import x_own
+from formulas.nomenclature.pools import T_loop, x_own
 from formulas.nomenclature.serving import (
     L_dec,
     M_cap,
@@ -52,6 +52,7 @@ from formulas.nomenclature.serving import (
 )
 from formulas.nomenclature.symbols import auxiliary
 from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
+from formulas.serving.closed_loop import CLOSED_LOOP
 from formulas.serving.decode import DECODE
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
@@ -145,15 +146,24 @@ def relaxed(
 
 
 @cache
-def continuous(*, bound: bool, objective: str, promises: frozenset[str], mode: str) -> Program:
+def continuous(
+    *, bound: bool, objective: str, promises: frozenset[str], mode: str, loop: bool = False
+) -> Program:
     """The program of one layout with a real batch; its multipliers are elasticities."""
     P = Problem("serving plan")
-    P.minimise(layout(P, bound=bound, objective=objective, promises=promises, mode=mode))
+    declared = layout(P, bound=bound, objective=objective, promises=promises, mode=mode, loop=loop)
+    P.minimise(declared)
     return P.compile()
 
 
 def layout(
-    P: Problem, *, bound: bool, objective: str, promises: frozenset[str], mode: str
+    P: Problem,
+    *,
+    bound: bool,
+    objective: str,
+    promises: frozenset[str],
+    mode: str,
+    loop: bool = False,
 ) -> sp.Expr:
     """Declare one layout with a real batch in a problem, and give what is made small.
 
@@ -172,13 +182,14 @@ def layout(
         sp.Eq(b_slice, b_stage / cp),
         sp.Eq(b_state, b_mem / cp),
         *_equations(bound, LIMITS["unsaved"] * MOVED ** LIMITS["steep"]),
+        *(CLOSED_LOOP if loop else ()),
         relax={B - x_own * one_seq: CHORDS["c_others"] * B ** CHORDS["s_others"]},
     )
     if not bound:
         P.define(sp.Eq(coverage, CHORDS["c_cov"] * B ** CHORDS["s_cov"]))
-    _promise(P, bound, promises, mode)
+    _promise(P, bound, promises, mode, loop)
     if objective == "latency":
-        return _latency(bound, mode)
+        return _latency(bound, mode, loop)
     tokens = {"decode": L_out, "prefill": L_in}.get(mode, L_in + L_out)
     paid = {"cost": p_chip * n_chips, "energy": n_chips}.get(objective, sp.Integer(1))
     return paid * _slot(bound, mode) / (n_rep * r_fill * tokens * one_seq)
@@ -205,18 +216,27 @@ def _slot(bound: bool, mode: str) -> sp.Expr:
     return T_slot_bound if bound else T_slot
 
 
-def _latency(bound: bool, mode: str) -> sp.Expr:
-    ttft, tpot = (T_ttft_bound, T_tpot_bound) if bound else (T_ttft, T_tpot)
+def _first(bound: bool, loop: bool) -> sp.Symbol:
+    """The time to first token, of a `loop` with the prompts of others."""
+    if bound:
+        return T_ttft_bound
+    return T_loop if loop else T_ttft
+
+
+def _latency(bound: bool, mode: str, loop: bool = False) -> sp.Expr:
+    ttft, tpot = _first(bound, loop), T_tpot_bound if bound else T_tpot
     phases = {"decode": L_dec * one_seq * tpot, "prefill": ttft}
     return phases.get(mode, ttft + L_dec * one_seq * tpot)
 
 
-def _promise(P: Problem, bound: bool, promises: frozenset[str], mode: str) -> None:
+def _promise(
+    P: Problem, bound: bool, promises: frozenset[str], mode: str, loop: bool = False
+) -> None:
     P.subject("memory", sp.Le(M_need, M_cap), promise=True)
     quantities = {
-        "ttft": T_ttft_bound if bound else T_ttft,
+        "ttft": _first(bound, loop),
         "tpot": T_tpot_bound if bound else T_tpot,
-        "latency": _latency(bound, mode),
+        "latency": _latency(bound, mode, loop),
     }
     for name in sorted(promises):
         P.subject(name, sp.Le(quantities[name], LIMITS[name]), promise=True)

@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 
 from formulas.nomenclature.symbols import SYMBOLS
+from planner.catalogue.profile import EFFICIENCIES
 from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
 from planner.problems.serving.bounds.programs import CHORDS, LIMITS, continuous, relaxed
 from planner.problems.serving.search.batch import Found
+from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import PROMISES, Task
 from planner.programs.geometric import Solution
@@ -48,6 +50,7 @@ LEAST = (
     "x_ep", "f_skew", "c_imb", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring")
+ENDLESS = 1e12  # sequences in flight, more than any replica holds
 IDEAL = {"f_pace": 1.0, "r_fill": 1.0}
 
 
@@ -148,7 +151,7 @@ def declared(step: Step) -> dict[str, Any]:
     """What the program of a layout is declared by."""
     task = step.task
     return {"bound": step.bound, "objective": task.objective, "promises": _promised(step),
-            "mode": task.mode}  # fmt: skip
+            "mode": task.mode, "loop": _looped(step)}  # fmt: skip
 
 
 def alone(step: Step) -> float:
@@ -171,6 +174,8 @@ def layout_given(step: Step, batch: float, at: float) -> dict[str, float]:
     )
     row["f_pace"] = max(1.0, row["f_stage"] * min(1.0, batch / row["pp"]))
     row["n_chunks"] = float(np.ceil(task.input_tokens * (1 - task.cached_input) / row["c_chunk"]))
+    if _looped(step):
+        row |= {name: float(np.ravel(v)[0]) for name, v in loop_symbols(task, row).items()}
     return {
         **row,
         **_limits(step),
@@ -179,6 +184,11 @@ def layout_given(step: Step, batch: float, at: float) -> dict[str, float]:
         "hi": span[1],
         **unsaved(step, at),
     }
+
+
+def _looped(step: Step) -> bool:
+    """Whether first tokens wait for the prompts of a closed loop."""
+    return step.task.loop is not None and not step.bound
 
 
 def _decided(step: Step) -> bool:
@@ -201,10 +211,12 @@ def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
 
 def _shared(step: Step, rows: np.ndarray) -> dict[str, float]:
     """One set of values that favours the objective over all these layouts."""
-    layouts, values = step.layouts, step.values(np.ones(1))
+    # At a batch of any size caches are read as fast as they ever are.
+    layouts, values = step.layouts, step.values(np.array([ENDLESS]))
     group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
     group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST}
-    group |= {k: float(np.asarray(values[k])[rows].max()) for k in LARGEST}
+    fastest = [k for k in EFFICIENCIES if np.ndim(values[k])]
+    group |= {k: float(np.asarray(values[k])[rows].max()) for k in (*LARGEST, *fastest)}
     return (
         group
         | IDEAL

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulas.numerics.evaluate import scalar
+from formulas.serving.closed_loop import CLOSED_LOOP
 from formulas.serving.queues import QUEUE
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.relaxation import elastic
 from planner.problems.serving.search.occupancy import crowding
+from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.step import BOUND, ESTIMATE, PARTS, Step
 from planner.problems.serving.task.task import PROMISES
 from planner.text.errors import SolverError
@@ -274,6 +276,11 @@ def recheck(candidate: Candidate) -> None:
     if task.arrivals is not None and not bound and task.mode != "decode":
         load = candidate.chosen_by["load"] / candidate.chosen_by["slot"]
         wait = scalar((*ESTIMATE, *QUEUE), ["T_wait"], {**given, "x_load": load})["T_wait"]
+    if task.loop is not None and not bound:
+        late = scalar((*ESTIMATE, *CLOSED_LOOP), ["T_loop"], {**given, **loop_symbols(task, given)})
+        wait = late["T_loop"] - again[names["first"]]
+        if abs(candidate.chosen_by["ttft"] - late["T_loop"]) > AGREES * late["T_loop"]:
+            raise SolverError("T_loop: two evaluations differ")
     kept = {
         "tpot": again[names["tpot"]],
         "ttft": again[names["first"]] + wait,

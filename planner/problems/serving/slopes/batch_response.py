@@ -26,6 +26,7 @@ from planner.problems.serving.slopes.directional_derivatives import (
     smoothed,
     values_at,
 )
+from planner.problems.serving.step.engine_effects import loop_first_token
 from planner.problems.serving.step.queueing import queue
 from planner.problems.serving.step.step import Step, bound_kernel, estimate_kernel
 
@@ -40,8 +41,10 @@ STEP = 1e-5  # of a given, in logarithms
 
 
 def waits(task: Task) -> bool:
-    """Whether prompts wait: under open arrivals, in the estimate, where prompts are read."""
-    return task.arrivals is not None and not task.uses_bound and task.mode != "decode"
+    """Whether first tokens wait for other prompts, under a load or in a closed loop."""
+    if task.uses_bound or task.mode == "decode":
+        return False
+    return task.loaded or task.loop is not None
 
 
 def with_wait(
@@ -71,11 +74,11 @@ def _varied(row: Mapping[str, float], symbols: Mapping[str, float], by: float) -
 
 def _wait(task: Task, tape: Tape, row: Mapping[str, float], batch: float) -> float:
     found = values_at(tape, row, batch)
-    up = max(row["n_rep"] - task.spare, 1e-9)
-    full = (1.0 - task.headroom) * row["r_fill"] / found["T_slot"]
-    load = row[ARRIVALS] / up if task.loaded else full
     arrays = {name: np.array([value]) for name, value in found.items()}
     given = {name: np.array([value]) for name, value in {**row, "B": batch}.items()}
+    if task.loop is not None:
+        return float((loop_first_token(task, given, arrays) - arrays["T_ttft"])[0])
+    load = row[ARRIVALS] / max(row["n_rep"] - task.spare, 1e-9)
     return float(queue(given, arrays, np.array([load]))["wait"][0])
 
 
@@ -170,7 +173,7 @@ class Held:
     def _at(self, batch: float, directions: Directions) -> tuple[dict, dict]:
         """Values and slopes with a batch, waiting included where a load makes prompts wait."""
         values, slopes = self._named(*slopes_at(self.tape, self.row, batch, directions))
-        if self.task.loaded and waits(self.task):
+        if waits(self.task):
             first = values["ttft"], slopes["ttft"]
             late = with_wait(self.task, self.tape, self.row, batch, directions, first)
             values["ttft"], slopes["ttft"] = late

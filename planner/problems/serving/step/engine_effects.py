@@ -109,30 +109,38 @@ def chunk_of(engine: str) -> float:
 
 
 def _engine(name: str) -> EngineTraits:
-    return ENGINES.get(name) or ENGINES.get(name.split("-")[0]) or EngineTraits()
+    return ENGINES.get(name) or ENGINES.get(name.split("-", maxsplit=1)[0]) or EngineTraits()
 
 
-def decode_slowness(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
-    """Factors on the times of attention (`e_at`) and of reading caches (`e_kv`) in a decode step.
+def slowness(
+    task: Task, layouts: Layouts, values: Mapping[str, float | np.ndarray]
+) -> dict[str, float | np.ndarray]:
+    """Factors on times by the coefficient that they belong to, each of shape (n_layouts,).
 
-    Empty for engines that have neither; shapes (n_layouts,).
+    Of decoding those of attention (`e_at`) and of reading caches (`e_kv`), of a phase that only
+    prefills that of reading weights (`e_w`); empty for engines that have none.
     """
     engine = _engine(task.engine)
+    factors: dict[str, float | np.ndarray] = {}
+    if task.mode == "prefill":
+        if engine.fused and not task.static:
+            wide, beside = _read_beside(task)
+            symbols = {**values, "e_w": 1.0, "n_pr": 1.0, "x_wide": wide, "x_beside": beside}
+            times = _beside_kernel()(**_named(_beside_kernel(), symbols))
+            factors["e_w"] = np.asarray(times["T_pf_beside"]) / times["T_pf_read"]
+        return factors
+    if not engine.unsplit and engine.largest_group == np.inf:
+        return factors
     group = _group(task)
     vectored = group > engine.largest_group and task.chip.name in VECTOR
-    slowness: dict[str, np.ndarray] = {}
     if vectored:
-        slowness["e_at"] = np.asarray(task.chip.peak("bf16") / VECTOR[task.chip.name])
+        factors["e_at"] = task.chip.peak("bf16") / VECTOR[task.chip.name]
     if engine.unsplit:
         # Groups that no kernel takes whole are taken head by head.
         heads = np.ceil(task.sizes.n_kv_heads / layouts.tp) * (group if vectored else 1.0)
-        slowness["e_kv"] = np.asarray(
-            _cache_kernel()(
-                W_chip=task.chip.memory_bandwidth, w_mp=ALONE, n_mp=heads, B=batch,
-                pp=layouts.pp, dp=layouts.dp_attention,
-            )["x_lone"]
-        )  # fmt: skip
-    return slowness
+        symbols = {**values, "w_mp": ALONE, "n_mp": heads}
+        factors["e_kv"] = np.asarray(_cache_kernel()(**_named(_cache_kernel(), symbols))["x_lone"])
+    return factors
 
 
 def loop_first_token(
@@ -251,6 +259,11 @@ def _named(
 @cache
 def _cache_kernel() -> Kernel:
     return kernel((cache_slowness,), ["x_lone"])
+
+
+@cache
+def _beside_kernel() -> Kernel:
+    return kernel((*PROMPT, *STATIC_PROMPTS), ["T_pf_beside", "T_pf_read"])
 
 
 @cache

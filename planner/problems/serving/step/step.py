@@ -20,8 +20,8 @@ from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.network.system_network import hop_groups, network
 from planner.problems.serving.step.binding import engine_values, layout_values, peaks, shared_values
 from planner.problems.serving.step.engine_effects import (
-    decode_slowness,
     loop_first_token,
+    slowness,
     static_first_token,
 )
 from planner.problems.serving.step.queueing import TAILS, queue
@@ -137,8 +137,8 @@ class Step:
         values = {**self._values, "B": batch, "r_fill": fill}
         if self.bound or not self.task.engine:
             return values
-        slowness = decode_slowness(self.task, self.layouts, batch)
-        return values | {name: values[name] / factor for name, factor in slowness.items()}
+        factors = slowness(self.task, self.layouts, values)
+        return values | {name: values[name] / factor for name, factor in factors.items()}
 
     def __call__(self, batch: np.ndarray, fill: np.ndarray | float = 1.0) -> dict[str, np.ndarray]:
         """Times [s], memory [byte] and the price of a request [USD], each of shape (n_layouts,).

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from planner.architecture.layers import Model
     from topologies.fabric.fabric import Fabric
 
-__all__ = ["CHUNK", "Asked", "ask"]
+__all__ = ["Asked", "ask"]
 
-CHUNK = 8192  # tokens of prompt per step: vLLM's default max_num_batched_tokens for servers
 OF_CHIPS = ("tp", "dp_attention", "pp", "replicas")  # ways that multiply to chips
 
 
@@ -80,7 +79,7 @@ def ask(scenario: Scenario, today: date | None = None) -> Asked:
         if redundant and not counted.n_experts:
             told = f"{counted.name} has no routed experts; leave it 0"
             raise FieldError(("choose.redundant_experts", told))
-        draft = Draft(scenario, counted, float(chunk), redundant)
+        draft = Draft(scenario, counted, chunk, redundant)
         for mode in modes(scenario):
             if mode == "disaggregated":
                 pools += draft.pools(hardware)
@@ -182,7 +181,9 @@ def _wiring(fabric: Fabric, file: str) -> dict[str, str]:
     return {"what": f"network {file}", "source": source or "given", "as_of": date_ or ""}
 
 
-def _formats(scenario: Scenario) -> Iterator[tuple[str | None, str | None, str | None, int, int]]:
+def _formats(
+    scenario: Scenario,
+) -> Iterator[tuple[str | None, str | None, str | None, int | None, int]]:
     """Every choice of dtypes, chunk and copies of experts; None is the checkpoint's own dtype."""
     choose = scenario.choose
     weights, kv, activations = _own_dtypes(scenario)
@@ -190,7 +191,7 @@ def _formats(scenario: Scenario) -> Iterator[tuple[str | None, str | None, str |
         choose.weights or (weights,),
         choose.kv or (kv,),
         choose.activations or (activations,),
-        choose.chunk or (CHUNK,),
+        choose.chunk or (None,),
         choose.redundant_experts or (0,),
     )
 

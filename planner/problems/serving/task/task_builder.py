@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from planner.catalogue.profile import Place
 from planner.network.system_network import between
 from planner.problems.serving.deployment.pool_pairs import Pools
+from planner.problems.serving.step.engine_effects import chunk_of, engine_called
 from planner.problems.serving.task.requests import (
     arrivals,
     batches,
@@ -20,14 +21,14 @@ from planner.problems.serving.task.requests import (
     promised,
     speculation,
 )
-from planner.problems.serving.task.task import Task
+from planner.problems.serving.task.task import ClosedLoop, Task
 from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.catalogue.chips import Chip
     from planner.catalogue.profile import Profile
-    from planner.scenario import Scenario
+    from planner.scenario import Scenario, Workload
     from topologies import Machine
     from topologies.fabric.fabric import Fabric
 
@@ -49,11 +50,14 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Draft:
-    """What the tasks of one model in one set of formats have in common."""
+    """What the tasks of one model in one set of formats have in common.
+
+    `chunk` are prompt tokens of one pass, None for as many as the engine reads. [token]
+    """
 
     scenario: Scenario
     sizes: Sizes
-    chunk: float
+    chunk: float | None
     redundant: int = 0
 
     def task(self, hardware: Hardware, mode: str, *, pooled: bool = False) -> Task:
@@ -63,6 +67,7 @@ class Draft:
         lecture, power = scenario.assumptions == "lecture", hardware.chip.power
         waits = arrivals(scenario)
         drawn = power and power * (scenario.pue or 1.0)
+        engine = engine_called(hardware.profile.engine, hardware.profile.as_of)
         return Task(
             sizes=self.sizes,
             chip=hardware.chip,
@@ -76,7 +81,7 @@ class Draft:
             output_tokens=outputs(mode, lengths.output_tokens.mean, pooled=pooled),
             context=lengths.input_tokens.mean if mode == "prefill" else context(lengths),
             cached_input=lengths.cached_input,
-            chunk=self.chunk,
+            chunk=float(self.chunk or chunk_of(engine)),
             mode=mode,
             batches=batches(scenario, mode if pooled else None),
             kappa=1.0 if lengths.concurrency is None else 0.5,
@@ -97,6 +102,8 @@ class Draft:
             pooled=pooled,
             redundant=self.redundant,
             skew=lengths.routing_skew,
+            engine=engine,
+            loop=_loop(lengths) if mode == "aggregated" and not lecture else None,
         )
 
     def pools(self, hardware: Sequence[Hardware]) -> Iterator[Pools]:
@@ -114,6 +121,13 @@ class Draft:
                 together=together,
                 demand=None if load is None or math.isinf(load) else load,
             )
+
+
+def _loop(lengths: Workload) -> ClosedLoop | None:
+    """The closed loop of a workload, where requests are kept in flight."""
+    if lengths.concurrency is None:
+        return None
+    return ClosedLoop(even=not (lengths.input_tokens.cv or lengths.output_tokens.cv))
 
 
 def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:
