@@ -15,6 +15,7 @@ from collections.abc import Iterable
 import sympy as sp
 
 from formulas.nomenclature.dimensions import Unit, unit
+from formulas.nomenclature.symbol_error import SymbolError
 
 SYMBOLS: dict[str, sp.Symbol] = {}
 
@@ -22,10 +23,6 @@ _UNITS: dict[sp.Symbol, Unit] = {}
 _MEANINGS: dict[sp.Symbol, str] = {}
 _LATEX: dict[sp.Symbol, str] = {}
 _OWNED_BY_SYMPY = frozenset("EINOQS") | {"C"}
-
-
-class SymbolError(ValueError):
-    """A name that no symbol bears, one that bears a symbol already, or a value it cannot take."""
 
 
 def symbol(name: str, unit_text: str, meaning: str, latex: str | None = None) -> sp.Symbol:

@@ -33,10 +33,69 @@ class Schedule(NamedTuple):
     dead: list[list[int]]  # after each instruction within, the temporaries no longer needed
 
 
-class Programme:
+class Plan(NamedTuple):
+    """Instructions parted by whether their result changes with some of the arguments.
+
+    `wanted` are the slots that must be known before those `within` run, `rows` those of them that
+    hold arrays.
+    """
+
+    arguments: dict[str, int]
+    outputs: dict[str, int]
+    before: list[Instruction]
+    within: list[Instruction]
+    wanted: list[int]
+    rows: frozenset[int]
+
+
+class Prepared:
+    """A tape with most of its arguments put in, to be run many times for the others.
+
+    Instructions are those of the whole tape in the same order, so results are the same to the bit.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        values: dict[int, object],
+        partial: dict[tuple[str, ...], list[Instruction]] | None = None,
+    ) -> None:
+        self._plan = plan
+        self._values = values
+        self._partial = {} if partial is None else partial
+
+    def take(self, rows: np.ndarray) -> Prepared:
+        """The same for some of the rows only."""
+        arrays = self._plan.rows
+        values = {
+            slot: value[rows] if slot in arrays else value  # type: ignore[index]
+            for slot, value in self._values.items()
+        }
+        return Prepared(self._plan, values, self._partial)
+
+    def run(
+        self, arguments: Mapping[str, np.ndarray], outputs: tuple[str, ...]
+    ) -> dict[str, np.ndarray]:
+        """These outputs at the arguments that vary, arrays of one value a row."""
+        plan, values = self._plan, dict(self._values)
+        instructions = self._partial.get(outputs)
+        if instructions is None:
+            instructions = _needed(plan, outputs)
+            self._partial[outputs] = instructions
+        for name, slot in plan.arguments.items():
+            values[slot] = arguments[name]
+        for function, target, sources in instructions:
+            values[target] = function(*[values[s] for s in sources])
+        results = {}
+        for name in outputs:
+            results[name] = np.asarray(values[plan.outputs[name]], dtype=np.float64)
+        return results
+
+
+class BlockExecutor:
     """Instructions for one tape and one pattern of argument shapes.
 
-    A pattern says along which axes each argument varies (2) or not (1), so that one programme
+    A pattern says along which axes each argument varies (2) or not (1), so that one executor
     serves arrays of any length.
     """
 
@@ -48,6 +107,7 @@ class Programme:
         self._instructions: list[Instruction] = []
         self._pairs: dict[tuple, int] = {}
         self._schedules: dict[int, Schedule] = {}
+        self._plans: dict[frozenset[str], Plan] = {}
         self._whole: Shape = np.broadcast_shapes(*pattern.values()) if pattern else ()
         slots: list[int] = []
         for node in tape.nodes:
@@ -126,6 +186,41 @@ class Programme:
                 _last_uses(within, set(self.outputs.values())),
             )
         return found
+
+    def prepared(self, arguments: Mapping[str, np.ndarray], varying: frozenset[str]) -> Prepared:
+        """All that does not depend on the `varying` arguments computed, the rest left to do.
+
+        For arguments that are numbers or have one axis.
+        """
+        plan = self._plans.get(varying)
+        if plan is None:
+            plan = self._plans[varying] = self._plan(varying)
+        values = list(self._values)
+        for name, slot in self._arguments.items():
+            if name not in varying:
+                values[slot] = arguments[name][()]
+        for function, target, sources in plan.before:
+            values[target] = function(*[values[s] for s in sources])
+        return Prepared(plan, {slot: values[slot] for slot in plan.wanted})
+
+    def _plan(self, varying: frozenset[str]) -> Plan:
+        """What depends on the varying arguments, and what of the rest it needs."""
+        changing = {self._arguments[name] for name in varying if name in self._arguments}
+        within = []
+        for instruction in self._instructions:
+            if changing.intersection(instruction[2]):
+                changing.add(instruction[1])
+                within.append(instruction)
+        before = [i for i in self._instructions if i[1] not in changing]
+        used = {s for _, _, sources in within for s in sources} | set(self.outputs.values())
+        return Plan(
+            {name: slot for name, slot in self._arguments.items() if name in varying},
+            self.outputs,
+            before,
+            within,
+            sorted(used - changing),
+            frozenset(slot for slot in used - changing if self._shapes[slot]),
+        )
 
     # -- instructions ---------------------------------------------------------------------------
 
@@ -244,6 +339,17 @@ def _last_uses(within: Sequence[Instruction], kept: set[int]) -> list[list[int]]
         seen |= last
         dead.append(list(last))
     return dead[::-1]
+
+
+def _needed(plan: Plan, outputs: Sequence[str]) -> list[Instruction]:
+    """The instructions within a plan that these outputs need."""
+    needed = {plan.outputs[name] for name in outputs}
+    instructions = []
+    for instruction in reversed(plan.within):
+        if instruction[1] in needed:
+            needed.update(instruction[2])
+            instructions.append(instruction)
+    return instructions[::-1]
 
 
 def _inside(where: Cuts, shape: Shape) -> Cuts:

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-import numpy as np
 import sympy as sp
 
 from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean
-from formulas.numerics.block_executor import BLOCK, Programme
+from formulas.numerics.block_executor import BLOCK
 from formulas.numerics.exact_value import value_of
 from formulas.numerics.expressions import put
-from formulas.numerics.tape import Tape, record
-
-_REMEMBERED = 32  # programmes kept per kernel, one for each pattern of argument shapes
+from formulas.numerics.kernel import Kernel, refuse_missing
+from formulas.numerics.lowering import record
 
 
 class Definition(Protocol):
@@ -28,83 +26,6 @@ class Definition(Protocol):
     def symbol(self) -> sp.Symbol: ...
     @property
     def rhs(self) -> sp.Expr: ...
-
-
-class Kernel:
-    """A compiled set of definitions: `kernel(B=64, L_ctx=[1e3, 1e4], ...)` -> {name: value}.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Symbols that a call must give.
-    tape : Tape
-        The compiled definitions.
-    outputs : tuple of str
-        Names of the values that a call returns.
-    """
-
-    def __init__(self, tape: Tape, names: Sequence[str], block: int = BLOCK) -> None:
-        self.names = tuple(names)
-        self.outputs = tuple(tape.outputs)
-        self.block = block
-        self.tape = tape
-        self._programmes: dict[tuple, Programme] = {}
-
-    def __call__(self, **values: object) -> dict[str, float | np.ndarray]:
-        """Values of the outputs, in float64, broadcast over all arguments.
-
-        Floats when every argument is a number, else arrays of the common shape; an output that
-        does not vary along every axis is a read-only view.
-
-        Raises
-        ------
-        SymbolError
-            If a symbol is missing, unknown, negative or not a number, or an output is undefined
-            (0/0, ∞ − ∞) at some point.
-        """
-        arrays = self._checked(values)
-        pattern = tuple(
-            tuple(1 if size == 1 else 2 for size in array.shape) for array in arrays.values()
-        )
-        programme = self._programmes.get(pattern)
-        if programme is None:
-            if len(self._programmes) >= _REMEMBERED:
-                self._programmes.pop(next(iter(self._programmes)))
-            programme = Programme(self.tape, dict(zip(arrays, pattern, strict=True)), self.block)
-            self._programmes[pattern] = programme
-        with np.errstate(all="ignore"):
-            results = programme.run(arrays)
-        for name, result in results.items():
-            if np.isnan(result).any():
-                raise SymbolError(f"{describe(name)} is undefined (0/0 or ∞ − ∞) at a given point")
-        if not any(pattern):
-            return {name: float(result) for name, result in results.items()}
-        return dict(results)
-
-    def __getstate__(self) -> dict:
-        return {"tape": self.tape, "names": self.names, "block": self.block}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__init__(state["tape"], state["names"], state["block"])  # type: ignore[misc]
-
-    def __repr__(self) -> str:
-        return f"Kernel(({', '.join(self.names)}) -> ({', '.join(self.outputs)}))"
-
-    def _checked(self, values: Mapping[str, object]) -> dict[str, np.ndarray]:
-        """Arguments as float64 arrays, in the kernel's order; anything amiss is named."""
-        refuse_unknown(values, self.names)
-        refuse_missing(values, self.names)
-        arrays = {}
-        for name in self.names:
-            try:
-                array = np.asarray(values[name], dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise SymbolError(f"{describe(name)} must be a number or an array") from error
-            if not (array >= 0).all():
-                what = "is not a number (NaN)" if np.isnan(array).any() else "is negative"
-                raise SymbolError(f"{describe(name)} {what}")
-            arrays[name] = array
-        return arrays
 
 
 def kernel(
@@ -232,21 +153,6 @@ def unfolded(expression: sp.Basic, equations: Iterable[Definition]) -> sp.Basic:
     for x, rhs in ordered(collect(equations), [expression]).items():
         inner[x] = put(rhs, inner)
     return put(expression, inner)
-
-
-def refuse_missing(values: Mapping[str, object], names: Iterable[str]) -> None:
-    """Raise, naming every symbol that is needed and not given."""
-    missing = [name for name in names if name not in values]
-    if missing:
-        raise SymbolError("missing " + "; ".join(map(describe, missing)))
-
-
-def refuse_unknown(values: Mapping[str, object], names: Sequence[str]) -> None:
-    """Raise, naming the first symbol given that nothing asks for, and the nearest that exists."""
-    for name in values:
-        if name not in names:
-            hint = did_you_mean(name, names) or f"; it takes {', '.join(names)}"
-            raise SymbolError(f"there is no argument {name!r}{hint}")
 
 
 def _name(x: sp.Symbol | str) -> str:

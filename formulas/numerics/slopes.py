@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean
-from formulas.numerics.evaluate import Kernel
+from formulas.numerics.kernel import Kernel
 from formulas.numerics.tape import Tape
 
 TIE = 1e-12  # relative distance at which two branches count as equal

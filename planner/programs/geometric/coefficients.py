@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import sympy as sp
 
+from formulas.numerics.lowering import record
 from formulas.numerics.slopes import slopes_along, values_along
-from formulas.numerics.tape import Tape, record
+from formulas.numerics.tape import Tape
 
 __all__ = ["Coefficients"]
 

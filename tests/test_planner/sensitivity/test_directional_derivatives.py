@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import sympy as sp
 
+from formulas.numerics.lowering import record
 from formulas.numerics.slopes import values_along
-from formulas.numerics.tape import record
 from planner.problems.serving.slopes.directional_derivatives import slopes_at, smoothed
 
 a, b, x, y, B = sp.symbols("a b x y B", positive=True)

@@ -1,0 +1,194 @@
+"""A compiled set of definitions, called with numbers or arrays; nothing here needs SymPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from formulas.nomenclature.symbol_error import SymbolError
+from formulas.numerics.block_executor import BLOCK, BlockExecutor, Prepared
+from formulas.numerics.tape import Tape
+
+__all__ = ["Kernel", "PreparedKernel", "refuse_missing", "refuse_unknown"]
+
+_REMEMBERED = 32  # executors per kernel, one for each pattern of argument shapes
+
+
+class Kernel:
+    """A compiled set of definitions: `kernel(B=64, L_ctx=[1e3, 1e4], ...)` -> {name: value}.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Symbols that a call must give.
+    tape : Tape
+        The compiled definitions.
+    outputs : tuple of str
+        Names of the values that a call returns.
+    """
+
+    def __init__(self, tape: Tape, names: Sequence[str], block: int = BLOCK) -> None:
+        self.names = tuple(names)
+        self.outputs = tuple(tape.outputs)
+        self.block = block
+        self.tape = tape
+        self._executors: dict[tuple, BlockExecutor] = {}
+
+    def __call__(self, **values: object) -> dict[str, float | np.ndarray]:
+        """Values of the outputs, in float64, broadcast over all arguments.
+
+        Floats when every argument is a number, else arrays of the common shape; an output that
+        does not vary along every axis is a read-only view.
+
+        Raises
+        ------
+        SymbolError
+            If a symbol is missing, unknown, negative or not a number, or an output is undefined
+            (0/0, ∞ − ∞) at some point.
+        """
+        arrays = self._checked(values)
+        executor = self._executor(arrays)
+        with np.errstate(all="ignore"):
+            results = executor.run(arrays)
+        _refuse_undefined(results)
+        if not any(array.shape for array in arrays.values()):
+            return {name: float(result) for name, result in results.items()}
+        return dict(results)
+
+    def prepared(self, varying: Sequence[str], **values: object) -> PreparedKernel:
+        """The kernel with all arguments but the `varying` put in, for many calls with those.
+
+        Parameters
+        ----------
+        varying
+            Names that each call gives, as arrays of shape (n,).
+        values
+            The other arguments: numbers, or arrays of shape (n,), one value a row.
+
+        Raises
+        ------
+        SymbolError
+            As a call does.
+        ValueError
+            If an array has another shape.
+        """
+        given = {name: values[name] for name in self.names if name in values}
+        rows = {np.shape(value) for value in given.values()} - {()}
+        if len(rows) > 1 or any(len(shape) > 1 for shape in rows):
+            raise ValueError(f"arrays of one shape (n,) are prepared, not {sorted(rows)}")
+        shape = rows.pop() if rows else (1,)
+        arrays = self._checked({**given, **dict.fromkeys(varying, np.ones(shape))})
+        with np.errstate(all="ignore"):
+            ready = self._executor(arrays).prepared(arrays, frozenset(varying))
+        return PreparedKernel(self, tuple(varying), shape[0], ready)
+
+    def _executor(self, arrays: Mapping[str, np.ndarray]) -> BlockExecutor:
+        """What runs arrays of these shapes; few are kept."""
+        pattern = tuple(
+            tuple([1 if size == 1 else 2 for size in array.shape]) for array in arrays.values()
+        )
+        executor = self._executors.get(pattern)
+        if executor is None:
+            if len(self._executors) >= _REMEMBERED:
+                self._executors.pop(next(iter(self._executors)))
+            executor = BlockExecutor(self.tape, dict(zip(arrays, pattern, strict=True)), self.block)
+            self._executors[pattern] = executor
+        return executor
+
+    def __getstate__(self) -> dict:
+        return {"tape": self.tape, "names": self.names, "block": self.block}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__init__(state["tape"], state["names"], state["block"])  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        return f"Kernel(({', '.join(self.names)}) -> ({', '.join(self.outputs)}))"
+
+    def _checked(self, values: Mapping[str, object]) -> dict[str, np.ndarray]:
+        """Arguments as float64 arrays, in the kernel's order; anything amiss is named."""
+        refuse_unknown(values, self.names)
+        refuse_missing(values, self.names)
+        arrays = {}
+        for name in self.names:
+            try:
+                array = np.asarray(values[name], dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise SymbolError(f"{_described(name)} must be a number or an array") from error
+            if not (array >= 0).all():
+                what = "is not a number (NaN)" if np.isnan(array).any() else "is negative"
+                raise SymbolError(f"{_described(name)} {what}")
+            arrays[name] = array
+        return arrays
+
+
+class PreparedKernel:
+    """A kernel with most arguments put in: `Kernel.prepared`. A call costs what is left to do."""
+
+    def __init__(
+        self, kernel: Kernel, varying: tuple[str, ...], rows: int, ready: Prepared
+    ) -> None:
+        self.kernel = kernel
+        self.varying = varying
+        self.rows = rows
+        self._ready = ready
+
+    def take(self, rows: np.ndarray) -> PreparedKernel:
+        """The same for some of the rows (an index or a mask), repeated ones too."""
+        count = int(np.count_nonzero(rows)) if rows.dtype == bool else rows.size
+        return PreparedKernel(self.kernel, self.varying, count, self._ready.take(rows))
+
+    def __call__(
+        self, outputs: Sequence[str] | None = None, **values: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """The outputs, all of them if None, as arrays of shape (n,): those of the kernel's call.
+
+        Raises
+        ------
+        SymbolError
+            If a value is negative or not a number, or an output is undefined at some row.
+        """
+        arrays = {name: np.asarray(values[name], dtype=np.float64) for name in self.varying}
+        for name, array in arrays.items():
+            if not (array >= 0).all():
+                what = "is not a number (NaN)" if np.isnan(array).any() else "is negative"
+                raise SymbolError(f"{_described(name)} {what}")
+        names = self.kernel.outputs if outputs is None else tuple(outputs)
+        with np.errstate(all="ignore"):
+            results = self._ready.run(arrays, names)
+        _refuse_undefined(results)
+        shape = (self.rows,)
+        return {
+            name: result if result.shape == shape else np.broadcast_to(result, shape)
+            for name, result in results.items()
+        }
+
+
+def _refuse_undefined(results: Mapping[str, np.ndarray]) -> None:
+    for name, result in results.items():
+        if np.isnan(result).any():
+            raise SymbolError(f"{_described(name)} is undefined (0/0 or ∞ − ∞) at a given point")
+
+
+def refuse_missing(values: Mapping[str, object], names: Iterable[str]) -> None:
+    """Raise, naming every symbol that is needed and not given."""
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise SymbolError("missing " + "; ".join(map(_described, missing)))
+
+
+def refuse_unknown(values: Mapping[str, object], names: Sequence[str]) -> None:
+    """Raise, naming the first symbol given that nothing asks for, and the nearest that exists."""
+    for name in values:
+        if name not in names:
+            from formulas.nomenclature.symbols import did_you_mean
+
+            hint = did_you_mean(name, names) or f"; it takes {', '.join(names)}"
+            raise SymbolError(f"there is no argument {name!r}{hint}")
+
+
+def _described(name: str) -> str:
+    """A symbol with its meaning and unit, for messages; the nomenclature is loaded for it."""
+    from formulas.nomenclature.symbols import describe
+
+    return describe(name)
