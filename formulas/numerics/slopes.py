@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean
+from formulas.nomenclature.symbol_error import SymbolError
 from formulas.numerics.kernel import Kernel
 from formulas.numerics.tape import Tape
 
@@ -43,6 +43,9 @@ def elasticities(kernel: Kernel, output: str, values: Mapping[str, float]) -> di
     SymbolError
         If the output is unknown, a value is missing, or the output is zero or infinite.
     """
+    # Only messages need the nomenclature, which needs SymPy.
+    from formulas.nomenclature.symbols import describe, did_you_mean
+
     if output not in kernel.outputs:
         hint = did_you_mean(output, kernel.outputs)
         raise SymbolError(f"the kernel has no output {describe(output)}{hint}")

@@ -31,6 +31,17 @@ class Tape:
         """Names that must be given, in order of first use."""
         return tuple(node[1] for node in self.nodes if node[0] == "argument")
 
+    def only(self, output: str) -> Tape:
+        """The part of the tape that one output needs; its other slots hold a constant."""
+        needed = {self.outputs[output]}
+        for place in range(len(self.nodes) - 1, -1, -1):
+            operation, *operands = self.nodes[place]
+            if place in needed and operation not in ("constant", "argument"):
+                for operand in operands:
+                    needed.update(operand if isinstance(operand, tuple) else (operand,))
+        nodes = [x if i in needed else ("constant", 0.0) for i, x in enumerate(self.nodes)]
+        return Tape(nodes, {output: self.outputs[output]})
+
     def plain(self) -> dict[str, Any]:
         """The tape as JSON holds it."""
         return {"nodes": self.nodes, "outputs": self.outputs}

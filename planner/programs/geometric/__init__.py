@@ -1,11 +1,17 @@
 """Geometric programs over SymPy expressions: choose, define, roof, subject, minimise."""
 
-from planner.programs.geometric.approximation import Monomial, chord, tangent
-from planner.programs.geometric.declaration import Problem
-from planner.programs.geometric.posynomial import ProblemError
-from planner.programs.geometric.relaxation import Shortage, Shortfall
-from planner.programs.geometric.solution import Solution
-from planner.programs.geometric.solver import Program
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planner.programs.geometric.approximation import Monomial, chord, tangent
+    from planner.programs.geometric.declaration import Problem
+    from planner.programs.geometric.relaxation import Shortage, Shortfall
+    from planner.programs.geometric.solution import Solution
+    from planner.programs.geometric.solver import Program
+    from planner.programs.geometric.structure import ProblemError, Structure
 
 __all__ = [
     "Monomial",
@@ -15,6 +21,21 @@ __all__ = [
     "Shortage",
     "Shortfall",
     "Solution",
+    "Structure",
     "chord",
     "tangent",
 ]
+
+_HOMES = {
+    "Monomial": "approximation", "chord": "approximation", "tangent": "approximation",
+    "Problem": "declaration", "ProblemError": "structure", "Program": "solver",
+    "Shortage": "relaxation", "Shortfall": "relaxation", "Solution": "solution",
+    "Structure": "structure",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name where it lives: solving a program that was kept needs no SymPy."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

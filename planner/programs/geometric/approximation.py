@@ -15,7 +15,8 @@ import numpy as np
 import sympy as sp
 
 from formulas.nomenclature.symbols import auxiliary
-from planner.programs.geometric.posynomial import ProblemError, short
+from planner.programs.geometric.posynomial import short
+from planner.programs.geometric.structure import ProblemError
 
 __all__ = ["Monomial", "chord", "tangent"]
 

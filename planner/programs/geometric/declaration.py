@@ -8,10 +8,10 @@ from typing import Any
 
 import sympy as sp
 
-from planner.programs.geometric.instance import structure
-from planner.programs.geometric.lowering import BOUND, LIMIT, PROMISE, ROOF, Lowering
-from planner.programs.geometric.posynomial import ProblemError, short
+from planner.programs.geometric.lowering import Lowering, structure
+from planner.programs.geometric.posynomial import short
 from planner.programs.geometric.solver import Program
+from planner.programs.geometric.structure import BOUND, LIMIT, PROMISE, ROOF, ProblemError
 
 __all__ = ["Problem"]
 

@@ -1,4 +1,4 @@
-"""A lowered problem as arrays, and the same problem with numbers put in.
+"""A lowered problem with numbers put in.
 
 A coefficient that is zero at these givens would be minus infinity in logarithms. Its term is given
 the size exp(-70), 4e-31, at the largest it can reach inside the bounds of the choices, against a
@@ -7,45 +7,21 @@ right side of 1: lost in rounding, and nothing is compiled again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import sympy as sp
 
-from planner.programs.geometric.coefficients import Coefficients
-from planner.programs.geometric.cone import Array, Indices, Table
-from planner.programs.geometric.lowering import BOUND, Row
-from planner.programs.geometric.posynomial import ProblemError
+from planner.programs.geometric.cone import Array
+from planner.programs.geometric.structure import BOUND, ProblemError, Structure
 
-__all__ = ["Instance", "Structure", "instance", "structure"]
+__all__ = ["Instance", "instance"]
 
 Mask = npt.NDArray[np.bool_]
 
 NEGLIGIBLE = -70.0
 RECIPROCAL_RANGE = 60.0
-
-
-@dataclass(frozen=True)
-class Structure:
-    """What does not change between solves.
-
-    `variables` are the choices, then the auxiliaries, then the objective, whose row is the last.
-    `numerator` has one place of `coefficients` for every term, `divisor` one for every row,
-    `exponent` one for every entry of `table.places`.
-    """
-
-    title: str
-    rows: tuple[Row, ...]
-    variables: tuple[sp.Symbol, ...]
-    choices: int
-    table: Table
-    coefficients: Coefficients
-    numerator: Indices
-    divisor: Indices
-    exponent: Indices
-    owned: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -67,60 +43,7 @@ class Instance:
     centre: Array
 
 
-def structure(
-    title: str,
-    rows: Sequence[Row],
-    choices: Sequence[sp.Symbol],
-    others: Sequence[sp.Symbol],
-    givens: Sequence[sp.Symbol],
-) -> Structure:
-    """Number the variables, terms and coefficients of these rows."""
-    variables = (*choices, *others)
-    column = {symbol: j for j, symbol in enumerate(variables)}
-    coefficients = Coefficients(givens)
-    term_rows: list[int] = []
-    numerator: list[int] = []
-    fixed: list[list[float]] = []
-    entries: list[tuple[int, int, int]] = []
-    for i, row in enumerate(rows):
-        for powers, coefficient in row.terms:
-            line = [0.0] * len(variables)
-            for symbol, exponent in powers:
-                if exponent.is_number:
-                    line[column[symbol]] = float(exponent)
-                else:
-                    place = coefficients.register(exponent)
-                    entries.append((len(fixed), column[symbol], place))
-            term_rows.append(i)
-            numerator.append(coefficients.register(coefficient))
-            fixed.append(line)
-    divisor = [coefficients.register(row.divisor) for row in rows]
-    entries_array = np.array(entries, dtype=np.intp).reshape(-1, 3)
-    owned = tuple(
-        tuple(i for i, row in enumerate(rows) if row.owner is symbol) for symbol in variables
-    )
-    table = Table(
-        np.array(term_rows, dtype=np.intp),
-        np.array(fixed),
-        entries_array[:, 0],
-        entries_array[:, 1],
-        np.arange(len(entries)),
-    )
-    return Structure(
-        title,
-        tuple(rows),
-        variables,
-        len(choices),
-        table,
-        coefficients,
-        np.array(numerator, dtype=np.intp),
-        np.array(divisor, dtype=np.intp),
-        entries_array[:, 2],
-        owned,
-    )
-
-
-def instance(problem: Structure, given: Mapping[sp.Symbol, float]) -> Instance:
+def instance(problem: Structure, given: Mapping[Hashable, float]) -> Instance:
     """Put numbers in.
 
     Raises ProblemError where a given is missing or not finite, a coefficient has no value or is
@@ -142,7 +65,7 @@ def instance(problem: Structure, given: Mapping[sp.Symbol, float]) -> Instance:
     return Instance(figures, values, zero, logs, exponents, matrix, low, high, centre)
 
 
-def _figures(problem: Structure, given: Mapping[sp.Symbol, float]) -> tuple[float, ...]:
+def _figures(problem: Structure, given: Mapping[Hashable, float]) -> tuple[float, ...]:
     symbols = problem.coefficients.givens
     if missing := [symbol for symbol in symbols if symbol not in given]:
         names = ", ".join(map(str, missing))
@@ -154,8 +77,9 @@ def _figures(problem: Structure, given: Mapping[sp.Symbol, float]) -> tuple[floa
             "compiled for (a symbol of the same name but other assumptions is another symbol)"
         )
     figures = tuple(float(given[symbol]) for symbol in symbols)
-    for symbol, figure in zip(symbols, figures, strict=True):
-        if not np.isfinite(figure) or (figure < 0 and symbol.is_nonnegative):
+    signs = problem.coefficients.nonnegative
+    for symbol, figure, nonnegative in zip(symbols, figures, signs, strict=True):
+        if not np.isfinite(figure) or (figure < 0 and nonnegative):
             raise ProblemError(f"{problem.title}: {symbol} = {figure} is not a number it can take")
     return figures
 
@@ -169,13 +93,7 @@ def _values(problem: Structure, figures: tuple[float, ...]) -> Array:
         reason = "not finite"
     except (ArithmeticError, ValueError, TypeError) as error:
         reason = str(error)
-    at = dict(zip(coefficients.givens, figures, strict=True))
-    bad = [
-        expression
-        for expression in coefficients.expressions
-        if not (expression.xreplace(at).is_finite and expression.xreplace(at).is_real)
-    ]
-    named = "; ".join(map(str, bad)) or "a coefficient"
+    named = "; ".join(coefficients.undefined(figures)) or "a coefficient"
     raise ProblemError(f"{problem.title}: {named} has no value at these givens ({reason})")
 
 
@@ -184,7 +102,7 @@ def _check_signs(problem: Structure, top: Array, bottom: Array) -> None:
         row = problem.rows[problem.table.rows[term]]
         raise ProblemError(
             f"{problem.title}: {row.name}: the coefficient "
-            f"{problem.coefficients.expressions[problem.numerator[term]]} is {top[term]:.6g}, "
+            f"{problem.coefficients.texts[problem.numerator[term]]} is {top[term]:.6g}, "
             f"and a geometric program takes no negative one, in\n    {row.text}"
         )
     for place in np.flatnonzero(bottom <= 0).tolist():

@@ -8,14 +8,16 @@ same check keeps an under-estimate (`relax`) from being used where it would over
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import sympy as sp
 
+from formulas.numerics.lowering import record
+from planner.programs.geometric.cone import Table
 from planner.programs.geometric.posynomial import (
     Powers,
-    ProblemError,
     Signomial,
     constant,
     expanded_power,
@@ -27,11 +29,17 @@ from planner.programs.geometric.posynomial import (
     spelled,
     total,
 )
+from planner.programs.geometric.structure import (
+    AUXILIARY,
+    OBJECTIVE,
+    Coefficients,
+    Constraint,
+    ProblemError,
+    Structure,
+    named,
+)
 
-__all__ = ["AUXILIARY", "BOUND", "LIMIT", "OBJECTIVE", "PROMISE", "ROOF", "Lowering", "Row"]
-
-ROOF, PROMISE, LIMIT = "roof", "promise", "limit"
-BOUND, AUXILIARY, OBJECTIVE = "bound", "auxiliary", "objective"
+__all__ = ["Lowering", "Row", "structure"]
 
 WAY_OUT = "give an under-estimate of it: define(..., relax={expression: under-estimate})"
 LARGEST_PRODUCT = 100
@@ -288,3 +296,85 @@ def _why_not(expression: sp.Expr) -> str:
     if isinstance(expression, ROUNDING):
         return "rounding is not convex; a ceiling is at least Max(1, its argument)"
     return f"{type(expression).__name__} of a choice is no sum of monomials"
+
+
+def structure(
+    title: str,
+    rows: Sequence[Row],
+    choices: Sequence[sp.Symbol],
+    others: Sequence[sp.Symbol],
+    givens: Sequence[sp.Symbol],
+) -> Structure:
+    """Number the variables, terms and coefficients of these rows."""
+    variables = (*choices, *others)
+    coefficients = _Registered()
+    column = {symbol: j for j, symbol in enumerate(variables)}
+    term_rows: list[int] = []
+    numerator: list[int] = []
+    fixed: list[list[float]] = []
+    entries: list[tuple[int, int, int]] = []
+    for i, row in enumerate(rows):
+        for powers, coefficient in row.terms:
+            line = [0.0] * len(variables)
+            for symbol, exponent in powers:
+                if exponent.is_number:
+                    line[column[symbol]] = float(exponent)
+                else:
+                    place = coefficients.register(exponent)
+                    entries.append((len(fixed), column[symbol], place))
+            term_rows.append(i)
+            numerator.append(coefficients.register(coefficient))
+            fixed.append(line)
+    divisor = [coefficients.register(row.divisor) for row in rows]
+    entries_array = np.array(entries, dtype=np.intp).reshape(-1, 3)
+    owned = tuple(
+        tuple(i for i, row in enumerate(rows) if row.owner is symbol) for symbol in variables
+    )
+    table = Table(
+        np.array(term_rows, dtype=np.intp),
+        np.array(fixed),
+        entries_array[:, 0],
+        entries_array[:, 1],
+        np.arange(len(entries)),
+    )
+    return Structure(
+        title,
+        tuple(
+            Constraint(r.name, r.kind, r.text, str(r.divisor), r.roof, r.reciprocal) for r in rows
+        ),
+        variables,
+        len(choices),
+        table,
+        coefficients.compiled(givens),
+        np.array(numerator, dtype=np.intp),
+        np.array(divisor, dtype=np.intp),
+        entries_array[:, 2],
+        owned,
+    )
+
+
+class _Registered:
+    """The distinct expressions among those registered."""
+
+    def __init__(self) -> None:
+        self._places: dict[sp.Expr, int] = {}
+
+    def register(self, expression: sp.Expr) -> int:
+        """The place of an expression."""
+        return self._places.setdefault(expression, len(self._places))
+
+    def compiled(self, givens: Sequence[sp.Symbol]) -> Coefficients:
+        """All of them on one tape, along which slopes are carried without symbolic derivatives.
+
+        A hundred givens have thousands of those, which SymPy takes a second for; the tape takes
+        milliseconds.
+        """
+        names = named(givens)
+        texts = [str(expression) for expression in self._places]
+        renamed = {
+            given: sp.Symbol(name)
+            for given, name in zip(givens, names, strict=True) if given.name != name
+        }  # fmt: skip
+        body = {str(place): x.xreplace(renamed) for x, place in self._places.items()}
+        signs = [bool(given.is_nonnegative) for given in givens]
+        return Coefficients(givens, signs, texts, record(body, {}))

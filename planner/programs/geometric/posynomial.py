@@ -10,11 +10,8 @@ from collections.abc import Iterable
 
 import sympy as sp
 
-from planner.text.errors import PlannerError
-
 __all__ = [
     "Powers",
-    "ProblemError",
     "Signomial",
     "constant",
     "expanded_power",
@@ -33,10 +30,6 @@ Signomial = dict[Powers, sp.Expr]
 
 LARGEST_EXPANSION = 48
 """Monomials beyond which a power is given a variable of its own instead of being multiplied out."""
-
-
-class ProblemError(PlannerError):
-    """A problem that is no geometric program, or numbers that do not fit it; says what to do."""
 
 
 def constant(value: sp.Expr) -> Signomial:

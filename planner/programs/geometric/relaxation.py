@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.programs.geometric.cone import Array, LogProgram, Point, Table
-from planner.programs.geometric.instance import Instance, Structure
-from planner.programs.geometric.lowering import AUXILIARY, OBJECTIVE, PROMISE
+from planner.programs.geometric.instance import Instance
+from planner.programs.geometric.structure import AUXILIARY, OBJECTIVE, PROMISE, Structure
 from planner.text.errors import Infeasible, SolverError
 
 __all__ = ["Shortage", "Shortfall", "Stretching"]

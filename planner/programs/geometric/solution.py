@@ -14,16 +14,14 @@ theorem gives over that set (Gol'shtein 1972, for a unique minimiser): two small
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import sympy as sp
 
 from planner.programs.geometric.cone import Array
-from planner.programs.geometric.instance import Instance, Structure
-from planner.programs.geometric.lowering import AUXILIARY, OBJECTIVE
-from planner.programs.geometric.posynomial import ProblemError
+from planner.programs.geometric.instance import Instance
+from planner.programs.geometric.structure import AUXILIARY, OBJECTIVE, ProblemError, Structure
 from planner.text.errors import SolverError
 
 __all__ = ["Envelope", "Solution", "extremes", "proven", "read"]
@@ -66,7 +64,7 @@ class Envelope:
         problem, at = self.problem, self.at
         places, givens, slopes = problem.coefficients.slopes(at.figures)
         here = givens == given
-        rate = np.zeros(len(problem.coefficients.expressions))
+        rate = np.zeros(len(problem.coefficients.texts))
         rate[places[here]] = slopes[here]
         sizes, rows = self.sizes, problem.table.rows
         moved = self.bare * rate[problem.numerator]
@@ -78,7 +76,7 @@ class Envelope:
     def _pull(self, bare: Array, sizes: Array) -> Array:
         """What one unit more of every coefficient's value adds to the objective's logarithm."""
         problem, at = self.problem, self.at
-        pull = np.zeros(len(problem.coefficients.expressions))
+        pull = np.zeros(len(problem.coefficients.texts))
         np.add.at(pull, problem.numerator, bare)
         bottoms = problem.divisor[problem.table.rows]
         np.add.at(pull, bottoms, -sizes / at.values[bottoms])
@@ -164,13 +162,13 @@ class Solution:
     status: str
     value: float
     lower_bound: float
-    choices: dict[sp.Symbol, float]
+    choices: dict[Hashable, float]
     multipliers: dict[str, float]
     binding: tuple[tuple[str, float], ...]
-    shares: dict[sp.Symbol, dict[str, float]]
+    shares: dict[Hashable, dict[str, float]]
     _solved: Envelope = field(repr=False, compare=False)
 
-    def elasticities(self, symbols: Iterable[sp.Symbol] | None = None) -> dict[sp.Symbol, float]:
+    def elasticities(self, symbols: Iterable[Hashable] | None = None) -> dict[Hashable, float]:
         """d ln value / d ln p for these givens, or for all of them.
 
         Where several sets of multipliers are optimal this is one value between the two of
@@ -182,7 +180,7 @@ class Solution:
             return dict(zip(givens, found.tolist(), strict=True))
         return {symbol: float(found[self._place(symbol)]) for symbol in symbols}
 
-    def one_sided(self, symbol: sp.Symbol) -> tuple[float, float]:
+    def one_sided(self, symbol: Hashable) -> tuple[float, float]:
         """d ln value / d ln p to the left and to the right of the given's present figure.
 
         They differ at a kink, where constraints tie and the multipliers are not unique; the values
@@ -191,7 +189,7 @@ class Solution:
         """
         return extremes(self._solved, self._place(symbol))
 
-    def _place(self, symbol: sp.Symbol) -> int:
+    def _place(self, symbol: Hashable) -> int:
         problem = self._solved.problem
         if symbol not in problem.coefficients.givens:
             raise ProblemError(f"{problem.title}: {symbol} is not a given of this problem")
@@ -216,7 +214,7 @@ def read(solved: Envelope, bound: float) -> Solution:
     ]
     value = float(np.exp(logs[-1]))
     filled = np.bincount(problem.table.rows, solved.sizes)
-    shares: dict[sp.Symbol, dict[str, float]] = {}
+    shares: dict[Hashable, dict[str, float]] = {}
     for row, share in zip(problem.rows, filled.tolist(), strict=True):
         if row.roof is not None:
             symbol, branch = row.roof

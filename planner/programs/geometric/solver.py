@@ -18,18 +18,18 @@ A compiled problem: solved again and again with other numbers for the same given
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import sympy as sp
 
 from planner.programs.geometric.cone import Array, Indices, LogProgram, Point
-from planner.programs.geometric.instance import Instance, Structure, instance
+from planner.programs.geometric.instance import Instance, instance
 from planner.programs.geometric.relaxation import SOLVED, Stretching
 from planner.programs.geometric.solution import Envelope, Solution, proven, read
+from planner.programs.geometric.structure import Structure
 from planner.text.errors import SolverError
 
 __all__ = ["Program", "lower_bound", "polished"]
@@ -178,18 +178,18 @@ RETRIES = 3  # solves from where the one before stopped early
 
 
 class Program:
-    """What `Problem.compile` returns. Not for several threads at once: it holds the parameters."""
+    """What `Problem.compile` returns, or `Structure.of_plain` of one that was kept."""
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
         self._program = LogProgram(structure.table)
 
     @property
-    def givens(self) -> tuple[sp.Symbol, ...]:
-        """The symbols `solve` wants a value for."""
+    def givens(self) -> tuple[Hashable, ...]:
+        """The symbols that `solve` wants a value for, or their names in a program that was kept."""
         return self.structure.coefficients.givens
 
-    def solve(self, given: Mapping[sp.Symbol, float]) -> Solution:
+    def solve(self, given: Mapping[Hashable, float]) -> Solution:
         """The optimum at these values of the givens.
 
         Raises
@@ -208,7 +208,7 @@ class Program:
         point, bound = solved
         return read(Envelope(self.structure, at, point.logs, point.multipliers), bound)
 
-    def bound(self, given: Mapping[sp.Symbol, float]) -> float | None:
+    def bound(self, given: Mapping[Hashable, float]) -> float | None:
         """The lower bound that `solve` proves, None where no choice satisfies every constraint.
 
         What falls short is not looked for. Raises as `solve`.

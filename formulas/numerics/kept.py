@@ -1,0 +1,76 @@
+"""What SymPy made of the equations, kept on disk, so that it is made once and not in every process.
+
+Lowering the serving equations takes longer than searching all layouts, and importing SymPy longer
+still. What is kept is plain data (JSON) under a digest of every source file it was made from: when
+an equation changes, nothing that was kept before is looked at again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+__all__ = ["digest", "folder", "kept"]
+
+EQUATIONS = Path(__file__).parent.parent
+VARIABLE = "TOKEN_PLANNER_CACHE"
+GENERATIONS = 4  # digests whose files stay; a checkout that is edited makes a new one every time
+
+
+def kept(name: str, make: Callable[[], Any], sources: tuple[Path, ...] = ()) -> Any:
+    """What `make` returns, as JSON gives it back: read if it was made before, else made and kept.
+
+    Parameters
+    ----------
+    name
+        Of the file, one for each thing that is made.
+    sources
+        Folders and files that decide what is made, beside all equations.
+    """
+    file = folder() / digest(sources) / f"{name}.json"
+    try:
+        return json.loads(file.read_bytes())
+    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
+        text = json.dumps(make(), separators=(",", ":"))
+    # A folder that cannot be written to costs time at the next start, and nothing else.
+    with contextlib.suppress(OSError):
+        _write(file, text)
+    return json.loads(text)
+
+
+def folder() -> Path:
+    """Where things are kept: TOKEN_PLANNER_CACHE, or token-planner in the user's cache folder."""
+    if chosen := os.environ.get(VARIABLE):
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "token-planner"
+
+
+@cache
+def digest(sources: tuple[Path, ...] = ()) -> str:
+    """Of all equations, of the sources and of the SymPy that lowers them."""
+    hashed = blake2b(version("sympy").encode(), digest_size=12)
+    for source in (EQUATIONS, *sources):
+        for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
+            hashed.update(file.read_bytes())
+    return hashed.hexdigest()
+
+
+def _write(file: Path, text: str) -> None:
+    """The file in one step, so that no other process reads half of it."""
+    if not file.parent.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        generations = sorted(file.parent.parent.iterdir(), key=lambda path: path.stat().st_mtime)
+        for old in generations[:-GENERATIONS]:
+            shutil.rmtree(old, ignore_errors=True)
+    part = file.with_suffix(f".{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(file)

@@ -1,0 +1,180 @@
+"""A lowered problem as arrays and names: all that a solve needs, without SymPy.
+
+Coefficients are expressions of the givens on one tape, walked at every solve for values and for
+slopes. The slopes are derivatives to the logarithm of a given, d c / d ln p = p dc/dp, so that a
+given or a coefficient that is zero needs no special case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from formulas.numerics.slopes import slopes_along, values_along
+from formulas.numerics.tape import Tape
+from planner.programs.geometric.cone import Array, Indices, Table
+from planner.text.errors import PlannerError
+
+__all__ = [
+    "AUXILIARY", "BOUND", "LIMIT", "OBJECTIVE", "PROMISE", "ROOF", "Coefficients", "Constraint",
+    "ProblemError", "Structure", "named",
+]  # fmt: skip
+
+ROOF, PROMISE, LIMIT = "roof", "promise", "limit"
+BOUND, AUXILIARY, OBJECTIVE = "bound", "auxiliary", "objective"
+
+
+class ProblemError(PlannerError):
+    """A problem that is no geometric program, or numbers that do not fit it; says what to do."""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What is said of a row: its name and kind, the inequality as text, the text of its divisor.
+
+    `roof` names the roof and its branch; a `reciprocal` row holds up an auxiliary variable that
+    stands in its first term only.
+    """
+
+    name: str
+    kind: str
+    text: str
+    divisor: str
+    roof: tuple[Hashable, str] | None = None
+    reciprocal: bool = False
+
+
+class Coefficients:
+    """The distinct expressions of a problem as one function of its givens.
+
+    Attributes
+    ----------
+    givens : what a solve is given values for, symbols or, of a program that was kept, their names.
+    nonnegative : which of them may not be below zero.
+    texts : the expressions, for messages.
+    """
+
+    def __init__(
+        self,
+        givens: Sequence[Hashable],
+        nonnegative: Sequence[bool],
+        texts: Sequence[str],
+        tape: Tape,
+    ) -> None:
+        self.givens = tuple(givens)
+        self.nonnegative = tuple(nonnegative)
+        self.texts = tuple(texts)
+        self.tape = tape
+        self._names = named(self.givens)
+
+    def values(self, figures: Sequence[float]) -> Array:
+        """Every expression at these figures for the givens.
+
+        Raises ArithmeticError or ValueError where an expression has no value.
+        """
+        given = dict(zip(self._names, map(float, figures), strict=True))
+        return np.array(list(values_along(self.tape, given).values()), dtype=np.float64)
+
+    def undefined(self, figures: Sequence[float]) -> list[str]:
+        """The expressions that have no finite value at these figures."""
+        given = dict(zip(self._names, map(float, figures), strict=True))
+        bad = []
+        for name, text in zip(self.tape.outputs, self.texts, strict=True):
+            try:
+                value = values_along(self.tape.only(name), given)[name]
+            except (ArithmeticError, ValueError, TypeError):
+                value = np.nan
+            if not np.isfinite(value):
+                bad.append(text)
+        return bad
+
+    def slopes(self, figures: Sequence[float]) -> tuple[Indices, Indices, Array]:
+        """`(place, given, p dc/dp)` for every pair that depends on each other, as three arrays."""
+        given = dict(zip(self._names, map(float, figures), strict=True))
+        along = slopes_along(self.tape, self._names, given)
+        table = np.array([along[slot][0] for slot in self.tape.outputs.values()])
+        places, givens = np.nonzero(table)
+        return places, givens, table[places, givens]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What does not change between solves.
+
+    `variables` are the choices, then the auxiliaries, then the objective, whose row is the last.
+    `numerator` has one place of `coefficients` for every term, `divisor` one for every row,
+    `exponent` one for every entry of `table.places`.
+    """
+
+    title: str
+    rows: tuple[Constraint, ...]
+    variables: tuple[Hashable, ...]
+    choices: int
+    table: Table
+    coefficients: Coefficients
+    numerator: Indices
+    divisor: Indices
+    exponent: Indices
+    owned: tuple[tuple[int, ...], ...]
+
+    def plain(self) -> dict[str, Any]:
+        """The structure as JSON holds it, symbols by their names."""
+        table, coefficients = self.table, self.coefficients
+        return {
+            "title": self.title,
+            "rows": [
+                [row.name, row.kind, row.text, row.divisor, row.roof and list(map(str, row.roof)),
+                 row.reciprocal]
+                for row in self.rows
+            ],
+            "variables": list(map(str, self.variables)),
+            "choices": self.choices,
+            "table": [
+                table.rows.tolist(), table.fixed.tolist(), table.terms.tolist(),
+                table.variables.tolist(), table.places.tolist(),
+            ],
+            "givens": list(map(str, coefficients.givens)),
+            "nonnegative": list(coefficients.nonnegative),
+            "texts": list(coefficients.texts),
+            "tape": coefficients.tape.plain(),
+            "numerator": self.numerator.tolist(),
+            "divisor": self.divisor.tolist(),
+            "exponent": self.exponent.tolist(),
+            "owned": self.owned,
+        }  # fmt: skip
+
+    @classmethod
+    def of_plain(cls, document: Mapping[str, Any]) -> Structure:
+        """The structure of what `plain` gave, after it went through JSON."""
+
+        def indices(values: Sequence[int]) -> Indices:
+            return np.array(values, dtype=np.intp)
+
+        rows, fixed, terms, variables, places = document["table"]
+        return cls(
+            document["title"],
+            tuple(
+                Constraint(name, kind, text, divisor, roof and (roof[0], roof[1]), reciprocal)
+                for name, kind, text, divisor, roof, reciprocal in document["rows"]
+            ),
+            tuple(document["variables"]),
+            document["choices"],
+            Table(indices(rows), np.array(fixed), *map(indices, (terms, variables, places))),
+            Coefficients(
+                document["givens"], document["nonnegative"], document["texts"],
+                Tape.of_plain(document["tape"]),
+            ),
+            indices(document["numerator"]),
+            indices(document["divisor"]),
+            indices(document["exponent"]),
+            tuple(map(tuple, document["owned"])),
+        )  # fmt: skip
+
+
+def named(givens: Sequence[Hashable]) -> tuple[str, ...]:
+    """The givens' names, or numbers where two givens of different kinds share a name."""
+    names = tuple(map(str, givens))
+    return names if len(set(names)) == len(names) else tuple(f"_{i}" for i in range(len(names)))
