@@ -52,7 +52,7 @@ class Description(Protocol):
 
 
 def abstract_sizes(
-    given: Description,
+    description: Description,
     weights: str | None = None,
     kv: str | None = None,
     activations: str | None = None,
@@ -63,22 +63,22 @@ def abstract_sizes(
     is known of experts. Raises ModelError when another dtype of the cache is asked for than the
     one its bytes per token are given in.
     """
-    total = round(given.total_params or 0.0)
-    active = round(given.active_params or total)
-    name = weights or given.weights or "bf16"
-    if kv is not None and kv != given.kv:
+    total = round(description.total_params or 0.0)
+    active = round(description.active_params or total)
+    name = weights or description.weights or "bf16"
+    if kv is not None and kv != description.kv:
         raise ModelError(
             "choose.kv: the model is described by kv_bytes_per_token, which has a dtype already; "
             "give other bytes per token instead"
         )
-    cache = _cache(given)
-    stored = _all_dense(total * _bytes(given, weights, name))
+    cache = _cache(description)
+    stored = _all_dense(total * _bytes(description, weights, name))
     return Sizes(
         name="described model",
         family="abstract",
         source="described in the scenario",
-        hidden=given.hidden or 0,
-        expert_width=given.hidden or 0,
+        hidden=description.hidden or 0,
+        expert_width=description.hidden or 0,
         n_q_heads=HEADS,
         n_kv_heads=HEADS,
         n_total=total,
@@ -89,37 +89,37 @@ def abstract_sizes(
         streamed_bytes=dict(stored),
         weight_dtype=dict.fromkeys(GROUPS, name),
         weight_mix={"dense_ffn": {name: total}},
-        activation_dtype=activations or given.activations or _activation(name),
-        kv_dtype=given.kv or name,
+        activation_dtype=activations or description.activations or _activation(name),
+        kv_dtype=description.kv or name,
         caches=(cache,),
         kv_elements_per_token=cache.elements_per_token,
         kv_bytes_per_token=cache.bytes_per_token,
-        state_bytes_per_sequence=float(given.state_bytes_per_sequence or 0.0),
+        state_bytes_per_sequence=float(description.state_bytes_per_sequence or 0.0),
         attention_flop_per_cached_token=cache.flop_per_cached_token,
-        n_layers=_layers(given),
-        n_dense_ffn_layers=_layers(given),
-        n_attention_layers=_layers(given),
+        n_layers=_layers(description),
+        n_dense_ffn_layers=_layers(description),
+        n_attention_layers=_layers(description),
         **UNKNOWN,
     )
 
 
-def _layers(given: Description) -> int:
-    return given.layers or 1
+def _layers(description: Description) -> int:
+    return description.layers or 1
 
 
-def _bytes(given: Description, weights: str | None, name: str) -> float:
+def _bytes(description: Description, weights: str | None, name: str) -> float:
     """Bytes per weight: as described, unless another dtype is asked for [byte/param]."""
-    if weights is None and given.bytes_per_weight:
-        return given.bytes_per_weight
+    if weights is None and description.bytes_per_weight:
+        return description.bytes_per_weight
     return float(dtype(name).bytes)
 
 
-def _cache(given: Description) -> CacheKind:
-    per_token = float(given.kv_bytes_per_token or 0.0)
-    flop = float(given.attention_flops_per_cached_token or 0.0)
+def _cache(description: Description) -> CacheKind:
+    per_token = float(description.kv_bytes_per_token or 0.0)
+    flop = float(description.attention_flops_per_cached_token or 0.0)
     return CacheKind(
         kind="full",
-        layers=_layers(given),
+        layers=_layers(description),
         elements_per_token=per_token,
         bytes_per_token=per_token,
         limit=None,

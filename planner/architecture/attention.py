@@ -68,8 +68,8 @@ def grouped_attention(
     value = width if value_width is None else value_width
     inner, result, cached = heads * width, heads * value, kv_heads * (width + value)
     projected = {"own": cached, "as values": kv_heads * width, "borrowed": 0}[keys]
-    asked = inner * (2 if gate else 1)
-    weights = [matrix(f"{path}.q_proj", "attention", hidden, asked)]
+    query_width = inner * (2 if gate else 1)
+    weights = [matrix(f"{path}.q_proj", "attention", hidden, query_width)]
     if projected:
         weights.append(matrix(f"{path}.k_proj", "attention", hidden, kv_heads * width))
     if projected > kv_heads * width:
@@ -78,7 +78,7 @@ def grouped_attention(
     if gate_width:
         weights.append(matrix(f"{path}.g_proj", "attention", hidden, gate_width))
     loose += norm + (heads if sinks else 0)
-    loose += asked + projected if bias else 0
+    loose += query_width + projected if bias else 0
     loose += hidden if output_bias else 0
     if loose:
         weights.append(vector(f"{path}.bias_and_norm", "attention", loose))

@@ -43,8 +43,8 @@ class CacheKind:
 
     def stored_bytes(self, context: float) -> float:
         """Memory one sequence of `context` tokens takes [byte]."""
-        kept = context if self.grows else self.reach(context)
-        return self.bytes_per_token * kept
+        tokens = context if self.grows else self.reach(context)
+        return self.bytes_per_token * tokens
 
     def read_bytes(self, context: float) -> float:
         """Bytes one decode step reads for one sequence of `context` tokens [byte]."""

@@ -46,37 +46,37 @@ _ALGORITHMS: dict[str, tuple[Precision, Precision | None]] = {
 
 
 def read_quantization(
-    given: object, beside: object, expert_dtype: object, where: str
+    config: object, beside: object, expert_dtype: object, where: str
 ) -> Quantization:
     """The quantisation that `quantization_config` (`given`) and the file beside it describe.
 
     `expert_dtype` is DeepSeek-V4's format of the routed experts. Raises ModelError for a method,
     algorithm or format that is not known.
     """
-    own = _mapping(given, f"{where}  quantization_config")
+    settings = _mapping(config, f"{where}  quantization_config")
     outer = _mapping(beside, f"{where}  hf_quant_config.json")
     sidecar = _mapping(outer.get("quantization", outer), f"{where}  hf_quant_config.json")
-    values = own or sidecar
-    place = f"{where}  {'quantization_config' if own else 'hf_quant_config.json'}"
-    found = _read(values, place) if values else Quantization()
-    cache = _cache(own, place) or _cache(sidecar, place) or found.cache
-    experts = found.experts
+    values = settings or sidecar
+    place = f"{where}  {'quantization_config' if settings else 'hf_quant_config.json'}"
+    quantization = _read(values, place) if values else Quantization()
+    cache = _cache(settings, place) or _cache(sidecar, place) or quantization.cache
+    experts = quantization.experts
     if expert_dtype is not None:
         if expert_dtype not in ("fp4", "fp8", "bf16"):
             raise ModelError(
                 f"{where}  expert_dtype: is {quoted(expert_dtype)}, expected fp4, fp8 or bf16"
             )
         # DeepSeek-V4 stores its FP4 experts in MXFP4 blocks (arXiv 2606.19348).
-        experts = {"fp4": _MXFP4, "fp8": found.default, "bf16": None}[expert_dtype]
+        experts = {"fp4": _MXFP4, "fp8": quantization.default, "bf16": None}[expert_dtype]
     return Quantization(
-        found.method,
-        found.default,
+        quantization.method,
+        quantization.default,
         experts,
-        found.kept,
-        found.chosen,
-        found.head,
+        quantization.kept,
+        quantization.chosen,
+        quantization.head,
         cache,
-        found.activation,
+        quantization.activation,
     )
 
 
@@ -87,8 +87,8 @@ def _read(values: Mapping[str, Any], place: str) -> Quantization:
     if method in ("fp8", "fbgemm_fp8"):
         return _fp8(values, place)
     if method == "mxfp4":
-        kept = _patterns(values, ("modules_to_not_convert",), place)
-        return Quantization("mxfp4", experts=_MXFP4, kept=kept)
+        unquantized = _patterns(values, ("modules_to_not_convert",), place)
+        return Quantization("mxfp4", experts=_MXFP4, kept=unquantized)
     if method == "compressed-tensors":
         return _compressed_tensors(values, place)
     if isinstance(method, str) and method.startswith("modelopt"):
@@ -97,8 +97,8 @@ def _read(values: Mapping[str, Any], place: str) -> Quantization:
         return _grouped_integers(values, method, place)
     if method == "bitsandbytes":
         return _bitsandbytes(values, place)
-    known = "fp8, mxfp4, compressed-tensors, modelopt, gptq, awq or bitsandbytes"
-    raise ModelError(f"{place}.quant_method: is {quoted(method)}, expected {known}")
+    methods = "fp8, mxfp4, compressed-tensors, modelopt, gptq, awq or bitsandbytes"
+    raise ModelError(f"{place}.quant_method: is {quoted(method)}, expected {methods}")
 
 
 def _fp8(values: Mapping[str, Any], place: str) -> Quantization:
@@ -112,9 +112,9 @@ def _fp8(values: Mapping[str, Any], place: str) -> Quantization:
         ):
             raise ModelError(f"{place}.weight_block_size: expected two whole numbers")
         precision = with_scales("fp8", block[0] * block[1], Fraction(4))
-    kept = _patterns(values, ("modules_to_not_convert", "ignored_layers"), place)
+    unquantized = _patterns(values, ("modules_to_not_convert", "ignored_layers"), place)
     chosen = _layer_by_layer(values, place)[0]
-    return Quantization("fp8", precision, kept=kept, chosen=chosen, activation=_FP8)
+    return Quantization("fp8", precision, kept=unquantized, chosen=chosen, activation=_FP8)
 
 
 def _compressed_tensors(values: Mapping[str, Any], place: str) -> Quantization:
@@ -133,11 +133,11 @@ def _compressed_tensors(values: Mapping[str, Any], place: str) -> Quantization:
             default = precision
         else:
             chosen.append((_patterns(group, ("targets",), here), precision))
-    kept = _patterns(values, ("ignore",), place)
+    unquantized = _patterns(values, ("ignore",), place)
     return Quantization(
         "compressed-tensors",
         default,
-        kept=kept,
+        kept=unquantized,
         chosen=tuple(chosen),
         head=True,
         activation=activation,
@@ -145,15 +145,15 @@ def _compressed_tensors(values: Mapping[str, Any], place: str) -> Quantization:
 
 
 def _modelopt(values: Mapping[str, Any], place: str) -> Quantization:
-    kept = _patterns(values, ("exclude_modules", "ignore"), place)
+    unquantized = _patterns(values, ("exclude_modules", "ignore"), place)
     algorithm = values.get("quant_algo")
     if algorithm is None:
-        return Quantization("modelopt", kept=kept)
+        return Quantization("modelopt", kept=unquantized)
     if algorithm == "MIXED_PRECISION":
         chosen, activation = _layer_by_layer(values, place)
-        return Quantization("modelopt", kept=kept, chosen=chosen, activation=activation)
+        return Quantization("modelopt", kept=unquantized, chosen=chosen, activation=activation)
     precision, activation = _algorithm(algorithm, place)
-    return Quantization("modelopt", precision, kept=kept, activation=activation)
+    return Quantization("modelopt", precision, kept=unquantized, activation=activation)
 
 
 def _layer_by_layer(
@@ -164,8 +164,8 @@ def _layer_by_layer(
     names: dict[Precision, list[str]] = {}
     inputs: set[Precision | None] = set()
     for module, entry in layers.items():
-        one = _mapping(entry, f"{place}.quantized_layers")
-        precision, activation = _algorithm(one.get("quant_algo"), place)
+        layer = _mapping(entry, f"{place}.quantized_layers")
+        precision, activation = _algorithm(layer.get("quant_algo"), place)
         names.setdefault(precision, []).append(str(module))
         inputs.add(activation)
     chosen = tuple((Patterns(tuple(modules)), precision) for precision, modules in names.items())
@@ -181,22 +181,22 @@ def _grouped_integers(values: Mapping[str, Any], method: str, place: str) -> Qua
     overhead = Fraction(2) + Fraction(bits, 8)
     name = f"int{bits}"
     precision = DTYPES[name] if group == -1 else with_scales(name, group, overhead)
-    kept = _patterns(values, ("modules_to_not_convert",), place)
-    return Quantization(method, precision, kept=kept, head=values.get("lm_head") is True)
+    unquantized = _patterns(values, ("modules_to_not_convert",), place)
+    return Quantization(method, precision, kept=unquantized, head=values.get("lm_head") is True)
 
 
 def _bitsandbytes(values: Mapping[str, Any], place: str) -> Quantization:
     """Blocks of 64 weights of 4 bits share a scale, itself of 8 bits where quantised twice."""
-    kept = _patterns(values, ("llm_int8_skip_modules",), place)
+    unquantized = _patterns(values, ("llm_int8_skip_modules",), place)
     four, eight = values.get("load_in_4bit") is True, values.get("load_in_8bit") is True
     if four == eight:
         raise ModelError(f"{place}.load_in_4bit: expected one of load_in_4bit and load_in_8bit")
     if eight:
-        return Quantization("bitsandbytes", DTYPES["int8"], kept=kept)
+        return Quantization("bitsandbytes", DTYPES["int8"], kept=unquantized)
     twice = values.get("bnb_4bit_use_double_quant") is True
     # A second scale of four bytes for every 256 of the first.
     scale = 1 + Fraction(4, 256) if twice else Fraction(4)
-    return Quantization("bitsandbytes", with_scales("int4", 64, scale), kept=kept)
+    return Quantization("bitsandbytes", with_scales("int4", 64, scale), kept=unquantized)
 
 
 def _scheme(values: Mapping[str, Any], form: str, place: str) -> Precision:
@@ -219,8 +219,8 @@ def _scheme(values: Mapping[str, Any], form: str, place: str) -> Precision:
 def _algorithm(name: object, place: str) -> tuple[Precision, Precision | None]:
     if isinstance(name, str) and name in _ALGORITHMS:
         return _ALGORITHMS[name]
-    known = ", ".join(_ALGORITHMS)
-    raise ModelError(f"{place}.quant_algo: is {quoted(name)}, expected one of {known}")
+    names = ", ".join(_ALGORITHMS)
+    raise ModelError(f"{place}.quant_algo: is {quoted(name)}, expected one of {names}")
 
 
 def _cache(values: Mapping[str, Any], place: str) -> Precision | None:

@@ -80,13 +80,13 @@ class Reader:
         """
         names = (keys,) if isinstance(keys, str) else keys
         self._read.update(names)
-        found = [(name, self._values[name]) for name in names if self.has(name)]
-        for name, value in found[1:]:
-            if value != found[0][1]:
+        present = [(name, self._values[name]) for name in names if self.has(name)]
+        for name, value in present[1:]:
+            if value != present[0][1]:
                 raise self.fail(
-                    name, f"is {quoted(value)}, but {found[0][0]} is {quoted(found[0][1])}"
+                    name, f"is {quoted(value)}, but {present[0][0]} is {quoted(present[0][1])}"
                 )
-        return found[0][1] if found else None
+        return present[0][1] if present else None
 
     def whole(
         self,
@@ -152,10 +152,10 @@ class Reader:
     def precision(self, key: str, default: str) -> Precision:
         """A number format by the name checkpoints use (`bfloat16`, `float32`)."""
         name = self.text(key, default)
-        found = torch_dtype(name)
-        if found is None:
+        precision = torch_dtype(name)
+        if precision is None:
             raise self.fail(key, f"is {quoted(name)}, expected a number format such as bfloat16")
-        return found
+        return precision
 
     def words(self, key: str, length: int, allowed: Sequence[str]) -> list[str] | None:
         """A list of `length` words out of `allowed`, or None where absent."""
@@ -224,8 +224,8 @@ class Reader:
             and (_DECISIVE.search(key) if decisive else _structural(key))
         )
         if unread:
-            known = sorted(self._read)
-            hints = [f"{quoted(key)}{did_you_mean(key, known)}" for key in unread[:5]]
+            read_keys = sorted(self._read)
+            hints = [f"{quoted(key)}{did_you_mean(key, read_keys)}" for key in unread[:5]]
             more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
             raise ModelError(
                 f"{self.where}  structural key not understood: {', '.join(hints)}{more};"

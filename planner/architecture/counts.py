@@ -221,9 +221,11 @@ def _tally(
     active = dict.fromkeys(GROUPS, 0)
     quantised = model.quantization.active
     for path, weight in model.all_weights():
-        own = model.quantization.precision(path, weight.group, weight.linear)
-        precision = own or model.precision
-        converts = own is not None if quantised else weight.linear and weight.group in _CONVERTED
+        stored_as = model.quantization.precision(path, weight.group, weight.linear)
+        precision = stored_as or model.precision
+        converts = (
+            stored_as is not None if quantised else weight.linear and weight.group in _CONVERTED
+        )
         if chosen is not None and converts:
             precision = chosen
         bucket = mix[weight.group]
@@ -247,7 +249,9 @@ def _bytes(mix: dict[Precision, int]) -> float:
 
 
 def _dominant(mix: dict[Precision, int], default: Precision) -> str:
-    return max(mix, key=lambda one: mix[one]).name if any(mix.values()) else default.name
+    return (
+        max(mix, key=lambda candidate: mix[candidate]).name if any(mix.values()) else default.name
+    )
 
 
 def _by_name(mix: dict[Precision, int]) -> dict[str, int]:

@@ -61,7 +61,7 @@ def mixture(
     weights = [matrix(f"{path}.{router}", "router", hidden, experts + idle)]
     if router_bias:
         weights.append(vector(f"{path}.{router}.bias", "router", experts + idle))
-    for one in _matrices(
+    for expert_matrix in _matrices(
         f"{path}.experts.0",
         "routed",
         width,
@@ -71,7 +71,13 @@ def mixture(
         names=_NUMBERED if path == "block_sparse_moe" else _NAMED,
     ):
         weights.append(
-            Weight(one.module, one.group, one.count * experts, one.count * active, one.linear)
+            Weight(
+                expert_matrix.module,
+                expert_matrix.group,
+                expert_matrix.count * experts,
+                expert_matrix.count * active,
+                expert_matrix.linear,
+            )
         )
     if latent is not None:
         weights.append(matrix(f"{path}.fc1_latent_proj", "shared", hidden, latent))

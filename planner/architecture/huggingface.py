@@ -79,7 +79,7 @@ def from_config(
             raise reader.fail(key, "is true; only decoder-only language models are counted")
     precision = _precision(reader)
     expert = reader.value("expert_dtype")
-    given = reader.value("quantization_config")
+    quantization_config = reader.value("quantization_config")
     model = FAMILIES[kind](reader, name)
     reader.finish()
     if model.prediction is not None:
@@ -87,7 +87,7 @@ def from_config(
     return replace(
         model,
         precision=precision,
-        quantization=read_quantization(given, quant, expert, where),
+        quantization=read_quantization(quantization_config, quant, expert, where),
         excluded=tuple(excluded),
         source=source,
     )
@@ -141,11 +141,11 @@ def _towers(config: Mapping[str, Any]) -> list[str]:
 
 def _precision(reader: Reader) -> Precision:
     name = reader.text(("dtype", "torch_dtype"), "bfloat16")
-    found = torch_dtype(name)
-    if found is None:
-        known = ", ".join(DTYPES)
-        raise reader.fail("torch_dtype", f"is {quoted(name)}, expected a format such as {known}")
-    return found
+    precision = torch_dtype(name)
+    if precision is None:
+        names = ", ".join(DTYPES)
+        raise reader.fail("torch_dtype", f"is {quoted(name)}, expected a format such as {names}")
+    return precision
 
 
 def _beside(file: Path) -> Path | None:

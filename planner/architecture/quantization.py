@@ -68,8 +68,8 @@ def dtype(name: str) -> Precision:
 
 def torch_dtype(name: str) -> Precision | None:
     """The format a checkpoint calls `name` (`bfloat16`, `torch.float16`), or None if unknown."""
-    known = _TORCH.get(name.removeprefix("torch."))
-    return DTYPES[known] if known else DTYPES.get(name)
+    precision = _TORCH.get(name.removeprefix("torch."))
+    return DTYPES[precision] if precision else DTYPES.get(name)
 
 
 def with_scales(name: str, group: int, scale_bytes: Fraction) -> Precision:
@@ -170,9 +170,9 @@ class Quantization:
 
 def _below_prefix(name: str) -> str:
     """The name without what stands before `layers.`, or before the last part of a loose name."""
-    found = re.search(r"(?:^|\.)(layers\..*)$", name)
-    if found:
-        return found.group(1)
+    match = re.search(r"(?:^|\.)(layers\..*)$", name)
+    if match:
+        return match.group(1)
     for prefix in ("language_model.model.", "model.language_model.", "language_model.", "model."):
         name = name.removeprefix(prefix)
     return name
@@ -180,8 +180,8 @@ def _below_prefix(name: str) -> str:
 
 def _layer(path: str) -> str:
     """`layers.12` of a path or pattern that fixes its layer, else the empty string."""
-    found = re.match(r"layers\.\d+(?=\.)", path)
-    return found.group() if found else ""
+    match = re.match(r"layers\.\d+(?=\.)", path)
+    return match.group() if match else ""
 
 
 def _runs(path: str) -> list[str]:

@@ -83,10 +83,10 @@ def chip_names() -> tuple[str, ...]:
 
 def chip(name: str) -> Chip:
     """The chip of this name; raises CatalogueError with the nearest name."""
-    known = _all()
-    if name not in known:
-        raise CatalogueError.unknown("chip", name, known)
-    return known[name]
+    chips = _all()
+    if name not in chips:
+        raise CatalogueError.unknown("chip", name, chips)
+    return chips[name]
 
 
 @cache

@@ -134,9 +134,9 @@ class Collectives:
                 return every[key]
         if (network, ANY, ANY) in every:
             return every[network, ANY, ANY]
-        known = tuple(dict.fromkeys(b.network for b in self.between))
+        networks = tuple(dict.fromkeys(b.network for b in self.between))
         raise CatalogueError(
-            f"no network {network!r}{did_you_mean(network, known)} known: {', '.join(known)}"
+            f"no network {network!r}{did_you_mean(network, networks)} known: {', '.join(networks)}"
         )
 
 

@@ -44,8 +44,8 @@ class ModelRecord:
 def names() -> tuple[str, ...]:
     """Every model name, sorted."""
     folder = resources.files("planner.catalogue").joinpath("models")
-    found = (entry.name for entry in folder.iterdir())
-    return tuple(sorted(name.removesuffix(".json") for name in found if name.endswith(".json")))
+    entries = (entry.name for entry in folder.iterdir())
+    return tuple(sorted(name.removesuffix(".json") for name in entries if name.endswith(".json")))
 
 
 @cache

@@ -158,7 +158,7 @@ def tier(name: str) -> Tier:
 @cache
 def _tiers() -> dict[str, Tier]:
     rows = table(TIERS_FILE)["tier"]
-    found = {
+    tiers = {
         name: Tier(
             name,
             row["title"],
@@ -167,4 +167,4 @@ def _tiers() -> dict[str, Tier]:
         )
         for name, row in rows.items()
     }
-    return dict(sorted(found.items(), key=lambda item: KINDS.index(item[1].kind)))
+    return dict(sorted(tiers.items(), key=lambda item: KINDS.index(item[1].kind)))

@@ -93,8 +93,8 @@ def months_between(earlier: str, later: str) -> float:
     """Months from one date (YYYY-MM or YYYY-MM-DD) to a later one, 0 where it is not later."""
     year, month, *day = map(int, earlier.split("-"))
     to_year, to_month, *to_day = map(int, later.split("-"))
-    found = 12 * (to_year - year) + to_month - month
-    exact = found + ((to_day or [15])[0] - (day or [15])[0]) / 30.4
+    months = 12 * (to_year - year) + to_month - month
+    exact = months + ((to_day or [15])[0] - (day or [15])[0]) / 30.4
     return max(exact, 0.0) if math.isfinite(exact) else 0.0
 
 
@@ -181,10 +181,10 @@ class Profile:
         if self.engine != "any" and not place.engine:
             place = replace(place, engine=self.engine)
         factors = dict.fromkeys(COEFFICIENTS, 1.0)
-        for each in self.adjustments:
-            if each.holds(place):
-                for name in each.of:
-                    factors[name] *= each.times(place)
+        for adjustment in self.adjustments:
+            if adjustment.holds(place):
+                for name in adjustment.of:
+                    factors[name] *= adjustment.times(place)
         values = {name: self._scaled(name, self.values[name], by) for name, by in factors.items()}
         intervals = {
             name: (self._scaled(name, low, factors[name]), self._scaled(name, high, factors[name]))
@@ -236,13 +236,13 @@ def profile(name: str) -> Profile:
     CatalogueError
         If no profile has that name, or the file is no profile.
     """
-    known = profile_names()
-    if name in known:
+    names = profile_names()
+    if name in names:
         return _shipped(name)
     if name.endswith(".toml"):
         return _own(Path(name))
     raise CatalogueError(
-        f"no profile {name!r}{did_you_mean(name, known)}; known profiles: {', '.join(known)}; "
+        f"no profile {name!r}{did_you_mean(name, names)}; known profiles: {', '.join(names)}; "
         "or the path of a .toml file that planner calibrate wrote"
     )
 
@@ -307,24 +307,24 @@ def choose_profile(wanted: str, chip: str) -> tuple[Profile, str | None]:
     chip : catalogue name of the chip.
     """
     if wanted != "auto":
-        found = profile(wanted)
+        chosen = profile(wanted)
     else:
         ranked = sorted(
             (one for one in map(profile, profile_names()) if not one.base),
             key=lambda p: (chip in p.chips, p.as_of, p.engine == "any", p.rows),
         )
-        found = ranked[-1]
-    if chip in found.chips:
-        return found, None
-    return found, (
-        f"profile {found.name} was fitted on {', '.join(found.chips)}, not on {chip}: its band is "
+        chosen = ranked[-1]
+    if chip in chosen.chips:
+        return chosen, None
+    return chosen, (
+        f"profile {chosen.name} was fitted on {', '.join(chosen.chips)}, not on {chip}: its band is "
         "that of chips left out of the fit"
     )
 
 
 def _adjustment(raw: Mapping[str, Any]) -> Adjustment:
-    own = ("of", "factor", "interval", "monthly")
-    scope = {key: value for key, value in raw.items() if key not in own}
+    keys = ("of", "factor", "interval", "monthly")
+    scope = {key: value for key, value in raw.items() if key not in keys}
     low, high = raw["interval"]
     return Adjustment(
         tuple(raw["of"]), scope, raw["factor"], (low, high), raw.get("monthly", False)

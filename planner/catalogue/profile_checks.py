@@ -48,8 +48,8 @@ def _faults(profile: Profile) -> Iterator[str]:
     for name in SPREADS if profile.spread else ():
         if not _within(profile.spread.get(name), 0):
             yield f"the spread {name} is {_told(profile.spread.get(name))}, expected above 0"
-    for each in profile.adjustments:
-        yield from _adjustment(each)
+    for adjustment in profile.adjustments:
+        yield from _adjustment(adjustment)
 
 
 def _head(profile: Profile) -> Iterator[str]:
@@ -61,15 +61,15 @@ def _head(profile: Profile) -> Iterator[str]:
         yield f"coverage is {_told(profile.coverage)}, expected a share such as 0.8"
 
 
-def _adjustment(each: Adjustment) -> Iterator[str]:
-    for name in each.of:
+def _adjustment(adjustment: Adjustment) -> Iterator[str]:
+    for name in adjustment.of:
         if name not in COEFFICIENTS:
             yield f"an adjustment of {_told(name)}, which is no coefficient"
-    for key in each.scope:
+    for key in adjustment.scope:
         if key not in PLACES:
             yield f"an adjustment by {_told(key)}, expected one of {', '.join(sorted(PLACES))}"
-    if not _within(each.factor, 0):
-        yield f"a factor on {', '.join(map(str, each.of))} is {_told(each.factor)}"
+    if not _within(adjustment.factor, 0):
+        yield f"a factor on {', '.join(map(str, adjustment.of))} is {_told(adjustment.factor)}"
 
 
 def _within(value: object, above: float, most: float = math.inf) -> bool:

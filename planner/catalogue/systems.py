@@ -61,10 +61,10 @@ def system_names() -> tuple[str, ...]:
 
 def system(name: str) -> System:
     """The system of this name; raises CatalogueError with the nearest name."""
-    known = _all()
-    if name not in known:
-        raise CatalogueError.unknown("system", name, known)
-    return known[name]
+    systems = _all()
+    if name not in systems:
+        raise CatalogueError.unknown("system", name, systems)
+    return systems[name]
 
 
 def system_from(description: Mapping[str, Any]) -> System:
@@ -75,33 +75,33 @@ def system_from(description: Mapping[str, Any]) -> System:
     None mean unchanged. Without `like`, memory, memory_bandwidth and flops must be there. Raises
     CatalogueError.
     """
-    given = {key: value for key, value in description.items() if value is not None}
-    known = ("like", "price", "flops", *CHIP_KEYS, *OWN_KEYS)
-    for key in given:
-        if key not in known:
-            raise CatalogueError(f"unknown key {key!r}{did_you_mean(key, known)}")
-    flops = {_unit(dtype): float(peak) for dtype, peak in given.get("flops", {}).items()}
-    changes = {key: given[key] for key in CHIP_KEYS if key in given}
-    own = {key: given[key] for key in OWN_KEYS if key in given}
-    if "like" not in given:
-        missing = [key for key in REQUIRED if not given.get(key)]
+    values = {key: value for key, value in description.items() if value is not None}
+    keys = ("like", "price", "flops", *CHIP_KEYS, *OWN_KEYS)
+    for key in values:
+        if key not in keys:
+            raise CatalogueError(f"unknown key {key!r}{did_you_mean(key, keys)}")
+    flops = {_unit(dtype): float(peak) for dtype, peak in values.get("flops", {}).items()}
+    changes = {key: values[key] for key in CHIP_KEYS if key in values}
+    figures = {key: values[key] for key in OWN_KEYS if key in values}
+    if "like" not in values:
+        missing = [key for key in REQUIRED if not values.get(key)]
         if missing:
             raise CatalogueError(f"an inline system needs {', '.join(missing)}, or like: NAME")
         inline = Chip(
             "inline", "described in the scenario", flops=MappingProxyType(flops), **changes
         )
-        return System("inline", inline, price=given.get("price"), **own)
-    base = system(given["like"])
+        return System("inline", inline, price=values.get("price"), **figures)
+    base = system(values["like"])
     if "memory" in changes:
         changes["memory_reported"] = None  # it was reported for another capacity
     varied_chip = replace(
         base.chip, flops=MappingProxyType({**base.chip.flops, **flops}), **changes
     )
     varied = tuple(
-        [key for key in (*CHIP_KEYS, *OWN_KEYS) if key in given]
+        [key for key in (*CHIP_KEYS, *OWN_KEYS) if key in values]
         + [f"flops.{dtype}" for dtype in flops]
     )
-    return replace(base, chip=varied_chip, price=given.get("price"), varied=varied, **own)
+    return replace(base, chip=varied_chip, price=values.get("price"), varied=varied, **figures)
 
 
 def _unit(dtype: str) -> str:

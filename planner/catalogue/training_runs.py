@@ -47,14 +47,14 @@ def training_rate(chip: Chip, dtype: str, *, sparse: bool) -> TrainingRate:
     CatalogueError
         If no run of that kind is known.
     """
-    known = _by_key()
+    rates = _by_key()
     lender = _borrows().get(chip.name, chip.name)
     for name in (chip.name, lender):
-        if (name, sparse, dtype) in known:
-            return known[name, sparse, dtype]
+        if (name, sparse, dtype) in rates:
+            return rates[name, sparse, dtype]
     kind = "sparse" if sparse else "dense"
     others = sorted(
-        {f"{row.dtype} of {'sparse' if row.sparse else 'dense'} models" for row in known.values()
+        {f"{row.dtype} of {'sparse' if row.sparse else 'dense'} models" for row in rates.values()
          if row.chip == lender}
     )  # fmt: skip
     hint = f"; known are {', '.join(others)}" if others else ""

@@ -80,25 +80,25 @@ def shape(
     count = reader.whole(HEADS, heads)
     cached = reader.optional(KV_HEADS)
     if cached is None:
-        given = any(reader.given(key) for key in KV_HEADS)
-        cached = count if given or kv_heads is None else kv_heads
+        has_kv_heads = any(reader.given(key) for key in KV_HEADS)
+        cached = count if has_kv_heads or kv_heads is None else kv_heads
     if count % cached:
         raise reader.fail(
             "num_attention_heads", f"is {count}, not a multiple of {cached} key-value heads"
         )
-    each = reader.optional(head_dim)
-    if each is None:
-        each = width
-    if each is None:
+    head_width = reader.optional(head_dim)
+    if head_width is None:
+        head_width = width
+    if head_width is None:
         if hidden % count:
             raise reader.fail("head_dim", f"is missing, and {hidden} is not divisible by {count}")
-        each = hidden // count
+        head_width = hidden // count
     return Shape(
         hidden,
         layers if layers is not None else reader.whole(LAYERS, most=MAX_LAYERS),
         count,
         cached,
-        each,
+        head_width,
         reader.whole("vocab_size", vocab),
         reader.flag("tie_word_embeddings", tied),
         context(reader),
@@ -107,8 +107,8 @@ def shape(
 
 def context(reader: Reader) -> int | None:
     """The longest context a configuration states, under whichever name it gives first [token]."""
-    found = [reader.optional(key) for key in CONTEXT]
-    return next((length for length in found if length is not None), None)
+    lengths = [reader.optional(key) for key in CONTEXT]
+    return next((length for length in lengths if length is not None), None)
 
 
 def assemble(
@@ -178,7 +178,7 @@ def sparse_layers(reader: Reader, count: int, first_dense: int = 0) -> list[bool
 
 def overrides(reader: Reader, count: int) -> list[dict[str, int]]:
     """What `per_layer_config` changes of each layer's measures, by key; empty where nothing."""
-    found: list[dict[str, int]] = [{} for _ in range(count)]
+    layers: list[dict[str, int]] = [{} for _ in range(count)]
     section = reader.section("per_layer_config")
     for key in section.keys() if section is not None else ():
         if section is None or not key.isdecimal() or len(key) > 4 or int(key) >= count:
@@ -186,8 +186,8 @@ def overrides(reader: Reader, count: int) -> list[dict[str, int]]:
         layer = section.section(key)
         for name in layer.keys() if layer is not None else ():
             if layer is not None:
-                found[int(key)][name] = layer.whole(name)
-    return found
+                layers[int(key)][name] = layer.whole(name)
+    return layers
 
 
 def check_experts(reader: Reader, experts: int, active: int) -> None:
@@ -226,8 +226,8 @@ def predict(
     blocks = reader.whole(keys, 0, least=0, most=MAX_LAYERS)
     if not blocks:
         return None
-    each = sum(weight.count for weight in layer.all_weights()) + 2 * hidden * hidden + 3 * hidden
-    return Prediction(blocks, blocks * each)
+    params = sum(weight.count for weight in layer.all_weights()) + 2 * hidden * hidden + 3 * hidden
+    return Prediction(blocks, blocks * params)
 
 
 SIZES = ("sliding_window", "sliding_window_size", "attention_window_size", "window_size")

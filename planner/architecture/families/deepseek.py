@@ -73,7 +73,7 @@ def _model(reader: Reader, name: str, family: _Family) -> Model:
         reader.whole("v_head_dim"),
     )
     bias = reader.flag("attention_bias", False)
-    own = _own_indexers(reader, form.layers) if family.indexed else []
+    indexed = _own_indexers(reader, form.layers) if family.indexed else []
     mixers = {
         key: latent_attention(
             form.hidden,
@@ -84,7 +84,7 @@ def _model(reader: Reader, name: str, family: _Family) -> Model:
             gate=family.gated,
             sinks=family.gated,
         )
-        for key in {*own, True}
+        for key in {*indexed, True}
     }
     if family.first_dense is None:
         sparse = [False] * form.layers
@@ -100,7 +100,7 @@ def _model(reader: Reader, name: str, family: _Family) -> Model:
         for chosen in (False, True)
     }
     layers = [
-        Layer(mixers[own[index] if family.indexed else True], parts[chosen], norms[chosen])
+        Layer(mixers[indexed[index] if family.indexed else True], parts[chosen], norms[chosen])
         for index, chosen in enumerate(sparse)
     ]
     last = any(sparse)
@@ -118,8 +118,8 @@ def _streams(reader: Reader, form: Shape, parts: int) -> tuple[Weight, ...]:
     if not parts:
         return (vector("hyper_head", "other", streams * streams * form.hidden + streams + 1),)
     mixing = 2 * streams
-    each = mixing * streams * form.hidden + mixing + 2
-    return (vector("hyper_connections", "other", parts * each),)
+    params = mixing * streams * form.hidden + mixing + 2
+    return (vector("hyper_connections", "other", parts * params),)
 
 
 def latent_shape(reader: Reader, tied: bool = False) -> Shape:
@@ -166,13 +166,13 @@ def _parts(
     return parts
 
 
-def indexer(reader: Reader, own: bool) -> Indexer:
+def indexer(reader: Reader, has_weights: bool) -> Indexer:
     """The scorer of sparse attention, in a layer that has its `own` or borrows a choice."""
     return Indexer(
         reader.whole("index_n_heads"),
         reader.whole("index_head_dim"),
         reader.whole("index_topk"),
-        own,
+        has_weights,
     )
 
 

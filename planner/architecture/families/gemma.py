@@ -146,16 +146,16 @@ def _mixers(
     bounds = windows(reader, form.layers, Windows(every=every, size=512))
     if forced and not listed:
         bounds[-1] = None
-    own = form.layers - reader.whole("num_kv_shared_layers", 0, least=0, most=form.layers)
+    unshared = form.layers - reader.whole("num_kv_shared_layers", 0, least=0, most=form.layers)
     equal = reader.flag("attention_k_eq_v", False)
-    found = []
+    mixers = []
     for index, (window, changed) in enumerate(
         zip(bounds, overrides(reader, form.layers), strict=True)
     ):
         width, heads = wide if wide is not None and window is None else (form.width, form.kv_heads)
         width, heads = changed.get("head_dim", width), changed.get("num_key_value_heads", heads)
         keys = "as values" if equal and window is None else "own"
-        found.append(
+        mixers.append(
             grouped_attention(
                 form.hidden,
                 form.heads,
@@ -163,13 +163,13 @@ def _mixers(
                 width,
                 bias=bias,
                 output_bias=bias,
-                norm=width * (2 if index < own else 1),
-                keys=keys if index < own else "borrowed",
+                norm=width * (2 if index < unshared else 1),
+                keys=keys if index < unshared else "borrowed",
                 window=window,
                 kind="full" if window is None else "window",
             )
         )
-    return found
+    return mixers
 
 
 def _mixture(reader: Reader, form: Shape, inner: int) -> FeedForward:

@@ -56,9 +56,9 @@ def nemotron_h(reader: Reader, name: str) -> Model:
     _ignore_absent(reader, needed)
     prediction = None
     if depth:
-        each = sum(w.count for kind in ahead for w in kinds[kind].all_weights())
-        each += 2 * form.hidden * form.hidden + 3 * form.hidden
-        prediction = Prediction(depth, depth * each)
+        params = sum(w.count for kind in ahead for w in kinds[kind].all_weights())
+        params += 2 * form.hidden * form.hidden + 3 * form.hidden
+        prediction = Prediction(depth, depth * params)
     layers = [kinds[kind] for kind in blocks]
     return assemble(name, "nemotron_h", form, layers, prediction=prediction)
 

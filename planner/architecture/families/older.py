@@ -126,8 +126,8 @@ def gpt_bigcode(reader: Reader, name: str) -> Model:
     reader.ignore("num_key_value_heads", "scale_attn_weights", "inference_runner")
     reader.ignore("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32")
     traits = Traits(tied=True, inner_ratio=4, outside=_learned(0), path="attn", **_ALL)
-    given = 1 if single else heads
-    return standard(reader, name, "gpt_bigcode", traits, kv_heads=given)
+    default_kv_heads = 1 if single else heads
+    return standard(reader, name, "gpt_bigcode", traits, kv_heads=default_kv_heads)
 
 
 def gpt_neo(reader: Reader, name: str) -> Model:
@@ -153,16 +153,16 @@ def gpt_neo(reader: Reader, name: str) -> Model:
 
 def _repeated(reader: Reader, kinds: object, layers: int) -> list[str]:
     """Layers as GPT-Neo writes them: [[["global", "local"], 12]]."""
-    found: list[str] = []
+    words: list[str] = []
     for entry in kinds if isinstance(kinds, list) else []:
         if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], list):
             break
         if type(entry[1]) is not int or not 0 < entry[1] <= layers:
             break
-        found += [str(word) for word in entry[0]] * entry[1]
-    if len(found) != layers or set(found) - {"global", "local"}:
+        words += [str(word) for word in entry[0]] * entry[1]
+    if len(words) != layers or set(words) - {"global", "local"}:
         raise reader.fail("attention_types", f"does not name {layers} global or local layers")
-    return found
+    return words
 
 
 OLDER: dict[str, Callable[[Reader, str], Model]] = {

@@ -56,7 +56,7 @@ def jetmoe(reader: Reader, name: str) -> Model:
     hidden, inner, path = form.hidden, cached * width, "self_attention"
     plain = grouped_attention(hidden, heads, cached, width)
     share = (experts * hidden * inner, active * hidden * inner, True)
-    own = (
+    params = (
         Weight(f"{path}.experts.q", "attention", *share),
         Weight(f"{path}.experts.o", "attention", *share),
         matrix(f"{path}.kv_proj", "attention", hidden, 2 * inner),
@@ -67,7 +67,7 @@ def jetmoe(reader: Reader, name: str) -> Model:
     bias = vector("mlp.bias", "routed", hidden)
     part = FeedForward(part.kind, (*part.weights, bias), part.experts)
     norms = (vector("norms", "other", 2 * hidden),)
-    layer = Layer(replace(plain, weights=own), part, norms)
+    layer = Layer(replace(plain, weights=params), part, norms)
     return assemble(name, "jetmoe", form, [layer] * form.layers)
 
 

@@ -53,9 +53,11 @@ def hunyuan(reader: Reader, name: str) -> Model:
         raise reader.fail("use_mla", "is true; latent attention of this family is not counted")
     if reader.whole("moe_layer_num_skipped", 0, least=0):
         raise reader.fail("moe_layer_num_skipped", "is not 0; dense first layers are not counted")
-    own = "moe_intermediate_size" if reader.has("moe_intermediate_size") else "intermediate_size"
+    width_key = (
+        "moe_intermediate_size" if reader.has("moe_intermediate_size") else "intermediate_size"
+    )
     reader.ignore("intermediate_size")
-    moe = Moe(inner=own, shared_count=1 if mixed else 0, experts=1, active=1)
+    moe = Moe(inner=width_key, shared_count=1 if mixed else 0, experts=1, active=1)
     traits = Traits(
         qk_norm="head",
         qk_norm_if=("use_qk_norm", True),
@@ -71,10 +73,10 @@ def bailing(reader: Reader, name: str) -> Model:
     """Ling 1 and 2 (Bailing): shared experts, norms of queries and keys from version 2 on."""
     reader.ignore("norm_head", "norm_softmax", "multi_gate", "router_dtype", "score_function")
     shared = "moe_shared_expert_intermediate_size"
-    each = reader.optional(shared)
+    shared_width = reader.optional(shared)
     moe = Moe(router_bias=("moe_router_enable_expert_bias", False))
-    if each is not None and each != reader.whole("moe_intermediate_size"):
-        raise reader.fail(shared, f"is {each}, not the width of the routed experts")
+    if shared_width is not None and shared_width != reader.whole("moe_intermediate_size"):
+        raise reader.fail(shared, f"is {shared_width}, not the width of the routed experts")
     traits = Traits(
         qkv_bias=("use_qkv_bias", False),
         output_bias=("use_bias", False),
@@ -319,8 +321,8 @@ def qwen3_hybrid(reader: Reader, name: str) -> Model:
     if not blocks:
         return model
     layer = Layer(full, parts[-1], model.layers[0].weights)
-    each = sum(weight.count for weight in layer.all_weights())
-    parameters = blocks * each + 2 * form.hidden * form.hidden + 3 * form.hidden
+    params = sum(weight.count for weight in layer.all_weights())
+    parameters = blocks * params + 2 * form.hidden * form.hidden + 3 * form.hidden
     return assemble(name, family, form, model.layers, prediction=Prediction(blocks, parameters))
 
 

@@ -124,7 +124,7 @@ def switched(reader: Reader, switch: Switch) -> bool:
     return switch if isinstance(switch, bool) else reader.flag(*switch)
 
 
-def standard(reader: Reader, name: str, kind: str, traits: Traits, **given: Any) -> Model:
+def standard(reader: Reader, name: str, kind: str, traits: Traits, **overrides: Any) -> Model:
     """The model of a standard decoder; `given` replaces measures of its `Shape`."""
     reader.ignore(*traits.ignored)
     form = shape(
@@ -136,11 +136,11 @@ def standard(reader: Reader, name: str, kind: str, traits: Traits, **given: Any)
         tied=traits.tied,
         head_dim=traits.head_dim,
     )
-    form = replace(form, **given)
+    form = replace(form, **overrides)
     parallel = switched(reader, traits.parallel)
-    each = form.hidden * (2 if traits.norm_bias else 1)
+    norm = form.hidden * (2 if traits.norm_bias else 1)
     count = traits.norms - (1 if parallel and traits.shared_norm else 0)
-    norms = (vector("norms", "other", count * each),) if count else ()
+    norms = (vector("norms", "other", count * norm),) if count else ()
     mixers = _mixers(reader, form, traits)
     if traits.moe is None:
         parts = [_dense(reader, form, traits, inner) for inner in _inner(reader, form, traits)]
@@ -156,7 +156,7 @@ def standard(reader: Reader, name: str, kind: str, traits: Traits, **given: Any)
         layers,
         extra=_outside(reader, form, traits),
         prediction=predict(reader, MTP, layers[-1], form.hidden),
-        final_norm=each if traits.final_norm else 0,
+        final_norm=norm if traits.final_norm else 0,
     )
 
 

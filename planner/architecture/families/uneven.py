@@ -107,18 +107,18 @@ def laguna(reader: Reader, name: str) -> Model:
 def step(reader: Reader, name: str) -> Model:
     """Step 3.5 and 3.7: norms on queries and keys; windowed layers may have other heads."""
     form = shape(reader)
-    other = reader.section("attention_other_setting")
+    windowed = reader.section("attention_other_setting")
     heads = reader.whole("num_sliding_attention_heads", form.heads)
     cached, width = form.kv_heads, form.width
-    if other is not None:
-        kind = other.text("attention_type", "sliding_attention")
+    if windowed is not None:
+        kind = windowed.text("attention_type", "sliding_attention")
         if kind != "sliding_attention":
-            raise other.fail("attention_type", f"is {kind!r:.40}, expected sliding_attention")
-        heads = other.whole("num_attention_heads")
-        cached = other.whole("num_attention_groups", cached)
-        width = other.whole("head_dim", width)
-        other.ignore("true_head_dim")
-        other.finish()
+            raise windowed.fail("attention_type", f"is {kind!r:.40}, expected sliding_attention")
+        heads = windowed.whole("num_attention_heads")
+        cached = windowed.whole("num_attention_groups", cached)
+        width = windowed.whole("head_dim", width)
+        windowed.ignore("true_head_dim")
+        windowed.finish()
     if heads % cached:
         raise reader.fail("attention_other_setting", f"{cached} groups do not divide {heads} heads")
     gate = reader.flag("use_head_wise_attn_gate", True)
@@ -130,15 +130,15 @@ def step(reader: Reader, name: str) -> Model:
     changed = overrides(reader, form.layers)
     for index, window in enumerate(windows(reader, form.layers, Windows(every=2))):
         plain = (form.heads, form.kv_heads, form.width)
-        count, groups, each = plain if window is None else (heads, cached, width)
+        count, groups, head_width = plain if window is None else (heads, cached, width)
         count = changed[index].get("num_attention_heads", count)
         mixers.append(
             grouped_attention(
                 form.hidden,
                 count,
                 groups,
-                each,
-                norm=2 * each,
+                head_width,
+                norm=2 * head_width,
                 gate_width=count if gate else 0,
                 window=window,
                 kind="full" if window is None else "window",
@@ -158,10 +158,10 @@ def _enumerated(reader: Reader, count: int) -> list[bool] | None:
         if reader.has("first_k_dense_replace") or reader.has("mlp_layer_types"):
             return None
         return [index > 0 for index in range(count)]
-    found = [item.strip() for item in text.split(",")]
-    if not all(item.isdecimal() and len(item) < 5 and int(item) < count for item in found):
+    items = [item.strip() for item in text.split(",")]
+    if not all(item.isdecimal() and len(item) < 5 and int(item) < count for item in items):
         raise reader.fail("moe_layers_enum", f"does not name layers below {count}")
-    chosen = {int(item) for item in found}
+    chosen = {int(item) for item in items}
     return [index in chosen for index in range(count)]
 
 
@@ -187,21 +187,21 @@ def nemotron_nas(reader: Reader, name: str) -> Model:
 
 
 def _chosen_mixer(entry: Reader, form: Shape, bias: bool) -> tuple[Mixer | None, int]:
-    told = entry.section("attention")
-    if told is None:
+    section = entry.section("attention")
+    if section is None:
         raise entry.fail("attention", "is missing in this entry of block_configs")
-    if told.flag("no_op", False):
+    if section.flag("no_op", False):
         return None, 0
     for key in ("sparsify", "num_sink_tokens", "unshifted_sink"):
-        if told.value(key):
-            raise told.fail(key, "is given; attention of this kind is not counted")
-    if told.flag("replace_with_linear", False):
+        if section.value(key):
+            raise section.fail(key, "is given; attention of this kind is not counted")
+    if section.flag("replace_with_linear", False):
         linear = matrix("self_attn.linear", "attention", form.hidden, form.hidden)
         return Mixer("linear", (linear,)), 1
-    group = told.whole("n_heads_in_group")
+    group = section.whole("n_heads_in_group")
     if form.heads % group:
-        raise told.fail("n_heads_in_group", f"is {group}, does not divide {form.heads} heads")
-    window = told.optional("window_length")
+        raise section.fail("n_heads_in_group", f"is {group}, does not divide {form.heads} heads")
+    window = section.optional("window_length")
     mixer = grouped_attention(
         form.hidden,
         form.heads,
@@ -216,19 +216,19 @@ def _chosen_mixer(entry: Reader, form: Shape, bias: bool) -> tuple[Mixer | None,
 
 
 def _chosen_part(entry: Reader, form: Shape, bias: bool) -> tuple[FeedForward | None, int]:
-    told = entry.section("ffn")
-    if told is None:
+    section = entry.section("ffn")
+    if section is None:
         raise entry.fail("ffn", "is missing in this entry of block_configs")
-    if told.flag("no_op", False):
+    if section.flag("no_op", False):
         return None, 0
-    if told.value("sparsify"):
-        raise told.fail("sparsify", "is given; sparse matrices are not counted")
-    if told.flag("replace_with_linear", False):
+    if section.value("sparsify"):
+        raise section.fail("sparsify", "is given; sparse matrices are not counted")
+    if section.flag("replace_with_linear", False):
         linear = matrix("mlp.linear", "dense_ffn", form.hidden, form.hidden)
         return FeedForward("dense", (linear,)), 1
-    inner = told.optional("intermediate_size")
+    inner = section.optional("intermediate_size")
     if inner is None:
-        times = told.number("ffn_mult")
+        times = section.number("ffn_mult")
         # Two thirds of the multiple, as three matrices stand in for two, in whole blocks of 256.
         inner = -(-int(2 * times * form.hidden / 3) // _ROUND) * _ROUND
     return dense(form.hidden, inner, bias=bias), 1
