@@ -34,7 +34,7 @@ class Indexer:
     heads: int
     width: int
     top: int
-    own: bool = True
+    has_weights: bool = True
 
 
 def grouped_attention(
@@ -116,7 +116,7 @@ def latent_attention(
         full = Cache("latent", elements, 1, decode, prefill)
         return Mixer("mla", tuple(weights), (full,))
     caches = [Cache("sparse", elements, 1, decode, decode, indexer.top, True)]
-    if indexer.own:
+    if indexer.has_weights:
         rank = latent.query_rank if latent.query_rank is not None else hidden
         inner, path = indexer.heads * indexer.width, "self_attn.indexer"
         weights += [

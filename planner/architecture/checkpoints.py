@@ -72,7 +72,7 @@ def read_quantization(
         quantization.method,
         quantization.default,
         experts,
-        quantization.kept,
+        quantization.unquantized,
         quantization.chosen,
         quantization.head,
         cache,
@@ -88,7 +88,7 @@ def _read(values: Mapping[str, Any], place: str) -> Quantization:
         return _fp8(values, place)
     if method == "mxfp4":
         unquantized = _patterns(values, ("modules_to_not_convert",), place)
-        return Quantization("mxfp4", experts=_MXFP4, kept=unquantized)
+        return Quantization("mxfp4", experts=_MXFP4, unquantized=unquantized)
     if method == "compressed-tensors":
         return _compressed_tensors(values, place)
     if isinstance(method, str) and method.startswith("modelopt"):
@@ -114,7 +114,7 @@ def _fp8(values: Mapping[str, Any], place: str) -> Quantization:
         precision = with_scales("fp8", block[0] * block[1], Fraction(4))
     unquantized = _patterns(values, ("modules_to_not_convert", "ignored_layers"), place)
     chosen = _layer_by_layer(values, place)[0]
-    return Quantization("fp8", precision, kept=unquantized, chosen=chosen, activation=_FP8)
+    return Quantization("fp8", precision, unquantized=unquantized, chosen=chosen, activation=_FP8)
 
 
 def _compressed_tensors(values: Mapping[str, Any], place: str) -> Quantization:
@@ -137,7 +137,7 @@ def _compressed_tensors(values: Mapping[str, Any], place: str) -> Quantization:
     return Quantization(
         "compressed-tensors",
         default,
-        kept=unquantized,
+        unquantized=unquantized,
         chosen=tuple(chosen),
         head=True,
         activation=activation,
@@ -148,12 +148,14 @@ def _modelopt(values: Mapping[str, Any], place: str) -> Quantization:
     unquantized = _patterns(values, ("exclude_modules", "ignore"), place)
     algorithm = values.get("quant_algo")
     if algorithm is None:
-        return Quantization("modelopt", kept=unquantized)
+        return Quantization("modelopt", unquantized=unquantized)
     if algorithm == "MIXED_PRECISION":
         chosen, activation = _layer_by_layer(values, place)
-        return Quantization("modelopt", kept=unquantized, chosen=chosen, activation=activation)
+        return Quantization(
+            "modelopt", unquantized=unquantized, chosen=chosen, activation=activation
+        )
     precision, activation = _algorithm(algorithm, place)
-    return Quantization("modelopt", precision, kept=unquantized, activation=activation)
+    return Quantization("modelopt", precision, unquantized=unquantized, activation=activation)
 
 
 def _layer_by_layer(
@@ -182,7 +184,9 @@ def _grouped_integers(values: Mapping[str, Any], method: str, place: str) -> Qua
     name = f"int{bits}"
     precision = DTYPES[name] if group == -1 else with_scales(name, group, overhead)
     unquantized = _patterns(values, ("modules_to_not_convert",), place)
-    return Quantization(method, precision, kept=unquantized, head=values.get("lm_head") is True)
+    return Quantization(
+        method, precision, unquantized=unquantized, head=values.get("lm_head") is True
+    )
 
 
 def _bitsandbytes(values: Mapping[str, Any], place: str) -> Quantization:
@@ -192,11 +196,11 @@ def _bitsandbytes(values: Mapping[str, Any], place: str) -> Quantization:
     if four == eight:
         raise ModelError(f"{place}.load_in_4bit: expected one of load_in_4bit and load_in_8bit")
     if eight:
-        return Quantization("bitsandbytes", DTYPES["int8"], kept=unquantized)
+        return Quantization("bitsandbytes", DTYPES["int8"], unquantized=unquantized)
     twice = values.get("bnb_4bit_use_double_quant") is True
     # A second scale of four bytes for every 256 of the first.
     scale = 1 + Fraction(4, 256) if twice else Fraction(4)
-    return Quantization("bitsandbytes", with_scales("int4", 64, scale), kept=unquantized)
+    return Quantization("bitsandbytes", with_scales("int4", 64, scale), unquantized=unquantized)
 
 
 def _scheme(values: Mapping[str, Any], form: str, place: str) -> Precision:

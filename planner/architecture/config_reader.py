@@ -60,7 +60,7 @@ class Reader:
         """Whether the key is given and not null."""
         return self._values.get(key) is not None
 
-    def given(self, key: str) -> bool:
+    def is_set(self, key: str) -> bool:
         """Whether the key is given at all, null included."""
         return key in self._values
 

@@ -143,7 +143,7 @@ class Quantization:
     method: str = ""
     default: Precision | None = None
     experts: Precision | None = None
-    kept: Patterns = Patterns()
+    unquantized: Patterns = Patterns()
     chosen: tuple[tuple[Patterns, Precision], ...] = ()
     head: bool = False
     cache: Precision | None = None
@@ -161,7 +161,7 @@ class Quantization:
         for patterns, precision in self.chosen:
             if patterns.match(path):
                 return precision
-        if (group == "head" and not self.head) or self.kept.match(path):
+        if (group == "head" and not self.head) or self.unquantized.match(path):
             return None
         if group == "routed" and self.experts is not None:
             return self.experts

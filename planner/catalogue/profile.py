@@ -317,8 +317,8 @@ def choose_profile(wanted: str, chip: str) -> tuple[Profile, str | None]:
     if chip in chosen.chips:
         return chosen, None
     return chosen, (
-        f"profile {chosen.name} was fitted on {', '.join(chosen.chips)}, not on {chip}: its band is "
-        "that of chips left out of the fit"
+        f"profile {chosen.name} was fitted on {', '.join(chosen.chips)}, not on {chip}: its "
+        "band is that of chips left out of the fit"
     )
 
 

@@ -14,8 +14,8 @@ MODULES = ("batches", "racks", "training", "caches")  # each holds FIGURES, by c
 
 def physical(claim: str) -> tuple[PhysicalFigure, ...]:
     """The physical numbers of a claim; empty where the catalogues have nothing to add."""
-    found = _all().get(claim)
-    return found() if found else ()
+    figures = _all().get(claim)
+    return figures() if figures else ()
 
 
 def physical_ids() -> tuple[str, ...]:

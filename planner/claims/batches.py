@@ -43,13 +43,13 @@ def touched_weights() -> tuple[PhysicalFigure, ...]:
 
 def latency_floors() -> tuple[PhysicalFigure, ...]:
     """C4: the floor of DeepSeek-V3 on 8 H200 and on 72 GB200."""
-    found = []
+    figures = []
     for chip, count in (("h200", 8), ("gb200", 72)):
         case = chip_case(chip, "fp8", count) | model_case(V3)
         for what, equation in (("all", "latency_floor"), ("active", "sparse_latency_floor")):
             label = f"{V3} on {count} {chip}, {what} weights"
-            found.append(figure_of(label, equation, case, PUBLISHED, "ms"))
-    return tuple(found)
+            figures.append(figure_of(label, equation, case, PUBLISHED, "ms"))
+    return tuple(figures)
 
 
 def penalties() -> tuple[PhysicalFigure, ...]:
@@ -89,14 +89,14 @@ def ratios() -> tuple[PhysicalFigure, ...]:
 
 def sparsities() -> tuple[PhysicalFigure, ...]:
     """C10: total over active parameters, and routed experts picked."""
-    found = []
+    figures = []
     for name in (V3, "deepseek-v4-flash"):
         case = model_case(name)
-        found.append(figure_of(f"{name}, total over active", "sparsity", case, PUBLISHED))
-        found.append(
+        figures.append(figure_of(f"{name}, total over active", "sparsity", case, PUBLISHED))
+        figures.append(
             figure_of(f"{name}, share of routed experts", "least_coverage", case, PUBLISHED)
         )
-    return tuple(found)  # fmt: skip
+    return tuple(figures)  # fmt: skip
 
 
 def practice() -> tuple[PhysicalFigure, ...]:

@@ -75,15 +75,15 @@ def walls() -> tuple[PhysicalFigure, ...]:
     """C47: how long the contexts of 2400 sequences can be on 72 GB200."""
     rack = chip_case("gb200", "fp8", 72) | {"B": 2400.0, "T_kv_max": 0.02}
     cases = {V3: model_case(V3), "1T parameters, 2 kB per token": {"N_total": 1e12, "b_kv": 2000.0}}
-    found = []
+    figures = []
     for name, case in cases.items():
         for what, equation in (
             ("holds", "longest_context"),
             ("reads in 20 ms", "readable_context"),
         ):
             label = f"72 gb200, {name}: {what}"
-            found.append(figure_of(label, equation, rack | case, PUBLISHED, "tokens"))
-    return tuple(found)
+            figures.append(figure_of(label, equation, rack | case, PUBLISHED, "tokens"))
+    return tuple(figures)
 
 
 FIGURES: Mapping[str, Callable[[], tuple[PhysicalFigure, ...]]] = {

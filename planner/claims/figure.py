@@ -47,13 +47,13 @@ def figure_of(
 
 def chip_case(name: str, fmt: str, count: int = 1) -> dict[str, float]:
     """Rates and memory of `count` chips at the dense peak of a format, 2 FLOP per parameter."""
-    found = chip(name)
+    entry = chip(name)
     return {
-        "F": count * found.peak(fmt),
-        "W": count * found.memory_bandwidth,
-        "M": count * found.memory,
-        "M_each": found.memory,
-        "W_each": found.memory_bandwidth,
+        "F": count * entry.peak(fmt),
+        "W": count * entry.memory_bandwidth,
+        "M": count * entry.memory,
+        "M_each": entry.memory,
+        "W_each": entry.memory_bandwidth,
         "b_w": float(dtype(fmt).bytes),
         "c_fwd": 2.0,
         "m_pos": 1.0,
@@ -63,20 +63,20 @@ def chip_case(name: str, fmt: str, count: int = 1) -> dict[str, float]:
 
 def model_case(name: str, fmt: str = "fp8") -> dict[str, float]:
     """Counts of a model with weights and caches in one format; active without input embedding."""
-    found = counted(name, fmt)
-    routed = float(found.params.get("routed", 0))
+    sizes = counted(name, fmt)
+    routed = float(sizes.params.get("routed", 0))
     return {
-        "N_total": float(found.n_total),
-        "N_active": float(found.n_active["no_input_embedding"]),
+        "N_total": float(sizes.n_total),
+        "N_active": float(sizes.n_active["no_input_embedding"]),
         "N_routed": routed,
-        "N_dense": found.n_total - routed,
-        "k_experts": float(found.n_experts_active),
-        "n_experts": float(found.n_experts),
-        "b_kv": found.kv_bytes_per_token,
-        "a_kv": found.attention_flop_per_cached_token,
-        "h_act": float(found.hidden),
-        "h_exp": float(found.hidden),
-        "n_moe": float(found.n_moe_layers),
+        "N_dense": sizes.n_total - routed,
+        "k_experts": float(sizes.n_experts_active),
+        "n_experts": float(sizes.n_experts),
+        "b_kv": sizes.kv_bytes_per_token,
+        "a_kv": sizes.attention_flop_per_cached_token,
+        "h_act": float(sizes.hidden),
+        "h_exp": float(sizes.hidden),
+        "n_moe": float(sizes.n_moe_layers),
         "one_position": 1.0,
         "b_w": float(dtype(fmt).bytes),
     }

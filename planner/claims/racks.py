@@ -37,11 +37,11 @@ def routed_returns() -> tuple[PhysicalFigure, ...]:
     """C18: effective parameters by each fit, and the exponent that S-BASE's own counts give."""
     experts, active, total, dense = record("clark-models", "experts", "active", "total", "dense")
     case = {"N_active": 3.7e8, "one_param": 1.0, "n_experts": experts}
-    found = []
+    figures = []
     for name in LAWS:
         values = case | law(name).values
         expert = {"E_hat": figure_of("", "saturated_experts", values, name).value or 0.0}
-        found.append(
+        figures.append(
             figure_of(
                 f"{name}", "effective_parameters", values | expert, name, "billion parameters"
             )
@@ -52,27 +52,27 @@ def routed_returns() -> tuple[PhysicalFigure, ...]:
         {"N_eff": dense, "N_active": active},
         "clark-models",
     )
-    held = figure_of(
+    resident = figure_of(
         "total over active", "sparsity", {"N_total": total, "N_active": active}, "clark-models"
     )
-    best = (found[0].value or 0.0) / 0.37
+    best = (figures[0].value or 0.0) / 0.37
     exponent = figure_of(
         "exponent, S-BASE fit",
         "sparsity_return",
-        {"x_gain": best, "sigma": held.value or 0.0},
+        {"x_gain": best, "sigma": resident.value or 0.0},
         LAWS[0],
     )
-    return (*found, gained, held, exponent)  # fmt: skip
+    return (*figures, gained, resident, exponent)  # fmt: skip
 
 
 def domains() -> tuple[PhysicalFigure, ...]:
     """C19: chips of one fast domain, as packages."""
     (packages,) = record("rubin-ultra", "packages")
-    known = [
+    figures = [
         PhysicalFigure(name, float(system(name).chips_per_domain or 0), "packages", "", SHEET)
         for name in ("hgx-h100", "gb200-nvl72", "vera-rubin-nvl72")
     ]
-    return (*known, PhysicalFigure("rubin ultra", packages, "packages", "", "rubin-ultra"))
+    return (*figures, PhysicalFigure("rubin ultra", packages, "packages", "", "rubin-ultra"))
 
 
 def expert_traffic() -> tuple[PhysicalFigure, ...]:
@@ -95,13 +95,13 @@ def expert_traffic() -> tuple[PhysicalFigure, ...]:
 
 def slowdowns() -> tuple[PhysicalFigure, ...]:
     """C21: how much slower the network out of the rack is, and the exchange over two racks."""
-    found = []
+    figures = []
     for name in FAST_RACKS:
         rack = system(name)
         case = {"r_up": rack.scale_up or 0.0, "r_out": rack.scale_out or 0.0, "n_span": 2.0}
-        found.append(figure_of(name, "slowdown", case, name))
-        found.append(figure_of(f"{name}, over two domains", "scale_out_penalty", case, name))
-    return tuple(found)
+        figures.append(figure_of(name, "slowdown", case, name))
+        figures.append(figure_of(f"{name}, over two domains", "scale_out_penalty", case, name))
+    return tuple(figures)
 
 
 def implied_batches() -> tuple[PhysicalFigure, ...]:
@@ -113,14 +113,14 @@ def implied_batches() -> tuple[PhysicalFigure, ...]:
 
 def copies() -> tuple[PhysicalFigure, ...]:
     """C24: weights on each of DeepSeek's 144 chips, with its copies and without."""
-    chips, held = record("deepseek-service", "chips", "experts_held")
+    chips, resident = record("deepseek-service", "chips", "experts_held")
     case = model_case(V3)
     case |= {
         "n_chips": chips,
         "B": 0.0,
         "L_ctx": 0.0,
         "n_copies": chips,
-        "r_copies": held / case["n_experts"],
+        "r_copies": resident / case["n_experts"],
     }
     once = case | {"n_copies": 1.0, "r_copies": 1.0}
     return tuple(
@@ -131,13 +131,13 @@ def copies() -> tuple[PhysicalFigure, ...]:
 
 def weight_reads() -> tuple[PhysicalFigure, ...]:
     """C26: reading DeepSeek-V3 once, by a domain of 8 and one of 72."""
-    found = []
+    figures = []
     for name in ("hgx-h100", "gb200-nvl72"):
         rack = system(name)
         case = chip_case(rack.chip.name, "fp8") | model_case(V3)
         case |= {"n_domain": float(rack.chips_per_domain or 0)}
-        found.append(figure_of(f"{V3} on {name}", "domain_weight_time", case, SHEET, "ms"))
-    return tuple(found)
+        figures.append(figure_of(f"{V3} on {name}", "domain_weight_time", case, SHEET, "ms"))
+    return tuple(figures)
 
 
 def shipments() -> tuple[PhysicalFigure, ...]:

@@ -21,16 +21,16 @@ LENGTH = 8192.0  # a choice: tokens of a training sequence
 
 def attention_share() -> tuple[PhysicalFigure, ...]:
     """C30: FLOP of training per parameter and token once attention is counted."""
-    found = []
+    figures = []
     for name in SHAPES:
         case = model_case(name, "bf16") | {"c_fwd": 2.0, "x_causal": 0.5, "L_train": LENGTH}
         size = counted(name, "bf16").n_active["no_input_embedding"]
         case |= {"D_pt": 1.0 / size, "a_kv": prompt_attention(name, "bf16")}
         label = f"{name}, sequences of 8192, causal half"
-        found.append(
+        figures.append(
             figure_of(label, "training_arithmetic_attention", case, "model as published", "FLOP")
         )
-    return tuple(found)
+    return tuple(figures)
 
 
 def prompt_attention(name: str, fmt: str) -> float:
@@ -41,16 +41,16 @@ def prompt_attention(name: str, fmt: str) -> float:
 
 def tokens_per_parameter() -> tuple[PhysicalFigure, ...]:
     """C35: compute-optimal tokens per parameter of the lecture's size, and what 200T are then."""
-    found = []
-    for name, each in laws():
-        case = ONES | each.values | {"N_active": SIZE, "D_pt": TOKENS}
-        ratio = figure_of(f"{name}, tokens per parameter", "optimal_ratio", case, cited(each))
+    figures = []
+    for name, entry in laws():
+        case = ONES | entry.values | {"N_active": SIZE, "D_pt": TOKENS}
+        ratio = figure_of(f"{name}, tokens per parameter", "optimal_ratio", case, cited(entry))
         case["r_opt"] = Worked("", "optimal_ratio").value(case)
-        found += [
+        figures += [
             ratio,
-            figure_of(f"{name}, 200T over optimal", "chinchilla_multiple", case, cited(each)),
+            figure_of(f"{name}, 200T over optimal", "chinchilla_multiple", case, cited(entry)),
         ]
-    return tuple(found)
+    return tuple(figures)
 
 
 def equal_pools() -> tuple[PhysicalFigure, ...]:
@@ -76,9 +76,9 @@ def laws() -> list[tuple[str, Law]]:
     return [(name, law(name)) for name in LAWS]
 
 
-def cited(found: Law) -> str:
+def cited(law: Law) -> str:
     """The source of a law in one line."""
-    return f"{found.source} ({found.as_of})"
+    return f"{law.source} ({law.as_of})"
 
 
 FIGURES: Mapping[str, Callable[[], tuple[PhysicalFigure, ...]]] = {

@@ -123,7 +123,7 @@ class Deployment:
 
 
 def deployments(
-    scenario: Scenario, held: Checkpoint, plan: Mapping[str, Any]
+    scenario: Scenario, weights: Checkpoint, plan: Mapping[str, Any]
 ) -> tuple[Deployment, ...]:
     """The pools of a plan, or of one of its alternatives, as engines need them.
 
@@ -139,23 +139,23 @@ def deployments(
             f"a plan of mode {plan['mode']} is one phase alone, and a server both reads prompts "
             "and decodes; what would work: choose.mode=aggregated"
         )
-    return tuple(_deployment(scenario, held, plan, role) for role in ROLES[plan["mode"]])
+    return tuple(_deployment(scenario, weights, plan, role) for role in ROLES[plan["mode"]])
 
 
 def _deployment(
-    scenario: Scenario, held: Checkpoint, plan: Mapping[str, Any], role: str
+    scenario: Scenario, weights: Checkpoint, plan: Mapping[str, Any], role: str
 ) -> Deployment:
     pool = plan[role] if role else plan
     layout = pool["layout"]
     drafts = scenario.speculation.drafts if scenario.speculation else 0
     sequences = math.ceil(pool["batch_per_replica"] / layout["dp_attention"])
-    longest, quantile = _longest(scenario, drafts, held.sizes)
+    longest, quantile = _longest(scenario, drafts, weights.sizes)
     used = _chip(pool["chip"])
     chips = layout["tp"] * layout["dp_attention"] * layout["cp"] * layout["pp"]
     nodes = _nodes(chips, CHIPS_PER_HOST.get(used.name, USUAL_HOST))
     return Deployment(
         role=role,
-        checkpoint=held,
+        checkpoint=weights,
         chip=used,
         layout=layout,
         pool=pool,
@@ -175,8 +175,8 @@ def _deployment(
 
 def checkpoint(scenario: Scenario) -> Checkpoint:
     """What is loaded for a scenario's model; raises InputError where there is nothing to load."""
-    asked = scenario.model
-    name = asked.like if isinstance(asked, ModelDescription) else asked
+    model = scenario.model
+    name = model.like if isinstance(model, ModelDescription) else model
     if name is None:
         raise InputError(
             "a model described by its numbers has no checkpoint to load; name a model of the "
@@ -187,13 +187,13 @@ def checkpoint(scenario: Scenario) -> Checkpoint:
         # What begins with a dash would be read as an option.
         place = f"./{parent}" if parent.startswith("-") else parent
         return _held(place, read_config(name.path), folder=True)
-    found = HUB.search(models.record(name).source)
-    if found is None:
+    match = HUB.search(models.record(name).source)
+    if match is None:
         raise InputError(
             f"the weights of {name} are not published on Hugging Face; name a model whose "
             "checkpoint an engine can load, or the config.json beside your own"
         )
-    return _held(found.group(1), models.load(name), folder=False)
+    return _held(match.group(1), models.load(name), folder=False)
 
 
 def _held(place: str, model: Model, *, folder: bool) -> Checkpoint:
@@ -210,16 +210,16 @@ def _chip(name: str) -> Chip:
     return chip(name)
 
 
-def _longest(scenario: Scenario, drafts: int, held: Sizes) -> tuple[int, bool]:
+def _longest(scenario: Scenario, drafts: int, sizes: Sizes) -> tuple[int, bool]:
     """Tokens of the longest request that is let in, and whether some are longer."""
     load = scenario.workload
     lengths = (load.input_tokens, load.output_tokens)
     needed = sum(_quantile(each.mean, each.cv) for each in lengths) + drafts
     rounded = math.ceil((needed + SPARE) / ROUNDING) * ROUNDING
-    limit = held.max_context
+    limit = sizes.max_context
     if limit is not None and math.ceil(needed) > limit and not any(each.cv for each in lengths):
         raise Infeasible(
-            f"a request of {needed:g} tokens is longer than the {limit} that {held.name} was made "
+            f"a request of {needed:g} tokens is longer than the {limit} that {sizes.name} was made "
             "for; what would work: shorter input_tokens and output_tokens"
         )
     return rounded if limit is None else min(rounded, limit), any(each.cv for each in lengths)

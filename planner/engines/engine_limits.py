@@ -30,13 +30,13 @@ def general(
         yield Reason(f"cp {plan.layout['cp']} is not written by this export", "choose.cp=1")
     copies = plan.pool["redundant_experts"]
     if copies:
-        told = f"{copies} redundant experts are not written by this export"
-        yield Reason(told, "choose.redundant_experts=0")
+        reason = f"{copies} redundant experts are not written by this export"
+        yield Reason(reason, "choose.redundant_experts=0")
     if plan.vendor not in release.vendors:
-        known = " and ".join(release.vendors)
+        vendors = " and ".join(release.vendors)
         yield Reason(
-            f"{plan.chip.title} is not among the chips its options were read for ({known})",
-            f"a system with chips of {known}",
+            f"{plan.chip.title} is not among the chips its options were read for ({vendors})",
+            f"a system with chips of {vendors}",
         )
     yield from _heads(plan)
     yield from _weights(plan, online, unpacks_fp4=unpacks_fp4)
@@ -92,8 +92,8 @@ def _weights(plan: Deployment, online: Mapping[str, str], *, unpacks_fp4: bool) 
     if wanted == "nvfp4" and plan.vendor != "NVIDIA":
         yield Reason(f"{chip.title} does not know NVIDIA's format nvfp4", "an mxfp4 or fp8 model")
     elif wanted in NEEDS_FP4 and not chip.computes(wanted) and not unpacks_fp4:
-        told = f"{chip.title} has no {wanted} arithmetic, which these weights need"
-        yield Reason(told, "a Blackwell chip, or an fp8 model")
+        reason = f"{chip.title} has no {wanted} arithmetic, which these weights need"
+        yield Reason(reason, "a Blackwell chip, or an fp8 model")
     if not plan.converted or (stored in ("bf16", "fp16", "fp32") and wanted in online):
         return
     yield Reason(
@@ -106,14 +106,16 @@ def _weights(plan: Deployment, online: Mapping[str, str], *, unpacks_fp4: bool) 
 def _speculation(plan: Deployment, predicting: Collection[str]) -> Iterator[Reason]:
     if not plan.drafts:
         return
-    held = plan.checkpoint
+    checkpoint = plan.checkpoint
     without = "leave speculation out, or start it by hand with a draft model of its own"
-    if not held.prediction_blocks:
-        told = f"{held.sizes.name} has no blocks for multi-token prediction in its checkpoint"
-        yield Reason(told, without)
-    elif held.sizes.family not in predicting:
-        told = f"it does not run the multi-token prediction blocks of {held.sizes.family}"
-        yield Reason(told, without)
+    if not checkpoint.prediction_blocks:
+        reason = (
+            f"{checkpoint.sizes.name} has no blocks for multi-token prediction in its checkpoint"
+        )
+        yield Reason(reason, without)
+    elif checkpoint.sizes.family not in predicting:
+        reason = f"it does not run the multi-token prediction blocks of {checkpoint.sizes.family}"
+        yield Reason(reason, without)
 
 
 def _dtypes(caches: Mapping[str, str]) -> str:

@@ -90,19 +90,19 @@ def export(
     scenario = checked(tree, Path() if folder is None else Path(folder))
     if not isinstance(scenario, Scenario):
         raise InputError(f"plans of problem {plan.problem} start no engine; export a serving plan")
-    held = checkpoint(scenario)
-    pools = deployments(scenario, held, plan.chosen)
+    weights = checkpoint(scenario)
+    pools = deployments(scenario, weights, plan.chosen)
     if any(True for pool in pools for _ in page.reasons(pool)):
         raise Infeasible(_refusal(page, pools, scenario, plan.document["alternatives"]))
     launches = tuple(page.launch(pool) for pool in pools)
     pairs = tuple(zip(launches, pools, strict=True))
     if target == MANIFEST:
-        place = f"/models/{Path(held.place).name}" if held.folder else held.place
+        place = f"/models/{Path(weights.place).name}" if weights.folder else weights.place
         heading = [line for launch, pool in pairs for line in (*_heading(pool, launch), "")]
         files = {"kubernetes.yaml": manifest(pairs, place, heading[:-1])}
     else:
         files = {
-            f"{launch.role or 'serve'}.sh": script(launch, held.place, _heading(pool, launch))
+            f"{launch.role or 'serve'}.sh": script(launch, weights.place, _heading(pool, launch))
             for launch, pool in pairs
         }
         for launch in launches:
@@ -127,7 +127,7 @@ def known(target: str, engine: str | None) -> ModuleType:
 def _nothing(plan: Plan) -> str:
     """Why there is no plan, promise by promise."""
     lines = ["there is nothing to export, for no plan keeps every promise; short are"]
-    lines += [f"  {s['promise']} by a factor of {s['short_by']:.3g}" for s in plan.infeasible]
+    lines += [f"  {short.promise} by a factor of {short.short_by:.3g}" for short in plan.infeasible]
     return "\n".join(lines)
 
 
@@ -139,19 +139,19 @@ def _refusal(
 ) -> str:
     """Every reason with its remedy, and the best of the runners-up that the engine does run."""
     lines = [f"{page.RELEASE.stamp} cannot run this plan"]
-    told: dict[Reason, str] = {}
+    reasons: dict[Reason, str] = {}
     for pool in pools:
-        for each in page.reasons(pool):
-            told[each] = "" if each in told else pool.role
-    for each, role in told.items():
-        lines += [f"  {f'to {role}: ' if role else ''}{each.what}"]
-        lines += [f"    what would work: {_placed(each, role)}"]
+        for reason in page.reasons(pool):
+            reasons[reason] = "" if reason in reasons else pool.role
+    for reason, role in reasons.items():
+        lines += [f"  {f'to {role}: ' if role else ''}{reason.what}"]
+        lines += [f"    what would work: {_placed(reason, role)}"]
     best = pools[0].whole["usd_per_mtok"]
-    for other in others:
-        runs = deployments(scenario, pools[0].checkpoint, other)
+    for other_page in others:
+        runs = deployments(scenario, pools[0].checkpoint, other_page)
         if not any(True for pool in runs for _ in page.reasons(pool)):
-            more = other["usd_per_mtok"] / best - 1
-            changes = [*_changes(other), *(["current=null"] if scenario.current else [])]
+            more = other_page["usd_per_mtok"] / best - 1
+            changes = [*_changes(other_page), *(["current=null"] if scenario.current else [])]
             sets = " ".join(f"--set {change}" for change in changes)
             lines.append(f"  the best of the runners-up that it runs costs {more:+.1%}: {sets}")
             break
@@ -176,13 +176,13 @@ def _changes(plan: Mapping[str, Any]) -> Iterator[str]:
 
 def _pool(launch: Launch) -> dict[str, Any]:
     """One pool of an export as plain data."""
-    told = (*launch.options, *launch.followers, *launch.config, *launch.environment)
+    options = (*launch.options, *launch.followers, *launch.config, *launch.environment)
     return {
         "role": launch.role or None,
         "nodes_per_replica": launch.nodes,
         "chips_per_node": launch.local,
         "options": [
-            {"name": each.name, "value": each.value, "because": each.because} for each in told
+            {"name": each.name, "value": each.value, "because": each.because} for each in options
         ],
         "notes": list(launch.notes),
     }
@@ -190,9 +190,9 @@ def _pool(launch: Launch) -> dict[str, Any]:
 
 def _heading(pool: Deployment, launch: Launch) -> list[str]:
     """What a reader of the file must know before running it."""
-    plan, held, layout, release = pool.whole, pool.pool, pool.layout, launch.release
+    plan, chosen, layout, release = pool.whole, pool.pool, pool.layout, launch.release
     sizes = ", ".join(f"{axis} {layout[axis]}" for axis in AXES if layout[axis] > 1) or "one chip"
-    idle = held["chips"] - held["chips_used"]
+    idle = chosen["chips"] - chosen["chips_used"]
     times = [f"{name.upper()} {plan[name] * 1e3:.3g} ms" for name in ("tpot", "ttft")]
     if not plan.get("demand"):
         times[-1] += " without queueing"
@@ -200,8 +200,8 @@ def _heading(pool: Deployment, launch: Launch) -> list[str]:
         f"{pool.checkpoint.sizes.name} on {release.stamp}, written by token-planner; options as "
         f"read on {release.as_of} (another version may spell them differently).",
         f"Plan{f', to {pool.role}' if pool.role else ''}: {layout['replicas']} x ({sizes}) on "
-        f"{held['chips']} {held['chip']}{f' ({idle} idle)' if idle else ''}, weights "
-        f"{held['weights']}, KV cache {held['kv']}, {held['batch']} sequences in flight.",
+        f"{chosen['chips']} {chosen['chip']}{f' ({idle} idle)' if idle else ''}, weights "
+        f"{chosen['weights']}, KV cache {chosen['kv']}, {chosen['batch']} sequences in flight.",
         f"Expected: {', '.join(times)}, {plan['tokens_per_s']:,.0f} output tokens/s, "
         f"${plan['usd_per_mtok']:.3g} per million tokens.",
         f"This starts {_which(pool)}, {_where(launch)}.",
@@ -218,6 +218,6 @@ def _which(pool: Deployment) -> str:
 
 def _where(launch: Launch) -> str:
     if launch.nodes > 1:
-        each = f"on {launch.nodes} nodes with {launch.local} chip{'s' * (launch.local > 1)} each"
-        return each if launch.prefix else f"{each}, run on every one of them"
+        nodes = f"on {launch.nodes} nodes with {launch.local} chip{'s' * (launch.local > 1)} each"
+        return nodes if launch.prefix else f"{nodes}, run on every one of them"
     return f"on one node with {launch.local} chip{'s' * (launch.local > 1)}"

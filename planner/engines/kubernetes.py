@@ -53,11 +53,11 @@ def manifest(pools: Iterable[tuple[Launch, Deployment]], model: str, heading: It
         If a replica of several nodes is started by an MPI launcher, which a pod is not.
     """
     documents: list[dict[str, Any]] = []
-    told: list[str] = []
+    placeholders: list[str] = []
     for launch, plan in pools:
         documents += _documents(launch, plan, model)
-        told += [line for line in _placeholders(launch, plan) if line not in told]
-    head = "\n".join(comment([*heading, "", "Replace before use:", *told]))
+        placeholders += [line for line in _placeholders(launch, plan) if line not in placeholders]
+    head = "\n".join(comment([*heading, "", "Replace before use:", *placeholders]))
     return f"{head}\n{_yaml(documents)}"
 
 
@@ -192,14 +192,14 @@ def _environment(launch: Launch) -> Iterator[dict[str, Any]]:
 def _arguments(launch: Launch, model: str, *, serves: bool) -> CommentedSeq:
     """One argument a line, with its reason beside it."""
     taken = [*launch.options, *(() if serves else launch.followers)]
-    found = CommentedSeq()
+    arguments = CommentedSeq()
     for index, option in enumerate(taken):
         value = option.value
         if value == launch.config_file and launch.config_file:
             value = f"{SETTINGS}/{value}"
-        found.append(_word(words(Option(option.name, value, "")), model))
-        found.yaml_add_eol_comment(option.because, index)
-    return found
+        arguments.append(_word(words(Option(option.name, value, "")), model))
+        arguments.yaml_add_eol_comment(option.because, index)
+    return arguments
 
 
 def _word(word: str, model: str) -> str:

@@ -113,8 +113,8 @@ def script(launch: Launch, model: str, heading: Iterable[str]) -> str:
     if launch.environment:
         lines += [': "${NODE_ADDRESS:?address of this node}"']
     for variable in launch.environment:
-        given = f"export {variable.name}={_shell(str(variable.value))}"
-        lines += [_beside(given, variable.because, COLUMN)]
+        export = f"export {variable.name}={_shell(str(variable.value))}"
+        lines += [_beside(export, variable.because, COLUMN)]
     if launch.config:
         lines += ["", f"cat > {launch.config_file} <<'END'", *configuration(launch.config), "END"]
     lines += ["", "options=(", *(f"  {line}" for line in _array(launch.options)), ")"]
@@ -188,15 +188,15 @@ def parallel(
     """Tensor, pipeline and data parallel sizes under the engine's names; ones are left out."""
     layout = plan.layout
     name, size = tp
-    told = f"tp {layout['tp']}"
+    note = f"tp {layout['tp']}"
     if size != layout["tp"]:
-        told += f" * dp attention {layout['dp_attention']}: all chips of a stage"
-    yield Option(name, size, told)
+        note += f" * dp attention {layout['dp_attention']}: all chips of a stage"
+    yield Option(name, size, note)
     if layout["pp"] > 1:
         yield Option(pp, layout["pp"], f"pp {layout['pp']}")
     if dp and dp[1] > 1:
-        told = f"dp attention {layout['dp_attention']}: copies of attention"
-        yield Option(dp[0], dp[1], told)
+        note = f"dp attention {layout['dp_attention']}: copies of attention"
+        yield Option(dp[0], dp[1], note)
 
 
 def shared(plan: Deployment) -> str:

@@ -121,31 +121,31 @@ def _options(plan: Deployment) -> Iterator[Option]:
     dp = ("--attn-dp-size", copies)
     yield from parallel(plan, tp=("--tp-size", plan.stage), pp="--pp-size", dp=dp)
     if layout["ep"] > 1:
-        told = f"ep {layout['ep']}"
+        note = f"ep {layout['ep']}"
         if layout["tp_expert"] > 1:
-            told += f"; what is left of tp-size cuts each expert: expert tp {layout['tp_expert']}"
-        yield Option("--ep-size", layout["ep"], told)
+            note += f"; what is left of tp-size cuts each expert: expert tp {layout['tp_expert']}"
+        yield Option("--ep-size", layout["ep"], note)
     running = plan.sequences * copies
-    told = f"{plan.pool['batch_per_replica']} sequences per replica"
-    yield Option("--max-running-requests", running, f"{told}, a whole number per copy")
+    note = f"{plan.pool['batch_per_replica']} sequences per replica"
+    yield Option("--max-running-requests", running, f"{note}, a whole number per copy")
     if plan.role != "decode":
         yield _chunk(plan)
     yield Option("--context-length", plan.longest, lengths(plan))
-    told = "weights and caches: all but the plan's reserve and activations"
-    yield Option("--mem-fraction-static", plan.share["pool"], told)
+    note = "weights and caches: all but the plan's reserve and activations"
+    yield Option("--mem-fraction-static", plan.share["pool"], note)
     yield Option(
         "--kv-cache-dtype", cache_dtype(plan, CACHES), f"KV cache {plan.pool['kv']} in the plan"
     )
     if plan.converted:
-        told = f"{plan.checkpoint.weights} weights made {plan.pool['weights']} while loading"
-        yield Option("--quantization", ONLINE[plan.pool["weights"]], told)
+        note = f"{plan.checkpoint.weights} weights made {plan.pool['weights']} while loading"
+        yield Option("--quantization", ONLINE[plan.pool["weights"]], note)
     if plan.drafts:
-        told = f"{drafted(plan)} per step, by the checkpoint's own prediction blocks"
-        yield Option("--speculative-algorithm", "EAGLE", told)
+        note = f"{drafted(plan)} per step, by the checkpoint's own prediction blocks"
+        yield Option("--speculative-algorithm", "EAGLE", note)
         yield Option("--speculative-num-steps", plan.drafts, "one draft a step of the drafter")
         yield Option("--speculative-eagle-topk", 1, "a chain, no tree")
-        told = "positions checked per step: the drafts and one"
-        yield Option("--speculative-num-draft-tokens", plan.drafts + 1, told)
+        note = "positions checked per step: the drafts and one"
+        yield Option("--speculative-num-draft-tokens", plan.drafts + 1, note)
     if plan.role:
         yield Option("--disaggregation-mode", plan.role, f"the pool that {plan.role}s")
     if plan.nodes > 1:
@@ -156,8 +156,8 @@ def _options(plan: Deployment) -> Iterator[Option]:
 
 def _chunk(plan: Deployment) -> Option:
     copies = plan.layout["dp_attention"]
-    told = f"chunk {plan.chunk}" + (f" per copy of attention, {copies} copies" * (copies > 1))
-    return Option("--chunked-prefill-size", plan.chunk * copies, told)
+    note = f"chunk {plan.chunk}" + (f" per copy of attention, {copies} copies" * (copies > 1))
+    return Option("--chunked-prefill-size", plan.chunk * copies, note)
 
 
 def _notes(plan: Deployment) -> Iterator[str]:

@@ -90,11 +90,11 @@ def reasons(plan: Deployment) -> Iterator[Reason]:
     yield from uneven(plan)
     if plan.checkpoint.weights == "fp8" and not plan.chip.computes("fp8"):
         yield Reason(f"{plan.chip.title} has no fp8 arithmetic", "a bf16 or int4 checkpoint")
-    own = plan.checkpoint.sizes.kv_dtype
-    if plan.pool["kv"] == "bf16" and own != "bf16":
+    checkpoint_kv = plan.checkpoint.sizes.kv_dtype
+    if plan.pool["kv"] == "bf16" and checkpoint_kv != "bf16":
         yield Reason(
-            f"the checkpoint asks for a {own} KV cache, which dtype auto follows",
-            f"choose.kv={own}",
+            f"the checkpoint asks for a {checkpoint_kv} KV cache, which dtype auto follows",
+            f"choose.kv={checkpoint_kv}",
         )
 
 
@@ -135,10 +135,10 @@ def _options(plan: Deployment) -> Iterator[Option]:
     yield Option("--port", PORT, "where it answers")
     yield from parallel(plan, tp=("--tp_size", plan.stage), pp="--pp_size")
     if layout["ep"] > 1:
-        told = f"ep {layout['ep']}"
+        note = f"ep {layout['ep']}"
         if layout["tp_expert"] > 1:
-            told += f"; what is left of tp_size cuts each expert: expert tp {layout['tp_expert']}"
-        yield Option("--ep_size", layout["ep"], told)
+            note += f"; what is left of tp_size cuts each expert: expert tp {layout['tp_expert']}"
+        yield Option("--ep_size", layout["ep"], note)
     if plan.nodes > 1:
         yield Option("--gpus_per_node", plan.local, "chips of a replica on each node")
     yield Option("--max_batch_size", plan.sequences, shared(plan))
@@ -152,25 +152,25 @@ def _settings(plan: Deployment) -> Iterator[Option]:
     if copies > 1:
         yield Option("enable_attention_dp", True, f"dp attention {copies}: a copy on every chip")
     if plan.role == "prefill":
-        told = "a server that prefills for another has no overlapped scheduler"
-        yield Option("disable_overlap_scheduler", True, told)
+        note = "a server that prefills for another has no overlapped scheduler"
+        yield Option("disable_overlap_scheduler", True, note)
     yield Option("enable_chunked_prefill", True, "long prompts in chunks")
-    told = f"KV cache {plan.pool['kv']} in the plan"
-    yield Option("kv_cache_config.dtype", cache_dtype(plan, CACHES), told)
-    told = "of what is left beside the weights: all but the plan's reserve"
-    yield Option("kv_cache_config.free_gpu_memory_fraction", plan.share["free"], told)
+    note = f"KV cache {plan.pool['kv']} in the plan"
+    yield Option("kv_cache_config.dtype", cache_dtype(plan, CACHES), note)
+    note = "of what is left beside the weights: all but the plan's reserve"
+    yield Option("kv_cache_config.free_gpu_memory_fraction", plan.share["free"], note)
     if plan.cached_input:
-        told = f"the plan has {plan.cached_input:.0%} of the input cached"
-        yield Option("kv_cache_config.enable_block_reuse", True, told)
+        note = f"the plan has {plan.cached_input:.0%} of the input cached"
+        yield Option("kv_cache_config.enable_block_reuse", True, note)
     if plan.role:
         yield Option("cache_transceiver_config.backend", "UCX", "caches travel between the pools")
-        told = "a whole prompt at once"
-        yield Option("cache_transceiver_config.max_tokens_in_buffer", plan.longest, told)
+        note = "a whole prompt at once"
+        yield Option("cache_transceiver_config.max_tokens_in_buffer", plan.longest, note)
     if plan.drafts:
-        told = "the checkpoint's own prediction blocks"
-        yield Option("speculative_config.decoding_type", "MTP", told)
-        told = f"{drafted(plan)} per step"
-        yield Option("speculative_config.num_nextn_predict_layers", plan.drafts, told)
+        note = "the checkpoint's own prediction blocks"
+        yield Option("speculative_config.decoding_type", "MTP", note)
+        note = f"{drafted(plan)} per step"
+        yield Option("speculative_config.num_nextn_predict_layers", plan.drafts, note)
 
 
 def _notes(plan: Deployment) -> Iterator[str]:

@@ -104,8 +104,8 @@ def reasons(plan: Deployment) -> Iterator[Reason]:
         )
     if layout["pp"] > 1 and (plan.role == "decode" or (plan.role and plan.checkpoint.hybrid)):
         what = "from a pipeline of layers of several kinds"
-        told = "into a pipeline" if plan.role == "decode" else what
-        yield Reason(f"pp {layout['pp']}: NixlConnector moves no caches {told}", "choose.pp=1")
+        place = "into a pipeline" if plan.role == "decode" else what
+        yield Reason(f"pp {layout['pp']}: NixlConnector moves no caches {place}", "choose.pp=1")
     blocks = plan.checkpoint.prediction_blocks
     if blocks and plan.drafts > blocks and plan.drafts % blocks:
         yield Reason(
@@ -145,31 +145,31 @@ def _options(plan: Deployment) -> Iterator[Option]:
         dp=("--data-parallel-size", layout["dp_attention"]),
     )
     if layout["ep"] > 1:
-        told = f"ep {layout['ep']}: experts over all tp * dp attention chips"
-        yield Option("--enable-expert-parallel", None, told)
+        note = f"ep {layout['ep']}: experts over all tp * dp attention chips"
+        yield Option("--enable-expert-parallel", None, note)
     yield Option("--max-num-seqs", plan.sequences, shared(plan))
     yield Option("--enable-chunked-prefill", None, "long prompts in chunks")
-    told = budget(plan)
+    note = budget(plan)
     if plan.role == "decode":
-        told = f"{told}; room for a prompt whose cache did not arrive"
-    yield Option("--max-num-batched-tokens", max(plan.step_tokens, plan.chunk), told)
+        note = f"{note}; room for a prompt whose cache did not arrive"
+    yield Option("--max-num-batched-tokens", max(plan.step_tokens, plan.chunk), note)
     yield Option("--max-model-len", plan.longest, lengths(plan))
     yield Option("--gpu-memory-utilization", plan.share["all"], "all but the plan's reserve")
     yield Option(
         "--kv-cache-dtype", cache_dtype(plan, CACHES), f"KV cache {plan.pool['kv']} in the plan"
     )
     if plan.converted:
-        told = f"{plan.checkpoint.weights} weights made {plan.pool['weights']} while loading"
-        yield Option("--quantization", ONLINE[plan.pool["weights"]], told)
+        note = f"{plan.checkpoint.weights} weights made {plan.pool['weights']} while loading"
+        yield Option("--quantization", ONLINE[plan.pool["weights"]], note)
     if plan.cached_input:
-        told = f"the plan has {plan.cached_input:.0%} of the input cached"
-        yield Option("--enable-prefix-caching", None, told)
+        note = f"the plan has {plan.cached_input:.0%} of the input cached"
+        yield Option("--enable-prefix-caching", None, note)
     if plan.drafts:
-        asked = json.dumps({"method": "mtp", "num_speculative_tokens": plan.drafts})
-        yield Option("--speculative-config", asked, f"{drafted(plan)} per step")
+        document = json.dumps({"method": "mtp", "num_speculative_tokens": plan.drafts})
+        yield Option("--speculative-config", document, f"{drafted(plan)} per step")
     if plan.role:
-        asked = json.dumps({"kv_connector": "NixlConnector", "kv_role": ROLES[plan.role]})
-        yield Option("--kv-transfer-config", asked, f"the pool that {plan.role}s")
+        document = json.dumps({"kv_connector": "NixlConnector", "kv_role": ROLES[plan.role]})
+        yield Option("--kv-transfer-config", document, f"the pool that {plan.role}s")
     if plan.nodes > 1:
         yield Option("--nnodes", plan.nodes, f"{plan.local} chips of a replica on each node")
         yield Option("--node-rank", RANK, "which node this is")

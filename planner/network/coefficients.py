@@ -60,12 +60,14 @@ def fit_triple(
     target = (seconds - wire) / seconds  # the efficiency's part below one is what is unknown
     scale = matrix.max(axis=0)
     weight = np.ones_like(seconds)
-    found = np.zeros(len(columns))
+    solution = np.zeros(len(columns))
     for _ in range(TURNS):
-        found = nnls(matrix / scale * weight[:, None], target * weight)[0] / scale
-        missed = np.maximum(np.abs(matrix @ found - target), LEAST)
+        solution = nnls(matrix / scale * weight[:, None], target * weight)[0] / scale
+        missed = np.maximum(np.abs(matrix @ solution - target), LEAST)
         weight = missed ** (POWER / 2 - 1)
-    return Triple(float(found[0]), float(1 / (1 + found[1])), float(found[2]) if root else 0.0)
+    return Triple(
+        float(solution[0]), float(1 / (1 + solution[1])), float(solution[2]) if root else 0.0
+    )
 
 
 def intervals(
@@ -74,11 +76,11 @@ def intervals(
     """Ranges [10 %, 90 %] of the coefficients over refits."""
     generator = np.random.default_rng(seed)
     made = [draws(generator) for _ in range(count)]
-    found = {}
+    ranges = {}
     for name in ("alpha", "efficiency", "gamma"):
         low, high = np.quantile([getattr(each, name) for each in made], [0.1, 0.9])
-        found[name] = (float(low), float(high))
-    return found
+        ranges[name] = (float(low), float(high))
+    return ranges
 
 
 POINTS = 25
@@ -113,9 +115,9 @@ class Coefficients:
 
     def seconds(self, size: np.ndarray) -> np.ndarray:
         """Times [s], shape (n_groups, *size.shape); `size` in bytes."""
-        one = (slice(None), *(None,) * np.ndim(size))
-        slope = (self.traffic / self.rate)[one]
-        return self.alpha[one] + slope * size + self.gamma[one] * np.sqrt(size)
+        expand = (slice(None), *(None,) * np.ndim(size))
+        slope = (self.traffic / self.rate)[expand]
+        return self.alpha[expand] + slope * size + self.gamma[expand] * np.sqrt(size)
 
 
 def coefficients(
@@ -161,8 +163,8 @@ def _row(
     name = named(group, operation, algorithm)
     traffic = group.traffic(operation, name)
     if group.domains > 1:
-        found, evidence = crossing(group, operation, name, network), ANY
-        alpha, share, gamma = found.alpha, found.efficiency, found.gamma
+        row, evidence = crossing(group, operation, name, network), ANY
+        alpha, share, gamma = row.alpha, row.efficiency, row.gamma
     else:
         curves = moved(group, operation, name)
         alpha, share, gamma, evidence = (
@@ -178,10 +180,10 @@ def _row(
     return group.n, alpha, rate * share, gamma, traffic, share, low, high
 
 
-def _refitted(found: Moved, within: tuple[float, float]) -> tuple[float, float, float]:
+def _refitted(coefficients: Moved, within: tuple[float, float]) -> tuple[float, float, float]:
     low, high = within
     if not 0 < low < high < float("inf"):
         raise ValueError(f"messages lie within {within!r} bytes; give 0 < smallest < largest")
     sizes = np.geomspace(low, high, POINTS)
-    triple = fit_triple(sizes, found.wire * sizes, found.seconds(sizes))
+    triple = fit_triple(sizes, coefficients.wire * sizes, coefficients.seconds(sizes))
     return triple.alpha, triple.efficiency, triple.gamma

@@ -74,11 +74,11 @@ class Crossing:
 
     def seconds(self, size: np.ndarray) -> np.ndarray:
         """Times of messages [s]; `size` in bytes. What happens inside a domain takes no longer."""
-        found = _general()(
+        times = _general()(
             alpha_c=self.alpha, q_wire=self.wire, V_msg=size, r_link=1.0, e_net=self.efficiency,
             gamma_c=self.gamma,
         )["t_coll"]  # fmt: skip
-        whole = np.asarray(found)
+        whole = np.asarray(times)
         if self.inner is None:
             return whole
         return np.maximum(whole, self.inner.seconds(size * self.stays))
@@ -115,11 +115,11 @@ def collective_time(
     if group.n == 1:
         return _nothing(sizes)
     names = offered if algorithm is None else (named(group, operation, algorithm),)
-    each = [_one(group, operation, name, sizes, network) for name in names]
-    best = np.argmin(np.stack([found.seconds for found in each]), axis=0)
+    candidates = [_one(group, operation, name, sizes, network) for name in names]
+    best = np.argmin(np.stack([found.seconds for found in candidates]), axis=0)
     return CollectiveTime(
         *(
-            np.choose(best, [getattr(found, name) for found in each])
+            np.choose(best, [getattr(found, name) for found in candidates])
             for name in CollectiveTime.__dataclass_fields__
         )
     )
@@ -178,11 +178,11 @@ def hop_time(
             raise ValueError(f"{name} is {value!r} s; it is at least 0")
     if not 0 < rate < float("inf"):
         raise ValueError(f"rate is {rate!r} byte/s; it is more than 0")
-    found = _hop()(
+    times = _hop()(
         t_hop_net=late, t_hop_sw=software, n_hand=_sizes(size), h_act=1.0, b_act=1.0,
         r_hop=rate * usual.efficiency,
     )["T_pass"]  # fmt: skip
-    return np.asarray(found)
+    return np.asarray(times)
 
 
 def _one(
@@ -197,9 +197,9 @@ def _one(
         evidence, inside = ANY, np.ones(sizes.shape, dtype=bool)
         reasons[ANY] = f"physics with what {network} was measured to add"
     else:
-        found = moved(group, operation, algorithm)
-        seconds, wire = found.seconds(sizes), found.wire
-        evidence, inside = found.evidence, found.inside(sizes)
+        curve = moved(group, operation, algorithm)
+        seconds, wire = curve.seconds(sizes), curve.wire
+        evidence, inside = curve.evidence, curve.inside(sizes)
     beyond = "fitted" if evidence == "measured" else evidence
     bands = collectives().bands
     low, high = (np.where(inside, bands[evidence][i], bands[beyond][i]) for i in (0, 1))
@@ -216,8 +216,8 @@ def _one(
 
 def _nothing(sizes: np.ndarray) -> CollectiveTime:
     """A single chip talks to nobody."""
-    zero, said = np.zeros(sizes.shape), np.full(sizes.shape, "a single chip talks to nobody")
-    return CollectiveTime(zero, zero, zero, zero, np.full(sizes.shape, "none"), said)
+    zero, evidence = np.zeros(sizes.shape), np.full(sizes.shape, "a single chip talks to nobody")
+    return CollectiveTime(zero, zero, zero, zero, np.full(sizes.shape, "none"), evidence)
 
 
 def _steps(group: Group, operation: str) -> float:

@@ -108,7 +108,7 @@ def group_of(
     TopologyError
         If there is no such group.
     """
-    known = collectives()
+    measured = collectives()
     if isinstance(of, Machine):
         name, adds, least = of.name, of.in_network_reduce, of.reduce_from
     else:
@@ -116,8 +116,8 @@ def group_of(
         adds = any(flag for _, flag in of.nodes(data="in_network_reduce"))
     whose = chip or chip_of(name)
     if least is None:  # of a chip without a family, as late as of any
-        late = max(known.reduce_from.values())
-        least = known.reduce_from.get(known.families.get(whose, ANY), late)
+        late = max(measured.reduce_from.values())
+        least = measured.reduce_from.get(measured.families.get(whose, ANY), late)
 
     def group(size: int) -> Group:
         rate = group_rate(of, size, order=order)
@@ -131,8 +131,8 @@ def group_of(
 def chip_of(name: str) -> str:
     """The chip whose name stands in that of a machine or fabric; `any` where none does."""
     words = re.split(r"[^a-z0-9]+", name.lower())
-    known = {c.chip for c in collectives().curves} | set(collectives().families)
-    return next((word for word in words if word in known), ANY)
+    measured = {c.chip for c in collectives().curves} | set(collectives().families)
+    return next((word for word in words if word in measured), ANY)
 
 
 def library(group: Group, operation: str) -> str:

@@ -75,8 +75,8 @@ def exchanges(
     """Exchanges with experts in groups of these sizes; `there` is dispatch's share of the bytes."""
     groups, back = np.unique(sizes, return_inverse=True)
     rows = [_exchange(of, chip, int(n), within, there) for n in groups]
-    floor, rate, root, each, domains = np.array(rows)[back].T
-    return Exchange(floor, rate, root, each.astype(bool), domains.astype(np.int64))
+    floor, rate, root, per_layer, domains = np.array(rows)[back].T
+    return Exchange(floor, rate, root, per_layer.astype(bool), domains.astype(np.int64))
 
 
 def rounds(
@@ -146,15 +146,15 @@ def _exchange(
     names = algorithms(group, "dispatch")
     if group.domains > 1:
         names = (PER_EXPERT,) if within == DECODE else ("deepep-normal",)
-    found = {name: _both_ways(of, chip, group, name, there) for name in names}
+    times = {name: _both_ways(of, chip, group, name, there) for name in names}
     size = float(np.sqrt(within[0] * within[1]))
 
     def seconds(name: str) -> float:
-        floor, rate, root = found[name]
+        floor, rate, root = times[name]
         return floor + size / rate + root * float(np.sqrt(size))
 
     best = min(names, key=seconds)
-    return *found[best], best == PER_EXPERT, group.domains
+    return *times[best], best == PER_EXPERT, group.domains
 
 
 def _both_ways(
@@ -173,6 +173,6 @@ def _triple(
     name: str,
     within: tuple[float, float] | None,
 ) -> tuple[float, float, float]:
-    found = coefficients(of, operation, [n], algorithm=name, chip=chip, within=within)
-    wire = float(found.traffic[0] / found.rate[0])
-    return float(found.alpha[0]), 1.0 / wire, float(found.gamma[0])
+    triple = coefficients(of, operation, [n], algorithm=name, chip=chip, within=within)
+    wire = float(triple.traffic[0] / triple.rate[0])
+    return float(triple.alpha[0]), 1.0 / wire, float(triple.gamma[0])

@@ -110,11 +110,11 @@ def _growth(curves: tuple[Curve, ...], n: int) -> float:
     if n <= last.n:
         return 0.0
     if len(curves) == 1:  # as if it had grown by equal amounts from a single chip on
-        each = last.alpha / (1 + log2(last.n))
+        per_doubling = last.alpha / (1 + log2(last.n))
     else:
         before = curves[-2]
-        each = max(last.alpha - before.alpha, 0.0) / log2(last.n / before.n)
-    return each * log2(n / last.n)
+        per_doubling = max(last.alpha - before.alpha, 0.0) / log2(last.n / before.n)
+    return per_doubling * log2(n / last.n)
 
 
 def _evidence(group: Group, operation: str, curve: Curve, share: float, more: float) -> str:
@@ -123,8 +123,8 @@ def _evidence(group: Group, operation: str, curve: Curve, share: float, more: fl
         return "family" if curve.chip == group.family != ANY else "any"
     if more:
         return "family"
-    own = not share and curve.n == group.n and isclose(curve.rate, group.rate(operation))
-    return curve.evidence if own else "borrowed"
+    measured_here = not share and curve.n == group.n and isclose(curve.rate, group.rate(operation))
+    return curve.evidence if measured_here else "borrowed"
 
 
 def _bend(curve: Curve) -> float:

@@ -70,7 +70,7 @@ def measured(
     members = list(reading.domains.values())
     chips, domain = sum(map(len, members)), max(map(len, members))
     _checked(sizes, chips, routing)
-    asked = sorted(set(sizes) or {n for n in (domain, 2 * domain, chips) if n <= chips})
+    group_sizes = sorted(set(sizes) or {n for n in (domain, 2 * domain, chips) if n <= chips})
     half = bisection(G) if chips > 1 else None
     return {
         "name": of.name,
@@ -84,8 +84,8 @@ def measured(
         "bisection": half and {"rate": half.rate, "chips": half.chips, "across": half.across},
         "leaving": _leaving(of, domain, chips),
         "in_network_reduce": _reduces(of),
-        "groups": _groups(of, sizes, asked, domain, routing),
-        "collectives": _timed(of, collective, asked, messages or MESSAGES),
+        "groups": _groups(of, sizes, group_sizes, domain, routing),
+        "collectives": _timed(of, collective, group_sizes, messages or MESSAGES),
         "faults": [fault.said for fault in damage(reading)],
         "warnings": list(of.warnings),
         "doubts": list(of.machine.doubts) if of.machine else [],
@@ -105,14 +105,14 @@ def _checked(sizes: Sequence[int], chips: int, routing: str) -> None:
 
 
 def _groups(
-    of: Network, sizes: Sequence[int], asked: Sequence[int], domain: int, routing: str
+    of: Network, sizes: Sequence[int], group_sizes: Sequence[int], domain: int, routing: str
 ) -> list[dict[str, Any]]:
     """Rates by group size; of those that were asked for, or that matter most, also why."""
 
     rates = Rates(of, domain, routing)
-    wanted = asked if sizes else _sizes(rates.chips, domain)
+    wanted = group_sizes if sizes else _sizes(rates.chips, domain)
     try:
-        return [rates.row(n, why=n in asked) for n in wanted]
+        return [rates.row(n, why=n in group_sizes) for n in wanted]
     except TopologyError as error:
         raise InputError(str(error)) from error
 
@@ -171,30 +171,30 @@ def _links(reading: Any) -> list[dict[str, Any]]:
     """The classes of links, alike along several sides of a torus together."""
     from topologies.picture.scene import side_name
 
-    found: dict[Any, dict[str, Any]] = {}
-    for each in reading.classes:
-        there, back, latency, cables = each.figures
-        row = found.setdefault(
-            (*each.kind[:3], each.figures, each.faulty),
+    links: dict[Any, dict[str, Any]] = {}
+    for link_class in reading.classes:
+        there, back, latency, cables = link_class.figures
+        row = links.setdefault(
+            (*link_class.kind[:3], link_class.figures, link_class.faulty),
             {
-                "tier": each.tier,
-                "ends": list(each.roles),
+                "tier": link_class.tier,
+                "ends": list(link_class.roles),
                 "bandwidth": there,
                 "bandwidth_back": back,
                 "latency": latency,
                 "cables": cables,
                 "links": 0,
                 "along": [],
-                "degraded": each.faulty,
+                "degraded": link_class.faulty,
             },
         )
-        row["links"] += each.number
-        row["along"] = sorted({*row["along"], *(side_name(d) for d in each.axis)})
-    return list(found.values())
+        row["links"] += link_class.number
+        row["along"] = sorted({*row["along"], *(side_name(d) for d in link_class.axis)})
+    return list(links.values())
 
 
-def _figures(known: Machine | None) -> list[dict[str, Any]]:
-    figures: Iterable[Any] = known.figures if known else ()
+def _figures(drawn: Machine | None) -> list[dict[str, Any]]:
+    figures: Iterable[Any] = drawn.figures if drawn else ()
     return [
         {
             "name": f.name,
@@ -238,7 +238,7 @@ class Rates:
             When the network has no such group.
         """
         rate = group_rate(self.known, n)
-        found = {
+        row = {
             "chips": n,
             "domains": rate.domains,
             "box": list(rate.box) if rate.box else None,
@@ -256,41 +256,41 @@ class Rates:
             "reduction": None,
         }
         if n > 1 and (why or self.routing != OPTIMAL):
-            self._explain(found)
-        return found
+            self._explain(row)
+        return row
 
-    def _explain(self, found: dict[str, Any]) -> None:
+    def _explain(self, row: dict[str, Any]) -> None:
         """Add what the flow and cut engines say of the same groups."""
-        n = found["chips"]
+        n = row["chips"]
         G = self._inner if n <= self.domain else self.of.fabric
         groups = self._groups(n)
         flow = concurrent_flow(G, all_to_all(*groups), routing=self.routing)
         rate = flow.rate * (n - 1)
-        if self.routing != OPTIMAL or found["engine"] is None:
-            found["engine"] = flow.engine
-        elif abs(rate - found["all_to_all"]) <= SAME * rate:
-            found["confirmed_by"] = flow.engine
-        found["all_to_all"] = min(found["all_to_all"], rate)
-        found["binding"] = _classes(
+        if self.routing != OPTIMAL or row["engine"] is None:
+            row["engine"] = flow.engine
+        elif abs(rate - row["all_to_all"]) <= SAME * rate:
+            row["confirmed_by"] = flow.engine
+        row["all_to_all"] = min(row["all_to_all"], rate)
+        row["binding"] = _classes(
             G,
             ((arc, each.elasticity / len(each.arcs)) for each in flow.binding for arc in each.arcs),
         )
         # A formula may hold a group to what a whole domain reaches, which no link says.
         cut = all_gather_rate(G, groups[0])
-        found["cut"] = {
+        row["cut"] = {
             "all_gather": cut.bus_bandwidth,
             "chips": sum(1 for chip in groups[0] if chip in cut.starved),
             "links": _classes(G, ((arc, 0.0) for arc in cut.arcs)),
         }
         if self.adds:
-            self._reduce(found, G, groups[0])
+            self._reduce(row, G, groups[0])
 
-    def _reduce(self, found: dict[str, Any], G: Fabric, group: Sequence[Any]) -> None:
+    def _reduce(self, row: dict[str, Any], G: Fabric, group: Sequence[Any]) -> None:
         """Add what an all-reduce reaches with switches that add what passes through them."""
         since = self.of.machine.reduce_from if self.of.machine is not None else None
         for bound in all_reduce_bounds(G, group, reduce_from=since):
             if bound.algorithm != PLAIN:
-                found["reduction"] = {
+                row["reduction"] = {
                     "all_reduce": bound.bus_bandwidth,
                     "links": _classes(G, ((arc, 0.0) for arc in bound.binding)),
                 }
@@ -316,11 +316,11 @@ class Rates:
 
 def _classes(G: Fabric, arcs: Iterable[tuple[tuple[Any, Any], float]]) -> list[dict[str, Any]]:
     """Arcs by what they join and how fast they are, elasticities added up, the strongest first."""
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    classes: dict[tuple[Any, ...], dict[str, Any]] = {}
     for (u, v), elasticity in arcs:
         data = G.edges[u, v]
         ends = sorted((role(G, u), role(G, v)), key=lambda name: (name != "chip", name))
-        row = found.setdefault(
+        row = classes.setdefault(
             (*ends, data["tier"], data["bandwidth"]),
             {
                 "ends": ends,
@@ -332,4 +332,4 @@ def _classes(G: Fabric, arcs: Iterable[tuple[tuple[Any, Any], float]]) -> list[d
         )
         row["arcs"] += 1
         row["elasticity"] += elasticity
-    return sorted(found.values(), key=lambda row: (-row["elasticity"], -row["arcs"], row["ends"]))
+    return sorted(classes.values(), key=lambda row: (-row["elasticity"], -row["arcs"], row["ends"]))

@@ -85,8 +85,8 @@ def network(
         When there is no such name or file, or the machine has no such slice.
     """
     joint: dict[str, Any] = {"join": join, "leaf": leaf, "oversubscription": oversubscription}
-    given = {"chips": chips, "shape": shape, "twisted": twisted or None, **joint}
-    options = [f"--{option}" for option, value in given.items() if value is not None]
+    arguments = {"chips": chips, "shape": shape, "twisted": twisted or None, **joint}
+    options = [f"--{option}" for option, value in arguments.items() if value is not None]
     if not _known(name) and _file(name):
         if options:
             raise InputError(
@@ -100,9 +100,9 @@ def network(
         )
     try:
         sides = None if shape is None else _sides(shape)
-        known = machine(name, chips, shape=sides, twisted=twisted)
+        drawn = machine(name, chips, shape=sides, twisted=twisted)
         changed = {field: value for field, value in joint.items() if value is not None}
-        return _from_catalogue(name, replace(known, **changed), chips)
+        return _from_catalogue(name, replace(drawn, **changed), chips)
     except TopologyError as error:
         raise InputError(str(error)) from error
 
@@ -127,13 +127,13 @@ def _file(name: str) -> bool:
         return False
 
 
-def _from_catalogue(name: str, known: Machine, chips: int | None) -> Network:
-    wanted = known.chips_per_domain if chips is None else chips
-    if chips is None and known.kind != "torus" and known.scale_out is not None:
-        wanted = DOMAINS * known.chips_per_domain
+def _from_catalogue(name: str, drawn: Machine, chips: int | None) -> Network:
+    wanted = drawn.chips_per_domain if chips is None else chips
+    if chips is None and drawn.kind != "torus" and drawn.scale_out is not None:
+        wanted = DOMAINS * drawn.chips_per_domain
     if wanted > MOST_CHIPS:
         raise InputError(f"--chips {wanted}: at most {MOST_CHIPS:,} are laid out chip by chip")
-    return Network(name, graph(known, wanted), known)
+    return Network(name, graph(drawn, wanted), drawn)
 
 
 def _sides(shape: str) -> tuple[int, ...]:
@@ -146,19 +146,19 @@ def _sides(shape: str) -> tuple[int, ...]:
 def _from_file(name: str) -> Network:
     import topologies
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             G = topologies.read(name)
         except TopologyError as error:
-            found = [_mistake(error.where, problem) for problem in error.problems]
-            raise InputError(found) from error
-    return Network(name, G, None, tuple(str(each.message) for each in told))
+            mistakes = [_mistake(error.where, problem) for problem in error.problems]
+            raise InputError(mistakes) from error
+    return Network(name, G, None, tuple(str(each.message) for each in caught))
 
 
 def _mistake(where: str, problem: str) -> Mistake:
     """A problem of a file, with its line and column if it has them."""
-    found = PLACE.match(problem)
-    if found is None:
+    match = PLACE.match(problem)
+    if match is None:
         return Mistake(where, None, None, "", problem)
-    return Mistake(where, int(found[1]), int(found[2]), "", problem[found.end() :])
+    return Mistake(where, int(match[1]), int(match[2]), "", problem[match.end() :])

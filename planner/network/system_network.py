@@ -102,8 +102,8 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
         raise FieldError(("system", " ".join(str(error).split()))) from error
     chips = accelerators(G)
     if len(chips) < most:
-        told = f"{most} chips are asked for, but {file.name} wires {len(chips)}"
-        raise FieldError(("chips", told))
+        message = f"{most} chips are asked for, but {file.name} wires {len(chips)}"
+        raise FieldError(("chips", message))
     groups = grouped(G)
     arcs = {tier: _of_tier(G, tier) for tier in (SCALE_UP, SCALE_OUT)}
     rates = {tier: _leaving(arcs[tier], chips) for tier in arcs}
@@ -127,11 +127,11 @@ def _of_tier(G: Fabric, tier: str) -> list[tuple[Any, Any, dict[str, Any]]]:
 
 def _leaving(arcs: list[tuple[Any, Any, dict[str, Any]]], chips: list[Any]) -> list[float]:
     """Bandwidth out of each of the chips that have such arcs [byte/s]."""
-    found = dict.fromkeys(chips, 0.0)
+    rates = dict.fromkeys(chips, 0.0)
     for u, _, arc in arcs:
-        if u in found:
-            found[u] += arc["bandwidth"]
-    return [rate for rate in found.values() if rate > 0]
+        if u in rates:
+            rates[u] += arc["bandwidth"]
+    return [rate for rate in rates.values() if rate > 0]
 
 
 def machine_of(system: System, most: int, *, lecture: bool) -> Machine:
@@ -146,8 +146,8 @@ def machine_of(system: System, most: int, *, lecture: bool) -> Machine:
     """
     if system.topology is None:
         if system.scale_up is None and most > 1 and not lecture:
-            told = f"{most} chips exchange activations; give scale_up, such as 450 GB/s one way"
-            raise FieldError(("system", told))
+            message = f"{most} chips exchange activations; give scale_up, such as 450 GB/s one way"
+            raise FieldError(("system", message))
         domain = system.chips_per_domain or most
         return Machine.from_figures(
             system.name, domain, system.scale_up or UNUSED, system.scale_out
@@ -156,12 +156,12 @@ def machine_of(system: System, most: int, *, lecture: bool) -> Machine:
         key: getattr(system, key) for key in ("scale_up", "scale_out") if key in system.varied
     }
     try:
-        known = machine(system.topology)
-        if "chips_per_domain" in system.varied and known.kind == "torus":
-            known = machine(system.topology, system.chips_per_domain)
+        drawn = machine(system.topology)
+        if "chips_per_domain" in system.varied and drawn.kind == "torus":
+            drawn = machine(system.topology, system.chips_per_domain)
         elif "chips_per_domain" in system.varied:
             rates["chips_per_domain"] = system.chips_per_domain
-        return replace(known, **rates)
+        return replace(drawn, **rates)
     except TopologyError as error:
         raise FieldError(("system", " ".join(str(error).split()))) from error
 
@@ -181,10 +181,10 @@ def between(first: Machine, second: Machine, most: int, *, together: bool) -> tu
     rates = [machine.scale_out for machine in (first, second)]
     for machine_, rate in zip((first, second), rates, strict=True):
         if rate is None:
-            told = (
+            message = (
                 f"two pools on {machine_.name} move caches through its network cards, whose rate "
                 "is not known; give scale_out, such as 50 GB/s, or choose mode: aggregated"
             )
-            raise FieldError(("system", told))
-    known = [rate for rate in rates if rate is not None]
-    return min(known), 2 * max(first.scale_out_latency, second.scale_out_latency)
+            raise FieldError(("system", message))
+    known_rates = [rate for rate in rates if rate is not None]
+    return min(known_rates), 2 * max(first.scale_out_latency, second.scale_out_latency)

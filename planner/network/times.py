@@ -34,19 +34,19 @@ def timed(
             group = group_of(of.machine if of.machine is not None else of.fabric, n)
         except TopologyError as error:
             raise InputError(str(error)) from error
-        found = collective_time(group, operation, list(messages))
+        times = collective_time(group, operation, list(messages))
         rows += [
             {
                 "operation": operation,
                 "chips": n,
                 "domains": group.domains,
                 "bytes": size,
-                "seconds": float(found.seconds[i]),
-                "low": float(found.low[i]),
-                "high": float(found.high[i]),
-                "bound": float(found.bound[i]),
-                "algorithm": str(found.algorithm[i]),
-                "reason": str(found.reason[i]),
+                "seconds": float(times.seconds[i]),
+                "low": float(times.low[i]),
+                "high": float(times.high[i]),
+                "bound": float(times.bound[i]),
+                "algorithm": str(times.algorithm[i]),
+                "reason": str(times.reason[i]),
             }
             for i, size in enumerate(messages)
         ]

@@ -74,8 +74,8 @@ def parsed_change(change: str) -> tuple[Path, Any]:
     except InputError as error:
         mistakes = error.mistakes
     if mistakes:
-        told = [Mistake(place.file, None, None, dotted(path), m.message) for m in mistakes]
-        raise InputError(told)
+        faults = [Mistake(place.file, None, None, dotted(path), m.message) for m in mistakes]
+        raise InputError(faults)
     return path, value.data
 
 
@@ -110,8 +110,8 @@ def _put(tree: Tree, path: Path, value: Any, change: str) -> None:
         raise InputError(Mistake(place.file, None, None, dotted(path), message))
     _assign(holder, last, value)
     for places in (tree.values, tree.keys):
-        for known in [known for known in places if known[: len(path)] == path]:
-            del places[known]  # type: ignore[attr-defined]
+        for stale in [at for at in places if at[: len(path)] == path]:
+            del places[stale]  # type: ignore[attr-defined]
         places[path] = place  # type: ignore[index]
 
 

@@ -71,8 +71,8 @@ def checked(tree: Tree, folder: FilePath) -> Asked:
     data = tree.data
     if not isinstance(data, dict):
         got = "the file is empty" if data is None else f"got {quoted(data)}"
-        told = tree.mistake((), f"expected keys such as problem, model, system; {got}")
-        raise InputError([*tree.mistakes, told])
+        mistake = tree.mistake((), f"expected keys such as problem, model, system; {got}")
+        raise InputError([*tree.mistakes, mistake])
     problem = data.get("problem")
     if isinstance(problem, str) and problem in PLANNED:
         if tree.mistakes:
@@ -99,16 +99,16 @@ def _shape(data: Mapping[Any, Any]) -> type[Record]:
     return max(question_types(), key=lambda shape: len(shape.model_fields.keys() & data.keys()))
 
 
-def _ordered(tree: Tree, found: Sequence[Mistake]) -> list[Mistake]:
+def _ordered(tree: Tree, mistakes: Sequence[Mistake]) -> list[Mistake]:
     """All mistakes by place; what follows from a value that was not read is left out."""
     unread = [dotted(path) for path in tree.unread]
-    kept = [
+    remaining = [
         mistake
-        for mistake in found
+        for mistake in mistakes
         if not any(f"{mistake.path}.".startswith(f"{path}.") for path in unread)
     ]
     return sorted(
-        [*tree.mistakes, *kept], key=lambda mistake: (mistake.line or 0, mistake.column or 0)
+        [*tree.mistakes, *remaining], key=lambda mistake: (mistake.line or 0, mistake.column or 0)
     )
 
 

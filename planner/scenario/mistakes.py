@@ -24,8 +24,8 @@ def _records() -> dict[str, type[BaseModel]]:
 
 def mistakes_of(error: ValidationError, tree: Tree) -> list[Mistake]:
     """Every mistake of a validation, in the order of the file where places are known."""
-    found = list(_flat(error, (), tree))
-    unique = dict.fromkeys(found)
+    mistakes = list(_flat(error, (), tree))
+    unique = dict.fromkeys(mistakes)
     return sorted(unique, key=lambda mistake: (mistake.line or 0, mistake.column or 0))
 
 
@@ -38,8 +38,8 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
         if cause is not None:
             yield from _cause(cause, path, tree)
         elif kind in ("extra_forbidden", "invalid_key"):
-            known = _keys(record, item["loc"][:-1])
-            hint = did_you_mean(path[-1], known) or f" (known: {', '.join(known)})"
+            expected = _keys(record, item["loc"][:-1])
+            hint = did_you_mean(path[-1], expected) or f" (known: {', '.join(expected)})"
             if not isinstance(path[-1], str) or path[-1].isdigit():
                 hint = f"{hint}; in {{a: 2,05}} the comma ends the value: write 2.05"
             yield tree.mistake(path, f"unknown key {quoted(path[-1])}{hint}", at_key=True)
@@ -48,8 +48,8 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
             about = f": {field.description}" if field.description else ""
             yield tree.mistake(path, f"missing required key '{path[-1]}'{about}")
         elif kind in ("model_type", "dict_type", "model_attributes_type"):
-            known = _keys(record, item["loc"])
-            keys = f"keys {', '.join(known)}" if known else "keys"
+            expected = _keys(record, item["loc"])
+            keys = f"keys {', '.join(expected)}" if expected else "keys"
             yield tree.mistake(path, f"expected {keys}, got {quoted(item['input'])}")
         else:
             what = item["msg"][:1].lower() + item["msg"][1:]
@@ -58,7 +58,7 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
 
 def _cause(cause: ValueError | str, path: Path, tree: Tree) -> Iterator[Mistake]:
     if isinstance(cause, Refusals):
-        for below, inner in cause.found:
+        for below, inner in cause.faults:
             yield from _cause(inner, (*path, *below), tree)
     elif isinstance(cause, ValidationError):
         yield from _flat(cause, path, tree)

@@ -53,8 +53,8 @@ def json_schema() -> dict[str, Any]:
 
 def _about(schema: dict[str, Any], name: str) -> dict[str, Any]:
     """The description of a key, if it has one."""
-    kept = schema["properties"][name]
-    return {key: kept[key] for key in ("description", "title") if key in kept}
+    shape = schema["properties"][name]
+    return {key: shape[key] for key in ("description", "title") if key in shape}
 
 
 def _plain(value: Any, full: bool) -> Any:

@@ -71,9 +71,9 @@ class CatalogueError(InputError):
     """A name, or a figure of a named thing, that the catalogue does not hold."""
 
     @classmethod
-    def unknown(cls, kind: str, name: str, known: Iterable[str]) -> CatalogueError:
+    def unknown(cls, kind: str, name: str, entries: Iterable[str]) -> CatalogueError:
         """The error for an unknown `name` among the `known` names of a `kind` of entry."""
-        names = sorted(known)
+        names = sorted(entries)
         hint = did_you_mean(name, names) or f" (known: {', '.join(names)})"
         return cls(f"unknown {kind} {quoted(name)}{hint}")
 

@@ -33,19 +33,19 @@ def read_values(equation: Equation, sets: Sequence[str]) -> dict[str, float]:
         If a symbol does not occur or is given twice, or a value is not of the symbol's unit,
         negative, or not finite.
     """
-    known = {x.name: x for x in (*equation.symbols, *equation.givens)}
+    symbols = {x.name: x for x in (*equation.symbols, *equation.givens)}
     values: dict[str, float] = {}
-    for each in sets:
-        name, equals, written = (part.strip() for part in each.partition("="))
+    for change in sets:
+        name, equals, written = (part.strip() for part in change.partition("="))
         if not equals or not name:
-            raise InputError(f"--set {quoted(each)}: expected SYMBOL=VALUE, such as B=64")
+            raise InputError(f"--set {quoted(change)}: expected SYMBOL=VALUE, such as B=64")
         if name == equation.symbol.name:
             raise InputError(
                 f"--set {name}: it is what this equation gives; ask for another symbol "
                 "with --solve-for to give it a value"
             )
-        if name not in known:
-            hint = did_you_mean(name, known) or f"; it has {', '.join(known)}"
+        if name not in symbols:
+            hint = did_you_mean(name, symbols) or f"; it has {', '.join(symbols)}"
             raise InputError(f"--set {name}: {describe(name)} does not occur here{hint}")
         if name in values:
             raise InputError(f"--set {name}: given twice")

@@ -80,7 +80,7 @@ def shape(
     count = reader.whole(HEADS, heads)
     cached = reader.optional(KV_HEADS)
     if cached is None:
-        has_kv_heads = any(reader.given(key) for key in KV_HEADS)
+        has_kv_heads = any(reader.is_set(key) for key in KV_HEADS)
         cached = count if has_kv_heads or kv_heads is None else kv_heads
     if count % cached:
         raise reader.fail(
@@ -268,7 +268,7 @@ def windows(reader: Reader, count: int, habit: Windows) -> list[int | None]:
     """The window of each of `count` layers [token], None where attention is full."""
     named = reader.words("layer_types", count, tuple(_WORDS))
     size = reader.optional(SIZES, least=0) or None
-    if size is None and not any(reader.given(key) for key in SIZES):
+    if size is None and not any(reader.is_set(key) for key in SIZES):
         size = habit.size
     used = habit.used_if is None or reader.flag(*habit.used_if)
     pattern = reader.value(PATTERNS)

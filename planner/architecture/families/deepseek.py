@@ -66,7 +66,7 @@ def _model(reader: Reader, name: str, family: _Family) -> Model:
     # Null means full-rank queries (V2-Lite); absent means the family's rank.
     rank = reader.optional("q_lora_rank")
     latent = Latent(
-        rank if reader.given("q_lora_rank") else family.query_rank,
+        rank if reader.is_set("q_lora_rank") else family.query_rank,
         reader.whole("kv_lora_rank"),
         reader.whole("qk_nope_head_dim"),
         reader.whole("qk_rope_head_dim"),

@@ -285,7 +285,7 @@ def mistral(reader: Reader, name: str) -> Model:
     """Mistral: Llama with every layer windowed unless `sliding_window` is null."""
     form = shape(reader, kv_heads=8)
     window = reader.optional("sliding_window")
-    if window is None and not reader.given("sliding_window"):
+    if window is None and not reader.is_set("sliding_window"):
         window = 4096
     windowed = attention_kinds(reader, form.layers, [window is not None] * form.layers)
     part = dense(form.hidden, reader.whole("intermediate_size"))

@@ -340,7 +340,7 @@ def _mixers(
     enabled = reader.flag("use_sliding_window", False)
     window = reader.optional("sliding_window", least=0)
     start = reader.whole("max_window_layers", 28, least=0, most=MAX_LAYERS)
-    if enabled and window is None and not reader.given("sliding_window"):
+    if enabled and window is None and not reader.is_set("sliding_window"):
         window = 4096
     bounded = bool(window) and enabled
     default = [bounded and (every or index >= start) for index in range(form.layers)]

@@ -115,8 +115,8 @@ class Amounts(Kind):
     dimension: str
 
     def schema(self) -> dict[str, Any]:
-        one = Quantity(self.dimension).schema()
-        return {"oneOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+        amount = Quantity(self.dimension).schema()
+        return {"oneOf": [amount, {"type": "array", "items": amount, "minItems": 1}]}
 
     def read(self, value: object) -> tuple[float, ...]:
         return _several(value, Quantity(self.dimension).read)
@@ -127,8 +127,8 @@ class Ratios(Kind):
     """One ratio of at least 1, or a list of them to try."""
 
     def schema(self) -> dict[str, Any]:
-        one = {"type": "number", "minimum": 1}
-        return {"oneOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+        ratio = {"type": "number", "minimum": 1}
+        return {"oneOf": [ratio, {"type": "array", "items": ratio, "minItems": 1}]}
 
     def read(self, value: object) -> tuple[float, ...]:
         return _several(value, _ratio)
@@ -159,20 +159,20 @@ class _LawReference:
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        one: list[CoreSchema] = [core_schema.str_schema(), core_schema.dict_schema()]
-        several = core_schema.list_schema(core_schema.union_schema(list(one)))
+        single: list[CoreSchema] = [core_schema.str_schema(), core_schema.dict_schema()]
+        several = core_schema.list_schema(core_schema.union_schema(list(single)))
         return core_schema.with_info_plain_validator_function(
-            self.read, json_schema_input_schema=core_schema.union_schema([*one, several])
+            self.read, json_schema_input_schema=core_schema.union_schema([*single, several])
         )
 
 
-def _with_places(given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+def _with_places(values: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     """A described law whose points lie in a file, that file beside the scenario."""
-    points = given.get("fit")
+    points = values.get("fit")
     folder = (info.context or {}).get("folder")
     if folder is None or not isinstance(points, str):
-        return given
-    return {**given, "fit": str(folder / points)}
+        return values
+    return {**values, "fit": str(folder / points)}
 
 
 def _refuse_a_family(value: object) -> None:

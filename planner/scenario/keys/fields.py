@@ -41,9 +41,9 @@ class Refusals(ValueError):  # noqa: N818 - several refusals, not one error
     A refusal is a message, or the pydantic error of a nested record.
     """
 
-    def __init__(self, found: Sequence[tuple[Path, str | ValueError]]) -> None:
-        self.found = tuple(found)
-        super().__init__("; ".join(str(message) for _, message in found))
+    def __init__(self, faults: Sequence[tuple[Path, str | ValueError]]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(str(message) for _, message in faults))
 
 
 class Kind:
@@ -145,36 +145,36 @@ class Choices(Kind):
         return tuple(sorted(set(numbers)))
 
     def _span(self, value: dict[Any, Any]) -> range:
-        found: list[tuple[Path, str | ValueError]] = []
+        faults: list[tuple[Path, str | ValueError]] = []
         for key in value.keys() - {"from", "to"}:
             hint = did_you_mean(key, ("from", "to"))
-            found.append(((key,), f"unknown key {quoted(key)}{hint or ' (known: from, to)'}"))
+            faults.append(((key,), f"unknown key {quoted(key)}{hint or ' (known: from, to)'}"))
         ends: dict[str, int] = {}
         for key in ("from", "to"):
             if key not in value:
-                found.append(((key,), f"missing required key '{key}'"))
+                faults.append(((key,), f"missing required key '{key}'"))
                 continue
             try:
                 ends[key] = whole(value[key], self.least)
             except ValueError as error:
-                found.append(((key,), error))
+                faults.append(((key,), error))
         if len(ends) == 2 and ends["from"] > ends["to"]:
-            found.append((("to",), f"expected at least {ends['from']} (from), got {ends['to']}"))
+            faults.append((("to",), f"expected at least {ends['from']} (from), got {ends['to']}"))
         elif len(ends) == 2 and ends["to"] - ends["from"] >= WIDEST_SPAN:
-            found.append((("to",), f"expected a span of at most {WIDEST_SPAN:,} numbers"))
-        if found:
-            raise Refusals(found)
+            faults.append((("to",), f"expected a span of at most {WIDEST_SPAN:,} numbers"))
+        if faults:
+            raise Refusals(faults)
         return range(ends["from"], ends["to"] + 1)
 
     def schema(self) -> dict[str, Any]:
-        one = {"type": "integer", "minimum": self.least}
+        whole = {"type": "integer", "minimum": self.least}
         return {
             "oneOf": [
-                one,
-                {"type": "array", "items": one, "minItems": 1},
+                whole,
+                {"type": "array", "items": whole, "minItems": 1},
                 {
                     "type": "object",
-                    "properties": {"from": one, "to": one},
+                    "properties": {"from": whole, "to": whole},
                     "required": ["from", "to"],
                     "additionalProperties": False,
                 },
@@ -209,8 +209,8 @@ class Words(Kind):
         return tuple(dict.fromkeys(collected(value, lambda item: word(item, self.words))))
 
     def schema(self) -> dict[str, Any]:
-        one = {"enum": list(self.words)}
-        return {"oneOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+        word = {"enum": list(self.words)}
+        return {"oneOf": [word, {"type": "array", "items": word, "minItems": 1}]}
 
 
 def plausible_rent(value: float) -> float:
@@ -256,12 +256,12 @@ def word(value: object, words: tuple[str, ...]) -> str:
 
 def collected(values: Sequence[object], read: Callable[[Any], Any]) -> list[Any]:
     """Every item read, or every refusal with its index."""
-    read_values, found = [], []
+    read_values, faults = [], []
     for index, item in enumerate(values):
         try:
             read_values.append(read(item))
         except ValueError as error:
-            found.append(((index,), error))
-    if found:
-        raise Refusals(found)
+            faults.append(((index,), error))
+    if faults:
+        raise Refusals(faults)
     return read_values

@@ -28,19 +28,19 @@ class _Flops(Kind):
             raise ValueError(
                 f"expected dense peaks by dtype such as {{bf16: 989 TFLOP/s}}, got {quoted(value)}"
             )
-        found: Found = []
+        faults: Found = []
         peaks: dict[str, float] = {}
         for dtype, peak in value.items():
             if dtype not in MATH:
                 hint = did_you_mean(dtype, MATH) or f" (known: {', '.join(MATH)})"
-                found.append(((dtype,), f"unknown key {quoted(dtype)}{hint}"))
+                faults.append(((dtype,), f"unknown key {quoted(dtype)}{hint}"))
                 continue
             try:
                 peaks[dtype] = Quantity("compute").read(peak)
             except ValueError as error:
-                found.append(((dtype,), error))
-        if found:
-            raise Refusals(found)
+                faults.append(((dtype,), error))
+        if faults:
+            raise Refusals(faults)
         return peaks
 
     def schema(self) -> dict[str, Any]:
@@ -90,35 +90,35 @@ class SystemDescription(Record):
     def _wired(cls, value: object, info: ValidationInfo) -> File | None:
         if value is None or isinstance(value, File):
             return value
-        found = name_or_file(value, "topology", "pod.yaml", (), info)
+        file = name_or_file(value, "topology", "pod.yaml", (), info)
         twice = [key for key in LINKS if info.data.get(key) is not None]
         if twice:
             raise ValueError(f"the file says how chips are wired; leave {', '.join(twice)} out")
-        return found if isinstance(found, File) else None
+        return file if isinstance(file, File) else None
 
     @field_validator("measured", mode="before")
     @classmethod
     def _timed(cls, value: object, info: ValidationInfo) -> File | None:
         if value is None or isinstance(value, File):
             return value
-        found = name_or_file(value, "measured chip", "my-chip.toml", (), info)
-        if not isinstance(found, File):
+        file = name_or_file(value, "measured chip", "my-chip.toml", (), info)
+        if not isinstance(file, File):
             return None
         try:
-            read_measured(found.path)
+            read_measured(file.path)
         except InputError as error:
             raise Refusals(
-                [((), f"{found.given}: {each.path}: {each.message}") for each in error.mistakes]
+                [((), f"{file.given}: {each.path}: {each.message}") for each in error.mistakes]
                 or [((), error)]
             ) from None
-        return found
+        return file
 
     @model_validator(mode="after")
     def _of_this_chip(self) -> SystemDescription:
         if self.measured is not None and self.like is not None:
-            told = misfit(read_measured(self.measured.path), _described(self).chip)
-            if told is not None:
-                raise Refusals([(("measured",), f"{self.measured.given}: {told}")])
+            reason = misfit(read_measured(self.measured.path), _described(self).chip)
+            if reason is not None:
+                raise Refusals([(("measured",), f"{self.measured.given}: {reason}")])
         return self
 
     @field_validator("like")
@@ -137,11 +137,11 @@ class SystemDescription(Record):
         if value is None or like is None:
             return value
         chip = system(like).chip
-        found: Found = []
+        faults: Found = []
         for dtype, peak in value.items():
             if chip.computes(dtype) and _double(peak, chip.peak(dtype)):
                 dense = show(chip.peak(dtype), "compute")
-                found.append(
+                faults.append(
                     (
                         (dtype,),
                         f"expected the dense peak, got {show(peak, 'compute')}, twice the "
@@ -149,8 +149,8 @@ class SystemDescription(Record):
                         f'did you mean "{dense}"?',
                     )
                 )
-        if found:
-            raise Refusals(found)
+        if faults:
+            raise Refusals(faults)
         return value
 
     @field_validator("scale_up", "scale_out")
@@ -159,12 +159,12 @@ class SystemDescription(Record):
         like = info.data.get("like")
         if value is None or like is None:
             return value
-        known = getattr(system(like), str(info.field_name))
-        if known is not None and _double(value, known):
+        rate = getattr(system(like), str(info.field_name))
+        if rate is not None and _double(value, rate):
             raise ValueError(
                 f"expected the bandwidth one way, got {show(value, 'bandwidth')}, twice the "
-                f"catalogue's {show(known, 'bandwidth')}; this looks like the bidirectional "
-                f'figure, did you mean "{show(known, "bandwidth")}"?'
+                f"catalogue's {show(rate, 'bandwidth')}; this looks like the bidirectional "
+                f'figure, did you mean "{show(rate, "bandwidth")}"?'
             )
         return value
 
@@ -192,7 +192,7 @@ class _SystemReference(Reference):
     def _list(self, value: list[Any] | tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
         if not value:
             raise ValueError("expected at least one system, got an empty list")
-        found: Found = []
+        faults: Found = []
         systems = []
         for index, item in enumerate(value):
             try:
@@ -200,9 +200,9 @@ class _SystemReference(Reference):
                     raise ValueError("expected a system, got a list in a list")
                 systems.append(self.read(item, info))
             except ValueError as error:
-                found.append(((index,), error))
-        if found:
-            raise Refusals(found)
+                faults.append(((index,), error))
+        if faults:
+            raise Refusals(faults)
         return tuple(systems)
 
 
@@ -229,8 +229,8 @@ def _described(choice: SystemDescription) -> System:
     return system_from({key: value for key, value in choice if key not in FILES})
 
 
-def _double(value: float, known: float) -> bool:
-    return abs(value - 2 * known) <= 0.005 * known
+def _double(value: float, figure: float) -> bool:
+    return abs(value - 2 * figure) <= 0.005 * figure
 
 
 def _named_system(value: object, info: ValidationInfo) -> str | File:

@@ -25,10 +25,10 @@ class _ProfileReference:
         if isinstance(value, str) and len(value) > LONGEST:
             raise ValueError(f"expected a name such as auto, got {quoted(value)}")
         name = value.strip() if isinstance(value, str) else value
-        found = name_or_file(name, "profile", AUTO, (AUTO, *profile_names()), info)
-        if isinstance(found, File):
-            _read(found)
-        return found
+        reference = name_or_file(name, "profile", AUTO, (AUTO, *profile_names()), info)
+        if isinstance(reference, File):
+            _read(reference)
+        return reference
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -44,9 +44,9 @@ class _ProfileReference:
 ProfileField = Annotated[str | File, _ProfileReference()]
 
 
-def wanted_profile(given: str | File) -> str:
+def wanted_profile(reference: str | File) -> str:
     """The profile of a scenario as `choose_profile` takes it: a name, or the path of a file."""
-    return str(given.path) if isinstance(given, File) else given
+    return str(reference.path) if isinstance(reference, File) else reference
 
 
 def _read(file: File) -> None:
@@ -56,9 +56,9 @@ def _read(file: File) -> None:
             f"expected a .toml file that planner calibrate wrote, got {quoted(file.given)}"
         )
     try:
-        found = profile(str(file.path))
+        read_profile = profile(str(file.path))
     except CatalogueError as error:
         raise ValueError(str(error).replace(str(file.path), file.given)) from None
-    told = unsound(found)
-    if told is not None:
-        raise ValueError(f"{file.given}: is no sound profile: {told}")
+    reason = unsound(read_profile)
+    if reason is not None:
+        raise ValueError(f"{file.given}: is no sound profile: {reason}")

@@ -57,14 +57,14 @@ def nested(record: type[Record], value: Any, info: ValidationInfo, missing: Foun
 
 
 def name_or_file(
-    value: object, kind: str, example: str, known: tuple[str, ...], info: ValidationInfo
+    value: object, kind: str, example: str, names: tuple[str, ...], info: ValidationInfo
 ) -> str | File:
     """A known name as it is, else an existing regular file beside the scenario."""
     if isinstance(value, FilePath):
         value = str(value)
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"expected a {kind} such as {example}, got {quoted(value)}")
-    if value in known:
+    if value in names:
         return value
     folder = (info.context or {}).get("folder") or FilePath()
     try:
@@ -77,8 +77,8 @@ def name_or_file(
     if is_folder and ("/" in value or value.endswith(".")):
         raise ValueError(f"expected a file, but {quoted(value)} is a directory")
     if "/" in value or "\\" in value or value.endswith(FILE_SUFFIXES):
-        hint = did_you_mean(value.rsplit("/", 1)[-1].lower(), known)
+        hint = did_you_mean(value.rsplit("/", 1)[-1].lower(), names)
         raise ValueError(f"no {kind} file {quoted(value)} is found{hint}")
-    lists = f" (planner catalog {kind}s lists them)" if known else f"; a file, such as {example}"
-    hint = did_you_mean(value, known) or lists
+    lists = f" (planner catalog {kind}s lists them)" if names else f"; a file, such as {example}"
+    hint = did_you_mean(value, names) or lists
     raise ValueError(f"unknown {kind} {quoted(value)}{hint}")

@@ -43,16 +43,16 @@ class _Spreads(Kind):
     def read(self, value: object) -> dict[str, Any]:
         if not isinstance(value, Mapping) or not value:
             raise ValueError(f"expected paths such as price: {EXAMPLE}, got {quoted(value)}")
-        found: dict[str, Any] = {}
+        spreads: dict[str, Any] = {}
         refused: list[tuple[Path, str | ValueError]] = []
         for path, spread in _flat(value, ()):
             try:
-                found[".".join(path)] = _spread(spread)
+                spreads[".".join(path)] = _spread(spread)
             except ValueError as error:
                 refused.append((path, error))
         if refused:
             raise Refusals(refused)
-        return found
+        return spreads
 
     def schema(self) -> dict[str, Any]:
         ends = {"type": "array", "items": {"type": ["string", "number"]}}
@@ -61,10 +61,10 @@ class _Spreads(Kind):
                    **({"maxItems": count} if count else {})}
             for name, count in KINDS.items()
         }  # fmt: skip
-        one = {
+        spread = {
             "type": "object", "properties": kinds, "minProperties": 1, "maxProperties": 1,
         }  # fmt: skip
-        return {"type": "object", "additionalProperties": {"anyOf": [{"const": CATALOGUE}, one]}}
+        return {"type": "object", "additionalProperties": {"anyOf": [{"const": CATALOGUE}, spread]}}
 
 
 Uncertain = Annotated[dict[str, Any], _Spreads()]

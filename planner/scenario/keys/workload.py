@@ -79,15 +79,15 @@ class _Lengths(Kind):
             return value
         if not isinstance(value, dict):
             return Distribution(Quantity("tokens", least=self.least).read(value))
-        found: list[tuple[Path, str | ValueError]] = []
+        faults: list[tuple[Path, str | ValueError]] = []
         for key in value:
             if key not in SHAPES:
                 hint = did_you_mean(key, SHAPES) or f" (known: {', '.join(SHAPES)})"
-                found.append(((key,), f"unknown key {quoted(key)}{hint}"))
+                faults.append(((key,), f"unknown key {quoted(key)}{hint}"))
         if "quantiles" in value and ("mean" in value or "cv" in value):
-            found.append((("quantiles",), "give either mean and cv, or quantiles"))
+            faults.append((("quantiles",), "give either mean and cv, or quantiles"))
         elif "quantiles" not in value and "mean" not in value:
-            found.append((("mean",), "missing required key 'mean'"))
+            faults.append((("mean",), "missing required key 'mean'"))
         read: dict[str, Any] = {}
         for key, reader in (
             ("mean", Quantity("tokens", least=self.least).read),
@@ -98,11 +98,11 @@ class _Lengths(Kind):
                 if key in value:
                     read[key] = reader(value[key])
             except Refusals as several:
-                found += [((key, *path), message) for path, message in several.found]
+                faults += [((key, *path), message) for path, message in several.faults]
             except ValueError as error:
-                found.append(((key,), error))
-        if found:
-            raise Refusals(found)
+                faults.append(((key,), error))
+        if faults:
+            raise Refusals(faults)
         if "quantiles" not in read:
             return Distribution(**read)
         try:
@@ -219,20 +219,20 @@ def _quantiles(value: object) -> tuple[tuple[float, float], ...]:
         raise ValueError(
             f"expected at least two quantiles such as {{p50: 3000, p90: 9000}}, got {quoted(value)}"
         )
-    found: list[tuple[Path, str | ValueError]] = []
+    faults: list[tuple[Path, str | ValueError]] = []
     points: list[tuple[float, float]] = []
     for key, tokens in value.items():
         try:
             points.append((_probability(key), Quantity("tokens", least=1.0).read(tokens)))
         except ValueError as error:
-            found.append(((key,), error))
+            faults.append(((key,), error))
     points.sort()
     for (low, shorter), (high, longer) in pairwise(points):
         if low == high or shorter > longer:
-            found.append(((), "expected lengths that grow with distinct probabilities"))
+            faults.append(((), "expected lengths that grow with distinct probabilities"))
             break
-    if found:
-        raise Refusals(found)
+    if faults:
+        raise Refusals(faults)
     return tuple(points)
 
 
