@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import sympy as sp
 
-from formulas.algebra.equation import Equation, Function, Given, check_units
+from formulas.algebra.equation import Assignment, Equation, Function, check_units
 from formulas.algebra.identity import Identity, NoPointError, limit_differs, shown
 from formulas.algebra.steps import (
     DerivationError,
@@ -45,23 +45,23 @@ def strain_of(derivation: Derivation, case: Mapping[str | sp.Symbol, float]) -> 
     }
     if not sizes:
         return {}
-    known = collect(derivation.where)
-    inner = [given for given in _put_in(derivation) if given.symbol not in known]
+    defined = collect(derivation.where)
+    inner = [definition for definition in _put_in(derivation) if definition.symbol not in defined]
     return scalar([*derivation.where, *inner], sizes, values)
 
 
-def _put_in(derivation: Derivation) -> list[Given]:
+def _put_in(derivation: Derivation) -> list[Assignment]:
     """What solved symbols are, in this derivation and in approximate ones that it puts in."""
-    found: dict[sp.Symbol, Given] = {}
+    definitions: dict[sp.Symbol, Assignment] = {}
     if derivation.lhs.is_Symbol and not derivation.numeric:
         roots = {s.solved for s in derivation.steps if s.solved} | {derivation.lhs}
-        found = {x: Given(x, derivation.rhs) for x in roots if not derivation.rhs.has(x)}
+        definitions = {x: Assignment(x, derivation.rhs) for x in roots if not derivation.rhs.has(x)}
     for step in derivation.steps:
         inner = (step.arguments.get("equation"), *step.arguments.get("where", ()))
-        for each in inner if step.borrowed else ():
-            for given in _put_in(each) if approximations(each) else ():
-                found.setdefault(given.symbol, given)
-    return list(found.values())
+        for item in inner if step.borrowed else ():
+            for definition in _put_in(item) if approximations(item) else ():
+                definitions.setdefault(definition.symbol, definition)
+    return list(definitions.values())
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Derivation:
         why: str = "",
         *,
         where: tuple[Equation | Derivation, ...] = (),
-        given: tuple[sp.Basic, ...] = (),
+        relations: tuple[sp.Basic, ...] = (),
     ) -> Derivation:
         """Write the right side differently.
 
@@ -124,23 +124,23 @@ class Derivation:
         ----------
         where
             Definitions of symbols that the new form introduces.
-        given
+        relations
             Relations under which the two forms are equal.
         """
-        called = {"claim": claim, "why": why, "where": where, "given": given}
+        called = {"claim": claim, "why": why, "where": where, "relations": relations}
         claim = as_expression(claim)
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
         identity = Identity(
             unfolded(self._last.rhs, named),
             unfolded(claim, named),
-            tuple(unfolded(relation, named) for relation in given),
+            tuple(unfolded(relation, named) for relation in relations),
         )
         borrowed = tuple(step for equation in where for step in approximations(equation))
         step = Step("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
         self._compare(step, f"{text(claim)} is not equal to\n    {text(self._last.rhs)}")
-        assumes = dict.fromkeys((*self.assumes, *(text(relation) for relation in given)))
-        known = tuple(dict.fromkeys((*self.where, *named)))
-        return replace(self, assumes=tuple(assumes), where=known)._then(step, called)
+        assumes = dict.fromkeys((*self.assumes, *(text(relation) for relation in relations)))
+        definitions = tuple(dict.fromkeys((*self.where, *named)))
+        return replace(self, assumes=tuple(assumes), where=definitions)._then(step, called)
 
     def solve(
         self, x: sp.Symbol, claim: sp.Expr, why: str = "", *, named: sp.Symbol | None = None
@@ -328,9 +328,9 @@ class Derivation:
     def _compare(self, step: Step, complaint: str) -> None:
         self._measure(step)
         try:
-            found = step.identity.difference() if step.identity else None
+            difference = step.identity.difference() if step.identity else None
         except NoPointError as error:
             self._refuse(str(error))
-        if found:
-            point, gap = found
+        if difference:
+            point, gap = difference
             self._refuse(f"{complaint}\n  at {shown(point)} the two sides differ by {gap}")

@@ -140,12 +140,12 @@ class Equation:
         """
         if self.symbol.name == (x if isinstance(x, str) else x.name):
             return self
-        x = self._own(x)
+        x = self._symbol_of(x)
         whole = self if x in self.rhs.free_symbols else self.expanded
-        found = inverse(self.name, whole.symbol, whole.rhs, x, whole.branches)
+        solution = inverse(self.name, whole.symbol, whole.rhs, x, whole.branches)
         name = f"{self.name}, solved for {x.name}"
         try:
-            return Equation(name, x, found, self.assumes, self.source, self.tags, whole.where)
+            return Equation(name, x, solution, self.assumes, self.source, self.tags, whole.where)
         except UnitError:
             reason = "no solution in closed form whose unit can be checked"
             raise ValueError(f"{self.name}: {reason}, for {describe(x.name)}") from None
@@ -156,7 +156,7 @@ class Equation:
         With a Max on top there is no single answer: a mapping from the name of each branch to
         its elasticity, which holds where that branch is the bottleneck.
         """
-        x = self._own(x)
+        x = self._symbol_of(x)
         whole = self.expanded
         if not whole.branches:
             return _elasticity(whole.rhs, x)
@@ -172,7 +172,7 @@ class Equation:
         SymbolError
             If an axis does not occur; when called, if a symbol is missing, unknown or negative.
         """
-        names = [self._own(x).name for x in axes]
+        names = [self._symbol_of(x).name for x in axes]
         return Function(self._kernel({self.symbol.name: self.rhs}, names), tuple(names))
 
     def bottleneck(self, **values: float) -> str:
@@ -193,23 +193,23 @@ class Equation:
         whole = self if self.branches else self.expanded
         if not whole.branches:
             raise ValueError(f"{self.name} has no branches")
-        found = np.stack(list(whole._kernel(dict(whole.branches), [])(**values).values()))
+        candidates = np.stack(list(whole._kernel(dict(whole.branches), [])(**values).values()))
         pick = np.argmin if isinstance(top_extreme(whole.rhs), sp.Min) else np.argmax
-        return pick(found, axis=0), tuple(whole.branches)
+        return pick(candidates, axis=0), tuple(whole.branches)
 
-    def _kernel(self, outputs: dict[str, sp.Expr], given: list[str]) -> Kernel:
+    def _kernel(self, outputs: dict[str, sp.Expr], arguments: list[str]) -> Kernel:
         """The outputs with the `where` equations, save those whose symbol is given."""
-        rest = {x: e for x, e in collect(self.where).items() if x.name not in given}
-        return kernel([Given(x, e) for x, e in rest.items()], outputs)
+        rest = {x: e for x, e in collect(self.where).items() if x.name not in arguments}
+        return kernel([Assignment(x, e) for x, e in rest.items()], outputs)
 
-    def _own(self, x: sp.Symbol | str) -> sp.Symbol:
+    def _symbol_of(self, x: sp.Symbol | str) -> sp.Symbol:
         """The symbol, if it occurs here or in the `where` equations."""
         name = x if isinstance(x, str) else x.name
-        known = {y.name: y for y in (*self.symbols, *self.givens)}
-        if name not in known:
-            hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+        symbols = {y.name: y for y in (*self.symbols, *self.givens)}
+        if name not in symbols:
+            hint = did_you_mean(name, symbols) or f"; there are {', '.join(symbols)}"
             raise SymbolError(f"{describe(name)} does not occur in {self.name}{hint}")
-        return known[name]
+        return symbols[name]
 
     def _checked_branches(self) -> Mapping[str, sp.Expr] | None:
         if self.branches is None:
@@ -220,8 +220,8 @@ class Equation:
 
 
 @dataclass(frozen=True)
-class Given:
-    """A bare definition."""
+class Assignment:
+    """A symbol and the expression it stands for: an equation without units, source or checks."""
 
     symbol: sp.Symbol
     rhs: sp.Expr

@@ -26,11 +26,11 @@ class NoPointError(ValueError):
 
 @dataclass(frozen=True)
 class Identity:
-    """left = right for all positive symbols, or for those that satisfy the relations `given`."""
+    """left = right for all positive symbols, or for those that satisfy `relations`."""
 
     left: sp.Expr
     right: sp.Expr
-    given: tuple[sp.Basic, ...] = ()
+    relations: tuple[sp.Basic, ...] = ()
 
     def difference(self, thorough: bool = False) -> tuple[Point, str] | None:
         """A point where the sides differ, with the difference; None if all points agree.
@@ -43,7 +43,7 @@ class Identity:
         checked, count = 0, self._count(thorough)
         for point in _points(self._symbols(), _branched(self.left) or _branched(self.right)):
             try:
-                if not all(holds(condition, point) for condition in self.given):
+                if not all(holds(condition, point) for condition in self.relations):
                     continue
                 gap = _gap(self.left, self.right, point)
             except (ZeroDivisionError, ValueError):
@@ -57,10 +57,10 @@ class Identity:
 
     def proof(self) -> str:
         """How the identity was shown: `symbolically`, or at how many points of which kind."""
-        if not self.given and _cancels(self.left - self.right):
+        if not self.relations and _cancels(self.left - self.right):
             return "symbolically"
         exact = self._rational()
-        where = f" with {', '.join(map(text, self.given))}" if self.given else ""
+        where = f" with {', '.join(map(text, self.relations))}" if self.relations else ""
         kind = "exact rational points" if exact else "points, to nine digits"
         return f"at {self._count(True)} {kind}{where}"
 
@@ -71,7 +71,7 @@ class Identity:
     def _rational(self) -> bool:
         for point in _points(self._symbols()):
             try:
-                if all(holds(condition, point) for condition in self.given):
+                if all(holds(condition, point) for condition in self.relations):
                     exact_value(self.left, point)
                     exact_value(self.right, point)
                     return True
@@ -82,9 +82,9 @@ class Identity:
         return False
 
     def _symbols(self) -> list[sp.Symbol]:
-        parts: Iterable[sp.Basic] = (self.left, self.right, *self.given)
-        found: set[sp.Symbol] = set().union(*(part.free_symbols for part in parts))
-        return sorted(found, key=lambda x: x.name)
+        parts: Iterable[sp.Basic] = (self.left, self.right, *self.relations)
+        symbols: set[sp.Symbol] = set().union(*(part.free_symbols for part in parts))
+        return sorted(symbols, key=lambda x: x.name)
 
 
 def limit_differs(before: sp.Expr, after: sp.Expr, x: sp.Symbol, to: sp.Expr) -> str | None:
@@ -118,15 +118,15 @@ def limit_points(before: sp.Expr, after: sp.Expr) -> int:
 def never_positive(expression: sp.Expr) -> bool:
     """Whether an expression is above zero at none of a few points; False where it never exists."""
     symbols = sorted(expression.free_symbols, key=lambda y: y.name)
-    found = []
+    positive = []
     for _, point in zip(range(TRIES), _points(symbols, branched=True), strict=False):
         try:
-            found.append(value_of(expression, {y: float(v) for y, v in point.items()}) > 0)
+            positive.append(value_of(expression, {y: float(v) for y, v in point.items()}) > 0)
         except ValueError:
             continue  # it does not exist here
-        if found[-1] or len(found) == THOROUGH * PER_BRANCHES:
+        if positive[-1] or len(positive) == THOROUGH * PER_BRANCHES:
             break
-    return bool(found) and not any(found)
+    return bool(positive) and not any(positive)
 
 
 def shown(point: Point) -> str:

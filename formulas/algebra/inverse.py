@@ -25,30 +25,30 @@ def inverse(
     """
     if rhs.has(*BRANCHING):
         raise ValueError(_by_branch(name, lhs, x, branches))
-    found = _solutions(lhs, rhs, x)
-    if len(found) > 1:
-        several = ", ".join(map(text, found))
-        raise ValueError(f"{name}: {len(found)} solutions for {describe(x.name)}: {several}")
-    if not found:
+    solutions = _solutions(lhs, rhs, x)
+    if len(solutions) > 1:
+        several = ", ".join(map(text, solutions))
+        raise ValueError(f"{name}: {len(solutions)} solutions for {describe(x.name)}: {several}")
+    if not solutions:
         raise ValueError(f"{name}: no solution in closed form for {describe(x.name)}")
-    return found[0]
+    return solutions[0]
 
 
 def _solutions(lhs: sp.Symbol, rhs: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     """By peeling if that can be done, else what SymPy finds; only what satisfies the equation."""
-    own = {lhs, *rhs.free_symbols} - {x}
+    others = {lhs, *rhs.free_symbols} - {x}
     peeled = _peeled(lhs, rhs, x)
-    if peeled is not None and _plain(peeled, own) and _satisfies(lhs, rhs, x, peeled):
+    if peeled is not None and _plain(peeled, others) and _satisfies(lhs, rhs, x, peeled):
         return [peeled]
     unknown, in_unknown, ratios = _ratios(rhs, x)
     back = {short: ratio for ratio, short in ratios.items()}
     try:
-        found = sp.solve(sp.Eq(lhs, put(put(rhs, {x: in_unknown}), ratios)), unknown)
+        candidates = sp.solve(sp.Eq(lhs, put(put(rhs, {x: in_unknown}), ratios)), unknown)
     except NotImplementedError:  # SymPy's way of saying that it knows no closed form
         return []
-    plain = [each for each in found if isinstance(each, sp.Expr)]
+    plain = [each for each in candidates if isinstance(each, sp.Expr)]
     whole = [put(put(in_unknown, {unknown: each}), back) for each in plain]
-    return [each for each in whole if _plain(each, own) and _satisfies(lhs, rhs, x, each)]
+    return [each for each in whole if _plain(each, others) and _satisfies(lhs, rhs, x, each)]
 
 
 def _peeled(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
@@ -124,9 +124,9 @@ def _by_branch(
     for branch, expression in branches.items():
         if not expression.has(x):
             parts.append(f"where {branch} decides, {x.name} does not occur")
-        elif expression.has(*BRANCHING) or len(found := _solutions(lhs, expression, x)) != 1:
+        elif expression.has(*BRANCHING) or len(solutions := _solutions(lhs, expression, x)) != 1:
             parts.append(f"where {branch} decides, there is no closed form")
         else:
-            parts.append(f"where {branch} decides, {x.name} = {text(found[0])}")
+            parts.append(f"where {branch} decides, {x.name} = {text(solutions[0])}")
     head = f"{name} has branches, so no one solution for {describe(x.name)}"
     return "\n  ".join([f"{head}:", *parts])

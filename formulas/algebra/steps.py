@@ -64,13 +64,14 @@ class Step:
             If it does not.
         """
         if self.identity is not None:
-            found = self.identity.difference(thorough=True)
-            if found:
-                raise DerivationError(f"the two sides differ by {found[1]} at {shown(found[0])}")
-            shown_so = self.identity.proof() + self._borrowing()
+            difference = self.identity.difference(thorough=True)
+            if difference:
+                point, size = difference
+                raise DerivationError(f"the two sides differ by {size} at {shown(point)}")
+            proof = self.identity.proof() + self._borrowing()
             if self.solved is None or before is None:
-                return shown_so
-            return f"put back, {shown_so}{_uniqueness(before, self.solved)}"
+                return proof
+            return f"put back, {proof}{_uniqueness(before, self.solved)}"
         if self.approach is not None and before is not None:
             return _limit_proof(before.rhs, self.rhs, *self.approach)
         return _PROOFS[self.verb] + self._borrowing()
@@ -82,12 +83,12 @@ class Step:
 
 def approximations(derivation: object) -> tuple[Step, ...]:
     """Every approximate step of a derivation and of what it puts in; an equation has none."""
-    found: dict[str, Step] = {}
+    approximate: dict[str, Step] = {}
     for step in getattr(derivation, "steps", ()):
-        for each in (*step.borrowed, step):
-            if each.size is not None:
-                found.setdefault(each.neglected, each)
-    return tuple(found.values())
+        for part in (*step.borrowed, step):
+            if part.size is not None:
+                approximate.setdefault(part.neglected, part)
+    return tuple(approximate.values())
 
 
 def dropped(last: Step, term: sp.Expr, beside: sp.Expr, why: str) -> Step | None:

@@ -67,7 +67,7 @@ CLAIMS = (
         equations=("time_per_sequence", "token_cost", "batch_penalty"),
         lecture={"B": 1},
         worked=(
-            Worked("dense", "batch_penalty", given={"N_total": 10**11}),
+            Worked("dense", "batch_penalty", inputs={"N_total": 10**11}),
             Worked("sparsity 8", "batch_penalty", says=1000),
         ),
     ),
@@ -98,7 +98,7 @@ CLAIMS = (
         lecture=CLIFF | {"L_ctx": 0},
         worked=(
             Worked("saving factor at the critical batch", "slow_saving", says=1),
-            Worked("at a fifth of it", "slow_saving", given={"B": 480}),
+            Worked("at a fifth of it", "slow_saving", inputs={"B": 480}),
         ),
     ),
     Claim(
@@ -109,7 +109,7 @@ CLAIMS = (
         "Holds for short contexts, one byte per weight and a chip of ratio 300.",
         equations=("critical_batch", "rule_of_thumb"),
         worked=(
-            Worked("dense", "critical_batch", says=300, given={"N_total": 10**11}),
+            Worked("dense", "critical_batch", says=300, inputs={"N_total": 10**11}),
             Worked("sparsity 8", "critical_batch", says=2400),
         ),
     ),
@@ -134,9 +134,9 @@ CLAIMS = (
         worked=(
             Worked("total over active", "sparsity", says=8),
             Worked("32 of 256", "least_coverage", says=Fraction(1, 8),
-                   given={"k_experts": 32, "n_experts": 256}),
+                   inputs={"k_experts": 32, "n_experts": 256}),
             Worked("6 of 256", "least_coverage", says=Fraction(1, 8),
-                   given={"k_experts": 6, "n_experts": 256}),
+                   inputs={"k_experts": 6, "n_experts": 256}),
         ),
     ),
     Claim(
@@ -173,7 +173,7 @@ CLAIMS = (
         ),
         lecture=CLIFF,
         worked=(
-            Worked("at half L_star", "critical_batch_with_kv", given={"L_ctx": 100_000}),
+            Worked("at half L_star", "critical_batch_with_kv", inputs={"L_ctx": 100_000}),
             Worked("L_star in tokens", "balance_context"),
         ),
     ),

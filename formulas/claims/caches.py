@@ -30,9 +30,9 @@ CLAIMS = (
             Worked("one byte per weight", "cache_bytes_from_cliff", says=Fraction(5000, 3),
                    unit="B"),
             Worked("half a byte", "cache_bytes_from_cliff", unit="B",
-                   given={"F": 600 * 20 * 10**12}),
+                   inputs={"F": 600 * 20 * 10**12}),
             Worked("two bytes", "cache_bytes_from_cliff", unit="B",
-                   given={"F": 150 * 20 * 10**12}),
+                   inputs={"F": 150 * 20 * 10**12}),
         ),
     ),
     Claim(
@@ -46,7 +46,7 @@ CLAIMS = (
         lecture={"n_kv": 8, "d_head": 128, "b_el": 1, "n_layers": 80},
         worked=(
             Worked("80 layers", "grouped_cache_bytes", says=2, unit="kB"),
-            Worked("one layer", "grouped_cache_bytes", unit="kB", given={"n_layers": 1}),
+            Worked("one layer", "grouped_cache_bytes", unit="kB", inputs={"n_layers": 1}),
         ),
     ),
     Claim(
@@ -61,9 +61,9 @@ CLAIMS = (
         worked=(
             Worked("read against weights", "cache_bytes_by_weights", unit="B"),
             Worked("against weights, at 2.5 times the batch", "cache_bytes_by_weights", unit="B",
-                   given={"B": 6000}),
+                   inputs={"B": 6000}),
             Worked("with both terms, there", "cache_bytes_from_kink", unit="B",
-                   given={"B": 6000}),
+                   inputs={"B": 6000}),
         ),
     ),
     Claim(
@@ -79,7 +79,7 @@ CLAIMS = (
         worked=(
             Worked("covered up to, tokens", "surcharge_context"),
             Worked("mean from 200 000 to 1 000 000", "cliff_surcharge",
-                   given={"L_ctx": 600_000}),
+                   inputs={"L_ctx": 600_000}),
         ),
     ),
     Claim(
@@ -108,7 +108,7 @@ CLAIMS = (
             Worked("hold time of HBM", "drain_rule", unit="ms"),
             Worked("fall of prices that makes the rule optimal", "drain_rule_exponent"),
             Worked("best drain time for 300 s if prices fall as the cube root", "best_drain_time",
-                   unit="s", given={"n_fall": Fraction(1, 3)}),
+                   unit="s", inputs={"n_fall": Fraction(1, 3)}),
         ),
     ),
     Claim(
@@ -150,9 +150,9 @@ CLAIMS = (
         lecture=CLIFF | {"k_block": 16, "L_window": 128},
         worked=(
             Worked("two levels, entries of 200 000", "block_reads_least"),
-            Worked("of 20 000 000", "block_reads_least", given={"L_ctx": 2 * 10**7}),
-            Worked("packed by four, entries of 200 000", "packed_reads", given={"c_pack": 4}),
-            Worked("of 20 000 000", "packed_reads", given={"c_pack": 4, "L_ctx": 2 * 10**7}),
+            Worked("of 20 000 000", "block_reads_least", inputs={"L_ctx": 2 * 10**7}),
+            Worked("packed by four, entries of 200 000", "packed_reads", inputs={"c_pack": 4}),
+            Worked("of 20 000 000", "packed_reads", inputs={"c_pack": 4, "L_ctx": 2 * 10**7}),
         ),
     ),
     Claim(
@@ -170,7 +170,7 @@ CLAIMS = (
             Worked("a rack holds, tokens per sequence", "longest_context"),
             Worked("it reads in 20 ms", "readable_context"),
             Worked("100M tokens, one sequence on one chip", "kv_time_per_sequence", unit="ms",
-                   given={"L_ctx": 10**8, "W": 20 * 10**12}),
+                   inputs={"L_ctx": 10**8, "W": 20 * 10**12}),
         ),
     ),
     Claim(

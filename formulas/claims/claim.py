@@ -61,7 +61,7 @@ class Worked:
         The lecture's number in `unit`, or None where it gives none.
     unit
         A key of `UNITS`, or a word that is printed as it stands (base units).
-    given
+    inputs
         Values that differ from the claim's, in base units.
     """
 
@@ -69,10 +69,10 @@ class Worked:
     equation: str
     says: int | Fraction | None = None
     unit: str = ""
-    given: Mapping[str, int | Fraction] = field(default_factory=dict, hash=False)
+    inputs: Mapping[str, int | Fraction] = field(default_factory=dict, hash=False)
 
     def value(self, values: Mapping[str, float | int | Fraction]) -> float:
-        """The number in `unit`; `given` overrides `values`.
+        """The number in `unit`; `inputs` override `values`.
 
         Raises
         ------
@@ -81,11 +81,11 @@ class Worked:
         SymbolError
             If a symbol has no value.
         """
-        found = by_name()[self.equation]
-        equation: Equation = found.equation() if isinstance(found, Derivation) else found
+        entry = by_name()[self.equation]
+        equation: Equation = entry.equation() if isinstance(entry, Derivation) else entry
         name = equation.symbol.name
-        known = {x: float(v) for x, v in {**values, **self.given}.items() if x != name}
-        return scalar([equation], [name], known)[name] / float(UNITS.get(self.unit, 1))
+        numbers = {x: float(v) for x, v in {**values, **self.inputs}.items() if x != name}
+        return scalar([equation], [name], numbers)[name] / float(UNITS.get(self.unit, 1))
 
 
 @dataclass(frozen=True)

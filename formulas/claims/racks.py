@@ -34,7 +34,7 @@ CLAIMS = (
             Worked("longest", "longest_wait", says=40, unit="ms"),
             Worked("mean", "mean_wait", unit="ms"),
             Worked("floor over drain time, a rack of 72", "floor_over_drain", unit="%",
-                   given={"M": 72 * 288 * 10**9}),
+                   inputs={"M": 72 * 288 * 10**9}),
         ),
     ),
     Claim(
@@ -49,7 +49,7 @@ CLAIMS = (
             Worked("steps per second", "trains_per_second", says=64),
             Worked("tokens per second", "rack_throughput", says=128_000),
             Worked("at batch 2000 and 1/64 s", "rack_throughput", says=128_000,
-                   given={"B": 2000, "T_step": Fraction(1, 64)}),
+                   inputs={"B": 2000, "T_step": Fraction(1, 64)}),
         ),
     ),
     Claim(
@@ -62,10 +62,10 @@ CLAIMS = (
         equations=("racks_of_service",),
         lecture={"X_rack": 128_000},
         worked=(
-            Worked("100M/s", "racks_of_service", given={"X_world": 100 * 10**6}),
-            Worked("128M/s", "racks_of_service", says=1000, given={"X_world": 128 * 10**6}),
-            Worked("200M/s", "racks_of_service", given={"X_world": 200 * 10**6}),
-            Worked("300M/s", "racks_of_service", given={"X_world": 300 * 10**6}),
+            Worked("100M/s", "racks_of_service", inputs={"X_world": 100 * 10**6}),
+            Worked("128M/s", "racks_of_service", says=1000, inputs={"X_world": 128 * 10**6}),
+            Worked("200M/s", "racks_of_service", inputs={"X_world": 200 * 10**6}),
+            Worked("300M/s", "racks_of_service", inputs={"X_world": 300 * 10**6}),
         ),
     ),
     Claim(
@@ -80,8 +80,8 @@ CLAIMS = (
                    "sparsity_return", "sparsity"),
         worked=(
             Worked("1.3B over 370M", "parameter_gain", says=4,
-                   given={"N_eff": 13 * 10**8, "N_active": 37 * 10**7}),
-            Worked("exponent as stated", "sparsity_return", given={"x_gain": 4, "sigma": 64}),
+                   inputs={"N_eff": 13 * 10**8, "N_active": 37 * 10**7}),
+            Worked("exponent as stated", "sparsity_return", inputs={"x_gain": 4, "sigma": 64}),
         ),
     ),
     Claim(
@@ -97,7 +97,7 @@ CLAIMS = (
         equations=("experts_per_chip", "fullest_chip"),
         lecture={"n_experts": 256, "n_group": 72},
         worked=(
-            Worked("experts a chip, 64 chips", "experts_per_chip", says=4, given={"n_group": 64}),
+            Worked("experts a chip, 64 chips", "experts_per_chip", says=4, inputs={"n_group": 64}),
             Worked("72 chips", "experts_per_chip"),
             Worked("fullest of 72 over the mean", "fullest_chip"),
         ),
@@ -126,7 +126,7 @@ CLAIMS = (
         worked=(
             Worked("share that crosses", "crossing_share", says=50, unit="%"),
             Worked("exchange over two racks", "scale_out_penalty"),
-            Worked("over four", "scale_out_penalty", given={"n_span": 4}),
+            Worked("over four", "scale_out_penalty", inputs={"n_span": 4}),
             Worked("racks that recover the speed", "racks_that_recover"),
         ),
     ),
@@ -143,9 +143,9 @@ CLAIMS = (
         lecture=CLIFF | {"rho_price": 5},
         worked=(
             Worked("at twice the critical batch and the cliff", "price_ratio", says=5,
-                   given={"B": 4800}),
+                   inputs={"B": 4800}),
             Worked("batch for a ratio of five, short context", "batch_for_ratio",
-                   given={"L_ctx": 0}),
+                   inputs={"L_ctx": 0}),
             Worked("context for a ratio of five at 2400", "context_for_ratio", unit="tokens"),
         ),
     ),
@@ -157,8 +157,8 @@ CLAIMS = (
         "Holds; the two meet where batch times tokens per pass is the critical batch.",
         equations=("pass_time_per_position", "crossover_pass"),
         worked=(
-            Worked("tokens per pass, one sequence", "crossover_pass", given={"B": 1}),
-            Worked("tokens per pass, 480 sequences", "crossover_pass", given={"B": 480}),
+            Worked("tokens per pass, one sequence", "crossover_pass", inputs={"B": 1}),
+            Worked("tokens per pass, 480 sequences", "crossover_pass", inputs={"B": 480}),
         ),
     ),
     Claim(
@@ -182,10 +182,10 @@ CLAIMS = (
         equations=("pipeline_memory", "pipeline_memory_in_flight", "busy_stages"),
         lecture=CLIFF | {"n_domain": 72, "B_micro": 2400, "n_stages": 4},
         worked=(
-            Worked("one stage", "pipeline_memory", unit="GB", given={"n_stages": 1}),
+            Worked("one stage", "pipeline_memory", unit="GB", inputs={"n_stages": 1}),
             Worked("four stages", "pipeline_memory", unit="GB"),
             Worked("four stages, two microbatches", "pipeline_memory_in_flight", unit="GB",
-                   given={"n_flight": 2}),
+                   inputs={"n_flight": 2}),
         ),
     ),
     Claim(
@@ -212,9 +212,9 @@ CLAIMS = (
         lecture={"t_hop": 2 * MS, "n_hop": 3},
         worked=(
             Worked("three hops", "hops_time", says=10, unit="ms"),
-            Worked("four hops", "hops_time", says=10, unit="ms", given={"n_hop": 4}),
+            Worked("four hops", "hops_time", says=10, unit="ms", inputs={"n_hop": 4}),
             Worked("share of the step", "hop_share", says=50, unit="%"),
-            Worked("with four hops", "hop_share", says=50, unit="%", given={"n_hop": 4}),
+            Worked("with four hops", "hop_share", says=50, unit="%", inputs={"n_hop": 4}),
         ),
     ),
     Claim(
@@ -228,7 +228,7 @@ CLAIMS = (
         worked=(
             Worked("72 chips of 192 GB", "rack_memory", says=Fraction(27, 2), unit="TB"),
             Worked("weights", "floor_over_drain", unit="%",
-                   given={"M": Fraction(27, 2) * 10**12}),
+                   inputs={"M": Fraction(27, 2) * 10**12}),
         ),
     ),
 )  # fmt: skip

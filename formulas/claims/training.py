@@ -29,7 +29,7 @@ CLAIMS = (
         worked=(
             Worked("4 stages, 8 microbatches", "bubble_share", unit="%"),
             Worked("8 stages, 32 microbatches", "bubble_share", unit="%",
-                   given={"n_stages": 8, "n_micro": 32}),
+                   inputs={"n_stages": 8, "n_micro": 32}),
             Worked("the first, interleaved by two", "bubble_share_interleaved", unit="%"),
             Worked("ZB-H1, forward passes waited", "bubble_time_zb_h1"),
             Worked("ZB-H2, forward passes waited", "bubble_time_zb_h2"),
@@ -67,7 +67,7 @@ CLAIMS = (
         lecture=ONE_EACH | THIRD,
         worked=(
             Worked("D_inf over D_pt, divided", "equal_serving_tokens", says=1),
-            Worked("as written", "equal_serving_tokens", given={"eta_inf": 3}),
+            Worked("as written", "equal_serving_tokens", inputs={"eta_inf": 3}),
         ),
     ),
     Claim(
@@ -83,8 +83,8 @@ CLAIMS = (
         worked=(
             Worked("D_inf over D_pt", "equal_serving_tokens", says=1),
             Worked("D_rl over D_pt", "equal_rl_tokens", says=Fraction(2, 3)),
-            Worked("D_inf at a tenth", "equal_serving_tokens", given=TENTH),
-            Worked("D_rl at a tenth", "equal_rl_tokens", given=TENTH),
+            Worked("D_inf at a tenth", "equal_serving_tokens", inputs=TENTH),
+            Worked("D_rl at a tenth", "equal_rl_tokens", inputs=TENTH),
         ),
     ),
     Claim(
@@ -100,7 +100,7 @@ CLAIMS = (
         worked=(
             Worked("second pool over first, alike", "equalisation", says=1),
             Worked("at elasticities of 3 to 1", "equalisation",
-                   given={"q_pt": Fraction(3, 10), "q_rl": Fraction(1, 10)}),
+                   inputs={"q_pt": Fraction(3, 10), "q_rl": Fraction(1, 10)}),
         ),
     ),
     Claim(
@@ -113,8 +113,8 @@ CLAIMS = (
         lecture={"X_tok": 5 * 10**7, "t_life": 60 * DAYS},
         worked=(
             Worked("60 days", "serving_tokens", says=200, unit="T token"),
-            Worked("46 days", "serving_tokens", unit="T token", given={"t_life": 46 * DAYS}),
-            Worked("35 days", "serving_tokens", unit="T token", given={"t_life": 35 * DAYS}),
+            Worked("46 days", "serving_tokens", unit="T token", inputs={"t_life": 46 * DAYS}),
+            Worked("35 days", "serving_tokens", unit="T token", inputs={"t_life": 35 * DAYS}),
         ),
     ),
     Claim(
@@ -128,8 +128,8 @@ CLAIMS = (
         lecture={"r_opt": 20, "D_pt": 2 * 10**14},
         worked=(
             Worked("at 200T", "chinchilla_multiple", says=100),
-            Worked("at 150T", "chinchilla_multiple", given={"D_pt": 15 * 10**13}),
-            Worked("at 259T", "chinchilla_multiple", given={"D_pt": 2592 * 10**11}),
+            Worked("at 150T", "chinchilla_multiple", inputs={"D_pt": 15 * 10**13}),
+            Worked("at 259T", "chinchilla_multiple", inputs={"D_pt": 2592 * 10**11}),
         ),
     ),
     Claim(
@@ -147,7 +147,7 @@ CLAIMS = (
         lecture={"x_over": 100, "n_pools": 3},
         worked=(
             Worked("exponent that three pools need", "exponent_for_overtraining"),
-            Worked("two pools", "exponent_for_overtraining", given={"n_pools": 2}),
+            Worked("two pools", "exponent_for_overtraining", inputs={"n_pools": 2}),
         ),
     ),
     Claim(

@@ -115,15 +115,15 @@ def document(
 
 def _rows(listed: Iterable[Entry], cases: Cases) -> tuple[Row, ...]:
     """Every symbol that occurs, by name; letters that a sum runs over are not among them."""
-    found: set[sp.Symbol] = set()
+    symbols: set[sp.Symbol] = set()
     for entry in listed:
         for step, _ in entry.steps:
-            found |= step.lhs.free_symbols | step.rhs.free_symbols
-            found |= step.size.free_symbols if step.size is not None else set()
+            symbols |= step.lhs.free_symbols | step.rhs.free_symbols
+            symbols |= step.size.free_symbols if step.size is not None else set()
         for equation in entry.where:
-            found |= {equation.symbol, *equation.rhs.free_symbols}
-    known = (x for x in found if SYMBOLS.get(x.name) == x)
-    ordered = sorted(known, key=lambda x: (x.name.lower(), x.name))
+            symbols |= {equation.symbol, *equation.rhs.free_symbols}
+    registered = (x for x in symbols if SYMBOLS.get(x.name) == x)
+    ordered = sorted(registered, key=lambda x: (x.name.lower(), x.name))
     return tuple(
         Row(x, str(unit_of_symbol(x)), meaning(x), tuple(c.get(x.name) for c in cases.values()))
         for x in ordered
@@ -133,5 +133,5 @@ def _rows(listed: Iterable[Entry], cases: Cases) -> tuple[Row, ...]:
 def _sources(listed: Iterable[Entry]) -> tuple[Source, ...]:
     cited = [entry.source for entry in listed]
     cited += [equation.source for entry in listed for equation in entry.where]
-    found = {citation.source.key: citation.source for citation in cited if citation.source}
-    return tuple(sorted(found.values(), key=lambda s: (s.authors.lower(), s.year, s.title)))
+    works = {citation.source.key: citation.source for citation in cited if citation.source}
+    return tuple(sorted(works.values(), key=lambda s: (s.authors.lower(), s.year, s.title)))

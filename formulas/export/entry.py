@@ -59,7 +59,7 @@ class Entry:
     unit: str
     values: tuple[tuple[str, float], ...]
     sizes: tuple[Size, ...]
-    found: tuple[str, ...] = ()  # symbols that the derivation solves for
+    solved: tuple[str, ...] = ()  # symbols that the derivation solves for
 
     @property
     def title(self) -> str:
@@ -103,13 +103,13 @@ def _entry(item: Equation | Derivation, cases: Cases, home: str, python: str) ->
         steps = ((Step("state", item.symbol, item.rhs, ""), ""),)
         exact = True
     named = item.lhs.is_Symbol
-    found = [(case, _value(item, values)) for case, values in cases.items()] if named else []
+    numbers = [(case, _value(item, values)) for case, values in cases.items()] if named else []
     return Entry(
         item.name, steps, item.assumes, item.where, item.source, item.tags,
         isinstance(item, Derivation), exact, home, python,
         str(unit_of_symbol(item.lhs)) if named and not numeric else "",
-        tuple((case, value) for case, value in found if value is not None), sizes,
-        tuple(sorted(x.name for x in _own(item))),
+        tuple((case, value) for case, value in numbers if value is not None), sizes,
+        tuple(sorted(x.name for x in _solved_symbols(item))),
     )  # fmt: skip
 
 
@@ -118,20 +118,20 @@ def _sizes(item: Derivation, name: str, case: Case) -> tuple[Size, ...]:
     if item.exact:
         return ()
     # A limit is taken at the value that the case gives; a solved symbol is what came out.
-    own = {x.name for x in _own(item)}
+    solved = {x.name for x in _solved_symbols(item)}
     try:
-        found = item.strain({x: v for x, v in case.items() if x not in own})
+        strain = item.strain({x: v for x, v in case.items() if x not in solved})
     except SymbolError as error:
         return (Size(name, "", None, str(error)),)
-    return tuple(Size(name, term, size) for term, size in found.items())
+    return tuple(Size(name, term, size) for term, size in strain.items())
 
 
-def _own(item: Equation | Derivation) -> set[sp.Symbol]:
+def _solved_symbols(item: Equation | Derivation) -> set[sp.Symbol]:
     """Symbols whose value is what a derivation finds."""
     if isinstance(item, Equation) or item.numeric or not item.lhs.is_Symbol:
         return set()
-    found = {step.solved for step in item.steps if step.solved} | {item.lhs}
-    return {x for x in found if not item.rhs.has(x)}
+    solved = {step.solved for step in item.steps if step.solved} | {item.lhs}
+    return {x for x in solved if not item.rhs.has(x)}
 
 
 def _value(item: Equation | Derivation, case: Case) -> float | None:

@@ -47,19 +47,19 @@ def _entry(entry: Entry, whole: Document) -> Iterator[dict[str, Any]]:
         f"assert {entry.python}.check()",
         f"print({entry.python}.latex())",
     ]
-    known = [size for size in entry.sizes if size.size is not None]
+    measured = [size for size in entry.sizes if size.size is not None]
     lines += [
         f"print({case!r}, {entry.python}.strain({_without(entry, case, whole)}))"
-        for case in dict.fromkeys(size.case for size in known)
+        for case in dict.fromkeys(size.case for size in measured)
     ]
     yield _code(f"{entry.anchor}-check", "\n".join([*lines, entry.python]))
 
 
 def _without(entry: Entry, case: str, whole: Document) -> str:
     """The case without the symbols that the derivation itself finds."""
-    own = sorted(x for x in entry.found if x in whole.cases[case])
+    missing = sorted(x for x in entry.solved if x in whole.cases[case])
     values = f"cases[{case!r}]"
-    return f"{{x: v for x, v in {values}.items() if x not in {own!r}}}" if own else values
+    return f"{{x: v for x, v in {values}.items() if x not in {missing!r}}}" if missing else values
 
 
 def _cases(whole: Document) -> str:

@@ -29,9 +29,9 @@ class Unit:
 
     powers: tuple[tuple[str, Fraction], ...] = ()
 
-    def __mul__(self, other: Unit) -> Unit:
+    def __mul__(self, factor: Unit) -> Unit:
         total = dict(self.powers)
-        for base, power in other.powers:
+        for base, power in factor.powers:
             total[base] = total.get(base, Fraction(0)) + power
         return Unit(tuple(sorted((b, p) for b, p in total.items() if p)))
 
@@ -40,8 +40,8 @@ class Unit:
             return ONE
         return Unit(tuple((b, p * power) for b, p in self.powers))
 
-    def __truediv__(self, other: Unit) -> Unit:
-        return self * other**-1
+    def __truediv__(self, divisor: Unit) -> Unit:
+        return self * divisor**-1
 
     @property
     def is_count(self) -> bool:
@@ -94,18 +94,18 @@ def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], Unit]) -> Unit | 
 
 def _common(expression: sp.Basic, parts: tuple[sp.Basic, ...], lookup: Callable) -> Unit | None:
     """The one unit that all parts share."""
-    first, found = None, None
+    first, common = None, None
     for part in parts:
         here = unit_of(part, lookup)
         if here is None:
             continue
-        if found is None:
-            first, found = part, here
-        elif here != found:
+        if common is None:
+            first, common = part, here
+        elif here != common:
             raise UnitError(
-                f"{first} is [{found}] but {part} is [{here}]; they meet in\n    {expression}"
+                f"{first} is [{common}] but {part} is [{here}]; they meet in\n    {expression}"
             )
-    return found
+    return common
 
 
 def _product_rule(expression: sp.Mul, lookup: Callable) -> Unit | None:

@@ -139,7 +139,7 @@ def _argument_mutants(key: str, value: Any) -> Iterator[Change]:
     """Changed values of one argument of a verb."""
     if key in ("why", "named", "x") or value is None:
         return
-    if key == "given":
+    if key == "relations":
         yield from _each(value, _flips)
     elif key == "where":
         yield from _each(value, _equation_mutants)

@@ -119,7 +119,7 @@ def _factors(factors: list[sp.Expr]) -> Layout:
     if not factors:
         return Mark("1", "number")
     if len(factors) == 1:
-        return _one(factors[0])
+        return _factor(factors[0])
     parts: list[Layout] = []
     for number, factor in enumerate(factors):
         if number and _begins_with_digit(factor):
@@ -128,7 +128,7 @@ def _factors(factors: list[sp.Expr]) -> Layout:
     return Row(tuple(parts), spaced=True)
 
 
-def _one(factor: sp.Expr) -> Layout:
+def _factor(factor: sp.Expr) -> Layout:
     """A factor that stands alone; a number or power must not come back to `_product`."""
     if factor.is_Integer:
         return Mark(str(factor), "number")
@@ -162,7 +162,7 @@ def _power(x: sp.Expr) -> Layout:
 
 
 def _enclosed(x: sp.Expr, *kinds: type) -> Layout:
-    inner = _one(x)
+    inner = _factor(x)
     return Fence("(", inner, ")") if isinstance(x, kinds) else inner
 
 
@@ -180,7 +180,7 @@ def _constant(x: sp.Basic) -> Layout:
     if isinstance(x, sp.And | sp.Or):
         word = " and " if isinstance(x, sp.And) else " or "
         parts: list[Layout] = [layout(x.args[0])]
-        for each in x.args[1:]:
-            parts += [Mark(word, "word"), layout(each)]
+        for argument in x.args[1:]:
+            parts += [Mark(word, "word"), layout(argument)]
         return Row(tuple(parts))
     raise TypeError(f"no rule for setting {type(x).__name__}: {x}")

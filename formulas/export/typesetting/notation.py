@@ -36,14 +36,14 @@ def notation(latex: str) -> Layout:
 
 def _row(tokens: list[str]) -> Layout:
     """Atoms up to the end of the group, each with its scripts; tokens are taken from the back."""
-    found: list[Layout] = []
+    layouts: list[Layout] = []
     while tokens and tokens[-1] != "}":
-        if tokens[-1] in "_^" and found:
+        if tokens[-1] in "_^" and layouts:
             below = tokens.pop() == "_"
-            found[-1] = _scripted(found[-1], _atom(tokens), below)
+            layouts[-1] = _scripted(layouts[-1], _atom(tokens), below)
         else:
-            found.append(_atom(tokens))
-    return found[0] if len(found) == 1 else Row(tuple(found))
+            layouts.append(_atom(tokens))
+    return layouts[0] if len(layouts) == 1 else Row(tuple(layouts))
 
 
 def _scripted(base: Layout, script: Layout, below: bool) -> Script:

@@ -12,7 +12,7 @@ from typing import Any
 import sympy as sp
 
 from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation, Given
+from formulas.algebra.equation import Assignment, Equation
 from formulas.algebra.undefined import top_extreme, undefined_because
 from formulas.nomenclature.symbols import SymbolError, describe, meaning, unit_of_symbol
 from formulas.numerics.evaluate import Kernel, collect, kernel, scalar, unfolded
@@ -92,10 +92,10 @@ def _equation(value: Equation | Derivation) -> Equation:
     return value if isinstance(value, Equation) else value.equation()
 
 
-def _definitions(equation: Equation, values: Values) -> list[Given]:
+def _definitions(equation: Equation, values: Values) -> list[Assignment]:
     """The `where` equations, save those whose symbol is given."""
     rest = collect(equation.where)
-    return [Given(x, expression) for x, expression in rest.items() if x.name not in values]
+    return [Assignment(x, expression) for x, expression in rest.items() if x.name not in values]
 
 
 def _compiled(equation: Equation, values: Values) -> Kernel:

@@ -141,13 +141,13 @@ def test_verbs_leave_the_derivation_as_it_was():
 def test_a_rewriting_under_a_condition_is_compared_where_it_holds():
     """Max becomes its branch; the condition is an assumption from then on."""
     start = Derivation("branch").begin(T_step, maximum(T_comp, T_mem))
-    found = start.rewrite(T_mem, given=(T_mem >= T_comp,))
+    found = start.rewrite(T_mem, relations=(T_mem >= T_comp,))
     assert found.assumes == ("T_mem >= T_comp",)
     assert found.proofs[-1] == "at 48 exact rational points with T_mem >= T_comp"
     with pytest.raises(DerivationError):
         start.rewrite(T_mem)
     with pytest.raises(DerivationError):
-        start.rewrite(T_mem, given=(T_mem <= T_comp,))
+        start.rewrite(T_mem, relations=(T_mem <= T_comp,))
 
 
 def test_irrational_identities_are_compared_in_digits_and_say_so():

@@ -77,7 +77,7 @@ def test_the_mutants_are_those_that_are_meant():
 def test_a_flipped_condition_is_refused():
     """`given` is where the two forms are compared."""
     branch = Derivation("branch").begin(T_step, sp.Max(T_comp, T_mem)).rewrite(
-        T_mem, given=(T_mem >= T_comp,)
+        T_mem, relations=(T_mem >= T_comp,)
     )  # fmt: skip
     flips = [each for each in mutants(branch) if "flip T_mem >= T_comp" in each.what]
     assert len(flips) == 1
