@@ -18,14 +18,14 @@ from formulas.numerics.expressions import tex
 if TYPE_CHECKING:
     from formulas.algebra.derivation import Derivation
     from formulas.algebra.equation import Equation
-    from formulas.algebra.steps import Step
+    from formulas.algebra.steps import DerivationStep
 
 
 LEFT = 'style="text-align:left"'
 SIGNS = {"=": "=", "≈": r"\approx"}
 
 
-def aligned(steps: Sequence[Step]) -> str:
+def aligned(steps: Sequence[DerivationStep]) -> str:
     """All forms below each other, LaTeX."""
     lines = [f"{tex(s.lhs)} &{SIGNS[s.relation]} {tex(s.rhs)}" for s in steps]
     return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"

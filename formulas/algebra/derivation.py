@@ -22,7 +22,7 @@ from formulas.algebra.equation import Assignment, Equation, Function, check_unit
 from formulas.algebra.identity import Identity, NoPointError, limit_differs, shown
 from formulas.algebra.steps import (
     DerivationError,
-    Step,
+    DerivationStep,
     approached,
     approximations,
     dropped,
@@ -80,7 +80,7 @@ class Derivation:
     source: Citation = derived
     tags: tuple[str, ...] = ()
     assumes: tuple[str, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[DerivationStep, ...] = ()
     where: tuple[Equation, ...] = ()
     numeric: bool = False
 
@@ -94,10 +94,12 @@ class Derivation:
             raise DerivationError(f"{self.name}: it has begun already")
         called = {"lhs": lhs, "rhs": rhs, "why": why}
         if isinstance(lhs, Equation):
-            return self._then(Step("begin", lhs.symbol, lhs.rhs, why or lhs.name), called)
+            return self._then(DerivationStep("begin", lhs.symbol, lhs.rhs, why or lhs.name), called)
         if rhs is None:
             raise DerivationError(f"{self.name}: begin needs two sides, or an Equation")
-        return self._then(Step("begin", as_expression(lhs), as_expression(rhs), why), called)
+        return self._then(
+            DerivationStep("begin", as_expression(lhs), as_expression(rhs), why), called
+        )
 
     def substitute(self, equation: Equation | Derivation, why: str = "") -> Derivation:
         """Put in the right side of an equation for its symbol, wherever that occurs."""
@@ -107,7 +109,9 @@ class Derivation:
         rhs = put(last.rhs, new)
         if (lhs, rhs) == (last.lhs, last.rhs):
             self._refuse(f"{equation.symbol.name} does not occur in\n    {last}")
-        step = Step("substitute", lhs, rhs, why or equation.name, borrowed=approximations(equation))
+        step = DerivationStep(
+            "substitute", lhs, rhs, why or equation.name, borrowed=approximations(equation)
+        )
         return self._then(step, {"equation": equation, "why": why})
 
     def rewrite(
@@ -136,7 +140,7 @@ class Derivation:
             tuple(unfolded(relation, named) for relation in relations),
         )
         borrowed = tuple(step for equation in where for step in approximations(equation))
-        step = Step("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
+        step = DerivationStep("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
         self._compare(step, f"{text(claim)} is not equal to\n    {text(self._last.rhs)}")
         assumes = dict.fromkeys((*self.assumes, *(text(relation) for relation in relations)))
         definitions = tuple(dict.fromkeys((*self.where, *named)))
@@ -155,7 +159,9 @@ class Derivation:
             self._refuse(reason)
         back = {x: claim}
         identity = Identity(put(last.lhs, back), put(last.rhs, back))
-        step = Step("solve", named or x, claim, why or f"for {x.name}", identity, solved=x)
+        step = DerivationStep(
+            "solve", named or x, claim, why or f"for {x.name}", identity, solved=x
+        )
         self._compare(step, f"{x.name} = {text(claim)} does not satisfy\n    {last}")
         return self._then(step, called)
 
@@ -308,12 +314,12 @@ class Derivation:
     # -- checks ---------------------------------------------------------------------------------
 
     @property
-    def _last(self) -> Step:
+    def _last(self) -> DerivationStep:
         if not self.steps:
             raise DerivationError(f"{self.name}: it has not begun")
         return self.steps[-1]
 
-    def _then(self, step: Step, arguments: Mapping[str, object]) -> Derivation:
+    def _then(self, step: DerivationStep, arguments: Mapping[str, object]) -> Derivation:
         self._measure(step)
         return replace(self, steps=(*self.steps, replace(step, arguments=dict(arguments))))
 
@@ -321,11 +327,11 @@ class Derivation:
         number = len(self.steps) + 1 if number is None else number
         raise DerivationError(f"{self.name}, step {number}: {reason}")
 
-    def _measure(self, step: Step) -> None:
+    def _measure(self, step: DerivationStep) -> None:
         if not self.numeric:
             check_units(f"{self.name}, step {len(self.steps) + 1}", step.lhs, step.rhs)
 
-    def _compare(self, step: Step, complaint: str) -> None:
+    def _compare(self, step: DerivationStep, complaint: str) -> None:
         self._measure(step)
         try:
             difference = step.identity.difference() if step.identity else None

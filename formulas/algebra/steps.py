@@ -17,7 +17,7 @@ class DerivationError(ValueError):
 
 
 @dataclass(frozen=True)
-class Step:
+class DerivationStep:
     """One form of the equation, and how it follows from the form before.
 
     `arguments` is what the verb was called with, so that it can be called again; `borrowed` holds
@@ -33,7 +33,7 @@ class Step:
     neglected: str = ""
     approach: tuple[sp.Symbol, sp.Expr] | None = None
     solved: sp.Symbol | None = None
-    borrowed: tuple[Step, ...] = ()
+    borrowed: tuple[DerivationStep, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
 
     @property
@@ -55,7 +55,7 @@ class Step:
         size = "" if self.size is None else f"; neglected over kept: {text(self.size)}"
         return f"  {number}. {self.verb}{why}\n       {self}\n       [{proof}{size}]"
 
-    def proof(self, before: Step | None) -> str:
+    def proof(self, before: DerivationStep | None) -> str:
         """How this step was shown to follow from the one before.
 
         Raises
@@ -81,9 +81,9 @@ class Step:
         return f", of an approximation: {names}" if names else ""
 
 
-def approximations(derivation: object) -> tuple[Step, ...]:
+def approximations(derivation: object) -> tuple[DerivationStep, ...]:
     """Every approximate step of a derivation and of what it puts in; an equation has none."""
-    approximate: dict[str, Step] = {}
+    approximate: dict[str, DerivationStep] = {}
     for step in getattr(derivation, "steps", ()):
         for part in (*step.borrowed, step):
             if part.size is not None:
@@ -91,7 +91,9 @@ def approximations(derivation: object) -> tuple[Step, ...]:
     return tuple(approximate.values())
 
 
-def dropped(last: Step, term: sp.Expr, beside: sp.Expr, why: str) -> Step | None:
+def dropped(
+    last: DerivationStep, term: sp.Expr, beside: sp.Expr, why: str
+) -> DerivationStep | None:
     """The form without an addend of one of its sides; None unless both are addends of that side."""
     term, beside = sp.expand(term), sp.expand(beside)
     for side in ("rhs", "lhs"):
@@ -100,15 +102,17 @@ def dropped(last: Step, term: sp.Expr, beside: sp.Expr, why: str) -> Step | None
             parts.remove(term)
             left = {side: sp.factor_terms(sp.Add(*parts))}
             sides = {"lhs": last.lhs, "rhs": last.rhs} | left
-            return Step(
+            return DerivationStep(
                 "drop", **sides, why=why, size=term / beside, neglected=f"drop {text(term)}"
             )
     return None
 
 
-def approached(last: Step, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str) -> Step:
+def approached(
+    last: DerivationStep, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str
+) -> DerivationStep:
     """The form in the limit, and its distance from it."""
-    return Step(
+    return DerivationStep(
         "limit", last.lhs, claim, why, size=last.rhs / claim - 1,
         neglected=f"limit {x.name} -> {to}", approach=(x, to),
     )  # fmt: skip
@@ -123,12 +127,12 @@ def unfit(x: sp.Symbol, claim: sp.Expr) -> str:
     return ""
 
 
-def put_in(last: Step, values: Mapping[sp.Symbol, sp.Expr], why: str) -> Step:
+def put_in(last: DerivationStep, values: Mapping[sp.Symbol, sp.Expr], why: str) -> DerivationStep:
     """The form with numbers for symbols."""
     lhs, rhs = put(last.lhs, values), put(last.rhs, values)
     shown_values = ", ".join(f"{x.name} = {text(value)}" for x, value in values.items())
     tidy = rhs.doit() if rhs.has(sp.Max, sp.Min) else sp.cancel(rhs)
-    return Step("at", lhs, tidy, why or shown_values)
+    return DerivationStep("at", lhs, tidy, why or shown_values)
 
 
 _PROOFS = {
@@ -139,7 +143,7 @@ _PROOFS = {
 }
 
 
-def _uniqueness(before: Step, x: sp.Symbol) -> str:
+def _uniqueness(before: DerivationStep, x: sp.Symbol) -> str:
     """`, the only solution` when the equation is linear in the symbol solved for."""
     over, _ = sp.fraction(sp.together(before.lhs - before.rhs))
     linear = over.is_polynomial(x) and sp.degree(over, x) == 1

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.export.document import Document, document
+from formulas.export.document import FormulaDocument, document
 from formulas.export.entry import Cases
 
 __all__ = ["FORMATS", "export"]
@@ -61,7 +61,7 @@ def export(
     listed: tuple[Equation | Derivation, ...] = (objects,) if single else tuple(objects)  # type: ignore[assignment, arg-type]
     if not listed:
         raise ValueError("there is nothing to write")
-    writer: Callable[[Document], str] = getattr(
+    writer: Callable[[FormulaDocument], str] = getattr(
         import_module(f"formulas.export.{_WRITERS.get(format, format)}"), format
     )
     return writer(document(listed, cases or NO_CASES, title, tuple(about)))

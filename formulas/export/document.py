@@ -10,7 +10,7 @@ import sympy as sp
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.export.entry import Cases, Entry, entries
+from formulas.export.entry import Cases, FormulaEntry, entries
 from formulas.nomenclature.sources import Source
 from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
 from formulas.registry import description
@@ -29,7 +29,7 @@ GUIDE = (
 
 
 @dataclass(frozen=True)
-class Row:
+class SymbolRow:
     """One line of the table of symbols, with its value in each case (None: not given)."""
 
     symbol: sp.Symbol
@@ -49,7 +49,7 @@ class Chapter:
 
     subject: str
     about: str
-    entries: tuple[Entry, ...]
+    entries: tuple[FormulaEntry, ...]
 
     @property
     def title(self) -> str:
@@ -59,12 +59,12 @@ class Chapter:
 
 
 @dataclass(frozen=True)
-class Document:
+class FormulaDocument:
     """Everything a format needs."""
 
     title: str
     chapters: tuple[Chapter, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SymbolRow, ...]
     sources: tuple[Source, ...]
     cases: Cases
     about: tuple[str, ...] = ()
@@ -75,12 +75,12 @@ class Document:
         return (*(GUIDE if self.headed else ()), *self.about)
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[FormulaEntry, ...]:
         """Of all chapters."""
         return tuple(entry for chapter in self.chapters for entry in chapter.entries)
 
     @property
-    def differences(self) -> tuple[Row, ...]:
+    def differences(self) -> tuple[SymbolRow, ...]:
         """Symbols on which the cases do not agree."""
         return tuple(row for row in self.rows if row.differs)
 
@@ -95,7 +95,7 @@ def document(
     cases: Cases,
     title: str | None = None,
     about: tuple[str, ...] = (),
-) -> Document:
+) -> FormulaDocument:
     """The objects, checked, in chapters, with their symbols, sources and values.
 
     Raises
@@ -110,10 +110,10 @@ def document(
     )
     if title is None:
         title = listed[0].title if len(listed) == 1 else "Equations and derivations"
-    return Document(title, chapters, _rows(listed, cases), _sources(listed), cases, about)
+    return FormulaDocument(title, chapters, _rows(listed, cases), _sources(listed), cases, about)
 
 
-def _rows(listed: Iterable[Entry], cases: Cases) -> tuple[Row, ...]:
+def _rows(listed: Iterable[FormulaEntry], cases: Cases) -> tuple[SymbolRow, ...]:
     """Every symbol that occurs, by name; letters that a sum runs over are not among them."""
     symbols: set[sp.Symbol] = set()
     for entry in listed:
@@ -125,12 +125,14 @@ def _rows(listed: Iterable[Entry], cases: Cases) -> tuple[Row, ...]:
     registered = (x for x in symbols if SYMBOLS.get(x.name) == x)
     ordered = sorted(registered, key=lambda x: (x.name.lower(), x.name))
     return tuple(
-        Row(x, str(unit_of_symbol(x)), meaning(x), tuple(c.get(x.name) for c in cases.values()))
+        SymbolRow(
+            x, str(unit_of_symbol(x)), meaning(x), tuple(c.get(x.name) for c in cases.values())
+        )
         for x in ordered
     )
 
 
-def _sources(listed: Iterable[Entry]) -> tuple[Source, ...]:
+def _sources(listed: Iterable[FormulaEntry]) -> tuple[Source, ...]:
     cited = [entry.source for entry in listed]
     cited += [equation.source for entry in listed for equation in entry.where]
     works = {citation.source.key: citation.source for citation in cited if citation.source}

@@ -9,7 +9,7 @@ import sympy as sp
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation, slug
-from formulas.algebra.steps import Step
+from formulas.algebra.steps import DerivationStep
 from formulas.nomenclature.sources import Citation
 from formulas.nomenclature.symbols import SymbolError, unit_of_symbol
 from formulas.numerics.evaluate import collect, ordered, scalar
@@ -22,7 +22,7 @@ Cases = Mapping[str, Case]
 
 
 @dataclass(frozen=True)
-class Size:
+class NeglectedSize:
     """How large a neglected term is in one case over what is kept, or why that cannot be said."""
 
     case: str
@@ -38,7 +38,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Entry:
+class FormulaEntry:
     """One object: its steps with their proofs, or its single line.
 
     `home` is the module of the catalogue that holds it and `python` its name there; both are empty
@@ -47,7 +47,7 @@ class Entry:
     """
 
     name: str
-    steps: tuple[tuple[Step, str], ...]
+    steps: tuple[tuple[DerivationStep, str], ...]
     assumes: tuple[str, ...]
     where: tuple[Equation, ...]
     source: Citation
@@ -58,7 +58,7 @@ class Entry:
     python: str
     unit: str
     values: tuple[tuple[str, float], ...]
-    sizes: tuple[Size, ...]
+    sizes: tuple[NeglectedSize, ...]
     solved: tuple[str, ...] = ()  # symbols that the derivation solves for
 
     @property
@@ -79,7 +79,7 @@ class Entry:
         return "derivation, exact" if self.exact else "derivation, approximate"
 
 
-def entries(objects: Iterable[Equation | Derivation], cases: Cases) -> tuple[Entry, ...]:
+def entries(objects: Iterable[Equation | Derivation], cases: Cases) -> tuple[FormulaEntry, ...]:
     """The objects, checked.
 
     Raises
@@ -91,20 +91,20 @@ def entries(objects: Iterable[Equation | Derivation], cases: Cases) -> tuple[Ent
     return tuple(_entry(item, cases, *homes.get(id(item), ("", ""))) for item in objects)
 
 
-def _entry(item: Equation | Derivation, cases: Cases, home: str, python: str) -> Entry:
+def _entry(item: Equation | Derivation, cases: Cases, home: str, python: str) -> FormulaEntry:
     item.check()
     numeric = False
-    sizes: tuple[Size, ...] = ()
+    sizes: tuple[NeglectedSize, ...] = ()
     if isinstance(item, Derivation):
         steps = tuple(zip(item.steps, item.proofs, strict=True))
         exact, numeric = item.exact, item.numeric
         sizes = tuple(size for case in cases for size in _sizes(item, case, cases[case]))
     else:
-        steps = ((Step("state", item.symbol, item.rhs, ""), ""),)
+        steps = ((DerivationStep("state", item.symbol, item.rhs, ""), ""),)
         exact = True
     named = item.lhs.is_Symbol
     numbers = [(case, _value(item, values)) for case, values in cases.items()] if named else []
-    return Entry(
+    return FormulaEntry(
         item.name, steps, item.assumes, item.where, item.source, item.tags,
         isinstance(item, Derivation), exact, home, python,
         str(unit_of_symbol(item.lhs)) if named and not numeric else "",
@@ -113,7 +113,7 @@ def _entry(item: Equation | Derivation, cases: Cases, home: str, python: str) ->
     )  # fmt: skip
 
 
-def _sizes(item: Derivation, name: str, case: Case) -> tuple[Size, ...]:
+def _sizes(item: Derivation, name: str, case: Case) -> tuple[NeglectedSize, ...]:
     """What each approximate step neglects, in a case; what the case lacks is named."""
     if item.exact:
         return ()
@@ -122,8 +122,8 @@ def _sizes(item: Derivation, name: str, case: Case) -> tuple[Size, ...]:
     try:
         strain = item.strain({x: v for x, v in case.items() if x not in solved})
     except SymbolError as error:
-        return (Size(name, "", None, str(error)),)
-    return tuple(Size(name, term, size) for term, size in strain.items())
+        return (NeglectedSize(name, "", None, str(error)),)
+    return tuple(NeglectedSize(name, term, size) for term, size in strain.items())
 
 
 def _solved_symbols(item: Equation | Derivation) -> set[sp.Symbol]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from html import escape
 
-from formulas.algebra.steps import Step
-from formulas.export.document import Chapter, Document, Row
-from formulas.export.entry import Entry, Size
+from formulas.algebra.steps import DerivationStep
+from formulas.export.document import Chapter, FormulaDocument, SymbolRow
+from formulas.export.entry import FormulaEntry, NeglectedSize
 from formulas.export.typesetting.boxes import Layout
 from formulas.export.typesetting.breaking import fitted
 from formulas.export.typesetting.layout import figure, layout, relation
@@ -73,7 +73,7 @@ td.value { white-space: nowrap; }
 WIDTH = 21.0  # of a formula, so that a phone shows it whole [em]
 
 
-def html(whole: Document) -> str:
+def html(whole: FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
     head = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -86,7 +86,7 @@ def html(whole: Document) -> str:
     return "\n".join([*parts, "</body>\n</html>\n"])
 
 
-def _cover(whole: Document) -> str:
+def _cover(whole: FormulaDocument) -> str:
     parts = ["<header>", f"<h1>{_words(whole.title)}</h1>"]
     parts += [f"<p>{_words(paragraph)}</p>" for paragraph in whole.words]
     if whole.headed:
@@ -106,7 +106,7 @@ def _folded(title: str, count: int, body: str) -> str:
     return f"<details><summary><h2>{title}</h2> <small>{count}</small></summary>{body}</details>"
 
 
-def _contents(whole: Document) -> str:
+def _contents(whole: FormulaDocument) -> str:
     parts = ["<nav><h2>Contents</h2>"]
     for chapter in whole.chapters:
         links = "".join(
@@ -119,7 +119,7 @@ def _contents(whole: Document) -> str:
     return "".join([*parts, "</nav>"])
 
 
-def _sources(whole: Document) -> str:
+def _sources(whole: FormulaDocument) -> str:
     items = "".join(
         f'<li>{_words(s.authors)}, <a href="{escape(s.link)}">{_words(s.title)}</a> ({s.year})</li>'
         for s in whole.sources
@@ -127,7 +127,7 @@ def _sources(whole: Document) -> str:
     return f"<ul>{items}</ul>"
 
 
-def _table(whole: Document, rows: tuple[Row, ...]) -> str:
+def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
     heads = "".join(f"<th>{_words(name)}</th>" for name in ("", "unit", *whole.cases, "meaning"))
     body = []
     for row in rows:
@@ -150,7 +150,7 @@ def _unit(unit: str) -> str:
     return "" if unit == "1" else broken
 
 
-def _chapter(whole: Document, chapter: Chapter) -> str:
+def _chapter(whole: FormulaDocument, chapter: Chapter) -> str:
     parts = ["<section>"]
     if whole.headed and chapter.subject:
         parts.append(f"<h2>{_words(chapter.title)}</h2><p>{_words(chapter.about)}</p>")
@@ -158,7 +158,7 @@ def _chapter(whole: Document, chapter: Chapter) -> str:
     return "\n".join([*parts, "</section>"])
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: FormulaEntry) -> str:
     kind = '<span class="tag exact">exact</span>' if entry.exact else (
         '<span class="tag near">approximate</span>'
     )  # fmt: skip
@@ -177,7 +177,7 @@ def _entry(entry: Entry) -> str:
     return "\n".join([*parts, _notes(entry), "</article>"])
 
 
-def _step(step: Step, proof: str) -> str:
+def _step(step: DerivationStep, proof: str) -> str:
     near = "" if step.exact else ' class="near"'
     why = f" {_words(step.why)}" if step.why else ""
     parts = [f"<li{near}><p><b>{_words(step.verb)}</b>{why}</p>", _display(_statement(step))]
@@ -190,7 +190,7 @@ def _step(step: Step, proof: str) -> str:
     return "".join([*parts, "</li>"])
 
 
-def _notes(entry: Entry) -> str:
+def _notes(entry: FormulaEntry) -> str:
     rows = [("where", _inline(relation(layout(e.symbol), "=", layout(e.rhs)))) for e in entry.where]
     rows += [(case, _value(value, entry.unit)) for case, value in entry.values]
     rows += [("neglected", _size(size)) for size in entry.sizes]
@@ -202,7 +202,7 @@ def _notes(entry: Entry) -> str:
     return "<dl>" + "".join(f"<dt>{_words(k)}</dt><dd>{v}</dd>" for k, v in rows) + "</dl>"
 
 
-def _size(size: Size) -> str:
+def _size(size: NeglectedSize) -> str:
     if size.size is None:
         return _words(f"{size.case}: not known, {size.missing}")
     number = mathml(figure(size.size))
@@ -217,7 +217,7 @@ def _value(value: float, unit: str) -> str:
     return f"{number} {_unit(unit)}"
 
 
-def _statement(step: Step) -> Layout:
+def _statement(step: DerivationStep) -> Layout:
     return relation(layout(step.lhs), "=" if step.exact else "≈", layout(step.rhs))
 
 

@@ -5,9 +5,9 @@ Words as LaTeX sets them: its own characters made literal, others by their comma
 
 from __future__ import annotations
 
-from formulas.algebra.steps import Step
-from formulas.export.document import Chapter, Document, Row
-from formulas.export.entry import Entry, Size
+from formulas.algebra.steps import DerivationStep
+from formulas.export.document import Chapter, FormulaDocument, SymbolRow
+from formulas.export.entry import FormulaEntry, NeglectedSize
 from formulas.export.typesetting.breaking import fitted
 from formulas.export.typesetting.latex_math import latex_math
 from formulas.export.typesetting.layout import figure, layout, relation
@@ -72,7 +72,7 @@ HEAD = r"""\documentclass[11pt,a4paper]{article}
 """
 
 
-def latex(whole: Document) -> str:
+def latex(whole: FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
     parts = [HEAD + rf"\title{{{latex_words(whole.title)}}}" + "\n\\author{}\\date{}"]
     parts += [r"\begin{document}", r"\maketitle", *_cover(whole)]
@@ -83,7 +83,7 @@ def latex(whole: Document) -> str:
     return "\n\n".join([*parts, r"\end{document}"]) + "\n"
 
 
-def _cover(whole: Document) -> list[str]:
+def _cover(whole: FormulaDocument) -> list[str]:
     parts = [latex_words(paragraph) for paragraph in whole.words]
     if len(whole.cases) > 1 and whole.differences:
         parts += [r"\section{Assumptions where they differ}", _table(whole, whole.differences)]
@@ -104,7 +104,7 @@ def _chapter(chapter: Chapter) -> str:
     return f"{head}\n\n\\emph{{{latex_words(chapter.about)}}}"
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: FormulaEntry) -> str:
     lines = [rf"\subsection{{{latex_words(entry.title)}}}\label{{{entry.anchor}}}"]
     lines.append(rf"\textit{{{latex_words(', '.join([entry.kind, *entry.tags]))}}}")
     for number, (step, proof) in enumerate(entry.steps, 1):
@@ -119,7 +119,7 @@ def _entry(entry: Entry) -> str:
     return "\n".join([*lines, _notes(entry)])
 
 
-def _notes(entry: Entry) -> str:
+def _notes(entry: FormulaEntry) -> str:
     notes = [
         rf"\item where ${_math(relation(layout(e.symbol), '=', layout(e.rhs)))}$"
         for e in entry.where
@@ -135,7 +135,7 @@ def _notes(entry: Entry) -> str:
     return _list([*notes, rf"\item source: {cited}"])
 
 
-def _size(size: Size) -> str:
+def _size(size: NeglectedSize) -> str:
     head = f"neglected, {latex_words(size.case)}: "
     if size.size is None:
         return f"{head}not known, {latex_words(size.missing)}"
@@ -150,7 +150,7 @@ def _value(value: float, unit: str) -> str:
     return f"{number} {latex_words(f'[{unit}]')}" if unit != "1" else number
 
 
-def _display(step: Step) -> str:
+def _display(step: DerivationStep) -> str:
     sign = "=" if step.exact else "≈"
     return f"\\[\n{_math(relation(layout(step.lhs), sign, layout(step.rhs)))}\n\\]"
 
@@ -180,7 +180,7 @@ def _unit(unit: str) -> str:
     )
 
 
-def _table(whole: Document, rows: tuple[Row, ...]) -> str:
+def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
     cases = len(whole.cases)
     meaning = 98 - 19 * cases
     heads = ["symbol", "unit", *map(latex_words, whole.cases), "meaning"]

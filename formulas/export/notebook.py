@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from formulas.export.document import Document
-from formulas.export.entry import Entry
+from formulas.export.document import FormulaDocument
+from formulas.export.entry import FormulaEntry
 from formulas.export.plain_text import cover, section
 from formulas.registry import module_of
 
 
-def notebook(whole: Document) -> str:
+def notebook(whole: FormulaDocument) -> str:
     """JSON of format 4.5: the cover, then each object in words and as code that checks it."""
     cells: list[dict[str, Any]] = [_words("cover", cover(whole))]
     if whole.cases:
@@ -37,7 +37,7 @@ def notebook(whole: Document) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _entry(entry: Entry, whole: Document) -> Iterator[dict[str, Any]]:
+def _entry(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[dict[str, Any]]:
     yield _words(f"{entry.anchor}-words", section(entry))
     if not entry.python:
         return  # it lives in no module that a cell could import
@@ -55,14 +55,14 @@ def _entry(entry: Entry, whole: Document) -> Iterator[dict[str, Any]]:
     yield _code(f"{entry.anchor}-check", "\n".join([*lines, entry.python]))
 
 
-def _without(entry: Entry, case: str, whole: Document) -> str:
+def _without(entry: FormulaEntry, case: str, whole: FormulaDocument) -> str:
     """The case without the symbols that the derivation itself finds."""
     missing = sorted(x for x in entry.solved if x in whole.cases[case])
     values = f"cases[{case!r}]"
     return f"{{x: v for x, v in {values}.items() if x not in {missing!r}}}" if missing else values
 
 
-def _cases(whole: Document) -> str:
+def _cases(whole: FormulaDocument) -> str:
     lines = ["cases = {"]
     for name, values in whole.cases.items():
         inner = ", ".join(f"{x!r}: {float(v)!r}" for x, v in values.items())

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from textwrap import fill
 
-from formulas.algebra.steps import Step
-from formulas.export.document import Chapter, Document, Row
-from formulas.export.entry import Entry, Size
+from formulas.algebra.steps import DerivationStep
+from formulas.export.document import Chapter, FormulaDocument, SymbolRow
+from formulas.export.entry import FormulaEntry, NeglectedSize
 from formulas.numerics.expressions import tex
 
 WIDTH = 100
 
 
-def text(whole: Document) -> str:
+def text(whole: FormulaDocument) -> str:
     """Cover, chapters with every object and its steps."""
     parts = [*_cover(whole)]
     for chapter in whole.chapters:
@@ -33,7 +33,7 @@ def plain(value: float | None) -> str:
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 
-def size_words(size: Size) -> str:
+def size_words(size: NeglectedSize) -> str:
     """`lecture: drop x/W: 0.07 times what is kept`."""
     if size.size is None:
         return f"{size.case}: not known, {size.missing}"
@@ -47,7 +47,7 @@ def value_words(value: float, unit: str) -> str:
     return f"{plain(value)} [{unit}]" if unit != "1" else plain(value)
 
 
-def _cover(whole: Document) -> list[str]:
+def _cover(whole: FormulaDocument) -> list[str]:
     parts = [f"{whole.title}\n{'=' * len(whole.title)}"]
     parts += [fill(paragraph, WIDTH) for paragraph in whole.words]
     if len(whole.cases) > 1 and whole.differences:
@@ -64,7 +64,7 @@ def _heading(chapter: Chapter) -> str:
     return f"{chapter.title}\n{'-' * len(chapter.title)}\n{chapter.about}".rstrip()
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: FormulaEntry) -> str:
     tags = f"  [{', '.join(entry.tags)}]" if entry.tags else ""
     lines = [entry.name + tags]
     if entry.derived:
@@ -80,7 +80,7 @@ def _entry(entry: Entry) -> str:
     return "\n".join(lines)
 
 
-def _table(whole: Document, rows: tuple[Row, ...]) -> str:
+def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
     cells = [
         (row.symbol.name, f"[{row.unit}]", *map(plain, row.values), row.meaning) for row in rows
     ]
@@ -94,7 +94,7 @@ def _table(whole: Document, rows: tuple[Row, ...]) -> str:
     )
 
 
-def markdown(whole: Document) -> str:
+def markdown(whole: FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
     parts = [cover(whole)]
     for chapter in whole.chapters:
@@ -104,7 +104,7 @@ def markdown(whole: Document) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def cover(whole: Document) -> str:
+def cover(whole: FormulaDocument) -> str:
     """Title, how to read it, contents, symbols, assumptions, sources."""
     parts = [f"# {_escaped(whole.title)}", *map(_escaped, whole.words)]
     if whole.headed:
@@ -121,7 +121,7 @@ def cover(whole: Document) -> str:
     return "\n\n".join(parts)
 
 
-def section(entry: Entry) -> str:
+def section(entry: FormulaEntry) -> str:
     """One object."""
     parts = [f'### <a id="{entry.anchor}"></a>{_escaped(entry.title)}']
     parts.append(f"*{', '.join([entry.kind, *entry.tags])}*")
@@ -143,7 +143,7 @@ def section(entry: Entry) -> str:
     return "\n\n".join([*parts, "\n".join(notes)])
 
 
-def _contents(whole: Document) -> str:
+def _contents(whole: FormulaDocument) -> str:
     lines: list[str] = []
     for chapter in whole.chapters:
         links = [f"[{_escaped(entry.title)}](#{entry.anchor})" for entry in chapter.entries]
@@ -151,7 +151,7 @@ def _contents(whole: Document) -> str:
     return "\n".join(lines)
 
 
-def _line(step: Step) -> str:
+def _line(step: DerivationStep) -> str:
     sign = "=" if step.exact else r"\approx"
     return f"{tex(step.lhs)} {sign} {tex(step.rhs)}"
 
@@ -163,7 +163,7 @@ def _escaped(words: str) -> str:
     return words
 
 
-def _plain_text_table(whole: Document, rows: tuple[Row, ...]) -> str:
+def _plain_text_table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
     names = ["symbol", "name", "unit", *whole.cases, "meaning"]
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     lines += [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from formulas.algebra.steps import Step
-from formulas.export.document import Document, Row
-from formulas.export.entry import Entry, Size
+from formulas.algebra.steps import DerivationStep
+from formulas.export.document import FormulaDocument, SymbolRow
+from formulas.export.entry import FormulaEntry, NeglectedSize
 from formulas.export.typesetting.boxes import Layout
 from formulas.export.typesetting.breaking import fitted
 from formulas.export.typesetting.layout import figure, layout, relation
@@ -34,7 +34,7 @@ HEAD = """#set page(paper: "a4", margin: (x: 25mm, y: 24mm), numbering: "1")
 """
 
 
-def typst(whole: Document) -> str:
+def typst(whole: FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
     parts = [HEAD, f"#set document(title: {quoted(whole.title)}, date: none)", *_cover(whole)]
     for chapter in whole.chapters:
@@ -44,7 +44,7 @@ def typst(whole: Document) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _cover(whole: Document) -> list[str]:
+def _cover(whole: FormulaDocument) -> list[str]:
     parts = [f"#text(size: 1.9em, weight: 700)[{_words(whole.title)}]\n#v(1em)"]
     parts += [_words(paragraph) for paragraph in whole.words]
     if len(whole.cases) > 1 and whole.differences:
@@ -64,7 +64,7 @@ def _head(title: str) -> str:
     return f"#heading(level: 2)[{title}]"
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: FormulaEntry) -> str:
     parts = [f"== {_words(entry.title)}", f"#kind[{_words(', '.join([entry.kind, *entry.tags]))}]"]
     for number, (step, proof) in enumerate(entry.steps, 1):
         if not entry.derived:
@@ -80,7 +80,7 @@ def _entry(entry: Entry) -> str:
     return "\n\n".join([*parts, _notes(entry)])
 
 
-def _notes(entry: Entry) -> str:
+def _notes(entry: FormulaEntry) -> str:
     notes = [
         f"- where {_inline(relation(layout(e.symbol), '=', layout(e.rhs)))}" for e in entry.where
     ]
@@ -94,7 +94,7 @@ def _notes(entry: Entry) -> str:
     return "\n".join([*notes, f"- source: {cited}"])
 
 
-def _size(size: Size) -> str:
+def _size(size: NeglectedSize) -> str:
     head = f"neglected, {_words(size.case)}: "
     if size.size is None:
         return f"{head}not known, {_words(size.missing)}"
@@ -109,7 +109,7 @@ def _value(value: float, unit: str) -> str:
     return f"{number} {_words(f'[{unit}]')}" if unit != "1" else number
 
 
-def _display(step: Step) -> str:
+def _display(step: DerivationStep) -> str:
     x = relation(layout(step.lhs), "=" if step.exact else "≈", layout(step.rhs))
     return typst_math(fitted(x, WIDTH), display=True)
 
@@ -135,7 +135,7 @@ def _words(words: str) -> str:
     return re.sub(r"^(\d*)([-+=/.])", r"\1\\\2", literal)
 
 
-def _table(whole: Document, rows: tuple[Row, ...]) -> str:
+def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
     columns = ", ".join(["auto", "auto", *("auto" for _ in whole.cases), "1fr"])
     heads = ", ".join(f"[{_words(h)}]" for h in ("", "unit", *whole.cases, "meaning"))
     cells = [

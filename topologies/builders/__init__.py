@@ -27,8 +27,8 @@ _HOME = {
 
 class _Builders(Mapping[str, Callable[..., Any]]):
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-        return found
+        builder: Callable[..., Any] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        return builder
 
     def __iter__(self) -> Iterator[str]:
         return iter(_HOME)

@@ -9,7 +9,7 @@ from typing import Any
 from topologies.fabric.limits import TopologyError, count_fault, latency_fault, meant, rate_fault
 
 
-def given(
+def check_arguments(
     builder: str,
     *,
     counts: Mapping[str, object] | None = None,
@@ -52,9 +52,9 @@ def flag_fault(value: object) -> str | None:
     return None if isinstance(value, bool) else f"is {value!r}; True or False was expected"
 
 
-def choice_fault(name: str, value: object, known: Sequence[str]) -> str | None:
+def choice_fault(name: str, value: object, choices: Sequence[str]) -> str | None:
     """Why `value` is none of the words `known`."""
-    return None if value in known else f"{name} is {value!r}; {meant(value, known)}"
+    return None if value in choices else f"{name} is {value!r}; {meant(value, choices)}"
 
 
 def ratio_fault(name: str, value: Any) -> str | None:

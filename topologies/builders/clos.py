@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from topologies.builders.arguments import given
+from topologies.builders.arguments import check_arguments
 from topologies.builders.copies import End
 from topologies.builders.hierarchy import hierarchy
 from topologies.builders.interconnects import Trunks, join_clos, trunk_faults
@@ -77,7 +77,7 @@ def clos(
 def _alone(chips: int, trunks: Trunks, out: float, latency: float, relay: str) -> Fabric:
     """Chips that are a domain each."""
     alone = "{} is given without a domain: chips below leaves have no others beside them"
-    given(
+    check_arguments(
         "clos",
         counts={"chips": chips},
         rates={"out": out},

@@ -89,11 +89,11 @@ def fresh(G: Fabric, *labels: str) -> list[str]:
     """The labels, numbered as long as the fabric uses one of them for an orbit already."""
     used: set[str] = {str(data.get("orbit")) for _, data in G.nodes(data=True)}
     used |= {str(data.get("orbit")) for _, _, data in G.edges(data=True)}
-    level, found = 1, list(labels)
-    while any(orbit.startswith(label) for label in found for orbit in used):
+    level, names = 1, list(labels)
+    while any(orbit.startswith(label) for label in names for orbit in used):
         level += 1
-        found = [f"{label} {level}" for label in labels]
-    return found
+        names = [f"{label} {level}" for label in labels]
+    return names
 
 
 RELAYS = ("none", "pxn", "all")
@@ -126,16 +126,16 @@ def relayed(G: Fabric, ports: Ports, relay: str, out: float) -> Ports:
         raise TopologyError("hierarchy", "relay is 'pxn', which needs at='accelerators'")
     for chip, switches in beside.items():
         if not switches:
-            told = f"relay is 'pxn' and {chip!r} has no switch inside its domain; use 'all'"
-            raise TopologyError("hierarchy", told)
+            fault = f"relay is 'pxn' and {chip!r} has no switch inside its domain; use 'all'"
+            raise TopologyError("hierarchy", fault)
     declared = G.graph["orbits"]
-    card, own, peers = fresh(G, "card", "to card", "peers to card")
+    card, uplink, peers = fresh(G, "card", "to card", "peers to card")
     for chip, switches in beside.items():
         nic, of = (*chip, "card"), f" of {G.nodes[chip].get('orbit')}"
         G.add_node(nic, kind=NIC, forward=True, **({"orbit": card + of} if declared else {}))
         # The card sits beside its chip: the latency of the way out is that of the cable.
         for source in (chip, *switches):
-            lane = own if source == chip else f"{peers} by {G.edges[source, chip].get('orbit')}"
+            lane = uplink if source == chip else f"{peers} by {G.edges[source, chip].get('orbit')}"
             orbit = lane + of if declared else None
             link(G, source, nic, bandwidth=out, tier=SCALE_OUT, one_way=True, orbit=orbit)
     return [[End((*end.receiver, "card"), end.receiver) for end in copy] for copy in ports]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topologies.builders.arguments import given
+from topologies.builders.arguments import check_arguments
 from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SWITCH, Fabric, fabric, link
 from topologies.fabric.limits import count_fault
 from topologies.fabric.validation import check
@@ -50,7 +50,7 @@ def dragonfly(
     (108, 324)
     """
     counts = {"p": p, "a": a, "h": h, **({} if groups is None else {"groups": groups})}
-    given(
+    check_arguments(
         "dragonfly",
         counts=counts,
         rates={"up": up, "local": local, "out": out},
@@ -92,8 +92,8 @@ def _group(G: Fabric, g: int, p: int, a: int, up: float, local: float, latency: 
             link(G, (g, r, i), router, bandwidth=up, latency=latency, orbit=ways)
         for s in range(r):
             there, back = _local_orbit(s, r, a), _local_orbit(r, s, a)
-            other = (g, s, "router")
-            link(G, other, router, bandwidth=local, latency=latency, orbit=(there, back))
+            neighbour = (g, s, "router")
+            link(G, neighbour, router, bandwidth=local, latency=latency, orbit=(there, back))
 
 
 def _local_orbit(r: int, s: int, a: int) -> str:

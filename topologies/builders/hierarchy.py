@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topologies.builders.arguments import choice_fault, given
+from topologies.builders.arguments import check_arguments, choice_fault
 from topologies.builders.copies import RELAYS, copied, ports_of, relayed
 from topologies.builders.interconnects import JOINTS, Trunks, joined, trunk_faults
 from topologies.fabric.fabric import Fabric
@@ -66,7 +66,7 @@ def hierarchy(
     trunks = Trunks(leaf, levels, oversubscription, spines, pod, cores, rail_optimised)
     bare = join == "rails" and oversubscription is None
     words = {"join": (join, JOINTS), "at": (at, ENDS), "relay": (relay or "none", RELAYS)}
-    given(
+    check_arguments(
         "hierarchy",
         counts={"count": count},
         rates={"out": out},

@@ -34,8 +34,8 @@ class Trunks:
     def ratios(self) -> list[Any]:
         """Oversubscription of leaves and, with three levels, of pods."""
         ratio = 1.0 if self.oversubscription is None else self.oversubscription
-        one = isinstance(ratio, str) or not isinstance(ratio, Sequence)
-        return [ratio] * (self.levels - 1) if one else list(ratio)  # type: ignore[arg-type]
+        single = isinstance(ratio, str) or not isinstance(ratio, Sequence)
+        return [ratio] * (self.levels - 1) if single else list(ratio)  # type: ignore[arg-type]
 
 
 def trunk_faults(join: str, trunks: Trunks) -> Iterator[str]:
@@ -54,9 +54,9 @@ def trunk_faults(join: str, trunks: Trunks) -> Iterator[str]:
             "one for each level above the leaves"
         )
     for o in ratios:
-        if (said := ratio_fault("oversubscription", o)) is not None:
-            yield said
-    given = {
+        if (fault := ratio_fault("oversubscription", o)) is not None:
+            yield fault
+    arguments = {
         "leaf": trunks.leaf is not None,
         "pod": trunks.pod is not None,
         "levels": trunks.levels != 2,
@@ -67,16 +67,16 @@ def trunk_faults(join: str, trunks: Trunks) -> Iterator[str]:
     }
     used = {"spine": (), "rails": ("oversubscription", "spines")}.get(join)
     if used is not None:
-        for name in (name for name, is_given in given.items() if is_given and name not in used):
+        for name in (name for name, is_given in arguments.items() if is_given and name not in used):
             yield f"{name} is given, which the joint {join!r} does not have"
-        if join == "rails" and given["spines"] and not given["oversubscription"]:
+        if join == "rails" and arguments["spines"] and not arguments["oversubscription"]:
             yield "spines is given without oversubscription: rails have no spine unless it is said"
     elif join == "clos":
         if trunks.leaf is None:
             yield "leaf is not given: how many ends hang on one leaf switch?"
-        if (trunks.levels == 3) != given["pod"]:
+        if (trunks.levels == 3) != arguments["pod"]:
             yield "pod, the number of leaves in a pod, goes with levels=3 and only with it"
-        if given["cores"] and trunks.levels == 2:
+        if arguments["cores"] and trunks.levels == 2:
             yield "cores is given, which a network of two levels does not have"
 
 
@@ -124,8 +124,8 @@ def join_clos(G: Fabric, ports: Ports, out: float, latency: float, trunks: Trunk
     up = size * out / ratios[0]
     tiers = []
     for q, members in enumerate(pods):
-        own = ("spine",) if trunks.levels == 2 else ("spine", q)
-        tops = [(*own, s) for s in range(trunks.spines)]
+        indices = ("spine",) if trunks.levels == 2 else ("spine", q)
+        tops = [(*indices, s) for s in range(trunks.spines)]
         tiers.append(([name for name, _ in members], tops))
     _above(G, tiers, up, latency)
     if trunks.levels == 3:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topologies.builders.arguments import choice_fault, given
+from topologies.builders.arguments import check_arguments, choice_fault
 from topologies.builders.copies import RELAYS
 from topologies.builders.hierarchy import hierarchy
 from topologies.builders.interconnects import Trunks, trunk_faults
@@ -75,7 +75,7 @@ def _check(
 ) -> None:
     """Raise if any argument is unsound."""
     trunks = Trunks(oversubscription=oversubscription, spines=spines)
-    given(
+    check_arguments(
         "rails",
         counts={"nodes": nodes, "chips": chips},
         rates={"up": up, "out": out},

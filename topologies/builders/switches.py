@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from topologies.builders.arguments import given
+from topologies.builders.arguments import check_arguments
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, fabric, link
 from topologies.fabric.fabric import link as add_link
 from topologies.fabric.validation import check
@@ -33,7 +33,7 @@ def switch(
     >>> G.number_of_edges(), G.edges[(0,), ("switch",)]["bandwidth"]
     (16, 450000000000.0)
     """
-    given(
+    check_arguments(
         "switch",
         counts={"chips": chips},
         rates={"up": up},
@@ -65,7 +65,7 @@ def planes(
     >>> G.number_of_edges(), G.edges[(0,), ("plane", 3)]["bandwidth"]
     (2592, 50000000000.0)
     """
-    given(
+    check_arguments(
         "planes",
         counts={"chips": chips, "switches": switches},
         rates={"up": up},
@@ -111,7 +111,7 @@ def mesh(chips: int, *, link: float, latency: float = 0.0, relay: bool = False) 
     >>> mesh(4, link=64e9).number_of_edges()
     12
     """
-    given(
+    check_arguments(
         "mesh",
         counts={"chips": chips},
         rates={"link": link},

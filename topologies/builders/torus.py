@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from topologies.builders.arguments import flag_fault, given
+from topologies.builders.arguments import check_arguments, flag_fault
 from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, fabric
 from topologies.fabric.fabric import link as add_link
 from topologies.fabric.limits import TopologyError, count_fault
@@ -18,7 +18,7 @@ from topologies.fabric.validation import check
 DIMENSIONS = 3
 
 
-class Dimension(NamedTuple):
+class TorusSide(NamedTuple):
     """One side of a box: chips, bandwidth of a link [byte/s], and whether it is a ring."""
 
     side: int
@@ -64,7 +64,7 @@ def torus(
     2
     """
     sides, rates, rings = box_arguments("torus", dims, link, latency, wrap)
-    box = [Dimension(*each) for each in zip(sides, rates, rings, strict=True)]
+    box = [TorusSide(*each) for each in zip(sides, rates, rings, strict=True)]
     symmetric = all(dimension.even for dimension in box)
     G = fabric(f"{'x'.join(map(str, sides))} {'torus' if symmetric else 'grid'}", orbits=True)
     for place in product(*map(range, sides)):
@@ -79,10 +79,10 @@ def torus(
             after = place[d] + 1
             if after == side and not (ring and side > 2):
                 continue
-            other = (*place[:d], after % side, *place[d + 1 :])
-            orbit = (lane, lane) if symmetric else _lane(box, d, place, other)
-            G.add_edge(place, other, **arc, orbit=orbit[0])
-            G.add_edge(other, place, **arc, orbit=orbit[1])
+            neighbour = (*place[:d], after % side, *place[d + 1 :])
+            orbit = (lane, lane) if symmetric else _lane(box, d, place, neighbour)
+            G.add_edge(place, neighbour, **arc, orbit=orbit[0])
+            G.add_edge(neighbour, place, **arc, orbit=orbit[1])
     return check(G)
 
 
@@ -99,7 +99,7 @@ def box_arguments(
     sides = tuple(dims) if isinstance(dims, Sequence) and not isinstance(dims, str) else ()
     if not 1 <= len(sides) <= DIMENSIONS:
         raise TopologyError(builder, f"dims is {dims!r}; one to three sides were expected")
-    rates, rings = _each(link, len(sides)), _each(wrap, len(sides))
+    rates, rings = _per_dimension(link, len(sides)), _per_dimension(wrap, len(sides))
     lengths = [
         f"{name} has {len(each)} entries for {len(sides)} dimensions"
         for name, each in (("link", rates), ("wrap", rings))
@@ -107,34 +107,36 @@ def box_arguments(
     ]
     whole = [f"dims[{d}] {fault}" for d, side in enumerate(sides) if (fault := count_fault(side))]
     closed = [f"wrap[{d}] {fault}" for d, ring in enumerate(rings) if (fault := flag_fault(ring))]
-    given(
+    check_arguments(
         builder,
-        rates={"link": link} if _one(link) else {f"link[{d}]": B for d, B in enumerate(rates)},
+        rates={"link": link}
+        if _is_single(link)
+        else {f"link[{d}]": B for d, B in enumerate(rates)},
         latencies={"latency": latency},
         others=[*lengths, *whole, *closed],
     )
     return sides, rates, rings
 
 
-def _each(value: Any, dimensions: int) -> list[Any]:
-    return [value] * dimensions if _one(value) else list(value)
+def _per_dimension(value: Any, dimensions: int) -> list[Any]:
+    return [value] * dimensions if _is_single(value) else list(value)
 
 
-def _one(value: Any) -> bool:
+def _is_single(value: Any) -> bool:
     # A text is a sequence too: it stays whole, to be reported as the text it is.
     return isinstance(value, str) or not isinstance(value, Sequence)
 
 
-def _seat(box: Sequence[Dimension], place: tuple[int, ...]) -> str:
+def _seat(box: Sequence[TorusSide], place: tuple[int, ...]) -> str:
     """What all symmetries of a box leave of a place: distances from open ends, by kind of side."""
-    return _said(
+    return _seats_text(
         (dimension, 0 if dimension.even else min(x, dimension.side - 1 - x))
         for dimension, x in zip(box, place, strict=True)
     )
 
 
 def _lane(
-    box: Sequence[Dimension], d: int, place: tuple[int, ...], other: tuple[int, ...]
+    box: Sequence[TorusSide], d: int, place: tuple[int, ...], neighbour: tuple[int, ...]
 ) -> tuple[str, str]:
     """Orbits of the arcs from `place` to its neighbour along dimension `d`, and back."""
     dimension = box[d]
@@ -142,7 +144,7 @@ def _lane(
     begin = f"side {dimension.side} at {dimension.rate!r} byte/s"
     if dimension.even:
         return f"{begin} of {rest}", f"{begin} of {rest}"
-    x, y, last = place[d], other[d], dimension.side - 1
+    x, y, last = place[d], neighbour[d], dimension.side - 1
     there, back = min((x, y), (last - x, last - y)), min((y, x), (last - y, last - x))
     return (
         f"{begin} from {there[0]} to {there[1]} of {rest}",
@@ -150,7 +152,7 @@ def _lane(
     )
 
 
-def _said(seats: Any) -> str:
+def _seats_text(seats: Any) -> str:
     """Seats in an order of their own, so that equal sides may change places."""
     return ", ".join(
         f"{fold} of {side}{'o' if even else '-'}{rate!r}"
@@ -199,9 +201,9 @@ def twisted_torus(
         G.add_node(place, kind=ACCELERATOR, forward=True, domain=0, coord=place, orbit="chip")
     for place in list(G):
         for d, rate in enumerate(rates):
-            other = _after(place, d, sides, short)
+            neighbour = _after(place, d, sides, short)
             orbit = f"link at {rate!r} byte/s"
-            add_link(G, place, other, bandwidth=rate, latency=latency, orbit=orbit)
+            add_link(G, place, neighbour, bandwidth=rate, latency=latency, orbit=orbit)
     return check(G)
 
 

@@ -30,7 +30,7 @@ class Distances:
     latency: np.ndarray  # [s]
 
 
-class Paths:
+class ShortestPaths:
     """Arcs of a fabric as arrays, sorted by head; a node that does not relay is two.
 
     What arrives at such a node ends there: its arcs leave from a copy that no arc enters.
@@ -56,7 +56,7 @@ class Paths:
 
         Where there is no permitted path, hops is -1.
         """
-        parts = [self._search(some, targets) for some in self._few(sources)]
+        parts = [self._search(some, targets) for some in self._chunks(sources)]
         wanted = [self.end[node] for node in targets]
         hops = np.concatenate([hops[:, wanted] for hops, _ in parts])
         return Distances(hops, np.concatenate([late[:, wanted] for _, late in parts]))
@@ -67,8 +67,8 @@ class Paths:
         """The arcs that lie on shortest permitted paths from any source to any target."""
         used = np.zeros(len(self.head), dtype=bool)
         wanted = np.array([self.end[node] for node in targets])
-        for some in self._few(sources):
-            hops, _ = self._search(some, targets)
+        for chunk in self._chunks(sources):
+            hops, _ = self._search(chunk, targets)
             led = np.zeros_like(hops, dtype=bool)
             led[:, wanted] = True
             for level in range(int(hops.max()), 0, -1):
@@ -79,7 +79,7 @@ class Paths:
                 led[row, self.tail[column]] = True
         return [self.arcs[i] for i in np.flatnonzero(used).tolist()]
 
-    def _few(self, sources: Sequence[Hashable]) -> list[Sequence[Hashable]]:
+    def _chunks(self, sources: Sequence[Hashable]) -> list[Sequence[Hashable]]:
         rows = max(1, CHUNK // max(1, len(self.tail)))
         return [sources[i : i + rows] for i in range(0, len(sources), rows)]
 
@@ -93,8 +93,8 @@ class Paths:
         rows = np.arange(len(start))
         hops[rows, start], late[rows, start] = 0, 0.0
         # Where a chip does not relay, the copy that others reach is the chip all the same.
-        own = np.array([self.end[node] for node in sources])
-        hops[rows, own], late[rows, own] = 0, 0.0
+        ends = np.array([self.end[node] for node in sources])
+        hops[rows, ends], late[rows, ends] = 0, 0.0
         frontier, level = np.zeros_like(hops, dtype=bool), 0
         frontier[rows, start] = True
         wanted = np.array([self.end[node] for node in targets])

@@ -120,9 +120,9 @@ class TopologyError(ValueError):
         return f"{self.where}: {len(self.problems)} problems{lines}"
 
 
-def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """`; did you mean 'tpot'?` for the nearest of the `known` words, or nothing."""
-    names = [str(name) for name in known]
+def did_you_mean(word: object, candidates: Iterable[str]) -> str:
+    """`; did you mean 'tpot'?` for the nearest of the candidates, or nothing."""
+    names = [str(name) for name in candidates]
     text = str(word)[:200]
     near = get_close_matches(text, names, n=1, cutoff=0.6)
     if not near:
@@ -131,8 +131,8 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def meant(word: object, known: Iterable[str]) -> str:
+def meant(word: object, candidates: Iterable[str]) -> str:
     """The end of a message about an unknown word: what was probably meant, else what is known."""
-    words = list(known)
+    words = list(candidates)
     close = get_close_matches(str(word), words, n=1)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(words)}"

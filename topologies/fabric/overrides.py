@@ -70,8 +70,8 @@ def override(G: Fabric, changes: Sequence[Mapping[str, Any]]) -> Fabric:
         return check(state.fabric)
     except TopologyError:
         index, problems = _cut(G, changes)
-        told = [f"override[{index}]: after it, {problem}" for problem in problems]
-        raise TopologyError(_where(G), told) from None
+        faults = [f"override[{index}]: after it, {problem}" for problem in problems]
+        raise TopologyError(_where(G), faults) from None
 
 
 @dataclass
@@ -102,17 +102,17 @@ def _plain_copy(G: Fabric) -> Fabric:
 def _cut(G: Fabric, changes: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[str, ...]]:
     """The change after which the fabric stays unsound, and what is wrong with it then."""
     state = _State(_plain_copy(G))
-    found: tuple[int, tuple[str, ...]] | None = None
+    first: tuple[int, tuple[str, ...]] | None = None
     for index, change in enumerate(changes):
         _change(state, index, change)
         try:
             check(state.fabric)
         except TopologyError as error:
             # A later change may take what is cut off away altogether.
-            found = found or (index, error.problems)
+            first = first or (index, error.problems)
         else:
-            found = None
-    return found or (len(changes) - 1, ())
+            first = None
+    return first or (len(changes) - 1, ())
 
 
 def _change(state: _State, index: int, change: Mapping[str, Any]) -> None:
@@ -162,10 +162,10 @@ def _form_faults(change: Any) -> list[str]:
     if "factor" in change and "bandwidth" in change:
         faults.append("factor and bandwidth are both given; one says the rate")
     for key, fault in (("bandwidth", rate_fault), ("factor", _factor_fault)):
-        if key in change and (said := fault(change[key])) is not None:
-            faults.append(f"{key} {said}")
-    if "latency" in change and (said := latency_fault(change["latency"])) is not None:
-        faults.append(f"latency {said}")
+        if key in change and (wrong := fault(change[key])) is not None:
+            faults.append(f"{key} {wrong}")
+    if "latency" in change and (wrong := latency_fault(change["latency"])) is not None:
+        faults.append(f"latency {wrong}")
     if "tier" in change and "link" in change:
         faults.append("tier goes with node: a link has one tier")
     elif "tier" in change and change["tier"] not in TIERS:
@@ -204,12 +204,12 @@ def _subject(state: _State, change: Mapping[str, Any]) -> tuple[Any, list[tuple[
         raise TopologyError("link", f"link is {ends!r}; a list of two nodes was expected")
     u, v = _nodes(state, ends)
     arcs = [(u, v)] if one_way else [(u, v), (v, u)]
-    found = [arc for arc in arcs if G.has_edge(*arc)]
-    if found:
-        return None, found
+    present = [arc for arc in arcs if G.has_edge(*arc)]
+    if present:
+        return None, present
     if arcs[0] in state.gone:
-        said = f"link {u!r} - {v!r} is gone already, by override[{state.gone[arcs[0]]}]"
-        raise TopologyError("link", said)
+        fault = f"link {u!r} - {v!r} is gone already, by override[{state.gone[arcs[0]]}]"
+        raise TopologyError("link", fault)
     beside = sorted({repr(w) for w in [*G.succ[u], *([] if one_way else G.pred[u])]})
     more = f" and {len(beside) - 6} more" if len(beside) > 6 else ""
     raise TopologyError(
@@ -221,21 +221,21 @@ def _subject(state: _State, change: Mapping[str, Any]) -> tuple[Any, list[tuple[
 
 def _nodes(state: _State, names: Iterable[Any]) -> list[Any]:
     """The nodes that the names stand for."""
-    G, found, faults = state.fabric, [], []
+    G, nodes, faults = state.fabric, [], []
     for name in names:
         plain = _tuple(name)
-        nodes = [node for node in (plain, (plain,)) if _known(node, G)]
-        if nodes:
-            found.append(nodes[0])
+        present = [node for node in (plain, (plain,)) if _is_in(node, G)]
+        if present:
+            nodes.append(present[0])
             continue
-        gone = [node for node in (plain, (plain,)) if _known(node, state.gone)]
+        gone = [node for node in (plain, (plain,)) if _is_in(node, state.gone)]
         if gone:
             faults.append(f"node {gone[0]!r} is gone already, by override[{state.gone[gone[0]]}]")
         else:
             faults.append(f"no node {plain!r}; {_nearest(plain, G)}")
     if faults:
         raise TopologyError("nodes", faults)
-    return found
+    return nodes
 
 
 def _tuple(name: Any) -> Any:
@@ -243,7 +243,7 @@ def _tuple(name: Any) -> Any:
     return tuple(map(_tuple, name)) if isinstance(name, list | tuple) else name
 
 
-def _known(node: Any, among: Any) -> bool:
+def _is_in(node: Any, among: Any) -> bool:
     try:
         return node in among
     except TypeError:  # a mapping, say, is no name of a node

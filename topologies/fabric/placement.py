@@ -93,10 +93,10 @@ class Placement:
         if places != list(range(first, end)):
             problems.append(f"axes {', '.join(axes)} do not follow each other in the order")
         if not problems and prod(into.values()) != self.size(*axes):
-            told = " * ".join(f"{name} {size}" for name, size in into.items())
-            problems.append(f"{told} does not make up the {self.size(*axes)} ranks of the axes")
-        kept = {name for name, _ in (*self.axes[:first], *self.axes[end:])}
-        problems += [f"axis {name!r} is there already" for name in into if name in kept]
+            product = " * ".join(f"{name} {size}" for name, size in into.items())
+            problems.append(f"{product} does not make up the {self.size(*axes)} ranks of the axes")
+        others = {name for name, _ in (*self.axes[:first], *self.axes[end:])}
+        problems += [f"axis {name!r} is there already" for name in into if name in others]
         if problems:
             raise TopologyError("placement", problems)
         return Placement(self.chips, (*self.axes[:first], *into.items(), *self.axes[end:]))
@@ -151,8 +151,8 @@ def place(
     if all(count_fault(size) is None for size in layout.values()):
         ranks = prod(layout.values())
         if ranks > len(listed):
-            told = " * ".join(f"{axis} {size}" for axis, size in layout.items())
-            problems.append(f"{told} = {ranks} ranks, on {len(listed)} accelerators")
+            product = " * ".join(f"{axis} {size}" for axis, size in layout.items())
+            problems.append(f"{product} = {ranks} ranks, on {len(listed)} accelerators")
     if problems:
         raise TopologyError(f"placement on fabric {G.graph.get('name')!r}", problems)
     return Placement(tuple(listed[: prod(sizes.values())]), tuple(sizes.items()))
@@ -182,10 +182,11 @@ def filling(G: Fabric, order: str = "domains") -> list[Any]:
         return [chip for members in domains.values() for chip in members]
     without = [chip for chip in accelerators(G) if G.nodes[chip].get("coord") is None]
     if without:
-        told = ", ".join(map(repr, without[:4]))
+        examples = ", ".join(map(repr, without[:4]))
         raise TopologyError(
             f"fabric {G.graph.get('name')!r}",
-            f"order {order!r} needs coordinates and {len(without)} accelerators have none: {told}",
+            f"order {order!r} needs coordinates and {len(without)} accelerators have none: "
+            f"{examples}",
         )
     key = _folded if order == "snake" else tuple
     return [

@@ -107,12 +107,12 @@ def arc_faults(data: Mapping[str, Any], *, orbits: bool = False) -> Iterator[str
     for name, fault in (("bandwidth", rate_fault), ("latency", latency_fault)):
         if name not in data:
             yield f"no {name}"
-        elif (said := fault(data[name])) is not None:
-            yield f"{name} {said}"
+        elif (wrong := fault(data[name])) is not None:
+            yield f"{name} {wrong}"
     if data.get("tier") not in TIERS:
         yield f"tier is {shown(data.get('tier'))}; one of {', '.join(TIERS)} was expected"
-    if (said := count_fault(data.get("count", 1))) is not None:
-        yield f"count {said}"
+    if (wrong := count_fault(data.get("count", 1))) is not None:
+        yield f"count {wrong}"
     if data.get("orbit") is not None and not _is_label(data["orbit"]):
         yield f"orbit is {shown(data['orbit'])}; a name, a whole number or a tuple was expected"
     if orbits and data.get("orbit") is None:
@@ -168,10 +168,10 @@ def _is_label(value: object) -> bool:
     return isinstance(value, str | Integral) and not isinstance(value, bool)
 
 
-def _unknown(given: Mapping[str, Any], known: Mapping[str, str]) -> Iterator[str]:
-    for name in given:
-        if name not in known:
-            yield f"unknown attribute {shown(name)}; {meant(name, known)}"
+def _unknown(attributes: Mapping[str, Any], vocabulary: Mapping[str, str]) -> Iterator[str]:
+    for name in attributes:
+        if name not in vocabulary:
+            yield f"unknown attribute {shown(name)}; {meant(name, vocabulary)}"
 
 
 def _reach_faults(G: Fabric) -> Iterator[str]:

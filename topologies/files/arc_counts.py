@@ -14,55 +14,57 @@ MOST_ARCS = 2_000_000
 Arguments = Mapping[str, Any]
 
 
-def arcs(kind: str, given: Arguments) -> int:
+def arcs(kind: str, arguments: Arguments) -> int:
     """An upper bound on the arcs of the fabric; of an unknown kind, the product of its counts.
 
     >>> arcs("torus", {"dims": (4, 4, 4)})
     384
     """
     if kind in BOUNDS:
-        return BOUNDS[kind](given)
-    return prod(value for value in given.values() if isinstance(value, int))
+        return BOUNDS[kind](arguments)
+    return prod(value for value in arguments.values() if isinstance(value, int))
 
 
-def _planes(given: Arguments) -> int:
-    return 2 * int(given["chips"]) * int(given.get("switches", 1))
+def _planes(arguments: Arguments) -> int:
+    return 2 * int(arguments["chips"]) * int(arguments.get("switches", 1))
 
 
-def _mesh(given: Arguments) -> int:
-    return int(given["chips"]) ** 2
+def _mesh(arguments: Arguments) -> int:
+    return int(arguments["chips"]) ** 2
 
 
-def _torus(given: Arguments) -> int:
-    return 2 * len(given["dims"]) * prod(given["dims"])
+def _torus(arguments: Arguments) -> int:
+    return 2 * len(arguments["dims"]) * prod(arguments["dims"])
 
 
-def _dragonfly(given: Arguments) -> int:
-    p, a, h = (int(given[name]) for name in "pah")
-    groups = min(given.get("groups", a * h + 1), a * h + 1)
+def _dragonfly(arguments: Arguments) -> int:
+    p, a, h = (int(arguments[name]) for name in "pah")
+    groups = min(arguments.get("groups", a * h + 1), a * h + 1)
     return int(groups * (2 * p * a + a * a + a * h))
 
 
-def _rails(given: Arguments) -> int:
-    nodes, chips = int(given["nodes"]), int(given["chips"])
-    return nodes * chips * 8 + 2 * chips * int(given.get("spines", 1))
+def _rails(arguments: Arguments) -> int:
+    nodes, chips = int(arguments["nodes"]), int(arguments["chips"])
+    return nodes * chips * 8 + 2 * chips * int(arguments.get("spines", 1))
 
 
-def _hierarchy(given: Arguments) -> int:
-    count, domain = int(given["count"]), given["domain"]
-    return count * _within(domain) + _above(given, count * len(domain))
+def _hierarchy(arguments: Arguments) -> int:
+    count, domain = int(arguments["count"]), arguments["domain"]
+    return count * _within(domain) + _above(arguments, count * len(domain))
 
 
-def _clos(given: Arguments) -> int:
-    chips, domain = int(given["chips"]), given.get("domain")
+def _clos(arguments: Arguments) -> int:
+    chips, domain = int(arguments["chips"]), arguments.get("domain")
     if domain is None:
-        return 2 * chips + _above(given, chips)
+        return 2 * chips + _above(arguments, chips)
     size = max(len(accelerators(domain)), 1)
-    return ceil(chips / size) * _within(domain) + _above(given, ceil(chips / size) * len(domain))
+    return ceil(chips / size) * _within(domain) + _above(
+        arguments, ceil(chips / size) * len(domain)
+    )
 
 
-def _machine(given: Arguments) -> int:
-    return int(given.get("chips", 0)) * (8 + 2 * int(given.get("spines", 1)))
+def _machine(arguments: Arguments) -> int:
+    return int(arguments.get("chips", 0)) * (8 + 2 * int(arguments.get("spines", 1)))
 
 
 def _within(domain: Fabric) -> int:
@@ -70,12 +72,12 @@ def _within(domain: Fabric) -> int:
     return 2 * domain.number_of_edges() + 4 * len(domain)
 
 
-def _above(given: Arguments, ends: int) -> int:
+def _above(arguments: Arguments, ends: int) -> int:
     """Arcs between leaves, spines and cores."""
-    leaves = ends if given.get("rail_optimised") else ceil(ends / given.get("leaf", 1))
-    pods = ceil(leaves / given.get("pod", leaves or 1))
-    spines = given.get("spines", 1)
-    return int(2 * leaves * spines + 2 * pods * spines * given.get("cores", 1))
+    leaves = ends if arguments.get("rail_optimised") else ceil(ends / arguments.get("leaf", 1))
+    pods = ceil(leaves / arguments.get("pod", leaves or 1))
+    spines = arguments.get("spines", 1)
+    return int(2 * leaves * spines + 2 * pods * spines * arguments.get("cores", 1))
 
 
 BOUNDS: Mapping[str, Callable[[Arguments], int]] = {

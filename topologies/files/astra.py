@@ -46,7 +46,7 @@ Arc = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
-class Dimension:
+class AstraDimension:
     """One coordinate of a box: how its lines are joined, chips on each, and figures of a link.
 
     Attributes
@@ -61,7 +61,7 @@ class Dimension:
     latency: float
 
 
-def dimensions(G: Fabric) -> list[Dimension]:
+def dimensions(G: Fabric) -> list[AstraDimension]:
     """The dimensions of `G`, in the order of the coordinates; those of a single chip left out.
 
     Coordinates are the ids of the chips if they are the points of a box, else their numbers in
@@ -151,7 +151,7 @@ def _dimension(
     sides: list[int],
     places: dict[Any, Place],
     problems: list[str],
-) -> Dimension:
+) -> AstraDimension:
     """What joins the chips along coordinate `d`."""
     side, lines = sides[d], prod(sides) // sides[d]
     hubs = [node for node in {u for u, _ in arcs} if node not in places]
@@ -186,10 +186,10 @@ def _dimension(
                 f"coordinate {d}: one {name} was expected, not {one:g} of {first[0]!r} -> "
                 f"{first[1]!r} and {two:g} of {second[0]!r} -> {second[1]!r}"
             )
-    return Dimension(block, side, figures["bandwidth"], figures["latency"])
+    return AstraDimension(block, side, figures["bandwidth"], figures["latency"])
 
 
-def _relay_faults(G: Fabric, box: list[Dimension]) -> list[str]:
+def _relay_faults(G: Fabric, box: list[AstraDimension]) -> list[str]:
     """Whether chips relay exactly where they do in a format of dimensions."""
     chips = accelerators(G)
     if len(chips) <= 2:
@@ -223,7 +223,7 @@ def is_astra(root: Located) -> bool:
     return isinstance(root.value, dict) and bool({"topology", "npus_count"} & root.value.keys())
 
 
-def fabric_of(found: Document, where: str, name: str) -> Fabric:
+def fabric_of(document: Document, where: str, name: str) -> Fabric:
     """The fabric of a document in this format, called `name`.
 
     A chip is its coordinates, a switch the coordinates of its chips with the word `switch` for
@@ -234,9 +234,9 @@ def fabric_of(found: Document, where: str, name: str) -> Fabric:
     TopologyError
         Listing every problem with its line and column.
     """
-    box = [] if found.root is None else _dimensions(found.root, found)
-    if found.faults:
-        raise TopologyError(where, found.problems)
+    box = [] if document.root is None else _dimensions(document.root, document)
+    if document.faults:
+        raise TopologyError(where, document.problems)
     G = fabric(name, orbits=True)
     relays = len(box) > 1 or box[0].block == RING
     for place in product(*(range(dimension.side) for dimension in box)):
@@ -272,7 +272,7 @@ def text_of(G: Fabric) -> str:
     return "".join(lines)
 
 
-def _join(G: Fabric, chips: list[Any], d: int, dimension: Dimension) -> None:
+def _join(G: Fabric, chips: list[Any], d: int, dimension: AstraDimension) -> None:
     """Join the chips of one line along coordinate `d`."""
     figures: dict[str, Any] = {"bandwidth": dimension.bandwidth, "latency": dimension.latency}
     if dimension.block == RING:
@@ -281,8 +281,8 @@ def _join(G: Fabric, chips: list[Any], d: int, dimension: Dimension) -> None:
             link(G, chips[i], chips[(i + 1) % len(chips)], orbit=f"ring {d}", **figures)
     elif dimension.block == FULL:
         for i, chip in enumerate(chips):
-            for other in chips[:i]:
-                link(G, other, chip, orbit=f"pair {d}", **figures)
+            for peer in chips[:i]:
+                link(G, peer, chip, orbit=f"pair {d}", **figures)
     else:
         centre = (*chips[0][:d], "switch", *chips[0][d + 1 :])
         G.add_node(centre, kind=SWITCH, forward=True, orbit=f"switch {d}")
@@ -290,39 +290,39 @@ def _join(G: Fabric, chips: list[Any], d: int, dimension: Dimension) -> None:
             link(G, chip, centre, orbit=(f"up {d}", f"down {d}"), **figures)
 
 
-def _dimensions(root: Located, found: Document) -> list[Dimension]:
+def _dimensions(root: Located, document: Document) -> list[AstraDimension]:
     """The dimensions of a document, slowest first; what is wrong with them is noted."""
     for key in root.value:
         if key not in KEYS:
-            found.fault(root.keys[key], f"unknown key {shown(key)}; {meant(key, KEYS)}")
+            document.fault(root.keys[key], f"unknown key {shown(key)}; {meant(key, KEYS)}")
     lists: dict[str, list[Located]] = {}
     for key in KEYS:
         node = root.value.get(key)
         if node is None:
-            found.fault(root, f"{key} is missing; ASTRA-sim wants {', '.join(KEYS)}")
+            document.fault(root, f"{key} is missing; ASTRA-sim wants {', '.join(KEYS)}")
         elif not isinstance(node.value, list) or not node.value:
-            found.fault(node, f"{key} is {shown(node.plain)}; a list was expected")
+            document.fault(node, f"{key} is {shown(node.plain)}; a list was expected")
         else:
             lists[key] = node.value
     many = len(lists.get("topology", ()))
     for key, items in lists.items():
         if many and len(items) != many:
             at = root.value[key]
-            found.fault(at, f"{key} has {len(items)} entries, topology has {many}")
+            document.fault(at, f"{key} has {len(items)} entries, topology has {many}")
     for key, items in lists.items():
         for i, item in enumerate(items):
             if (fault := _fault(key, item.plain)) is not None:
-                found.fault(item, f"{key}[{i}] {fault}")
-    if found.faults:
+                document.fault(item, f"{key}[{i}] {fault}")
+    if document.faults:
         return []
     columns = [[item.value for item in lists[key]] for key in KEYS]
     box = [
-        Dimension(block, side, float(rate) * GIGABYTE, _shifted(late, -9))
+        AstraDimension(block, side, float(rate) * GIGABYTE, _shifted(late, -9))
         for block, side, rate, late in zip(*columns, strict=True)
     ]
-    each = sum(dimension.side - 1 if dimension.block == FULL else 2 for dimension in box)
-    if (arcs := prod(dimension.side for dimension in box) * each) > MOST_ARCS:
-        found.fault(root, f"up to {arcs} arcs; at most {MOST_ARCS} are made")
+    links = sum(dimension.side - 1 if dimension.block == FULL else 2 for dimension in box)
+    if (arcs := prod(dimension.side for dimension in box) * links) > MOST_ARCS:
+        document.fault(root, f"up to {arcs} arcs; at most {MOST_ARCS} are made")
     return box[::-1]
 
 

@@ -36,13 +36,13 @@ STAND_IN = {"bandwidth": 1.0, "latency": 0.0}
 INDEX = re.compile(r"override\[(\d+)\]: (?:after it, )?")
 
 
-def changed(G: Fabric, node: Located, found: Document, path: str) -> Fabric | None:
+def changed(G: Fabric, node: Located, document: Document, path: str) -> Fabric | None:
     """`G` with its overrides; None when something of them is wrong, which is noted."""
     if not isinstance(node.value, list):
-        found.fault(node, f"{path}: a list of changes was expected")
+        document.fault(node, f"{path}: a list of changes was expected")
         return None
-    before = len(found.faults)
-    changes = [_change(item, found, f"{path}[{i}]") for i, item in enumerate(node.value)]
+    before = len(document.faults)
+    changes = [_change(item, document, f"{path}[{i}]") for i, item in enumerate(node.value)]
     try:
         new = override(G, changes)
     except TopologyError as error:
@@ -50,12 +50,12 @@ def changed(G: Fabric, node: Located, found: Document, path: str) -> Fabric | No
             index = INDEX.match(problem)
             item = node.value[int(index.group(1))] if index else node
             named = f"{path}[{index.group(1)}]" if index else path
-            found.fault(item, f"{named}: {problem[index.end() if index else 0 :]}")
+            document.fault(item, f"{named}: {problem[index.end() if index else 0 :]}")
         return None
-    return new if len(found.faults) == before else None
+    return new if len(document.faults) == before else None
 
 
-def _change(node: Located, found: Document, path: str) -> Any:
+def _change(node: Located, document: Document, path: str) -> Any:
     """A change in plain values."""
     plain = node.plain
     if isinstance(plain, dict):
@@ -64,7 +64,7 @@ def _change(node: Located, found: Document, path: str) -> Any:
                 try:
                     plain[key] = quantity(plain[key])
                 except Misread as fault:
-                    found.fault(node.value[key], f"{path}.{key} {fault}")
+                    document.fault(node.value[key], f"{path}.{key} {fault}")
                     # Told with its place; the rest of the change is judged with a sound figure.
                     plain[key] = STAND_IN[key]
     return plain
@@ -77,8 +77,8 @@ GREATEST_RATIO = 1e6
 
 def read_value(
     node: Located,
-    one: Callable[[object], Any],
-    found: Document,
+    convert: Callable[[object], Any],
+    document: Document,
     at: str,
     *,
     many: bool = False,
@@ -90,17 +90,17 @@ def read_value(
     """
     if many and isinstance(node.value, list):
         items = enumerate(node.value)
-        return tuple(read_value(item, one, found, f"{at}[{i}]") for i, item in items)
+        return tuple(read_value(item, convert, document, f"{at}[{i}]") for i, item in items)
     if only:
-        found.fault(node, f"{at} is {as_given(node)}; a list was expected")
+        document.fault(node, f"{at} is {as_given(node)}; a list was expected")
         return None
     if isinstance(node.value, list | dict) or node.value is None:
-        found.fault(node, f"{at} is {as_given(node)}; one value was expected")
+        document.fault(node, f"{at} is {as_given(node)}; one value was expected")
         return None
     try:
-        return one(node.value)
+        return convert(node.value)
     except Misread as fault:
-        found.fault(node, f"{at} {fault}")
+        document.fault(node, f"{at} {fault}")
         return None
 
 
@@ -158,7 +158,7 @@ NAMED = ("name", "which")  # what functions of machines call the machine itself
 DEEPEST = 6
 
 
-def fabric_of(found: Document, where: str, name: str) -> Fabric:
+def fabric_of(document: Document, where: str, name: str) -> Fabric:
     """The fabric that a document describes.
 
     Raises
@@ -166,38 +166,38 @@ def fabric_of(found: Document, where: str, name: str) -> Fabric:
     TopologyError
         Listing every problem with its line and column.
     """
-    G = None if found.root is None else _fabric(found.root, found, "", 0)
-    if G is None or found.faults:
-        raise TopologyError(where, found.problems)
+    G = None if document.root is None else _fabric(document.root, document, "", 0)
+    if G is None or document.faults:
+        raise TopologyError(where, document.problems)
     return G
 
 
-def _fabric(node: Located, found: Document, path: str, depth: int) -> Fabric | None:
+def _fabric(node: Located, document: Document, path: str, depth: int) -> Fabric | None:
     """The fabric of one description; None when something of it is wrong, which is noted."""
     place = path or "the file"
     if not isinstance(node.value, dict):
-        found.fault(node, f"{place}: a mapping with kind or machine was expected, {_not(node)}")
+        document.fault(node, f"{place}: a mapping with kind or machine was expected, {_not(node)}")
         return None
     if depth > DEEPEST:
-        found.fault(node, f"{path}: more than {DEEPEST} fabrics inside each other")
+        document.fault(node, f"{path}: more than {DEEPEST} fabrics inside each other")
         return None
     if ("kind" in node.value) == ("machine" in node.value):
-        _which(node, found, place)
+        _which(node, document, place)
         return None
-    before = len(found.faults)
-    G = _made(node, found, path, depth)
-    told = dict(_told(node, found, path))
+    before = len(document.faults)
+    G = _made(node, document, path, depth)
+    labels = dict(_labels(node, document, path))
     if G is not None and "overrides" in node.value:
-        G = changed(G, node.value["overrides"], found, _join(path, "overrides"))
-    if G is None or len(found.faults) > before:
+        G = changed(G, node.value["overrides"], document, _join(path, "overrides"))
+    if G is None or len(document.faults) > before:
         return None
-    G.graph.update(told)
+    G.graph.update(labels)
     return G
 
 
-def _which(node: Located, found: Document, place: str) -> None:
+def _which(node: Located, document: Document, place: str) -> None:
     if "kind" in node.value:
-        found.fault(
+        document.fault(
             node.keys["machine"], f"{place}: kind and machine are both given; one was expected"
         )
         return
@@ -205,10 +205,10 @@ def _which(node: Located, found: Document, place: str) -> None:
     hint = next((f"; {said}" for said in close if said.startswith("did")), "")
     if "nodes" in node.value:
         hint = "; nodes and links are listed in a .json file"
-    found.fault(node, f"{place}: neither kind nor machine is given{hint}")
+    document.fault(node, f"{place}: neither kind nor machine is given{hint}")
 
 
-def _told(node: Located, found: Document, path: str) -> Iterator[tuple[str, str]]:
+def _labels(node: Located, document: Document, path: str) -> Iterator[tuple[str, str]]:
     for key in TOLD:
         if key in node.value:
             value = node.value[key]
@@ -216,40 +216,40 @@ def _told(node: Located, found: Document, path: str) -> Iterator[tuple[str, str]
             if isinstance(text, str) and text.strip() and text.isprintable():
                 yield key, text
             else:
-                said = f"{_join(path, key)} is {as_given(value)}; a line of text was expected"
-                found.fault(value, said)
+                fault = f"{_join(path, key)} is {as_given(value)}; a line of text was expected"
+                document.fault(value, fault)
 
 
-def _made(node: Located, found: Document, path: str, depth: int) -> Fabric | None:
+def _made(node: Located, document: Document, path: str, depth: int) -> Fabric | None:
     """What a builder, or the catalogue, makes of the arguments in the file."""
     key = "kind" if "kind" in node.value else "machine"
-    which, known = node.value[key], BUILDERS if key == "kind" else names()
-    if not isinstance(which.value, str) or which.value not in known:
-        said = f"{_join(path, key)} is {as_given(which)}; {meant(which.plain, known)}"
-        found.fault(which, said)
+    which, choices = node.value[key], BUILDERS if key == "kind" else names()
+    if not isinstance(which.value, str) or which.value not in choices:
+        fault = f"{_join(path, key)} is {as_given(which)}; {meant(which.plain, choices)}"
+        document.fault(which, fault)
         return None
     make, wanted = _maker(key, which.value)
-    before = len(found.faults)
-    _no_strangers(node, found, path, (key, *wanted, *COMMON))
-    given = _arguments(node, wanted, found, path, depth)
+    before = len(document.faults)
+    _no_strangers(node, document, path, (key, *wanted, *COMMON))
+    arguments = _arguments(node, wanted, document, path, depth)
     for name, parameter in wanted.items():
         if parameter.default is parameter.empty and name not in node.value:
-            found.fault(which, f"{_join(path, name)} is missing, which a {which.value} needs")
-    if len(found.faults) > before:
+            document.fault(which, f"{_join(path, name)} is missing, which a {which.value} needs")
+    if len(document.faults) > before:
         return None
-    if (size := arcs(which.value if key == "kind" else key, given)) > MOST_ARCS:
-        found.fault(
+    if (size := arcs(which.value if key == "kind" else key, arguments)) > MOST_ARCS:
+        document.fault(
             which, f"{path or which.value}: up to {size} arcs; at most {MOST_ARCS} are made"
         )
         return None
     try:
-        G = make(**given)
+        G = make(**arguments)
     except TopologyError as error:
         for problem in error.problems:
-            found.fault(_concerned(node, problem, which), _join(path, problem))
+            document.fault(_concerned(node, problem, which), _join(path, problem))
         return None
     # What a fabric is made of says where its figures come from, unless the file does.
-    parts = [value.graph for value in given.values() if hasattr(value, "graph")]
+    parts = [value.graph for value in arguments.values() if hasattr(value, "graph")]
     G.graph.update({key: part[key] for part in parts for key in SOURCED if part.get(key)})
     return G
 
@@ -261,9 +261,9 @@ def _maker(key: str, which: str) -> tuple[Callable[..., Fabric], Mapping[str, in
     slices, drawn = (inspect.signature(f).parameters for f in (machine, graph))
     wanted = {name: p for name, p in (*slices.items(), *drawn.items()) if name not in NAMED}
 
-    def make(chips: int | None = None, **given: Any) -> Fabric:
-        cut = {name: given.pop(name) for name in slices if name in given}
-        return graph(machine(which, chips, **cut) if cut else which, chips, **given)
+    def make(chips: int | None = None, **arguments: Any) -> Fabric:
+        cut = {name: arguments.pop(name) for name in slices if name in arguments}
+        return graph(machine(which, chips, **cut) if cut else which, chips, **arguments)
 
     return make, wanted
 
@@ -275,57 +275,63 @@ def _concerned(node: Located, problem: str, which: Located) -> Located:
     return which if named is None else named
 
 
-def _no_strangers(node: Located, found: Document, path: str, known: tuple[str, ...]) -> None:
-    for key in (key for key in node.value if key not in known):
-        said = f"unknown key {shown(key)}; {meant(key, known)}"
-        found.fault(node.keys[key], f"{path}: {said}" if path else said)
+def _no_strangers(node: Located, document: Document, path: str, allowed: tuple[str, ...]) -> None:
+    for key in (key for key in node.value if key not in allowed):
+        fault = f"unknown key {shown(key)}; {meant(key, allowed)}"
+        document.fault(node.keys[key], f"{path}: {fault}" if path else fault)
 
 
 def _arguments(
-    node: Located, wanted: Mapping[str, inspect.Parameter], found: Document, path: str, depth: int
+    node: Located,
+    wanted: Mapping[str, inspect.Parameter],
+    document: Document,
+    path: str,
+    depth: int,
 ) -> dict[str, Any]:
     """Arguments by name, as far as they are sound; the latency of a link goes where it belongs."""
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     late: dict[str, tuple[float, str]] = {}
     for name, parameter in wanted.items():
         if name not in node.value:
             continue
         value, at = node.value[name], _join(path, name)
         if parameter.annotation.startswith("Fabric"):
-            given[name] = _fabric(value, found, at, depth + 1)
+            arguments[name] = _fabric(value, document, at, depth + 1)
             continue
-        one = reader(name, parameter.annotation)
-        if one is rate and isinstance(value.value, dict):
-            own = f"{name}_latency" if f"{name}_latency" in wanted else "latency"
-            value = _link(value, found, at, own, late)
+        convert = reader(name, parameter.annotation)
+        if convert is rate and isinstance(value.value, dict):
+            target = f"{name}_latency" if f"{name}_latency" in wanted else "latency"
+            value = _link(value, document, at, target, late)
             if value is None:
                 continue
         many = "Sequence" in parameter.annotation
         only = parameter.annotation.startswith("Sequence")
-        given[name] = read_value(value, one, found, at, many=many, only=only)
+        arguments[name] = read_value(value, convert, document, at, many=many, only=only)
     for name, (seconds, at) in late.items():
         if name in node.value:
-            said = f"{_join(path, name)} is given, and as the latency of {at} too"
-            found.fault(node.keys[name], said)
-        given[name] = seconds
-    return given
+            fault = f"{_join(path, name)} is given, and as the latency of {at} too"
+            document.fault(node.keys[name], fault)
+        arguments[name] = seconds
+    return arguments
 
 
 def _link(
-    node: Located, found: Document, at: str, own: str, late: dict[str, tuple[float, str]]
+    node: Located, document: Document, at: str, target: str, late: dict[str, tuple[float, str]]
 ) -> Located | None:
     """The bandwidth of a link that is described by more than one figure."""
-    _no_strangers(node, found, at, LINK)
+    _no_strangers(node, document, at, LINK)
     if "latency" in node.value:
         value = node.value["latency"]
-        seconds = read_value(value, latency, found, f"{at}.latency")
-        other = late.get(own)
-        if other is not None and seconds is not None and other[0] != seconds:
-            found.fault(value, f"{at}.latency: {other[1]} has another latency, and these have one")
+        seconds = read_value(value, latency, document, f"{at}.latency")
+        earlier = late.get(target)
+        if earlier is not None and seconds is not None and earlier[0] != seconds:
+            document.fault(
+                value, f"{at}.latency: {earlier[1]} has another latency, and these have one"
+            )
         elif seconds is not None:
-            late[own] = (seconds, at)
+            late[target] = (seconds, at)
     if "bandwidth" not in node.value:
-        found.fault(node, f"{at}.bandwidth is missing")
+        document.fault(node, f"{at}.bandwidth is missing")
         return None
     return node.value["bandwidth"]
 

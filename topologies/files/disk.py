@@ -59,8 +59,8 @@ def read(path: str | os.PathLike[str]) -> Fabric:
     for line in odd[:ODD]:
         warnings.warn(f"{where}: {line}", stacklevel=2)
     if len(odd) > ODD:
-        told = f"{where}: {len(odd) - ODD} more unlikely bandwidths"
-        warnings.warn(told, stacklevel=2)
+        warning = f"{where}: {len(odd) - ODD} more unlikely bandwidths"
+        warnings.warn(warning, stacklevel=2)
     return G
 
 
@@ -84,10 +84,10 @@ def write(G: Fabric, path: str | os.PathLike[str], form: str | None = None) -> N
     where = str(path)
     suffix = file.suffix.lower()
     if form is None:
-        form = next((name for name, known in SUFFIXES.items() if suffix in known), None)
+        form = next((name for name, suffixes in SUFFIXES.items() if suffix in suffixes), None)
     if form is None:
-        known = ", ".join(suffix for each in SUFFIXES.values() for suffix in each)
-        raise TopologyError(where, f"a file that ends in one of {known} was expected")
+        suffixes = ", ".join(suffix for each in SUFFIXES.values() for suffix in each)
+        raise TopologyError(where, f"a file that ends in one of {suffixes} was expected")
     if form not in SUFFIXES:
         raise TopologyError(where, f"unknown form {form!r}; {meant(form, SUFFIXES)}")
     if suffix not in SUFFIXES[form]:
@@ -116,8 +116,8 @@ def _text(file: Path, where: str) -> str:
             raise TopologyError(where, "it is a directory; a file was expected")
         if suffix not in READ:
             hint = "; GraphML is written and not read" if suffix == ".graphml" else ""
-            told = f"a file that ends in one of {', '.join(READ)} was expected{hint}"
-            raise TopologyError(where, told)
+            fault = f"a file that ends in one of {', '.join(READ)} was expected{hint}"
+            raise TopologyError(where, fault)
         if not file.exists():
             raise TopologyError(where, f"no such file{_near(file)}")
         if not file.is_file():

@@ -44,8 +44,8 @@ def json_value(text: str, where: str) -> tuple[Any, list[tuple[Path, str]]]:
         place = f"line {error.lineno}, column {error.colno}"
         raise TopologyError(where, f"{place}: not JSON: {error.msg}") from None
     except (ValueError, RecursionError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise TopologyError(where, f"not JSON: {said}") from None
+        message = " ".join(str(error).split())[:200]
+        raise TopologyError(where, f"not JSON: {message}") from None
     return value, list(_faults(value, ()))
 
 
@@ -223,19 +223,19 @@ def _nodes(records: Any, orbits: bool, problems: list[str]) -> dict[Hashable, di
             problems.append(f"{place}: an object was expected, not {shown(record)}")
             continue
         data = {key: _tupled(value) for key, value in record.items()}
-        given = data.pop("id", None)
+        name = data.pop("id", None)
         problems += [f"{place}: {fault}" for fault in _attribute_faults(data, NODE_ATTRIBUTES)]
         problems += [f"{place}: {fault}" for fault in node_faults(data, orbits=orbits)]
         if not _is_id(record.get("id")):
             problems.append(
                 f"{place}: no id"
-                if given is None
+                if name is None
                 else f"{place}: an id is a text, a whole number or a list of these"
             )
-        elif given in nodes:
-            problems.append(f"{place}: nodes[{first[given]}] has this id already")
+        elif name in nodes:
+            problems.append(f"{place}: nodes[{first[name]}] has this id already")
         else:
-            nodes[given], first[given] = data, i
+            nodes[name], first[name] = data, i
     return nodes
 
 
@@ -269,8 +269,8 @@ def _arcs(
         for arc in ((u, v),) if whole.get("directed", True) else ((u, v), (v, u)):
             if arc not in arcs:
                 arcs[arc], first[arc] = dict(data), (i, bool(parallel))
-            elif said := _sum_fault(arcs[arc], data, bool(parallel) and first[arc][1]):
-                problems.append(f"{place}: {key}[{first[arc][0]}] joins these two already; {said}")
+            elif fault := _sum_fault(arcs[arc], data, bool(parallel) and first[arc][1]):
+                problems.append(f"{place}: {key}[{first[arc][0]}] joins these two already; {fault}")
                 break
             else:
                 arcs[arc] = _sum(arcs[arc], data)
@@ -298,28 +298,27 @@ def _end_faults(
         yield "a node cannot be linked to itself"
 
 
-def _attribute_faults(data: dict[str, Any], known: dict[str, str]) -> Iterator[str]:
-    for name in known:
+def _attribute_faults(data: dict[str, Any], vocabulary: dict[str, str]) -> Iterator[str]:
+    for name in vocabulary:
         if isinstance(data.get(name), dict):
             yield f"{name} is an object; a plain value was expected"
 
 
-def _sum_fault(one: dict[str, Any], other: dict[str, Any], parallel: bool) -> str | None:
+def _sum_fault(first: dict[str, Any], second: dict[str, Any], parallel: bool) -> str | None:
     if not parallel:
         return 'cables in parallel say "parallel": true in each, or are one link with a count'
     for name in ("latency", "tier", "orbit"):
-        if one.get(name) != other.get(name):
-            return (
-                f"cables in parallel have one {name}, not {one.get(name)!r} and {other.get(name)!r}"
-            )
+        a, b = first.get(name), second.get(name)
+        if a != b:
+            return f"cables in parallel have one {name}, not {a!r} and {b!r}"
     return None
 
 
-def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _sum(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return {
-        **one,
-        "bandwidth": one["bandwidth"] + other["bandwidth"],
-        "count": one.get("count", 1) + other.get("count", 1),
+        **first,
+        "bandwidth": first["bandwidth"] + second["bandwidth"],
+        "count": first.get("count", 1) + second.get("count", 1),
     }
 
 

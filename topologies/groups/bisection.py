@@ -54,15 +54,15 @@ def bisection(G: Fabric) -> Bisection:
     chips = accelerators(G)
     if len(chips) < 2:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", "one accelerator has no halves")
-    found = []
-    for across, half in _halves(G, chips):
+    bisections = []
+    for across, half in _partitions(G, chips):
         rest = set(chips) - half
         rate = min(_between(G, half, rest), _between(G, rest, half))
-        found.append(Bisection(rate, min(len(half), len(rest)), across))
-    return min(found, key=lambda each: each.rate)
+        bisections.append(Bisection(rate, min(len(half), len(rest)), across))
+    return min(bisections, key=lambda cut: cut.rate)
 
 
-def _halves(G: Fabric, chips: list[Any]) -> Iterator[tuple[str, set[Any]]]:
+def _partitions(G: Fabric, chips: list[Any]) -> Iterator[tuple[str, set[Any]]]:
     """Ways to halve the accelerators, and the first half of each."""
     domains = dict.fromkeys(G.nodes[chip]["domain"] for chip in chips)
     coords = [tuple(c) for chip in chips if (c := G.nodes[chip].get("coord")) is not None]

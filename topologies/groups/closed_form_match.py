@@ -19,10 +19,10 @@ Arc = Mapping[str, Any]
 
 def domains_of(G: Fabric, chips: Sequence[Any] | None = None) -> list[list[Any]]:
     """The accelerators by scale-up domain, domains and members in the order given."""
-    found: dict[Any, list[Any]] = {}
+    domains: dict[Any, list[Any]] = {}
     for chip in accelerators(G) if chips is None else chips:
-        found.setdefault(G.nodes[chip]["domain"], []).append(chip)
-    return list(found.values())
+        domains.setdefault(G.nodes[chip]["domain"], []).append(chip)
+    return list(domains.values())
 
 
 def inner_nodes(G: Fabric, chips: Sequence[Any]) -> list[Any]:
@@ -31,12 +31,16 @@ def inner_nodes(G: Fabric, chips: Sequence[Any]) -> list[Any]:
     queue = list(chips)
     while queue:
         node = queue.pop()
-        for other in (*G.succ[node], *G.pred[node]):
-            arc = G.edges[node, other] if G.has_edge(node, other) else G.edges[other, node]
-            inside = arc["tier"] == SCALE_UP and G.nodes[other]["kind"] != ACCELERATOR
-            if inside and other not in seen:
-                seen[other] = None
-                queue.append(other)
+        for neighbour in (*G.succ[node], *G.pred[node]):
+            arc = (
+                G.edges[node, neighbour]
+                if G.has_edge(node, neighbour)
+                else G.edges[neighbour, node]
+            )
+            inside = arc["tier"] == SCALE_UP and G.nodes[neighbour]["kind"] != ACCELERATOR
+            if inside and neighbour not in seen:
+                seen[neighbour] = None
+                queue.append(neighbour)
     return list(seen)
 
 
@@ -51,7 +55,7 @@ def shape_of(G: Fabric, chips: Sequence[Any]) -> Domains | None:
     return _star(G, chips) or _mesh(G, chips) or _box(G, chips)
 
 
-def joint_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> tuple[float, float, str] | None:
+def interconnect_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> tuple[float, float, str] | None:
     """Rate [byte/s] and latency [s] of every chip's own link into a layer that never blocks.
 
     `G` holds the arcs between the domains alone. The layer is a `spine`, one switch for all
@@ -87,10 +91,10 @@ def _star(G: Fabric, chips: Sequence[Any]) -> Domains | None:
         if set(G.succ[centre]) != members or set(G.pred[centre]) != members:
             return None
         both = (*G.succ[centre].values(), *G.pred[centre].values())
-        each = {arc["bandwidth"] for arc in both}
-        if len(each) != 1:
+        distinct = {arc["bandwidth"] for arc in both}
+        if len(distinct) != 1:
             return None
-        rates.append(each.pop())
+        rates.append(distinct.pop())
     up = float(sum(rates))
     return Domains("switch", len(chips), up, (up,), _latency(G))
 
@@ -116,10 +120,10 @@ def _box(G: Fabric, chips: Sequence[Any]) -> Domains | None:
         return None
     links, rings, arcs = [], [], 0
     for d, side in enumerate(sides):
-        found = _side(G, at, d, side)
-        if found is None:
+        line = _side(G, at, d, side)
+        if line is None:
             return None
-        link, ring, count = found
+        link, ring, count = line
         links.append(link)
         rings.append(ring)
         arcs += count
@@ -142,10 +146,10 @@ def _side(
     for place, chip in at.items():
         if place[d] + 1 == side and not ring:
             continue
-        other = at[(*place[:d], (place[d] + 1) % side, *place[d + 1 :])]
-        if not (G.has_edge(chip, other) and G.has_edge(other, chip)):
+        neighbour = at[(*place[:d], (place[d] + 1) % side, *place[d + 1 :])]
+        if not (G.has_edge(chip, neighbour) and G.has_edge(neighbour, chip)):
             return None
-        rates |= {G.edges[chip, other]["bandwidth"], G.edges[other, chip]["bandwidth"]}
+        rates |= {G.edges[chip, neighbour]["bandwidth"], G.edges[neighbour, chip]["bandwidth"]}
     if len(rates) != 1:
         return None
     return float(rates.pop()), ring or side == 2, 2 * len(at) // side * (side if ring else side - 1)

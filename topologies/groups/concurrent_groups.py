@@ -15,7 +15,7 @@ import networkx as nx
 
 from topologies.fabric.fabric import Fabric
 from topologies.fabric.limits import TopologyError, meant
-from topologies.groups.node_aggregation import Group, Merged
+from topologies.groups.node_aggregation import AggregatedFabric, Group
 from topologies.rates.cut.cut import all_gather_rate
 from topologies.rates.flow.flow import ROUTINGS, concurrent_flow
 from topologies.rates.routing.concurrent_collectives import joint_rate
@@ -29,7 +29,7 @@ SAME = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engi
 
 
 @dataclass(frozen=True)
-class Answer:
+class ConcurrentRate:
     """A rate, what is full at it, and how it was found.
 
     Attributes
@@ -47,28 +47,28 @@ class Answer:
     engine: str
 
 
-def exchange(G: Fabric, small: Merged, *, routing: str = "optimal") -> Answer:
+def exchange(G: Fabric, small: AggregatedFabric, *, routing: str = "optimal") -> ConcurrentRate:
     """All-to-all in every group at once, per ordered pair. [byte/s]"""
     if small.smaller:
-        found = served(small.fabric, pairs(small.demands()), routing=routing)
-        return Answer(found.rate, small.whole(found.binding), found.engine)
-    groups = [tuple(twins.chips[0] for twins in group) for group in small.groups]
+        answer = served(small.fabric, pairs(small.demands()), routing=routing)
+        return ConcurrentRate(answer.rate, small.whole(answer.binding), answer.engine)
+    groups = [tuple(node.chips[0] for node in group) for group in small.groups]
     return served(G, all_to_all(*groups), routing=routing)
 
 
-def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> Answer:
+def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> ConcurrentRate:
     """How fast all of a traffic can be served, per unit of weight. [byte/s]"""
     if routing not in ROUTINGS:
         raise TopologyError("traffic", f"unknown routing {routing!r}; {meant(routing, ROUTINGS)}")
     routed = ecmp(G, traffic)
     if routing != "optimal" or _limit(G, traffic, routed) <= routed.rate * (1 + SAME):
-        return Answer(routed.rate, routed.binding, "paths and cut")
+        return ConcurrentRate(routed.rate, routed.binding, "paths and cut")
     flow = concurrent_flow(G, traffic, routing=routing)
     arcs = tuple(arc for cause in flow.binding for arc in cause.arcs)
-    return Answer(flow.rate, arcs, "flow")
+    return ConcurrentRate(flow.rate, arcs, "flow")
 
 
-def send(G: Fabric, small: Merged) -> float:
+def send(G: Fabric, small: AggregatedFabric) -> float:
     """From every chip to one other at once, along shortest paths. [byte/s]
 
     Chips of one domain that are wired to each other send to a neighbour; others to the chip half
@@ -76,18 +76,18 @@ def send(G: Fabric, small: Merged) -> float:
     """
     weights: Counter[Arc] = Counter()
     for group in small.groups:
-        members = [twins for twins in group for _ in twins.chips]
-        local = len({G.nodes[chip]["domain"] for twins in group for chip in twins.chips}) == 1
+        members = [node for node in group for _ in node.chips]
+        local = len({G.nodes[chip]["domain"] for node in group for chip in node.chips}) == 1
         wired = [arc["bandwidth"] for _, _, arc in wires(G, group)] if local else []
         if wired:
             return float(min(wired))
-        for i, twins in enumerate(members):
+        for i, node in enumerate(members):
             partner = members[(i + len(members) // 2) % len(members)]
-            weights[twins.start, partner.end] += 1
+            weights[node.start, partner.end] += 1
     return ecmp(small.fabric, pairs({pair: float(w) for pair, w in weights.items()})).rate
 
 
-def gather(G: Fabric, small: Merged, lanes: Sequence[Sequence[Arc]]) -> Answer:
+def gather(G: Fabric, small: AggregatedFabric, lanes: Sequence[Sequence[Arc]]) -> ConcurrentRate:
     """All-gather in every group at once, per share. [byte/s]
 
     Parameters
@@ -98,30 +98,30 @@ def gather(G: Fabric, small: Merged, lanes: Sequence[Sequence[Arc]]) -> Answer:
         they could not exceed together, that is the rate. On large fabrics without symmetry it
         is taken in any case, on the safe side of what they might reach together.
     """
-    groups = [tuple(chip for twins in group for chip in twins.chips) for group in small.groups]
+    groups = [tuple(chip for node in group for chip in node.chips) for group in small.groups]
     if len(groups) == 1:
         cut = all_gather_rate(G, groups[0])
-        return Answer(cut.rate, cut.arcs, "cuts")
-    users = Counter(arc for own in lanes for arc in own)
-    known: dict[Any, tuple[float, frozenset[Any], tuple[Arc, ...]]] = {}
-    for group, own in zip(groups, lanes, strict=True):
-        part = _divided(G, small, own, users)
+        return ConcurrentRate(cut.rate, cut.arcs, "cuts")
+    users = Counter(arc for group_lanes in lanes for arc in group_lanes)
+    cuts: dict[Any, tuple[float, frozenset[Any], tuple[Arc, ...]]] = {}
+    for group, group_lanes in zip(groups, lanes, strict=True):
+        part = _share_of(G, small, group_lanes, users)
         key = _numbered(part, group)
-        if key not in known:
+        if key not in cuts:
             cut = all_gather_rate(part, group)
-            known[key] = cut.rate, cut.starved, cut.arcs
-    rate, starved, arcs = min(known.values(), key=lambda found: found[0])
+            cuts[key] = cut.rate, cut.starved, cut.arcs
+    rate, starved, arcs = min(cuts.values(), key=lambda found: found[0])
     if _gathered(G, groups, starved, arcs) <= rate * (1 + SAME):
-        return Answer(rate, arcs, "cuts")
+        return ConcurrentRate(rate, arcs, "cuts")
     if sum(map(len, groups)) * G.number_of_edges() > LARGEST:
-        return Answer(rate, arcs, EVENLY)
+        return ConcurrentRate(rate, arcs, EVENLY)
     joint = joint_rate(G, groups)
-    return Answer(joint.rate, joint.binding, "flow")
+    return ConcurrentRate(joint.rate, joint.binding, "flow")
 
 
 def wires(G: Fabric, group: Sequence[Any]) -> list[tuple[Any, Any, Mapping[str, Any]]]:
     """Arcs right from one member of a group to another of the same domain."""
-    members = {chip for twins in group for chip in twins.chips}
+    members = {chip for node in group for chip in node.chips}
     return [
         (u, v, arc)
         for u in members
@@ -156,9 +156,11 @@ def _limit(G: Fabric, traffic: Traffic, routed: Routed) -> float:
     return min(bounds, default=float("inf"))
 
 
-def _divided(G: Fabric, small: Merged, own: Sequence[Arc], users: Mapping[Arc, int]) -> Fabric:
+def _share_of(
+    G: Fabric, small: AggregatedFabric, lanes: Sequence[Arc], users: Mapping[Arc, int]
+) -> Fabric:
     """What a group has to itself: the arcs of its shortest paths, its share of each."""
-    arcs = {arc: users[each] for each in own for arc in small.arcs[each]}
+    arcs = {arc: users[each] for each in lanes for arc in small.arcs[each]}
     part = G.edge_subgraph(arcs).copy()
     part.graph["orbits"] = False
     for u, v, data in part.edges(data=True):

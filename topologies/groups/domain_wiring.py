@@ -16,7 +16,7 @@ from topologies.rates.closed_form.equal_domains import group_in
 from topologies.rates.rate_table import GroupRate
 
 
-class Inside:
+class DomainWiring:
     """How one domain is wired, and what that says of all that are wired alike.
 
     Attributes
@@ -41,8 +41,8 @@ class Inside:
 
     def rate(self, n: int) -> GroupRate:
         """Groups of `n` side by side in such a domain."""
-        known = None if self.shape is None else group_in(self.shape, n)
-        return known or group_rates(self._part, self.tiles(self._members, n))
+        formula = None if self.shape is None else group_in(self.shape, n)
+        return formula or group_rates(self._part, self.tiles(self._members, n))
 
     def tiles(self, members: Sequence[Any], n: int) -> list[Group]:
         """A domain wired so, cut into groups of `n`, the rest idle: boxes of a torus, else rows."""
@@ -63,13 +63,13 @@ class Inside:
         return [tuple(at[tile][:n]) for tile in whole if len(at.get(tile, ())) >= n]
 
 
-def insides(G: Fabric, domains: Sequence[Sequence[Any]]) -> list[Inside]:
+def domain_wirings(G: Fabric, domains: Sequence[Sequence[Any]]) -> list[DomainWiring]:
     """One for every domain; of domains wired alike the first stands for all.
 
     A domain whose own links do not join its chips is looked at as a part of the whole fabric.
     """
-    known: dict[Hashable, Inside] = {}
-    found = []
+    wirings: dict[Hashable, DomainWiring] = {}
+    of_domains = []
     for members in domains:
         nodes = inner_nodes(G, members)
         part = G.subgraph(nodes).copy()
@@ -78,10 +78,10 @@ def insides(G: Fabric, domains: Sequence[Sequence[Any]]) -> list[Inside]:
         part.graph["orbits"] = bool(G.graph.get("orbits")) and not outside
         apart = any(True for _ in unreachable(part))
         key = tuple(members) if apart else _wiring(part, nodes)
-        if key not in known:
-            known[key] = Inside(G if apart else part, members)
-        found.append(known[key])
-    return found
+        if key not in wirings:
+            wirings[key] = DomainWiring(G if apart else part, members)
+        of_domains.append(wirings[key])
+    return of_domains
 
 
 def _bounds(part: Fabric, members: Sequence[Any]) -> list[tuple[int, float, bool]]:
@@ -89,14 +89,14 @@ def _bounds(part: Fabric, members: Sequence[Any]) -> list[tuple[int, float, bool
     relays = all(part.nodes[chip]["forward"] for chip in members)
     if not relays or any(place is None for place in places) or len({*map(len, places)}) > 1:
         return []
-    own = dict(zip(members, places, strict=True))
+    coords = dict(zip(members, places, strict=True))
     box = []
     for d, line in enumerate(zip(*places, strict=True)):
         side, rate, ring = 1 + max(line), 0.0, False
         for u, v, arc in part.edges(data=True):
-            if u in own and v in own and own[u][d] != own[v][d]:
+            if u in coords and v in coords and coords[u][d] != coords[v][d]:
                 rate = max(rate, arc["bandwidth"])
-                ring = ring or (side > 2 and abs(own[u][d] - own[v][d]) == side - 1)
+                ring = ring or (side > 2 and abs(coords[u][d] - coords[v][d]) == side - 1)
         box.append((side, rate or 1.0, ring))
     return box
 

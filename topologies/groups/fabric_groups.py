@@ -20,8 +20,8 @@ from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric
 from topologies.fabric.limits import TopologyError
 from topologies.fabric.placement import filling
 from topologies.fabric.validation import check
-from topologies.groups.closed_form_match import domains_of, joint_of
-from topologies.groups.domain_wiring import Inside, insides
+from topologies.groups.closed_form_match import domains_of, interconnect_of
+from topologies.groups.domain_wiring import DomainWiring, domain_wirings
 from topologies.groups.group_paths import group_rates
 from topologies.groups.node_aggregation import Group
 from topologies.groups.tree_networks import tree_of
@@ -42,15 +42,15 @@ def grouped(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
     if not isinstance(G, nx.DiGraph):
         check(G)
     key = _content(G, order)
-    if key not in _known:
-        _known[key] = FabricGroups(check(G), order)
-    _known.move_to_end(key)
-    while len(_known) > KEPT:
-        _known.popitem(last=False)
-    return _known[key]
+    if key not in _remembered:
+        _remembered[key] = FabricGroups(check(G), order)
+    _remembered.move_to_end(key)
+    while len(_remembered) > KEPT:
+        _remembered.popitem(last=False)
+    return _remembered[key]
 
 
-_known: OrderedDict[Hashable, FabricGroups] = OrderedDict()
+_remembered: OrderedDict[Hashable, FabricGroups] = OrderedDict()
 
 
 class FabricGroups:
@@ -71,7 +71,7 @@ class FabricGroups:
         self.domains = domains_of(G, _sound(self.name, G, chips))
         self.chips = sum(map(len, self.domains))
         self.size = max(map(len, self.domains))
-        self._inner = insides(self.fabric, self.domains)
+        self._inner = domain_wirings(self.fabric, self.domains)
         self._formula = _formula(self.fabric, self.domains, self._inner)
         plain = all(inner.plain for inner in self._inner)
         self._tree = tree_of(self.fabric, self.domains) if plain else None
@@ -97,8 +97,8 @@ class FabricGroups:
         """
         if n not in self._rates:
             if n > self.chips:
-                told = f"a group of {n} exceeds its {self.chips} accelerators"
-                raise TopologyError(self.name, told)
+                fault = f"a group of {n} exceeds its {self.chips} accelerators"
+                raise TopologyError(self.name, fault)
             if n == 1:
                 self._rates[n] = self._alone()
             else:
@@ -130,9 +130,9 @@ class FabricGroups:
     def _across(self, n: int) -> GroupRate:
         whole = self.rate(self.size)
         if self._formula is not None:
-            known = group_in(self._formula, n)
-            if known is not None and cards_bind(self._formula, n):
-                return known
+            formula = group_in(self._formula, n)
+            if formula is not None and cards_bind(self._formula, n):
+                return formula
         groups = _spread(self.domains, self._inner, n)
         rate = self._in_tree(groups) or group_rates(self.fabric, groups)
         rate = replace(
@@ -173,7 +173,7 @@ class FabricGroups:
 
 
 def _formula(
-    G: Fabric, domains: Sequence[Sequence[Any]], inside: Sequence[Inside]
+    G: Fabric, domains: Sequence[Sequence[Any]], inside: Sequence[DomainWiring]
 ) -> Domains | None:
     """The formula of the whole fabric: equal domains behind a layer that never blocks."""
     first = inside[0]
@@ -181,14 +181,16 @@ def _formula(
         return None
     outer = G.copy()
     outer.remove_edges_from([e for e in G.edges if G.edges[e]["tier"] == SCALE_UP])
-    joint = joint_of(outer, domains)
+    joint = interconnect_of(outer, domains)
     if joint is None:
         return None
     out, latency, join = joint
     return replace(first.shape, out=out, out_latency=latency, join=join)
 
 
-def _spread(domains: Sequence[Sequence[Any]], inside: Sequence[Inside], n: int) -> list[Group]:
+def _spread(
+    domains: Sequence[Sequence[Any]], inside: Sequence[DomainWiring], n: int
+) -> list[Group]:
     """Groups over as few neighbouring domains as hold each, evenly filled."""
     groups, taken = [], []
     for members, inner in zip(domains, inside, strict=True):
@@ -257,5 +259,5 @@ def _entrance(G: Fabric, chip: Any) -> float:
 
 
 def _content(G: Fabric, order: Sequence[Hashable] | None) -> str:
-    said = repr((G.graph, list(G.nodes(data=True)), list(G.edges(data=True)), order))
-    return sha256(said.encode()).hexdigest()
+    content = repr((G.graph, list(G.nodes(data=True)), list(G.edges(data=True)), order))
+    return sha256(content.encode()).hexdigest()

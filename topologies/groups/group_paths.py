@@ -8,35 +8,47 @@ from itertools import pairwise
 
 import numpy as np
 
-from topologies.fabric.distances import Distances, Paths
+from topologies.fabric.distances import Distances, ShortestPaths
 from topologies.fabric.fabric import Fabric
 from topologies.fabric.limits import TopologyError
-from topologies.groups.concurrent_groups import EVENLY, Answer, exchange, gather, send, wires
-from topologies.groups.node_aggregation import Group, Merged, Twins, merged
+from topologies.groups.concurrent_groups import (
+    EVENLY,
+    ConcurrentRate,
+    exchange,
+    gather,
+    send,
+    wires,
+)
+from topologies.groups.node_aggregation import (
+    AggregatedFabric,
+    AggregateNode,
+    Group,
+    aggregate_nodes,
+)
 from topologies.rates.rate_table import GroupRate
 
 LOOKED_AT = 2048  # members of groups whose distances are all looked at
 SEARCHED = 8_000_000  # members of a group times arcs up to which all of them are looked from
 
 
-class Ways:
+class GroupPaths:
     """Groups on a fabric, twins drawn as one."""
 
     def __init__(self, G: Fabric, groups: Sequence[Group]) -> None:
         self.fabric = G
         self.groups = tuple(tuple(group) for group in groups)
-        self.small: Merged = merged(G, self.groups)
+        self.small: AggregatedFabric = aggregate_nodes(G, self.groups)
 
     @cached_property
-    def paths(self) -> Paths:
+    def paths(self) -> ShortestPaths:
         """Shortest permitted paths of the small fabric."""
-        return Paths(self.small.fabric)
+        return ShortestPaths(self.small.fabric)
 
-    def exchange(self, *, routing: str = "optimal") -> Answer:
+    def exchange(self, *, routing: str = "optimal") -> ConcurrentRate:
         """All-to-all in every group at once, per ordered pair. [byte/s]"""
         return exchange(self.fabric, self.small, routing=routing)
 
-    def gather(self) -> Answer:
+    def gather(self) -> ConcurrentRate:
         """All-gather in every group at once, per share. [byte/s]"""
         lanes = [
             self.paths.lanes([a.start for a in group], [a.end for a in group])
@@ -51,9 +63,9 @@ class Ways:
         return send(self.fabric, self.small)
 
     @cached_property
-    def _within(self) -> list[tuple[tuple[Twins, ...], range, Distances]]:
+    def _within(self) -> list[tuple[tuple[AggregateNode, ...], range, Distances]]:
         apart = max(1, len(self.groups) * len(self.groups[0]) // LOOKED_AT)
-        found = []
+        distances = []
         for group in self.small.groups[::apart]:
             searches = len(group) * len(self.paths.arcs)
             rows = range(0, len(group), max(1, searches // SEARCHED))
@@ -66,10 +78,10 @@ class Ways:
             if (ways.hops < 0).any():
                 row, j = np.argwhere(ways.hops < 0)[0]
                 a, b = group[rows[row]].chips[0], group[j].chips[-1]
-                told = f"no permitted path from {a!r} to {b!r}"
-                raise TopologyError(f"fabric {self.fabric.graph.get('name')!r}", told)
-            found.append((group, rows, ways))
-        return found
+                fault = f"no permitted path from {a!r} to {b!r}"
+                raise TopologyError(f"fabric {self.fabric.graph.get('name')!r}", fault)
+            distances.append((group, rows, ways))
+        return distances
 
     def farthest(self) -> tuple[int, float]:
         """Hops and seconds between the two members of a group that are farthest apart.
@@ -86,10 +98,10 @@ class Ways:
         """Seconds between members that follow each other, domain by domain; the longest step."""
         return max(self._step(*each) for each in self._within)
 
-    def _step(self, group: Sequence[Twins], rows: range, ways: Distances) -> float:
-        domain = [self.fabric.nodes[twins.chips[0]]["domain"] for twins in group]
+    def _step(self, group: Sequence[AggregateNode], rows: range, ways: Distances) -> float:
+        domain = [self.fabric.nodes[aggregate.chips[0]]["domain"] for aggregate in group]
         wired = max((arc["latency"] for _, _, arc in wires(self.fabric, group)), default=np.inf)
-        order = [i for i, twins in enumerate(group) for _ in twins.chips]
+        order = [i for i, aggregate in enumerate(group) for _ in aggregate.chips]
         return float(
             max(
                 min(ways.latency[rows.index(i), j], wired if domain[i] == domain[j] else np.inf)
@@ -102,7 +114,7 @@ class Ways:
 def group_rates(G: Fabric, groups: Sequence[Group]) -> GroupRate:
     """Rates of groups of one size, all at once, and the longest ways within any of them."""
     n = len(groups[0])
-    ways = Ways(G, groups)
+    ways = GroupPaths(G, groups)
     hops, latency = ways.farthest()
     theta, gathered = ways.exchange().rate, ways.gather()
     evenly = gathered.engine == EVENLY

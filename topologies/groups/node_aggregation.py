@@ -18,7 +18,7 @@ Arc = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
-class Twins:
+class AggregateNode:
     """Members of one group that are drawn as one: where their traffic starts and where it ends."""
 
     chips: Group
@@ -27,7 +27,7 @@ class Twins:
 
 
 @dataclass(frozen=True, eq=False)
-class Merged:
+class AggregatedFabric:
     """A fabric with twins as one.
 
     Attributes
@@ -42,13 +42,13 @@ class Merged:
     """
 
     fabric: Fabric
-    groups: tuple[tuple[Twins, ...], ...]
+    groups: tuple[tuple[AggregateNode, ...], ...]
     arcs: dict[Arc, list[Arc]]
 
     @property
     def smaller(self) -> bool:
         """Is any chip drawn together with another?"""
-        return any(len(twins.chips) > 1 for group in self.groups for twins in group)
+        return any(len(aggregate.chips) > 1 for group in self.groups for aggregate in group)
 
     def demands(self) -> dict[Arc, float]:
         """All-to-all in every group, as weights of pairs of nodes."""
@@ -59,20 +59,20 @@ class Merged:
             for b in group
             if a is not b
         }
-        own = {
+        inner = {
             (a.start, a.end): float(len(a.chips) * (len(a.chips) - 1))
             for group in self.groups
             for a in group
             if len(a.chips) > 1
         }
-        return weights | own
+        return weights | inner
 
     def whole(self, arcs: Sequence[Arc]) -> tuple[Arc, ...]:
         """The arcs of the whole fabric behind these."""
         return tuple(each for arc in arcs for each in self.arcs[arc])
 
 
-def merged(G: Fabric, groups: Sequence[Group]) -> Merged:
+def aggregate_nodes(G: Fabric, groups: Sequence[Group]) -> AggregatedFabric:
     """`G` with the twins of every group drawn as one."""
     start: dict[Any, Any] = {}
     end: dict[Any, Any] = {}
@@ -81,10 +81,10 @@ def merged(G: Fabric, groups: Sequence[Group]) -> Merged:
         alike: dict[Any, list[Any]] = {}
         for chip in group:
             alike.setdefault(_surroundings(G, chip), []).append(chip)
-        drawn.append(tuple(_twins(G, tuple(chips)) for chips in alike.values()))
-        for twins in drawn[-1]:
-            start |= dict.fromkeys(twins.chips, twins.start)
-            end |= dict.fromkeys(twins.chips, twins.end)
+        drawn.append(tuple(_aggregate(G, tuple(chips)) for chips in alike.values()))
+        for aggregate in drawn[-1]:
+            start |= dict.fromkeys(aggregate.chips, aggregate.start)
+            end |= dict.fromkeys(aggregate.chips, aggregate.end)
     small = fabric(str(G.graph.get("name")))
     for node, data in G.nodes(data=True):
         if node in start:
@@ -101,14 +101,14 @@ def merged(G: Fabric, groups: Sequence[Group]) -> Merged:
         data = dict(G.edges[arcs[0]])
         data["bandwidth"] = sum(G.edges[arc]["bandwidth"] for arc in arcs)
         small.add_edge(a, b, **data)
-    return Merged(small, tuple(drawn), behind)
+    return AggregatedFabric(small, tuple(drawn), behind)
 
 
-def _twins(G: Fabric, chips: Group) -> Twins:
+def _aggregate(G: Fabric, chips: Group) -> AggregateNode:
     first = chips[0]
     if G.nodes[first]["forward"]:
-        return Twins(chips, first, first)
-    return Twins(chips, ("from", first), ("to", first))
+        return AggregateNode(chips, first, first)
+    return AggregateNode(chips, ("from", first), ("to", first))
 
 
 def _surroundings(G: Fabric, chip: Any) -> Any:

@@ -20,8 +20,8 @@ from topologies.fabric.limits import TopologyError, meant
 from topologies.fabric.measure import domain
 from topologies.fabric.placement import Placement
 from topologies.groups.closed_form_match import inner_nodes
-from topologies.groups.concurrent_groups import Answer, served
-from topologies.groups.group_paths import Ways
+from topologies.groups.concurrent_groups import ConcurrentRate, served
+from topologies.groups.group_paths import GroupPaths
 from topologies.groups.node_aggregation import Group
 from topologies.rates.traffic import Traffic, pairs
 
@@ -114,8 +114,8 @@ def axis_rate(
     if len(groups[0]) == 1:
         return AxisRate(axes, kind, 1, len(groups), None, (), (), span, 0, 0.0)
     places = _own_links(G, groups) if span[1] == 1 else [(G, groups)]
-    found = [_judged(part, some, kind, crossing, routing) for part, some in places]
-    slowest = min((answer for answer, _, _ in found), key=lambda answer: answer.rate)
+    rates = [_judged(part, some, kind, crossing, routing) for part, some in places]
+    slowest = min((answer for answer, _, _ in rates), key=lambda answer: answer.rate)
     return AxisRate(
         axes=axes,
         pattern=kind,
@@ -125,8 +125,8 @@ def axis_rate(
         binding=slowest.binding,
         tiers=tuple(sorted({G.edges[arc]["tier"] for arc in slowest.binding})),
         domains=span,
-        latency_hops=max(hops for _, hops, _ in found),
-        latency=max(latency for _, _, latency in found),
+        latency_hops=max(hops for _, hops, _ in rates),
+        latency=max(latency for _, _, latency in rates),
     )
 
 
@@ -163,28 +163,28 @@ def _own_links(G: Fabric, groups: Sequence[Group]) -> list[tuple[Fabric, Sequenc
     for group in groups:
         places.setdefault(G.nodes[group[0]]["domain"], []).append(group)
     parts: list[tuple[Fabric, Sequence[Group]]] = []
-    for some in places.values():
-        part = G.subgraph(inner_nodes(G, domain(G, some[0][0]))).copy()
+    for members in places.values():
+        part = G.subgraph(inner_nodes(G, domain(G, members[0][0]))).copy()
         part.remove_edges_from([e for e in part.edges if part.edges[e]["tier"] != SCALE_UP])
         if any(True for _ in unreachable(part)):
             return [(G, groups)]
-        parts.append((part, some))
+        parts.append((part, members))
     return parts
 
 
 def _judged(
     G: Fabric, groups: Sequence[Group], kind: str, crossing: float | None, routing: str
-) -> tuple[Answer, int, float]:
+) -> tuple[ConcurrentRate, int, float]:
     """What these groups reach at once, per chip, and their longest way in hops and seconds."""
-    ways = Ways(G, groups)
+    ways = GroupPaths(G, groups)
     times = len(groups[0]) - 1 if kind in (GATHER, EXCHANGE) else 1
     if kind == GATHER:
-        found = ways.gather()
+        answer = ways.gather()
     elif kind == EXCHANGE and crossing is None:
-        found = ways.exchange(routing=routing)
+        answer = ways.exchange(routing=routing)
     else:
-        found = served(G, _traffic(G, kind, groups, crossing), routing=routing)
-    return replace(found, rate=found.rate * times), *ways.farthest()
+        answer = served(G, _traffic(G, kind, groups, crossing), routing=routing)
+    return replace(answer, rate=answer.rate * times), *ways.farthest()
 
 
 def _traffic(G: Fabric, kind: str, groups: Sequence[Group], crossing: float | None) -> Traffic:
@@ -212,7 +212,7 @@ def _spread(G: Fabric, groups: Sequence[Group], crossing: float) -> Traffic:
             for place, chip in enumerate(members):
                 for there, others in parts.items():
                     relay = chip if there == home else others[place % len(others)]
-                    for other in others:
+                    for target in others:
                         add(chip, relay, crossing)
-                        add(relay, other, 1.0)
+                        add(relay, target, 1.0)
     return pairs(weights)

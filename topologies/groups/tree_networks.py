@@ -39,7 +39,7 @@ class Level:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class SwitchTree:
     """The network between domains, level by level; the first level is the chips themselves.
 
     Attributes
@@ -68,9 +68,9 @@ class Tree:
         """Slowest link into a chip, by how many of its group its domain holds. [byte/s]"""
         cards, slowest = self.levels[0], dict[int, float]()
         for group in groups:
-            held = Counter(self.domain[chip] for chip in group)
+            members = Counter(self.domain[chip] for chip in group)
             for chip in group:
-                k, rate = held[self.domain[chip]], cards.down[cards.part[chip]]
+                k, rate = members[self.domain[chip]], cards.down[cards.part[chip]]
                 slowest[k] = min(rate, slowest.get(k, inf))
         return slowest
 
@@ -98,11 +98,11 @@ class Tree:
             members: dict[Any, list[Any]] = {}
             for chip in group:
                 members.setdefault(self.domain[chip], []).append(cards.part[chip])
-            for own in members.values():
-                others = len(group) - len(own)
+            for chips in members.values():
+                others = len(group) - len(chips)
                 if others:
-                    bounds.append(sum(map(cards.up.__getitem__, own)) / len(own))
-                    bounds.append(sum(map(cards.down.__getitem__, own)) / others)
+                    bounds.append(sum(map(cards.up.__getitem__, chips)) / len(chips))
+                    bounds.append(sum(map(cards.down.__getitem__, chips)) / others)
         for level in self.levels[1:-1] if self.nested else ():
             leave: Counter[Any] = Counter()
             enter: Counter[Any] = Counter()
@@ -137,7 +137,7 @@ class Tree:
         return 2 * top, 2 * sum(level.latency for level in self.levels[:top])
 
 
-def tree_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> Tree | None:
+def tree_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> SwitchTree | None:
     """The levels above the domains of a fabric; None if they are anything else.
 
     Chips do not relay. All that joins a part is linked to all that is below it by equal links,
@@ -155,10 +155,10 @@ def tree_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> Tree | None:
     units = [_Unit((chip,), (chip,)) for chip in domain]
     levels = []
     while True:
-        found = _raised(G, outer, units)
-        if found is None:
+        raised = _raised(G, outer, units)
+        if raised is None:
             return None
-        level, units = found
+        level, units = raised
         levels.append(level)
         if not level.up:
             break
@@ -166,7 +166,7 @@ def tree_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> Tree | None:
         return None
     inner = [level.part for level in levels[1:-1]]
     places = [[Counter(part[chip] for chip in own) for own in domains] for part in inner]
-    return Tree(
+    return SwitchTree(
         domain,
         tuple(levels),
         nested=all(len(held) == 1 for part in places for held in part),

@@ -11,7 +11,7 @@ from math import isclose, prod
 from typing import Any
 
 from topologies.fabric.limits import TopologyError, count_fault, latency_fault, meant, rate_fault
-from topologies.machines.machine_figures import Figure, Slices, usual_latency
+from topologies.machines.machine_figures import MachineFigure, Slices, usual_latency
 from topologies.rates.closed_form.closed_form import Sides, best_box
 
 KINDS = ("switch", "mesh", "torus")
@@ -86,7 +86,7 @@ class Machine:
     twists: bool = False
     dies_per_chip: int = 1
     certainty: str = "stated"
-    figures: tuple[Figure, ...] = field(default=(), compare=False, repr=False)
+    figures: tuple[MachineFigure, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         problems = [*_number_problems(self), *_shape_problems(self), *_joint_problems(self)]
@@ -94,8 +94,8 @@ class Machine:
             raise TopologyError(f"machine {self.name!r}", problems)
         if self.kind == "torus" and not self.port_weights:
             object.__setattr__(self, "port_weights", (1,) * len(self.dims))
-        kept = tuple(f for f in self.figures if _agrees(f.value, getattr(self, f.name)))
-        object.__setattr__(self, "figures", kept)
+        unchanged = tuple(f for f in self.figures if _agrees(f.value, getattr(self, f.name)))
+        object.__setattr__(self, "figures", unchanged)
 
     @classmethod
     def from_figures(
@@ -114,8 +114,10 @@ class Machine:
         TopologyError
             Listing every figure that is unsound or unknown.
         """
-        known = {f.name for f in fields(cls)} - {"figures"}
-        strange = [f"unknown figure {o!r}; {meant(o, known)}" for o in others if o not in known]
+        attributes = {f.name for f in fields(cls)} - {"figures"}
+        strange = [
+            f"unknown figure {o!r}; {meant(o, attributes)}" for o in others if o not in attributes
+        ]
         if strange:
             raise TopologyError(f"machine {name!r}", strange)
         # An unknown kind is reported by the machine itself, with its other faults.

@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("machines.toml")
 
 
 @dataclass(frozen=True)
-class Figure:
+class MachineFigure:
     """One number of a machine, where it comes from, when it was read, and if it is a mere guess."""
 
     name: str
@@ -42,23 +42,23 @@ def entries() -> Mapping[str, Mapping[str, Any]]:
 
 def aliases() -> Mapping[str, str]:
     """Other names of machines of the file, and the machines that they mean."""
-    known: Mapping[str, str] = _read()["alias"]
-    return known
+    table: Mapping[str, str] = _read()["alias"]
+    return table
 
 
-def figures(name: str) -> tuple[Figure, ...]:
+def figures(name: str) -> tuple[MachineFigure, ...]:
     """The sourced figures of a machine of the file; latencies not its own are the usual ones."""
     entry = entries()[name]
-    own = [_figure(key, value) for key, value in entry.items() if isinstance(value, dict)]
+    values = [_figure(key, value) for key, value in entry.items() if isinstance(value, dict)]
     usual = [
         usual_latency(tier, key)
         for tier, key in ((entry["kind"], "scale_up_latency"), ("scale_out", "scale_out_latency"))
         if key not in entry
     ]
-    return (*own, *usual)
+    return (*values, *usual)
 
 
-def usual_latency(tier: str, name: str = "latency") -> Figure:
+def usual_latency(tier: str, name: str = "latency") -> MachineFigure:
     """Latency of one arc of a switch, a mesh, a torus or scale_out, if no better is known. [s]"""
     return _figure(name, _read()["latency"][tier])
 
@@ -68,11 +68,11 @@ def _read() -> dict[str, Any]:
     return tomllib.loads(FILE.read_text(encoding="utf-8"))
 
 
-def _figure(name: str, entry: Mapping[str, Any]) -> Figure:
+def _figure(name: str, entry: Mapping[str, Any]) -> MachineFigure:
     source = _read()["source"][entry["source"]]
     note = f" ({entry['note']})" if "note" in entry else ""
     guess = entry["source"] in GUESSES
-    return Figure(
+    return MachineFigure(
         name, _tuple(entry["value"]), entry["unit"], source + note, str(entry["as_of"]), guess
     )
 

@@ -107,8 +107,8 @@ def graph(
         trunks = _Trunks(join, leaf, oversubscription, spines, rail_optimised, relay)
         G = _joined(what, G, wanted // what.chips_per_domain, trunks)
     G.graph["name"] = f"{what.name}, {wanted} chips"
-    said = [what.caution, *(f.source for f in what.figures)]
-    G.graph["source"] = "; ".join(dict.fromkeys(filter(None, said))) or None
+    sources = [what.caution, *(f.source for f in what.figures)]
+    G.graph["source"] = "; ".join(dict.fromkeys(filter(None, sources))) or None
     G.graph["as_of"] = max((f.as_of for f in what.figures), default=None)
     return G
 
@@ -129,9 +129,9 @@ def _joined(what: Machine, domain: Fabric, count: int, trunks: _Trunks) -> Fabri
     from topologies.builders.hierarchy import hierarchy
 
     join = trunks.join or what.join
-    own = join == what.join
+    usual = join == what.join
     ratio = trunks.oversubscription
-    if ratio is None and own and what.oversubscription > 1:
+    if ratio is None and usual and what.oversubscription > 1:
         ratio = what.oversubscription
     if what.scale_out is None:
         raise TopologyError(f"machine {what.name!r}", "scale_out is not known")
@@ -141,7 +141,7 @@ def _joined(what: Machine, domain: Fabric, count: int, trunks: _Trunks) -> Fabri
         out=what.scale_out,
         latency=what.scale_out_latency,
         join=join,
-        leaf=what.leaf if trunks.leaf is None and own else trunks.leaf,
+        leaf=what.leaf if trunks.leaf is None and usual else trunks.leaf,
         oversubscription=ratio,
         spines=trunks.spines,
         rail_optimised=trunks.rail_optimised,
@@ -156,11 +156,11 @@ def _wanted(what: Machine, chips: int) -> None:
         raise TopologyError(where, f"chips {fault}")
     if chips > size and chips % size:
         below = chips - chips % size
-        told = f"{chips} chips are not whole domains of {size}; {below} or {below + size} are"
-        raise TopologyError(where, told)
+        fault = f"{chips} chips are not whole domains of {size}; {below} or {below + size} are"
+        raise TopologyError(where, fault)
     if chips > size and what.scale_out is None:
-        told = f"{chips} chips are several domains of {size} and scale_out is not known"
-        raise TopologyError(where, told)
+        fault = f"{chips} chips are several domains of {size} and scale_out is not known"
+        raise TopologyError(where, fault)
 
 
 def _sides(whole: Machine, chips: int | None, shape: Sequence[int] | None) -> Sides:
@@ -169,23 +169,23 @@ def _sides(whole: Machine, chips: int | None, shape: Sequence[int] | None) -> Si
     if shape is None:
         if chips is None or chips == whole.chips_per_domain:
             return whole.dims
-        found = offered.of(chips)
-        if found:
-            return min(found, key=lambda sides: _worth(whole, sides))
+        offers = offered.of(chips)
+        if offers:
+            return min(offers, key=lambda sides: _worth(whole, sides))
         near = " or ".join(f"{prod(sides)} ({written(sides)})" for sides in offered.near(chips))
-        told = f"no slice of {chips} chips: none fits into {written(whole.dims)} as it is offered"
-        raise TopologyError(where, f"{told}; {near} chips do")
+        fault = f"no slice of {chips} chips: none fits into {written(whole.dims)} as it is offered"
+        raise TopologyError(where, f"{fault}; {near} chips do")
     sides = tuple(shape) if isinstance(shape, Sequence) and not isinstance(shape, str) else ()
     if len(sides) != len(whole.dims) or any(count_fault(side) for side in sides):
-        told = f"shape is {shape!r}; {len(whole.dims)} sides were expected, such as "
-        raise TopologyError(where, told + written(offered.near(128)[0]))
+        fault = f"shape is {shape!r}; {len(whole.dims)} sides were expected, such as "
+        raise TopologyError(where, fault + written(offered.near(128)[0]))
     if chips is not None and prod(sides) != chips:
         raise TopologyError(where, f"shape {written(sides)} holds {prod(sides)} chips, not {chips}")
     if not offered.offers(sides):
         same = offered.of(prod(sides)) or offered.near(prod(sides))
         others = ", ".join(map(written, same)) or "none"
-        told = f"no slice of shape {written(sides)}; near it there are {others}"
-        raise TopologyError(where, told)
+        fault = f"no slice of shape {written(sides)}; near it there are {others}"
+        raise TopologyError(where, fault)
     return sides
 
 
@@ -233,11 +233,11 @@ def _domain(what: Machine, chips: int) -> Fabric:
 
 @cache
 def _named(name: str) -> Machine:
-    known = aliases().get(name, name) if isinstance(name, str) else name
-    if known not in entries():
-        said = meant(name, [*entries(), *aliases()])
-        raise TopologyError("machines", f"unknown machine {name!r}; {said}")
-    plain = {key: value for key, value in entries()[known].items() if not isinstance(value, dict)}
-    sourced = figures(known)
+    key = aliases().get(name, name) if isinstance(name, str) else name
+    if key not in entries():
+        hint = meant(name, [*entries(), *aliases()])
+        raise TopologyError("machines", f"unknown machine {name!r}; {hint}")
+    plain = {field: value for field, value in entries()[key].items() if not isinstance(value, dict)}
+    sourced = figures(key)
     values = {f.name: f.value for f in sourced if f.name != "links"}
-    return Machine(name=known, figures=sourced, **{"scale_out": None, **plain, **values})
+    return Machine(name=key, figures=sourced, **{"scale_out": None, **plain, **values})

@@ -12,12 +12,12 @@ from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
 from topologies.fabric.limits import TopologyError
 from topologies.picture.amounts import counted_text
 from topologies.picture.canvas import INK, QUIET, Canvas, fitted
-from topologies.picture.canvas_state import MARGIN, WIDTH, Sheet
+from topologies.picture.canvas_state import MARGIN, WIDTH, PictureSheet
 from topologies.picture.degraded_links import damage
 from topologies.picture.layers import layers
 from topologies.picture.legend import classes, legend
 from topologies.picture.ring_layout import is_round, round_table
-from topologies.picture.scene import SIZES, Reading, read
+from topologies.picture.scene import SIZES, Scene, read
 
 __all__ = ["svg"]
 
@@ -44,36 +44,36 @@ def svg(G: Fabric) -> str:
     """
     if not accelerators(G):
         raise TopologyError(f"fabric {G.graph.get('name')!r}", "no accelerator to draw")
-    reading = read(G)
-    faults = damage(reading)
+    scene = read(G)
+    faults = damage(scene)
     for size in SIZES:
-        sheet = Sheet(reading, faults, size)
+        sheet = PictureSheet(scene, faults, size)
         draw = round_table if is_round(sheet) else layers
         bottom = draw(sheet, TOP)
         if sum(len(c.marks) for c in (sheet.ground, sheet.wires, sheet.marks)) <= MOST_MARKS:
             break
     height = legend(sheet, classes(sheet, TOP - 6, bottom) + 22)
-    title, told = _title(reading), _told(reading, len(faults))
+    title, description = _title(scene), _description(scene, len(faults))
     page = Canvas([*sheet.ground.marks, *sheet.wires.marks])
     page.text(MARGIN, 36, fitted(title, WIDTH - 2 * MARGIN, 20), size=20, bold=True, colour=INK)
-    page.text(MARGIN, 58, fitted(told, WIDTH - 2 * MARGIN, 12.5), size=12.5, colour=QUIET)
+    page.text(MARGIN, 58, fitted(description, WIDTH - 2 * MARGIN, 12.5), size=12.5, colour=QUIET)
     page.marks += sheet.marks.marks
-    return page.document(WIDTH, height + 14, title, told)
+    return page.document(WIDTH, height + 14, title, description)
 
 
-def _title(reading: Reading) -> str:
-    return str(reading.G.graph.get("name") or "a fabric")
+def _title(scene: Scene) -> str:
+    return str(scene.G.graph.get("name") or "a fabric")
 
 
-def _told(reading: Reading, faults: int) -> str:
+def _description(scene: Scene, faults: int) -> str:
     """The fabric in a line."""
-    chips = sum(map(len, reading.domains.values()))
-    domains = len(reading.domains)
+    chips = sum(map(len, scene.domains.values()))
+    domains = len(scene.domains)
     words = [f"{counted_text(chips, 'chip')} in {counted_text(domains, 'scale-up domain')}"]
-    kinds = Counter(str(kind) for _, kind in reading.G.nodes(data="kind") if kind != ACCELERATOR)
+    kinds = Counter(str(kind) for _, kind in scene.G.nodes(data="kind") if kind != ACCELERATOR)
     words += [counted_text(many, kind) for kind, many in kinds.items()]
-    words.append(counted_text(len(reading.links), "link"))
+    words.append(counted_text(len(scene.links), "link"))
     if faults:
         words.append(counted_text(faults, "fault"))
-    as_of = reading.G.graph.get("as_of")
+    as_of = scene.G.graph.get("as_of")
     return ", ".join(words) + (f"; figures as of {as_of}" if as_of else "")

@@ -27,11 +27,13 @@ def time_text(value: float) -> str:
     return f"{value:.3g} s"
 
 
-def counted_text(count: int, one: str, many: str | None = None) -> str:
+def counted_text(count: int, singular: str, many: str | None = None) -> str:
     """A number and what it counts.
 
     >>> counted_text(1, "chip"), counted_text(9216, "chip")
     ('1 chip', '9,216 chips')
     """
-    plural = many or (f"{one}es" if one.endswith(("ch", "sh", "x", "s")) else f"{one}s")
-    return f"{count:,} {one if count == 1 else plural}"
+    plural = many or (
+        f"{singular}es" if singular.endswith(("ch", "sh", "x", "s")) else f"{singular}s"
+    )
+    return f"{count:,} {singular if count == 1 else plural}"

@@ -29,16 +29,16 @@ class Canvas:
         width: float,
         *,
         dash: str = "",
-        told: str = "",
+        tooltip: str = "",
         faint: bool = False,
     ) -> None:
         """A line through two points, or a curve from first to third drawn towards the second."""
         xy = [f"{_n(x)} {_n(y)}" for x, y in points]
-        way = f"M{xy[0]} L{xy[1]}" if len(xy) == 2 else f"M{xy[0]} Q{xy[1]} {xy[2]}"
+        path = f"M{xy[0]} L{xy[1]}" if len(xy) == 2 else f"M{xy[0]} Q{xy[1]} {xy[2]}"
         style = f'stroke="{colour}" stroke-width="{_n(width)}"'
         style += f' stroke-dasharray="{dash}"' if dash else ""
         style += ' stroke-opacity="0.4"' if faint else ""
-        self._add("path", f'd="{way}" fill="none" {style}', told)
+        self._add("path", f'd="{path}" fill="none" {style}', tooltip)
 
     def box(
         self,
@@ -52,20 +52,27 @@ class Canvas:
         round_: float = 4,
         dash: str = "",
         stroke: float = 1.2,
-        told: str = "",
+        tooltip: str = "",
     ) -> None:
         """A rectangle by its upper left corner."""
         style = f'fill="{fill}" stroke="{colour}" stroke-width="{_n(stroke)}"'
         style += f' stroke-dasharray="{dash}"' if dash else ""
         place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
-        self._add("rect", f'{place} rx="{_n(round_)}" {style}', told)
+        self._add("rect", f'{place} rx="{_n(round_)}" {style}', tooltip)
 
     def disc(
-        self, x: float, y: float, r: float, *, fill: str = PAPER, colour: str = INK, told: str = ""
+        self,
+        x: float,
+        y: float,
+        r: float,
+        *,
+        fill: str = PAPER,
+        colour: str = INK,
+        tooltip: str = "",
     ) -> None:
         """A filled circle."""
         place = f'cx="{_n(x)}" cy="{_n(y)}" r="{_n(r)}"'
-        self._add("circle", f'{place} fill="{fill}" stroke="{colour}" stroke-width="1.2"', told)
+        self._add("circle", f'{place} fill="{fill}" stroke="{colour}" stroke-width="1.2"', tooltip)
 
     def text(
         self,
@@ -84,10 +91,10 @@ class Canvas:
         style += ' font-weight="600"' if bold else ""
         if backed:
             style += f' stroke="{PAPER}" stroke-width="4" paint-order="stroke"'
-        said = escape(plain(words))
-        self.marks.append(f'<text x="{_n(x)}" y="{_n(y)}" {style}>{said}</text>')
+        escaped = escape(plain(words))
+        self.marks.append(f'<text x="{_n(x)}" y="{_n(y)}" {style}>{escaped}</text>')
 
-    def document(self, width: float, height: float, title: str, told: str) -> str:
+    def document(self, width: float, height: float, title: str, tooltip: str) -> str:
         """The whole picture on a ground of its own, wide as the page that shows it."""
         w, h = _n(width), _n(height)
         head = (
@@ -99,32 +106,32 @@ class Canvas:
             f'<rect x="0.5" y="0.5" width="{_n(width - 1)}" height="{_n(height - 1)}" rx="10" '
             f'fill="{PAPER}" stroke="#cbd5e1"/>'
         )
-        said = (
+        description = (
             f'<title id="title">{escape(plain(title))}</title>',
-            f'<desc id="desc">{escape(plain(told))}</desc>',
+            f'<desc id="desc">{escape(plain(tooltip))}</desc>',
         )
         declared = '<?xml version="1.0" encoding="UTF-8"?>'
-        return "\n".join([declared, head, *said, ground, *self.marks, "</svg>", ""])
+        return "\n".join([declared, head, *description, ground, *self.marks, "</svg>", ""])
 
-    def _add(self, tag: str, attributes: str, told: str) -> None:
-        if not told:
+    def _add(self, tag: str, attributes: str, tooltip: str) -> None:
+        if not tooltip:
             self.marks.append(f"<{tag} {attributes}/>")
             return
-        said = escape(plain(told))
-        self.marks.append(f"<{tag} {attributes}><title>{said}</title></{tag}>")
+        title = escape(plain(tooltip))
+        self.marks.append(f"<{tag} {attributes}><title>{title}</title></{tag}>")
 
 
 def plain(words: object, longest: int = 400) -> str:
     """Text that an XML document can hold: printable, on one line, not longer than `longest`."""
-    said = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(words)[: longest + 1])
-    return said if len(said) <= longest else f"{said[: longest - 1]}…"
+    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(words)[: longest + 1])
+    return printable if len(printable) <= longest else f"{printable[: longest - 1]}…"
 
 
 def fitted(words: str, room: float, size: float) -> str:
     """As much of `words` as fits into `room` at this font size."""
     letters = max(1, int(room / (GLYPH * size)))
-    said = plain(words)
-    return said if len(said) <= letters else f"{said[: max(letters - 1, 0)]}…"
+    text = plain(words)
+    return text if len(text) <= letters else f"{text[: max(letters - 1, 0)]}…"
 
 
 def _n(value: float) -> str:

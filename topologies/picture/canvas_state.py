@@ -10,7 +10,7 @@ from topologies.fabric.fabric import ACCELERATOR
 from topologies.picture.amounts import rate_text, time_text
 from topologies.picture.canvas import FAULT, INK, QUIET, TIER_COLOURS, Canvas, fitted
 from topologies.picture.degraded_links import Damage
-from topologies.picture.scene import Gap, Link, Reading, Size, label
+from topologies.picture.scene import Gap, Link, PictureLimits, Scene, label
 
 WIDTH, MARGIN, GUTTER = 1200.0, 28.0, 240.0
 THICK, MEDIUM, THIN = 6.0, 2.4, 1.0
@@ -20,7 +20,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Place:
+class NodePosition:
     """Where a node stands: its middle, and half its width and height."""
 
     x: float
@@ -28,31 +28,31 @@ class Place:
     dx: float
     dy: float
 
-    def towards(self, other: Place) -> Point:
+    def towards(self, target: NodePosition) -> Point:
         """The point of its edge at which a link to `other` begins."""
-        if abs(other.y - self.y) > self.dy + other.dy:
-            lean = max(-1.0, min(1.0, (other.x - self.x) / (abs(other.x - self.x) + 160)))
-            edge = self.dy if other.y > self.y else -self.dy
+        if abs(target.y - self.y) > self.dy + target.dy:
+            lean = max(-1.0, min(1.0, (target.x - self.x) / (abs(target.x - self.x) + 160)))
+            edge = self.dy if target.y > self.y else -self.dy
             return self.x + lean * self.dx * 0.9, self.y + edge
-        return self.x + (self.dx if other.x > self.x else -self.dx), self.y
+        return self.x + (self.dx if target.x > self.x else -self.dx), self.y
 
 
 @dataclass
-class Sheet:
+class PictureSheet:
     """Three layers of paint, the places of what is drawn, and the height of each class of link."""
 
-    reading: Reading
+    scene: Scene
     faults: list[Damage]
-    size: Size
+    size: PictureLimits
     ground: Canvas = field(default_factory=Canvas)
     wires: Canvas = field(default_factory=Canvas)
     marks: Canvas = field(default_factory=Canvas)
-    places: dict[Any, Place] = field(default_factory=dict)
+    places: dict[Any, NodePosition] = field(default_factory=dict)
     heights: dict[tuple[Any, ...], float] = field(default_factory=dict)
     rings: bool = False
 
     def __post_init__(self) -> None:
-        rates = {each.rate for each in self.reading.classes}
+        rates = {each.rate for each in self.scene.classes}
         self.widest = max(rates, default=1.0)
         # Where all links are alike thickness says nothing, so that they are drawn thin.
         self.thick = min(THICK, MEDIUM * sqrt(self.widest / min(rates, default=1.0)))
@@ -63,21 +63,28 @@ class Sheet:
         """Thickness of a line for a bandwidth: its area of cable, so to speak."""
         return max(THIN, self.thick * sqrt(min(rate / self.widest, 1.5)))
 
-    def node(self, node: Any, place: Place, *, words: str | None = None) -> None:
+    def node(self, node: Any, place: NodePosition, *, words: str | None = None) -> None:
         """Draw a node where it is put; chips that relay are round."""
-        data = self.reading.G.nodes[node]
+        data = self.scene.G.nodes[node]
         chip = data.get("kind") == ACCELERATOR
         colour = FAULT if node in self.damaged else INK
         fill = CHIP_FILL if chip else SWITCH_FILL
         self.places[node] = place
-        said = _told(node, data)
+        text = _node_text(node, data)
         x, y, dx, dy = place.x, place.y, place.dx, place.dy
         if chip and data.get("forward"):
-            self.marks.disc(x, y, min(dx, dy), fill=fill, colour=colour, told=said)
+            self.marks.disc(x, y, min(dx, dy), fill=fill, colour=colour, tooltip=text)
         else:
             round_ = 3 if chip else dy
             self.marks.box(
-                x - dx, y - dy, 2 * dx, 2 * dy, fill=fill, colour=colour, round_=round_, told=said
+                x - dx,
+                y - dy,
+                2 * dx,
+                2 * dy,
+                fill=fill,
+                colour=colour,
+                round_=round_,
+                tooltip=text,
             )
         name = label(node, short=chip) if words is None else words
         name = f"Σ {name}" if data.get("in_network_reduce") else name
@@ -90,7 +97,7 @@ class Sheet:
         self, link: Link, points: list[Point], *, faint: bool = False, most: float = THICK
     ) -> None:
         """Draw a link through these points; the first of a class says where its label stands."""
-        faulty = self.reading.faulty(link)
+        faulty = self.scene.faulty(link)
         middle = sum(y for _, y in points) / len(points)
         self.heights.setdefault((*link.kind[:3], link.figures), middle)
         colour = FAULT if faulty else TIER_COLOURS.get(link.tier, QUIET)
@@ -99,16 +106,16 @@ class Sheet:
             colour,
             min(self.stroke(max(link.there, link.back or 0.0)), most),
             dash="7 4" if faulty else "",
-            told=told(link),
+            tooltip=link_text(link),
             faint=faint and not faulty,
         )
 
-    def others(self, link: Link, a: Place, b: Place, number: int) -> None:
+    def others(self, link: Link, a: NodePosition, b: NodePosition, number: int) -> None:
         """Draw that links like this one lead to what is not drawn."""
         colour = TIER_COLOURS.get(link.tier, QUIET)
-        said = f"{number:,} more like {told(link)}"
+        text = f"{number:,} more like {link_text(link)}"
         self.wires.line(
-            [a.towards(b), b.towards(a)], colour, 1.2, dash="2 4", told=said, faint=True
+            [a.towards(b), b.towards(a)], colour, 1.2, dash="2 4", tooltip=text, faint=True
         )
 
     def join(self, link: Link) -> None:
@@ -125,14 +132,14 @@ class Sheet:
         middle = ((a.x + b.x) / 2, low + 2 * bow)
         self.link(link, [(a.x, a.y + a.dy), middle, (b.x, b.y + b.dy)])
 
-    def lost(self, a: Point, b: Point, said: str) -> None:
+    def lost(self, a: Point, b: Point, text: str) -> None:
         """Draw what should be there and is not: a broken line with a cross."""
-        self.wires.line([a, b], FAULT, 1.6, dash="3 4", told=said)
+        self.wires.line([a, b], FAULT, 1.6, dash="3 4", tooltip=text)
         x, y = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
         for s in (-5, 5):
             self.marks.line([(x - 5, y - s), (x + 5, y + s)], FAULT, 2.4)
 
-    def more(self, gap: Gap, place: Place, words: str) -> None:
+    def more(self, gap: Gap, place: NodePosition, words: str) -> None:
         """Draw that there are more of the same."""
         x, y, dx, dy = place.x, place.y, place.dx, place.dy
         self.places[gap] = place
@@ -144,7 +151,7 @@ class Sheet:
         self.marks.text(x, y + 0.36 * size, words, size=size, colour=QUIET, anchor="middle")
 
 
-def told(link: Link) -> str:
+def link_text(link: Link) -> str:
     """A link in a sentence."""
     ways = f"{rate_text(link.there)} one way" if link.back == link.there else _unequal(link)
     cables = f", {link.count} cables" if link.count > 1 else ""
@@ -157,7 +164,7 @@ def _unequal(link: Link) -> str:
     return f"{rate_text(link.there)} there, {rate_text(link.back)} back"
 
 
-def _told(node: Any, data: dict[str, Any]) -> str:
+def _node_text(node: Any, data: dict[str, Any]) -> str:
     relays = "relays for others" if data.get("forward") else "relays for nobody"
     adds = ", adds what passes" if data.get("in_network_reduce") else ""
     return f"{label(node)}: {data.get('kind')}, {relays}{adds}"

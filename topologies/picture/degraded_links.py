@@ -15,7 +15,7 @@ from typing import Any
 
 from topologies.picture.amounts import rate_text
 from topologies.picture.canvas import plain
-from topologies.picture.scene import CHIP, Link, Reading, label, role, side_name
+from topologies.picture.scene import CHIP, Link, Scene, label, role, side_name
 
 ALIKE = 0.75
 
@@ -25,31 +25,31 @@ class Damage:
     """One thing that is wrong: where, and in words. `link` is there if it is only slow."""
 
     nodes: tuple[Any, ...]
-    said: str
+    text: str
     link: Link | None = None
     towards: str = ""
 
 
-def damage(reading: Reading) -> list[Damage]:
+def damage(scene: Scene) -> list[Damage]:
     """Every fault that shows, slow links first."""
-    found = [*_slow(reading), *_holes(reading), *_fewer(reading)]
-    return [replace(each, said=plain(each.said)) for each in found]
+    damages = [*_slow(scene), *_holes(scene), *_fewer(scene)]
+    return [replace(fault, text=plain(fault.text)) for fault in damages]
 
 
-def _slow(reading: Reading) -> Iterator[Damage]:
-    usual = {c.kind: c.rate for c in reversed(reading.classes) if not c.faulty}
-    for link in reading.links:
-        if reading.faulty(link):
+def _slow(scene: Scene) -> Iterator[Damage]:
+    usual = {c.kind: c.rate for c in reversed(scene.classes) if not c.faulty}
+    for link in scene.links:
+        if scene.faulty(link):
             ends = f"{label(link.a)} - {label(link.b)}"
             slow = min(link.there, link.back or link.there)
-            said = f"{ends}: {rate_text(slow)}, not {rate_text(usual[link.kind])}"
-            yield Damage((link.a, link.b), said, link)
+            text = f"{ends}: {rate_text(slow)}, not {rate_text(usual[link.kind])}"
+            yield Damage((link.a, link.b), text, link)
 
 
-def _holes(reading: Reading) -> Iterator[Damage]:
+def _holes(scene: Scene) -> Iterator[Damage]:
     """Neighbours in a box of chips that nothing joins, and chips that are not there."""
-    G = reading.G
-    for chips in reading.domains.values():
+    G = scene.G
+    for chips in scene.domains.values():
         at = {tuple(c): v for v in chips if (c := G.nodes[v].get("coord")) is not None}
         if len(at) < max(3, len(chips)) or len({len(place) for place in at}) > 1:
             continue
@@ -94,22 +94,22 @@ def _open_rings(G: Any, at: dict[Any, Any], sides: list[int], d: int) -> Iterato
             yield Damage(nodes, f"{label(at[place])}: the ring along {side_name(d)} is open")
 
 
-def _fewer(reading: Reading) -> Iterator[Damage]:
+def _fewer(scene: Scene) -> Iterator[Damage]:
     """Nodes with fewer links of a kind than most nodes of their role, seen from below."""
-    G = reading.G
+    G = scene.G
     has: dict[tuple[Any, ...], Counter[Any]] = defaultdict(Counter)
-    for link in reading.links:
+    for link in scene.links:
         if link.axis:
             continue
         key = (link.tier, link.roles)
-        for node, other in ((link.a, link.b), (link.b, link.a)):
-            if reading.level[node] <= reading.level[other]:
-                has[(*key, role(G, node), role(G, other))][node] += 1
+        for node, neighbour in ((link.a, link.b), (link.b, link.a)):
+            if scene.level[node] <= scene.level[neighbour]:
+                has[(*key, role(G, node), role(G, neighbour))][node] += 1
     members: dict[str, list[Any]] = defaultdict(list)
     for node in G:
         members[role(G, node)].append(node)
     for (_, _, mine, towards), counts in has.items():
-        if mine == CHIP and towards == CHIP and _mixed(reading):
+        if mine == CHIP and towards == CHIP and _mixed(scene):
             continue
         usual, many = Counter(counts[n] for n in members[mine]).most_common(1)[0]
         if many < 3 or many < ALIKE * len(members[mine]):
@@ -118,13 +118,13 @@ def _fewer(reading: Reading) -> Iterator[Damage]:
             if counts[node] < usual:
                 lost = usual - counts[node]
                 what = "no link" if not counts[node] else f"{lost} of {usual} links missing"
-                said = f"{mine} {label(node, short=False)}: {what} to {towards}"
-                yield Damage((node,), said, towards=towards)
+                text = f"{mine} {label(node, short=False)}: {what} to {towards}"
+                yield Damage((node,), text, towards=towards)
 
 
-def _mixed(reading: Reading) -> bool:
+def _mixed(scene: Scene) -> bool:
     """Are the domains of several sizes? Chips then have as many peers as their domain gives."""
-    return len({len(chips) for chips in reading.domains.values()}) > 1
+    return len({len(chips) for chips in scene.domains.values()}) > 1
 
 
 def _joined(G: Any, a: Any, b: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from topologies.picture.amounts import counted_text
 from topologies.picture.canvas import QUIET, fitted
-from topologies.picture.canvas_state import Place, Sheet
+from topologies.picture.canvas_state import NodePosition, PictureSheet
 from topologies.picture.scene import CHIP, Gap, Link, chosen, label, side_name
 
 SPACE, DEPTH, TITLE = 96.0, (0.24, -0.22), 46.0
@@ -56,11 +56,11 @@ class View:
         return all(c in slots for c, slots in zip(coord, self.slots, strict=True))
 
 
-def is_lattice(sheet: Sheet, domain: Any) -> bool:
+def is_lattice(sheet: PictureSheet, domain: Any) -> bool:
     """Do the chips of the domain fill a box, at least half of it?"""
-    found = [sheet.reading.G.nodes[c].get("coord") for c in sheet.reading.domains[domain]]
-    coords = [tuple(c) for c in found if c is not None]
-    if len(coords) < max(3, len(found)) or len({len(c) for c in coords}) != 1:
+    places = [sheet.scene.G.nodes[c].get("coord") for c in sheet.scene.domains[domain]]
+    coords = [tuple(c) for c in places if c is not None]
+    if len(coords) < max(3, len(places)) or len({len(c) for c in coords}) != 1:
         return False
     if not all(isinstance(x, int) and x >= 0 for c in coords for x in c):
         return False
@@ -68,7 +68,7 @@ def is_lattice(sheet: Sheet, domain: Any) -> bool:
     return len(sides) <= 3 and len(coords) * 2 >= prod(sides) and len(set(coords)) == len(coords)
 
 
-def lattice_height(sheet: Sheet, domain: Any, many: int) -> float:
+def lattice_height(sheet: PictureSheet, domain: Any, many: int) -> float:
     """Height of the box around the drawing."""
     width = 940 / many
     _, slots, sides = _frame(sheet, domain)
@@ -76,10 +76,12 @@ def lattice_height(sheet: Sheet, domain: Any, many: int) -> float:
     return min(width * 0.62, max(150.0, SPACE * down / max(across / 9, 1) + 70)) + TITLE
 
 
-def lattice(sheet: Sheet, domain: Any, x: float, y: float, width: float, height: float) -> None:
+def lattice(
+    sheet: PictureSheet, domain: Any, x: float, y: float, width: float, height: float
+) -> None:
     """Draw a domain into the box whose upper left corner is given."""
     sheet.ground.box(x, y, width, height, fill="#f8fafc", colour="#94a3b8", round_=8)
-    sheet.places["box", domain] = Place(x + width / 2, y + height / 2, width / 2, height / 2)
+    sheet.places["box", domain] = NodePosition(x + width / 2, y + height / 2, width / 2, height / 2)
     axes, slots, sides = _frame(sheet, domain)
     across, down = _extent(slots, sides)
     step = min((width - 90) / across, (height - TITLE - 50) / down, SPACE)
@@ -92,15 +94,15 @@ def lattice(sheet: Sheet, domain: Any, x: float, y: float, width: float, height:
     _wires(sheet, domain, view)
     _chips(sheet, domain, view)
     _arrows(sheet, view, x + 26, y + height - TITLE + 4)
-    chips = counted_text(len(sheet.reading.domains[domain]), CHIP)
+    chips = counted_text(len(sheet.scene.domains[domain]), CHIP)
     words = f"{chips}: {', '.join(f'{side} along {side_name(d)}' for d, side in enumerate(sides))}"
-    if len(sheet.reading.domains) > 1:
+    if len(sheet.scene.domains) > 1:
         words = f"domain {label(domain)}: {chips}, {' x '.join(map(str, sides))}"
     foot = fitted(words, width - 16, 12)
     sheet.marks.text(x + width / 2, y + height - 12, foot, size=12, colour=QUIET, anchor="middle")
 
 
-def _arrows(sheet: Sheet, view: View, x: float, y: float) -> None:
+def _arrows(sheet: PictureSheet, view: View, x: float, y: float) -> None:
     """Which way each side of the box runs on the page."""
     ways = ((30.0, 0.0), (0.0, -30.0), (24.0, -22.0))
     for axis, (dx, dy) in zip(view.axes, ways, strict=False):
@@ -120,17 +122,17 @@ def _sides(coords: list[Coord]) -> Coord:
     return tuple(max(c) + 1 for c in zip(*coords, strict=True))
 
 
-def _frame(sheet: Sheet, domain: Any) -> tuple[Coord, Slots, Coord]:
+def _frame(sheet: PictureSheet, domain: Any) -> tuple[Coord, Slots, Coord]:
     """Sides to the right, downwards and into the page, and the places drawn along each."""
-    G = sheet.reading.G
-    chips = sheet.reading.domains[domain]
+    G = sheet.scene.G
+    chips = sheet.scene.domains[domain]
     sides = _sides([G.nodes[c]["coord"] for c in chips])
     axes = tuple(sorted(range(len(sides)), key=lambda d: (-sides[d], d)))
     many = sum(side > 1 for side in sides)
     limit = {0: 2, 1: 16, 2: sheet.size.side, 3: min(4, sheet.size.side)}[many]
-    if any(len(each.axis) > 1 for each in sheet.reading.links):
+    if any(len(each.axis) > 1 for each in sheet.scene.links):
         limit = max(limit, sheet.size.side)  # a twist shows where the ring comes back
-    if len(sheet.reading.domains) > 1:
+    if len(sheet.scene.domains) > 1:
         limit = min(limit, 5)
     hurt = [G.nodes[n]["coord"] for n in chips if n in sheet.damaged]
     slots = []
@@ -158,9 +160,9 @@ def _extent(slots: Slots, sides: Coord) -> tuple[float, float]:
     return max(span[0] + DEPTH[0] * span[2], 1.0), max(span[1] - DEPTH[1] * span[2], 0.6)
 
 
-def _chips(sheet: Sheet, domain: Any, view: View) -> None:
-    G = sheet.reading.G
-    chips = {G.nodes[c]["coord"]: c for c in sheet.reading.domains[domain]}
+def _chips(sheet: PictureSheet, domain: Any, view: View) -> None:
+    G = sheet.scene.G
+    chips = {G.nodes[c]["coord"]: c for c in sheet.scene.domains[domain]}
     deep = view.axes[2] if len(view.axes) == 3 else None
     half = min(13.0, view.step * (0.085 if deep is not None else 0.24))
     order = sorted(chips, key=lambda c: -c[deep] if deep is not None else 0)
@@ -168,19 +170,19 @@ def _chips(sheet: Sheet, domain: Any, view: View) -> None:
         if view.drawn(coord):
             x, y = view.point(coord)
             words = ".".join(map(str, coord)) if half > 11 and deep is None else ""
-            sheet.node(chips[coord], Place(x, y, half, half), words=words)
+            sheet.node(chips[coord], NodePosition(x, y, half, half), words=words)
     for fault in sheet.faults:
         if fault.link is None and len(fault.nodes) == 2:
             ends = [c for c, chip in chips.items() if chip in fault.nodes]
             if len(ends) == 2 and all(view.drawn(c) for c in ends):
-                sheet.lost(view.point(ends[0]), view.point(ends[1]), fault.said)
+                sheet.lost(view.point(ends[0]), view.point(ends[1]), fault.text)
 
 
-def _wires(sheet: Sheet, domain: Any, view: View) -> None:
+def _wires(sheet: PictureSheet, domain: Any, view: View) -> None:
     """Links between chips that are drawn, and dots where a side is shortened."""
-    G = sheet.reading.G
-    members = set(sheet.reading.domains[domain])
-    for link in sheet.reading.links:
+    G = sheet.scene.G
+    members = set(sheet.scene.domains[domain])
+    for link in sheet.scene.links:
         if link.a in members and link.b in members:
             a, b = (G.nodes[n]["coord"] for n in (link.a, link.b))
             if view.drawn(a) and view.drawn(b):
@@ -189,12 +191,12 @@ def _wires(sheet: Sheet, domain: Any, view: View) -> None:
         sheet.ground.line([view.point(a), view.point(b)], "#94a3b8", 1.4, dash="1.5 5")
 
 
-def _wire(sheet: Sheet, view: View, link: Link, a: Coord, b: Coord) -> None:
+def _wire(sheet: PictureSheet, view: View, link: Link, a: Coord, b: Coord) -> None:
     apart = [abs(p - q) for p, q in zip(a, b, strict=True)]
     p, q = view.point(a), view.point(b)
     if sum(apart) == 1:
         sheet.link(link, [p, q], most=view.step / 20)
-    elif sheet.reading.faulty(link) or _at_the_rim(view, a, b):
+    elif sheet.scene.faulty(link) or _at_the_rim(view, a, b):
         sheet.rings = True
         sheet.link(link, _bowed(view, p, q), faint=True, most=view.step / 24)
 
@@ -206,10 +208,13 @@ def _at_the_rim(view: View, a: Coord, b: Coord) -> bool:
     last = [side - 1 for side in view.sides]
     right, up, deep = view.axes
     rims = {right: (up, deep, True), up: (right, deep, True), deep: (right, up, False)}
-    for d, (one, two, alike) in rims.items():
+    for d, (first, second, alike) in rims.items():
         if abs(a[d] - b[d]) == last[d] > 1:
             for c in (a, b):
-                ends = (c[one] == 0, c[two] == 0), (c[one] == last[one], c[two] == last[two])
+                ends = (
+                    (c[first] == 0, c[second] == 0),
+                    (c[first] == last[first], c[second] == last[second]),
+                )
                 near = all(ends[0]) or all(ends[1])
                 far = (ends[0][0] and ends[1][1]) or (ends[1][0] and ends[0][1])
                 if near if alike else far:

@@ -9,7 +9,7 @@ from math import cos, hypot, pi, sin
 from typing import Any
 
 from topologies.picture.canvas import QUIET
-from topologies.picture.canvas_state import GUTTER, MARGIN, WIDTH, Place, Sheet
+from topologies.picture.canvas_state import GUTTER, MARGIN, WIDTH, NodePosition, PictureSheet
 from topologies.picture.domain_box import domain_title, inner_rows
 from topologies.picture.scene import Gap, Link, chosen, label
 
@@ -17,77 +17,79 @@ RADIUS, HALF = 165.0, 15.0
 TABLE, OUT = 190.0, 62.0
 
 
-def is_wheel(sheet: Sheet, domain: Any, alone: bool) -> bool:
+def fits_ring(sheet: PictureSheet, domain: Any, alone: bool) -> bool:
     """Is this the only domain, of chips that are wired to each other?"""
-    return alone and len(sheet.reading.domains[domain]) > 2 and not inner_rows(sheet, domain)
+    return alone and len(sheet.scene.domains[domain]) > 2 and not inner_rows(sheet, domain)
 
 
-def wheel_height() -> float:
+def ring_height() -> float:
     """Height of the box around the circle."""
     return 2 * (RADIUS + 34) + 40
 
 
-def wheel(sheet: Sheet, domain: Any, x: float, y: float, width: float, height: float) -> None:
+def ring_layout(
+    sheet: PictureSheet, domain: Any, x: float, y: float, width: float, height: float
+) -> None:
     """Draw the chips of a domain on a circle."""
     sheet.ground.box(x, y, width, height, fill="#f8fafc", colour="#94a3b8", round_=8)
-    sheet.places["box", domain] = Place(x + width / 2, y + height / 2, width / 2, height / 2)
+    sheet.places["box", domain] = NodePosition(x + width / 2, y + height / 2, width / 2, height / 2)
     middle = (x + width / 2, y + (height - 24) / 2)
-    items = chosen(sheet.reading.domains[domain], 24, sheet.damaged)
+    items = chosen(sheet.scene.domains[domain], 24, sheet.damaged)
     for i, item in enumerate(items):
         at = _around(middle, RADIUS, i / len(items))
         if isinstance(item, Gap):
-            sheet.more(item, Place(*at, 20, 10), f"+{item.count:,}")
+            sheet.more(item, NodePosition(*at, 20, 10), f"+{item.count:,}")
         else:
-            sheet.node(item, Place(*at, HALF, HALF))
-    for link in sheet.reading.links:
+            sheet.node(item, NodePosition(*at, HALF, HALF))
+    for link in sheet.scene.links:
         if link.a in sheet.places and link.b in sheet.places:
             a, b = sheet.places[link.a], sheet.places[link.b]
             sheet.link(link, [(a.x, a.y), (b.x, b.y)])
     for fault in sheet.faults:
         ends = [(p.x, p.y) for n in fault.nodes if (p := sheet.places.get(n)) is not None]
         if fault.link is None and ends:
-            other = ends[-1] if len(ends) > 1 else _towards(ends[0], middle)
-            sheet.lost(ends[0], other, fault.said)
+            end = ends[-1] if len(ends) > 1 else _towards(ends[0], middle)
+            sheet.lost(ends[0], end, fault.text)
     words = domain_title(sheet, domain)
     sheet.marks.text(x + width / 2, y + height - 12, words, size=12, colour=QUIET, anchor="middle")
 
 
-def is_round(sheet: Sheet) -> bool:
+def is_round(sheet: PictureSheet) -> bool:
     """Are there several domains, wired to each other with nothing above them?"""
-    reading = sheet.reading
-    return len(reading.domains) > 1 and not reading.above
+    scene = sheet.scene
+    return len(scene.domains) > 1 and not scene.above
 
 
-def round_table(sheet: Sheet, top: float) -> float:
+def round_table(sheet: PictureSheet, top: float) -> float:
     """Draw the domains around a circle, what wires them on it and their chips outside."""
     middle = ((GUTTER + WIDTH - MARGIN) / 2, top + TABLE + OUT + 62)
-    domains = chosen(list(sheet.reading.domains), 10, _hurt(sheet))
+    domains = chosen(list(sheet.scene.domains), 10, _damaged_nodes(sheet))
     share = 1 / len(domains)
     for i, domain in enumerate(domains):
         turn = i * share
         if isinstance(domain, Gap):
             x, y = _around(middle, TABLE + 20, turn)
-            sheet.more(domain, Place(x, y, 46, 13), f"… {domain.count:,} more")
+            sheet.more(domain, NodePosition(x, y, 46, 13), f"… {domain.count:,} more")
         else:
-            _seat(sheet, domain, middle, turn, share)
-    for link in sheet.reading.links:
+            _chip_position(sheet, domain, middle, turn, share)
+    for link in sheet.scene.links:
         if link.a in sheet.places and link.b in sheet.places:
             _chord(sheet, link, middle)
     return middle[1] + TABLE + OUT + 58
 
 
-def _hurt(sheet: Sheet) -> set[Any]:
-    reading = sheet.reading
-    return {reading.G.nodes[n].get("domain", reading.inside.get(n)) for n in sheet.damaged}
+def _damaged_nodes(sheet: PictureSheet) -> set[Any]:
+    scene = sheet.scene
+    return {scene.G.nodes[n].get("domain", scene.inside.get(n)) for n in sheet.damaged}
 
 
-def _seat(
-    sheet: Sheet, domain: Any, middle: tuple[float, float], turn: float, share: float
+def _chip_position(
+    sheet: PictureSheet, domain: Any, middle: tuple[float, float], turn: float, share: float
 ) -> None:
     """One domain: its switches on the circle, its chips beyond them."""
-    reading = sheet.reading
+    scene = sheet.scene
     switches = [node for nodes in inner_rows(sheet, domain).values() for node in nodes]
-    chips = reading.domains[domain]
+    chips = scene.domains[domain]
     posts = switches or chips
     items = chosen(posts, 4, sheet.damaged)
     part = share * 0.84 / len(items)
@@ -97,20 +99,22 @@ def _seat(
         at = start + part * (i + 0.5)
         x, y = _around(middle, TABLE, at)
         if isinstance(item, Gap):
-            sheet.more(item, Place(x, y, half, 9), f"+{item.count:,}")
+            sheet.more(item, NodePosition(x, y, half, 9), f"+{item.count:,}")
             continue
         words = label(item) if not switches else ".".join(str(p) for p in _numbers(item))
-        sheet.node(item, Place(x, y, half, 10), words=words)
+        sheet.node(item, NodePosition(x, y, half, 10), words=words)
         if switches:
-            _guests(sheet, item, middle, at, part)
+            _outer_nodes(sheet, item, middle, at, part)
     x, y = _around(middle, TABLE + OUT + 24, turn)
     words = f"domain {label(domain)}"
     sheet.marks.text(x, y + 4, words, size=12, colour=QUIET, anchor="middle", backed=True)
 
 
-def _guests(sheet: Sheet, post: Any, middle: tuple[float, float], at: float, part: float) -> None:
+def _outer_nodes(
+    sheet: PictureSheet, post: Any, middle: tuple[float, float], at: float, part: float
+) -> None:
     """The chips of one switch, outside the circle."""
-    G = sheet.reading.G
+    G = sheet.scene.G
     mine = [n for n in G.pred[post] if G.nodes[n].get("kind") == "accelerator"]
     items = chosen(mine, 3, sheet.damaged)
     for i, chip in enumerate(items):
@@ -118,10 +122,10 @@ def _guests(sheet: Sheet, post: Any, middle: tuple[float, float], at: float, par
         if isinstance(chip, Gap):
             sheet.marks.text(x, y + 4, f"+{chip.count}", size=10, colour=QUIET, anchor="middle")
         else:
-            sheet.node(chip, Place(x, y, 7, 7), words="")
+            sheet.node(chip, NodePosition(x, y, 7, 7), words="")
 
 
-def _chord(sheet: Sheet, link: Link, middle: tuple[float, float]) -> None:
+def _chord(sheet: PictureSheet, link: Link, middle: tuple[float, float]) -> None:
     """A link across the circle, bent towards its middle the more the farther it goes."""
     a, b = sheet.places[link.a], sheet.places[link.b]
     far = [hypot(p.x - middle[0], p.y - middle[1]) for p in (a, b)]

@@ -19,7 +19,7 @@ from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, accelerators
 
 
 @dataclass(frozen=True)
-class Size:
+class PictureLimits:
     """How much is drawn: chips in all, domains, switches of one row, places along a torus' side."""
 
     chips: int
@@ -29,7 +29,12 @@ class Size:
 
 
 # Tried in turn until the picture has few enough marks.
-SIZES = (Size(36, 4, 9, 8), Size(28, 4, 8, 5), Size(20, 3, 6, 4), Size(12, 3, 4, 3))
+SIZES = (
+    PictureLimits(36, 4, 9, 8),
+    PictureLimits(28, 4, 8, 5),
+    PictureLimits(20, 3, 6, 4),
+    PictureLimits(12, 3, 4, 3),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,17 +63,17 @@ def chosen(items: Sequence[Any], limit: int, must: Collection[Any] = ()) -> list
         if len(keep) >= limit - 1:
             break
         keep.setdefault(i)
-    found: list[Any] = []
+    picked: list[Any] = []
     before = -1
     for i in sorted(keep):
         left_out = i - before - 1
         if left_out == 1:
-            found.append(items[i - 1])
+            picked.append(items[i - 1])
         elif left_out:
-            found.append(Gap(tuple(items[before + 1 : i])))
-        found.append(items[i])
+            picked.append(Gap(tuple(items[before + 1 : i])))
+        picked.append(items[i])
         before = i
-    return found
+    return picked
 
 
 def shown(items: Iterable[Any]) -> list[Any]:
@@ -141,7 +146,7 @@ class LinkClass:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Scene:
     """A fabric, sorted for drawing.
 
     `domains` holds the chips of each domain; `inside` the domain of every other node that only
@@ -171,14 +176,14 @@ class Reading:
         )
 
 
-def read(G: Fabric) -> Reading:
+def read(G: Fabric) -> Scene:
     """`G` sorted for drawing."""
     domains: dict[Any, list[Any]] = defaultdict(list)
     for chip in accelerators(G):
         domains[G.nodes[chip].get("domain")].append(chip)
     inside = _inside(G)
     links = tuple(_links(G))
-    return Reading(G, dict(domains), inside, _levels(G, inside), links, _classes(links))
+    return Scene(G, dict(domains), inside, _levels(G, inside), links, _classes(links))
 
 
 def label(node: Any, *, short: bool = False) -> str:
@@ -223,18 +228,20 @@ def _inside(G: Fabric) -> dict[Any, Any]:
     for start, kind in kinds.items():
         if kind == ACCELERATOR or start in claims:
             continue
-        part, found, edge = {start}, set(), [start]
+        part, members, edge = {start}, set(), [start]
         while edge:  # the switches of one plane, joined by scale-up or host links
             node = edge.pop()
-            for other in {*G.succ[node], *G.pred[node]}:
-                data = G.succ[node].get(other) or G.pred[node][other]
-                if kinds[other] == ACCELERATOR:
-                    found.add(G.nodes[other].get("domain") if data["tier"] != "scale_out" else None)
-                elif other not in part and data["tier"] != "scale_out":
-                    part.add(other)
-                    edge.append(other)
+            for neighbour in {*G.succ[node], *G.pred[node]}:
+                data = G.succ[node].get(neighbour) or G.pred[node][neighbour]
+                if kinds[neighbour] == ACCELERATOR:
+                    members.add(
+                        G.nodes[neighbour].get("domain") if data["tier"] != "scale_out" else None
+                    )
+                elif neighbour not in part and data["tier"] != "scale_out":
+                    part.add(neighbour)
+                    edge.append(neighbour)
         for node in part:
-            claims[node] = found
+            claims[node] = members
     return {
         node: next(iter(claims[node]))
         for node in G
@@ -267,11 +274,11 @@ def _spread(
     while edge:
         after = []
         for node in edge:
-            for other in (*G.succ[node], *G.pred[node]):
-                if other not in seen and mine(other):
-                    seen.add(other)
-                    level[other] = here
-                    after.append(other)
+            for neighbour in (*G.succ[node], *G.pred[node]):
+                if neighbour not in seen and mine(neighbour):
+                    seen.add(neighbour)
+                    level[neighbour] = here
+                    after.append(neighbour)
         edge, here = after, here + 1
 
 
@@ -303,8 +310,8 @@ def _links(G: Fabric) -> Iterator[Link]:
 def _classes(links: tuple[Link, ...]) -> tuple[LinkClass, ...]:
     """The classes in the order in which they are met, and which of them are faults."""
     kinds: dict[tuple[Any, ...], Counter[tuple[Any, ...]]] = defaultdict(Counter)
-    for each in links:
-        kinds[each.kind][each.figures] += 1
+    for link in links:
+        kinds[link.kind][link.figures] += 1
     return tuple(
         LinkClass(kind, figures, number, _slow(figures, number, found))
         for kind, found in kinds.items()

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class FlowNetwork:
     """Nodes are numbers in the order of the fabric; arcs are in order of their tails.
 
     Attributes
@@ -62,7 +62,7 @@ class Network:
         return self.nodes[self.tail[number]], self.nodes[self.head[number]]
 
 
-def network(G: Fabric) -> Network:
+def network(G: Fabric) -> FlowNetwork:
     """The arrays of a fabric.
 
     Raises
@@ -90,7 +90,7 @@ def network(G: Fabric) -> Network:
     relays = np.array(forwards, dtype=bool)
     origin = np.arange(len(nodes))
     origin[~relays] = len(nodes) + np.arange(np.count_nonzero(~relays))
-    return Network(
+    return FlowNetwork(
         nodes,
         index,
         np.repeat(np.arange(len(nodes)), degrees),
@@ -113,7 +113,7 @@ def _numbers(rates: list[Any]) -> Floats | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Demand:
+class NodeDemand:
     """What each node sends to which, without a row for every pair.
 
     Attributes
@@ -150,10 +150,10 @@ class Demand:
                 yield float(weight), members
 
 
-def demand(net: Network, traffic: Traffic) -> Demand:
+def demand(net: FlowNetwork, traffic: Traffic) -> NodeDemand:
     """The arrays of a traffic that has been checked; groups of one are left out."""
     of, size = net.index, len(net.nodes)
-    found = [
+    exchanges = [
         (what.weight, np.array([of[node] for node in group], dtype=np.int64))
         for what in traffic.exchanges
         for group in what.groups
@@ -163,9 +163,9 @@ def demand(net: Network, traffic: Traffic) -> Demand:
     weights = np.array([weight for *_, weight in traffic.sent], dtype=np.float64)
     sent = csr_array((weights, ends), shape=(size, size))
     sent.sum_duplicates()
-    return Demand(
+    return NodeDemand(
         size,
-        np.array([weight for weight, _ in found], dtype=np.float64),
-        [members for _, members in found],
+        np.array([weight for weight, _ in exchanges], dtype=np.float64),
+        [members for _, members in exchanges],
         sent,
     )

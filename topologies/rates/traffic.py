@@ -18,7 +18,7 @@ from topologies.fabric.limits import TopologyError
 
 
 @dataclass(frozen=True)
-class Exchange:
+class GroupExchange:
     """Disjoint groups at work side by side; every member sends `weight` to each of its group."""
 
     groups: tuple[tuple[Any, ...], ...]
@@ -34,11 +34,11 @@ class Traffic:
     (1, ((0, 3, 2.0),))
     """
 
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: tuple[GroupExchange, ...] = ()
     sent: tuple[tuple[Any, Any, float], ...] = ()
 
-    def __add__(self, other: Traffic) -> Traffic:
-        return Traffic(self.exchanges + other.exchanges, self.sent + other.sent)
+    def __add__(self, more: Traffic) -> Traffic:
+        return Traffic(self.exchanges + more.exchanges, self.sent + more.sent)
 
 
 def all_to_all(*groups: Iterable[Hashable], weight: float = 1.0) -> Traffic:
@@ -68,7 +68,7 @@ def all_to_all(*groups: Iterable[Hashable], weight: float = 1.0) -> Traffic:
     ]
     if faults:
         raise TopologyError("all_to_all", faults)
-    return Traffic(exchanges=(Exchange(tuple(listed), weight),))
+    return Traffic(exchanges=(GroupExchange(tuple(listed), weight),))
 
 
 def pairs(weights: Mapping[tuple[Any, Any], float]) -> Traffic:
@@ -105,7 +105,7 @@ def traffic_checked(G: Fabric, traffic: Traffic) -> Traffic:
     return traffic
 
 
-def _exchange_faults(G: Fabric, number: int, what: Exchange) -> Iterator[str]:
+def _exchange_faults(G: Fabric, number: int, what: GroupExchange) -> Iterator[str]:
     place = f"exchange {number}"
     if not what.groups:
         yield f"{place}: no groups"

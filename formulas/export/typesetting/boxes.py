@@ -15,7 +15,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Row:
+class BoxRow:
     """Side by side; factors of a product have thin spaces between them."""
 
     parts: tuple[Layout, ...]
@@ -96,5 +96,5 @@ class Big:
 
 
 Layout: TypeAlias = (
-    Mark | Row | Script | Accent | Fraction | Root | Fence | List | Lines | Cases | Big
+    Mark | BoxRow | Script | Accent | Fraction | Root | Fence | List | Lines | Cases | Big
 )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from formulas.export.typesetting.boxes import (
     Accent,
     Big,
+    BoxRow,
     Cases,
     Fence,
     Fraction,
@@ -16,7 +17,6 @@ from formulas.export.typesetting.boxes import (
     List,
     Mark,
     Root,
-    Row,
     Script,
 )
 
@@ -32,7 +32,7 @@ def width_of(x: Layout) -> float:
     match x:
         case Mark(text, kind):
             return SIGN if kind == "sign" else LETTER * len(text)
-        case Row(parts, spaced):
+        case BoxRow(parts, spaced):
             return sum(map(width_of, parts)) + SPACE * spaced * (len(parts) - 1)
         case Script(base, below, above):
             scripts = [width_of(each) for each in (below, above) if each is not None]
@@ -61,7 +61,7 @@ def fitted(x: Layout, width: float) -> Layout:
     if width_of(x) <= width:
         return x
     match x:
-        case Row(parts, spaced):
+        case BoxRow(parts, spaced):
             return _relation(x, width) or (
                 _product(parts, width) if spaced else _sum(parts, width)
             )  # fmt: skip
@@ -74,7 +74,7 @@ def fitted(x: Layout, width: float) -> Layout:
         case Fence(_, inside, _):
             return replace(x, inside=fitted(inside, width - FENCE))
         case List(parts):
-            rows = [Row((part, COMMA)) for part in parts[:-1]]
+            rows = [BoxRow((part, COMMA)) for part in parts[:-1]]
             return Lines(tuple(fitted(row, width) for row in (*rows, parts[-1])))
         case Cases(pairs):
             return _cases(pairs, width - 2.0)
@@ -83,22 +83,22 @@ def fitted(x: Layout, width: float) -> Layout:
     return x
 
 
-def _relation(x: Row, width: float) -> Layout | None:
+def _relation(x: BoxRow, width: float) -> Layout | None:
     """Both sides of `a = b`, the second on a line of its own where the first is wide."""
     if len(x.parts) != 3 or not isinstance(x.parts[1], Mark) or x.parts[1].text not in "=≈<>≤≥≠":
         return None
     left, sign, right = x.parts
     if width_of(left) <= width / 2:
         return replace(x, parts=(left, sign, fitted(right, width - width_of(left) - SIGN)))
-    return Lines((fitted(left, width), Row((sign, fitted(right, width - SIGN)))))
+    return Lines((fitted(left, width), BoxRow((sign, fitted(right, width - SIGN)))))
 
 
 def _cases(pairs: Sequence[tuple[Layout, Layout]], width: float) -> Cases:
     """Every condition below its value, where one does not fit beside it."""
     rows = []
     for value, when in pairs:
-        below = when if when == OTHERWISE else Row((IF, when))
-        rows.append((Lines((fitted(value, width), fitted(below, width))), Row(())))
+        below = when if when == OTHERWISE else BoxRow((IF, when))
+        rows.append((Lines((fitted(value, width), fitted(below, width))), BoxRow(())))
     return Cases(tuple(rows))
 
 
@@ -122,7 +122,7 @@ def _product(parts: Sequence[Layout], width: float) -> Layout:
         return whole
     factors = [fitted(part, width - SIGN) for part in parts if part != TIMES]
     first, *others = factors
-    return Lines(_packed([first, *(Row((TIMES, each)) for each in others)], width))
+    return Lines(_packed([first, *(BoxRow((TIMES, each)) for each in others)], width))
 
 
 def _widest(parts: Sequence[Layout], width: float, *, spaced: bool) -> Layout:
@@ -133,7 +133,7 @@ def _widest(parts: Sequence[Layout], width: float, *, spaced: bool) -> Layout:
     broken = list(parts)
     # A factor squeezed to nothing would be one letter a line.
     broken[at] = fitted(parts[at], max(width - others, width / 3))
-    return Row(tuple(broken), spaced) if len(broken) > 1 else broken[0]
+    return BoxRow(tuple(broken), spaced) if len(broken) > 1 else broken[0]
 
 
 def _packed(parts: Sequence[Layout], width: float) -> tuple[Layout, ...]:
@@ -143,4 +143,4 @@ def _packed(parts: Sequence[Layout], width: float) -> tuple[Layout, ...]:
         if lines[-1] and used + width_of(part) > width:
             lines.append([])
         lines[-1].append(part)
-    return tuple(Row(tuple(line)) if len(line) > 1 else line[0] for line in lines)
+    return tuple(BoxRow(tuple(line)) if len(line) > 1 else line[0] for line in lines)

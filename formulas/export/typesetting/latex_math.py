@@ -5,6 +5,7 @@ from __future__ import annotations
 from formulas.export.typesetting.boxes import (
     Accent,
     Big,
+    BoxRow,
     Cases,
     Fence,
     Fraction,
@@ -13,7 +14,6 @@ from formulas.export.typesetting.boxes import (
     List,
     Mark,
     Root,
-    Row,
     Script,
 )
 from formulas.export.typesetting.notation import GREEK
@@ -33,7 +33,7 @@ def latex_math(x: Layout) -> str:
     match x:
         case Mark(text, kind):
             return _mark(text, kind)
-        case Row(parts, spaced):
+        case BoxRow(parts, spaced):
             return (r" \, " if spaced else " ").join(map(latex_math, parts))
         case Script(base, below, above):
             under = f"_{{{latex_math(below)}}}" if below is not None else ""

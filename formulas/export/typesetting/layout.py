@@ -10,6 +10,7 @@ import sympy as sp
 
 from formulas.export.typesetting.boxes import (
     Big,
+    BoxRow,
     Cases,
     Fence,
     Fraction,
@@ -17,7 +18,6 @@ from formulas.export.typesetting.boxes import (
     List,
     Mark,
     Root,
-    Row,
     Script,
 )
 from formulas.export.typesetting.notation import notation
@@ -58,15 +58,15 @@ def layout(x: sp.Basic) -> Layout:
         return Fence(left, layout(x.args[0]), right)
     if isinstance(x, sp.Max | sp.Min | sp.Function):
         name = _NAMES.get(type(x), type(x).__name__)
-        return Row((Mark(name, "word"), Fence("(", List(tuple(map(layout, x.args))), ")")))
+        return BoxRow((Mark(name, "word"), Fence("(", List(tuple(map(layout, x.args))), ")")))
     if isinstance(x, sp.Sum | sp.Product):
         return _big(x)
     return _constant(x)
 
 
-def relation(left: Layout, sign: str, right: Layout) -> Row:
+def relation(left: Layout, sign: str, right: Layout) -> BoxRow:
     """Two sides with a sign between them."""
-    return Row((left, Mark(sign, "sign"), right))
+    return BoxRow((left, Mark(sign, "sign"), right))
 
 
 def figure(value: float) -> Layout:
@@ -78,7 +78,7 @@ def figure(value: float) -> Layout:
     if not exponent:
         return number
     tens = Script(Mark("10", "number"), above=Mark(str(int(exponent)).replace("-", "−"), "number"))
-    return tens if mantissa == "1" else Row((number, DOT, tens))
+    return tens if mantissa == "1" else BoxRow((number, DOT, tens))
 
 
 def _sum(x: sp.Add) -> Layout:
@@ -89,7 +89,7 @@ def _sum(x: sp.Add) -> Layout:
         if parts or negative:
             parts.append(MINUS if negative else PLUS)
         parts.append(_enclosed(-term if negative else term, sp.Add))
-    return Row(tuple(parts))
+    return BoxRow(tuple(parts))
 
 
 def _negative(term: sp.Expr) -> bool:
@@ -99,7 +99,7 @@ def _negative(term: sp.Expr) -> bool:
 
 def _product(x: sp.Expr) -> Layout:
     if _negative(x):
-        return Row((MINUS, _enclosed(-x, sp.Add)))
+        return BoxRow((MINUS, _enclosed(-x, sp.Add)))
     over, under = [], []
     for factor in sp.Mul.make_args(x):
         base, exponent = factor.as_base_exp()
@@ -125,7 +125,7 @@ def _factors(factors: list[sp.Expr]) -> Layout:
         if number and _begins_with_digit(factor):
             parts.append(DOT)
         parts.append(_enclosed(factor, sp.Add, sp.Piecewise))
-    return Row(tuple(parts), spaced=True)
+    return BoxRow(tuple(parts), spaced=True)
 
 
 def _factor(factor: sp.Expr) -> Layout:
@@ -155,7 +155,7 @@ def _power(x: sp.Expr) -> Layout:
         # A fraction would be too small to read up there.
         under = above.under
         under = under if isinstance(under, ATOMS) else Fence("(", under, ")")
-        above = Row((above.over, Mark("/", "word"), under))
+        above = BoxRow((above.over, Mark("/", "word"), under))
     if isinstance(inner, Script) and inner.above is None:
         return Script(inner.base, inner.below, above)
     return Script(inner, above=above)
@@ -182,5 +182,5 @@ def _constant(x: sp.Basic) -> Layout:
         parts: list[Layout] = [layout(x.args[0])]
         for argument in x.args[1:]:
             parts += [Mark(word, "word"), layout(argument)]
-        return Row(tuple(parts))
+        return BoxRow(tuple(parts))
     raise TypeError(f"no rule for setting {type(x).__name__}: {x}")

@@ -7,6 +7,7 @@ from html import escape
 from formulas.export.typesetting.boxes import (
     Accent,
     Big,
+    BoxRow,
     Cases,
     Fence,
     Fraction,
@@ -15,7 +16,6 @@ from formulas.export.typesetting.boxes import (
     List,
     Mark,
     Root,
-    Row,
     Script,
 )
 
@@ -37,7 +37,7 @@ def _set(x: Layout | None) -> str:
             return "<mrow></mrow>"
         case Mark(text, kind):
             return _mark(text, kind)
-        case Row(parts, spaced):
+        case BoxRow(parts, spaced):
             return f"<mrow>{(_THIN if spaced else '').join(map(_set, parts))}</mrow>"
         case Script(base, below, above):
             return _script(base, below, above)

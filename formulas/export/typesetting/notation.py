@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from formulas.export.typesetting.boxes import Accent, Layout, Mark, Row, Script
+from formulas.export.typesetting.boxes import Accent, BoxRow, Layout, Mark, Script
 
 GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ϵ", "varepsilon": "ε",
@@ -43,7 +43,7 @@ def _row(tokens: list[str]) -> Layout:
             layouts[-1] = _scripted(layouts[-1], _atom(tokens), below)
         else:
             layouts.append(_atom(tokens))
-    return layouts[0] if len(layouts) == 1 else Row(tuple(layouts))
+    return layouts[0] if len(layouts) == 1 else BoxRow(tuple(layouts))
 
 
 def _scripted(base: Layout, script: Layout, below: bool) -> Script:

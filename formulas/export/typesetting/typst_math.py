@@ -5,6 +5,7 @@ from __future__ import annotations
 from formulas.export.typesetting.boxes import (
     Accent,
     Big,
+    BoxRow,
     Cases,
     Fence,
     Fraction,
@@ -13,7 +14,6 @@ from formulas.export.typesetting.boxes import (
     List,
     Mark,
     Root,
-    Row,
     Script,
 )
 
@@ -36,7 +36,7 @@ def _set(x: Layout) -> str:
     match x:
         case Mark(text, kind):
             return _mark(text, kind)
-        case Row(parts, spaced):
+        case BoxRow(parts, spaced):
             return (" thin " if spaced else " ").join(map(_set, parts))
         case Script(base, below, above):
             under = f"_({_set(below)})" if below is not None else ""

@@ -11,6 +11,7 @@ from formulas.algebra.derivation import Derivation
 from formulas.export.typesetting.boxes import (
     Accent,
     Big,
+    BoxRow,
     Cases,
     Fence,
     Fraction,
@@ -18,7 +19,6 @@ from formulas.export.typesetting.boxes import (
     List,
     Mark,
     Root,
-    Row,
     Script,
 )
 from formulas.export.typesetting.breaking import fitted, width_of
@@ -178,7 +178,7 @@ def value_of(box, known):
             return {"⌈": math.ceil, "⌊": math.floor, "|": abs}.get(left, lambda x: x)(inner)
         case Cases(pairs):
             return next(value_of(v, known) for v, when in conditions(pairs) if holds(when, known))
-        case Row() | Lines():
+        case BoxRow() | Lines():
             return total(flat(box, known), known)
     raise AssertionError(f"{box} has no value")
 
@@ -209,7 +209,7 @@ def arguments(inside, known):
     if isinstance(inside, List):
         return [value_of(part, known) for part in inside.parts]
     if isinstance(inside, Lines) and Mark(",", "word") in flat(inside):
-        rows = [r.parts[0] if isinstance(r, Row) and Mark(",", "word") in r.parts else r
+        rows = [r.parts[0] if isinstance(r, BoxRow) and Mark(",", "word") in r.parts else r
                 for r in inside.rows]  # fmt: skip
         return [value_of(row, known) for row in rows]
     return [value_of(inside, known)]
@@ -217,7 +217,7 @@ def arguments(inside, known):
 
 def flat(box, known=()):
     """Rows and lines as one sequence, save those that are a symbol."""
-    if box in known or not isinstance(box, Row | Lines):
+    if box in known or not isinstance(box, BoxRow | Lines):
         return [box]
     parts = box.rows if isinstance(box, Lines) else box.parts
     return [x for part in parts for x in flat(part, known)]
@@ -226,9 +226,9 @@ def flat(box, known=()):
 def conditions(pairs):
     """(value, condition), wherever the condition stands."""
     for value, when in pairs:
-        if when == Row(()):
+        if when == BoxRow(()):
             shown, below = value.rows
-            written = isinstance(below, Row) and below.parts[0] == Mark("if ", "word")
+            written = isinstance(below, BoxRow) and below.parts[0] == Mark("if ", "word")
             yield shown, below.parts[1] if written else below
         else:
             yield value, when
@@ -239,7 +239,7 @@ def holds(when, known):
     if when == Mark("otherwise", "word"):
         return True
     if isinstance(when, Lines):
-        when = Row((when.rows[0], *when.rows[1].parts))
+        when = BoxRow((when.rows[0], *when.rows[1].parts))
     left, sign, right = when.parts
     return KINDS[sign.text](float(value_of(left, known)), float(value_of(right, known)))
 

@@ -23,7 +23,7 @@ from topologies.fabric.fabric import SCALE_UP, SWITCH, Fabric, link
 from topologies.groups import concurrent_groups as joint
 from topologies.groups import group_paths as ways
 from topologies.groups.fabric_groups import FabricGroups, grouped
-from topologies.groups.group_paths import Ways, group_rates
+from topologies.groups.group_paths import GroupPaths, group_rates
 from topologies.groups.tree_networks import tree_of
 from topologies.rates.flow.flow import concurrent_flow
 from topologies.rates.routing.concurrent_collectives import joint_rate
@@ -89,7 +89,7 @@ def test_groups_that_cross_leaves_share_their_uplinks():
     """Three boards a group, four a leaf: two groups cross each leaf, at half of what one has."""
     G = clos(16, 32, 4.0)
     groups = FabricGroups(G).groups(24)
-    alone = Ways(G, groups[1:2]).exchange()
+    alone = GroupPaths(G, groups[1:2]).exchange()
     assert alone.rate == pytest.approx(400e9 / (8 * 16))
     assert group_rate(G, 24).all_to_all / 23 == pytest.approx(400e9 / (2 * 8 * 16))
 
@@ -302,7 +302,7 @@ def fabrics(draw):
 def test_twins_drawn_as_one_change_no_rate(case):
     """Exchange and gather equal the programs of all chips, all groups at once."""
     G, groups = case
-    ways = Ways(G, groups)
+    ways = GroupPaths(G, groups)
     assert ways.exchange().rate == pytest.approx(
         concurrent_flow(G, all_to_all(*groups)).rate, rel=1e-6
     )
@@ -427,5 +427,5 @@ def test_a_large_torus_with_a_slow_link_says_what_is_shared_evenly():
 def test_groups_together_are_no_faster_than_alone(case):
     """And on a network that does not block as fast."""
     G, groups = case
-    joint = Ways(G, groups).exchange().rate
-    assert all(joint <= Ways(G, [group]).exchange().rate * (1 + 1e-9) for group in groups)
+    joint = GroupPaths(G, groups).exchange().rate
+    assert all(joint <= GroupPaths(G, [group]).exchange().rate * (1 + 1e-9) for group in groups)

@@ -172,7 +172,7 @@ def test_the_groups_of_a_dragonfly_sit_on_a_circle():
 def test_a_lost_card_is_red_and_said():
     """What a chip lacks that its like have is found without being told."""
     G = nic_down()
-    assert [fault.said for fault in damage(read(G))] == ["chip 0.3: no link to spine"]
+    assert [fault.text for fault in damage(read(G))] == ["chip 0.3: no link to spine"]
     picture = topologies.svg(G)
     assert "chip 0.3: no link to spine" in words(picture)
     assert "#dc2626" in picture
@@ -181,7 +181,7 @@ def test_a_lost_card_is_red_and_said():
 
 def test_a_slow_link_and_a_missing_one_of_a_torus_are_red_and_said():
     """Degraded and removed links of a torus, both with their places."""
-    said = [fault.said for fault in damage(read(hurt_torus()))]
+    said = [fault.text for fault in damage(read(hurt_torus()))]
     assert said == ["1.1.0 - 2.1.0: 22.5 GB/s, not 45 GB/s", "0.2.0 - 0.3.0: no link"]
     assert set(said) <= set(words(topologies.svg(hurt_torus())))
 

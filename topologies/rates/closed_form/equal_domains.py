@@ -118,7 +118,7 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
     """A group over as few domains as hold it, evenly filled."""
     count = ceil(n / domains.chips)
     least, most = n // count, ceil(n / count)
-    whole, part = _one(domains, domains.chips), _one(domains, most)
+    whole, part = _within_domain(domains, domains.chips), _within_domain(domains, most)
     shares = closed_form.joined(
         n,
         least=least,
@@ -167,7 +167,7 @@ def _trunk(domains: Domains, n: int) -> Trunk | None:
     return None
 
 
-def _one(domains: Domains, n: int) -> GroupRate:
+def _within_domain(domains: Domains, n: int) -> GroupRate:
     rate = group_in(domains, n)
     if rate is None:
         raise ValueError(f"{n} chips lie within a domain of {domains.chips}")
@@ -175,7 +175,7 @@ def _one(domains: Domains, n: int) -> GroupRate:
 
 
 def _shares(domains: Domains, n: int) -> Shares:
-    rate = _one(domains, n)
+    rate = _within_domain(domains, n)
     others = max(n - 1, 1)
     return Shares(rate.all_to_all / others, rate.all_gather / others)
 

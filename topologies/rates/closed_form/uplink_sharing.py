@@ -111,8 +111,8 @@ def _shared(
             leaves[place] += q
             enters[place] += n - q
         for i, (d, card) in enumerate(members):
-            other, far = members[(i + n // 2) % n]
-            if d != other and below(card) != below(far):
+            partner, far = members[(i + n // 2) % n]
+            if d != partner and below(card) != below(far):
                 sends[below(card)] += 1
                 takes[below(far)] += 1
     most = max(crossing.values(), default=0)

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topologies.fabric.distances import Paths
+from topologies.fabric.distances import ShortestPaths
 from topologies.fabric.fabric import Fabric, accelerators
 from topologies.fabric.limits import TopologyError
-from topologies.rates.cut.max_flow import Arcs, Flows, arcs_of
+from topologies.rates.cut.max_flow import Flows, GroupArcs, arcs_of
 from topologies.rates.flow_network import demand, network
 from topologies.rates.members import chosen
 from topologies.rates.symmetry.automorphisms import Orbits
@@ -71,7 +71,7 @@ def hop_bound(G: Fabric, members: Iterable[Hashable] | None = None) -> float:
             sources[first.setdefault(G.nodes[chip]["orbit"], chip)] += 1
     else:
         sources.update(group)
-    far = Paths(G).distances(list(sources), group).hops.sum(axis=1)
+    far = ShortestPaths(G).distances(list(sources), group).hops.sum(axis=1)
     hops = sum(int(h) * times for h, times in zip(far, sources.values(), strict=True))
     part = set(group)
     usable = {node for node, forward in G.nodes(data="forward") if forward or node in part}
@@ -83,7 +83,7 @@ def hop_bound(G: Fabric, members: Iterable[Hashable] | None = None) -> float:
 NOISE = 1e-12
 
 
-class Search:
+class CutSearch:
     """Lower the rate until no cut is narrower.
 
     At a trial rate x every member is a source of x, and each target must be able to take in x
@@ -145,8 +145,8 @@ class Search:
 
     def _ratio(self, inside: NDArray[np.bool_]) -> float:
         leaving = inside[self.arcs.tail] & ~inside[self.arcs.head]
-        held = int((self.arcs.is_member & inside).sum())
-        return float(self.arcs.rate[leaving].sum()) / held
+        members = int((self.arcs.is_member & inside).sum())
+        return float(self.arcs.rate[leaving].sum()) / members
 
 
 GOLDEN = 0.6180339887498949
@@ -225,7 +225,7 @@ def _narrowest(G: Fabric, group: list[Any], *, mirror: bool) -> Cut:
     net = network(G)
     what = demand(net, all_to_all(group))
     arcs = arcs_of(net, what.groups[0], mirror=mirror)
-    search = Search(Flows(arcs))
+    search = CutSearch(Flows(arcs))
     search.run(_classes(arcs, orbits(net, what)))
     near, far = (arcs.nodes[search.inside == side].tolist() for side in (True, False))
     crossing = search.inside[arcs.tail] & ~search.inside[arcs.head]
@@ -247,13 +247,13 @@ def _narrowest(G: Fabric, group: list[Any], *, mirror: bool) -> Cut:
     )
 
 
-def _classes(arcs: Arcs, found: Orbits) -> list[NDArray[np.int64]]:
+def _classes(arcs: GroupArcs, symmetry: Orbits) -> list[NDArray[np.int64]]:
     """Members in classes of which one stands for all, by multiples of the golden section.
 
     So no two neighbours are in one early batch.
     """
     chips = np.flatnonzero(arcs.is_member)
-    orbit = found.nodes[arcs.nodes[chips]]
+    orbit = symmetry.nodes[arcs.nodes[chips]]
     order = np.argsort(orbit, kind="stable")
     classes = np.split(chips[order], np.flatnonzero(np.diff(orbit[order])) + 1)
     spread = np.argsort((np.arange(len(classes)) * GOLDEN) % 1.0)

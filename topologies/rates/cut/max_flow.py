@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from topologies.rates.flow_network import Network
+from topologies.rates.flow_network import FlowNetwork
 
 # SciPy adds a flow to the capacity of the arc back, so two bits of the 32 stay free.
 LARGEST = 2**29
@@ -30,7 +30,7 @@ ENOUGH = 1e-10
 
 
 @dataclass(frozen=True)
-class Arcs:
+class GroupArcs:
     """The part of a network that a group may use.
 
     Attributes
@@ -53,7 +53,7 @@ class Arcs:
     number: NDArray[np.int64]
 
 
-def arcs_of(net: Network, members: NDArray[np.int64], *, mirror: bool = False) -> Arcs:
+def arcs_of(net: FlowNetwork, members: NDArray[np.int64], *, mirror: bool = False) -> GroupArcs:
     """What `members` may use of a network, every arc turned round if `mirror`."""
     usable = net.forwards.copy()
     usable[members] = True
@@ -61,17 +61,17 @@ def arcs_of(net: Network, members: NDArray[np.int64], *, mirror: bool = False) -
     is_member[members] = True
     nodes = np.flatnonzero(usable)
     place = np.cumsum(usable) - 1
-    kept = np.flatnonzero(usable[net.tail] & usable[net.head])
-    tail, head = place[net.tail[kept]], place[net.head[kept]]
+    inner = np.flatnonzero(usable[net.tail] & usable[net.head])
+    tail, head = place[net.tail[inner]], place[net.head[inner]]
     if mirror:
         tail, head = head, tail
-    return Arcs(nodes, is_member[nodes], tail, head, net.bandwidth[kept], kept)
+    return GroupArcs(nodes, is_member[nodes], tail, head, net.bandwidth[inner], inner)
 
 
 class Flows:
     """Flows on `arcs` from a source that feeds every member to a sink behind chosen members."""
 
-    def __init__(self, arcs: Arcs) -> None:
+    def __init__(self, arcs: GroupArcs) -> None:
         self.arcs = arcs
         n = arcs.nodes.size
         chips = np.flatnonzero(arcs.is_member)
@@ -171,8 +171,8 @@ class Flows:
 
 def _simple(rates: NDArray[np.float64]) -> dict[float, Fraction] | None:
     """Each distinct rate as a simple fraction of the least, unless one is none."""
-    some = np.sort(rates[rates > 0])
-    distinct = some[np.diff(some, prepend=0.0) > 0].tolist()
+    positive = np.sort(rates[rates > 0])
+    distinct = positive[np.diff(positive, prepend=0.0) > 0].tolist()
     if not 0 < len(distinct) <= DISTINCT:
         return None
     ratios = {rate: Fraction(rate / distinct[0]).limit_denominator(10**4) for rate in distinct}

@@ -37,7 +37,7 @@ from scipy.sparse.csgraph import dijkstra
 from topologies.fabric.fabric import Fabric, accelerators
 from topologies.fabric.limits import TopologyError, meant
 from topologies.rates.flow.flow_program import by_program, columns_of, maximum
-from topologies.rates.flow.reduced_program import Solution, Task, task
+from topologies.rates.flow.reduced_program import FlowSolution, ReducedProgram, task
 from topologies.rates.flow_network import demand, network
 from topologies.rates.symmetry.orbits import orbits
 from topologies.rates.traffic import Traffic, all_to_all, traffic_checked
@@ -56,7 +56,7 @@ PATIENCE = 6
 IDLE = 12
 
 
-def by_columns(task: Task) -> Solution | None:
+def by_columns(task: ReducedProgram) -> FlowSolution | None:
     """The optimum, or None if the rounds run out first."""
     router, mixtures = _Router(task), _Mixtures(task)
     whole = task.members * task.capacity
@@ -72,7 +72,7 @@ def by_columns(task: Task) -> Solution | None:
         if limit < bound:
             bound, best = limit, tried
         if bound <= theta * (1 + GAP + step * whole.sum()):
-            return Solution(
+            return FlowSolution(
                 theta, f"routings mixed in {number + 1} rounds", np.arange(whole.size), best
             )
         mixtures.add(loads)
@@ -84,7 +84,7 @@ def by_columns(task: Task) -> Solution | None:
 class _Router:
     """Cheapest paths of every source under prices of arcs."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: ReducedProgram) -> None:
         net = task.net
         self.task = task
         ends = (net.starts, net.head)
@@ -133,7 +133,7 @@ class _Router:
 class _Mixtures:
     """The program over the routings seen so far."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: ReducedProgram) -> None:
         self.sources = task.sources.size
         self.loads = np.empty((0, task.members.size))
         self.of = np.empty(0, dtype=np.int64)
@@ -147,12 +147,12 @@ class _Mixtures:
 
     def solve(self) -> tuple[float, Floats]:
         """Theta of the best mixture, and prices of the arc orbits."""
-        kept = self.idle < IDLE
-        self.loads, self.of, self.idle = self.loads[kept], self.of[kept], self.idle[kept]
+        active = self.idle < IDLE
+        self.loads, self.of, self.idle = self.loads[active], self.of[active], self.idle[active]
         count = self.of.size
         use = csc_array(np.c_[self.loads.T, np.zeros(self.loads.shape[1])])
-        own = csc_array((np.ones(count), (self.of, np.arange(count))))
-        shares = hstack([own, csc_array(-np.ones((self.sources, 1)))], format="csc")
+        membership = csc_array((np.ones(count), (self.of, np.arange(count))))
+        shares = hstack([membership, csc_array(-np.ones((self.sources, 1)))], format="csc")
         theta, mixed, prices = maximum(use, np.ones(use.shape[0]), shares)
         self.idle = np.where(mixed[:-1] > 0, 0, self.idle + 1)
         return theta, prices
@@ -238,8 +238,8 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
     traffic_checked(G, traffic)
     net = network(G)
     what = demand(net, traffic)
-    found = orbits(net, what)
-    program = task(net, what, found, G.graph.get("name"))
+    symmetry = orbits(net, what)
+    program = task(net, what, symmetry, G.graph.get("name"))
     solution = _solved(program)
     rate = solution.theta * program.unit
     if not (math.isfinite(rate) and rate > 0):
@@ -271,7 +271,7 @@ def all_to_all_rate(
     )
 
 
-def _solved(program: Task) -> Solution:
+def _solved(program: ReducedProgram) -> FlowSolution:
     if program.members.size <= FEW or columns_of(program) > LARGE:
         solution = by_columns(program)
         if solution is not None:
@@ -279,7 +279,7 @@ def _solved(program: Task) -> Solution:
     return by_program(program)
 
 
-def _binding(program: Task, solution: Solution) -> tuple[Bottleneck, ...]:
+def _binding(program: ReducedProgram, solution: FlowSolution) -> tuple[Bottleneck, ...]:
     of = solution.classes[program.orbit]
     full = np.flatnonzero(solution.elasticity > BINDING)
     strongest = full[np.argsort(-solution.elasticity[full], kind="stable")]

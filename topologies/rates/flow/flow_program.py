@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from topologies.fabric.limits import TopologyError
-from topologies.rates.flow.reduced_program import Solution, Task
+from topologies.rates.flow.reduced_program import FlowSolution, ReducedProgram
 from topologies.rates.symmetry.color_refinement import Shrunk, shrunk
 
 Floats = NDArray[np.float64]
@@ -61,12 +61,12 @@ def maximum(at_most: Any, limits: Floats, balanced: Any) -> tuple[float, Floats,
 Ints = NDArray[np.int64]
 
 
-def columns_of(task: Task) -> int:
+def columns_of(task: ReducedProgram) -> int:
     """How many variables the program has at most."""
     return int(task.sources.size * task.net.tail.size + 1)
 
 
-def by_program(task: Task, *, fold: bool = True) -> Solution:
+def by_program(task: ReducedProgram, *, fold: bool = True) -> FlowSolution:
     """The optimum.
 
     Variables are the flow of each source on each arc that may carry it, and theta. Rows are,
@@ -91,10 +91,10 @@ def by_program(task: Task, *, fold: bool = True) -> Solution:
     elasticity[~keeps] = dual * limit / theta
     kinds, classes = np.unique(small.rows[balances:], return_inverse=True)
     engine = f"linear program of {lines.shape[1]} variables"
-    return Solution(theta, engine, classes.astype(np.int64), elasticity[kinds])
+    return FlowSolution(theta, engine, classes.astype(np.int64), elasticity[kinds])
 
 
-def _matrix(task: Task) -> tuple[csr_array[Any, Any], int]:
+def _matrix(task: ReducedProgram) -> tuple[csr_array[Any, Any], int]:
     """All rows, and how many of them are balances. The last column is theta."""
     net, size = task.net, task.rows.shape[1]
     starts = net.starts

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from topologies.fabric.limits import TopologyError
-from topologies.rates.flow_network import Demand, Network
+from topologies.rates.flow_network import FlowNetwork, NodeDemand
 from topologies.rates.symmetry.automorphisms import Orbits
 
 Ints = NDArray[np.int64]
@@ -22,7 +22,7 @@ NAMED = 3  # pairs without a path that an error names
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class ReducedProgram:
     """Most theta such that every source sends theta times its row.
 
     Attributes
@@ -39,7 +39,7 @@ class Task:
         Bandwidth summed over all arcs over demand times hops: theta is at most one. [byte/s]
     """
 
-    net: Network
+    net: FlowNetwork
     sources: Ints
     share: Floats
     rows: Floats
@@ -50,7 +50,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class FlowSolution:
     """Optimum of a task in its units, how it was found, and what binds.
 
     Attributes
@@ -67,7 +67,7 @@ class Solution:
     elasticity: Floats
 
 
-def task(net: Network, demand: Demand, found: Orbits, name: Any) -> Task:
+def task(net: FlowNetwork, demand: NodeDemand, symmetry: Orbits, name: Any) -> ReducedProgram:
     """The program of one representative per orbit.
 
     Raises
@@ -76,10 +76,10 @@ def task(net: Network, demand: Demand, found: Orbits, name: Any) -> Task:
         When a source has no permitted path to a node to which it sends.
     """
     senders = demand.sources()
-    _, first, share = np.unique(found.nodes[senders], return_index=True, return_counts=True)
+    _, first, share = np.unique(symmetry.nodes[senders], return_index=True, return_counts=True)
     sources = senders[first]
     rows = np.array([demand.row(int(source)) for source in sources])
-    _, arc, members = np.unique(found.arcs, return_index=True, return_counts=True)
+    _, arc, members = np.unique(symmetry.arcs, return_index=True, return_counts=True)
     ways = csr_array((np.ones(net.tail.size), (net.starts, net.head)), shape=(net.places,) * 2)
     hops = np.atleast_2d(dijkstra(ways, unweighted=True, indices=net.origin[sources]))
     hops = hops[:, : demand.size]
@@ -87,13 +87,13 @@ def task(net: Network, demand: Demand, found: Orbits, name: Any) -> Task:
     travelled = np.where(rows > 0, hops, 0.0)
     unit = float(net.bandwidth.sum() / (share @ (rows * travelled).sum(axis=1)))
     capacity = net.bandwidth[arc] / unit
-    kinds = np.unique(found.arcs, return_inverse=True)[1].astype(np.int64)
-    return Task(
+    kinds = np.unique(symmetry.arcs, return_inverse=True)[1].astype(np.int64)
+    return ReducedProgram(
         net, sources, share.astype(float), rows, kinds, members.astype(float), capacity, unit
     )
 
 
-def _reached(net: Network, sources: Ints, rows: Floats, hops: Floats, name: Any) -> None:
+def _reached(net: FlowNetwork, sources: Ints, rows: Floats, hops: Floats, name: Any) -> None:
     lost = np.argwhere((rows > 0) & np.isinf(hops))
     if lost.size:
         examples = [

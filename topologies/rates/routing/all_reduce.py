@@ -22,7 +22,7 @@ PLAIN, IN_NETWORK = "plain", "in_network"
 
 
 @dataclass(frozen=True)
-class AllReduce:
+class AllReduceRate:
     """What an all-reduce reaches at most with one algorithm.
 
     Attributes
@@ -55,7 +55,7 @@ def all_reduce_bounds(
     *,
     reduce_from: int | None = None,
     adding: Collection[Hashable] | None = None,
-) -> tuple[AllReduce, ...]:
+) -> tuple[AllReduceRate, ...]:
     """The bound of each algorithm that the group can use, plain first.
 
     Parameters
@@ -101,7 +101,7 @@ def best_all_reduce(
     *,
     reduce_from: int | None = None,
     adding: Collection[Hashable] | None = None,
-) -> AllReduce:
+) -> AllReduceRate:
     """The fastest of `all_reduce_bounds`; the plain one if switches that add gain nothing."""
     bounds = all_reduce_bounds(G, members, reduce_from=reduce_from, adding=adding)
     plain, *others = bounds
@@ -109,10 +109,10 @@ def best_all_reduce(
     return gain[0] if gain else plain
 
 
-def _bound(G: Fabric, group: list[Any], algorithm: str, adding: Collection[Any]) -> AllReduce:
+def _bound(G: Fabric, group: list[Any], algorithm: str, adding: Collection[Any]) -> AllReduceRate:
     joint = joint_rate(G, [group], "all_reduce", adding=adding)
     others = len(group) - 1
-    return AllReduce(algorithm, len(group), joint.rate * others, joint.binding)
+    return AllReduceRate(algorithm, len(group), joint.rate * others, joint.binding)
 
 
 def _adding(G: Fabric, named: Collection[Hashable] | None) -> list[Any]:

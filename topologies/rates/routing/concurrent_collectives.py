@@ -23,10 +23,10 @@ from scipy.sparse import csr_array, diags_array, vstack
 
 from topologies.fabric.fabric import Fabric
 from topologies.fabric.limits import TopologyError, meant
-from topologies.rates.cut.cut import Search
+from topologies.rates.cut.cut import CutSearch
 from topologies.rates.flow_network import demand, network
 from topologies.rates.members import disjoint
-from topologies.rates.routing.link_usage import Rows, Uses
+from topologies.rates.routing.link_usage import LinkUsage, UsageRows
 from topologies.rates.symmetry.color_refinement import shrunk
 from topologies.rates.symmetry.orbits import orbits
 from topologies.rates.traffic import all_to_all
@@ -47,7 +47,7 @@ STEPS = 500
 
 
 @dataclass(frozen=True)
-class Joint:
+class ConcurrentCollectives:
     """What all groups reach at once.
 
     Attributes
@@ -72,7 +72,7 @@ def joint_rate(
     collective: str = "all_gather",
     *,
     adding: Collection[Hashable] = (),
-) -> Joint:
+) -> ConcurrentCollectives:
     """The rate at which every group can perform the same collective at the same time.
 
     Parameters
@@ -105,21 +105,21 @@ def joint_rate(
     adds[[net.index[node] for node in adding]] = True
     # No symmetry may take a switch that adds to one that does not: each is as if it sent to itself.
     marks = csr_array(diags_array(adds.astype(float))) if adds.any() else what.sent
-    uses = Uses(net, what.groups, orbits(net, replace(what, sent=marks)), adds)
+    uses = LinkUsage(net, what.groups, orbits(net, replace(what, sent=marks)), adds)
     for mirror in COLLECTIVES[collective]:
         uses.add(mirror=mirror)
     most = min(FOLDED, ALONE) if uses.alone else FOLDED
-    found = _by_flows(uses) if uses.flow_columns() <= most else None
-    rate, tight, engine = found or _by_cuts(uses)
+    optimum = _by_flows(uses) if uses.flow_columns() <= most else None
+    rate, tight, engine = optimum or _by_cuts(uses)
     if rate <= 0:
         raise TopologyError(
             f"fabric {G.graph.get('name')!r}", "no permitted path joins the members of some group"
         )
     times = len(COLLECTIVES[collective])
-    return Joint(rate * uses.unit * times, uses.binding(tight), engine)
+    return ConcurrentCollectives(rate * uses.unit * times, uses.binding(tight), engine)
 
 
-def _by_flows(uses: Uses) -> tuple[float, NDArray[np.bool_], str] | None:
+def _by_flows(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str] | None:
     """With a flow for every target, folded; None if what is left is still too large."""
     width, balances = uses.width, uses.balances.copy()
     below = uses.flows()
@@ -145,9 +145,9 @@ def _by_flows(uses: Uses) -> tuple[float, NDArray[np.bool_], str] | None:
     return rate, tight, f"linear program of {folded.shape[1]} variables"
 
 
-def _by_cuts(uses: Uses) -> tuple[float, NDArray[np.bool_], str]:
+def _by_cuts(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str]:
     """With those cuts only that turn out to be needed; the bound, once it is nearly reached."""
-    cuts = Rows()
+    cuts = UsageRows()
     for number, phase in enumerate(uses.phases):
         for target in phase.targets.tolist():
             alone = np.arange(phase.arcs.nodes.size) == target
@@ -172,7 +172,7 @@ def _by_cuts(uses: Uses) -> tuple[float, NDArray[np.bool_], str]:
     raise TopologyError("joint_rate", f"no optimum after {STEPS} rounds of cuts")
 
 
-def _even(uses: Uses, loads: Any) -> NDArray[np.float64]:
+def _even(uses: LinkUsage, loads: Any) -> NDArray[np.float64]:
     """Every use of an arc an equal part of it."""
     cells = loads.tocoo()
     row, column = cells.coords
@@ -181,12 +181,12 @@ def _even(uses: Uses, loads: Any) -> NDArray[np.float64]:
     return even
 
 
-def _reached(uses: Uses, cuts: Rows, division: NDArray[np.float64]) -> float:
+def _reached(uses: LinkUsage, cuts: UsageRows, division: NDArray[np.float64]) -> float:
     """The rate that a division of the arcs allows; its narrow cuts are added."""
     reached = np.inf
     for number, phase in enumerate(uses.phases):
         rates = np.maximum(division[phase.use], 0.0)
-        search = Search(phase.flows.at(rates))
+        search = CutSearch(phase.flows.at(rates))
         search.run([phase.targets[i : i + 1] for i in range(phase.targets.size)])
         for inside in search.passed:
             _add_cut(uses, cuts, number, inside)
@@ -194,7 +194,7 @@ def _reached(uses: Uses, cuts: Rows, division: NDArray[np.float64]) -> float:
     return reached
 
 
-def _add_cut(uses: Uses, cuts: Rows, number: int, inside: NDArray[np.bool_]) -> None:
+def _add_cut(uses: LinkUsage, cuts: UsageRows, number: int, inside: NDArray[np.bool_]) -> None:
     """What leaves a set is as much as its members supply."""
     phase = uses.phases[number]
     arcs = phase.arcs

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from topologies.rates.cut.max_flow import Arcs, Flows, arcs_of
-from topologies.rates.flow_network import Network
+from topologies.rates.cut.max_flow import Flows, GroupArcs, arcs_of
+from topologies.rates.flow_network import FlowNetwork
 from topologies.rates.symmetry.automorphisms import Orbits
 
 Ints = NDArray[np.int64]
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False)
-class Rows:
+class UsageRows:
     """Rows of a matrix as they come in, cell by cell."""
 
     count: int = 0
@@ -32,9 +32,9 @@ class Rows:
     def __post_init__(self) -> None:
         self._cells: list[tuple[Ints, Ints, Floats]] = []
 
-    def copy(self) -> Rows:
+    def copy(self) -> UsageRows:
         """The rows as they are now."""
-        twin = Rows(self.count)
+        twin = UsageRows(self.count)
         twin._cells = list(self._cells)
         return twin
 
@@ -56,7 +56,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Phase:
+class UsagePhase:
     """One way of one group: what it may use, and the column of its use of each arc.
 
     Attributes
@@ -65,7 +65,7 @@ class Phase:
         Members, as places in the nodes of `arcs`, each of which must be able to gather.
     """
 
-    arcs: Arcs
+    arcs: GroupArcs
     use: Ints
     targets: Ints
 
@@ -75,7 +75,7 @@ class Phase:
         return Flows(self.arcs)
 
 
-class Uses:
+class LinkUsage:
     """What groups use of arcs: columns, and the rows that hold for them.
 
     Column 0 is the rate, in units.
@@ -89,28 +89,28 @@ class Uses:
     """
 
     def __init__(
-        self, net: Network, groups: list[Ints], found: Orbits, adds: NDArray[np.bool_]
+        self, net: FlowNetwork, groups: list[Ints], symmetry: Orbits, adds: NDArray[np.bool_]
     ) -> None:
-        self.net, self.found, self.adds = net, found, adds
+        self.net, self.symmetry, self.adds = net, symmetry, adds
         self.alone = len(groups) == 1
         first: dict[int, int] = {}
         # A symmetry that takes a member of one group to one of another takes group to group.
-        owner = [first.setdefault(int(found.nodes[m].min()), g) for g, m in enumerate(groups)]
-        kept, times = np.unique(owner, return_counts=True)
-        self.kept = [(groups[g], int(n)) for g, n in zip(kept, times, strict=True)]
-        _, self.orbit, size = np.unique(found.arcs, return_inverse=True, return_counts=True)
+        owner = [first.setdefault(int(symmetry.nodes[m].min()), g) for g, m in enumerate(groups)]
+        firsts, times = np.unique(owner, return_counts=True)
+        self.distinct = [(groups[g], int(n)) for g, n in zip(firsts, times, strict=True)]
+        _, self.orbit, size = np.unique(symmetry.arcs, return_inverse=True, return_counts=True)
         self.size = size.astype(float)
         into = np.bincount(net.head, net.bandwidth, len(net.nodes))
-        self.unit = float(min(into[m].min() / (m.size - 1) for m, _ in self.kept))
+        self.unit = float(min(into[m].min() / (m.size - 1) for m, _ in self.distinct))
         self.limits = np.zeros(size.size)
         self.limits[self.orbit] = net.bandwidth / self.unit
         self.width = 1
-        self.balances, self.loads = Rows(), Rows(size.size)
-        self.phases: list[Phase] = []
+        self.balances, self.loads = UsageRows(), UsageRows(size.size)
+        self.phases: list[UsagePhase] = []
 
     def add(self, *, mirror: bool) -> None:
         """Every group gathers, or scatters if `mirror`."""
-        for members, times in self.kept:
+        for members, times in self.distinct:
             arcs = arcs_of(self.net, members, mirror=mirror)
             orbit = self.orbit[arcs.number]
             kinds = orbit if self.alone else np.arange(arcs.number.size)
@@ -121,9 +121,9 @@ class Uses:
             balanced(self.balances, plain, arcs.tail, arcs.head, use)
             targets = np.flatnonzero(arcs.is_member)
             if self.alone:
-                same = self.found.nodes[arcs.nodes[targets]]
+                same = self.symmetry.nodes[arcs.nodes[targets]]
                 targets = targets[np.unique(same, return_index=True)[1]]
-            self.phases.append(Phase(arcs, use, targets))
+            self.phases.append(UsagePhase(arcs, use, targets))
 
     def columns(self, count: int) -> Ints:
         """The numbers of that many new columns."""
@@ -134,9 +134,9 @@ class Uses:
         """How many variables more it takes to say that every target has a flow of its own."""
         return sum(phase.targets.size * phase.use.size for phase in self.phases)
 
-    def flows(self) -> Rows:
+    def flows(self) -> UsageRows:
         """Columns and balances of a flow to every target, and rows that keep it below the use."""
-        below = Rows()
+        below = UsageRows()
         for phase in self.phases:
             arcs = phase.arcs
             for target in phase.targets.tolist():
@@ -156,7 +156,9 @@ class Uses:
         return tuple(self.net.arc(i) for i in np.flatnonzero(tight[self.orbit]).tolist())
 
 
-def balanced(rows: Rows, nodes: NDArray[np.bool_], tail: Ints, head: Ints, column: Ints) -> Ints:
+def balanced(
+    rows: UsageRows, nodes: NDArray[np.bool_], tail: Ints, head: Ints, column: Ints
+) -> Ints:
     """Rows that say what leaves each of some nodes less what enters it; the row of each node."""
     row = np.full(nodes.size, -1)
     row[nodes] = rows.more(int(nodes.sum()))

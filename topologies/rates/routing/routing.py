@@ -27,7 +27,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from topologies.fabric.fabric import Fabric
 from topologies.fabric.limits import TopologyError, meant
-from topologies.rates.flow_network import Demand, Network, demand, network
+from topologies.rates.flow_network import FlowNetwork, NodeDemand, demand, network
 from topologies.rates.symmetry.automorphisms import Orbits
 from topologies.rates.symmetry.orbits import orbits
 from topologies.rates.traffic import Traffic, traffic_checked
@@ -59,7 +59,7 @@ class Sent:
     times: float = 1.0
 
 
-class Paths:
+class NetworkPaths:
     """A fabric as arrays, and what its arcs carry."""
 
     def __init__(self, G: Fabric) -> None:
@@ -71,11 +71,11 @@ class Paths:
             for name, usual in (("count", 1), ("latency", 0.0))
         )
 
-    def alike(self) -> Network:
+    def alike(self) -> FlowNetwork:
         """The network with a number for all that is known of an arc in place of its bandwidth."""
         kind = np.zeros(self.cables.size)
-        for known in (self.net.bandwidth, self.cables, self.latency):
-            values, which = np.unique(known, return_inverse=True)
+        for figures in (self.net.bandwidth, self.cables, self.latency):
+            values, which = np.unique(figures, return_inverse=True)
             kind = kind * values.size + which
         return replace(self.net, bandwidth=1.0 + kind)
 
@@ -150,11 +150,11 @@ class _Ways:
 
     def paths(self, worth: Floats, ends: NDArray[np.bool_]) -> Floats:
         """How many shortest paths lead from each place to its target."""
-        found = ends.astype(float)
+        counts = ends.astype(float)
         for level in self.levels:
-            ahead = worth[level] * found[self.heads[level]]
-            found += np.bincount(self.tails[level], ahead, found.size)
-        return found
+            ahead = worth[level] * counts[self.heads[level]]
+            counts += np.bincount(self.tails[level], ahead, counts.size)
+        return counts
 
     def carried(self, worth: Floats, mass: Floats) -> Floats:
         """What each arc carries when every place divides its mass in proportion to `worth`."""
@@ -224,16 +224,16 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     if split not in SPLITS:
         raise TopologyError("ecmp", f"unknown split {split!r}; {meant(split, SPLITS)}")
     traffic_checked(G, traffic)
-    paths = Paths(G)
+    paths = NetworkPaths(G)
     what = demand(paths.net, traffic)
-    found = orbits(paths.alike(), what)
-    parts = _parts(what, found)
+    symmetry = orbits(paths.alike(), what)
+    parts = _parts(what, symmetry)
     load = np.zeros(paths.cables.size)
     size = max(1, BATCH // load.size)
     for start in range(0, len(parts), size):
         load += paths.loads(parts[start : start + size], by_path=split == "path")
     # What one destination of an orbit draws over one arc, another draws over another.
-    _, orbit = np.unique(found.arcs, return_inverse=True)
+    _, orbit = np.unique(symmetry.arcs, return_inverse=True)
     load = (np.bincount(orbit, load) / np.bincount(orbit))[orbit]
     used = load > 0
     bandwidth = paths.net.bandwidth
@@ -241,7 +241,7 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     return Routed(rate, tuple(map(paths.net.arc, range(load.size))), load, bandwidth)
 
 
-def _parts(what: Demand, found: Orbits) -> list[Sent]:
+def _parts(what: NodeDemand, symmetry: Orbits) -> list[Sent]:
     """What is sent to one destination of each orbit."""
     of: dict[int, list[int]] = {}
     for g, members in enumerate(what.groups):
@@ -249,7 +249,7 @@ def _parts(what: Demand, found: Orbits) -> list[Sent]:
             of.setdefault(member, []).append(g)
     pairs = what.sent.tocsc()
     targets = np.union1d(np.array(list(of), dtype=np.int64), pairs.nonzero()[1])
-    _, first, times = np.unique(found.nodes[targets], return_index=True, return_counts=True)
+    _, first, times = np.unique(symmetry.nodes[targets], return_index=True, return_counts=True)
     parts = []
     for target, count in zip(targets[first].tolist(), times.tolist(), strict=True):
         weights = pairs[:, [target]].toarray()[:, 0]

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from topologies.rates.flow_network import Demand, Network
-from topologies.rates.symmetry.color_refinement import Arcs, Colours, mixed, refined
+from topologies.rates.flow_network import FlowNetwork, NodeDemand
+from topologies.rates.symmetry.color_refinement import ColoredArcs, Colours, mixed, refined
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
+class ColoredStructure:
     """A coloured graph: the nodes, then one more node for each group that exchanges.
 
     A permutation that keeps it, keeps the flow program: it takes arcs to arcs of equal rate,
@@ -44,8 +44,8 @@ class Structure:
         For sorted members, as bytes, the groups that have them.
     """
 
-    net: Network
-    demand: Demand
+    net: FlowNetwork
+    demand: NodeDemand
     size: int
     tail: Ints
     head: Ints
@@ -56,9 +56,9 @@ class Structure:
     node_colour: Colours
     groups: dict[bytes, list[int]]
 
-    def arcs(self) -> Arcs:
+    def arcs(self) -> ColoredArcs:
         """The arcs, made ready for refinement."""
-        return Arcs.of(self.size, self.tail, self.head, self.colour.astype(np.uint64))
+        return ColoredArcs.of(self.size, self.tail, self.head, self.colour.astype(np.uint64))
 
     def extended(self, move: Ints) -> Ints | None:
         """A permutation of the nodes with the groups carried along, or None if one is lost."""
@@ -94,7 +94,7 @@ class Structure:
         return images if np.array_equal(self.colour[images], self.colour) else None
 
 
-def structure(net: Network, demand: Demand) -> Structure:
+def structure(net: FlowNetwork, demand: NodeDemand) -> ColoredStructure:
     """The structure of a fabric with its traffic. The arcs of the fabric come first."""
     real, groups = demand.size, len(demand.groups)
     sent = demand.sent.tocoo()
@@ -116,7 +116,7 @@ def structure(net: Network, demand: Demand) -> Structure:
     named: dict[bytes, list[int]] = defaultdict(list)
     for i, members in enumerate(demand.groups):
         named[np.sort(members).tobytes()].append(i)
-    return Structure(
+    return ColoredStructure(
         net,
         demand,
         real + groups,
@@ -170,11 +170,11 @@ def _joined(classes: Ints, move: Ints) -> Ints:
 
 
 @dataclass(eq=False)
-class Search:
+class AutomorphismSearch:
     """The search for symmetries that bring together nodes of equal refined colour."""
 
-    what: Structure
-    found: Orbits
+    what: ColoredStructure
+    orbits: Orbits
     spent: int = 0
     budget: int = BUDGET
     _limit: int = 0
@@ -200,7 +200,7 @@ class Search:
         real = self.what.demand.size
         order = np.argsort(self.base[:real], kind="stable")
         cuts = np.flatnonzero(np.diff(self.base[:real][order])) + 1
-        classes = [c for c in np.split(order, cuts) if np.unique(self.found.nodes[c]).size > 1]
+        classes = [c for c in np.split(order, cuts) if np.unique(self.orbits.nodes[c]).size > 1]
         sends = np.zeros(real, dtype=bool)
         sends[self.what.demand.sources()] = True
         return sorted(classes, key=lambda c: (not sends[c[0]], c.size, c[0]))
@@ -210,7 +210,7 @@ class Search:
         firsts: dict[bytes, list[tuple[int, Colours]]] = defaultdict(list)
         nodes: set[int] = set()
         for node in self._near_first(members):
-            here = self.found.nodes
+            here = self.orbits.nodes
             if here[node] in {here[first] for first in nodes}:
                 continue
             if self.spent > self.budget:
@@ -284,7 +284,7 @@ class Search:
         images = self.what.images(move)
         if images is None:
             return False
-        self.found.join(move[: self.what.demand.size], images[: self.what.net.tail.size])
+        self.orbits.join(move[: self.what.demand.size], images[: self.what.net.tail.size])
         return True
 
 

@@ -24,7 +24,7 @@ _SHIFTS = np.array([30, 27, 31], dtype=np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
-class Arcs:
+class ColoredArcs:
     """Coloured arcs between `size` nodes, sorted by tail and by head."""
 
     size: int
@@ -36,7 +36,7 @@ class Arcs:
     in_colour: Colours
 
     @classmethod
-    def of(cls, size: int, tail: Ints, head: Ints, colour: Colours) -> Arcs:
+    def of(cls, size: int, tail: Ints, head: Ints, colour: Colours) -> ColoredArcs:
         """From the ends and colours of the arcs in any order."""
         by_tail, by_head = np.argsort(tail, kind="stable"), np.argsort(head, kind="stable")
         hashes = mixed(colour)
@@ -60,7 +60,7 @@ def mixed(values: NDArray[Any], seed: int = 0) -> Colours:
     return x ^ (x >> _SHIFTS[2])
 
 
-def refined(arcs: Arcs, colours: Colours, seed: int = 0) -> tuple[Colours, int]:
+def refined(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> tuple[Colours, int]:
     """Colours that say all that repeated looks at the neighbours can say; rounds it took."""
     seen, rounds = np.unique(colours).size, 0
     while seen < arcs.size:
@@ -123,13 +123,13 @@ def shrunk(matrix: csr_array[Any, Any], rows: Ints, columns: Ints) -> Shrunk:
     i, j = (ends.astype(np.int64) for ends in entries.coords)
     _, value = np.unique(entries.data, return_inverse=True)
     height, width = matrix.shape
-    arcs = Arcs.of(height + width, i, height + j, value.astype(np.uint64))
+    arcs = ColoredArcs.of(height + width, i, height + j, value.astype(np.uint64))
     start = np.r_[2 * rows, 2 * columns + 1]
     for seed in range(SEEDS):
         colours, _ = refined(arcs, mixed(start, seed), seed)
-        found = _partition(matrix, colours[:height], colours[height:])
-        if found is not None:
-            return found
+        partition = _partition(matrix, colours[:height], colours[height:])
+        if partition is not None:
+            return partition
     return Shrunk(np.arange(height), np.arange(width), np.arange(height), matrix)
 
 

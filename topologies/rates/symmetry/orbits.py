@@ -20,14 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topologies.rates.flow_network import Demand, Network
-from topologies.rates.symmetry.automorphisms import Orbits, Search, Structure, structure
+from topologies.rates.flow_network import FlowNetwork, NodeDemand
+from topologies.rates.symmetry.automorphisms import (
+    AutomorphismSearch,
+    ColoredStructure,
+    Orbits,
+    structure,
+)
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class _Box:
+class _SymmetryBox:
     """Nodes whose names differ in numbers only, and fill a box of them."""
 
     nodes: Ints
@@ -46,7 +51,7 @@ class Names:
     """The boxes of names of a fabric."""
 
     size: int
-    boxes: tuple[_Box, ...]
+    boxes: tuple[_SymmetryBox, ...]
 
     def places(self) -> list[int]:
         """Places of names at which there are numbers."""
@@ -77,7 +82,9 @@ class Names:
                         numbers[:, [p, q]] = box.numbers[:, [q, p]]
                         yield self._all([(box, numbers)])
 
-    def _turned(self, boxes: Sequence[_Box], place: int, step: int, factor: int = 1) -> Ints:
+    def _turned(
+        self, boxes: Sequence[_SymmetryBox], place: int, step: int, factor: int = 1
+    ) -> Ints:
         moved = []
         for box in boxes:
             column = box.places.index(place)
@@ -86,7 +93,7 @@ class Names:
             moved.append((box, numbers))
         return self._all(moved)
 
-    def _all(self, moved: Sequence[tuple[_Box, Ints]]) -> Ints:
+    def _all(self, moved: Sequence[tuple[_SymmetryBox, Ints]]) -> Ints:
         move = np.arange(self.size)
         for box, numbers in moved:
             move[box.nodes] = box.moved(numbers)
@@ -110,7 +117,7 @@ def names(nodes: Sequence[Any]) -> Names:
     return Names(len(nodes), tuple(boxes))
 
 
-def _box(members: Ints, places: tuple[int, ...], numbers: Ints) -> _Box | None:
+def _box(members: Ints, places: tuple[int, ...], numbers: Ints) -> _SymmetryBox | None:
     """The box that the numbers fill, if they do."""
     sides = numbers.max(axis=0) + 1
     if numbers.min() < 0 or np.prod(sides.astype(float)) != members.size:
@@ -122,8 +129,10 @@ def _box(members: Ints, places: tuple[int, ...], numbers: Ints) -> _Box | None:
         return None
     # Numbers that never change are no numbers to turn.
     wide = np.flatnonzero(sides > 1)
-    kept = tuple(int(side) for side in sides[wide])
-    return _Box(members, tuple(places[int(i)] for i in wide), numbers[:, wide], kept, at)
+    wide_sides = tuple(int(side) for side in sides[wide])
+    return _SymmetryBox(
+        members, tuple(places[int(i)] for i in wide), numbers[:, wide], wide_sides, at
+    )
 
 
 def _divisors(side: int) -> list[int]:
@@ -134,35 +143,35 @@ def _divisors(side: int) -> list[int]:
 MIRRORED = 200_000
 
 
-def orbits(net: Network, demand: Demand) -> Orbits:
+def orbits(net: FlowNetwork, demand: NodeDemand) -> Orbits:
     """Orbits of nodes and arcs under symmetries that keep the fabric and its traffic."""
     what = structure(net, demand)
-    found = Orbits(np.arange(demand.size), np.arange(net.tail.size))
-    _named(what, found, names(net.nodes))
-    if _open(found, demand):
-        Search(what, found).run()
-    return found
+    symmetry = Orbits(np.arange(demand.size), np.arange(net.tail.size))
+    _named(what, symmetry, names(net.nodes))
+    if _open(symmetry, demand):
+        AutomorphismSearch(what, symmetry).run()
+    return symmetry
 
 
-def _open(found: Orbits, demand: Demand) -> bool:
+def _open(symmetry: Orbits, demand: NodeDemand) -> bool:
     """Whether the sources are still in several orbits."""
-    return np.unique(found.nodes[demand.sources()]).size > 1
+    return np.unique(symmetry.nodes[demand.sources()]).size > 1
 
 
-def _named(what: Structure, found: Orbits, known: Names) -> None:
-    for place in known.places():
-        for move in known.turns(place):
-            if _taken(what, found, move):
+def _named(what: ColoredStructure, symmetry: Orbits, labels: Names) -> None:
+    for place in labels.places():
+        for move in labels.turns(place):
+            if _taken(what, symmetry, move):
                 break
     if what.net.tail.size <= MIRRORED:
-        for move in (*known.mirrors(), *known.swaps()):
-            _taken(what, found, move)
+        for move in (*labels.mirrors(), *labels.swaps()):
+            _taken(what, symmetry, move)
 
 
-def _taken(what: Structure, found: Orbits, move: Ints) -> bool:
+def _taken(what: ColoredStructure, symmetry: Orbits, move: Ints) -> bool:
     whole = what.extended(move)
     images = None if whole is None else what.images(whole)
     if images is None:
         return False
-    found.join(move, images[: what.net.tail.size])
+    symmetry.join(move, images[: what.net.tail.size])
     return True
