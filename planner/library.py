@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planner.measurements.entry import Entry
     from planner.measurements.readers.tables import Table
     from planner.scenario.loading import Asked
-    from topologies.fabric import Fabric
+    from topologies.fabric.fabric import Fabric
 
 __all__ = ["TopologyReport", "Validation", "calibrate", "catalog", "check", "model", "topology",
            "validate"]  # fmt: skip

@@ -86,7 +86,7 @@ def measured(
         "in_network_reduce": _reduces(of),
         "groups": _groups(of, sizes, group_sizes, domain, routing),
         "collectives": _timed(of, collective, group_sizes, messages or MESSAGES),
-        "faults": [fault.said for fault in damage(reading)],
+        "faults": [fault.text for fault in damage(reading)],
         "warnings": list(of.warnings),
         "doubts": list(of.machine.doubts) if of.machine else [],
         "source": G.graph.get("source"),

@@ -13,7 +13,8 @@ import pytest
 
 import topologies
 from planner.cli.app import main
-from planner.network.network_document import measured, network
+from planner.network.network_document import measured
+from planner.network.network_source import network
 from planner.report.formats import dumps
 from planner.report.text.topology import topology_text
 
