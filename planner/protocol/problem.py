@@ -21,7 +21,11 @@ from planner.protocol.section import Section
 from planner.scenario.kinds import room
 
 __all__ = [
+    "BESIDE",
+    "FEW",
     "NO_PLAN",
+    "ArrayModel",
+    "Coefficient",
     "HasArrays",
     "HasBand",
     "HasCoefficients",
@@ -43,6 +47,7 @@ Q = TypeVar("Q")
 Q_contra = TypeVar("Q_contra", contravariant=True)
 Counts = tuple[tuple[str, int], ...]
 
+BESIDE = "profile."  # paths below it are coefficients, no part of the scenario
 FEW = 20  # below so many, one more whole number is another choice: it is over five percent
 
 
@@ -173,6 +178,16 @@ class HasElasticities(Protocol[Q_contra]):
         ...
 
 
+class ArrayModel(Protocol):
+    """A question without a choice, evaluated at many values of its parameters."""
+
+    words: Mapping[str, Any]  # columns that do not vary; `layout` is the choice
+
+    def __call__(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Columns at values of shape (n,); `status` is 0 where the promises are kept."""
+        ...
+
+
 @runtime_checkable
 class HasArrays(Protocol[Q_contra]):
     """Sweeps without a search: arrays stand in place of numbers of the equations."""
@@ -181,10 +196,8 @@ class HasArrays(Protocol[Q_contra]):
         """Whether arrays may stand in place of what is at a path."""
         ...
 
-    def evaluate(
-        self, question: Q_contra, values: Mapping[str, Any]
-    ) -> tuple[Mapping[str, Any], Any, str] | None:
-        """Outputs, which points keep the promises, the choice; None where there is a choice."""
+    def array_model(self, question: Q_contra, ends: Mapping[str, Any]) -> ArrayModel | None:
+        """The model of a question between the ends of what varies; None if there is a choice."""
         ...
 
 
@@ -224,29 +237,36 @@ class HasLaunch(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Coefficient:
+    """A number beside the scenario that may be uncertain, such as one of a profile.
+
+    `read` checks a value as it is written; `listed` is the range that refits give it, and
+    `unlisted` says why there is none.
+    """
+
+    path: str
+    unit: str
+    read: Callable[[object], float]
+    listed: Any = None
+    unlisted: str = ""
+
+
 @runtime_checkable
 class HasCoefficients(Protocol[Q_contra]):
-    """Numbers beside the scenario that may be uncertain, such as those of a profile."""
+    """Has numbers beside the scenario that `search` takes as coefficients."""
 
-    def coefficient(self, path: str) -> str | None:
+    def coefficient(self, question: Q_contra, path: str) -> Coefficient | None:
         """The coefficient that a path names, None if it is a path of the scenario."""
-        ...
-
-    def coefficient_unit(self, name: str) -> str:
-        """Its base unit."""
-        ...
-
-    def read_coefficient(self, question: Q_contra, path: str, value: object) -> float:
-        """A value of it as it is written, checked."""
         ...
 
 
 @runtime_checkable
 class HasRanges(Protocol[Q_contra]):
-    """Ranges that catalogues know of some parameters."""
+    """Catalogues know ranges of some of its parameters."""
 
     def listed(self, question: Q_contra, path: str) -> Any:
-        """What `uncertain: {PATH: catalogue}` stands for."""
+        """What `uncertain: {PATH: catalogue}` stands for; FieldError where nothing is listed."""
         ...
 
 

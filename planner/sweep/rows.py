@@ -8,9 +8,9 @@ Columns of a table as they are passed on: lists, arrays, or words by their numbe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from planner.protocol.columns import Words
 from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
@@ -131,17 +131,6 @@ def _flat(plan: Mapping[str, Any], above: str = "") -> dict[str, Any]:
         elif value is None or isinstance(value, str | int | float):
             row[name] = value
     return row
-
-
-@dataclass(frozen=True)
-class Words:
-    """A column of few different values: `codes` are places in `words`, shape (n,)."""
-
-    codes: np.ndarray
-    words: tuple[Any, ...]
-
-    def __len__(self) -> int:
-        return len(self.codes)
 
 
 Columns: TypeAlias = Mapping[str, "Sequence[Any] | np.ndarray | Words"]

@@ -25,7 +25,7 @@ from planner.sweep.rows import ANSWERED, SERVING, Columns, Words
 from planner.text.errors import InputError, PlannerError
 
 if TYPE_CHECKING:
-    from planner.sweep.model import Model
+    from planner.problems.serving.arrays import Model
 
 __all__ = ["ClosedForm", "closed_form"]
 
@@ -161,7 +161,7 @@ def _bound(survey: Survey, dials: Sequence[int], places: Mapping[int, int]) -> M
             scenario = scenario_at(survey.tree, survey.folder, sets)
             if not isinstance(scenario, Scenario) or not _may_be_fixed(scenario):
                 return None
-            from planner.sweep.model import model_of
+            from planner.problems.serving.arrays import model_of
 
             ends = {
                 survey.columns[i].name: numbers(survey.columns[i], _ends(survey.columns[i]))

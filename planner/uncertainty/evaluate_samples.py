@@ -1,10 +1,10 @@
-"""Many draws of a scenario answered: as arrays where nothing is chosen, else solved one by one."""
+"""Many draws of a scenario answered: as arrays where nothing is chosen, else searched together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -12,18 +12,27 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from planner.problems.serving.profiled import drawn_apart
-from planner.protocol.problem import NO_PLAN, search
-from planner.scenario import Scenario, Tree, changed, checked
+from planner.protocol.problem import (
+    BESIDE,
+    NO_PLAN,
+    HasArrays,
+    Search,
+    problem_of,
+    search,
+    search_many,
+)
+from planner.scenario import Tree, changed, checked
 from planner.text.console import progress
 from planner.text.errors import InputError, PlannerError
 from planner.uncertainty.distributions import Marginal
 
 __all__ = ["Answered", "answered"]
 
-Row: TypeAlias = tuple[float, str | None, tuple[str, ...]]
+Sets: TypeAlias = Sequence[str]
+Question: TypeAlias = tuple[Any, Mapping[str, float]]  # with the coefficients beside it
 
-CHUNK = 8  # draws that a process solves at a time
+CHUNK = 8  # draws that a process searches together
+TOGETHER = 128  # draws that are searched together in this process
 
 
 @dataclass(frozen=True)
@@ -63,27 +72,33 @@ def answered(
         tuple(_set(marginal, values[k]) for marginal, values in zip(marginals, drawn, strict=True))
         for k in range(len(shares))
     ]
-    one = partial(_one, base, folder, name)
+    plans: list[Search] = []
     with progress(len(points), 0, shown=shown) as advance:
-        rows = []
-        for row in _rows(one, points, workers):
-            rows.append(row)
-            advance(1)
-    values = np.array([row[0] for row in rows], dtype=np.float64)
-    known = {row[1]: row[2] for row in rows if row[1] is not None}
-    return Answered(values, tuple(row[1] for row in rows), known, "solved again at each draw")
+        for several in _pieces(partial(_searched, base, folder), points, workers):
+            plans += several
+            advance(len(several))
+    plans = [plan if name in plan.outputs else NO_PLAN for plan in plans]
+    return Answered(
+        np.array([plan.outputs.get(name, np.nan) for plan in plans], dtype=np.float64),
+        tuple(plan.choice if plan.feasible else None for plan in plans),
+        {plan.choice: plan.holds for plan in plans if plan.feasible},
+        "solved again at each draw",
+    )
 
 
-def _rows(
-    one: Callable[[Sequence[str]], Row], points: Sequence[Sequence[str]], workers: int
-) -> Iterator[Row]:
-    """The answer of every point, in their order."""
-    if workers == 1 or len(points) <= workers:
-        yield from map(one, points)
+def _pieces(
+    searched: Callable[[Sequence[Sets]], list[Search]], points: Sequence[Sets], workers: int
+) -> Iterator[list[Search]]:
+    """The answers of all points, piece by piece, in their order."""
+    alone = workers == 1 or len(points) <= workers
+    size = TOGETHER if alone else CHUNK
+    pieces = [points[i : i + size] for i in range(0, len(points), size)]
+    if alone:
+        yield from map(searched, pieces)
         return
     # A fresh process: a solver's threads do not survive a fork.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(one, points, chunksize=CHUNK)
+        yield from pool.map(searched, pieces)
 
 
 def _set(marginal: Marginal, value: Any) -> str:
@@ -93,49 +108,68 @@ def _set(marginal: Marginal, value: Any) -> str:
     return f"{marginal.path}={float(value)!r}"
 
 
-def _one(tree: Tree, folder: Path, name: str, sets: Sequence[str]) -> Row:
-    """The output, the choice, and what would hold it, at one draw."""
-    found = NO_PLAN
+def _searched(tree: Tree, folder: Path, points: Sequence[Sets]) -> list[Search]:
+    """The best plan at several draws, searched together; a draw that makes no sense has none."""
+    questions = [_question(tree, folder, sets) for sets in points]
+    sensible = [question for question in questions if question is not None]
     try:
-        given, profile = drawn_apart(tuple(sets))
-        scenario = checked(changed(tree, given), folder)
-        found = search(scenario, profile)
+        plans = iter(search_many([q for q, _ in sensible], [c for _, c in sensible]))
+        best = [NO_PLAN if question is None else next(plans) for question in questions]
+    except PlannerError:
+        # One of them is refused: which, each by itself will tell.
+        pairs = zip(questions, points, strict=True)
+        best = [_alone(question, sets) for question, sets in pairs]
+    # A point and what works out its shortfalls stay in the process that searched.
+    return [replace(plan, plan=None, missed=None) for plan in best]
+
+
+def _question(tree: Tree, folder: Path, sets: Sets) -> Question | None:
+    """The question of a draw with its coefficients; None where a draw makes no sense."""
+    beside = [change for change in sets if change.startswith(BESIDE)]
+    pairs = (change.removeprefix(BESIDE).partition("=") for change in beside)
+    try:
+        question = checked(changed(tree, [each for each in sets if each not in beside]), folder)
     except InputError:
-        pass  # a draw that makes no sense has no plan
+        return None
+    return question, {name: float(value) for name, _, value in pairs}
+
+
+def _alone(question: Question | None, sets: Sets) -> Search:
+    if question is None:
+        return NO_PLAN
+    try:
+        return search(*question)
+    except InputError:
+        return NO_PLAN
     except PlannerError as error:
         raise type(error)(f"at {', '.join(sets)}: {error}") from error
-    value = found.outputs.get(name)
-    if value is None:
-        return float("nan"), None, ()
-    return value, found.choice, found.holds
 
 
 def _closed(
     tree: Tree, folder: Path, marginals: Sequence[Marginal], drawn: Sequence[np.ndarray], name: str
 ) -> Answered | None:
     """All draws at once, where every path is a number of the equations and nothing is chosen."""
-    from planner.problems.serving.dials import is_dial
-    from planner.sweep.model import model_of
-
-    if not all(marginal.numeric and is_dial(marginal.path) for marginal in marginals):
+    question = checked(tree, folder)
+    problem = problem_of(question.problem)
+    if not isinstance(problem, HasArrays) or not len(drawn[0]):
         return None
-    scenario = checked(tree, folder)
-    if not isinstance(scenario, Scenario) or not len(drawn[0]):
+    if not all(marginal.numeric and problem.is_array(marginal.path) for marginal in marginals):
         return None
     values = {
         m.path: np.asarray(v, dtype=np.float64) for m, v in zip(marginals, drawn, strict=True)
     }
-    model = model_of(scenario, {path: np.array([v.min(), v.max()]) for path, v in values.items()})
+    ends = {path: np.array([v.min(), v.max()]) for path, v in values.items()}
+    model = problem.array_model(question, ends)
     if model is None:
         return None
-    found = model(values)
-    if name not in found or not isinstance(found[name], np.ndarray):
+    columns = model(values)
+    if not isinstance(columns.get(name), np.ndarray):
         return None
-    kept = np.asarray(found["status"]) == 0
+    feasible = np.asarray(columns["status"]) == 0
     label = str(model.words["layout"])
     return Answered(
-        np.where(kept, found[name], np.nan),
-        tuple(label if each else None for each in kept.tolist()),
+        np.where(feasible, columns[name], np.nan),
+        tuple(label if each else None for each in feasible.tolist()),
         {label: ()},
         "closed form",
     )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from planner.catalogue.ranges import ListedRange, mfu_range, no_range, rent_range
 from planner.problems.budget.answer import BudgetPlan, answer, plan_of
 from planner.problems.budget.life_givens import life_givens
 from planner.problems.budget.optimum import BudgetOptimum, NoBudget, solve_many
@@ -100,11 +101,26 @@ class Budget:
         """The outputs as lines."""
         return sections_of_outputs(self.outputs, plan.chosen)
 
+    def listed(self, question: BudgetScenario, path: str) -> ListedRange:
+        """Listed rents, and the MFU of published runs."""
+        return listed_of_phases(question, path)
+
     def elasticities(self, question: BudgetScenario, output: str) -> list[Elasticity]:
         """Multipliers of the objective; anything else by solving again, choices held."""
         from planner.problems.budget.elasticities import budget_rows
 
         return budget_rows(question, output)
+
+
+def listed_of_phases(question: Any, path: str) -> ListedRange:
+    """What the catalogues know of the phases of a scenario: rents, and the MFU of training."""
+    name, _, key = path.removeprefix("phases.").partition(".")
+    phase = getattr(question.phases, name, None) if path.startswith("phases.") else None
+    if phase is None:
+        raise no_range(path)
+    if key == "mfu":
+        return mfu_range(phase.dtype, path)
+    return rent_range(phase.systems() if key == "price" else (), path)
 
 
 def scenario_rows(question: Any, rows: Sequence[Parameter]) -> list[Parameter]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.budget.life_givens import life_givens
-from planner.problems.budget.problem import OUTPUTS, scenario_rows
+from planner.problems.budget.problem import OUTPUTS, listed_of_phases, scenario_rows
 from planner.problems.lifecycle.answer import LifecyclePlan, answer
 from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.plan import plan_of
@@ -18,6 +19,7 @@ from planner.protocol.parameter import Parameter, value_at, with_value
 from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, Search
 from planner.protocol.section import Section, sections_of_outputs
+from planner.scenario.keys.machines import resolved_system
 
 if TYPE_CHECKING:
     from planner.problems.lifecycle.question import LifecycleScenario
@@ -77,6 +79,14 @@ class Lifecycle:
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The outputs as lines."""
         return sections_of_outputs(self.outputs, plan.chosen)
+
+    def listed(self, question: LifecycleScenario, path: str) -> ListedRange:
+        """Listed rents of training and of serving, and the MFU of published runs."""
+        if path != "serving.price":
+            return listed_of_phases(question, path)
+        choice = question.serving.system
+        systems = choice if isinstance(choice, tuple) else (choice,)
+        return rent_range(tuple(map(resolved_system, systems)), path)
 
     def elasticities(self, question: LifecycleScenario, output: str) -> list[Elasticity]:
         """Multipliers of the cost; anything else by settling again, layouts held."""

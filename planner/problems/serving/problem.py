@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.serving.answer import answer, short_by
 from planner.problems.serving.deployment.pools import Point, Question, questions_of, ranked
+from planner.problems.serving.dials import is_dial
 from planner.problems.serving.plan import ServingPlan
-from planner.problems.serving.profiled import profiled
+from planner.problems.serving.profiled import coefficient, profiled
 from planner.problems.serving.task.resolve import ask
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, value_at, with_value
 from planner.protocol.plan import Plan
-from planner.protocol.problem import NO_PLAN, Counts, MissedPromise, Search
+from planner.protocol.problem import NO_PLAN, ArrayModel, Coefficient, Counts, MissedPromise, Search
 from planner.protocol.section import Section, sections_of_outputs
 from planner.text.wording import laid_out
 
@@ -109,6 +111,24 @@ class Serving:
         from planner.problems.serving.slopes.serving import serving_rows
 
         return serving_rows(question, output)[1]
+
+    def is_array(self, path: str) -> bool:
+        """Whether a path is one number of the equations."""
+        return is_dial(path)
+
+    def array_model(self, question: Scenario, ends: Mapping[str, Any]) -> ArrayModel | None:
+        """The model of one layout and one batch; None if there is a choice."""
+        from planner.problems.serving.arrays import model_of
+
+        return model_of(question, ends)
+
+    def coefficient(self, question: Scenario, path: str) -> Coefficient | None:
+        """The coefficient of the profile that a path names."""
+        return coefficient(question, path)
+
+    def listed(self, question: Scenario, path: str) -> ListedRange:
+        """The listed rents of the system."""
+        return rent_range(question.systems() if path in ("price", "system.price") else (), path)
 
     def frontier(self, question: Scenario, points: int | None) -> Frontier:
         """The cheapest plan at each speed."""

@@ -8,80 +8,84 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
+from planner.catalogue.ranges import ListedRange
+from planner.protocol.problem import BESIDE, Coefficient
 from planner.scenario import Scenario
 from planner.text.errors import FieldError, did_you_mean, quoted
+from planner.text.quantities import parse
 
 if TYPE_CHECKING:
     from planner.catalogue.profile import Profile
     from planner.problems.serving.task.resolve import Asked
     from planner.problems.serving.task.task import Task
 
-__all__ = ["COVERED", "coefficient", "drawn_apart", "known_profile", "profiled", "unit"]
+__all__ = ["COVERED", "coefficient", "profiled"]
 
 COVERED = 0.8  # share of refits that a profile's intervals hold
-ABOVE = "profile."
 
 
-def coefficient(path: str) -> str | None:
-    """The coefficient that a path names; None if it is a path of the scenario.
+def coefficient(scenario: Scenario, path: str) -> Coefficient | None:
+    """The coefficient that a path names, of the profile of a scenario's first task.
 
     Raises
     ------
     FieldError
-        If a profile has no such coefficient.
+        If a profile has no such coefficient, or the scenario uses none, or more than one.
     """
-    if not path.startswith(ABOVE):
+    if not path.startswith(BESIDE):
         return None
-    name = path.removeprefix(ABOVE)
+    name = path.removeprefix(BESIDE)
     if name not in COEFFICIENTS:
         hint = did_you_mean(name, COEFFICIENTS) or f" (known: {', '.join(COEFFICIENTS)})"
-        told = f"a profile has no coefficient {quoted(name)}{hint}"
-        raise FieldError((f"uncertain.{path}", told))
-    return name
+        raise _refused(path, f"a profile has no coefficient {quoted(name)}{hint}")
+    profile = _profile(scenario, path)
+    low, high = profile.intervals.get(name, (0.0, 0.0))
+    source = f"{COVERED:.0%} of refits of the profile {profile.name}"
+    listed = ListedRange("lognormal", (low, high), source, COVERED) if 0 < low < high else None
+    missing = (
+        f"the profile {profile.name} has {name} = {profile.values[name]:.4g} here in every refit; "
+        "leave it out, or give a distribution"
+    )
+    unit = "s" if name.startswith("t_") else "1"
+    return Coefficient(path, unit, partial(_read, path, name), listed, missing)
 
 
-def known_profile(scenario: Any, path: str) -> Profile:
-    """The profile of a serving scenario, as its first question has it.
-
-    Raises
-    ------
-    FieldError
-        If the scenario uses none, or more than one.
-    """
-    told = None
-    if not isinstance(scenario, Scenario):
-        told = f"a {scenario.problem} has no profile of its own"
-    elif scenario.estimate == "bound" or scenario.assumptions == "lecture":
-        told = "the bound knows no profile; ask for estimate: calibrated"
-    if told:
-        raise FieldError((f"uncertain.{path}", told))
+def _profile(scenario: Scenario, path: str) -> Profile:
+    """The profile of a scenario, as its first task has it."""
+    if scenario.estimate == "bound" or scenario.assumptions == "lecture":
+        raise _refused(path, "the bound knows no profile; ask for estimate: calibrated")
     from planner.problems.serving.task.resolve import ask
 
     tasks = _tasks(ask(scenario))
     names = dict.fromkeys(task.profile.name for task in tasks)
     if len(names) > 1:
-        told = f"the systems have different profiles ({', '.join(names)}); name one in profile"
-        raise FieldError((f"uncertain.{path}", told))
+        words = f"the systems have different profiles ({', '.join(names)}); name one in profile"
+        raise _refused(path, words)
     return tasks[0].profile
 
 
-def unit(name: str) -> str:
-    """Base unit of a coefficient."""
-    return "s" if name.startswith("t_") else "1"
+def _read(path: str, name: str, value: object) -> float:
+    """A coefficient as it is written: a number, or a time with its unit."""
+    try:
+        if name.startswith("t_"):
+            return parse(value, "time") if isinstance(value, str) else float(value)  # type: ignore[arg-type]
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        form = "a time such as 20 us" if name.startswith("t_") else "a number such as 0.8"
+        raise _refused(path, f"{name} is {form}, got {quoted(value)}") from error
+    if name in EFFICIENCIES and not 0 < number <= 1:
+        words = f"{name} is an efficiency above 0 and at most 1, got {quoted(value)}"
+        raise _refused(path, words)
+    return number
 
 
-def drawn_apart(sets: tuple[str, ...]) -> tuple[list[str], dict[str, float]]:
-    """Changes `PATH=VALUE` of the scenario, and values of coefficients."""
-    ours = [each for each in sets if each.startswith(ABOVE)]
-    values = {}
-    for each in ours:
-        path, _, value = each.partition("=")
-        values[path.removeprefix(ABOVE)] = float(value)
-    return [each for each in sets if each not in ours], values
+def _refused(path: str, words: str) -> FieldError:
+    return FieldError((f"uncertain.{path}", words))
 
 
 def profiled(asked: Asked, values: Mapping[str, float]) -> Asked:
