@@ -81,13 +81,23 @@ def derive(
     deliver(answered(names or (), every=every, form=form, out=out, json=json), out)
 
 
-def schema(out: Out = None) -> None:
+AnswerOf = Annotated[
+    str | None, typer.Option("--answer", metavar="KIND", help="of what a problem's --json prints")
+]
+
+
+def schema(answer: AnswerOf = None, out: Out = None) -> None:
     """Print the JSON Schema of the scenario, for editors."""
     from planner.report.files import deliver
     from planner.report.formats import dumps
     from planner.scenario import json_schema
 
-    deliver(dumps(json_schema()), out)
+    if answer is None:
+        deliver(dumps(json_schema()), out)
+        return
+    from planner.protocol.solve import answer_schema
+
+    deliver(dumps(answer_schema(answer)), out)
 
 
 Network = Annotated[

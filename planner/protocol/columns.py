@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Words"]
+__all__ = ["CodedColumn"]
 
 
 @dataclass(frozen=True)
-class Words:
+class CodedColumn:
     """A column of few different values: `codes` are places in `words`, shape (n,)."""
 
     codes: np.ndarray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "STEP",
     "Elasticity",
     "Method",
+    "one_per_parameter",
     "one_sided",
 ]
 
@@ -41,6 +42,7 @@ class Elasticity:
     question : what stays while the parameter moves.
     switches : the nearest changes at which another choice is best; None where not sought.
     reach : the largest elasticity of any output, where it is known.
+    beside : rows of the same parameter by other methods, or for the other question.
     """
 
     path: str
@@ -54,6 +56,7 @@ class Elasticity:
     question: str = LAYOUT_HELD
     switches: tuple[Mapping[str, Any], ...] | None = None
     reach: float = 0.0
+    beside: tuple[Elasticity, ...] = ()
 
     @property
     def influence(self) -> float:
@@ -83,7 +86,27 @@ class Elasticity:
             "right": self.right if self.known else None,
             "method": self.basis,
             "switches": switches,
+            "by": self.method,
+            "question": self.question,
+            "beside": [each.short() for each in self.beside],
         }
+
+    def short(self) -> dict[str, Any]:
+        """What it says beside another row of its parameter."""
+        return {
+            "question": self.question,
+            "by": self.method,
+            "left": self.left if self.known else None,
+            "right": self.right if self.known else None,
+        }
+
+
+def one_per_parameter(rows: Sequence[Elasticity]) -> list[Elasticity]:
+    """The first row of each parameter, with the others of it beside."""
+    by_path: dict[str, list[Elasticity]] = {}
+    for row in rows:
+        by_path.setdefault(row.path, []).append(row)
+    return [replace(first, beside=tuple(others)) for first, *others in by_path.values()]
 
 
 def one_sided(

@@ -13,8 +13,19 @@ from types import MappingProxyType, ModuleType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from planner.protocol.document import document_of
+from planner.protocol.section import text_of, why_of
+from planner.scenario.kinds import room
 
-__all__ = ["Answer", "BindingLimit", "DataSource", "Plan", "Provenance", "Shortfall"]
+__all__ = [
+    "Answer",
+    "BindingLimit",
+    "DataSource",
+    "PlainAnswer",
+    "PlainProvenance",
+    "Plan",
+    "Provenance",
+    "Shortfall",
+]
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,33 @@ class Answer(Protocol):
     def provenance(self) -> Provenance: ...
 
 
+@dataclass(frozen=True)
+class PlainProvenance:
+    """What an answer rests on that reads no catalogue."""
+
+    version: str
+    data: tuple[DataSource, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlainAnswer:
+    """The answer of a kind that adds nothing; it says of what type its points are."""
+
+    problem: str
+    status: str
+    scenario: Mapping[str, Any]
+    plan: Any
+    band: Any
+    bound: float | None
+    certificate: Mapping[str, int]
+    binding: tuple[BindingLimit, ...]
+    elasticities: Mapping[str, float]
+    alternatives: tuple[Any, ...]
+    infeasible: tuple[Any, ...] | None
+    provenance: PlainProvenance
+
+
 A = TypeVar("A", bound=Answer)
 
 
@@ -98,6 +136,7 @@ class Plan(ABC, Generic[A]):
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
+    answer_type: ClassVar[type]  # of which `planner schema --answer` prints the JSON Schema
 
     make: Callable[[], A] = field()
 
@@ -189,17 +228,18 @@ class Plan(ABC, Generic[A]):
         """The same plan with what `--why` adds to the document; most kinds add nothing."""
         return self
 
-    @abstractmethod
     def why(self) -> str:
         """What binds, what each quantity is worth, and the closed form, as text."""
+        return why_of(self.binding, self.elasticities)
 
-    @abstractmethod
     def __str__(self) -> str:
-        """The whole answer as text of at most 80 columns."""
+        """The whole answer as text of at most 80 columns, laid out from its sections."""
+        return text_of(room(self.kind).PROBLEM.sections(self))
 
-    @abstractmethod
     def summary(self) -> str:
         """The choice and its price in a few words; only asked of a plan with an answer."""
+        lines = room(self.kind).PROBLEM.sections(self)[0].lines
+        return ", ".join(line.text() for line in lines[:2])
 
     def __repr__(self) -> str:
         if self.status == "infeasible":

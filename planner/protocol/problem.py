@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from planner.protocol.elasticity import Elasticity
 from planner.protocol.output import Output
-from planner.protocol.parameter import Parameter
+from planner.protocol.parameter import Parameter, value_at, with_value
 from planner.protocol.plan import Plan
-from planner.protocol.section import Section
+from planner.protocol.section import Section, sections_of_outputs
 from planner.scenario.kinds import room
 
 __all__ = [
@@ -29,14 +29,17 @@ __all__ = [
     "HasArrays",
     "HasBand",
     "HasCoefficients",
+    "HasDuals",
     "HasElasticities",
     "HasFrontier",
     "HasLaunch",
     "HasPicture",
     "HasRanges",
     "HasSearchMany",
+    "HasSlopes",
     "MissedPromise",
     "Problem",
+    "Room",
     "Search",
     "problem_of",
     "search",
@@ -53,10 +56,11 @@ FEW = 20  # below so many, one more whole number is another choice: it is over f
 
 @dataclass(frozen=True)
 class MissedPromise:
-    """A promise that no choice keeps, and the factor by which the nearest one misses it."""
+    """A promise that no choice keeps, the factor by which the nearest one misses it, and why."""
 
     promise: str
-    factor: float
+    short_by: float | None
+    expression: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ class Problem(Protocol[Q]):
 
     kind: str
     version: int
-    plan_type: type
+    plan_type: type[Plan[Any]]
     outputs: tuple[Output, ...]
     slow: bool  # whether a search takes a second, so that faces search only when told to
 
@@ -156,6 +160,27 @@ class Problem(Protocol[Q]):
         ...
 
 
+class Room(Generic[Q]):
+    """What most kinds do alike; a kind's problem extends it."""
+
+    outputs: tuple[Output, ...] = ()
+    slow = False
+
+    def value(self, question: Q, path: str) -> float | None:
+        """What a question has at a path, in base units; None where it has no number there."""
+        value = value_at(question, path)
+        return float(value) if isinstance(value, int | float) and value > 0 else None
+
+    def varied(self, question: Q, path: str, value: float) -> Q:
+        """The question with another value at a path, as `--set` would put it there."""
+        varied: Q = with_value(question, path, value)
+        return varied
+
+    def sections(self, plan: Plan) -> Sequence[Section]:
+        """The outputs as lines."""
+        return sections_of_outputs(self.outputs, plan.chosen)
+
+
 @runtime_checkable
 class HasSearchMany(Protocol[Q_contra]):
     """Evaluates neighbouring questions together."""
@@ -170,11 +195,29 @@ class HasSearchMany(Protocol[Q_contra]):
 
 
 @runtime_checkable
+class HasDuals(Protocol[Q_contra]):
+    """Multipliers of its program are elasticities of what is made small."""
+
+    def duals(self, question: Q_contra, output: str) -> Mapping[str, float]:
+        """d ln output / d ln parameter by path, everything following; empty where none is known."""
+        ...
+
+
+@runtime_checkable
+class HasSlopes(Protocol[Q_contra]):
+    """Slopes of its equations at the held choice."""
+
+    def slopes(self, question: Q_contra, output: str) -> Mapping[str, tuple[float, float]]:
+        """d ln output / d ln parameter by path, to the left and to the right, layout held."""
+        ...
+
+
+@runtime_checkable
 class HasElasticities(Protocol[Q_contra]):
-    """Elasticities without solving again: multipliers (duals) or slopes at the held choice."""
+    """Fills the whole table itself, for all parameters at once."""
 
     def elasticities(self, question: Q_contra, output: str) -> Sequence[Elasticity]:
-        """One row for each parameter, and for each question that the method answers."""
+        """A row for every parameter and for every question that is answered of it."""
         ...
 
 

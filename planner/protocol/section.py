@@ -20,6 +20,12 @@ class Line:
     unit: str = ""
     note: str = ""
 
+    def text(self) -> str:
+        """The line as text."""
+        number = isinstance(self.value, int | float)
+        value = f"{self.value:.4g} {self.unit}".rstrip() if number else str(self.value or "")
+        return f"{self.label}: {value}{f' ({self.note})' if self.note else ''}"
+
 
 @dataclass(frozen=True)
 class Section:
@@ -38,19 +44,14 @@ def sections_of_outputs(outputs: Sequence[Output], plan: Any) -> tuple[Section, 
 
 def text_of(sections: Sequence[Section]) -> str:
     """Sections as text, each under its title."""
-    return "\n\n".join("\n".join([each.title, *map(_line, each.lines)]) for each in sections)
+    blocks = ([each.title, *(f"  {line.text()}" for line in each.lines)] for each in sections)
+    return "\n\n".join(map("\n".join, blocks))
 
 
-def why_of(binding: Sequence[Mapping[str, Any]], elasticities: Mapping[str, float]) -> str:
+def why_of(binding: Sequence[Any], elasticities: Mapping[str, float]) -> str:
     """What binds, and what one percent of each parameter is worth, the most first."""
     ranked = sorted(elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
     width = max((len(path) for path, _ in ranked), default=0)
-    limits = [f"  {each['name']}" for each in binding] or ["  nothing"]
+    limits = [f"  {limit.name} ({limit.elasticity:+.3f})" for limit in binding] or ["  nothing"]
     rows = [f"  {path:<{width}}  {slope:+.3f}" for path, slope in ranked]
     return "\n".join(["binds", *limits, "", "one percent more changes it by, in percent", *rows])
-
-
-def _line(line: Line) -> str:
-    number = isinstance(line.value, int | float)
-    value = f"{line.value:.4g} {line.unit}".rstrip() if number else str(line.value or "")
-    return f"  {line.label}: {value}{f' ({line.note})' if line.note else ''}"

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from planner.protocol.document import schema_of
 from planner.protocol.plan import Plan
 from planner.protocol.problem import HasFrontier, problem_of
 from planner.scenario import Document, Tree, opened
 from planner.scenario.kinds import ROOMS
 from planner.text.errors import FieldError, InputError
-
-__all__ = ["frontier", "solve"]
 
 Source = str | Path | Mapping[str, Any] | Any
 
@@ -53,6 +52,18 @@ def frontier(source: Source, sets: Sequence[str] = (), points: int | None = None
             refused = f"a frontier of price and speed is of {words}, not of {question.problem}"
             raise FieldError(("problem", refused))
         return problem.frontier(question, points)
+
+
+def answer_schema(kind: str) -> dict[str, Any]:
+    """The JSON Schema of what `--json` prints of a kind, units included.
+
+    Raises
+    ------
+    InputError
+        For a kind that this version does not answer.
+    """
+    problem = problem_of(kind)
+    return schema_of(problem.plan_type.answer_type, f"{kind}/{problem.version}")
 
 
 @contextmanager

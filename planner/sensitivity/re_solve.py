@@ -6,53 +6,89 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
+from planner.protocol.elasticity import (
+    EVERYTHING_FOLLOWS,
+    LAYOUT_HELD,
+    OFFSETS,
+    STEP,
+    Elasticity,
+    one_per_parameter,
+    one_sided,
+)
 from planner.protocol.parameter import Parameter
-from planner.protocol.problem import HasElasticities, Problem, search
+from planner.protocol.problem import HasDuals, HasElasticities, HasSlopes, Problem, search
 from planner.text.errors import InputError
 
-__all__ = ["AGAIN", "MOST", "SWING", "re_solved_row", "rows_of", "tornado_bars"]
+__all__ = ["MOST", "SWING", "re_solved_row", "rows_of", "tornado_bars"]
 
 AGAIN = "solved again on either side"
+COUNTED = "solved again with a few fewer and a few more"
+DUAL = "multipliers (envelope theorem)"
+SLOPE = "slopes of the equations, layout held"
+FEWER = 0.02  # share of a whole number by which it is varied
 SWING = 0.2
 MOST = 14
 NOTHING = 1e-3  # elasticity below which there is no bar
 
 
 def rows_of(problem: Problem[Any], question: Any, name: str) -> list[Elasticity]:
-    """A row for every parameter: by the kind's own method, else by solving again."""
+    """The rows of every parameter: duals and slopes where the kind has them, else solved again."""
     if isinstance(problem, HasElasticities):
-        return list(problem.elasticities(question, name))
-    return [
-        re_solved_row(problem, question, row, name)
-        for row in problem.parameters(question)
-        if row.to is not None and not row.whole
-    ]
+        return one_per_parameter(problem.elasticities(question, name))
+    duals = problem.duals(question, name) if isinstance(problem, HasDuals) else {}
+    slopes = problem.slopes(question, name) if isinstance(problem, HasSlopes) else {}
+    rows = []
+    for each in problem.parameters(question):
+        begin = (each.path, each.value, each.unit, each.group)
+        dual, slope = duals.get(each.path), slopes.get(each.path)
+        if dual is not None:
+            rows.append(Elasticity(*begin, dual, dual, "dual", DUAL, EVERYTHING_FOLLOWS))
+        elif each.to is not None:
+            rows.append(re_solved_row(problem, question, each, name))
+        if slope is not None:
+            rows.append(Elasticity(*begin, *slope, "slope", SLOPE, LAYOUT_HELD))
+    return one_per_parameter(rows)
 
 
 def re_solved_row(problem: Problem[Any], question: Any, row: Parameter, name: str) -> Elasticity:
-    """The elasticity of an output to a parameter, its choice held and everything else searched."""
+    """The elasticity of an output to a parameter by searching again on either side of it."""
+    at = math.log(problem.search(question).outputs[name])
+    begin = (row.path, row.value, row.unit, row.group)
+    if row.whole:
+        left, right = _counted(problem, row, name, at)
+        return Elasticity(*begin, left, right, "re-solve", COUNTED, EVERYTHING_FOLLOWS)
 
     def logs(step: float) -> list[float | None]:
         """The output's logarithm at the offsets; None where there is no answer."""
-        values = [_held(problem, question, row, math.exp(offset * step)) for offset in OFFSETS]
-        return [math.log(value[name]) if value.get(name) else None for value in values]
+        return [_log(problem, row, math.exp(offset * step), name) for offset in OFFSETS]
 
-    at = math.log(problem.search(question).outputs[name])
     left, right = one_sided(at, logs(STEP), logs)
-    return Elasticity(row.path, row.value, row.unit, row.group, left, right, "re-solve", AGAIN)
+    return Elasticity(*begin, left, right, "re-solve", AGAIN, EVERYTHING_FOLLOWS)
 
 
-def _held(
-    problem: Problem[Any], question: Any, row: Parameter, factor: float
-) -> Mapping[str, float]:
-    """The outputs with a parameter times a factor; none where there is no such question."""
+def _counted(problem: Problem[Any], row: Parameter, name: str, at: float) -> tuple[float, float]:
+    """Slopes of a whole number, from a few fewer and a few more."""
+    value = row.value or 1.0
+    step = max(1, round(FEWER * value))
+    sides = []
+    for count in (value - step, value + step):
+        log = _log(problem, row, count / value, name) if count else None
+        sides.append(None if log is None else (log - at) / math.log(count / value))
+    left, right = (
+        next((side for side in order if side is not None), 0.0) for order in (sides, sides[::-1])
+    )
+    return left, right
+
+
+def _log(problem: Problem[Any], row: Parameter, factor: float, name: str) -> float | None:
+    """The output's logarithm with a parameter times a factor; None where there is no answer."""
     if row.to is None:
-        return {}
+        return None
     try:
-        return problem.search(row.to(factor)).outputs
+        value = problem.search(row.to(factor)).outputs.get(name)
     except InputError:
-        return {}
+        return None
+    return math.log(value) if value else None
 
 
 def tornado_bars(

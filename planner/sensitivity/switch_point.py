@@ -39,6 +39,7 @@ MOST = 10  # parameters that are varied
 RIVALS_OWN = ("price", "system", "model", "profile", "choose", "phases", "serving")
 WIDE = 10.0  # factor up and down of the present value, where no values are given
 LOOKED_AT = 9
+SAME = 1e-9  # outputs closer than this are as good as each other
 EVEN = 1.001  # factor within which a break-even is found
 
 
@@ -244,7 +245,8 @@ def _lead(
         return math.nan
     if ours is None or other is None:
         return math.inf if other is None else -math.inf
-    return math.log(other / ours) * (-1 if target.rises else 1)
+    lead = math.log(other / ours) * (-1 if target.rises else 1)
+    return lead if abs(lead) > SAME else 0.0
 
 
 def _crossing(

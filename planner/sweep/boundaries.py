@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from planner.problems.serving.arrays import Model
 from planner.problems.serving.dials import BATCHES, WHOLE
 from planner.report.pictures.sweep_axes import arranged, line_of
 from planner.sweep.closed_form_boundary import Turned, relaxed_times, turned_round
-from planner.problems.serving.arrays import Model
 from planner.sweep.table import Table
 from planner.sweep.vectorized import ClosedForm, numbers
 

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.sweep.rows import Columns, Words, named, plain
+from planner.sweep.rows import CodedColumn, Columns, named, plain
 from planner.text.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def _arrow_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
 def _arrow_array(column: Any) -> pa.Array:
     import pyarrow as pa
 
-    if isinstance(column, Words):
+    if isinstance(column, CodedColumn):
         return _arrow_words(column)
     if hasattr(column, "dtype"):
         return pa.array(column, from_pandas=True)
@@ -296,8 +296,8 @@ def _arrow_array(column: Any) -> pa.Array:
         return pa.array([None if value is None else str(value) for value in column])
 
 
-def _arrow_words(column: Words) -> pa.Array:
-    """Words by their number; those that are None are no words."""
+def _arrow_words(column: CodedColumn) -> pa.Array:
+    """CodedColumn by their number; those that are None are no words."""
     import numpy as np
     import pyarrow as pa
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from planner.protocol.columns import Words
+from planner.protocol.columns import CodedColumn
 from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ __all__ = [
     "ANSWERED",
     "LAYOUT",
     "SERVING",
+    "CodedColumn",
     "Columns",
-    "Words",
     "answered",
     "by_name",
     "named",
@@ -133,7 +133,7 @@ def _flat(plan: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return row
 
 
-Columns: TypeAlias = Mapping[str, "Sequence[Any] | np.ndarray | Words"]
+Columns: TypeAlias = Mapping[str, "Sequence[Any] | np.ndarray | CodedColumn"]
 
 
 def by_name(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -149,7 +149,7 @@ def named(tables: Iterable[Iterable[str]]) -> list[str]:
 
 def plain(column: Any) -> list[Any]:
     """The values of a column as Python's own, None where there is none."""
-    if isinstance(column, Words):
+    if isinstance(column, CodedColumn):
         return [column.words[code] for code in column.codes.tolist()]
     if hasattr(column, "tolist"):
         # NaN, which equals nothing, is how an array of numbers says that there is none.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.sweep.formats import kind_of, loaded, meta_of
 from planner.sweep.parts import Parts
-from planner.sweep.rows import Columns, Words, named, plain
+from planner.sweep.rows import CodedColumn, Columns, named, plain
 from planner.sweep.run import computed, executed, ordered
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
@@ -221,13 +221,13 @@ def _joined(name: str, tables: Sequence[Columns]) -> Any:
 
 
 def _first(column: Any) -> Any:
-    if isinstance(column, Words):
-        return Words(column.codes[:SHOWN], column.words)
+    if isinstance(column, CodedColumn):
+        return CodedColumn(column.codes[:SHOWN], column.words)
     return column[:SHOWN]
 
 
 def _framed(column: Any) -> list[Any] | np.ndarray:
-    return plain(column) if isinstance(column, Words) else column
+    return plain(column) if isinstance(column, CodedColumn) else column
 
 
 def _cell(value: Any) -> str:

@@ -21,7 +21,7 @@ from planner.scenario import Scenario
 from planner.sweep.chunk import mistaken
 from planner.sweep.grid import Span
 from planner.sweep.preflight import Column, Survey, scenario_at
-from planner.sweep.rows import ANSWERED, SERVING, Columns, Words
+from planner.sweep.rows import ANSWERED, SERVING, CodedColumn, Columns
 from planner.text.errors import InputError, PlannerError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def spanned(span: Span, places: np.ndarray) -> np.ndarray:
 def shown(column: Column, places: np.ndarray) -> Any:
     """The column of an axis in the table."""
     if column.span is None:
-        return Words(places, column.labels or ())
+        return CodedColumn(places, column.labels or ())
     found = numbers(column, places)
     return found.astype(np.int64) if column.span.kind == "whole" and column.scale == 1 else found
 
@@ -206,12 +206,12 @@ class _Filled:
         self.words: dict[str, tuple[np.ndarray, list[Any]]] = {}
 
     def put(self, rows: Any, number: int, found: Mapping[str, Any]) -> None:
-        """The values of a model at some rows; floats are arrays, words are `Words`."""
+        """The values of a model at some rows; floats are arrays, words are `CodedColumn`."""
         kept = found["status"] == 0
         self.status[rows] = found["status"]
         self.model[rows] = np.where(kept, number, -1)
         for name, value in found.items():
-            if isinstance(value, Words):
+            if isinstance(value, CodedColumn):
                 self._say(name, rows, value)
             elif name != "status":
                 column = self.numbers.setdefault(name, np.full(self.count, np.nan))
@@ -221,31 +221,31 @@ class _Filled:
         """Rows of a combination that is none."""
         self.status[rows] = STATUSES.index("refused")
         size = len(self.status[rows])
-        self._say("reason", rows, Words(np.zeros(size, dtype=np.int64), (reason,)))
+        self._say("reason", rows, CodedColumn(np.zeros(size, dtype=np.int64), (reason,)))
 
     def columns(self, elapsed: float) -> dict[str, Any]:
         """All columns, in the order of the rows of solved plans."""
         plans = [None if isinstance(m, str) else m.words for m in self.models]
-        nothing = Words(np.zeros(self.count, dtype=np.int8), (None,))
+        nothing = CodedColumn(np.zeros(self.count, dtype=np.int8), (None,))
         found: dict[str, Any] = {}
         for name in (*ANSWERED, *SERVING):
             if name == "status":
-                found[name] = Words(self.status, STATUSES)
+                found[name] = CodedColumn(self.status, STATUSES)
             elif name == "elapsed_s":
                 found[name] = np.full(self.count, elapsed)
             elif name in self.words:
                 codes, words = self.words[name]
-                found[name] = Words(codes, tuple(words))
+                found[name] = CodedColumn(codes, tuple(words))
             elif name in self.numbers:
                 found[name] = self.numbers[name]
             elif any(plan is not None and name in plan for plan in plans):
                 words = [None, *(None if plan is None else plan[name] for plan in plans)]
-                found[name] = Words(self.model + 1, tuple(words))
+                found[name] = CodedColumn(self.model + 1, tuple(words))
             else:
                 found[name] = nothing
         return found
 
-    def _say(self, name: str, rows: Any, value: Words) -> None:
+    def _say(self, name: str, rows: Any, value: CodedColumn) -> None:
         codes, words = self.words.setdefault(name, (np.zeros(self.count, dtype=np.int64), [None]))
         places = []
         for word in value.words:

@@ -19,7 +19,14 @@ from planner.problems.budget.optimum import BudgetOptimum, solve_many
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.problem import OUTPUTS
 from planner.problems.budget.resolve import resolve_budget
-from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, Method, one_sided
+from planner.protocol.elasticity import (
+    EVERYTHING_FOLLOWS,
+    OFFSETS,
+    STEP,
+    Elasticity,
+    Method,
+    one_sided,
+)
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter
 from planner.scenario import BudgetScenario
@@ -85,4 +92,14 @@ def _row(
     given: Parameter, left: float, right: float | None, method: Method, basis: str
 ) -> Elasticity:
     right = left if right is None else right
-    return Elasticity(given.path, given.value, given.unit, given.group, left, right, method, basis)
+    return Elasticity(
+        given.path,
+        given.value,
+        given.unit,
+        given.group,
+        left,
+        right,
+        method,
+        basis,
+        EVERYTHING_FOLLOWS,
+    )

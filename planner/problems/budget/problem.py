@@ -12,10 +12,9 @@ from planner.problems.budget.life_givens import life_givens
 from planner.problems.budget.optimum import BudgetOptimum, NoBudget, solve_many
 from planner.problems.budget.resolve import resolve_budget
 from planner.protocol.output import Output, values_in
-from planner.protocol.parameter import Parameter, settable, value_at, with_value
+from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import Plan
-from planner.protocol.problem import NO_PLAN, MissedPromise, Search
-from planner.protocol.section import Section, sections_of_outputs
+from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 
 if TYPE_CHECKING:
     from planner.problems.budget.question import BudgetScenario
@@ -38,13 +37,12 @@ OUTPUTS = (
 )
 
 
-class Budget:
+class Budget(Room["BudgetScenario"]):
     """The size, sparsity and tokens of least cost, or of least loss."""
 
     kind = "budget"
     version = 1
     plan_type = BudgetPlan
-    slow = False
     outputs = OUTPUTS
 
     def parameters(self, question: BudgetScenario) -> list[Parameter]:
@@ -75,7 +73,7 @@ class Budget:
             nearest = min(missed, key=lambda one: one.short_by)
             return Search(
                 NO_PLAN.outputs, NO_PLAN.choice, NO_PLAN.score, considered=considered,
-                missed=lambda: [MissedPromise(nearest.promise, nearest.short_by)],
+                missed=lambda: [MissedPromise(nearest.promise, nearest.short_by, nearest.reason)],
             )  # fmt: skip
         best = min(answers, key=lambda one: one.score)
         plan = plan_of(best)
@@ -87,19 +85,6 @@ class Budget:
     def answer(self, question: BudgetScenario) -> Plan:
         """The plan with its certificate, its comparisons and its provenance."""
         return answer(question)
-
-    def value(self, question: BudgetScenario, path: str) -> float | None:
-        """What a scenario has at a path."""
-        value = value_at(question, path)
-        return float(value) if isinstance(value, int | float) and value > 0 else None
-
-    def varied(self, question: BudgetScenario, path: str, value: float) -> Any:
-        """The scenario with a value at a path."""
-        return with_value(question, path, value)
-
-    def sections(self, plan: Plan) -> Sequence[Section]:
-        """The outputs as lines."""
-        return sections_of_outputs(self.outputs, plan.chosen)
 
     def listed(self, question: BudgetScenario, path: str) -> ListedRange:
         """Listed rents, and the MFU of published runs."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.budget.life_givens import life_givens
@@ -15,10 +15,9 @@ from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search import optimal_size
 from planner.problems.serving.problem import choice_of
 from planner.protocol.output import Output, values_in
-from planner.protocol.parameter import Parameter, value_at, with_value
+from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan
-from planner.protocol.problem import NO_PLAN, Search
-from planner.protocol.section import Section, sections_of_outputs
+from planner.protocol.problem import NO_PLAN, Room, Search
 from planner.scenario.keys.machines import resolved_system
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ _COST = Output("cost.total.usd", "USD", ("cost", "cost.total"))
 _PRICE = Output("usd_per_mtok", "USD per million tokens", ("price",), key="serving.usd_per_mtok")
 
 
-class Lifecycle:
+class Lifecycle(Room["LifecycleScenario"]):
     """The model whose whole life costs least at the quality asked for."""
 
     kind = "lifecycle"
@@ -66,19 +65,6 @@ class Lifecycle:
     def answer(self, question: LifecycleScenario) -> Plan:
         """The plan with its certificate, its comparisons and its provenance."""
         return answer(question)
-
-    def value(self, question: LifecycleScenario, path: str) -> float | None:
-        """What a scenario has at a path."""
-        value = value_at(question, path)
-        return float(value) if isinstance(value, int | float) and value > 0 else None
-
-    def varied(self, question: LifecycleScenario, path: str, value: float) -> Any:
-        """The scenario with a value at a path."""
-        return with_value(question, path, value)
-
-    def sections(self, plan: Plan) -> Sequence[Section]:
-        """The outputs as lines."""
-        return sections_of_outputs(self.outputs, plan.chosen)
 
     def listed(self, question: LifecycleScenario, path: str) -> ListedRange:
         """Listed rents of training and of serving, and the MFU of published runs."""

@@ -16,7 +16,7 @@ from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import PARTS, Step
 from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task import PROMISES, Task
-from planner.protocol.columns import Words
+from planner.protocol.columns import CodedColumn
 from planner.scenario import Scenario
 from planner.text.wording import laid_out
 
@@ -41,7 +41,7 @@ class Model:
     words: Mapping[str, Any]
 
     def __call__(self, values: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Columns at values of shape (n,): floats of that shape, `Words`, and `status`."""
+        """Columns at values of shape (n,): floats of that shape, `CodedColumn`, and `status`."""
         count = max((len(value) for value in values.values()), default=1)
         totals = [values[name] for name in BATCHES if name in values]
         task, batch, fill = self._given(values)
@@ -54,9 +54,9 @@ class Model:
             numbers, codes = np.unique(totals[0], return_inverse=True)
             lost = np.broadcast_to(found["status"] != OPTIMAL, count)
             words = (None, *(int(number) for number in numbers))
-            found["batch"] = Words(np.where(lost, 0, codes + 1), words)
+            found["batch"] = CodedColumn(np.where(lost, 0, codes + 1), words)
         return {
-            name: value if isinstance(value, Words) else np.broadcast_to(value, count)
+            name: value if isinstance(value, CodedColumn) else np.broadcast_to(value, count)
             for name, value in found.items()
             if value is not None
         }
@@ -125,13 +125,13 @@ class Model:
                 found |= {f"{name}_low": value * ratio.low, f"{name}_high": value * ratio.high}
         return found
 
-    def _bottleneck(self, task: Task, chosen: Mapping[str, Any], count: int) -> Words:
+    def _bottleneck(self, task: Task, chosen: Mapping[str, Any], count: int) -> CodedColumn:
         """The largest part of a step, or the highest roof."""
         parts = _timed(task, chosen)
         names, values = tuple(parts), list(parts.values())
         kept = _verdict(task, chosen, count)["status"] == OPTIMAL
         largest = np.argmax(np.stack([np.broadcast_to(v, count) for v in values]), axis=0)
-        return Words(np.where(kept, largest + 1, 0), (None, *names))
+        return CodedColumn(np.where(kept, largest + 1, 0), (None, *names))
 
 
 def _timed(task: Task, chosen: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -215,7 +215,7 @@ def _verdict(task: Task, values: Mapping[str, Any], count: int) -> dict[str, Any
     return {
         "status": status,
         "short_by": np.where(lost, short.max(axis=0), np.nan),
-        "reason": Words(codes, told),
+        "reason": CodedColumn(codes, told),
     }
 
 

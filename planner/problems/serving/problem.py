@@ -13,10 +13,17 @@ from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.profiled import coefficient, profiled
 from planner.problems.serving.task.resolve import ask
 from planner.protocol.output import Output, values_in
-from planner.protocol.parameter import Parameter, value_at, with_value
+from planner.protocol.parameter import Parameter, value_at
 from planner.protocol.plan import Plan
-from planner.protocol.problem import NO_PLAN, ArrayModel, Coefficient, Counts, MissedPromise, Search
-from planner.protocol.section import Section, sections_of_outputs
+from planner.protocol.problem import (
+    NO_PLAN,
+    ArrayModel,
+    Coefficient,
+    Counts,
+    MissedPromise,
+    Room,
+    Search,
+)
 from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
@@ -30,13 +37,12 @@ SAME = 1e-9  # plans this close are as good as each other
 AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
 
 
-class Serving:
+class Serving(Room["Scenario"]):
     """The cheapest, fastest or thriftiest layouts and batches that keep the promises."""
 
     kind = "serving"
     version = 1
     plan_type = ServingPlan
-    slow = False
     outputs = (
         Output("usd_per_mtok", "USD per million tokens", ("cost", "price")),
         Output("usd_per_mtok_input", "USD per million input tokens"),
@@ -98,19 +104,11 @@ class Serving:
             return float(value)
         return {row.path: row.value for row in self.parameters(question)}.get(path)
 
-    def varied(self, question: Scenario, path: str, value: float) -> Any:
-        """The scenario with a value at a path."""
-        return with_value(question, path, value)
-
-    def sections(self, plan: Plan) -> Sequence[Section]:
-        """The outputs as lines."""
-        return sections_of_outputs(self.outputs, plan.chosen)
-
     def elasticities(self, question: Scenario, output: str) -> list[Elasticity]:
         """Slopes of the equations along every parameter, layouts held."""
         from planner.problems.serving.slopes.serving import serving_rows
 
-        return serving_rows(question, output)[1]
+        return serving_rows(question, output)
 
     def is_array(self, path: str) -> bool:
         """Whether a path is one number of the equations."""
@@ -138,7 +136,10 @@ class Serving:
 
 
 def _missed(questions: Sequence[Question]) -> list[MissedPromise]:
-    return [MissedPromise(each["promise"], each["short_by"]) for each in short_by(questions)]
+    return [
+        MissedPromise(each["promise"], each["short_by"], each["expression"])
+        for each in short_by(questions)
+    ]
 
 
 def _ties(points: Sequence[Point], plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -46,7 +46,11 @@ def wrapped_head(document: Mapping[str, Any]) -> list[str]:
     value = valued(document["value"], document["unit"])
     sought = any(row["switches"] is not None for row in document["rows"])
     below = "; below it, the nearest changes at which another choice is the best" if sought else ""
+    rows = document["rows"]
+    others = dict.fromkeys(each["question"] for row in rows for each in _beside(row))
     told = "One percent more of a quantity changes it by so many percent (at a kink: less | more)"
+    if others:
+        told += f", {rows[0]['question']}; in brackets, {', '.join(others)}"
     return [
         f"{document['of']} = {value}",
         *wrapped(f"held: {', '.join(filter(None, (document['choice'], document['counts'])))}"),
@@ -79,8 +83,14 @@ def elastic(row: Mapping[str, Any]) -> str:
 
 def _line(row: Mapping[str, Any], width: int) -> str:
     value = valued(row["value"], row["unit"])
-    line = f"  {row['path']:<{width}}  {value:>16}  {elastic(row)}"
+    other = "".join(f"  ({elastic(each)})" for each in _beside(row))
+    line = f"  {row['path']:<{width}}  {value:>16}  {elastic(row)}{other}"
     return line[:WIDTH] if len(line) > WIDTH else line.rstrip()
+
+
+def _beside(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What else is known of a parameter: answers to another question than the row's."""
+    return [each for each in row["beside"] if each["question"] != row["question"]]
 
 
 def _switches(row: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 
 import planner
 from planner.problems.serving.slopes.serving import givens_of, serving_rows
+from planner.protocol.elasticity import one_per_parameter
 from planner.protocol.problem import search
 from planner.scenario import load
 from planner.sensitivity.switch_point import CLOSE, break_even, next_switch
@@ -54,7 +55,7 @@ def test_one_more_of_few_sequences_is_a_switch():
     batch = best.plan["batch_per_replica"]
     assert batch < 20
     assert best.small_counts == f"batch {batch} a replica"
-    rows = {row.path: row for row in serving_rows(scenario, "usd_per_mtok")[1]}
+    rows = {row.path: row for row in one_per_parameter(serving_rows(scenario, "usd_per_mtok"))}
     assert (rows["promises.tpot"].left, rows["promises.tpot"].right) == (0, 0)
     given = next(each for each in givens_of(scenario) if each.path == "promises.tpot")
     switch = next_switch(best, given, up=True)
@@ -89,7 +90,7 @@ def test_both_sides_of_a_kink_are_told():
     """At the critical batch of the lecture, given as the batch, both roofs are as high: more
     bandwidth changes nothing, less makes reading the bottleneck; of arithmetic likewise."""
     scenario = load(LECTURE, ["choose.batch=2400", "choose.tp=72"])
-    rows = {row.path: row for row in serving_rows(scenario, "tpot")[1]}
+    rows = {row.path: row for row in one_per_parameter(serving_rows(scenario, "tpot"))}
     bandwidth, flops = rows["system.memory_bandwidth"], rows["system.flops"]
     assert (bandwidth.left, bandwidth.right) == pytest.approx((-1, 0), abs=1e-9)
     assert (flops.left, flops.right) == pytest.approx((-1, 0), abs=1e-9)

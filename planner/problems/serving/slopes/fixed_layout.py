@@ -45,6 +45,7 @@ class Bound:
     number: int
     pools: tuple[Held, ...]
     moved: float = 0.0  # s that a prompt's cache takes to the other pool
+    follows: bool | None = None  # whether replicas are real numbers; where they are many, if None
 
     def tasks(self, asked: Asked) -> tuple[Task, ...]:
         """The tasks of the same question in a scenario that was varied."""
@@ -61,9 +62,17 @@ class Bound:
     @property
     def resized(self) -> bool:
         """Whether replicas are real numbers: they are many, and none has to be paid for idle."""
+        if self.follows is not None:
+            return self.follows
         loads = [pool.task for pool in self.pools if pool.task.loaded]
         fixed = any(len(task.chips) < 2 for task in loads)
         return not fixed and all(pool.replicas >= FEW for pool in self.pools)
+
+    @property
+    def may_follow(self) -> bool:
+        """Whether the layout held is one question and replicas that follow another."""
+        loads = [pool.task for pool in self.pools if pool.task.loaded]
+        return self.counted and not any(len(task.chips) < 2 for task in loads)
 
     @property
     def counted(self) -> bool:
@@ -91,9 +100,20 @@ def bound_to(scenario: Scenario, number: int, point: Point) -> Bound:
     return Bound(scenario, number, pools, pair.moved)
 
 
-def elasticities(bound: Bound, givens: Sequence[Parameter]) -> tuple[dict[str, float], Slopes]:
+SymbolPowers = Sequence[tuple[dict[str, float], ...]]
+"""{symbol: d ln symbol / d ln parameter} of every parameter, for every pool."""
+
+
+def symbol_powers(bound: Bound, givens: Sequence[Parameter]) -> SymbolPowers:
+    """How the symbols of each pool move with every parameter."""
+    return [_symbols(bound, given) for given in givens]
+
+
+def elasticities(
+    bound: Bound, givens: Sequence[Parameter], powers: SymbolPowers | None = None
+) -> tuple[dict[str, float], Slopes]:
     """Values of the outputs, and d ln output / d ln given, shape (2, n_givens): left, right."""
-    looked = [_symbols(bound, given) for given in givens]
+    looked = symbol_powers(bound, givens) if powers is None else powers
     directions = [
         {given.path: symbols[place] for given, symbols in zip(givens, looked, strict=True)}
         for place in range(len(bound.pools))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,16 +14,20 @@ from planner.problems.serving.deployment.alternatives import winner
 from planner.problems.serving.deployment.overtaking import Contest
 from planner.problems.serving.deployment.pools import questions_of, ranked
 from planner.problems.serving.parameters import serving_givens
-from planner.problems.serving.slopes.fixed_layout import bound_to, elasticities
+from planner.problems.serving.slopes.fixed_layout import (
+    Bound,
+    SymbolPowers,
+    bound_to,
+    elasticities,
+    symbol_powers,
+)
 from planner.problems.serving.task.resolve import ask
-from planner.protocol.elasticity import Elasticity
+from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, Elasticity
 from planner.protocol.parameter import Parameter
 from planner.protocol.problem import search
 
 if TYPE_CHECKING:
     from planner.scenario import Scenario
-
-__all__ = ["METHOD", "givens_of", "serving_rows"]
 
 METHOD = "slopes of the equations, layout held"
 RESIZED = f"{METHOD}, replicas as real numbers"
@@ -29,24 +35,65 @@ AGAIN = "solved again with a few fewer and a few more"
 FEW = 0.02  # share of a whole number by which it is varied
 
 
-def serving_rows(scenario: Scenario, name: str) -> tuple[list[Parameter], list[Elasticity]]:
-    """Every given of a scenario that has a plan, and what it does to one output."""
+def serving_rows(scenario: Scenario, name: str) -> list[Elasticity]:
+    """What every parameter of a scenario that has a plan does to one output.
+
+    Where replicas are counted there are two rows of each: one with the layout held, one where
+    replicas, pools and chips follow. First comes the layout held, unless replicas are many.
+    """
     questions = questions_of(ask(scenario))
     best = ranked(questions)[0]
     givens = serving_givens(scenario, Contest(scenario, questions).hardware())
     bound = bound_to(scenario, winner(questions, best).question, best)
-    _, slopes = elasticities(bound, givens)
+    powers = symbol_powers(bound, givens)
+    rows = _rows(bound, givens, powers, name)
+    if bound.may_follow:
+        rows += _rows(replace(bound, follows=not bound.resized), givens, powers, name)
+    counted = {given.path: _counted(given, name) for given in givens if given.whole}
+    return [*counted.values(), *(row for row in rows if row.path not in counted)]
+
+
+def _rows(
+    bound: Bound, givens: Sequence[Parameter], powers: SymbolPowers, name: str
+) -> list[Elasticity]:
+    """A row for every parameter, replicas held or following as `bound` says."""
+    _, slopes = elasticities(bound, givens, powers)
     slope = slopes[name]
     reach = np.max([np.abs(each).max(axis=0) for each in slopes.values()], axis=0)
-    method = RESIZED if bound.resized and bound.counted else METHOD
-    rows = [
-        Elasticity(given.path, given.value, given.unit, given.group, float(slope[0, i]) + 0.0,
-                   float(slope[1, i]) + 0.0, "slope", method, reach=float(reach[i]))
+    resized = bound.resized and bound.counted
+    basis, question = (RESIZED, EVERYTHING_FOLLOWS) if resized else (METHOD, LAYOUT_HELD)
+    return [
+        Elasticity(
+            given.path,
+            given.value,
+            given.unit,
+            given.group,
+            float(slope[0, i]) + 0.0,
+            float(slope[1, i]) + 0.0,
+            "slope",
+            basis,
+            question,
+            reach=float(reach[i]),
+        )
         for i, given in enumerate(givens)
-    ]  # fmt: skip
-    counted = [given for given in givens if given.whole]
-    found = {given.path: _counted(given, name) for given in counted}
-    return givens, [found.get(row.path, row) for row in rows]
+    ]
+
+
+def layout_held(scenario: Scenario, paths: Collection[str]) -> dict[str, tuple[float, float]]:
+    """{path: d ln price / d ln parameter, left and right} with the layout held.
+
+    Empty where it is the same question as that of the multipliers, where everything follows.
+    """
+    questions = questions_of(ask(scenario))
+    best = ranked(questions)[0]
+    bound = replace(bound_to(scenario, winner(questions, best).question, best), follows=False)
+    if not bound.may_follow:
+        return {}
+    hardware = Contest(scenario, questions).hardware()
+    givens = [each for each in serving_givens(scenario, hardware) if each.path in paths]
+    _, slopes = elasticities(bound, givens)
+    price = slopes["usd_per_mtok"]
+    return {each.path: (float(price[0, i]), float(price[1, i])) for i, each in enumerate(givens)}
 
 
 def _counted(given: Parameter, name: str) -> Elasticity:

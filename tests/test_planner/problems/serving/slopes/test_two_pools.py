@@ -14,6 +14,7 @@ from planner.problems.serving.slopes.fixed_layout import elasticities
 from planner.problems.serving.slopes.serving import serving_rows
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import ask
+from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, one_per_parameter
 from planner.scenario import load
 from tests.test_planner.problems.serving.slopes.test_fixed_layout import Again, found
 
@@ -132,7 +133,7 @@ def test_a_load_on_given_chips_is_what_they_are_paid_for(seed):
         "workload": {"input_tokens": 3000, "output_tokens": 600, "demand": 3.0},
         "promises": {"tpot": 0.06}, "choose": {"mode": modes[seed]},
     }  # fmt: skip
-    rows = {row.path: row for row in serving_rows(load(given), "usd_per_mtok")[1]}
+    rows = {row.path: row for row in one_per_parameter(serving_rows(load(given), "usd_per_mtok"))}
     assert rows["workload.demand"].left == rows["workload.demand"].right == pytest.approx(-1)
     assert rows["system.memory_bandwidth"].elasticity == 0
     assert rows["price"].right == pytest.approx(1)
@@ -189,9 +190,10 @@ def test_a_large_fleet_follows_its_load():
     point, bound, _ = found(given)
     assert bound.resized
     assert float(point.layouts.replicas[0]) > 20
-    rows = {row.path: row for row in serving_rows(load(given), "usd_per_mtok")[1]}
+    rows = {row.path: row for row in one_per_parameter(serving_rows(load(given), "usd_per_mtok"))}
     assert rows["workload.demand"].right == 0
-    assert rows["price"].method.endswith("replicas as real numbers")
+    assert rows["price"].question == EVERYTHING_FOLLOWS
+    assert {each.question for each in rows["price"].beside} == {LAYOUT_HELD}
     assert rows["system.memory_bandwidth"].right < -0.1
     sides = {sets: planner.solve(given, sets=(f"workload.demand={sets}",)).cost
              for sets in (200.0, 400.0)}  # fmt: skip
@@ -232,7 +234,7 @@ def test_a_closed_loop_is_varied_by_whole_requests():
         "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 1,
         "workload": {"input_tokens": 2000, "output_tokens": 500, "concurrency": 32},
     }  # fmt: skip
-    rows = {row.path: row for row in serving_rows(load(given), "tokens_per_s")[1]}
+    rows = {row.path: row for row in one_per_parameter(serving_rows(load(given), "tokens_per_s"))}
     row = rows["workload.concurrency"]
     counts = {
         n: planner.solve(given, sets=[f"workload.concurrency={n}"]).chosen["tokens_per_s"]

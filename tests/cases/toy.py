@@ -1,0 +1,150 @@
+"""A problem kind of one's own in one file: which chip, and how many requests in one batch?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import sympy as sp
+from pydantic import Field
+
+from planner.protocol.document import Unit
+from planner.protocol.output import Output, values_in
+from planner.protocol.parameter import Parameter, settable
+from planner.protocol.plan import BindingLimit, PlainAnswer, PlainProvenance, Plan
+from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
+from planner.scenario import resolved
+from planner.scenario.keys.fields import Quantity, Record, Word
+from planner.scenario.keys.uncertain import Uncertain
+
+NAMES = "B rent weights bandwidth work flops"
+B, rent, weights, bandwidth, work, flops = sp.symbols(NAMES, positive=True)
+STEP = sp.Max(weights / bandwidth, B * work / flops)
+PRICE = rent * STEP / B * 1e6
+CHIPS = {
+    "big": {"bandwidth": 4.8e12, "flops": 1e15, "share": 1.0},
+    "small": {"bandwidth": 2e12, "flops": 0.3e15, "share": 0.2},
+}
+UNITS = {"rent": "USD/(chip*s)", "weights": "byte", "work": "flop", "promise": "s"}
+
+
+class ToyQuestion(Record):
+    """What is asked, in base units."""
+
+    problem: Annotated[Literal["toy"], Word(("toy",))] = Field(description="the toy")
+    rent: Annotated[float, Quantity("price")] = Field(4 / 3600, description="a chip [USD/(chip*s)]")
+    weights: Annotated[float, Quantity("size")] = Field(141e9, description="of the model [byte]")
+    work: Annotated[float, Quantity("number")] = Field(140e9, description="a token [flop]")
+    promise: Annotated[float, Quantity("time")] = Field(0.08, description="time of a step [s]")
+    uncertain: Uncertain | None = Field(None, description="distributions by path")
+
+
+@dataclass(frozen=True)
+class ToyPoint:
+    """The choice and its numbers."""
+
+    chip: str
+    batch: int
+    price: Annotated[float, Unit("USD per million tokens")]
+    tpot: Annotated[float, Unit("s")]
+
+
+@dataclass(frozen=True)
+class ToyAnswer(PlainAnswer):
+    """Everything that is printed as JSON."""
+
+    plan: ToyPoint | None
+    alternatives: tuple[ToyPoint, ...]
+    infeasible: tuple[MissedPromise, ...] | None
+
+
+class ToyPlan(Plan[ToyAnswer]):
+    """The plan of a toy question."""
+
+    kind = "toy"
+    answer_type = ToyAnswer
+
+    @property
+    def cost(self) -> float | None:
+        """USD per million tokens."""
+        return self.answer.plan.price if self.answer.plan else None
+
+
+class Toy(Room[ToyQuestion]):
+    """Every chip and batch, compared."""
+
+    kind, version, plan_type = "toy", 1, ToyPlan
+    outputs = (
+        Output("price", "USD per million tokens", ("cost",), equation=lambda: PRICE),
+        Output("tpot", "s", promise="promise", equation=lambda: STEP),
+    )
+
+    def parameters(self, question: ToyQuestion) -> list[Parameter]:
+        """Rent, weights, work and the promise, each varied as `--set` would."""
+        rows = (Parameter(x, getattr(question, x), unit, "toy") for x, unit in UNITS.items())
+        return [row for each in rows if (row := settable(question, each)) is not None]
+
+    def points(self, question: ToyQuestion) -> list[ToyPoint]:
+        """All that keep the promise, the cheapest first."""
+        points = (numbers(question, chip, batch) for chip in CHIPS for batch in range(1, 257))
+        feasible = (point for point in points if point.tpot <= question.promise)
+        return sorted(feasible, key=lambda point: (round(point.price, 12), point.batch))
+
+    def search(
+        self, question: ToyQuestion, coefficients: Mapping[str, float] | None = None
+    ) -> Search:
+        """The cheapest point."""
+        points = self.points(question)
+        if not points:
+            least = min(numbers(question, chip, 1).tpot for chip in CHIPS)
+            missed = (MissedPromise("promise", least / question.promise),)
+            return Search({}, NO_PLAN.choice, math.inf, missed=lambda: missed)
+        best = points[0]
+        counts = ((f"batch {best.batch}", best.batch),)
+        return Search(values_in(self.outputs, best), best.chip, best.price, best, counts)
+
+    def answer(self, question: ToyQuestion) -> ToyPlan:
+        """The plan."""
+        best, points = self.search(question), self.points(question)
+        tight = best.feasible and best.outputs["tpot"] > 0.95 * question.promise
+        least = min(numbers(question, chip, 256).price for chip in CHIPS)
+        answer = ToyAnswer(
+            "toy",
+            "optimal" if points else "infeasible",
+            resolved(question),
+            best.plan,
+            None,
+            least,
+            {"points": 512},
+            (BindingLimit("promise", -1.0),) if tight else (),
+            self.duals(question, "price"),
+            tuple(points[1:3]),
+            best.shortfalls or None,
+            PlainProvenance("1"),
+        )
+        return ToyPlan(lambda: answer)
+
+    def duals(self, question: ToyQuestion, output: str) -> dict[str, float]:
+        """A price is proportional to the rent."""
+        return {"rent": 1.0} if output == "price" else {}
+
+    def slopes(self, question: ToyQuestion, output: str) -> dict[str, tuple[float, float]]:
+        """Of the equations, chip and batch held."""
+        best = self.points(question)[0]
+        values = {**CHIPS[best.chip], **question.model_dump(), "B": best.batch}
+        y = PRICE if output == "price" else STEP
+        at = {x: values[x.name] for x in y.free_symbols}
+        slopes = {x.name: float((sp.diff(y, x) * x / y).subs(at)) for x in at if x.name in UNITS}
+        return {path: (slope, slope) for path, slope in slopes.items()}
+
+
+def numbers(question: ToyQuestion, chip: str, batch: int) -> ToyPoint:
+    """One chip with one batch."""
+    machine = CHIPS[chip]
+    step = max(question.weights / machine["bandwidth"], batch * question.work / machine["flops"])
+    return ToyPoint(chip, batch, question.rent * machine["share"] * step / batch * 1e6, step)
+
+
+QUESTION, PROBLEM = ToyQuestion, Toy()

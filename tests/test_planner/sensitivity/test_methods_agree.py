@@ -1,0 +1,48 @@
+"""Two methods that answer the same question of a parameter give the same elasticity."""
+
+from __future__ import annotations
+
+import pytest
+
+import planner
+from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD
+from planner.sensitivity.elasticities import elasticity_table
+from tests.paths import EXAMPLES
+
+CLOSE = 2e-3  # the program has its tangents at a whole batch, the slopes are taken at a real one
+TWO_POOLS = EXAMPLES / "serve-deepseek-v3-h200.yaml"
+ONE_POOL = {
+    "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 8,
+    "price": "$2.50/hour", "workload": {"input_tokens": 2000, "output_tokens": 500},
+    "promises": {"tpot": "25 ms"}, "choose": {"mode": "aggregated", "weights": "fp8"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "question"),
+    [(TWO_POOLS, EVERYTHING_FOLLOWS), (ONE_POOL, LAYOUT_HELD)],
+    ids=["two pools", "one pool"],
+)
+def test_multipliers_are_slopes_of_the_same_question(source, question):
+    """`--why` prints duals of the plan's program, `sensitivity` slopes of its equations."""
+    duals = planner.solve(source).elasticities
+    table = elasticity_table(source, switches=False)
+    slopes = {
+        row.path: each
+        for row in table.rows
+        for each in (row, *row.beside)
+        if each.question == question
+    }
+    shared = duals.keys() & slopes.keys()
+    assert len(shared) >= 7
+    for path in shared:
+        assert slopes[path].right == pytest.approx(duals[path], abs=CLOSE), path
+
+
+def test_two_questions_have_two_answers():
+    """With the layout held nothing else gives way to a shorter promise, so it costs more."""
+    rows = {row.path: row for row in elasticity_table(TWO_POOLS, switches=False).rows}
+    (follows,) = rows["promises.tpot"].beside
+    assert rows["promises.tpot"].question == LAYOUT_HELD
+    assert follows.question == EVERYTHING_FOLLOWS
+    assert rows["promises.tpot"].right < follows.right < 0
