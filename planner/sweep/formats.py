@@ -297,7 +297,7 @@ def _arrow_array(column: Any) -> pa.Array:
 
 
 def _arrow_words(column: CodedColumn) -> pa.Array:
-    """CodedColumn by their number; those that are None are no words."""
+    """Words by their number; those that are None are no words."""
     import numpy as np
     import pyarrow as pa
 
