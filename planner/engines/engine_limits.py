@@ -10,22 +10,8 @@ from planner.engines.launch import Reason, Release
 NEEDS_FP4 = frozenset({"nvfp4", "fp4"})
 
 
-def general(
-    plan: Deployment,
-    release: Release,
-    *,
-    caches: Mapping[str, str],
-    online: Mapping[str, str],
-    predicting: Collection[str],
-    unpacks_fp4: bool,
-) -> Iterator[Reason]:
-    """Reasons against the plan: parts of contexts, copies of experts, maker, heads, dtypes, drafts.
-
-    `caches` and `online` are what the engine calls a cache dtype and a conversion of weights while
-    loading, by the planner's dtype; `predicting` are the model types whose multi-token prediction
-    blocks it runs; `unpacks_fp4` says whether it multiplies FP4 weights in a wider format on chips
-    without FP4 arithmetic.
-    """
+def general(plan: Deployment, release: Release) -> Iterator[Reason]:
+    """Reasons against the plan: contexts in parts, copied experts, maker, heads, dtypes, drafts."""
     if plan.layout["cp"] > 1:
         yield Reason(f"cp {plan.layout['cp']} is not written by this export", "choose.cp=1")
     copies = plan.pool["redundant_experts"]
@@ -39,13 +25,13 @@ def general(
             f"a system with chips of {vendors}",
         )
     yield from _heads(plan)
-    yield from _weights(plan, online, unpacks_fp4=unpacks_fp4)
-    if cache_dtype(plan, caches) is None:
+    yield from _weights(plan, release.online, unpacks_fp4=release.unpacks_fp4)
+    if cache_dtype(plan, release.caches) is None:
         yield Reason(
             f"it has no {plan.pool['kv']} KV cache for {plan.checkpoint.sizes.name}",
-            f"choose.kv={_dtypes(caches)}",
+            f"choose.kv={_dtypes(release.caches)}",
         )
-    yield from _speculation(plan, predicting)
+    yield from _speculation(plan, release.predicting)
 
 
 def cache_dtype(plan: Deployment, caches: Mapping[str, str]) -> str | None:

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.resources import files
 
 from planner.engines.deployment import Deployment
 
@@ -32,7 +34,11 @@ class Release:
 
     `options` are the command-line options, `settings` the keys of its configuration file, by full
     name, and `variables` those of the environment that may be written; `vendors` are the makers of
-    chips it was read for, each with the container image of this version.
+    chips it was read for, each with the container image of this version. `caches` and `online` are
+    what the engine calls a cache dtype and a conversion of weights while loading, by the planner's
+    dtype; `predicting` are the model types whose multi-token prediction blocks it runs;
+    `unpacks_fp4` says whether it multiplies FP4 weights in a wider format on chips without FP4
+    arithmetic.
     """
 
     name: str
@@ -42,6 +48,10 @@ class Release:
     sources: tuple[str, ...]
     options: frozenset[str]
     vendors: Mapping[str, str]
+    caches: Mapping[str, str]
+    predicting: frozenset[str]
+    unpacks_fp4: bool
+    online: Mapping[str, str] = field(default_factory=dict)
     settings: frozenset[str] = frozenset()
     variables: frozenset[str] = frozenset()
 
@@ -49,6 +59,15 @@ class Release:
     def stamp(self) -> str:
         """The engine and its version, as a reader should see them."""
         return f"{self.title} {self.version}"
+
+
+def release(name: str) -> Release:
+    """An engine's release from `releases.toml`, by the engine's name there."""
+    text = files("planner.engines").joinpath("releases.toml").read_text(encoding="utf-8")
+    row = tomllib.loads(text)[name]
+    listed = ("options", "predicting", "settings", "variables")
+    sets = {key: frozenset(row.pop(key)) for key in listed if key in row}
+    return Release(name=name, sources=tuple(row.pop("sources")), **row, **sets)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ spelling. Batch and chunk are given for all copies together and divided inside.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import MappingProxyType
 
 from planner.engines.deployment import Deployment
 from planner.engines.engine_limits import cache_dtype, general, uneven
@@ -19,77 +18,21 @@ from planner.engines.launch import (
     Launch,
     Option,
     Reason,
-    Release,
     drafted,
     lengths,
     notes,
     parallel,
+    release,
 )
 
 PORT = 30000
 RENDEZVOUS = 5000
-RELEASE = Release(
-    name="sglang",
-    title="SGLang",
-    version="0.5.23",
-    as_of="2026-11-21",
-    sources=(
-        "Python package sglang 0.5.23: sglang/srt/server_args.py, sglang/srt/arg_groups/fields",
-        "the same: validation_hook.py, parallel_hook.py, speculative_hook.py, eplb, disaggregation",
-        "pipeline with attention data parallelism: sgl-project/sglang pull request 10100",
-    ),
-    options=frozenset(
-        {
-            "--attn-dp-size",
-            "--chunked-prefill-size",
-            "--context-length",
-            "--disaggregation-mode",
-            "--dist-init-addr",
-            "--ep-size",
-            "--host",
-            "--kv-cache-dtype",
-            "--max-running-requests",
-            "--mem-fraction-static",
-            "--model-path",
-            "--nnodes",
-            "--node-rank",
-            "--port",
-            "--pp-size",
-            "--quantization",
-            "--speculative-algorithm",
-            "--speculative-eagle-topk",
-            "--speculative-num-draft-tokens",
-            "--speculative-num-steps",
-            "--tp-size",
-        }
-    ),
-    vendors=MappingProxyType(
-        {"NVIDIA": "lmsysorg/sglang:v0.5.23", "AMD": "lmsysorg/sglang:REPLACE-BY-A-ROCM-TAG"}
-    ),
-)
-CACHES = MappingProxyType({"bf16": "bfloat16", "fp8": "fp8_e4m3", "nvfp4": "nvfp4"})
-ONLINE = MappingProxyType({"fp8": "fp8"})
-PREDICTING = frozenset(
-    {
-        "deepseek_v3",
-        "deepseek_v32",
-        "deepseek_v4",
-        "glm4_moe",
-        "glm4_moe_lite",
-        "glm_moe_dsa",
-        "nemotron_h",
-        "qwen3_5_moe_text",
-        "qwen3_5_text",
-        "qwen3_next",
-    }
-)
+RELEASE = release("sglang")
 
 
 def reasons(plan: Deployment) -> Iterator[Reason]:
     """Why SGLang cannot run the plan; nothing if it can."""
-    yield from general(
-        plan, RELEASE, caches=CACHES, online=ONLINE, predicting=PREDICTING, unpacks_fp4=True
-    )
+    yield from general(plan, RELEASE)
     layout = plan.layout
     yield from uneven(plan)
     if plan.drafts and layout["pp"] > 1 and plan.role != "prefill":
@@ -134,11 +77,13 @@ def _options(plan: Deployment) -> Iterator[Option]:
     note = "weights and caches: all but the plan's reserve and activations"
     yield Option("--mem-fraction-static", plan.share["pool"], note)
     yield Option(
-        "--kv-cache-dtype", cache_dtype(plan, CACHES), f"KV cache {plan.pool['kv']} in the plan"
+        "--kv-cache-dtype",
+        cache_dtype(plan, RELEASE.caches),
+        f"KV cache {plan.pool['kv']} in the plan",
     )
     if plan.converted:
         note = f"{plan.checkpoint.weights} weights made {plan.pool['weights']} while loading"
-        yield Option("--quantization", ONLINE[plan.pool["weights"]], note)
+        yield Option("--quantization", RELEASE.online[plan.pool["weights"]], note)
     if plan.drafts:
         note = f"{drafted(plan)} per step, by the checkpoint's own prediction blocks"
         yield Option("--speculative-algorithm", "EAGLE", note)

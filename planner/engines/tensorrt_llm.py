@@ -8,7 +8,6 @@ replica of several nodes is started by an MPI launcher on all of them at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import MappingProxyType
 
 from planner.engines.deployment import Deployment
 from planner.engines.engine_limits import cache_dtype, general, uneven
@@ -17,69 +16,23 @@ from planner.engines.launch import (
     Launch,
     Option,
     Reason,
-    Release,
     budget,
     drafted,
     lengths,
     notes,
     parallel,
+    release,
     shared,
 )
 
 PORT = 8000
 FILE = "extra-llm-api.yaml"
-RELEASE = Release(
-    name="trtllm",
-    title="TensorRT-LLM",
-    version="1.2.1",
-    as_of="2026-11-21",
-    sources=(
-        "NVIDIA/TensorRT-LLM tensorrt_llm/commands/serve.py at 4c05a748 and 00209af1",
-        "nvidia.github.io/TensorRT-LLM: LLM API reference (TorchLlmArgs, KvCacheConfig, "
-        "MTPDecodingConfig), parallel strategies, quantization, disaggregated serving, guides",
-        "NVIDIA/TensorRT-LLM modeling_speculative.py: models with prediction blocks",
-    ),
-    options=frozenset(
-        {
-            "--ep_size",
-            "--extra_llm_api_options",
-            "--gpus_per_node",
-            "--host",
-            "--max_batch_size",
-            "--max_num_tokens",
-            "--max_seq_len",
-            "--port",
-            "--pp_size",
-            "--tp_size",
-        }
-    ),
-    settings=frozenset(
-        {
-            "cache_transceiver_config.backend",
-            "cache_transceiver_config.max_tokens_in_buffer",
-            "disable_overlap_scheduler",
-            "enable_attention_dp",
-            "enable_chunked_prefill",
-            "kv_cache_config.dtype",
-            "kv_cache_config.enable_block_reuse",
-            "kv_cache_config.free_gpu_memory_fraction",
-            "speculative_config.decoding_type",
-            "speculative_config.num_nextn_predict_layers",
-        }
-    ),
-    vendors=MappingProxyType({"NVIDIA": "nvcr.io/nvidia/tensorrt-llm/release:1.2.1"}),
-)
-# A bf16 cache is the model's own format, which `auto` keeps unless the checkpoint says fp8.
-CACHES = MappingProxyType({"bf16": "auto", "fp8": "fp8", "nvfp4": "nvfp4"})
-PREDICTING = frozenset({"deepseek_v3", "deepseek_v32", "glm4_moe", "nemotron_h"})
+RELEASE = release("trtllm")
 
 
 def reasons(plan: Deployment) -> Iterator[Reason]:
     """Why TensorRT-LLM cannot run the plan; nothing if it can."""
-    nothing: MappingProxyType[str, str] = MappingProxyType({})
-    yield from general(
-        plan, RELEASE, caches=CACHES, online=nothing, predicting=PREDICTING, unpacks_fp4=False
-    )
+    yield from general(plan, RELEASE)
     layout = plan.layout
     if layout["tp"] > 1 and layout["dp_attention"] > 1:
         yield Reason(
@@ -156,7 +109,7 @@ def _settings(plan: Deployment) -> Iterator[Option]:
         yield Option("disable_overlap_scheduler", True, note)
     yield Option("enable_chunked_prefill", True, "long prompts in chunks")
     note = f"KV cache {plan.pool['kv']} in the plan"
-    yield Option("kv_cache_config.dtype", cache_dtype(plan, CACHES), note)
+    yield Option("kv_cache_config.dtype", cache_dtype(plan, RELEASE.caches), note)
     note = "of what is left beside the weights: all but the plan's reserve"
     yield Option("kv_cache_config.free_gpu_memory_fraction", plan.share["free"], note)
     if plan.cached_input:

@@ -21,80 +21,23 @@ from planner.engines.launch import (
     Launch,
     Option,
     Reason,
-    Release,
     budget,
     drafted,
     lengths,
     notes,
     parallel,
+    release,
     shared,
 )
 
 PORT = 8000
-RELEASE = Release(
-    name="vllm",
-    title="vLLM",
-    version="0.33.0",
-    as_of="2026-11-21",
-    sources=(
-        "Python package vllm 0.33.0: vllm/engine/arg_utils.py, vllm/entrypoints/common/cli_args.py",
-        "the same, vllm/config: parallel.py, scheduler.py, cache.py, speculative.py, model.py",
-        "the same: vllm/model_executor/layers/fused_moe/expert_map_manager.py, vllm/envs.py",
-        "the same: vllm/distributed/kv_transfer/kv_connector/v1/nixl/connector.py",
-    ),
-    options=frozenset(
-        {
-            "--data-parallel-size",
-            "--enable-chunked-prefill",
-            "--enable-expert-parallel",
-            "--enable-prefix-caching",
-            "--gpu-memory-utilization",
-            "--headless",
-            "--host",
-            "--kv-cache-dtype",
-            "--kv-transfer-config",
-            "--master-addr",
-            "--max-model-len",
-            "--max-num-batched-tokens",
-            "--max-num-seqs",
-            "--nnodes",
-            "--node-rank",
-            "--pipeline-parallel-size",
-            "--port",
-            "--quantization",
-            "--speculative-config",
-            "--tensor-parallel-size",
-        }
-    ),
-    variables=frozenset({"VLLM_NIXL_SIDE_CHANNEL_HOST"}),
-    vendors=MappingProxyType(
-        {"NVIDIA": "vllm/vllm-openai:v0.33.0", "AMD": "vllm/vllm-openai-rocm:v0.33.0"}
-    ),
-)
+RELEASE = release("vllm")
 ROLES = MappingProxyType({"prefill": "kv_producer", "decode": "kv_consumer"})
-CACHES = MappingProxyType({"bf16": "bfloat16", "fp16": "float16", "fp8": "fp8", "nvfp4": "nvfp4"})
-ONLINE = MappingProxyType({"fp8": "fp8"})
-PREDICTING = frozenset(
-    {
-        "deepseek_v3",
-        "deepseek_v32",
-        "deepseek_v4",
-        "glm4_moe",
-        "glm4_moe_lite",
-        "glm_moe_dsa",
-        "nemotron_h",
-        "qwen3_5_moe_text",
-        "qwen3_5_text",
-        "qwen3_next",
-    }
-)
 
 
 def reasons(plan: Deployment) -> Iterator[Reason]:
     """Why vLLM cannot run the plan; nothing if it can."""
-    yield from general(
-        plan, RELEASE, caches=CACHES, online=ONLINE, predicting=PREDICTING, unpacks_fp4=True
-    )
+    yield from general(plan, RELEASE)
     layout = plan.layout
     if layout["ep"] > 1 and layout["tp_expert"] > 1:
         yield Reason(
@@ -156,11 +99,13 @@ def _options(plan: Deployment) -> Iterator[Option]:
     yield Option("--max-model-len", plan.longest, lengths(plan))
     yield Option("--gpu-memory-utilization", plan.share["all"], "all but the plan's reserve")
     yield Option(
-        "--kv-cache-dtype", cache_dtype(plan, CACHES), f"KV cache {plan.pool['kv']} in the plan"
+        "--kv-cache-dtype",
+        cache_dtype(plan, RELEASE.caches),
+        f"KV cache {plan.pool['kv']} in the plan",
     )
     if plan.converted:
         note = f"{plan.checkpoint.weights} weights made {plan.pool['weights']} while loading"
-        yield Option("--quantization", ONLINE[plan.pool["weights"]], note)
+        yield Option("--quantization", RELEASE.online[plan.pool["weights"]], note)
     if plan.cached_input:
         note = f"the plan has {plan.cached_input:.0%} of the input cached"
         yield Option("--enable-prefix-caching", None, note)

@@ -92,8 +92,8 @@ def test_every_word_for_a_dtype_is_one_the_engine_takes(engine):
     """Caches and conversions are called as the engine's own lists call them."""
     page, choices = ENGINES[engine], RECORDED[engine]["choices"]
     caches = choices.get("--kv-cache-dtype", choices.get("kv_cache_config.dtype"))
-    assert set(page.CACHES.values()) <= set(caches)
-    assert set(getattr(page, "ONLINE", {}).values()) <= set(choices.get("--quantization", ()))
+    assert set(page.RELEASE.caches.values()) <= set(caches)
+    assert set(page.RELEASE.online.values()) <= set(choices.get("--quantization", ()))
 
 
 @pytest.mark.parametrize(("case", "engine"), PAIRS)
