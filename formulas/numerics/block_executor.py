@@ -33,7 +33,7 @@ class Schedule(NamedTuple):
     dead: list[list[int]]  # after each instruction within, the temporaries no longer needed
 
 
-class Plan(NamedTuple):
+class ExecutionPlan(NamedTuple):
     """Instructions parted by whether their result changes with some of the arguments.
 
     `wanted` are the slots that must be known before those `within` run, `rows` those of them that
@@ -56,7 +56,7 @@ class Prepared:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ExecutionPlan,
         values: dict[int, object],
         partial: dict[tuple[str, ...], list[Instruction]] | None = None,
     ) -> None:
@@ -107,7 +107,7 @@ class BlockExecutor:
         self._instructions: list[Instruction] = []
         self._pairs: dict[tuple, int] = {}
         self._schedules: dict[int, Schedule] = {}
-        self._plans: dict[frozenset[str], Plan] = {}
+        self._plans: dict[frozenset[str], ExecutionPlan] = {}
         self._whole: Shape = np.broadcast_shapes(*pattern.values()) if pattern else ()
         slots: list[int] = []
         for node in tape.nodes:
@@ -136,8 +136,8 @@ class BlockExecutor:
             for where in _blocks(shape, axis, step):
                 self._run_block(where, shape, schedule, list(values), results)
         for name, slot in self.outputs.items():
-            found = np.asarray(results.get(name, values[slot]), dtype=np.float64)
-            results[name] = found if found.shape == shape else np.broadcast_to(found, shape)
+            result = np.asarray(results.get(name, values[slot]), dtype=np.float64)
+            results[name] = result if result.shape == shape else np.broadcast_to(result, shape)
         return {name: results[name] for name in self.outputs}
 
     def _run_block(
@@ -169,23 +169,23 @@ class BlockExecutor:
 
         Axis −1 stands for a single block: everything comes before.
         """
-        found = self._schedules.get(axis)
-        if found is None:
+        schedule = self._schedules.get(axis)
+        if schedule is None:
             missing = [len(self._whole) - len(shape) for shape in self._shapes]
             blocked = {
                 slot
-                for slot, (shape, few) in enumerate(zip(self._shapes, missing, strict=True))
-                if max(shape[: max(0, axis + 1 - few)], default=1) > 1
+                for slot, (shape, absent) in enumerate(zip(self._shapes, missing, strict=True))
+                if max(shape[: max(0, axis + 1 - absent)], default=1) > 1
             }
             within = [i for i in self._instructions if i[1] in blocked]
-            found = self._schedules[axis] = Schedule(
+            schedule = self._schedules[axis] = Schedule(
                 blocked,
                 [slot for slot in self._arguments.values() if slot in blocked],
                 [i for i in self._instructions if i[1] not in blocked],
                 within,
                 _last_uses(within, set(self.outputs.values())),
             )
-        return found
+        return schedule
 
     def prepared(self, arguments: Mapping[str, np.ndarray], varying: frozenset[str]) -> Prepared:
         """All that does not depend on the `varying` arguments computed, the rest left to do.
@@ -203,7 +203,7 @@ class BlockExecutor:
             values[target] = function(*[values[s] for s in sources])
         return Prepared(plan, {slot: values[slot] for slot in plan.wanted})
 
-    def _plan(self, varying: frozenset[str]) -> Plan:
+    def _plan(self, varying: frozenset[str]) -> ExecutionPlan:
         """What depends on the varying arguments, and what of the rest it needs."""
         changing = {self._arguments[name] for name in varying if name in self._arguments}
         within = []
@@ -213,7 +213,7 @@ class BlockExecutor:
                 within.append(instruction)
         before = [i for i in self._instructions if i[1] not in changing]
         used = {s for _, _, sources in within for s in sources} | set(self.outputs.values())
-        return Plan(
+        return ExecutionPlan(
             {name: slot for name, slot in self._arguments.items() if name in varying},
             self.outputs,
             before,
@@ -236,11 +236,11 @@ class BlockExecutor:
             return self._fold(operands, slots, np.add, np.subtract, np.negative)
         if operation == "product":
             return self._fold(operands, slots, np.multiply, np.divide, np.reciprocal)
-        given = [slots[operand] for operand in operands]
+        operand_slots = [slots[operand] for operand in operands]
         function = _FUNCTIONS[operation]
         if operation in _CHAINS:
-            return self._chain(function, given)
-        return self._instruct(function, *given)
+            return self._chain(function, operand_slots)
+        return self._instruct(function, *operand_slots)
 
     def _place(self, value: object, shape: Shape) -> int:
         self._values.append(value)
@@ -249,22 +249,22 @@ class BlockExecutor:
 
     def _instruct(self, function: Callable, *sources: int) -> int:
         key = (function, *sources)
-        found = self._pairs.get(key)
-        if found is None:
+        target = self._pairs.get(key)
+        if target is None:
             shape = np.broadcast_shapes(*(self._shapes[s] for s in sources))
-            found = self._place(None, shape)
+            target = self._place(None, shape)
             quick = function if shape else _OF_NUMBERS.get(function, function)
-            self._instructions.append((quick, found, sources))
-            self._pairs[key] = found
-        return found
+            self._instructions.append((quick, target, sources))
+            self._pairs[key] = target
+        return target
 
     def _size(self, slot: int) -> tuple:
         return (prod(self._shapes[slot]), self._shapes[slot])
 
-    def _chain(self, function: Callable, given: Sequence[int]) -> int:
-        first, *others = sorted(given, key=self._size)
-        for other in others:
-            first = self._instruct(function, first, other)
+    def _chain(self, function: Callable, slots: Sequence[int]) -> int:
+        first, *others = sorted(slots, key=self._size)
+        for slot in others:
+            first = self._instruct(function, first, slot)
         return first
 
     def _fold(
@@ -325,23 +325,23 @@ def _blocks(shape: Shape, axis: int, step: int) -> Iterator[Cuts]:
 
 def _sized(pattern: Shape, shape: Shape) -> Shape:
     """The lengths of an array that varies along the axes of the pattern."""
-    own = shape[len(shape) - len(pattern) :]
-    return tuple(size if varies > 1 else 1 for size, varies in zip(own, pattern, strict=True))
+    lengths = shape[len(shape) - len(pattern) :]
+    return tuple(size if varies > 1 else 1 for size, varies in zip(lengths, pattern, strict=True))
 
 
-def _last_uses(within: Sequence[Instruction], kept: set[int]) -> list[list[int]]:
+def _last_uses(within: Sequence[Instruction], lasting: set[int]) -> list[list[int]]:
     """For each instruction, the temporaries that nothing needs after it."""
     made = {target for _, target, _ in within}
     seen: set[int] = set()
     dead: list[list[int]] = []
     for _, _, sources in reversed(within):
-        last = {s for s in sources if s in made and s not in kept and s not in seen}
+        last = {s for s in sources if s in made and s not in lasting and s not in seen}
         seen |= last
         dead.append(list(last))
     return dead[::-1]
 
 
-def _needed(plan: Plan, outputs: Sequence[str]) -> list[Instruction]:
+def _needed(plan: ExecutionPlan, outputs: Sequence[str]) -> list[Instruction]:
     """The instructions within a plan that these outputs need."""
     needed = {plan.outputs[name] for name in outputs}
     instructions = []

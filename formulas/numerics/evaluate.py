@@ -56,18 +56,18 @@ def kernel(
         defined nor given, or a symbol is needed that `arguments` leaves out.
     """
     definitions = collect(equations)
-    given = None if arguments is None else [_name(x) for x in arguments]
-    for x in [x for x in definitions if given is not None and x.name in given]:
+    names = None if arguments is None else [_name(x) for x in arguments]
+    for x in [x for x in definitions if names is not None and x.name in names]:
         del definitions[x]
-    wanted = _wanted(outputs, definitions, given)
+    wanted = _wanted(outputs, definitions, names)
     needed = ordered(definitions, wanted.values())
     tape = record(wanted, needed)
-    if given is None:
+    if names is None:
         return Kernel(tape, tape.arguments, block)
     for name in tape.arguments:
-        if name not in given:
+        if name not in names:
             raise SymbolError(f"no equation defines {describe(name)}, and it is not an argument")
-    return Kernel(tape, given, block)
+    return Kernel(tape, names, block)
 
 
 def scalar(
@@ -85,18 +85,18 @@ def scalar(
     definitions = {x: e for x, e in collect(equations).items() if x.name not in values}
     wanted = _wanted(outputs, definitions, list(values))
     needed = ordered(definitions, wanted.values())
-    known: dict[sp.Symbol, float] = {}
+    numbers: dict[sp.Symbol, float] = {}
     free = set().union(*(e.free_symbols for e in (*wanted.values(), *needed.values()))) - set(
         needed
     )
     refuse_missing(values, sorted(x.name for x in free))
     for x in free:
-        known[x] = float(values[x.name])
-        if not known[x] >= 0:
+        numbers[x] = float(values[x.name])
+        if not numbers[x] >= 0:
             raise SymbolError(f"{describe(x.name)} is negative or not a number")
     for x, expression in needed.items():
-        known[x] = value_of(expression, known)
-    return {name: value_of(expression, known) for name, expression in wanted.items()}
+        numbers[x] = value_of(expression, numbers)
+    return {name: value_of(expression, numbers) for name, expression in wanted.items()}
 
 
 def collect(equations: Iterable[Definition]) -> dict[sp.Symbol, sp.Expr]:
@@ -107,13 +107,13 @@ def collect(equations: Iterable[Definition]) -> dict[sp.Symbol, sp.Expr]:
     SymbolError
         If a symbol is defined twice, differently.
     """
-    found: dict[sp.Symbol, sp.Expr] = {}
+    definitions: dict[sp.Symbol, sp.Expr] = {}
     for equation in equations:
         nested = collect(getattr(equation, "where", ()))
         for x, expression in {equation.symbol: equation.rhs, **nested}.items():
-            if found.setdefault(x, expression) != expression:
+            if definitions.setdefault(x, expression) != expression:
                 raise SymbolError(f"{describe(x.name)} is defined twice, differently")
-    return found
+    return definitions
 
 
 def ordered(
@@ -162,18 +162,18 @@ def _name(x: sp.Symbol | str) -> str:
 def _wanted(
     outputs: Iterable[sp.Symbol | str] | Mapping[str, sp.Expr],
     definitions: Mapping[sp.Symbol, sp.Expr],
-    given: Sequence[str] | None,
+    names: Sequence[str] | None,
 ) -> dict[str, sp.Expr]:
     """Outputs as named expressions."""
     if isinstance(outputs, Mapping):
         return dict(outputs)
-    known = {x.name: x for x in definitions}
+    symbols = {x.name: x for x in definitions}
     for expression in definitions.values():
-        known.update({x.name: x for x in expression.free_symbols})
+        symbols.update({x.name: x for x in expression.free_symbols})
     wanted = {}
     for name in map(_name, outputs):
-        if name not in known or (known[name] not in definitions and name not in (given or ())):
+        if name not in symbols or (symbols[name] not in definitions and name not in (names or ())):
             hint = did_you_mean(name, [x.name for x in definitions])
             raise SymbolError(f"no equation defines the output {describe(name)}{hint}")
-        wanted[name] = known[name]
+        wanted[name] = symbols[name]
     return wanted

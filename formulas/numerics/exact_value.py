@@ -77,9 +77,9 @@ def _float(x: sp.Basic, values: Mapping[sp.Symbol, float]) -> float:
                 return _float(value, values)
         return math.nan
     if isinstance(x, sp.Add):
-        found = complement_power(x)
-        if found is not None:
-            return _complement(found, values)
+        parts = complement_power(x)
+        if parts is not None:
+            return _complement(parts, values)
         return math.fsum(_finite([_float(part, values) for part in x.args]))
     if isinstance(x, sp.Pow):
         return _power(_float(x.args[0], values), x.args[1], values)
@@ -94,9 +94,9 @@ def _finite(parts: list[float]) -> list[float]:
     return parts if all(map(math.isfinite, parts)) else [sum(parts)]
 
 
-def _complement(found: tuple[sp.Expr, ...], values: Mapping[sp.Symbol, float]) -> float:
+def _complement(parts: tuple[sp.Expr, ...], values: Mapping[sp.Symbol, float]) -> float:
     """c·(1 − (1 − x)^n) + rest without cancellation."""
-    c, share, exponent, rest = found
+    c, share, exponent, rest = parts
     x, n = _float(share, values), _float(exponent, values)
     if math.isnan(n):
         return math.nan

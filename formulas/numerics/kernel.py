@@ -10,8 +10,6 @@ from formulas.nomenclature.symbol_error import SymbolError
 from formulas.numerics.block_executor import BLOCK, BlockExecutor, Prepared
 from formulas.numerics.tape import Tape
 
-__all__ = ["Kernel", "PreparedKernel", "refuse_missing", "refuse_unknown"]
-
 _REMEMBERED = 32  # executors per kernel, one for each pattern of argument shapes
 
 
@@ -73,12 +71,12 @@ class Kernel:
         ValueError
             If an array has another shape.
         """
-        given = {name: values[name] for name in self.names if name in values}
-        rows = {np.shape(value) for value in given.values()} - {()}
+        fixed = {name: values[name] for name in self.names if name in values}
+        rows = {np.shape(value) for value in fixed.values()} - {()}
         if len(rows) > 1 or any(len(shape) > 1 for shape in rows):
             raise ValueError(f"arrays of one shape (n,) are prepared, not {sorted(rows)}")
         shape = rows.pop() if rows else (1,)
-        arrays = self._checked({**given, **dict.fromkeys(varying, np.ones(shape))})
+        arrays = self._checked({**fixed, **dict.fromkeys(varying, np.ones(shape))})
         with np.errstate(all="ignore"):
             ready = self._executor(arrays).prepared(arrays, frozenset(varying))
         return PreparedKernel(self, tuple(varying), shape[0], ready)

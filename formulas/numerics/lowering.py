@@ -9,8 +9,6 @@ import sympy as sp
 from formulas.numerics.expressions import complement_power, text
 from formulas.numerics.tape import Node, Tape
 
-__all__ = ["record"]
-
 
 def record(outputs: Mapping[str, sp.Expr], definitions: Mapping[sp.Symbol, sp.Expr]) -> Tape:
     """The tape that computes the outputs; a symbol with a definition is computed where first met.
@@ -37,19 +35,19 @@ class _Recorder:
 
     def slot(self, expression: sp.Basic) -> int:
         """The slot that holds the value of the expression."""
-        found = self._of_expression.get(expression)
-        if found is None:
-            found = self._slot(expression)
-            self._of_expression[expression] = found
-        return found
+        slot_ = self._of_expression.get(expression)
+        if slot_ is None:
+            slot_ = self._slot(expression)
+            self._of_expression[expression] = slot_
+        return slot_
 
     def _append(self, *node: object) -> int:
-        found = self._of_node.get(node)
-        if found is None:
-            found = len(self.tape.nodes)
+        place = self._of_node.get(node)
+        if place is None:
+            place = len(self.tape.nodes)
             self.tape.nodes.append(node)
-            self._of_node[node] = found
-        return found
+            self._of_node[node] = place
+        return place
 
     def _slot(self, x: sp.Basic) -> int:
         if x.is_Symbol:
@@ -74,9 +72,9 @@ class _Recorder:
         return tuple(self.slot(part) for part in parts)
 
     def _sum(self, x: sp.Add) -> int:
-        found = complement_power(x)
-        if found is not None:
-            return self._complement(*found)
+        complement = complement_power(x)
+        if complement is not None:
+            return self._complement(*complement)
         more, less = [], []
         for term in x.args:
             coefficient, rest = term.as_coeff_Mul()

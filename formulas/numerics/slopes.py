@@ -56,7 +56,7 @@ def elasticities(kernel: Kernel, output: str, values: Mapping[str, float]) -> di
     return {n: (float(slopes[0, i]), float(slopes[1, i])) for i, n in enumerate(kernel.names)}
 
 
-def values_along(tape: Tape, given: Mapping[str, float]) -> dict[str, float]:
+def values_along(tape: Tape, numbers: Mapping[str, float]) -> dict[str, float]:
     """The outputs of a tape at one point, by name, with Python's own arithmetic.
 
     Raises
@@ -69,7 +69,7 @@ def values_along(tape: Tape, given: Mapping[str, float]) -> dict[str, float]:
         if operation == "constant":
             value = operands[0]
         elif operation == "argument":
-            value = given[operands[0]]
+            value = numbers[operands[0]]
         elif operation == "sum":
             value = sum([values[i] for i in operands[0]]) - sum([values[i] for i in operands[1]])
         elif operation == "product":
@@ -93,7 +93,9 @@ def values_along(tape: Tape, given: Mapping[str, float]) -> dict[str, float]:
     return {name: float(values[place]) for name, place in tape.outputs.items()}
 
 
-def slopes_along(tape: Tape, names: Sequence[str], given: Mapping[str, float]) -> list[np.ndarray]:
+def slopes_along(
+    tape: Tape, names: Sequence[str], numbers: Mapping[str, float]
+) -> list[np.ndarray]:
     """d value / d ln argument of every node of a tape, at one point.
 
     One array a node, shape (2, n_names): to the left, to the right; a column for each argument.
@@ -106,7 +108,7 @@ def slopes_along(tape: Tape, names: Sequence[str], given: Mapping[str, float]) -
         if operation == "constant":
             value = operands[0]
         elif operation == "argument":
-            value = float(given[operands[0]])
+            value = float(numbers[operands[0]])
             slope[:, column[operands[0]]] = value
         elif operation in ("sum", "product"):
             rule = _sum if operation == "sum" else _product

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Node", "Tape"]
-
 Node = tuple  # (operation, *operands); operands are slots, except in "constant" and "argument"
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from planner.architecture.caches import CacheKind, cache_kinds
@@ -97,6 +98,7 @@ class Sizes:
         return caches + self.state_bytes_per_sequence
 
 
+@lru_cache(maxsize=256)
 def sizes(
     model: Model, weights: str | None = None, kv: str | None = None, activations: str | None = None
 ) -> Sizes:

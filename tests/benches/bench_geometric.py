@@ -8,7 +8,7 @@ import cvxpy  # noqa: F401  loaded beforehand, so that no first solve is charged
 import pytest
 import sympy as sp
 
-from planner.programs.geometric import Problem, Program
+from planner.programs.geometric import GeometricProgram, Program
 
 pytestmark = pytest.mark.benchmark
 
@@ -19,7 +19,7 @@ def symbols(names: str) -> tuple[sp.Symbol, ...]:
     return tuple(sp.symbols(names, positive=True))
 
 
-def serving() -> tuple[Problem, Figures]:
+def serving() -> tuple[GeometricProgram, Figures]:
     """Fifteen constraints on batch, step time, prefill time and chips."""
     B, T, tp, pp, ep, Tp = symbols("B T tp pp ep Tp")
     N, Na, L, kv, F, W, M, net, lat, price, bw, E, k, s, c = symbols(
@@ -27,7 +27,7 @@ def serving() -> tuple[Problem, Figures]:
     )
     T_max, ttft, I, O, layers, n_max, h, cov = symbols("T_max ttft I O layers n_max h coverage")
     comp, mem, comm, cost = symbols("T_comp T_mem T_comm C_tok")
-    problem = Problem("serving")
+    problem = GeometricProgram("serving")
     for symbol, high in ((B, 1e5), (tp, 64), (pp, 16), (ep, 256)):
         problem.choose(symbol, within=(1, high))
     problem.choose(T, within=(1e-6, 10))
@@ -58,11 +58,11 @@ def serving() -> tuple[Problem, Figures]:
     return problem, figures
 
 
-def budget() -> tuple[Problem, Figures]:
+def budget() -> tuple[GeometricProgram, Figures]:
     """Three variables: parameters, training tokens, served tokens' share of the bill."""
     n, d, r = symbols("n d r")
     A, Bd, alpha, beta, gap, compute, use, least = symbols("A Bd alpha beta gap price use least")
-    problem = Problem("budget")
+    problem = GeometricProgram("budget")
     for symbol in (n, d):
         problem.choose(symbol, within=(1e6, 1e16))
     problem.choose(r, within=(1e-6, 1e6))
@@ -79,7 +79,7 @@ def budget() -> tuple[Problem, Figures]:
 CASES = {"serving": serving, "budget": budget}
 
 
-def compile_and_solve(problem: Problem, figures: Figures) -> float:
+def compile_and_solve(problem: GeometricProgram, figures: Figures) -> float:
     return problem.compile(figures).solve(figures).value
 
 

@@ -24,7 +24,7 @@ from planner.problems.budget.check import conditions
 from planner.problems.budget.optimum import BudgetOptimum, start
 from planner.problems.budget.parameters import loss_at
 from planner.problems.budget.posynomial_form import Array, Budgets
-from planner.programs.geometric import Problem, Program, Solution
+from planner.programs.geometric import GeometricProgram, Program, ProgramSolution
 from planner.text.errors import SolverError
 
 LIMITED = "limit"
@@ -44,7 +44,7 @@ class Programmed:
     value: float
     lower_bound: float
     multiplier: float
-    solution: Solution
+    solution: ProgramSolution
 
 
 def programmed(budgets: Budgets, reference: Array) -> Programmed:
@@ -94,7 +94,7 @@ def _compiled(shape: Shape) -> tuple[Program, dict[str, sp.Symbol]]:
     cost_powers, used, words = shape
     aim, *choices = words.split(",")
     symbols = {name: auxiliary(name, positive=True) for name in choices}
-    problem = Problem("budget")
+    problem = GeometricProgram("budget")
     for name in choices:
         problem.choose(symbols[name], within=(1 / WIDE, WIDE))
 

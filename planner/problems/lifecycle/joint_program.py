@@ -22,7 +22,7 @@ from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
 from planner.problems.serving.bounds.relaxation import declared, layout_given
 from planner.problems.serving.step.binding import shared_values
 from planner.problems.serving.step.step import Step
-from planner.programs.geometric import Problem, Program
+from planner.programs.geometric import GeometricProgram, Program
 
 NUDGE = 1e-5
 WIDE = 1e3  # factor within which size and tokens are chosen
@@ -110,7 +110,7 @@ def _compiled(
     words: tuple[tuple[str, Any], ...], model: tuple[str, ...], used: tuple[tuple[bool, bool], ...]
 ) -> Program:
     """The program of a shape: how serving is declared, what follows the size, the law's terms."""
-    problem = Problem("lifecycle")
+    problem = GeometricProgram("lifecycle")
     for choice in (SIZE, TOKENS):
         problem.choose(choice, within=(1 / WIDE, WIDE))
     problem.define(

@@ -30,7 +30,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.requests import modes
 from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task_builder import Draft, Hardware
-from planner.programs.geometric import Solution
+from planner.programs.geometric import ProgramSolution
 from planner.scenario import Choose, ModelDescription, Scenario
 from planner.text.errors import FieldError
 
@@ -182,7 +182,7 @@ class ServedMember:
         whole = sum(weight for _, weight in pools)
         return tuple((c, w / whole, _solved(c, c.task.sizes).value) for c, w in pools)
 
-    def _chained(self, one: Candidate, solved: Solution, n_active: float) -> float:
+    def _chained(self, one: Candidate, solved: ProgramSolution, n_active: float) -> float:
         """d ln value / d ln N: the duals of the model's symbols times how each follows the size."""
         low, high = (
             shared_values(replace(one.task, sizes=self.member.at(n_active * factor)))
@@ -257,7 +257,7 @@ def _pools(chosen: Candidate | PairCandidate) -> list[tuple[Candidate, float]]:
     return found
 
 
-def _solved(one: Candidate, sizes: Sizes) -> Solution:
+def _solved(one: Candidate, sizes: Sizes) -> ProgramSolution:
     """The program of a pool's layout with a real batch, for a model of these sizes."""
     task = replace(one.task, sizes=sizes)
     return elastic(Step(task, one.layouts, bound=task.uses_bound), one.batch)

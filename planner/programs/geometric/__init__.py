@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from planner.programs.geometric.approximation import Monomial, chord, tangent
-    from planner.programs.geometric.declaration import Problem
-    from planner.programs.geometric.relaxation import Shortage, Shortfall
-    from planner.programs.geometric.solution import Solution
+    from planner.programs.geometric.declaration import GeometricProgram
+    from planner.programs.geometric.relaxation import ProgramShortfall, Shortage
+    from planner.programs.geometric.solution import ProgramSolution
     from planner.programs.geometric.solver import Program
-    from planner.programs.geometric.structure import ProblemError, Structure
+    from planner.programs.geometric.structure import ProblemError, ProgramStructure
 
 __all__ = [
+    "GeometricProgram",
     "Monomial",
-    "Problem",
     "ProblemError",
     "Program",
+    "ProgramShortfall",
+    "ProgramSolution",
+    "ProgramStructure",
     "Shortage",
-    "Shortfall",
-    "Solution",
-    "Structure",
     "chord",
     "tangent",
 ]
 
 _HOMES = {
     "Monomial": "approximation", "chord": "approximation", "tangent": "approximation",
-    "Problem": "declaration", "ProblemError": "structure", "Program": "solver",
-    "Shortage": "relaxation", "Shortfall": "relaxation", "Solution": "solution",
-    "Structure": "structure",
+    "GeometricProgram": "declaration", "ProblemError": "structure", "Program": "solver",
+    "Shortage": "relaxation", "ProgramShortfall": "relaxation", "ProgramSolution": "solution",
+    "ProgramStructure": "structure",
 }  # fmt: skip
 
 

@@ -18,8 +18,6 @@ from formulas.nomenclature.symbols import auxiliary
 from planner.programs.geometric.posynomial import short
 from planner.programs.geometric.structure import ProblemError
 
-__all__ = ["Monomial", "chord", "tangent"]
-
 SAMPLES = 65
 TOLERANCE = 1e-9
 STEPS = (sp.ceiling, sp.floor)
@@ -38,14 +36,14 @@ def tangent(
     variable: sp.Symbol,
     at: float,
     *,
-    given: Mapping[sp.Symbol, float] | None = None,
+    numbers: Mapping[sp.Symbol, float] | None = None,
 ) -> Monomial:
     """The monomial with the value and the slope of `expression` at `at`.
 
-    `given` holds the figures of the other symbols. Raises ProblemError where one is missing or the
+    `numbers` holds those of the other symbols. Raises ProblemError where one is missing or the
     value is not positive.
     """
-    value, rate = _function(expression, variable, given)(at)
+    value, rate = _function(expression, variable, numbers)(at)
     exponent = rate * at / value
     return Monomial(value * at**-exponent, exponent)
 
@@ -56,7 +54,7 @@ def chord(
     lo: float,
     hi: float,
     *,
-    given: Mapping[sp.Symbol, float] | None = None,
+    numbers: Mapping[sp.Symbol, float] | None = None,
 ) -> Monomial:
     """The monomial through `expression` at `lo` and `hi`, below it in between.
 
@@ -65,7 +63,7 @@ def chord(
     """
     if not 0 < lo < hi:
         raise ProblemError(f"chord of {short(expression)}: 0 < {lo} < {hi} does not hold")
-    function = _function(expression, variable, given)
+    function = _function(expression, variable, numbers)
     points = np.geomspace(lo, hi, SAMPLES)
     heights = np.log([function(point)[0] for point in points.tolist()])
     bend = (heights[:-2] + heights[2:]) / 2 - heights[1:-1]
@@ -81,11 +79,11 @@ def chord(
 
 
 def _function(
-    expression: sp.Expr, variable: sp.Symbol, given: Mapping[sp.Symbol, float] | None
+    expression: sp.Expr, variable: sp.Symbol, numbers: Mapping[sp.Symbol, float] | None
 ) -> Callable[[float], tuple[float, float]]:
     """Value and derivative as a function of the variable alone."""
     others = tuple(sorted(expression.free_symbols - {variable}, key=str))
-    figures = given or {}
+    figures = numbers or {}
     if missing := [symbol for symbol in others if symbol not in figures]:
         raise ProblemError(f"{short(expression)}: no value for {', '.join(map(str, missing))}")
     function = _both((variable, *others), expression)
@@ -121,12 +119,12 @@ def _slope(expression: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
     if isinstance(expression, CORNERS):
         return _chosen(expression, symbol)
     corners = [each for each in expression.atoms(*CORNERS, *STEPS) if symbol in each.free_symbols]
-    held = {corner: sp.Dummy(positive=True) for corner in corners}
-    smooth = expression.xreplace(held)
-    back = {dummy: corner for corner, dummy in held.items()}
+    dummies = {corner: sp.Dummy(positive=True) for corner in corners}
+    smooth = expression.xreplace(dummies)
+    back = {dummy: corner for corner, dummy in dummies.items()}
     chain = [
         sp.diff(smooth, dummy).xreplace(back) * _slope(corner, symbol)
-        for corner, dummy in held.items()
+        for corner, dummy in dummies.items()
         if dummy in smooth.free_symbols
     ]
     return sp.Add(sp.diff(smooth, symbol).xreplace(back), *chain)

@@ -20,7 +20,6 @@ from planner.text.errors import SolverError
 if TYPE_CHECKING:
     import clarabel
 
-__all__ = ["Array", "LogProgram", "Point", "Table"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -38,7 +37,7 @@ STATUS = {
 
 
 @dataclass(frozen=True)
-class Table:
+class ExponentTable:
     """Which variable stands in which term with which exponent, and which row a term belongs to.
 
     `fixed[term, variable]` holds the exponents that are numbers; entry j of `terms`, `variables`,
@@ -90,7 +89,7 @@ class LogProgram:
     and three for every term of the latter. Columns: z, then a t for every term.
     """
 
-    def __init__(self, table: Table, *, floor: bool = False) -> None:
+    def __init__(self, table: ExponentTable, *, floor: bool = False) -> None:
         size = np.bincount(table.rows)
         single = size[table.rows] == 1
         linear, curved = np.flatnonzero(single), np.flatnonzero(~single)

@@ -13,8 +13,6 @@ from planner.programs.geometric.posynomial import short
 from planner.programs.geometric.solver import Program
 from planner.programs.geometric.structure import BOUND, LIMIT, PROMISE, ROOF, ProblemError
 
-__all__ = ["Problem"]
-
 
 @dataclass(frozen=True)
 class _Constraint:
@@ -26,7 +24,7 @@ class _Constraint:
     roof: tuple[sp.Symbol, str] | None = None
 
 
-class Problem:
+class GeometricProgram:
     """A geometric program in the making, over SymPy expressions.
 
     Every symbol is a choice, defined, or a given. Givens may enter in any way; choices only so
@@ -115,13 +113,11 @@ class Problem:
         if self._objective is None:
             raise ProblemError(f"{self.title}: nothing to minimise")
         lowering = Lowering(self.title, frozenset(self._bounds), self._definitions, self._relax)
-        for each in self._constraints.values():
-            lowering.hold(
-                each.name, each.kind, each.smaller, each.larger, text=each.text, roof=each.roof
-            )
+        for x in self._constraints.values():
+            lowering.hold(x.name, x.kind, x.smaller, x.larger, text=x.text, roof=x.roof)
         epigraph = sp.Dummy("objective", positive=True)
         lowering.minimise(self._objective, epigraph)
-        used = self._given(lowering)
+        used = self._givens_of(lowering)
         listed = tuple(givens) if givens is not None else tuple(sorted(used, key=str))
         if missing := used - set(listed):
             names = ", ".join(sorted(map(str, missing)))
@@ -129,15 +125,15 @@ class Problem:
         others = (*lowering.auxiliaries, epigraph)
         return Program(structure(self.title, lowering.rows, tuple(self._bounds), others, listed))
 
-    def _given(self, lowering: Lowering) -> set[sp.Symbol]:
+    def _givens_of(self, lowering: Lowering) -> set[sp.Symbol]:
         """Symbols left in the coefficients and exponents."""
-        found: set[sp.Symbol] = set()
+        symbols: set[sp.Symbol] = set()
         for row in lowering.rows:
-            found |= row.divisor.free_symbols
+            symbols |= row.divisor.free_symbols
             for powers, coefficient in row.terms:
-                found |= coefficient.free_symbols
-                found.update(*(exponent.free_symbols for _, exponent in powers))
-        return found
+                symbols |= coefficient.free_symbols
+                symbols.update(*(exponent.free_symbols for _, exponent in powers))
+        return symbols
 
     def _fresh(self, symbol: sp.Symbol) -> None:
         if symbol in self._bounds or symbol in self._definitions:

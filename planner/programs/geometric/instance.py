@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.programs.geometric.cone import Array
-from planner.programs.geometric.structure import BOUND, ProblemError, Structure
-
-__all__ = ["Instance", "instance"]
+from planner.programs.geometric.structure import BOUND, ProblemError, ProgramStructure
 
 Mask = npt.NDArray[np.bool_]
 
@@ -43,13 +41,13 @@ class Instance:
     centre: Array
 
 
-def instance(problem: Structure, given: Mapping[Hashable, float]) -> Instance:
+def instance(problem: ProgramStructure, numbers: Mapping[Hashable, float]) -> Instance:
     """Put numbers in.
 
     Raises ProblemError where a given is missing or not finite, a coefficient has no value or is
     negative, or the right side of a constraint is not positive.
     """
-    figures = _figures(problem, given)
+    figures = _figures(problem, numbers)
     values = _values(problem, figures)
     exponents = values[problem.exponent]
     top, bottom = values[problem.numerator], values[problem.divisor]
@@ -65,18 +63,18 @@ def instance(problem: Structure, given: Mapping[Hashable, float]) -> Instance:
     return Instance(figures, values, zero, logs, exponents, matrix, low, high, centre)
 
 
-def _figures(problem: Structure, given: Mapping[Hashable, float]) -> tuple[float, ...]:
+def _figures(problem: ProgramStructure, numbers: Mapping[Hashable, float]) -> tuple[float, ...]:
     symbols = problem.coefficients.givens
-    if missing := [symbol for symbol in symbols if symbol not in given]:
+    if missing := [symbol for symbol in symbols if symbol not in numbers]:
         names = ", ".join(map(str, missing))
         raise ProblemError(f"{problem.title}: no value for {names}")
-    if len(given) > len(symbols):
-        strange = sorted(map(str, set(given) - set(symbols)))
+    if len(numbers) > len(symbols):
+        strange = sorted(map(str, set(numbers) - set(symbols)))
         raise ProblemError(
             f"{problem.title}: a value for {', '.join(strange)}, which the program was not "
             "compiled for (a symbol of the same name but other assumptions is another symbol)"
         )
-    figures = tuple(float(given[symbol]) for symbol in symbols)
+    figures = tuple(float(numbers[symbol]) for symbol in symbols)
     signs = problem.coefficients.nonnegative
     for symbol, figure, nonnegative in zip(symbols, figures, signs, strict=True):
         if not np.isfinite(figure) or (figure < 0 and nonnegative):
@@ -84,7 +82,7 @@ def _figures(problem: Structure, given: Mapping[Hashable, float]) -> tuple[float
     return figures
 
 
-def _values(problem: Structure, figures: tuple[float, ...]) -> Array:
+def _values(problem: ProgramStructure, figures: tuple[float, ...]) -> Array:
     coefficients = problem.coefficients
     try:
         values = coefficients.values(figures)
@@ -97,7 +95,7 @@ def _values(problem: Structure, figures: tuple[float, ...]) -> Array:
     raise ProblemError(f"{problem.title}: {named} has no value at these givens ({reason})")
 
 
-def _check_signs(problem: Structure, top: Array, bottom: Array) -> None:
+def _check_signs(problem: ProgramStructure, top: Array, bottom: Array) -> None:
     for term in np.flatnonzero(top < 0).tolist():
         row = problem.rows[problem.table.rows[term]]
         raise ProblemError(
@@ -113,7 +111,9 @@ def _check_signs(problem: Structure, top: Array, bottom: Array) -> None:
         )
 
 
-def _box(problem: Structure, matrix: Array, logs: Array, zero: Mask) -> tuple[Array, Array, Array]:
+def _box(
+    problem: ProgramStructure, matrix: Array, logs: Array, zero: Mask
+) -> tuple[Array, Array, Array]:
     """Bounds of every variable's logarithm and a point to measure from.
 
     Those of auxiliaries and of the objective follow from the choices they are held up by.

@@ -15,7 +15,7 @@ import numpy as np
 import sympy as sp
 
 from formulas.numerics.lowering import record
-from planner.programs.geometric.cone import Table
+from planner.programs.geometric.cone import ExponentTable
 from planner.programs.geometric.posynomial import (
     Powers,
     Signomial,
@@ -32,14 +32,12 @@ from planner.programs.geometric.posynomial import (
 from planner.programs.geometric.structure import (
     AUXILIARY,
     OBJECTIVE,
-    Coefficients,
+    CoefficientTape,
     Constraint,
     ProblemError,
-    Structure,
+    ProgramStructure,
     named,
 )
-
-__all__ = ["Lowering", "Row", "structure"]
 
 WAY_OUT = "give an under-estimate of it: define(..., relax={expression: under-estimate})"
 LARGEST_PRODUCT = 100
@@ -47,7 +45,7 @@ ROUNDING = (sp.ceiling, sp.floor)
 
 
 @dataclass(frozen=True)
-class Row:
+class ProgramRow:
     """One constraint: the sum of `terms` is at most `divisor`, all coefficients over the givens.
 
     `roof` names the roof and its branch; `owner` is the auxiliary variable this row holds up, and
@@ -75,13 +73,13 @@ class Lowering:
         relax: Mapping[sp.Expr, sp.Expr],
     ) -> None:
         self.title = title
-        self.rows: list[Row] = []
+        self.rows: list[ProgramRow] = []
         self.auxiliaries: dict[sp.Symbol, sp.Expr] = {}
         self._choices = choices
         self._relax = relax
         self._definitions = definitions
-        self._given, self._varying = _sorted_out(title, choices, definitions, relax)
-        self._known: dict[sp.Expr, Signomial] = {}
+        self._of_givens, self._varying = _sorted_out(title, choices, definitions, relax)
+        self._signomials: dict[sp.Expr, Signomial] = {}
         self._where = ""
 
     def hold(
@@ -133,7 +131,7 @@ class Lowering:
             for powers, coefficient in product({each: amount}, over).items()
         )
         self._check_direction(terms, owner)
-        self.rows.append(Row(name, kind, text, terms, divisor, roof, owner, reciprocal))
+        self.rows.append(ProgramRow(name, kind, text, terms, divisor, roof, owner, reciprocal))
 
     def _check_direction(
         self, terms: tuple[tuple[Powers, sp.Expr], ...], owner: sp.Symbol | None
@@ -161,16 +159,16 @@ class Lowering:
         )
 
     def _signomial(self, expression: sp.Expr) -> Signomial:
-        known = self._known.get(expression)
-        if known is None:
-            known = self._known[expression] = self._lowered(expression)
-        return known
+        signomial = self._signomials.get(expression)
+        if signomial is None:
+            signomial = self._signomials[expression] = self._lowered(expression)
+        return signomial
 
     def _lowered(self, expression: sp.Expr) -> Signomial:
         if expression in self._relax:
             return self._above(expression, (self._relax[expression],))
         if not expression.free_symbols & self._varying:
-            return constant(expression.xreplace(self._given))
+            return constant(expression.xreplace(self._of_givens))
         if expression in self._choices:
             return monomial(expression)
         if expression in self._definitions:
@@ -188,13 +186,13 @@ class Lowering:
         raise self._refusal(expression, _why_not(expression))
 
     def _product(self, expression: sp.Expr) -> Signomial:
-        varying = [each for each in expression.args if each.free_symbols & self._varying]
-        fixed = sp.Mul(*(each for each in expression.args if each not in varying))
-        result = constant(fixed.xreplace(self._given))
-        for each in varying:
-            factor = self._signomial(each)
+        varying = [factor_ for factor_ in expression.args if factor_.free_symbols & self._varying]
+        fixed = sp.Mul(*(factor_ for factor_ in expression.args if factor_ not in varying))
+        result = constant(fixed.xreplace(self._of_givens))
+        for factor_ in varying:
+            factor = self._signomial(factor_)
             if len(factor) > 1 and len(result) * len(factor) > LARGEST_PRODUCT:
-                factor = self._whole(each, factor)
+                factor = self._whole(factor_, factor)
             result = product(result, factor)
         return result
 
@@ -205,7 +203,7 @@ class Lowering:
     def _power(self, expression: sp.Expr, base: sp.Expr, exponent: sp.Expr) -> Signomial:
         if exponent.free_symbols & self._varying:
             raise self._refusal(expression, "a choice stands in an exponent")
-        exponent = exponent.xreplace(self._given)
+        exponent = exponent.xreplace(self._of_givens)
         inner = self._signomial(base)
         positive, negative = parts(inner)
         if len(inner) == 1 and not negative:
@@ -268,7 +266,7 @@ def _sorted_out(
     relax: Mapping[sp.Expr, sp.Expr],
 ) -> tuple[dict[sp.Symbol, sp.Expr], frozenset[sp.Symbol]]:
     """Definitions of givens alone, inlined into one another, and the symbols that vary."""
-    given: dict[sp.Symbol, sp.Expr] = {}
+    of_givens: dict[sp.Symbol, sp.Expr] = {}
     varying = set(choices) | {key for key in relax if key.is_Symbol}
     done: set[sp.Symbol] = set()
 
@@ -279,17 +277,17 @@ def _sorted_out(
         if symbol in done or symbol not in definitions:
             return
         body = definitions[symbol]
-        for each in sorted(body.free_symbols, key=str):
-            visit(each, (*path, symbol))
+        for inner in sorted(body.free_symbols, key=str):
+            visit(inner, (*path, symbol))
         done.add(symbol)
         if body.free_symbols & varying:
             varying.add(symbol)
         elif symbol not in varying:
-            given[symbol] = body.xreplace(given)
+            of_givens[symbol] = body.xreplace(of_givens)
 
     for symbol in definitions:
         visit(symbol, ())
-    return given, frozenset(varying)
+    return of_givens, frozenset(varying)
 
 
 def _why_not(expression: sp.Expr) -> str:
@@ -300,11 +298,11 @@ def _why_not(expression: sp.Expr) -> str:
 
 def structure(
     title: str,
-    rows: Sequence[Row],
+    rows: Sequence[ProgramRow],
     choices: Sequence[sp.Symbol],
     others: Sequence[sp.Symbol],
     givens: Sequence[sp.Symbol],
-) -> Structure:
+) -> ProgramStructure:
     """Number the variables, terms and coefficients of these rows."""
     variables = (*choices, *others)
     coefficients = _Registered()
@@ -330,14 +328,14 @@ def structure(
     owned = tuple(
         tuple(i for i, row in enumerate(rows) if row.owner is symbol) for symbol in variables
     )
-    table = Table(
+    table = ExponentTable(
         np.array(term_rows, dtype=np.intp),
         np.array(fixed),
         entries_array[:, 0],
         entries_array[:, 1],
         np.arange(len(entries)),
     )
-    return Structure(
+    return ProgramStructure(
         title,
         tuple(
             Constraint(r.name, r.kind, r.text, str(r.divisor), r.roof, r.reciprocal) for r in rows
@@ -363,7 +361,7 @@ class _Registered:
         """The place of an expression."""
         return self._places.setdefault(expression, len(self._places))
 
-    def compiled(self, givens: Sequence[sp.Symbol]) -> Coefficients:
+    def compiled(self, givens: Sequence[sp.Symbol]) -> CoefficientTape:
         """All of them on one tape, along which slopes are carried without symbolic derivatives.
 
         A hundred givens have thousands of those, which SymPy takes a second for; the tape takes
@@ -372,9 +370,9 @@ class _Registered:
         names = named(givens)
         texts = [str(expression) for expression in self._places]
         renamed = {
-            given: sp.Symbol(name)
-            for given, name in zip(givens, names, strict=True) if given.name != name
+            symbol: sp.Symbol(name)
+            for symbol, name in zip(givens, names, strict=True) if symbol.name != name
         }  # fmt: skip
         body = {str(place): x.xreplace(renamed) for x, place in self._places.items()}
-        signs = [bool(given.is_nonnegative) for given in givens]
-        return Coefficients(givens, signs, texts, record(body, {}))
+        signs = [bool(symbol.is_nonnegative) for symbol in givens]
+        return CoefficientTape(givens, signs, texts, record(body, {}))

@@ -10,21 +10,6 @@ from collections.abc import Iterable
 
 import sympy as sp
 
-__all__ = [
-    "Powers",
-    "Signomial",
-    "constant",
-    "expanded_power",
-    "monomial",
-    "monomial_power",
-    "negated",
-    "parts",
-    "product",
-    "short",
-    "spelled",
-    "total",
-]
-
 Powers = frozenset[tuple[sp.Symbol, sp.Expr]]
 Signomial = dict[Powers, sp.Expr]
 

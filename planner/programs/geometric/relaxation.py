@@ -11,12 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.programs.geometric.cone import Array, LogProgram, Point, Table
+from planner.programs.geometric.cone import Array, ExponentTable, LogProgram, Point
 from planner.programs.geometric.instance import Instance
-from planner.programs.geometric.structure import AUXILIARY, OBJECTIVE, PROMISE, Structure
+from planner.programs.geometric.structure import AUXILIARY, OBJECTIVE, PROMISE, ProgramStructure
 from planner.text.errors import Infeasible, SolverError
-
-__all__ = ["Shortage", "Shortfall", "Stretching"]
 
 SAME = 1e-6
 PRESSED = 1e-4
@@ -24,7 +22,7 @@ SOLVED = ("optimal", "optimal_inaccurate")
 
 
 @dataclass(frozen=True)
-class Shortfall:
+class ProgramShortfall:
     """A promise that cannot be kept, and the factors on its larger side that would help.
 
     Eased by `factor` each, all the shortfalls together make the problem solvable; `alone` would do
@@ -48,7 +46,7 @@ class Shortage(Infeasible):
     def __init__(
         self,
         title: str,
-        shortfalls: tuple[Shortfall, ...],
+        shortfalls: tuple[ProgramShortfall, ...],
         common: float | None,
         conflict: tuple[tuple[str, str], ...],
     ) -> None:
@@ -61,22 +59,22 @@ class Shortage(Infeasible):
 class Stretching:
     """The program with one extra variable, compiled the first time something is infeasible."""
 
-    def __init__(self, problem: Structure) -> None:
+    def __init__(self, problem: ProgramStructure) -> None:
         self._problem = problem
         table = problem.table
-        self._kept = np.flatnonzero(table.rows != len(problem.rows) - 1)
+        self._terms = np.flatnonzero(table.rows != len(problem.rows) - 1)
         last = len(problem.variables) - 1
-        fixed = table.fixed[self._kept]
+        fixed = table.fixed[self._terms]
         fixed[:, last] = 0
-        extra = len(self._kept)
+        extra = len(self._terms)
         entries = len(table.places)
-        inside = np.isin(table.terms, self._kept)
-        stretched = Table(
-            table.rows[self._kept],
+        inside = np.isin(table.terms, self._terms)
+        stretched = ExponentTable(
+            table.rows[self._terms],
             fixed,
-            np.concatenate([np.searchsorted(self._kept, table.terms[inside]), np.arange(extra)]),
+            np.concatenate([np.searchsorted(self._terms, table.terms[inside]), np.arange(extra)]),
             np.concatenate([table.variables[inside], np.full(extra, last)]),
-            np.concatenate([table.places[inside], entries + table.rows[self._kept]]),
+            np.concatenate([table.places[inside], entries + table.rows[self._terms]]),
         )
         self._program = LogProgram(stretched, floor=True)
 
@@ -101,7 +99,9 @@ class Stretching:
             if needed[i] > SAME:
                 factor = None if alone is None else float(np.exp(alone))
                 row = rows[i]
-                shortfalls.append(Shortfall(row.name, row.text, float(np.exp(needed[i])), factor))
+                shortfalls.append(
+                    ProgramShortfall(row.name, row.text, float(np.exp(needed[i])), factor)
+                )
         return Shortage(self._problem.title, tuple(shortfalls), float(np.exp(common)), ())
 
     def least_common(self, at: Instance) -> float | None:
@@ -128,21 +128,21 @@ class Stretching:
         )
 
     def _least(
-        self, at: Instance, eased: list[int], held: Mapping[int, float] | None = None
+        self, at: Instance, eased: list[int], eased_before: Mapping[int, float] | None = None
     ) -> tuple[float | None, Point]:
         """Logarithm of the smallest common stretch of these rows, None where none is enough.
 
-        `held` gives the logarithms by which other rows are eased already.
+        `eased_before` gives the logarithms by which other rows are eased already.
         """
         count = len(self._problem.rows)
         mode, slack = np.zeros(count), np.zeros(count)
-        for i, logarithm in (held or {}).items():
+        for i, logarithm in (eased_before or {}).items():
             slack[i] = logarithm
         mode[eased], slack[eased] = -1.0, 0.0
         exponents: Array = np.concatenate([at.exponents, mode])
         centre = at.centre.copy()
         centre[-1] = 0.0
-        logs = (at.logs - slack[self._problem.table.rows])[self._kept]
+        logs = (at.logs - slack[self._problem.table.rows])[self._terms]
         point = self._program.solve(logs, exponents, centre)
         if point.status not in SOLVED:
             return None, point
@@ -151,7 +151,7 @@ class Stretching:
 
 def _message(
     title: str,
-    shortfalls: tuple[Shortfall, ...],
+    shortfalls: tuple[ProgramShortfall, ...],
     common: float | None,
     conflict: tuple[tuple[str, str], ...],
 ) -> str:

@@ -21,17 +21,20 @@ import numpy as np
 
 from planner.programs.geometric.cone import Array
 from planner.programs.geometric.instance import Instance
-from planner.programs.geometric.structure import AUXILIARY, OBJECTIVE, ProblemError, Structure
+from planner.programs.geometric.structure import (
+    AUXILIARY,
+    OBJECTIVE,
+    ProblemError,
+    ProgramStructure,
+)
 from planner.text.errors import SolverError
-
-__all__ = ["Envelope", "Solution", "extremes", "proven", "read"]
 
 
 @dataclass(frozen=True)
 class Envelope:
     """One solved problem; `logs` are the variables' logarithms, `multipliers` one a row."""
 
-    problem: Structure
+    problem: ProgramStructure
     at: Instance
     logs: Array
     multipliers: Array
@@ -59,11 +62,11 @@ class Envelope:
         count = len(problem.coefficients.givens)
         return np.bincount(givens, pull[places] * slopes, count).astype(np.float64)
 
-    def rates(self, given: int) -> Array:
+    def rates(self, place: int) -> Array:
         """d (left over right) / d ln p of every row, for one given."""
         problem, at = self.problem, self.at
         places, givens, slopes = problem.coefficients.slopes(at.figures)
-        here = givens == given
+        here = givens == place
         rate = np.zeros(len(problem.coefficients.texts))
         rate[places[here]] = slopes[here]
         sizes, rows = self.sizes, problem.table.rows
@@ -94,7 +97,7 @@ TIGHT = 1e-6
 UNBOUNDED = 3
 
 
-def extremes(solved: Envelope, given: int) -> tuple[float, float]:
+def extremes(solved: Envelope, place: int) -> tuple[float, float]:
     """d ln objective / d ln p to the left and to the right of the given's present figure."""
     from scipy.optimize import linprog
 
@@ -108,24 +111,24 @@ def extremes(solved: Envelope, given: int) -> tuple[float, float]:
     gradients = gradients[tight] / filled[tight, None]
     goal = np.zeros(len(problem.variables))
     goal[-1] = -1.0
-    rate = solved.rates(given)[tight] / filled[tight]
+    rate = solved.rates(place)[tight] / filled[tight]
     # The solver's own multipliers leave a residual; a smaller one cannot be asked for.
     left = np.abs(gradients.T @ solved.multipliers[tight] - goal).max()
     room = max(1e-9, 2.0 * left)
     ends = []
     for sign in (1.0, -1.0):
-        found = linprog(
+        optimum = linprog(
             sign * rate,
             A_ub=np.vstack([gradients.T, -gradients.T]),
             b_ub=np.concatenate([goal + room, room - goal]),
             method="highs",
         )
-        if found.status == UNBOUNDED:
+        if optimum.status == UNBOUNDED:
             ends.append(-sign * np.inf)
-        elif found.status == 0 and found.fun is not None:
-            ends.append(sign * float(found.fun) + 0.0)
+        elif optimum.status == 0 and optimum.fun is not None:
+            ends.append(sign * float(optimum.fun) + 0.0)
         else:
-            raise SolverError(f"{problem.title}: one-sided elasticity: {found.message}")
+            raise SolverError(f"{problem.title}: one-sided elasticity: {optimum.message}")
     return ends[0], ends[1]
 
 
@@ -136,7 +139,7 @@ HIDDEN = (AUXILIARY, OBJECTIVE)
 
 
 @dataclass(frozen=True)
-class Solution:
+class ProgramSolution:
     """The optimum of one problem at one set of givens.
 
     Attributes
@@ -157,6 +160,8 @@ class Solution:
         Those above 1e-6, largest first.
     shares : dict
         For every roof, branch to branch / roof at the solution: 1 where it binds.
+    solver : str
+        Who found it: Clarabel, or the second solver where that gave up.
     """
 
     status: str
@@ -167,6 +172,7 @@ class Solution:
     binding: tuple[tuple[str, float], ...]
     shares: dict[Hashable, dict[str, float]]
     _solved: Envelope = field(repr=False, compare=False)
+    solver: str = "Clarabel"
 
     def elasticities(self, symbols: Iterable[Hashable] | None = None) -> dict[Hashable, float]:
         """d ln value / d ln p for these givens, or for all of them.
@@ -174,11 +180,11 @@ class Solution:
         Where several sets of multipliers are optimal this is one value between the two of
         `one_sided`. Raises ProblemError for a symbol that is not a given.
         """
-        found = self._solved.slopes()
+        slopes = self._solved.slopes()
         givens = self._solved.problem.coefficients.givens
         if symbols is None:
-            return dict(zip(givens, found.tolist(), strict=True))
-        return {symbol: float(found[self._place(symbol)]) for symbol in symbols}
+            return dict(zip(givens, slopes.tolist(), strict=True))
+        return {symbol: float(slopes[self._place(symbol)]) for symbol in symbols}
 
     def one_sided(self, symbol: Hashable) -> tuple[float, float]:
         """d ln value / d ln p to the left and to the right of the given's present figure.
@@ -203,7 +209,7 @@ def proven(value: float, bound: float) -> float:
     return min(value, float(np.exp(bound))) * (1 - ROUNDING)
 
 
-def read(solved: Envelope, bound: float) -> Solution:
+def read(solved: Envelope, bound: float) -> ProgramSolution:
     """The solution in words the caller knows; `bound` is the logarithm of the lower bound."""
     problem, logs = solved.problem, solved.logs
     named = list(zip(problem.rows, solved.multipliers.tolist(), strict=True))
@@ -219,12 +225,12 @@ def read(solved: Envelope, bound: float) -> Solution:
         if row.roof is not None:
             symbol, branch = row.roof
             shares.setdefault(symbol, {})[branch] = share
-    found = np.exp(logs[: problem.choices]).tolist()
-    return Solution(
+    values = np.exp(logs[: problem.choices]).tolist()
+    return ProgramSolution(
         status="optimal",
         value=value,
         lower_bound=proven(value, bound),
-        choices=dict(zip(problem.variables[: problem.choices], found, strict=True)),
+        choices=dict(zip(problem.variables[: problem.choices], values, strict=True)),
         multipliers={row.name: each for row, each in named if row.kind not in HIDDEN},
         binding=tuple(sorted(binding, key=lambda pair: -pair[1])),
         shares=shares,

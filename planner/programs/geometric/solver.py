@@ -28,14 +28,13 @@ import numpy.typing as npt
 from planner.programs.geometric.cone import Array, Indices, LogProgram, Point
 from planner.programs.geometric.instance import Instance, instance
 from planner.programs.geometric.relaxation import SOLVED, Stretching
-from planner.programs.geometric.solution import Envelope, Solution, proven, read
-from planner.programs.geometric.structure import Structure
+from planner.programs.geometric.second_solver import SECOND, solved_by_cvxpy
+from planner.programs.geometric.solution import Envelope, ProgramSolution, proven, read
+from planner.programs.geometric.structure import ProgramStructure
 from planner.text.errors import SolverError
 
-__all__ = ["Program", "lower_bound", "polished"]
 
-
-def lower_bound(problem: Structure, at: Instance, point: Point) -> float:
+def lower_bound(problem: ProgramStructure, at: Instance, point: Point) -> float:
     """Logarithm of a value that no choice within the bounds can beat; minus infinity if none."""
     rows = problem.table.rows
     logs = np.where(at.zero, -np.inf, at.logs)
@@ -47,31 +46,31 @@ def lower_bound(problem: Structure, at: Instance, point: Point) -> float:
     weights /= np.where(used, np.bincount(rows, weights, len(problem.rows))[rows], 1.0)
     multipliers = np.where(np.isfinite(largest), point.multipliers, 0.0)
     _balance(problem, at.matrix, weights, multipliers)
-    each = multipliers[rows] * weights
-    residual = each @ at.matrix
+    shares = multipliers[rows] * weights
+    residual = shares @ at.matrix
     residual[-1] += 1.0
     if np.abs(residual[problem.choices :]).max() > 1e-12:
         return -np.inf
     inside = slice(0, problem.choices)
     least = np.minimum(residual * at.low, residual * at.high)[inside].sum()
-    positive = each > 0
+    positive = shares > 0
     entropy = np.log(weights, out=np.zeros_like(weights), where=positive)
-    return float(each[positive] @ (at.logs - entropy)[positive] + least)
+    return float(shares[positive] @ (at.logs - entropy)[positive] + least)
 
 
-def _balance(problem: Structure, matrix: Array, weights: Array, multipliers: Array) -> None:
+def _balance(problem: ProgramStructure, matrix: Array, weights: Array, multipliers: Array) -> None:
     """Scale, from the objective inwards, the multipliers of the rows that hold a variable up."""
     rows = problem.table.rows
     for column in range(len(problem.variables) - 1, problem.choices - 1, -1):
         pull = weights * matrix[:, column]
-        own = np.isin(rows, problem.owned[column])
-        needed = (multipliers[rows] * pull)[~own].sum()
+        owned = np.isin(rows, problem.owned[column])
+        needed = (multipliers[rows] * pull)[~owned].sum()
         if column == len(problem.variables) - 1:
             needed += 1.0
-        held = -(multipliers[rows] * pull)[own].sum()
+        supported = -(multipliers[rows] * pull)[owned].sum()
         mine = list(problem.owned[column])
-        if held > 0:
-            multipliers[mine] *= needed / held
+        if supported > 0:
+            multipliers[mine] *= needed / supported
         elif needed > 0:
             row = next((i for i in mine if pull[rows == i].sum() < 0), None)
             if row is not None:
@@ -85,7 +84,7 @@ BROKEN = 1e-12
 NEGATIVE = -1e-6
 
 
-def polished(problem: Structure, at: Instance, point: Point) -> Point:
+def polished(problem: ProgramStructure, at: Instance, point: Point) -> Point:
     """The point after as many steps as help."""
     nothing = np.zeros(len(problem.rows), dtype=bool)
     start = _Conditions(at, problem.table.rows, point.logs, point.multipliers, nothing)
@@ -155,32 +154,33 @@ class _Conditions:
         """One Newton step further, with the multipliers of rows that are not active gone."""
         matrix, gradients = self.at.matrix, self.gradients
         multipliers = np.where(self.active, self.multipliers, 0.0)
-        each = multipliers[self.rows] * self._summed[1]
-        curvature = matrix.T @ (each[:, None] * matrix)
+        shares = multipliers[self.rows] * self._summed[1]
+        curvature = matrix.T @ (shares[:, None] * matrix)
         curvature -= gradients.T @ (multipliers[:, None] * gradients)
-        held = gradients[self.active]
-        size, tight = matrix.shape[1], len(held)
+        binding = gradients[self.active]
+        size, tight = matrix.shape[1], len(binding)
         system = np.zeros((size + tight, size + tight))
         system[:size, :size] = curvature
-        system[:size, size:] = held.T
-        system[size:, :size] = held
+        system[:size, size:] = binding.T
+        system[size:, :size] = binding
         stationary = gradients.T @ multipliers
         stationary[-1] += 1.0
         target = -np.concatenate([stationary, self.heights[self.active]])
-        found = np.linalg.lstsq(system, target, rcond=1e-11)[0]
-        multipliers[self.active] += found[size:]
-        shorter = min(1.0, LONGEST / max(np.abs(found[:size]).max(), LONGEST))
-        return replace(self, logs=self.logs + shorter * found[:size], multipliers=multipliers)
+        moves = np.linalg.lstsq(system, target, rcond=1e-11)[0]
+        multipliers[self.active] += moves[size:]
+        shorter = min(1.0, LONGEST / max(np.abs(moves[:size]).max(), LONGEST))
+        return replace(self, logs=self.logs + shorter * moves[:size], multipliers=multipliers)
 
 
 WIDEST_GAP = 1e-4
+FIRST = "Clarabel"
 RETRIES = 3  # solves from where the one before stopped early
 
 
 class Program:
     """What `Problem.compile` returns, or `Structure.of_plain` of one that was kept."""
 
-    def __init__(self, structure: Structure) -> None:
+    def __init__(self, structure: ProgramStructure) -> None:
         self.structure = structure
         self._program = LogProgram(structure.table)
 
@@ -189,7 +189,7 @@ class Program:
         """The symbols that `solve` wants a value for, or their names in a program that was kept."""
         return self.structure.coefficients.givens
 
-    def solve(self, given: Mapping[Hashable, float]) -> Solution:
+    def solve(self, numbers: Mapping[Hashable, float]) -> ProgramSolution:
         """The optimum at these values of the givens.
 
         Raises
@@ -199,21 +199,29 @@ class Program:
         Shortage
             (an Infeasible) No choice satisfies every constraint; carries the shortfalls.
         SolverError
-            The solver failed, or its answer is further than 1e-4 from the bound it proves.
+            Both solvers failed, or the answer is further than 1e-4 from the bound it proves.
         """
-        at = instance(self.structure, given)
-        solved = self._optimum(at)
+        at = instance(self.structure, numbers)
+        solver = FIRST
+        try:
+            solved = self._optimum(at)
+        except SolverError:
+            solver = SECOND
+            table = self.structure.table
+            again = solved_by_cvxpy(table, at.logs, at.exponents, at.centre)
+            solved = self._refined(at, again)
         if solved is None:
             raise self._stretching.shortage(at)
         point, bound = solved
-        return read(Envelope(self.structure, at, point.logs, point.multipliers), bound)
+        envelope = Envelope(self.structure, at, point.logs, point.multipliers)
+        return replace(read(envelope, bound), solver=solver)
 
-    def bound(self, given: Mapping[Hashable, float]) -> float | None:
+    def bound(self, numbers: Mapping[Hashable, float]) -> float | None:
         """The lower bound that `solve` proves, None where no choice satisfies every constraint.
 
         What falls short is not looked for. Raises as `solve`.
         """
-        at = instance(self.structure, given)
+        at = instance(self.structure, numbers)
         solved = self._optimum(at)
         if solved is not None:
             return proven(float(np.exp(solved[0].logs[-1])), solved[1])
@@ -222,7 +230,10 @@ class Program:
 
     def _optimum(self, at: Instance) -> tuple[Point, float] | None:
         """The optimum and the logarithm of its lower bound, None where there is no solution."""
-        point = self._program.solve(at.logs, at.exponents, at.centre)
+        return self._refined(at, self._program.solve(at.logs, at.exponents, at.centre))
+
+    def _refined(self, at: Instance, point: Point) -> tuple[Point, float] | None:
+        """A solver's answer to machine accuracy, with the logarithm of its lower bound."""
         if point.status not in SOLVED:
             return None
         point = polished(self.structure, at, point)

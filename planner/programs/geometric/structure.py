@@ -15,13 +15,8 @@ import numpy as np
 
 from formulas.numerics.slopes import slopes_along, values_along
 from formulas.numerics.tape import Tape
-from planner.programs.geometric.cone import Array, Indices, Table
+from planner.programs.geometric.cone import Array, ExponentTable, Indices
 from planner.text.errors import PlannerError
-
-__all__ = [
-    "AUXILIARY", "BOUND", "LIMIT", "OBJECTIVE", "PROMISE", "ROOF", "Coefficients", "Constraint",
-    "ProblemError", "Structure", "named",
-]  # fmt: skip
 
 ROOF, PROMISE, LIMIT = "roof", "promise", "limit"
 BOUND, AUXILIARY, OBJECTIVE = "bound", "auxiliary", "objective"
@@ -47,7 +42,7 @@ class Constraint:
     reciprocal: bool = False
 
 
-class Coefficients:
+class CoefficientTape:
     """The distinct expressions of a problem as one function of its givens.
 
     Attributes
@@ -75,16 +70,16 @@ class Coefficients:
 
         Raises ArithmeticError or ValueError where an expression has no value.
         """
-        given = dict(zip(self._names, map(float, figures), strict=True))
-        return np.array(list(values_along(self.tape, given).values()), dtype=np.float64)
+        numbers = dict(zip(self._names, map(float, figures), strict=True))
+        return np.array(list(values_along(self.tape, numbers).values()), dtype=np.float64)
 
     def undefined(self, figures: Sequence[float]) -> list[str]:
         """The expressions that have no finite value at these figures."""
-        given = dict(zip(self._names, map(float, figures), strict=True))
+        numbers = dict(zip(self._names, map(float, figures), strict=True))
         bad = []
         for name, text in zip(self.tape.outputs, self.texts, strict=True):
             try:
-                value = values_along(self.tape.only(name), given)[name]
+                value = values_along(self.tape.only(name), numbers)[name]
             except (ArithmeticError, ValueError, TypeError):
                 value = np.nan
             if not np.isfinite(value):
@@ -93,15 +88,15 @@ class Coefficients:
 
     def slopes(self, figures: Sequence[float]) -> tuple[Indices, Indices, Array]:
         """`(place, given, p dc/dp)` for every pair that depends on each other, as three arrays."""
-        given = dict(zip(self._names, map(float, figures), strict=True))
-        along = slopes_along(self.tape, self._names, given)
+        numbers = dict(zip(self._names, map(float, figures), strict=True))
+        along = slopes_along(self.tape, self._names, numbers)
         table = np.array([along[slot][0] for slot in self.tape.outputs.values()])
         places, givens = np.nonzero(table)
         return places, givens, table[places, givens]
 
 
 @dataclass(frozen=True)
-class Structure:
+class ProgramStructure:
     """What does not change between solves.
 
     `variables` are the choices, then the auxiliaries, then the objective, whose row is the last.
@@ -113,8 +108,8 @@ class Structure:
     rows: tuple[Constraint, ...]
     variables: tuple[Hashable, ...]
     choices: int
-    table: Table
-    coefficients: Coefficients
+    table: ExponentTable
+    coefficients: CoefficientTape
     numerator: Indices
     divisor: Indices
     exponent: Indices
@@ -147,7 +142,7 @@ class Structure:
         }  # fmt: skip
 
     @classmethod
-    def of_plain(cls, document: Mapping[str, Any]) -> Structure:
+    def of_plain(cls, document: Mapping[str, Any]) -> ProgramStructure:
         """The structure of what `plain` gave, after it went through JSON."""
 
         def indices(values: Sequence[int]) -> Indices:
@@ -162,8 +157,10 @@ class Structure:
             ),
             tuple(document["variables"]),
             document["choices"],
-            Table(indices(rows), np.array(fixed), *map(indices, (terms, variables, places))),
-            Coefficients(
+            ExponentTable(
+                indices(rows), np.array(fixed), indices(terms), indices(variables), indices(places)
+            ),
+            CoefficientTape(
                 document["givens"], document["nonnegative"], document["texts"],
                 Tape.of_plain(document["tape"]),
             ),

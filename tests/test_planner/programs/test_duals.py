@@ -10,7 +10,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.programs.geometric import Problem, Program
+from planner.programs.geometric import GeometricProgram, Program
 from planner.text.errors import Infeasible
 
 x = sp.symbols("x_0:3", positive=True)
@@ -31,7 +31,7 @@ def term(number: int, powers: tuple[int, ...]) -> sp.Expr:
 @st.composite
 def programs(draw: st.DrawFn) -> tuple[Program, dict[sp.Symbol, float]]:
     """A posynomial objective and two posynomial constraints that hold at x = 1."""
-    problem = Problem("random")
+    problem = GeometricProgram("random")
     for variable in x:
         problem.choose(variable, within=(1e-2, 1e2))
     given = {coefficient[i]: draw(figures) for i in range(9)} | {power: draw(st.floats(0.2, 2))}
@@ -98,7 +98,7 @@ def test_no_feasible_point_is_below_the_bound(
 
 def test_a_multiplier_is_the_gain_from_easing_the_constraint() -> None:
     """-d ln value / d ln s for a right side times s: sign and size."""
-    problem = Problem("sign")
+    problem = GeometricProgram("sign")
     problem.choose(x[0], within=(1e-3, 1e3))
     problem.choose(x[1], within=(1e-3, 1e3))
     problem.subject("room", sp.Le(x[0] + 2 * x[1], limit))
@@ -112,7 +112,7 @@ def test_a_multiplier_is_the_gain_from_easing_the_constraint() -> None:
 def tied() -> Program:
     """Two roofs over T that are the same where a equals b."""
     a, b = coefficient[:2]
-    problem = Problem("tie")
+    problem = GeometricProgram("tie")
     problem.choose(x[0], within=(1, 10))
     problem.choose(x[1], within=(1e-6, 1e6))
     problem.roof(x[1], compute=a * x[0], memory=b * x[0])
@@ -144,7 +144,7 @@ def test_away_from_a_tie_both_sides_agree() -> None:
 def test_where_nothing_gives_way_a_side_is_infinite() -> None:
     """A choice between a and b with a = b: raising a leaves no solution."""
     a, b = coefficient[:2]
-    problem = Problem("pinched")
+    problem = GeometricProgram("pinched")
     problem.choose(x[0], within=(a, b))
     problem.minimise(x[0])
     program = problem.compile()
@@ -158,7 +158,7 @@ def test_where_nothing_gives_way_a_side_is_infinite() -> None:
 def test_a_given_inside_a_rounding_or_a_maximum_has_a_slope() -> None:
     """Zero through a ceiling, the chosen branch's through a maximum."""
     a, b, c = coefficient[:3]
-    problem = Problem("corners")
+    problem = GeometricProgram("corners")
     problem.choose(x[0], within=(1e-3, 1e3))
     problem.minimise(sp.ceiling(a) * x[0] + sp.Max(b, c**2, sp.Min(a, 1)) / x[0])
     slopes = problem.compile().solve({a: 2.5, b: 3.0, c: 2.0}).elasticities()

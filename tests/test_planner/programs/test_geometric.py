@@ -9,17 +9,20 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from planner.programs.geometric import Problem
+from planner.programs.geometric import GeometricProgram
+from planner.programs.geometric.cone import ExponentTable, LogProgram
+from planner.programs.geometric.second_solver import solved_by_cvxpy
+from planner.text.errors import SolverError
 
 x, y, z, T = sp.symbols("x y z T", positive=True)
 a, b, c, s = sp.symbols("a b c s", positive=True)
 
 
-def box(*, floor: float = 600.0) -> tuple[Problem, dict[sp.Symbol, float]]:
+def box(*, floor: float = 600.0) -> tuple[GeometricProgram, dict[sp.Symbol, float]]:
     """Boyd et al. 2007, the largest box for given walls, floor and proportions."""
     wall, ground = sp.symbols("A_wall A_floor", positive=True)
     h, w, d = x, y, z
-    problem = Problem("box")
+    problem = GeometricProgram("box")
     for side in (h, w, d):
         problem.choose(side, within=(1e-3, 1e4))
     problem.subject("walls", sp.Le(2 * (h * w + h * d), wall), promise=True)
@@ -49,7 +52,7 @@ def test_largest_box_is_that_of_cvxpys_own_geometric_program() -> None:
 def test_can_of_least_tin_is_as_high_as_wide() -> None:
     """For a given volume the cheapest cylinder has its height equal to its diameter."""
     r, h, volume = sp.symbols("r h V", positive=True)
-    problem = Problem("can")
+    problem = GeometricProgram("can")
     problem.choose(r, within=(1e-6, 1e6))
     problem.choose(h, within=(1e-6, 1e6))
     problem.subject("holds enough", sp.Ge(sp.pi * r**2 * h, volume))
@@ -60,7 +63,7 @@ def test_can_of_least_tin_is_as_high_as_wide() -> None:
 
 def test_arithmetic_mean_is_above_the_geometric() -> None:
     """min a x + b / x is 2 sqrt(a b)."""
-    problem = Problem("means")
+    problem = GeometricProgram("means")
     problem.choose(x, within=(1e-9, 1e9))
     problem.minimise(a * x + b / x)
     assert problem.compile().solve({a: 3.0, b: 7.0}).value == pytest.approx(
@@ -68,9 +71,9 @@ def test_arithmetic_mean_is_above_the_geometric() -> None:
     )
 
 
-def chinchilla() -> tuple[Problem, dict[sp.Symbol, float]]:
+def chinchilla() -> tuple[GeometricProgram, dict[sp.Symbol, float]]:
     n, d, alpha, beta, gap = sp.symbols("n d alpha beta gap", positive=True)
-    problem = Problem("loss")
+    problem = GeometricProgram("loss")
     problem.choose(n, within=(1, 1e18))
     problem.choose(d, within=(1, 1e18))
     problem.subject("loss", sp.Le(a * n**-alpha + b * d**-beta, gap), promise=True)
@@ -107,7 +110,7 @@ def test_numbers_change_without_compiling_again(monkeypatch: pytest.MonkeyPatch)
 
 def test_coefficients_need_not_be_posynomials_of_the_givens() -> None:
     """(tp - 1)/tp, logarithms, ceilings and maxima of givens are one number to the solver."""
-    problem = Problem("coefficients")
+    problem = GeometricProgram("coefficients")
     problem.choose(x, within=(1e-6, 1e6))
     first = (a - 1) / a + sp.log(b)
     second = sp.ceiling(b) * sp.Max(a, b, 1 / a)
@@ -118,7 +121,7 @@ def test_coefficients_need_not_be_posynomials_of_the_givens() -> None:
 
 def test_a_zero_coefficient_drops_its_term() -> None:
     """With a = 1 the term (a - 1) x vanishes, with no second compilation; its slope does not."""
-    problem = Problem("drop")
+    problem = GeometricProgram("drop")
     problem.choose(x, within=(1, 1e6))
     problem.choose(T, within=(1e-9, 1e9))
     problem.roof(T, one=(a - 1) * x + b, two=c / x)
@@ -133,7 +136,7 @@ def test_a_zero_coefficient_drops_its_term() -> None:
 
 def test_elasticity_to_a_given_that_makes_a_coefficient_zero() -> None:
     """d ln(b + (a-1) x)/d ln a at a = 1 is a x / b, though the term itself is zero."""
-    problem = Problem("slope at zero")
+    problem = GeometricProgram("slope at zero")
     problem.choose(x, within=(b, 2 * b))
     problem.minimise((a - 1) * x + c * x)
     solution = problem.compile().solve({a: 1.0, b: 3.0, c: 2.0})
@@ -142,7 +145,7 @@ def test_elasticity_to_a_given_that_makes_a_coefficient_zero() -> None:
 
 def test_a_given_may_be_zero() -> None:
     """An overhead of nothing is a figure like another."""
-    problem = Problem("no overhead")
+    problem = GeometricProgram("no overhead")
     problem.choose(x, within=(1e-3, 1e3))
     problem.minimise(b / x + a + x)
     assert problem.compile().solve({a: 0.0, b: 4.0}).value == pytest.approx(4.0, rel=1e-9)
@@ -151,7 +154,7 @@ def test_a_given_may_be_zero() -> None:
 @pytest.mark.parametrize("unit", [1e-12, 1e-6, 1.0, 1e9, 1e18])
 def test_the_unit_of_a_quantity_does_not_matter(unit: float) -> None:
     """Bytes in other units change neither the other choices nor any multiplier."""
-    problem = Problem("units")
+    problem = GeometricProgram("units")
     problem.choose(x, within=(1e-2 * c, 1e2 * c))
     problem.choose(T, within=(1e-9, 1e9))
     problem.roof(T, memory=(a + x) / b, compute=c / x)
@@ -168,7 +171,7 @@ def test_the_unit_of_a_quantity_does_not_matter(unit: float) -> None:
 
 def test_roofs_tell_how_full_each_branch_is() -> None:
     """A branch's share is its time over the roof; the largest is one."""
-    problem = Problem("shares")
+    problem = GeometricProgram("shares")
     problem.choose(x, within=(1, 4))
     problem.choose(T, within=(1e-9, 1e9))
     problem.roof(T, arithmetic=x / 10, memory=(3 + x) / 10)
@@ -179,7 +182,7 @@ def test_roofs_tell_how_full_each_branch_is() -> None:
 
 def test_bounds_that_meet_fix_a_choice() -> None:
     """A choice held between a and a is a."""
-    problem = Problem("fixed")
+    problem = GeometricProgram("fixed")
     problem.choose(x, within=(a, a))
     problem.choose(y, within=(1e-3, 1e3))
     problem.minimise(x * y + b / y)
@@ -191,7 +194,7 @@ def test_bounds_that_meet_fix_a_choice() -> None:
 def test_definitions_are_put_in() -> None:
     """Definitions of definitions, of givens and of choices, in any order."""
     total, half, factor = sp.symbols("total half factor", positive=True)
-    problem = Problem("defined")
+    problem = GeometricProgram("defined")
     problem.choose(x, within=(1e-3, 1e3))
     problem.define(sp.Eq(total, half * 2 + factor / x), sp.Eq(half, x / 2), sp.Eq(factor, a * b))
     problem.minimise(total)
@@ -200,7 +203,7 @@ def test_definitions_are_put_in() -> None:
 
 def test_the_bound_is_below_every_point_of_a_fine_grid() -> None:
     """The dual bound against 250,000 feasible points, and close to the best of them."""
-    problem = Problem("grid")
+    problem = GeometricProgram("grid")
     problem.choose(x, within=(0.1, 10))
     problem.choose(y, within=(0.1, 10))
     problem.subject("together", sp.Le(x * sp.sqrt(y) + 1 / y, 2))
@@ -212,3 +215,38 @@ def test_the_bound_is_below_every_point_of_a_fine_grid() -> None:
     assert solution.lower_bound <= best
     assert best == pytest.approx(solution.lower_bound, rel=2e-2)
     assert solution.lower_bound == pytest.approx(solution.value, rel=1e-8)
+
+
+@pytest.mark.parametrize("floor", [False, True])
+def test_the_cone_program_is_the_one_that_cvxpy_writes(floor: bool) -> None:
+    """Linear and curved rows, exponents that are givens: the same optimum and multipliers."""
+    table = ExponentTable(
+        np.array([0, 1, 1, 2, 3, 3, 3]),
+        np.array([[1.0, 0, 0], [2, 0, -1], [0, 3, -1], [0, -1, 0], [0.5, -1, -1], [1, 1, -1],
+                  [-1, 0, -1]]),
+        np.array([2, 5]), np.array([1, 0]), np.array([0, 1]),
+    )  # fmt: skip
+    numbers = np.linspace(-3, 0.4, 7), np.array([0.25, 0.5]), np.array([0.1, 0.2, 0.3])
+    mine = LogProgram(table, floor=floor).solve(*numbers)
+    theirs = solved_by_cvxpy(table, *numbers, floor=floor, solver="CLARABEL")
+    assert mine.status == theirs.status == "optimal"
+    assert mine.logs[-1] == pytest.approx(theirs.logs[-1], abs=1e-7)
+    assert mine.multipliers == pytest.approx(theirs.multipliers, abs=1e-4)
+
+
+def test_a_second_solver_takes_over_where_the_first_gives_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answer is the same, and says who found it."""
+    problem, given = chinchilla()
+    program = problem.compile()
+    expected = program.solve(given)
+
+    def gives_up(*_: object) -> None:
+        raise SolverError("the convex solver gave up: NumericalError")
+
+    monkeypatch.setattr(program._program, "solve", gives_up)
+    again = program.solve(given)
+    assert (expected.solver, again.solver) == ("Clarabel", "SCS")
+    assert again.value == pytest.approx(expected.value, rel=1e-9)
+    assert again.lower_bound == pytest.approx(expected.lower_bound, rel=1e-6)

@@ -7,7 +7,7 @@ import math
 import pytest
 import sympy as sp
 
-from planner.programs.geometric import Problem, Program, Shortage
+from planner.programs.geometric import GeometricProgram, Program, Shortage
 from planner.text.errors import Infeasible
 
 B, T = sp.symbols("B T", positive=True)
@@ -18,7 +18,7 @@ GIVEN = {W: 10.0, M: 100.0, T_max: 5.0, least: 4.0, weights: 20.0}
 
 def layout(*, limits: bool = False) -> Program:
     """A step that reads weights and a cache, in little memory and little time."""
-    problem = Problem("decode layout")
+    problem = GeometricProgram("decode layout")
     problem.choose(B, within=(1e-3, 1e6))
     problem.choose(T, within=(1e-15, 1e6))
     problem.roof(T, memory=(weights + B) / W)
@@ -69,7 +69,7 @@ def test_the_message_is_the_one_people_read() -> None:
 def test_either_of_two_promises_may_give_way() -> None:
     """x >= a and x <= b with a = 4 b: together by 2 each, or one alone by 4."""
     a, b = sp.symbols("a b", positive=True)
-    problem = Problem("tug")
+    problem = GeometricProgram("tug")
     problem.choose(B, within=(1e-3, 1e3))
     problem.subject("large", sp.Ge(B, a), promise=True)
     problem.subject("small", sp.Le(B, b), promise=True)
@@ -101,7 +101,7 @@ def test_laws_and_limits_are_never_eased() -> None:
 
 def test_promises_that_cannot_help_are_not_blamed() -> None:
     """When a limit is the matter, easing promises is not suggested."""
-    problem = Problem("wall")
+    problem = GeometricProgram("wall")
     problem.choose(B, within=(1, 10))
     problem.subject("promise", sp.Le(B, M), promise=True)
     problem.subject("wall", sp.Ge(B, least))

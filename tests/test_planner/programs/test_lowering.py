@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 from scipy.optimize import minimize_scalar
 
-from planner.programs.geometric import Problem, ProblemError, chord, tangent
+from planner.programs.geometric import GeometricProgram, ProblemError, chord, tangent
 
 x, y, T = sp.symbols("x y T", positive=True)
 a, b, c, s, k = sp.symbols("a b c s k", positive=True)
@@ -34,7 +34,7 @@ SHAPES = {
 def test_convex_shapes_reach_the_minimum_that_a_line_search_finds(name: str) -> None:
     """Functions that are convex in ln x, minimised with no geometric program at all."""
     shape = SHAPES[name]
-    problem = Problem(name)
+    problem = GeometricProgram(name)
     problem.choose(x, within=(0.01, 4.9))
     problem.minimise(shape)
     solution = problem.compile().solve({})
@@ -61,7 +61,7 @@ def test_convex_shapes_reach_the_minimum_that_a_line_search_finds(name: str) -> 
 )
 def test_what_may_stand_on_the_larger_side(larger: sp.Expr, least: float) -> None:
     """1/y below a function whose logarithm is concave in ln x."""
-    problem = Problem("larger side")
+    problem = GeometricProgram("larger side")
     problem.choose(x, within=(0.1, 10))
     problem.choose(y, within=(1e-3, 1e3))
     problem.subject("held", sp.Le(1 / y, larger))
@@ -90,7 +90,7 @@ def test_refusals_name_the_constraint_the_expression_and_the_way_out(
     smaller: sp.Expr, larger: sp.Expr, reason: str
 ) -> None:
     """Nothing that is not convex in logarithms passes."""
-    problem = Problem("refused")
+    problem = GeometricProgram("refused")
     problem.choose(x, within=(1, 10))
     problem.choose(y, within=(1, 10))
     problem.subject("offending", sp.Le(smaller, larger, evaluate=False))
@@ -104,7 +104,7 @@ def test_an_under_estimate_takes_the_place_of_what_is_no_posynomial() -> None:
     coverage, cost = sp.symbols("coverage cost", positive=True)
     true = 1 - (1 - sp.Rational(1, 32)) ** x
     lower = chord(true, x, 1, 64)
-    problem = Problem("experts")
+    problem = GeometricProgram("experts")
     problem.choose(x, within=(1, 64))
     problem.define(
         sp.Eq(coverage, true),
@@ -121,7 +121,7 @@ def test_an_under_estimate_takes_the_place_of_what_is_no_posynomial() -> None:
 def test_an_under_estimate_is_refused_where_it_would_over_estimate() -> None:
     """One over an under-estimate is no under-estimate."""
     coverage = sp.Symbol("coverage", positive=True)
-    problem = Problem("backwards")
+    problem = GeometricProgram("backwards")
     problem.choose(x, within=(1, 64))
     problem.define(sp.Eq(coverage, 1 - 2**-x), relax={coverage: x / 64})
     problem.minimise(1 / coverage)
@@ -131,7 +131,7 @@ def test_an_under_estimate_is_refused_where_it_would_over_estimate() -> None:
 
 def test_a_ceiling_may_be_relaxed_in_place() -> None:
     """Any expression can be given its under-estimate: here ceil(u) >= max(1, u)."""
-    problem = Problem("tiles")
+    problem = GeometricProgram("tiles")
     problem.choose(x, within=(0.1, 10))
     problem.define(relax={sp.ceiling(x / 4): sp.Max(1, x / 4)})
     problem.minimise(sp.ceiling(x / 4) / x)
@@ -142,7 +142,7 @@ def test_a_ceiling_may_be_relaxed_in_place() -> None:
 def test_definitions_that_run_in_a_circle_are_refused() -> None:
     """The circle is spelled out."""
     p, q = sp.symbols("p q", positive=True)
-    problem = Problem("circle")
+    problem = GeometricProgram("circle")
     problem.choose(x, within=(1, 2))
     problem.define(sp.Eq(p, q + x), sp.Eq(q, 2 * p))
     problem.minimise(p)
@@ -152,7 +152,7 @@ def test_definitions_that_run_in_a_circle_are_refused() -> None:
 
 def test_a_negative_coefficient_is_named_when_it_appears() -> None:
     """a - b may be positive or not: only the figures tell."""
-    problem = Problem("sign")
+    problem = GeometricProgram("sign")
     problem.choose(x, within=(1, 2))
     problem.subject("net", sp.Le((a - b) * x, 5))
     problem.minimise(x)
@@ -164,7 +164,7 @@ def test_a_negative_coefficient_is_named_when_it_appears() -> None:
 
 def test_a_right_side_that_is_not_positive_is_named() -> None:
     """Nothing fits into a memory that the reserve has used up."""
-    problem = Problem("memory")
+    problem = GeometricProgram("memory")
     problem.choose(x, within=(1, 2))
     problem.subject("fits", sp.Le(x, a - b), promise=True)
     problem.minimise(x)
@@ -174,7 +174,7 @@ def test_a_right_side_that_is_not_positive_is_named() -> None:
 
 def test_values_that_are_missing_strange_or_impossible_are_refused() -> None:
     """A forgotten given, a symbol of the same name, and not a number."""
-    problem = Problem("values")
+    problem = GeometricProgram("values")
     problem.choose(x, within=(a, 10))
     problem.minimise(x)
     program = problem.compile()
@@ -190,7 +190,7 @@ def test_values_that_are_missing_strange_or_impossible_are_refused() -> None:
 
 def test_declarations_that_cannot_be_meant_are_refused() -> None:
     """Twice the same name, a relation that is always true, a roof over nothing chosen."""
-    problem = Problem("slips")
+    problem = GeometricProgram("slips")
     problem.choose(x, within=(1, 2))
     with pytest.raises(ProblemError, match="x is chosen or defined twice"):
         problem.choose(x, within=(1, 3))
@@ -229,10 +229,10 @@ def test_chord_lies_below_and_meets_both_ends() -> None:
 def test_other_symbols_of_a_chord_take_their_figures_from_given() -> None:
     """Coverage of E experts by k of them a token; a missing figure is named."""
     coverage = 1 - (1 - k / a) ** x
-    line = chord(coverage, x, 1, 64, given={k: 8.0, a: 256.0})
+    line = chord(coverage, x, 1, 64, numbers={k: 8.0, a: 256.0})
     assert line == pytest.approx(chord(1 - (1 - sp.Rational(1, 32)) ** x, x, 1, 64))
     with pytest.raises(ProblemError, match="no value for k"):
-        tangent(coverage, x, 2.0, given={a: 256.0})
+        tangent(coverage, x, 2.0, numbers={a: 256.0})
 
 
 def test_chord_of_what_bends_upward_is_refused() -> None:
@@ -243,7 +243,7 @@ def test_chord_of_what_bends_upward_is_refused() -> None:
 
 def test_an_objective_of_nothing_is_refused() -> None:
     """Zero has no logarithm."""
-    problem = Problem("free")
+    problem = GeometricProgram("free")
     problem.choose(x, within=(1, 2))
     problem.minimise(a * x)
     with pytest.raises(ProblemError, match="the objective is zero"):

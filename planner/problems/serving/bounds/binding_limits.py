@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.problems.serving.bounds.programs import LIMITS
-from planner.programs.geometric import Solution
+from planner.programs.geometric import ProgramSolution
 
 __all__ = ["EXPRESSIONS", "NAMES", "binding", "together", "worth"]
 
@@ -77,7 +77,7 @@ def together(plan: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def binding(solution: Solution) -> list[dict[str, Any]]:
+def binding(solution: ProgramSolution) -> list[dict[str, Any]]:
     """Promises and limits that bind, most costly first.
 
     `elasticity` is d ln objective / d ln limit: -0.13 means that one percent more of it saves
@@ -90,7 +90,7 @@ def binding(solution: Solution) -> list[dict[str, Any]]:
     ]
 
 
-def worth(solution: Solution) -> dict[str, float]:
+def worth(solution: ProgramSolution) -> dict[str, float]:
     """d ln objective / d ln quantity of what a scenario gives, by its path; zeros left out."""
     slopes = {symbol.name: slope for symbol, slope in solution.elasticities().items()}
     found = {

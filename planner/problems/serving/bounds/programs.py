@@ -56,7 +56,7 @@ from formulas.serving.closed_loop import CLOSED_LOOP
 from formulas.serving.decode import DECODE
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
-from planner.programs.geometric import Problem, Program
+from planner.programs.geometric import GeometricProgram, Program
 
 __all__ = ["CHORDS", "LIMITS", "continuous", "layout", "relaxed"]
 
@@ -104,7 +104,7 @@ def relaxed(
     Choices are the ranks dp, the stages pp and the sequences of a stage; tp and cp are given. A
     given batch is spread over as many replicas as the chips allow.
     """
-    P = Problem("relaxed serving plan")
+    P = GeometricProgram("relaxed serving plan")
     lo, hi = LIMITS["lo"], LIMITS["hi"]
     P.choose(dp, within=(LIMITS["least_dp"], LIMITS["most_dp"]))
     P.choose(pp, within=(LIMITS["least_pp"], LIMITS["most_pp"]))
@@ -150,14 +150,14 @@ def continuous(
     *, bound: bool, objective: str, promises: frozenset[str], mode: str, loop: bool = False
 ) -> Program:
     """The program of one layout with a real batch; its multipliers are elasticities."""
-    P = Problem("serving plan")
+    P = GeometricProgram("serving plan")
     declared = layout(P, bound=bound, objective=objective, promises=promises, mode=mode, loop=loop)
     P.minimise(declared)
     return P.compile()
 
 
 def layout(
-    P: Problem,
+    P: GeometricProgram,
     *,
     bound: bool,
     objective: str,
@@ -230,7 +230,7 @@ def _latency(bound: bool, mode: str, loop: bool = False) -> sp.Expr:
 
 
 def _promise(
-    P: Problem, bound: bool, promises: frozenset[str], mode: str, loop: bool = False
+    P: GeometricProgram, bound: bool, promises: frozenset[str], mode: str, loop: bool = False
 ) -> None:
     P.subject("memory", sp.Le(M_need, M_cap), promise=True)
     quantities = {

@@ -25,7 +25,7 @@ from planner.problems.serving.search.batch import Found
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import PROMISES, Task
-from planner.programs.geometric import Solution
+from planner.programs.geometric import ProgramSolution
 from planner.text.errors import SolverError
 
 __all__ = [
@@ -130,7 +130,7 @@ def _halves(step: Step, box: _Box) -> list[_Box]:
     return [replace(box, rows=box.rows[~upper]), replace(box, rows=box.rows[upper])]
 
 
-def elastic(step: Step, batch: float) -> Solution:
+def elastic(step: Step, batch: float) -> ProgramSolution:
     """The plan's layout with a real batch near `batch`, solved; its multipliers are elasticities.
 
     `step` holds one layout. Tangents of what is no posynomial are renewed until the batch settles.

@@ -18,14 +18,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["digest", "folder", "kept"]
-
 EQUATIONS = Path(__file__).parent.parent
 VARIABLE = "TOKEN_PLANNER_CACHE"
 GENERATIONS = 4  # digests whose files stay; a checkout that is edited makes a new one every time
 
 
-def kept(name: str, make: Callable[[], Any], sources: tuple[Path, ...] = ()) -> Any:
+def stored(name: str, make: Callable[[], Any], sources: tuple[Path, ...] = ()) -> Any:
     """What `make` returns, as JSON gives it back: read if it was made before, else made and kept.
 
     Parameters
