@@ -1,12 +1,7 @@
 """What each face of the planner costs, as multiples of importing the libraries it stands on.
 
-<<<<<<< HEAD
 Run by `pytest tests/benches/bench_faces.py -m benchmark -s`. CPU time, not time on the wall,
 and the unit is measured in the same run, so that two machines and a busy one can be compared.
-=======
-Run by `pytest tests/benches/bench_faces.py -m benchmark -s`. CPU time, not time on the wall, and
-the unit is measured in the same run, so that two machines and a busy one can be compared.
->>>>>>> 4c3c3dc (The shape of the house is measured by a command, and its limits only shrink)
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ from formulas.roofline.sparse_attention import (
     top_slope,
     wide_context,
 )
-from tests.paths import SHARED
+from tests.paths import FACTS
 
 # The lecture's machine: 20 TB/s, 300 multiply-accumulates per byte, 288 GB; 1667 byte per token.
 BOARD = {
@@ -166,9 +166,7 @@ def test_where_prices_fall_faster_than_drain_times_rise_there_is_no_best_tier():
 
 def test_drain_times_of_real_tiers():
     """C45: DDR fits the lecture; flash takes minutes to hours, a disk more than a day."""
-    file = SHARED / "storage_tiers.csv"
-    if not file.exists():
-        pytest.skip("the shared table is not beside this checkout")
+    file = FACTS / "storage_tiers.csv"
     with file.open(encoding="utf-8") as stream:
         rows = [row for row in csv.DictReader(stream) if row["drain_seconds"]]
     for row in rows:

@@ -13,7 +13,7 @@ from planner.calibration.scores import score
 from planner.catalogue.profile import profile
 from planner.measurements.prediction import predict
 from planner.measurements.readers import runs, steadies
-from tests.paths import SHARED
+from tests.paths import SHARED, shared
 
 STEADY, RUNS = SHARED / "serving_steady.csv", SHARED / "serving_runs.csv"
 
@@ -21,8 +21,7 @@ STEADY, RUNS = SHARED / "serving_steady.csv", SHARED / "serving_runs.csv"
 @pytest.fixture(scope="module")
 def sample():
     """Rows of serving runs that may be fitted."""
-    if not RUNS.exists():
-        pytest.skip("the measurements are not here")
+    shared(RUNS.name)
     return runs_sample(runs(RUNS).rows, ERA.as_of)
 
 
@@ -52,8 +51,7 @@ def test_wide_expert_parallelism_is_predicted_within_a_half(row, chips):
 
     Both ran two batches in turn, which hides part of the traffic: the sum lies above.
     """
-    if not STEADY.exists():
-        pytest.skip("the measurements are not here")
+    shared(STEADY.name)
     one = next(each for each in steadies(STEADY).rows if each.id == row)
     assert one.chips == chips
     assert 1 < predict([one], "engines-2026")[0].estimate / one.seconds < 1.6
@@ -61,8 +59,7 @@ def test_wide_expert_parallelism_is_predicted_within_a_half(row, chips):
 
 def test_every_row_lies_in_order():
     """Bound below estimate, estimate inside its band, for every run that the table holds."""
-    if not RUNS.exists():
-        pytest.skip("the measurements are not here")
+    shared(RUNS.name)
     rows = [row for row in runs(RUNS).rows if row.quantity == "tpot" and not row.drafts][::7]
     found = predict(rows)
     assert len(found) == len(rows) > 250
@@ -73,8 +70,7 @@ def test_every_row_lies_in_order():
 @pytest.mark.slow
 def test_the_shipped_files_are_what_the_fit_writes(tmp_path):
     """Fitting again gives every coefficient and error of the files that ship."""
-    if not RUNS.exists():
-        pytest.skip("the measurements are not here")
+    shared(RUNS.name)
     fit.main(["--steady", str(STEADY), "--runs", str(RUNS), "--out", str(tmp_path)])
     for path in tmp_path.glob("*.toml"):
         raw = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from formulas.registry import by_name
 from planner.catalogue.scaling_laws import FORMS, RANGES, default_law, law, law_names
 from planner.report.text.catalog import catalog_text, listed
 from planner.text.errors import CatalogueError
-from tests.paths import SHARED
+from tests.paths import FACTS
 
 UNITS = {"c_fwd": 2, "one_param": 1, "one_token": 1}
 
@@ -191,9 +191,7 @@ def test_epochs(epochs, worth):
 
 def test_coefficients_are_those_of_the_shared_table():
     """The same numbers stand in the table of published laws."""
-    file = SHARED / "scaling_laws.csv"
-    if not file.exists():
-        pytest.skip("the shared table is not beside this checkout")
+    file = FACTS / "scaling_laws.csv"
     with file.open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     pairs = {

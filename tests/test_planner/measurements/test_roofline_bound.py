@@ -6,9 +6,7 @@ import pytest
 
 from planner.measurements.readers import read_steady
 from planner.measurements.roofline_bound import bounds_of
-from tests.paths import SHARED
-
-STEADY = SHARED / "serving_steady.csv"
+from tests.paths import shared
 
 # Clean rows below the bound, each with what is wrong with it. There is none.
 EXPLAINED: dict[str, str] = {}
@@ -18,11 +16,10 @@ COMPUTED = 750
 @pytest.fixture(scope="module")
 def table():
     """Clean rows, and the reasons of clean rows without a prediction."""
-    if not STEADY.exists():
-        pytest.skip("the measurements are not here")
-    with STEADY.open(encoding="utf-8", newline="") as file:
+    steady = shared("serving_steady.csv")
+    with steady.open(encoding="utf-8", newline="") as file:
         clean = {row["id"] for row in csv.DictReader(file) if row["quality"].startswith("clean")}
-    rows, refused = read_steady(STEADY)
+    rows, refused = read_steady(steady)
     return [r for r in rows if r.id in clean], [r.reason for r in refused if r.id in clean]
 
 

@@ -12,7 +12,7 @@ import pytest
 import planner
 from formulas.network.expert_traffic import crossing_batch, crossing_expert
 from planner.network import collective_time, group_of
-from tests.paths import ROOT, SHARED
+from tests.paths import ROOT, shared
 from topologies import graph, machine
 
 SCRIPT = ROOT / "examples" / "ep-across-racks.py"
@@ -33,9 +33,7 @@ def example():
 
 def measured(system: str, operation: str, ranks: int, said: str) -> float:
     """One row of the collected times [s]."""
-    file = SHARED / "collectives.csv"
-    if not file.exists():
-        pytest.skip("the measurements are not here")
+    file = shared("collectives.csv")
     with file.open(newline="", encoding="utf-8") as rows:
         found = [
             float(row["time_us"]) * 1e-6

@@ -11,7 +11,7 @@ import pytest
 from planner.report.pages.validation_page import numbers
 from planner.validation.document import document
 from planner.validation.estimates import found_in, read
-from tests.paths import ROOT, SHARED
+from tests.paths import ROOT, shared
 
 PAGE = ROOT / "docs" / "validation.html"
 KINDS = {"serving runs", "steady batches", "training runs", "collectives", "exchanges"}
@@ -68,9 +68,7 @@ def test_estimates_err_less_than_baselines(part, quantity):
 @pytest.mark.slow
 def test_the_page_that_ships_is_what_the_command_writes():
     """`planner validate --data DIR --out docs/validation.html` on the open data gives it again."""
-    if not SHARED.exists():
-        pytest.skip("the measurements are not here")
-    found = numbers(document("auto", [read(path) for path in found_in(SHARED)]))
+    found = numbers(document("auto", [read(path) for path in found_in(shared())]))
     told = shipped()
     for file, before in zip(found["files"], told["files"], strict=True):
         for section, old in zip(file["sections"], before["sections"], strict=True):

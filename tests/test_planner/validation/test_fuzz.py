@@ -12,7 +12,7 @@ from planner.measurements.readers import read as readings_of
 from planner.text.errors import InputError
 from planner.validation.document import document
 from planner.validation.estimates import predictions_text, read
-from tests.paths import SHARED
+from tests.paths import shared
 
 ROWS, SEED = 25, 20261121
 WEIRD = (
@@ -26,9 +26,7 @@ TABLES = ("serving_runs", "serving_steady", "collectives", "alltoall_measured", 
 @pytest.mark.parametrize("name", TABLES)
 def test_cells_of_any_kind_are_refused_by_row(tmp_path, name):
     """No cell stops a table, none is changed, and what is predicted is a positive number."""
-    path = SHARED / f"{name}.csv"
-    if not path.is_file():
-        pytest.skip("the open measurements are not here")
+    path = shared(f"{name}.csv")
     head, *rows = csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
     draw = random.Random(f"{SEED} {name}")
     made = [list(draw.choice(rows)) for _ in range(ROWS)]

@@ -12,7 +12,7 @@ from planner.text.errors import InputError
 from planner.validation.estimates import read
 from planner.validation.group_cross_validation import refitted
 from tests.cases.validation import COLLECTIVE_HEAD, RUN_HEAD, run_row, written
-from tests.paths import SHARED
+from tests.paths import shared
 
 MODELS = {"a/Llama-3.1-70B": 4, "a/Qwen3-32B": 2, "a/MiniMax-M2.5": 4}
 
@@ -93,9 +93,7 @@ def test_curves_of_one_chip_cannot_be_left_out(tmp_path):
 
 def test_curves_left_out_err_as_their_profile_records():
     """The median error of library curves by fits without them is that in the shipped profile."""
-    path = SHARED / "collectives.csv"
-    if not path.exists():
-        pytest.skip("the measurements are not here")
+    path = shared("collectives.csv")
     from planner.catalogue.collective_curves import collectives
 
     found = refitted(read(path)[1], "groups")

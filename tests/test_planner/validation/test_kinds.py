@@ -11,7 +11,7 @@ from planner.measurements.readers.tables import table
 from planner.validation.collective_entries import collective_entries, exchange_entries
 from planner.validation.serving_entries import step_bound, training_entries
 from tests.cases.validation import COLLECTIVE_HEAD, EXCHANGE_HEAD, TRAINING_HEAD, written
-from tests.paths import SHARED
+from tests.paths import shared
 
 SHAPE = {
     "hidden": "12288", "layers": "96", "ffn_hidden": "49152.0", "seq_len": "2048", "vocab": "51200",
@@ -97,9 +97,7 @@ def test_rows_of_a_fitted_curve_are_in_sample(tmp_path):
 
 def test_a_message_of_a_fitted_curve_is_predicted_as_measured():
     """Of a size that was swept the curve itself is the estimate (open data, one row of it)."""
-    path = SHARED / "collectives.csv"
-    if not path.exists():
-        pytest.skip("the measurements are not here")
+    path = shared("collectives.csv")
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     entries = collective_entries(table(path, {}))

@@ -19,7 +19,7 @@ from planner.measurements.readers.pool_completion import pools_of
 from planner.measurements.readers.published_settings import chips_of, ways_of
 from planner.measurements.roofline_bound import bounds_of
 from planner.text.errors import InputError
-from tests.paths import SHARED
+from tests.paths import SHARED, shared
 
 DATA = SHARED / "serving_runs.csv"
 COLUMNS = (
@@ -48,8 +48,7 @@ PLAIN = {
 @pytest.fixture(scope="module")
 def open_rows():
     """The table of open runs."""
-    if not DATA.exists():
-        pytest.skip("the measurements are not here")
+    shared(DATA.name)
     return runs(DATA)
 
 
@@ -98,8 +97,7 @@ def test_columns_of_both_exports_mean_ways(columns, experts, ways):
 
 def test_runs_in_both_exports_have_one_layout():
     """Rows of one run, told apart by nothing but the form of their ways, use the same chips."""
-    if not DATA.exists():
-        pytest.skip("the measurements are not here")
+    shared(DATA.name)
     import csv
 
     with DATA.open(encoding="utf-8", newline="") as file:

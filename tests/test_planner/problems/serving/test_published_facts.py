@@ -18,18 +18,15 @@ from planner.catalogue.systems import system
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from tests.cases.serving import question
-from tests.paths import SHARED
+from tests.paths import shared
 from topologies import machine
 
-STEADY = SHARED / "serving_steady.csv"
 MILLISECOND = 1e-3
 
 
 @cache
 def _rows() -> tuple[dict[str, str], ...]:
-    if not STEADY.exists():
-        pytest.skip("the measurements are not here")
-    with STEADY.open(encoding="utf-8", newline="") as file:
+    with shared("serving_steady.csv").open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 
 

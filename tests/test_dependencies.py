@@ -1,0 +1,72 @@
+"""What pyproject.toml asks to be installed is used: a dependency is imported, a tool is called."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.house.sources import files
+from tests.paths import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# Names of distributions whose module is called otherwise.
+MODULES = {"ruamel.yaml": "ruamel", "dask": "distributed", "salib": "SALib"}
+ON_TRUST = {"cvxpy"}
+# What is called, not imported: by .ci/run, by pytest, by mypy.
+TOOLS = {
+    "pytest-xdist": "-n auto",
+    "pytest-benchmark": "benchmark.pedantic(",
+    "ruff": "bin/ruff",
+    "mypy": "bin/mypy",
+    "import-linter": "bin/lint-imports",
+    "scipy-stubs": "bin/mypy",
+    "types-networkx": "bin/mypy",
+}
+
+
+def names(requirements: Iterable[str]) -> set[str]:
+    """The distributions that requirements name, in small letters."""
+    return {re.match(r"[\w.-]+", line)[0].lower() for line in requirements}  # type: ignore[index]
+
+
+def imported(sources: Iterable[Path]) -> set[str]:
+    """The top-level modules that sources import, anywhere."""
+    modules = set()
+    for file in sources:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                modules.add(node.module.split(".")[0])
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("importorskip"):
+                modules.add(ast.literal_eval(node.args[0]).split(".")[0])
+    return modules
+
+
+def test_every_dependency_is_imported_by_the_packages():
+    """The core's and every extra's, the one for development apart."""
+    extras = PROJECT["optional-dependencies"]
+    asked = [*PROJECT["dependencies"], *(x for e in extras if e != "dev" for x in extras[e])]
+    modules = imported(files())
+    assert {name for name in names(asked) if MODULES.get(name, name) not in modules} <= ON_TRUST
+
+
+def test_every_tool_of_development_is_used():
+    """Imported by a test, or called by .ci/run."""
+    callers = [ROOT / ".ci" / "run", *(ROOT / "tests" / "benches").glob("*.py")]
+    called = "".join(file.read_text(encoding="utf-8") for file in callers)
+    modules = imported((ROOT / "tests").rglob("*.py"))
+    unused = set()
+    for name in names(PROJECT["optional-dependencies"]["dev"]) - {PROJECT["name"]}:
+        tool = TOOLS.get(name, "")
+        if MODULES.get(name, name) not in modules and not (tool and tool in called):
+            unused.add(name)
+    assert not unused
+
+
+def test_the_command_is_the_entry_point():
+    """`planner` is what planner.cli.app calls main."""
+    assert PROJECT["scripts"] == {"planner": "planner.cli.app:main"}
