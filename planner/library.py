@@ -19,7 +19,7 @@ from planner.text.errors import InputError
 if TYPE_CHECKING:
     from planner.calibration.own_profile import Calibrated
     from planner.measurements.entry import Entry
-    from planner.measurements.readers.tables import Table
+    from planner.measurements.readers.kinds import MeasurementTable
     from planner.scenario.loading import Asked
     from topologies.fabric.fabric import Fabric
 
@@ -159,7 +159,7 @@ class Validation:
     """
 
     document: Document
-    tables: tuple[tuple[Table, Sequence[Entry]], ...] = field(repr=False)
+    tables: tuple[tuple[MeasurementTable, Sequence[Entry]], ...] = field(repr=False)
 
     def __str__(self) -> str:
         from planner.report.text.validation import validation_text

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.benchmark.device import Sample
-from planner.benchmark.kernels import AllReduce, Attention, Launch, Product, Work
+from planner.benchmark.device import TimingSample
+from planner.benchmark.kernels import AllReduce, Attention, KernelLaunch, Product, Work
 
 __all__ = ["fault"]
 
@@ -19,7 +19,7 @@ HALF_STEP = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8": 2.0**-8, "fp32": SINGLE, 
 PARTIAL = 4  # roundings of partial sums, at random and at the worst of the sample
 
 
-def fault(work: Work, sample: Sample) -> str | None:
+def fault(work: Work, sample: TimingSample) -> str | None:
     """What is wrong with the result of a work, or None.
 
     `sample.operands` hold, by kind of work: `x` and, of a triad, `y` and `scale`; `a` of shape
@@ -43,7 +43,7 @@ def fault(work: Work, sample: Sample) -> str | None:
     )
 
 
-def _expected(work: Work, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
+def _expected(work: Work, sample: TimingSample) -> tuple[np.ndarray, np.ndarray]:
     """The result in float64, and how far from it rounding may lead."""
     given = sample.operands
     if isinstance(work, Product):
@@ -53,7 +53,7 @@ def _expected(work: Work, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
         return _attention(given["q"], given["k"], given["v"], HALF_STEP[work.dtype])
     if isinstance(work, AllReduce):
         return _sum(given["parts"].T, SINGLE)
-    if isinstance(work, Launch):
+    if isinstance(work, KernelLaunch):
         return given["calls"], np.zeros_like(given["calls"])
     if work.kind == "read":
         return _sum(given["x"], SINGLE)

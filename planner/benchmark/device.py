@@ -27,8 +27,8 @@ __all__ = [
     "Facts",
     "Ready",
     "Reduced",
-    "Sample",
     "Timing",
+    "TimingSample",
     "Unsupported",
     "summary",
     "timed",
@@ -58,7 +58,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Sample:
+class TimingSample:
     """Part of a result and the operands it comes from, as the device holds them, in float64."""
 
     operands: Mapping[str, np.ndarray]
@@ -71,7 +71,7 @@ class Ready(Protocol):
     def seconds(self, calls: int) -> float:
         """Time of `calls` runs one after another, until the last has ended [s]."""
 
-    def sample(self) -> Sample:
+    def sample(self) -> TimingSample:
         """Part of the last result, with its operands."""
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class Reduced:
 
     work: AllReduce
     seconds: tuple[float, ...]
-    sample: Sample
+    sample: TimingSample
 
 
 class Device(Protocol):

@@ -16,7 +16,7 @@ __all__ = [
     "AllReduce",
     "Attention",
     "Count",
-    "Launch",
+    "KernelLaunch",
     "Precision",
     "Product",
     "Stream",
@@ -127,7 +127,7 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelLaunch:
     """The smallest kernel, one after another: each by a call, or all in one recorded graph."""
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
@@ -172,5 +172,5 @@ class AllReduce:
         return f"all-reduce of {self.size} bytes over {self.devices} devices"
 
 
-Timed = Stream | Product | Attention | Launch  # on one device
+Timed = Stream | Product | Attention | KernelLaunch  # on one device
 Work = Timed | AllReduce

@@ -20,17 +20,25 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 
 from planner.benchmark.device import Timing
-from planner.benchmark.kernels import CLOSED, AllReduce, Attention, Count, Launch, Product, Stream
+from planner.benchmark.kernels import (
+    CLOSED,
+    AllReduce,
+    Attention,
+    Count,
+    KernelLaunch,
+    Product,
+    Stream,
+)
 from planner.benchmark.suite import BEYOND
 from planner.catalogue.chips import chip_names
 from planner.text.errors import InputError, Mistake, did_you_mean, quoted
 
 __all__ = [
     "FORMAT",
-    "LeftOut",
-    "Line",
     "Measured",
     "MeasuredChip",
+    "SkippedWork",
+    "TimeLine",
     "line",
     "read_measured",
     "separable",
@@ -38,7 +46,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Line:
+class TimeLine:
     """Time = latency [s] + bytes / rate [byte/s]; `error` the largest relative miss [1]."""
 
     latency: float
@@ -50,7 +58,7 @@ class Line:
         return self.latency + size / self.rate
 
 
-def line(points: Sequence[tuple[float, float]]) -> Line:
+def line(points: Sequence[tuple[float, float]]) -> TimeLine:
     """The line of least relative squares through (bytes, seconds), neither part negative.
 
     Raises
@@ -73,7 +81,7 @@ def line(points: Sequence[tuple[float, float]]) -> Line:
         parts = (su / uu, 0.0)
     latency, each = parts
     miss = max(abs(latency * a + each * b - 1) for a, b in zip(u, v, strict=True))
-    return Line(latency, 1 / each if each else math.inf, miss)
+    return TimeLine(latency, 1 / each if each else math.inf, miss)
 
 
 def separable(sizes: Sequence[float]) -> bool:
@@ -93,7 +101,7 @@ def _dot(x: Sequence[float], y: Sequence[float]) -> float:
 FORMAT = 1
 LARGEST_FILE = 4 * 2**20  # [byte]
 MEMORY_BOUND = 16  # tokens at most of a product that waits for its weights on any chip
-W = TypeVar("W", Stream, Product, Attention, Launch, AllReduce)
+W = TypeVar("W", Stream, Product, Attention, KernelLaunch, AllReduce)
 Text = Annotated[str, Field(max_length=400)]
 
 
@@ -111,7 +119,7 @@ class Measured(Generic[W]):
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class SkippedWork:
     """A work without a time, and why."""
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
@@ -151,10 +159,10 @@ class MeasuredChip:
     memory: tuple[Measured[Stream], ...] = ()
     products: tuple[Measured[Product], ...] = ()
     attention: tuple[Measured[Attention], ...] = ()
-    launch: tuple[Measured[Launch], ...] = ()
+    launch: tuple[Measured[KernelLaunch], ...] = ()
     all_reduce: tuple[Measured[AllReduce], ...] = ()
-    refused: tuple[LeftOut, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    refused: tuple[SkippedWork, ...] = ()
+    left_out: tuple[SkippedWork, ...] = ()
 
     @cached_property
     def memory_bandwidth(self) -> float | None:
@@ -187,7 +195,7 @@ class MeasuredChip:
         return MappingProxyType({each.work.how: each.timing.median for each in self.launch})
 
     @cached_property
-    def all_reduces(self) -> Mapping[int, Line]:
+    def all_reduces(self) -> Mapping[int, TimeLine]:
         """Latency and rate of an all-reduce, by number of devices."""
         found: dict[int, list[Measured[AllReduce]]] = {}
         for each in self.all_reduce:
@@ -206,7 +214,7 @@ TABLES: Mapping[str, type] = MappingProxyType(
         "memory": Stream,
         "products": Product,
         "attention": Attention,
-        "launch": Launch,
+        "launch": KernelLaunch,
         "all_reduce": AllReduce,
     }
 )
@@ -231,7 +239,7 @@ def read_measured(path: Path) -> MeasuredChip:
     }
     for key in LISTS:
         rows = enumerate(_list(raw.get(key, []), key, found))
-        parts[key] = tuple(_read(LeftOut, row, f"{key}.{at}", found) for at, row in rows)
+        parts[key] = tuple(_read(SkippedWork, row, f"{key}.{at}", found) for at, row in rows)
     if isinstance(head, Head):
         found += _impossible(head)
     if found:

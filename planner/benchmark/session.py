@@ -20,12 +20,20 @@ from typing import Any
 
 from planner.benchmark.checks import fault
 from planner.benchmark.device import FEWEST, Device, Facts, Unsupported, summary, timed
-from planner.benchmark.kernels import AllReduce, Attention, Launch, Product, Stream, Timed, Work
-from planner.benchmark.record import Head, LeftOut, Measured, MeasuredChip
+from planner.benchmark.kernels import (
+    AllReduce,
+    Attention,
+    KernelLaunch,
+    Product,
+    Stream,
+    Timed,
+    Work,
+)
+from planner.benchmark.record import Head, Measured, MeasuredChip, SkippedWork
 from planner.benchmark.suite import message_sizes, suite
 from planner.catalogue.chips import chip
 
-__all__ = ["Measurement", "measure", "recognised"]
+__all__ = ["ChipTimes", "measure", "recognised"]
 
 WORD = re.compile(r"[A-Z0-9]+")
 ROOM = 0.2  # between the memory that is listed and what a driver reports
@@ -59,7 +67,7 @@ REPEATS = 20  # readings of an all-reduce
 
 
 @dataclass(frozen=True)
-class Measurement:
+class ChipTimes:
     """What was measured, and whether the user stopped it."""
 
     chip: MeasuredChip
@@ -67,12 +75,12 @@ class Measurement:
 
 
 @dataclass
-class _Notes:
+class _SessionNotes:
     """What is gathered on the way."""
 
     done: list[Measured[Any]] = field(default_factory=list)
-    refused: list[LeftOut] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    refused: list[SkippedWork] = field(default_factory=list)
+    left_out: list[SkippedWork] = field(default_factory=list)
     complete: bool = False
 
 
@@ -84,19 +92,19 @@ def measure(
     today: date | None = None,
     told: Callable[[str], None] = lambda text: None,
     clock: Callable[[], float] = time.monotonic,
-) -> Measurement:
+) -> ChipTimes:
     """Time the suite on a device within about `budget` seconds.
 
     `told` is given one line for each work as it begins, and for each that is refused.
     """
-    notes, start = _Notes(), clock()
+    notes, start = _SessionNotes(), clock()
     facts = _known(device.facts)
     interrupted = False
     try:
         _measured(device, facts, notes, quick, budget, told, lambda: clock() - start)
     except KeyboardInterrupt:
         interrupted = True
-        notes.left_out.append(LeftOut("the rest", "interrupted"))
+        notes.left_out.append(SkippedWork("the rest", "interrupted"))
     head = Head(
         device=facts.name,
         kind=facts.kind,
@@ -113,12 +121,12 @@ def measure(
         memory=_of(notes, Stream),
         products=_of(notes, Product),
         attention=_of(notes, Attention),
-        launch=_of(notes, Launch),
+        launch=_of(notes, KernelLaunch),
         all_reduce=_of(notes, AllReduce),
         refused=tuple(notes.refused),
         left_out=tuple(notes.left_out),
     )
-    return Measurement(found, interrupted)
+    return ChipTimes(found, interrupted)
 
 
 def _known(facts: Facts) -> Facts:
@@ -131,7 +139,7 @@ def _known(facts: Facts) -> Facts:
 def _measured(
     device: Device,
     facts: Facts,
-    notes: _Notes,
+    notes: _SessionNotes,
     quick: bool,
     budget: float,
     told: Callable[[str], None],
@@ -145,7 +153,9 @@ def _measured(
         if spent() > budget:
             rest = len(works) - at
             notes.left_out.append(
-                LeftOut(f"the last {rest} of {len(works)} works", f"no time left of {budget:g} s")
+                SkippedWork(
+                    f"the last {rest} of {len(works)} works", f"no time left of {budget:g} s"
+                )
             )
             break
         told(f"{at + 1}/{parts} {work}")
@@ -158,12 +168,12 @@ def _measured(
 
 
 def _one(
-    device: Device, work: Timed, notes: _Notes, share: float, told: Callable[[str], None]
+    device: Device, work: Timed, notes: _SessionNotes, share: float, told: Callable[[str], None]
 ) -> None:
     room = FREE * device.facts.free
     if work.needs > room:
         why = f"needs {work.needs / 1e9:.1f} GB, {room / 1e9:.1f} GB are free for it"
-        notes.left_out.append(LeftOut(str(work), why))
+        notes.left_out.append(SkippedWork(str(work), why))
         return
     try:
         ready = device.ready(work)
@@ -173,13 +183,13 @@ def _one(
         finally:
             ready.close()
     except Unsupported as error:
-        notes.left_out.append(LeftOut(str(work), str(error)))
+        notes.left_out.append(SkippedWork(str(work), str(error)))
         return
     _kept(Measured(work, timing), wrong, notes, told)
 
 
 def _together(
-    device: Device, notes: _Notes, sizes: Sequence[int], told: Callable[[str], None]
+    device: Device, notes: _SessionNotes, sizes: Sequence[int], told: Callable[[str], None]
 ) -> bool:
     """Whether the all-reduce was done to its end."""
     try:
@@ -187,19 +197,19 @@ def _together(
             wrong = fault(each.work, each.sample)
             _kept(Measured(each.work, summary(each.seconds)), wrong, notes, told)
     except Unsupported as error:
-        notes.left_out.append(LeftOut("all-reduce", str(error)))
+        notes.left_out.append(SkippedWork("all-reduce", str(error)))
     return True
 
 
 def _kept(
-    done: Measured[Any], wrong: str | None, notes: _Notes, told: Callable[[str], None]
+    done: Measured[Any], wrong: str | None, notes: _SessionNotes, told: Callable[[str], None]
 ) -> None:
     if wrong is None:
         notes.done.append(done)
         return
-    notes.refused.append(LeftOut(str(done.work), wrong))
+    notes.refused.append(SkippedWork(str(done.work), wrong))
     told(f"warning: {done.work}: {wrong}; its time is not kept")
 
 
-def _of(notes: _Notes, kind: type[Work]) -> tuple[Any, ...]:
+def _of(notes: _SessionNotes, kind: type[Work]) -> tuple[Any, ...]:
     return tuple(each for each in notes.done if isinstance(each.work, kind))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from planner.benchmark.device import Facts
-from planner.benchmark.kernels import WIDTH, Attention, Launch, Product, Stream, Timed
+from planner.benchmark.kernels import WIDTH, Attention, KernelLaunch, Product, Stream, Timed
 
 __all__ = ["BEYOND", "message_sizes", "suite"]
 
@@ -35,9 +35,9 @@ def suite(facts: Facts, *, quick: bool = False) -> tuple[Timed, ...]:
     weights = CPU_WEIGHTS if processor else WEIGHTS
     decode = DECODE[::4] if quick else DECODE
     prefill = (512,) if processor else (PREFILL[-2:-1] if quick else PREFILL)
-    works: list[Timed] = [*_streams(facts, 1), Launch("call")]
+    works: list[Timed] = [*_streams(facts, 1), KernelLaunch("call")]
     if facts.kind == "cuda":
-        works.append(Launch("graph"))
+        works.append(KernelLaunch("graph"))
     works += _products(facts, (*prefill, *decode), weights[:1])
     works.append(_attention(facts, CONTEXTS[1]))
     if quick:

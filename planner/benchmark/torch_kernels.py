@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from planner.benchmark.device import Sample, Unsupported
-from planner.benchmark.kernels import Attention, Launch, Product, Stream, Timed
+from planner.benchmark.device import TimingSample, Unsupported
+from planner.benchmark.kernels import Attention, KernelLaunch, Product, Stream, Timed
 
 __all__ = ["Run", "loaded"]
 
@@ -28,7 +28,7 @@ class Run:
     """Runs a work so many times; `step` runs it once, given how often it was run before."""
 
     def __init__(
-        self, step: Callable[[int], None], sample: Callable[[int], Sample], at_once: int = 1
+        self, step: Callable[[int], None], sample: Callable[[int], TimingSample], at_once: int = 1
     ) -> None:
         self._step, self._sample = step, sample
         self.at_once, self.done = at_once, 0
@@ -38,7 +38,7 @@ class Run:
             self._step(number)
         self.done += calls
 
-    def sample(self) -> Sample:
+    def sample(self) -> TimingSample:
         """Part of the last result, with its operands."""
         return self._sample(self.done)
 
@@ -66,22 +66,22 @@ def _stream(torch: Any, place: str, work: Stream) -> Run:
         def total(_: int) -> None:
             torch.sum(x, 1, out=sums)
 
-        return Run(total, lambda _: Sample({"x": _array(x[seen])}, _array(sums[seen])))
+        return Run(total, lambda _: TimingSample({"x": _array(x[seen])}, _array(sums[seen])))
     to = torch.empty_like(x)
     if work.kind == "copy":
 
         def copy(_: int) -> None:
             to.copy_(x)
 
-        return Run(copy, lambda _: Sample({"x": _array(x[seen])}, _array(to[seen])))
+        return Run(copy, lambda _: TimingSample({"x": _array(x[seen])}, _array(to[seen])))
     y = _plane(torch, place, rows)
 
     def triad(_: int) -> None:
         torch.add(x, y, alpha=SCALE, out=to)
 
-    def sample(_: int) -> Sample:
+    def sample(_: int) -> TimingSample:
         held = {"x": _array(x[seen]), "y": _array(y[seen]), "scale": np.array(SCALE)}
-        return Sample(held, _array(to[seen]))
+        return TimingSample(held, _array(to[seen]))
 
     return Run(triad, sample)
 
@@ -103,11 +103,11 @@ def _product(torch: Any, place: str, work: Product) -> Run:
     def step(number: int) -> None:
         last[0] = times(a, weights[number % work.copies].t())
 
-    def sample(done: int) -> Sample:
+    def sample(done: int) -> TimingSample:
         rows, columns = _spaced(work.m, LINES), _spaced(work.n, LINES)
         b = weights[(done - 1) % work.copies]
         held = {"a": _array(_rows(torch, a, rows)), "b": _array(_rows(torch, b, columns))}
-        return Sample(held, _array(last[0][rows][:, columns]))
+        return TimingSample(held, _array(last[0][rows][:, columns]))
 
     return Run(step, sample)
 
@@ -146,27 +146,27 @@ def _attention(torch: Any, place: str, work: Attention) -> Run:
     def step(_: int) -> None:
         last[0] = attend(q, k, v)
 
-    def sample(_: int) -> Sample:
+    def sample(_: int) -> TimingSample:
         ends = [(0, 0), (work.batch - 1, work.kv_heads - 1)]
         held = {
             "q": np.stack([_array(q[b, h, 0]) for b, h in ends]),
             "k": np.stack([_array(k[b, h]) for b, h in ends]),
             "v": np.stack([_array(v[b, h]) for b, h in ends]),
         }
-        return Sample(held, np.stack([_array(last[0][b, h, 0]) for b, h in ends]))
+        return TimingSample(held, np.stack([_array(last[0][b, h, 0]) for b, h in ends]))
 
     return Run(step, sample)
 
 
-def _launch(torch: Any, place: str, work: Launch) -> Run:
+def _launch(torch: Any, place: str, work: KernelLaunch) -> Run:
     """A counter that every launch adds one to, so that none is lost unseen."""
     count = torch.zeros(1, dtype=torch.int32, device=place)
 
     def once() -> None:
         count.add_(1)
 
-    def sample(done: int) -> Sample:
-        return Sample({"calls": np.array([float(done)])}, _array(count))
+    def sample(done: int) -> TimingSample:
+        return TimingSample({"calls": np.array([float(done)])}, _array(count))
 
     if work.how == "call":
         return Run(lambda _: once(), sample)
@@ -176,7 +176,7 @@ def _launch(torch: Any, place: str, work: Launch) -> Run:
 
 
 def _graph(
-    torch: Any, count: Any, once: Callable[[], None], sample: Callable[[int], Sample]
+    torch: Any, count: Any, once: Callable[[], None], sample: Callable[[int], TimingSample]
 ) -> Run:
     graph = torch.cuda.CUDAGraph()
     side = torch.cuda.Stream()

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.benchmark.device import Reduced, Sample, Unsupported
+from planner.benchmark.device import Reduced, TimingSample, Unsupported
 from planner.benchmark.kernels import REDUCED, AllReduce
 
 __all__ = ["all_reduce"]
@@ -51,7 +51,7 @@ def all_reduce(kind: str, devices: int, sizes: Sequence[int], repeats: int) -> I
         parts = np.array([each["parts"][at] for each in told])
         # Every device must hold the sum, not the first alone.
         results = np.array([each["results"][at] for each in told])
-        sample = Sample({"parts": np.tile(parts, devices)}, results.reshape(-1))
+        sample = TimingSample({"parts": np.tile(parts, devices)}, results.reshape(-1))
         yield Reduced(work, tuple(seconds.tolist()), sample)
 
 

@@ -26,8 +26,8 @@ from planner.calibration.cross_validation import (
 )
 from planner.calibration.fit_priors import RUNS, STEADY, Era
 from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted, worthwhile
+from planner.calibration.profile_file import shipped_text, thin_text
 from planner.calibration.sample import Sample, marks_text, runs_sample, steady_sample, untold_sample
-from planner.calibration.writing import thin_text, written
 from planner.measurements.readers import runs, steadies
 
 __all__ = ["Fitted", "fit_of", "fit_profile", "main", "profiles"]
@@ -141,7 +141,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     for one in profiles(given.steady, given.runs):
         name = one.era.name
-        (given.out / f"{name}.toml").write_text(written(one), encoding="utf-8")
+        (given.out / f"{name}.toml").write_text(shipped_text(one), encoding="utf-8")
         (given.out / f"{name}.rows").write_text(marks_text(one.sample.rows), encoding="ascii")
         for thin, (whole, engine, as_of) in THIN.items():
             if whole == name:

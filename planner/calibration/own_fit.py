@@ -21,7 +21,7 @@ from planner.calibration.hierarchy import OUTLIER, TOLD, Effect, Family, Hierarc
 from planner.calibration.sample import Sample
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
 
-__all__ = ["Coefficient", "OwnFit", "estimates_at", "own_fit", "seen_by_rows"]
+__all__ = ["FittedCoefficient", "OwnFit", "estimates_at", "own_fit", "seen_by_rows"]
 
 TENTH = 1.2816  # standard deviations from the middle to the ends of an 80 % interval
 NARROWEST, WIDEST = 0.2, 0.7  # standard deviation of a coefficient's logarithm beforehand
@@ -40,7 +40,7 @@ ENGINES, CHIPS = Family(("engine",), OVERHEADS, 0.3), Family(("chip",), MEMORY, 
 
 
 @dataclass(frozen=True)
-class Coefficient:
+class FittedCoefficient:
     """A coefficient before and after: values, its 80 % interval, and what the rows say of it.
 
     `state` is `moved` (the value before lies outside the interval), `kept` (inside), `limited`
@@ -63,7 +63,7 @@ class OwnFit:
     """The profile that the rows give, without errors and bands, and how each coefficient moved."""
 
     profile: Profile
-    coefficients: tuple[Coefficient, ...]
+    coefficients: tuple[FittedCoefficient, ...]
 
 
 def seen_by_rows(like: Profile, places: Sequence[Place]) -> Profile:
@@ -240,7 +240,7 @@ def _result(
 
 def _coefficient(
     name: str, before: float, value: float, told: float, width: float, share: float, limited: bool
-) -> Coefficient:
+) -> FittedCoefficient:
     if math.isclose(before, value, rel_tol=1e-6):
         value = before
     low, high = _spread(value, told * width)
@@ -256,7 +256,7 @@ def _coefficient(
         state = "joint" if abs(value / before - 1) > VISIBLE else "inseparable"
     if max(before, value) <= 2 * ABSENT:
         before = value = low = high = 0.0
-    return Coefficient(name, before, value, low, high, share, state)
+    return FittedCoefficient(name, before, value, low, high, share, state)
 
 
 def _prior(base: Profile, name: str) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from planner.calibration.own_bands import (
 )
 from planner.calibration.own_fit import OwnFit, estimates_at, own_fit, seen_by_rows
 from planner.calibration.sample import BELOW, Rows, Sample, mark, own_rows, own_sample, seen_by
-from planner.calibration.scores_validation_part import score
+from planner.calibration.scores import score
 from planner.catalogue.profile import KNOWN, Band, Profile, choose_profile
 from planner.catalogue.profile_checks import unsound
 from planner.catalogue.systems import system, system_names

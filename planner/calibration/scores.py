@@ -13,13 +13,20 @@ COVERAGE = 0.8
 
 @dataclass(frozen=True)
 class Score:
-    """Errors of predictions: count, median and mean absolute relative error, shares within."""
+    """Errors of n predictions: |predicted/measured - 1| and the range of predicted/measured.
+
+    `median` and `mean` are of the error, `within_10` and `within_20` shares of rows, `low` and
+    `high` the 10 % and 90 % quantiles of the ratio and `middle` its median.
+    """
 
     n: int
     median: float
     mean: float
     within_10: float
     within_20: float
+    low: float
+    middle: float
+    high: float
 
     def named(self, prefix: str) -> dict[str, float]:
         """The same by name, as a profile's file has it."""
@@ -32,15 +39,16 @@ class Score:
         }
 
 
-def score(predicted: np.ndarray, seconds: np.ndarray) -> Score:
-    """Errors of predicted against measured times, of shape (n_rows,) each."""
-    error = np.abs(predicted / seconds - 1)
+def score(predicted: np.ndarray, measured: np.ndarray) -> Score:
+    """Errors of predicted against measured values, both of shape (n_rows,), n_rows > 0."""
+    ratio = predicted / measured
+    error = np.abs(ratio - 1)
     return Score(
         len(error),
         float(np.median(error)),
         float(error.mean()),
-        float((error < 0.1).mean()),
-        float((error < 0.2).mean()),
+        *(float((error < limit).mean()) for limit in (0.1, 0.2)),
+        *np.quantile(ratio, [0.1, 0.5, 0.9]).tolist(),
     )
 
 

@@ -186,7 +186,7 @@ def _distinct(paths: Sequence[Path | None]) -> None:
 
 def _groupings(text: str) -> list[str]:
     """Which tables, by name, in that order; InputError for a name that is none."""
-    from planner.calibration.scores_validation_part import GROUPINGS
+    from planner.validation.entry_scores import GROUPINGS
 
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:

@@ -11,7 +11,7 @@ from planner.catalogue.collective_curves import collectives
 from planner.measurements.entry import Entry
 from planner.measurements.prediction import Prediction
 from planner.measurements.readers.collective_rows import Row, row_of
-from planner.measurements.readers.tables import Table
+from planner.measurements.readers.kinds import MeasurementTable
 from planner.text.errors import PlannerError
 
 __all__ = ["collective_entries", "exchange_entries"]
@@ -34,7 +34,7 @@ CROSSINGS = frozenset(
 )
 
 
-def collective_entries(table: Table) -> list[Entry]:
+def collective_entries(table: MeasurementTable) -> list[Entry]:
     """The time of every collective."""
     found, seen = [], set()
     for index, line in enumerate(table.lines):
@@ -50,7 +50,7 @@ def collective_entries(table: Table) -> list[Entry]:
     return found
 
 
-def exchange_entries(table: Table) -> list[Entry]:
+def exchange_entries(table: MeasurementTable) -> list[Entry]:
     """The latency of every dispatch, combine and fused all-reduce."""
     found, seen = [], set()
     for index, line in enumerate(table.lines):

@@ -8,14 +8,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from planner.calibration.scores_validation_part import GROUPINGS, grouped, section
 from planner.calibration.suspects import below_bound, settled, speculating, unit_suspects
 from planner.catalogue.collective_curves import collectives
 from planner.catalogue.profile import profile, profile_names
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import engine_of
-from planner.measurements.readers.tables import Table
+from planner.measurements.readers.kinds import MeasurementTable
 from planner.measurements.roofline_bound import alike
+from planner.validation.entry_scores import GROUPINGS, grouped, section
 
 __all__ = ["document"]
 
@@ -32,7 +32,7 @@ LABELS = {
 
 def document(
     wanted: str,
-    read: Iterable[tuple[Table, Sequence[Entry]]],
+    read: Iterable[tuple[MeasurementTable, Sequence[Entry]]],
     by: Sequence[str] = tuple(GROUPINGS),
     refit: str | None = None,
 ) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def document(
     }
 
 
-def _file(table: Table, entries: Sequence[Entry], by: Sequence[str]) -> dict[str, Any]:
+def _file(table: MeasurementTable, entries: Sequence[Entry], by: Sequence[str]) -> dict[str, Any]:
     sections = [_section(*each, by) for each in _parts(entries)]
     kept = {e.row for e in entries if not e.repeat}
     told = {e.row for e in entries if e.prediction is not None and not e.repeat}

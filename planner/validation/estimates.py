@@ -22,8 +22,8 @@ from planner.measurements.entry import Entry
 from planner.measurements.measurement import Measurement, network_between, profile_of
 from planner.measurements.prediction import Prediction, predict
 from planner.measurements.readers import recognised
+from planner.measurements.readers.kinds import KINDS, OWN, MeasurementTable, table
 from planner.measurements.readers.sheets import Documents, Sheet, opened
-from planner.measurements.readers.tables import MEASURED, OWN, Table, table
 from planner.measurements.roofline_bound import bounds_of, strange_units
 from planner.text.console import note
 from planner.text.errors import InputError, Mistake, PlannerError
@@ -109,7 +109,7 @@ DIGITS = 9
 NEWLINE = "\n"
 
 
-def predictions_text(table: Table, entries: Sequence[Entry]) -> str:
+def predictions_text(table: MeasurementTable, entries: Sequence[Entry]) -> str:
     """Every row of the table in its order and as it stands, with the added columns and the reason.
 
     Raises
@@ -166,7 +166,7 @@ def _number(value: float) -> str:
 
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl")
-READERS: Mapping[str, Callable[[Table], list[Entry]]] = {
+READERS: Mapping[str, Callable[[MeasurementTable], list[Entry]]] = {
     "serving runs": run_entries,
     "steady batches": steady_entries,
     "training runs": training_entries,
@@ -180,7 +180,7 @@ def read(
     profile: str = "auto",
     facts: Mapping[str, str] = MappingProxyType({}),
     folders: Sequence[Path] = (),
-) -> tuple[Table, list[Entry]]:
+) -> tuple[MeasurementTable, list[Entry]]:
     """The table in a file and its entries, predicted by a profile, in the order of the rows.
 
     Parameters
@@ -246,10 +246,12 @@ def found_in(path: Path) -> list[Path]:
         raise InputError(f"{path}: holds no measurements (CSV, or JSON of a load generator)")
     if others:
         note(f"planner: {path}: no measurements in {', '.join(others)}", warning=True)
-    order = [*MEASURED, *dict.fromkeys(sorted(kinds.values()))]
+    order = [*KINDS, *dict.fromkeys(sorted(kinds.values()))]
     return sorted(kinds, key=lambda each: (order.index(kinds[each]), each.name))
 
 
-def _estimated(found: tuple[Table, list[Entry]], profile: str) -> tuple[Table, list[Entry]]:
+def _estimated(
+    found: tuple[MeasurementTable, list[Entry]], profile: str
+) -> tuple[MeasurementTable, list[Entry]]:
     held, entries = found
     return held, estimated(entries, profile)

@@ -9,9 +9,9 @@ from pathlib import Path
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import Measurement
 from planner.measurements.readers import Readings, read, recognised
+from planner.measurements.readers.kinds import MeasurementTable, positive_of
 from planner.measurements.readers.sheets import Documents
 from planner.measurements.readers.table_columns import columns_of
-from planner.measurements.readers.tables import Table, positive_of
 
 __all__ = ["generator_entries", "own_entries"]
 
@@ -29,7 +29,7 @@ CLOSE = 1e-9
 HEADER = 1  # lines before the first row
 
 
-def own_entries(table: Table, facts: Mapping[str, str]) -> list[Entry]:
+def own_entries(table: MeasurementTable, facts: Mapping[str, str]) -> list[Entry]:
     """Every value of every run; a value that others state is scored once, and predicted for all."""
     readings = read(table.sheet, **facts)
     meant = columns_of(table.columns, facts, str(table.path))
@@ -62,12 +62,12 @@ def own_entries(table: Table, facts: Mapping[str, str]) -> list[Entry]:
 
 def generator_entries(
     source: Documents, facts: Mapping[str, str], folders: Sequence[Path] = ()
-) -> tuple[Table, list[Entry]]:
+) -> tuple[MeasurementTable, list[Entry]]:
     """The runs of a load generator's file as a table without columns, and their times [s]."""
     readings = read(source, folders, **facts)
     lines = tuple(range(1 + HEADER, readings.lines + 1 + HEADER))
     rows = ((),) * readings.lines
-    held = Table(source, recognised(source), rows, lines, models=readings.models)
+    held = MeasurementTable(source, recognised(source), rows, lines, models=readings.models)
     found = [
         _of(_entry(int(row.id) - 1 - HEADER, int(row.id), row.quantity, row, ""), row, row.seconds)
         for row in readings.rows

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import Measurement, Refused
 from planner.measurements.readers import runs, steady
-from planner.measurements.readers.tables import Table, positive_of
+from planner.measurements.readers.kinds import MeasurementTable, positive_of
 
 __all__ = ["run_entries", "steady_entries", "step_bound", "training_entries"]
 
@@ -28,7 +28,7 @@ TIMES = frozenset({"step_ms", "ttft_ms", "e2e_ms"})
 
 
 @dataclass(frozen=True)
-class _Place:
+class _EntryPlace:
     """Where a value stands, and what its row says of itself in its own words."""
 
     row: int
@@ -45,7 +45,7 @@ class _Place:
     rate: bool
 
 
-def run_entries(table: Table) -> list[Entry]:
+def run_entries(table: MeasurementTable) -> list[Entry]:
     """TPOT and TTFT of every run; of rows of one configuration the first counts."""
     readings = runs(table.sheet)
     known = {(each.id, each.quantity): each for each in readings.rows}
@@ -60,7 +60,7 @@ def run_entries(table: Table) -> list[Entry]:
             quantity = RUN_COLUMNS[column]
             measurement = known.get((str(line), quantity))
             reasons = [why for of, why in told[str(line)] if of in ("", quantity)]
-            place = _Place(
+            place = _EntryPlace(
                 index,
                 line,
                 column,
@@ -79,14 +79,14 @@ def run_entries(table: Table) -> list[Entry]:
     return found
 
 
-def steady_entries(table: Table) -> list[Entry]:
+def steady_entries(table: MeasurementTable) -> list[Entry]:
     """The value of every steady batch, repeats marked."""
     found, seen = [], set()
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
         key = tuple(value for name, value in cells.items() if name not in LABELS)
         measurement, reason = _steady(cells)
-        place = _Place(
+        place = _EntryPlace(
             index,
             line,
             "value",
@@ -122,7 +122,7 @@ def _steady(cells: Mapping[str, str]) -> tuple[Measurement | None, str]:
 
 
 def _entry(
-    place: _Place, cells: Mapping[str, str], measurement: Measurement | None, reason: str
+    place: _EntryPlace, cells: Mapping[str, str], measurement: Measurement | None, reason: str
 ) -> Entry:
     value = positive_of(cells.get(place.column, ""))
     if value is None and not reason:
@@ -169,7 +169,7 @@ LEAST, MOST = 1e-3, 1e9  # of any width, length, peak or number of chips
 NO_PLANNER = "only the bound: steps of training are not estimated yet"
 
 
-def training_entries(table: Table) -> list[Entry]:
+def training_entries(table: MeasurementTable) -> list[Entry]:
     """The iteration time of every run, in whichever column states it."""
     found, seen = [], set()
     for index, line in enumerate(table.lines):

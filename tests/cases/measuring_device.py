@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.benchmark.device import Facts, Reduced, Sample, Unsupported
-from planner.benchmark.kernels import AllReduce, Attention, Launch, Product, Stream, Timed
+from planner.benchmark.device import Facts, Reduced, TimingSample, Unsupported
+from planner.benchmark.kernels import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
 
 H200 = Facts("NVIDIA H200", "cuda", 150_000_000_000, 149_000_000_000, 50 * 2**20, 1,
              ("bf16", "fp8", "int8"), {"torch": "2.15.0", "cuda": "13.2"})  # fmt: skip
@@ -49,7 +49,7 @@ class Imagined:
         return Held(self, work)
 
     def time(self, work: Timed) -> float:
-        if isinstance(work, Launch):
+        if isinstance(work, KernelLaunch):
             return self.launch
         if isinstance(work, Product):
             return max(work.weight_bytes / self.bandwidth, work.amount / self.flops[work.dtype])
@@ -64,7 +64,7 @@ class Imagined:
             parts = np.arange(3.0 * work.devices).reshape(work.devices, 3)
             result = parts.sum(axis=0) + ("all-reduce" in self.wrong)
             took = latency + work.amount / rate
-            yield Reduced(work, (took,) * repeats, Sample({"parts": parts}, result))
+            yield Reduced(work, (took,) * repeats, TimingSample({"parts": parts}, result))
 
 
 @dataclass
@@ -81,39 +81,39 @@ class Held:
         self.device.now += took
         return took
 
-    def sample(self) -> Sample:
+    def sample(self) -> TimingSample:
         right = computed(self.work, self.done)
         if str(self.work).startswith(self.device.wrong or "\0"):
-            return Sample(right.operands, right.result + 50.0)
+            return TimingSample(right.operands, right.result + 50.0)
         return right
 
     def close(self) -> None:
         self.device.held -= 1
 
 
-def computed(work: Timed, done: int = 1) -> Sample:
+def computed(work: Timed, done: int = 1) -> TimingSample:
     """Part of a right result, rounded as the precision rounds it."""
     draw = np.random.default_rng(1)
-    if isinstance(work, Launch):
-        return Sample({"calls": np.array([float(done)])}, np.array([float(done)]))
+    if isinstance(work, KernelLaunch):
+        return TimingSample({"calls": np.array([float(done)])}, np.array([float(done)]))
     if isinstance(work, Product):
         whole = work.dtype == "int8"
         a, b = (
             draw.integers(-127, 128, (3, work.k)) * 1.0 if whole else draw.normal(size=(3, work.k))
             for _ in range(2)
         )
-        return Sample({"a": a, "b": b}, a @ b.T if whole else bf16(a @ b.T))
+        return TimingSample({"a": a, "b": b}, a @ b.T if whole else bf16(a @ b.T))
     if isinstance(work, Attention):
         context = min(work.context, 512)
         q = draw.normal(size=(2, work.head_dim))
         k, v = draw.normal(size=(2, 2, context, work.head_dim))
         scores = np.einsum("sd,scd->sc", q, k) / work.head_dim**0.5
         weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-        return Sample({"q": q, "k": k, "v": v}, bf16(np.einsum("sc,scd->sd", weights, v)))
+        return TimingSample({"q": q, "k": k, "v": v}, bf16(np.einsum("sc,scd->sd", weights, v)))
     x, y = draw.uniform(-1, 1, (2, 4, 16)).astype(np.float32).astype(float)
     held = {"x": x, "y": y, "scale": np.array(3.0)}
     result = {"read": x.sum(axis=1), "copy": x, "triad": x + 3 * y}[work.kind]
-    return Sample(held, result.astype(np.float32).astype(float))
+    return TimingSample(held, result.astype(np.float32).astype(float))
 
 
 def bf16(values: np.ndarray) -> np.ndarray:

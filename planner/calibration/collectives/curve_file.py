@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from planner.calibration.collectives.domain_crossing import crossings
-from planner.calibration.collectives.evidence import COVERAGE, Evidence, Measured, cells_of
+from planner.calibration.collectives.evidence import COVERAGE, Evidence, MeasuredCurves, cells_of
 from planner.calibration.collectives.pooling import envelope
 from planner.catalogue.collective_curves import ANY, Between, Curve
 from planner.measurements.readers.collective_rows import (
@@ -36,7 +36,7 @@ TYPICAL = {"ampere": "a100", "hopper": "h100", "blackwell": "b200", ANY: "h100"}
 DIGITS = 5
 
 
-def profile(curves: Sequence[Measured], evidence: Evidence) -> list[Curve]:
+def profile(curves: Sequence[MeasuredCurves], evidence: Evidence) -> list[Curve]:
     """Every curve that ships: those measured, then those borrowed, chips before families."""
     known = [_measured(curve) for curve in curves]
     have = {(c.chip, c.operation, c.algorithm, c.n) for c in known}
@@ -87,7 +87,7 @@ def written(
     return "\n".join(lines) + "\n"
 
 
-def _measured(curve: Measured) -> Curve:
+def _measured(curve: MeasuredCurves) -> Curve:
     seconds, count = envelope(curve.seconds), len(curve.sizes)
 
     def refit(generator: np.random.Generator) -> Triple:
@@ -115,15 +115,15 @@ def _borrowed(evidence: Evidence, owner: str, operation: str, algorithm: str, n:
     return _made(blank, seconds, "borrowed", blank.fitted(seconds), refit)
 
 
-def _blank(owner: str, operation: str, algorithm: str, n: int) -> Measured:
+def _blank(owner: str, operation: str, algorithm: str, n: int) -> MeasuredCurves:
     """A curve without times."""
     rate = rate_of(TYPICAL.get(owner, owner), operation, n)
     traffic = traffic_of(operation, algorithm, n, family=FAMILIES.get(owner, owner))
-    return Measured(owner, operation, algorithm, n, GRID, GRID, traffic, rate)
+    return MeasuredCurves(owner, operation, algorithm, n, GRID, GRID, traffic, rate)
 
 
 def _made(
-    of: Measured,
+    of: MeasuredCurves,
     seconds: np.ndarray,
     evidence: str,
     found: Triple,

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from planner.calibration.collectives.pooling import Cells, Pool, envelope
+from planner.calibration.collectives.pooling import Cells, CurvePool, envelope
 from planner.measurements.readers.collective_rows import (
     FAMILIES,
     MACHINES,
@@ -23,7 +23,7 @@ from planner.measurements.readers.collective_rows import (
 )
 from planner.network.coefficients import Triple, fit_triple
 
-__all__ = ["COVERAGE", "POOLED", "Evidence", "Measured", "cells_of", "curves_of", "scores"]
+__all__ = ["COVERAGE", "POOLED", "Evidence", "MeasuredCurves", "cells_of", "curves_of", "scores"]
 
 LIBRARY = frozenset({"ring", "in-network", "pairwise"})
 POOLED = LIBRARY | {"fused"}
@@ -31,7 +31,7 @@ COVERAGE = 0.8
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCurves:
     """One curve: sizes [byte] and times [s] by rising size; `traffic` and `rate` of its group."""
 
     chip: str
@@ -54,7 +54,7 @@ class Measured:
         return fit_triple(self.sizes, self.wire, times, root=root)
 
 
-def curves_of(rows: Sequence[Row]) -> list[Measured]:
+def curves_of(rows: Sequence[Row]) -> list[MeasuredCurves]:
     """The curves of the sweeps, in a fixed order; repeats of a size count by their median."""
     sweeps: dict[tuple[str, str, str, int], dict[float, list[float]]] = {}
     for row in rows:
@@ -67,11 +67,11 @@ def curves_of(rows: Sequence[Row]) -> list[Measured]:
         seconds = np.array([float(np.median(points[size])) for size in sizes])
         rate = rate_of(chip, operation, n)
         traffic = traffic_of(operation, algorithm, n, family=FAMILIES[chip])
-        made.append(Measured(chip, operation, algorithm, n, sizes, seconds, traffic, rate))
+        made.append(MeasuredCurves(chip, operation, algorithm, n, sizes, seconds, traffic, rate))
     return made
 
 
-def cells_of(curve: Measured, chip: str | None = None) -> Cells:
+def cells_of(curve: MeasuredCurves, chip: str | None = None) -> Cells:
     """The points of a curve, or the same points on another chip or family."""
     count = len(curve.sizes)
 
@@ -87,9 +87,9 @@ def cells_of(curve: Measured, chip: str | None = None) -> Cells:
 class Evidence:
     """Pooled curves with their predictions by fits that saw neither them nor what is like them."""
 
-    def __init__(self, curves: Sequence[Measured]) -> None:
+    def __init__(self, curves: Sequence[MeasuredCurves]) -> None:
         self.curves = [curve for curve in curves if curve.algorithm in POOLED]
-        self.pool = Pool(
+        self.pool = CurvePool(
             Cells.joined([cells_of(curve) for curve in self.curves]),
             np.concatenate([envelope(curve.seconds) for curve in self.curves]),
         )
@@ -181,13 +181,13 @@ def scores(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
     }
 
 
-def _band(curves: Sequence[Measured], predicted: Sequence[np.ndarray]) -> tuple[float, float]:
+def _band(curves: Sequence[MeasuredCurves], predicted: Sequence[np.ndarray]) -> tuple[float, float]:
     ratio = [c.seconds / times for c, times in zip(curves, predicted, strict=True)]
     low, high = np.quantile(np.concatenate(ratio), [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
     return float(min(low, 1.0)), float(max(high, 1.0))
 
 
-def _between(curve: Measured) -> np.ndarray:
+def _between(curve: MeasuredCurves) -> np.ndarray:
     """Each inner point interpolated from all others, on logarithms; the ends from themselves."""
     size, time = np.log(curve.sizes), np.log(envelope(curve.seconds))
     found = time.copy()

@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.measurements.readers.collective_rows import FAMILIES
 
-__all__ = ["Cells", "Pool", "envelope", "nominal"]
+__all__ = ["Cells", "CurvePool", "envelope", "nominal"]
 
 # Amplitudes of effects as relative times, and the octaves over which they vary. Errors on curves
 # left out move by less than a hundredth when any of them is halved or doubled.
@@ -87,7 +87,7 @@ def nominal(cells: Cells) -> np.ndarray:
     return start + STEP * steps + wire / share + np.sqrt(wire * DELAY)
 
 
-class Pool:
+class CurvePool:
     """Measured points, and what they say of points that were not measured."""
 
     def __init__(self, cells: Cells, seconds: np.ndarray) -> None:

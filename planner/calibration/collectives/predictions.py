@@ -9,7 +9,7 @@ from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, Row
 from planner.network import collective_time, group_of
 from topologies import Machine, TopologyError, machine
 
-__all__ = ["Prediction", "predictions"]
+__all__ = ["CollectivePrediction", "predictions"]
 
 OTHERS = {"h800": "hgx-h800", "h20": "hgx-h20", "mi300x": "mi300x-8"}
 ISLANDS = "across racks (IB only)"  # of as many chips as a node has
@@ -18,7 +18,7 @@ EFA = "EFA"
 
 
 @dataclass(frozen=True)
-class Prediction:
+class CollectivePrediction:
     """Times of one row [s]; `reason` says why there are none, and is empty where there are."""
 
     bound: float | None
@@ -28,24 +28,24 @@ class Prediction:
     reason: str
 
 
-def predictions(rows: Sequence[Row]) -> list[Prediction]:
+def predictions(rows: Sequence[Row]) -> list[CollectivePrediction]:
     """A prediction for every row, in order."""
     return [_prediction(row) for row in rows]
 
 
-def _prediction(row: Row) -> Prediction:
+def _prediction(row: Row) -> CollectivePrediction:
     if row.operation == "p2p":
-        return Prediction(None, None, None, None, "one copy, not a collective")
+        return CollectivePrediction(None, None, None, None, "one copy, not a collective")
     try:
         group = group_of(_machine(row), row.n, row.chip if row.chip in FAMILIES else None)
     except TopologyError as error:
-        return Prediction(None, None, None, None, " ".join(str(error).split()))
+        return CollectivePrediction(None, None, None, None, " ".join(str(error).split()))
     network = "efa" if EFA in row.system else "infiniband"
     name = row.algorithm
     if row.operation == "all-reduce" and name == "in-network":
         name = "library"
     found = collective_time(group, row.operation, row.size, algorithm=name, network=network)
-    return Prediction(
+    return CollectivePrediction(
         float(found.bound), float(found.seconds), float(found.low), float(found.high), ""
     )
 

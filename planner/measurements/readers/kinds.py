@@ -1,9 +1,13 @@
-"""Which kind of measurements a file holds, and one entry for all that are about serving."""
+"""Kinds of files of measurements: by which columns each is known, and what reads it.
+
+The one registry for fitting, validation and `--data` alike. A cell is never changed, but for models
+of configurations: what is not understood is refused later, by row and with a reason.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from planner.measurements.measurement import NotComputed
@@ -11,33 +15,60 @@ from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.load_generators import FORMATS, format_of_document, runs_in
 from planner.measurements.readers.model_configurations import Configurations, configurations, told
 from planner.measurements.readers.own_table import entries, owns
-from planner.measurements.readers.sheets import Documents, Readings, Sheet, Source, opened
+from planner.measurements.readers.sheets import Documents, Readings, Sheet, Source, opened, sheet
 from planner.measurements.readers.steady_batches import steadies
 from planner.measurements.readers.table_columns import COLUMNS, VALUES, columns_of
 from planner.measurements.roofline_bound import strange_units
-from planner.text.errors import InputError, quoted
-
-__all__ = ["OWN", "SETS", "located", "read", "recognised"]
+from planner.text.errors import InputError, Mistake, quoted
 
 OWN = "own rows"
 
-# Columns that only tables of one kind have together; a table may have more.
-SETS: Mapping[str, tuple[str, ...]] = {
-    "serving runs": ("model_path", "system", "backend", "isl", "osl", "concurrency", "tpot_ms"),
-    "steady batches": ("model", "chip", "phase", "batch", "metric", "value"),
-    "training runs": ("hidden", "layers", "global_batch", "measured_iter_time_s"),
-    "collectives": ("accelerator", "ranks", "operation", "size_bytes", "time_us"),
-    "exchanges": ("op", "chip", "ep", "dtype", "latency_us"),
-}
-MODELS = {"serving runs": "model_path", "steady batches": "model"}  # columns that name models
-READERS: Mapping[str, Callable[[Source], Readings]] = {
-    "serving runs": runs,
-    "steady batches": steadies,
+
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of published table.
+
+    Attributes
+    ----------
+    needed
+        Columns that only tables of this kind have together; a table may have more.
+    measured
+        Columns that hold measured values.
+    model
+        Column that names models, empty where none does.
+    readings
+        Reads its rows as measurements of serving; None where it holds something else.
+    """
+
+    needed: tuple[str, ...]
+    measured: tuple[str, ...]
+    model: str = ""
+    readings: Callable[[Source], Readings] | None = None
+
+
+KINDS: Mapping[str, FileKind] = {
+    "serving runs": FileKind(
+        ("model_path", "system", "backend", "isl", "osl", "concurrency", "tpot_ms"),
+        ("tpot_ms", "ttft_ms"),
+        "model_path",
+        runs,
+    ),
+    "steady batches": FileKind(
+        ("model", "chip", "phase", "batch", "metric", "value"), ("value",), "model", steadies
+    ),
+    "training runs": FileKind(
+        ("hidden", "layers", "global_batch", "measured_iter_time_s"),
+        ("iter_time_derived_s", "measured_iter_time_s"),
+    ),
+    "collectives": FileKind(
+        ("accelerator", "ranks", "operation", "size_bytes", "time_us"), ("time_us",)
+    ),
+    "exchanges": FileKind(("op", "chip", "ep", "dtype", "latency_us"), ("latency_us",)),
 }
 
 
 def recognised(source: Path | Sheet | Documents) -> str:
-    """The kind of measurements in a file: a name in SETS, `own rows`, or a load generator.
+    """The kind of measurements in a file: a name in KINDS, `own rows`, or a load generator.
 
     Raises
     ------
@@ -54,18 +85,21 @@ def recognised(source: Path | Sheet | Documents) -> str:
             raise InputError(f"{held}: results of {told} in one file, expected those of one")
         raise InputError(f"{held}: JSON of no known load generator (known: {', '.join(FORMATS)})")
     names = held.columns
-    for kind, needed in SETS.items():
-        if set(needed) <= set(names):
+    for kind, one in KINDS.items():
+        if set(one.needed) <= set(names):
             return kind
-    near = max(SETS, key=lambda kind: len(set(SETS[kind]) & set(names)) / len(SETS[kind]))
-    missing = [name for name in SETS[near] if name not in names]
+    shares = {
+        kind: len(set(one.needed) & set(names)) / len(one.needed) for kind, one in KINDS.items()
+    }
+    near = max(shares, key=shares.__getitem__)
+    missing = [name for name in KINDS[near].needed if name not in names]
     if len(missing) <= 1:
         raise InputError(f"{held}: a table of {near} without the column {quoted(missing[0])}")
     known = {name for name, words in COLUMNS.items() if {name, *words} & {n.lower() for n in names}}
     if len(known) >= 3 or known & set(VALUES):
         return OWN
     raise InputError(
-        f"{held}: columns of no known table of measurements (known: {', '.join(SETS)}, and your "
+        f"{held}: columns of no known table of measurements (known: {', '.join(KINDS)}, and your "
         f"own with columns such as {', '.join(list(COLUMNS)[:3])}, tp, concurrency, tpot_ms)"
     )
 
@@ -97,20 +131,20 @@ def read(
         return replace(owns(table, **facts), models={**files, **more})
     if facts:
         raise InputError(f"{held}: a table of {kind} says {', '.join(facts)} itself")
-    if kind not in READERS:
+    readings = KINDS[kind].readings
+    if readings is None:
         raise InputError(f"{held} holds {kind}, not measurements of serving")
-    return replace(_in_their_units(READERS[kind](table)), models=files)
+    return replace(_in_their_units(readings(table)), models=files)
 
 
 def located(
     table: Sheet, kind: str, models: Configurations, facts: Mapping[str, object]
 ) -> tuple[Sheet, dict[str, str]]:
     """The table with configurations in place of models that the catalogue lacks, and which."""
-    column = MODELS.get(kind)
     if kind == OWN:
         meant = columns_of(table.columns, facts, str(table))
-        column = next((name for name, column in meant.items() if column == "model"), None)
-    return models.located(table, column)
+        return models.located(table, next((n for n, to in meant.items() if to == "model"), None))
+    return models.located(table, KINDS[kind].model or None)
 
 
 def _generated(
@@ -150,3 +184,83 @@ def _in_their_units(readings: Readings) -> Readings:
         if why
     ]
     return replace(readings, rows=tuple(kept), refused=(*readings.refused, *strange))
+
+
+LEAST, MOST = 1e-9, 1e15  # of any value, in the unit of its column
+
+
+@dataclass(frozen=True)
+class MeasurementTable:
+    """A file of measurements: its `kind`, columns, rows, the line of each row, measured columns.
+
+    The results of a load generator have no columns, and a row for each run. Every row has as many
+    cells as there are columns. `models` are the configurations in place of catalogue entries.
+    """
+
+    source: Sheet | Documents
+    kind: str
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+    columns: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
+    models: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self.source.path
+
+    @property
+    def name(self) -> str:
+        """The file's own name."""
+        return self.path.name
+
+    @property
+    def sheet(self) -> Sheet:
+        """The table as calibration reads it; raises InputError for what is none."""
+        if isinstance(self.source, Sheet):
+            return self.source
+        raise InputError(f"{self.path} is no CSV table that columns are added to")
+
+    def cells(self, row: int) -> dict[str, str]:
+        """One row by column."""
+        return dict(zip(self.columns, self.rows[row], strict=True))
+
+
+def table(
+    source: Path | Sheet, facts: Mapping[str, str], folders: Sequence[Path] = ()
+) -> MeasurementTable:
+    """The table in a CSV file.
+
+    Parameters
+    ----------
+    facts : what the file does not say, for tables of one's own.
+    folders : configurations of models that the catalogue does not hold.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read as text, is empty, has columns of no known kind or a column twice, or
+        if a row has more cells than there are columns.
+    """
+    text = sheet(source)
+    kind = recognised(text)
+    if not text.rows:
+        raise InputError(Mistake(str(text), 1, 1, "", "holds a header and no row"))
+    held, models = located(text, kind, configurations(folders, text.path), facts)
+    columns = held.columns
+    if kind == OWN:
+        meant = columns_of(columns, facts, str(text))
+        measured = tuple(name for name in columns if meant.get(name) in VALUES)
+    else:
+        measured = tuple(name for name in KINDS[kind].measured if name in columns)
+    return MeasurementTable(held, kind, held.rows, held.lines, columns, measured, models)
+
+
+def positive_of(text: str) -> float | None:
+    """A cell as a number above zero that can be a measurement, None for any other."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if LEAST <= value <= MOST else None

@@ -36,7 +36,7 @@ __all__ = ["entries", "own", "owns"]
 
 
 @dataclass(frozen=True)
-class _Place:
+class _RunPlace:
     """Where a run was made: chips and layout of one of `replicas` alike."""
 
     layout: dict[str, int]
@@ -184,7 +184,7 @@ def _sizes(row: Row, chip: Chip) -> Sizes:
     return sizes_on(chip, row["model"], formats[0], formats[1])
 
 
-def _place(row: Row, sizes: Sizes, chip: Chip) -> _Place:
+def _place(row: Row, sizes: Sizes, chip: Chip) -> _RunPlace:
     tp, pp = given(row, "tp"), count(row, "pp", 1)
     copies, ep = count(row, "dp_attention", 1), count(row, "ep", 1)
     chips, assumed = given(row, "n_chips"), ""
@@ -211,4 +211,4 @@ def _place(row: Row, sizes: Sizes, chip: Chip) -> _Place:
         )
     experts = {"ep": ep, "tp_expert": ways * copies // ep} if sizes.n_experts else {}
     layout = {**ONE, "tp": ways, "pp": pp, "dp_attention": copies, **experts}
-    return _Place(layout, replica, int(replicas), assumed)
+    return _RunPlace(layout, replica, int(replicas), assumed)

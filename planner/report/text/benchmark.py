@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from planner.benchmark.record import LISTS, TABLES, LeftOut, Measured, MeasuredChip
+from planner.benchmark.record import LISTS, TABLES, Measured, MeasuredChip, SkippedWork
 from planner.catalogue.chips import Chip, chip
 from planner.text.quantities import show
 from planner.text.wording import duration, figure, row, size, wrapped
@@ -134,7 +134,7 @@ def _busy(measured: MeasuredChip) -> str:
     return row("doubt", "the times of memory spread widely; was the device used by others?")
 
 
-def _listed(label: str, found: Sequence[LeftOut]) -> str:
+def _listed(label: str, found: Sequence[SkippedWork]) -> str:
     if not found:
         return ""
     lines: Iterable[str] = (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from planner.benchmark.checks import fault
-from planner.benchmark.device import Sample
-from planner.benchmark.kernels import AllReduce, Attention, Launch, Product, Stream, Timed
+from planner.benchmark.device import TimingSample
+from planner.benchmark.kernels import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
 from tests.cases.measuring_device import computed
 
 WORKS: list[Timed] = [
@@ -18,7 +18,7 @@ WORKS: list[Timed] = [
     Product("fp8", 3, 3, 8192),
     Product("int8", 3, 3, 8192),
     Attention("bf16", 2, 512, 64, 8, 128),
-    Launch("call"),
+    KernelLaunch("call"),
 ]
 IDS = [str(work) for work in WORKS]
 
@@ -35,7 +35,7 @@ def test_one_wrong_number_is_found_and_counted(work: Timed) -> None:
     right = computed(work)
     result = right.result.copy()
     result.flat[-1] = 2 * result.flat[-1] + 10
-    told = fault(work, Sample(right.operands, result))
+    told = fault(work, TimingSample(right.operands, result))
     assert told is not None
     assert told.startswith(f"1 of {result.size} sampled numbers are wrong")
 
@@ -47,14 +47,16 @@ def test_what_is_no_number_is_wrong(work: Timed, bad: float) -> None:
     right = computed(work)
     result = right.result.copy()
     result.flat[0] = bad
-    assert fault(work, Sample(right.operands, result)) == "it holds numbers that are not finite"
+    assert (
+        fault(work, TimingSample(right.operands, result)) == "it holds numbers that are not finite"
+    )
 
 
 def test_a_transposed_product_is_wrong() -> None:
     """Same numbers in other places."""
     work = Product("bf16", 3, 3, 4096)
     right = computed(work)
-    assert fault(work, Sample(right.operands, right.result.T)) is not None
+    assert fault(work, TimingSample(right.operands, right.result.T)) is not None
 
 
 def test_a_product_that_skips_terms_is_wrong() -> None:
@@ -62,7 +64,7 @@ def test_a_product_that_skips_terms_is_wrong() -> None:
     work = Product("fp8", 3, 3, 8192)
     right = computed(work)
     short = right.operands["a"][:, :7372] @ right.operands["b"][:, :7372].T
-    assert fault(work, Sample(right.operands, short)) is not None
+    assert fault(work, TimingSample(right.operands, short)) is not None
 
 
 def test_an_attention_without_its_scale_is_wrong() -> None:
@@ -70,27 +72,27 @@ def test_an_attention_without_its_scale_is_wrong() -> None:
     work = Attention("bf16", 2, 512, 64, 8, 128)
     right = computed(work)
     q = right.operands["q"] * 128**0.5
-    assert fault(work, Sample({**right.operands, "q": q}, right.result)) is not None
+    assert fault(work, TimingSample({**right.operands, "q": q}, right.result)) is not None
 
 
 def test_a_sum_must_be_on_every_device() -> None:
     """One that holds its own part alone is found."""
     work = AllReduce("gloo", 2, 1024)
     parts = np.array([[1.0, 2.0], [3.0, 5.0]])
-    both = Sample({"parts": np.tile(parts, 2)}, np.array([4.0, 7.0, 4.0, 7.0]))
-    alone = Sample({"parts": np.tile(parts, 2)}, np.array([4.0, 7.0, 3.0, 5.0]))
+    both = TimingSample({"parts": np.tile(parts, 2)}, np.array([4.0, 7.0, 4.0, 7.0]))
+    alone = TimingSample({"parts": np.tile(parts, 2)}, np.array([4.0, 7.0, 3.0, 5.0]))
     assert fault(work, both) is None
     assert fault(work, alone) == ("2 of 4 sampled numbers are wrong: 5 where 7 was expected")
 
 
 def test_a_lost_launch_is_found() -> None:
     """Every launch adds one."""
-    sample = Sample({"calls": np.array([100.0])}, np.array([99.0]))
-    assert "99 where 100 was expected" in str(fault(Launch("graph"), sample))
+    sample = TimingSample({"calls": np.array([100.0])}, np.array([99.0]))
+    assert "99 where 100 was expected" in str(fault(KernelLaunch("graph"), sample))
 
 
 def test_a_result_of_another_shape_is_wrong() -> None:
     """Not broadcast into a right one."""
     work = Stream("read", 2**20)
     right = computed(work)
-    assert "shape" in str(fault(work, Sample(right.operands, right.result[:1])))
+    assert "shape" in str(fault(work, TimingSample(right.operands, right.result[:1])))

@@ -9,8 +9,8 @@ import pytest
 
 from planner.benchmark import session
 from planner.benchmark.checks import fault
-from planner.benchmark.device import Facts, Ready, Sample, Unsupported, timed
-from planner.benchmark.kernels import AllReduce, Attention, Launch, Product, Stream, Timed
+from planner.benchmark.device import Facts, Ready, TimingSample, Unsupported, timed
+from planner.benchmark.kernels import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
 from planner.benchmark.session import measure
 from planner.benchmark.torch_device import TorchDevice, torch_device
 from planner.text.errors import InputError
@@ -28,7 +28,7 @@ WORKS: list[Timed] = [
     Product("fp8", 16, 64, 256),
     Attention("fp32", 3, 300, 16, 2, 64),
     Attention("bf16", 2, 200, 8, 8, 32),
-    Launch("call"),
+    KernelLaunch("call"),
 ]
 
 
@@ -68,7 +68,7 @@ def test_a_result_that_is_changed_is_found(device: TorchDevice, work: Timed) -> 
     """The sample of a device is enough to tell."""
     ready = made(device, work)
     right = ready.sample()
-    wrong = Sample(right.operands, right.result * 1.5 + 1.0)
+    wrong = TimingSample(right.operands, right.result * 1.5 + 1.0)
     assert fault(work, wrong) is not None
     ready.close()
 
@@ -101,7 +101,7 @@ def test_the_processor_says_what_it_is(device: TorchDevice) -> None:
 def test_graphs_are_not_recorded_on_a_processor(device: TorchDevice) -> None:
     """Said as what it is not able to do."""
     with pytest.raises(Unsupported, match="cuda alone"):
-        device.ready(Launch("graph"))
+        device.ready(KernelLaunch("graph"))
 
 
 def test_what_the_library_refuses_is_left_out_by_name(device: TorchDevice) -> None:

@@ -7,7 +7,7 @@ import csv
 import pytest
 
 from planner.catalogue.collective_curves import collectives
-from planner.measurements.readers.tables import table
+from planner.measurements.readers.kinds import table
 from planner.validation.collective_entries import collective_entries, exchange_entries
 from planner.validation.serving_entries import step_bound, training_entries
 from tests.cases.validation import COLLECTIVE_HEAD, EXCHANGE_HEAD, TRAINING_HEAD, written

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.calibration.baselines import constant, folds
-from planner.calibration.scores_validation_part import band_share, grouped, score, section
+from planner.calibration.scores import score
 from planner.measurements.entry import Entry
 from planner.measurements.prediction import Prediction
+from planner.validation.entry_scores import band_share, grouped, section
 
 TIMES = st.floats(1e-6, 1e3)
 

@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from planner.calibration.collectives.evidence import Evidence, Measured, curves_of, scores
+from planner.calibration.collectives.evidence import Evidence, MeasuredCurves, curves_of, scores
 from planner.calibration.collectives.fit import fitted
 from planner.calibration.collectives.pooling import envelope
 from planner.calibration.collectives.predictions import predictions
@@ -35,7 +35,7 @@ def rows() -> list[Row]:
 
 
 @cache
-def curves() -> list[Measured]:
+def curves() -> list[MeasuredCurves]:
     """The measured sweeps."""
     return curves_of(rows())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.measurements.readers import recognised
-from planner.measurements.readers.tables import table
+from planner.measurements.readers.kinds import table
 from planner.text.errors import InputError
 from planner.validation.estimates import found_in
 from tests.cases.validation import (

@@ -1,58 +1,22 @@
-"""Errors of predictions: how far off, how often within, and whether the band holds what it says."""
+"""Scores of entries: how far off, how often within, and whether the band holds what it says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from planner.calibration.baselines import constant
+from planner.calibration.scores import score
 from planner.measurements.entry import Entry
-
-__all__ = ["GROUPINGS", "Score", "band_share", "grouped", "score", "section"]
 
 GROUPINGS: Mapping[str, Callable[[Entry], str]] = {
     "engine": lambda entry: entry.engine,
     "chip": lambda entry: entry.chip,
     "model": lambda entry: entry.model,
 }
-
-
-@dataclass(frozen=True)
-class Score:
-    """Errors of n predictions: |predicted/measured - 1| and the range of predicted/measured.
-
-    `median` and `mean` are of the error, `within_10` and `within_20` shares of rows, `low` and
-    `high` the 10 % and 90 % quantiles of the ratio and `middle` its median.
-    """
-
-    n: int
-    median: float
-    mean: float
-    within_10: float
-    within_20: float
-    low: float
-    middle: float
-    high: float
-
-
-def score(predicted: np.ndarray, measured: np.ndarray) -> Score:
-    """Errors of predicted against measured values, both of shape (n_rows,), n_rows > 0."""
-    ratio = predicted / measured
-    error = np.abs(ratio - 1)
-    low, middle, high = np.quantile(ratio, [0.1, 0.5, 0.9])
-    return Score(
-        len(error),
-        float(np.median(error)),
-        float(error.mean()),
-        float((error < 0.1).mean()),
-        float((error < 0.2).mean()),
-        float(low),
-        float(middle),
-        float(high),
-    )
 
 
 def band_share(entries: Sequence[Entry]) -> float:
