@@ -1,26 +1,37 @@
-"""Rows predicted by fits that did not see them: their errors, and the bands they give."""
+"""Rows predicted by fits that did not see them, and their errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from planner.calibration.hierarchy import Hierarchy
+from planner.calibration.features import Features
 from planner.calibration.sample import Sample
-from planner.calibration.scores import held, quantiles, score
-
-__all__ = ["LeftOut", "bands", "errors", "folds", "leave_out", "spreads"]
+from planner.calibration.scores import score
+from planner.catalogue.profile import Place
 
 FOLDS = 5
-FEWEST = 40  # rows of which a band of its own is told
-Fit = Callable[[Sample], Hierarchy]
+
+
+class RowModel(Protocol):
+    """What a fit gives: times of rows from their columns and places."""
+
+    def times(self, columns: Features, places: Sequence[Place]) -> np.ndarray:
+        """Times [s], shape (n_rows,)."""
+
+
+Fit = Callable[[Sample], RowModel]
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Predictions of every row by fits that did not see it [s], shape (n_rows,)."""
+    """Predictions of every row by fits that did not see it [s], shape (n_rows,).
+
+    `fold` says with which others a row was left out.
+    """
 
     sample: Sample
     fold: np.ndarray
@@ -35,6 +46,26 @@ class LeftOut:
         """Measured over predicted, shape (n_rows,)."""
         return self.sample.seconds / self.estimate
 
+    @property
+    def slots(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that time tokens, and measured over predicted time of a slot: what requests cost."""
+        rows = self.sample.rows
+        first = {row.id: i for i, row in enumerate(rows) if row.looped and row.quantity == "ttft"}
+        pairs = [
+            (i, first[r.id]) for i, r in enumerate(rows) if r.quantity == "tpot" and r.id in first
+        ]
+        if not pairs:
+            return np.empty(0, dtype=int), np.empty(0)
+        tokens, prompts = np.array(pairs).T
+        steps, seconds = self.sample.column("output")[tokens] - 1, self.sample.seconds
+        measured = seconds[prompts] + steps * seconds[tokens]
+        return tokens, measured / (self.estimate[prompts] + steps * self.estimate[tokens])
+
+
+def quantities(sample: Sample) -> Mapping[str, np.ndarray]:
+    """Masks of the rows that time tokens and of those that time prompts, by quantity."""
+    return {"tpot": ~sample.prompts, "ttft": sample.prompts}
+
 
 def folds(groups: np.ndarray, seed: int, count: int = FOLDS) -> np.ndarray:
     """A fold for every row, whole groups together, shape (n_rows,)."""
@@ -48,15 +79,14 @@ def leave_out(sample: Sample, fold: np.ndarray, fit: Fit) -> LeftOut:
     estimate = np.empty(len(sample.rows))
     for k in np.unique(fold):
         test = sample.take(fold == k)
-        x = fit(sample.take(fold != k)).unknowns(test.places)
-        estimate[fold == k] = test.columns.times(x)
+        estimate[fold == k] = fit(sample.take(fold != k)).times(test.columns, test.places)
     return LeftOut(sample, fold, estimate)
 
 
 def errors(left: LeftOut, floor: np.ndarray, prefix: str = "") -> dict[str, float]:
     """Scores by quantity: of the estimate, of the roofline, of a constant times the roofline."""
     found: dict[str, float] = {}
-    for name, mask in _quantities(left.sample).items():
+    for name, mask in quantities(left.sample).items():
         if not mask.any():
             continue
         seconds, fold = left.sample.seconds[mask], left.fold[mask]
@@ -72,72 +102,3 @@ def errors(left: LeftOut, floor: np.ndarray, prefix: str = "") -> dict[str, floa
             f"{prefix}{name}_constant_mean": constant.mean,
         }
     return found
-
-
-def bands(left: LeftOut) -> tuple[dict[str, dict[str, list[float]]], dict[str, float]]:
-    """Ranges of measured over predicted by engine, all together as `any`, and what they hold."""
-    engines = np.array([place.engine for place in left.sample.places])
-    ranges: dict[str, dict[str, list[float]]] = {"any": {}}
-    kept: dict[str, float] = {}
-    for name, (ratio, fold, engine) in _ratios(left, engines).items():
-        if not len(ratio):
-            continue
-        ranges["any"][name] = quantiles(ratio)
-        kept[f"{name}_band_holds"] = held(ratio, fold)
-        for one in np.unique(engine):
-            own = engine == one
-            if own.sum() >= FEWEST:
-                ranges.setdefault(str(one), {})[name] = quantiles(ratio[own])
-    return ranges, kept
-
-
-def spreads(left: LeftOut) -> dict[str, float]:
-    """How far logarithms of measured over predicted price lie apart, as half the middle 68 %.
-
-    `alike` within runs of one model, chip, engine, version and format, whose layouts, lengths and
-    batches differ: what two plans of one kind do not share. `other` among all runs.
-    """
-    tokens, ratio = _slots(left)
-    if not len(tokens):
-        tokens, ratio = np.arange(len(left.sample.rows)), left.ratio
-    error = np.log(ratio)
-    rows = left.sample.rows
-    cell = np.array([f"{rows[i].group} {rows[i].version} {rows[i].precision}" for i in tokens])
-    within = error.copy()
-    for one in np.unique(cell):
-        within[cell == one] -= np.median(error[cell == one])
-    return {"alike": _half(within), "other": _half(error)}
-
-
-def _half(error: np.ndarray) -> float:
-    low, high = np.quantile(error, [0.16, 0.84])
-    return float(high - low) / 2
-
-
-def _ratios(
-    left: LeftOut, engines: np.ndarray
-) -> Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    parts = {
-        name: (left.ratio[mask], left.fold[mask], engines[mask])
-        for name, mask in _quantities(left.sample).items()
-    }
-    tokens, ratio = _slots(left)
-    price = (ratio, left.fold[tokens], engines[tokens]) if len(tokens) else parts["tpot"]
-    return {**parts, "usd_per_mtok": price}
-
-
-def _quantities(sample: Sample) -> Mapping[str, np.ndarray]:
-    return {"tpot": ~sample.prompts, "ttft": sample.prompts}
-
-
-def _slots(left: LeftOut) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that time tokens, and measured over predicted time of a slot: what chip time costs."""
-    rows = left.sample.rows
-    first = {row.id: i for i, row in enumerate(rows) if row.looped and row.quantity == "ttft"}
-    pairs = [(i, first[r.id]) for i, r in enumerate(rows) if r.quantity == "tpot" and r.id in first]
-    if not pairs:
-        return np.empty(0, dtype=int), np.empty(0)
-    tokens, prompts = np.array(pairs).T
-    steps = left.sample.column("output")[tokens] - 1
-    measured = left.sample.seconds[prompts] + steps * left.sample.seconds[tokens]
-    return tokens, measured / (left.estimate[prompts] + steps * left.estimate[tokens])

@@ -9,23 +9,16 @@ whole chips.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.cross_validation import (
-    Fit,
-    LeftOut,
-    bands,
-    errors,
-    folds,
-    leave_out,
-    spreads,
-)
+from planner.calibration.bands import bands, spreads
+from planner.calibration.cross_validation import LeftOut, errors, folds, leave_out
 from planner.calibration.fit_priors import RUNS, STEADY, Era
-from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted, worthwhile
+from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted, pruned, worthwhile
 from planner.calibration.profile_file import shipped_text, thin_text
 from planner.calibration.sample import Sample, marks_text, runs_sample, steady_sample, untold_sample
 from planner.measurements.readers import runs, steadies
@@ -80,17 +73,16 @@ def profiles(steady: Path, run: Path) -> list[Fitted]:
     ]
 
 
-def fit_of(era: Era) -> Fit:
+def fit_of(era: Era) -> Callable[[Sample], Hierarchy]:
     """The fit of an era, as a function of the rows it may see."""
 
     def fit(sample: Sample) -> Hierarchy:
-        found = _solved(era, sample, effects(sample.places, era.families), None)
-        for _ in range(PRUNINGS):
-            kept = _kept(era, sample, found)
-            if len(kept) == len(found.effects):
-                break
-            found = _solved(era, sample, kept, found)
-        return found
+        return pruned(
+            lambda some, start: _solved(era, sample, some, start),
+            effects(sample.places, era.families),
+            lambda found: _kept(era, sample, found),
+            PRUNINGS,
+        )
 
     return fit
 

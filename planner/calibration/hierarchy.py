@@ -8,7 +8,7 @@ cannot tell stays where the prior puts it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +82,10 @@ class Hierarchy:
     def unknowns(self, places: Sequence[Place]) -> np.ndarray:
         """1/e and t of every place, shape (n_places, n_coefficients)."""
         return _unknowns(self.shared, self.each, *_design(places, self.effects))
+
+    def times(self, columns: Features, places: Sequence[Place]) -> np.ndarray:
+        """Times [s] of rows from their columns and places, shape (n_rows,)."""
+        return columns.times(self.unknowns(places))
 
     @property
     def values(self) -> dict[str, float]:
@@ -163,6 +167,35 @@ def fitted(
         if gained < SETTLED * abs(value):
             break
     return problem.result(theta)
+
+
+Solve = Callable[[tuple[Effect, ...], "Hierarchy | None"], Hierarchy]
+
+
+def pruned(
+    solve: Solve,
+    candidates: tuple[Effect, ...],
+    keep: Callable[[Hierarchy], tuple[Effect, ...]],
+    rounds: int = ROUNDS,
+) -> Hierarchy:
+    """A fit with the effects that are worth their place: solved, pruned, solved again.
+
+    This is how every profile is fitted, one that ships and a user's own; what differs is the prior
+    and what `keep` asks of an effect.
+
+    Parameters
+    ----------
+    solve : the fit with some effects, from where another fit ended.
+    keep : the effects of a fit that are worth keeping.
+    rounds : times that effects are dropped at most.
+    """
+    fit = solve(candidates, None)
+    for _ in range(rounds):
+        effects_left = keep(fit)
+        if len(effects_left) == len(fit.effects):
+            break
+        fit = solve(effects_left, fit)
+    return fit
 
 
 def worthwhile(

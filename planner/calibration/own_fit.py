@@ -16,12 +16,20 @@ from types import MappingProxyType
 
 import numpy as np
 
+from planner.calibration.cross_validation import LeftOut, folds, leave_out
 from planner.calibration.features import WAIT, Features, unknowns
-from planner.calibration.hierarchy import OUTLIER, TOLD, Effect, Family, Hierarchy, effects, fitted
+from planner.calibration.hierarchy import (
+    OUTLIER,
+    TOLD,
+    Effect,
+    Family,
+    Hierarchy,
+    effects,
+    fitted,
+    pruned,
+)
 from planner.calibration.sample import Sample
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
-
-__all__ = ["FittedCoefficient", "OwnFit", "estimates_at", "own_fit", "seen_by_rows"]
 
 TENTH = 1.2816  # standard deviations from the middle to the ends of an 80 % interval
 NARROWEST, WIDEST = 0.2, 0.7  # standard deviation of a coefficient's logarithm beforehand
@@ -31,6 +39,9 @@ LEAST_SCATTER = 0.05  # of rows about any fit: configurations share errors that 
 SCATTERS = 2  # times that the scatter is taken from the rows
 NORMAL = 1.4826  # standard deviation of a normal beside its median absolute deviation
 WEIGHTY = 0.01  # share of a row's time from which a coefficient matters to it
+CONFIGURATIONS = 5  # from which whole configurations are left out
+FOLDS = 10
+SEED = 20261121
 VISIBLE = 0.02  # of a value: what is shown to have moved
 IDENTIFIED = ("moved", "kept", "limited")
 # What engines and chips differ in beyond the shared coefficients, where the rows hold several.
@@ -64,6 +75,10 @@ class OwnFit:
 
     profile: Profile
     coefficients: tuple[FittedCoefficient, ...]
+
+    def times(self, columns: Features, places: Sequence[Place]) -> np.ndarray:
+        """Times [s] of rows from their columns and places, shape (n_rows,)."""
+        return _times_at(columns, places, self.profile)
 
 
 def seen_by_rows(like: Profile, places: Sequence[Place]) -> Profile:
@@ -138,10 +153,27 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
     return _result(base, found, given, firm, _shares(columns, found, sample.places))
 
 
+def left_out(sample: Sample, base: Profile, limits: Mapping[str, float]) -> tuple[LeftOut, str]:
+    """Every row predicted by a fit of the others, and what was left out together.
+
+    Rows of one `configuration` (all but the number of requests) where there are enough, else one
+    `run` at a time.
+    """
+    keys, what = sample.configurations, "configuration"
+    if len(np.unique(keys)) < CONFIGURATIONS:
+        keys, what = np.array([row.id for row in sample.rows]), "run"
+    fold = folds(keys, SEED, min(FOLDS, len(np.unique(keys))))
+    return leave_out(sample, fold, lambda others: own_fit(others, base, limits)), what
+
+
 def estimates_at(sample: Sample, profile: Profile) -> np.ndarray:
     """Times [s] of the rows under a profile at each row's place, shape (n_rows,)."""
-    each = {place: unknowns(profile.at(place).values) for place in dict.fromkeys(sample.places)}
-    return sample.columns.times(np.array([each[place] for place in sample.places]))
+    return _times_at(sample.columns, sample.places, profile)
+
+
+def _times_at(columns: Features, places: Sequence[Place], profile: Profile) -> np.ndarray:
+    each = {place: unknowns(profile.at(place).values) for place in dict.fromkeys(places)}
+    return columns.times(np.array([each[place] for place in places]))
 
 
 def _identified(
@@ -151,14 +183,19 @@ def _identified(
     several = [
         f for f in (ENGINES, CHIPS) if len({getattr(p, f.keys[0]) for p in sample.places}) > 1
     ]
-    some: tuple[Effect, ...] = effects(sample.places, several)
-    while True:
-        found = fitted(columns, sample.seconds, sample.places, some, prior, weights=sample.weights)
-        told = found.told[len(COEFFICIENTS) :]
-        known = tuple(each for each, kept in zip(some, told, strict=True) if kept <= TOLD)
-        if len(known) == len(some):
-            return found
-        some = known
+    return pruned(
+        lambda told, _: fitted(
+            columns, sample.seconds, sample.places, told, prior, weights=sample.weights
+        ),
+        effects(sample.places, several),
+        _told_effects,
+    )
+
+
+def _told_effects(fit: Hierarchy) -> tuple[Effect, ...]:
+    """The effects of a fit that the rows tell more of than the prior."""
+    widths = fit.told[len(COEFFICIENTS) :]
+    return tuple(each for each, kept in zip(fit.effects, widths, strict=True) if kept <= TOLD)
 
 
 def _shared(

@@ -12,17 +12,10 @@ from typing import Any
 import numpy as np
 
 from planner.benchmark import ceilings, read_measured
+from planner.calibration.bands import FEWEST_OWN, everywhere, own_bands, own_coverage
 from planner.calibration.baselines import constant, roofline
-from planner.calibration.own_bands import (
-    FEWEST,
-    LeftOut,
-    bands_of,
-    everywhere,
-    holds,
-    left_out,
-    runs_of,
-)
-from planner.calibration.own_fit import OwnFit, estimates_at, own_fit, seen_by_rows
+from planner.calibration.cross_validation import LeftOut
+from planner.calibration.own_fit import OwnFit, estimates_at, left_out, own_fit, seen_by_rows
 from planner.calibration.sample import BELOW, Rows, Sample, mark, own_rows, own_sample, seen_by
 from planner.calibration.scores import score
 from planner.catalogue.profile import KNOWN, Band, Profile, choose_profile
@@ -77,10 +70,10 @@ def calibrated(
     base = seen_by_rows(start, sample.places)
     limits = _limits(rows.kept, measured)
     fit = own_fit(sample, base, limits)
-    left = left_out(sample, base, limits)
-    own = bands_of(sample, left.estimate)
+    left, what = left_out(sample, base, limits)
+    own = own_bands(left)
     scores = _scores(sample, start, left)
-    held = holds(sample, left)
+    held = own_coverage(left)
     profile = _profile(fit, sample, own, scores, held, name, as_of, start, list(files))
     document = {
         **found,
@@ -89,7 +82,7 @@ def calibrated(
         "engine": profile.engine,
         "chips": list(profile.chips),
         "models": list(profile.models),
-        "left_out_by": left.what,
+        "left_out_by": what,
         "errors": scores,
         "coefficients": [asdict(each) for each in fit.coefficients],
         "adjustments": [
@@ -233,7 +226,7 @@ def _profile(
         for which in ("before", "constant", "roofline"):
             errors[f"{quantity}_{which}_median"] = each[which]["median"]
     errors |= {f"{name}_band_holds": share for name, share in held.items()}
-    runs = runs_of(sample)
+    runs = len({row.id for row in sample.rows})
     return replace(
         fit.profile,
         name=name,
@@ -258,7 +251,7 @@ def _told_bands(
             "low": band.low,
             "high": band.high,
             "from": "rows left out" if name in own else start.name,
-            "fewest": FEWEST,
+            "fewest": FEWEST_OWN,
             "holds": held.get(name) if name in own else None,
         }
         for name, band in profile.bands.items()

@@ -60,11 +60,11 @@ def quantiles(ratio: np.ndarray) -> list[float]:
     return [float(ordered[max(low - 1, 0)]), float(ordered[min(high, n) - 1])]
 
 
-def held(ratio: np.ndarray, fold: np.ndarray) -> float:
-    """The share of ratios inside the range that the other folds give."""
-    inside = []
+def held(ratio: np.ndarray, fold: np.ndarray, fewest: int = 1) -> float:
+    """The share of ratios inside the range that the other folds give, `fewest` rows or more."""
+    inside: list[bool] = []
     for k in np.unique(fold):
-        if not (fold != k).any():
+        if (fold != k).sum() < fewest:
             continue
         low, high = quantiles(ratio[fold != k])
         inside += ((ratio[fold == k] >= low) & (ratio[fold == k] <= high)).tolist()

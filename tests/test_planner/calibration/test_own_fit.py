@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.calibration.own_bands import bands_of, left_out
-from planner.calibration.own_fit import estimates_at, own_fit, seen_by_rows
+from planner.calibration.bands import own_bands
+from planner.calibration.cross_validation import LeftOut
+from planner.calibration.own_fit import estimates_at, left_out, own_fit, seen_by_rows
 from planner.calibration.sample import Sample, own_rows, own_sample
 from planner.catalogue.profile import COEFFICIENTS
 from planner.measurements.readers import read
@@ -132,7 +133,7 @@ def test_bands_hold_their_share_of_rows_to_come(sample, base):
         half = set(draw.permutation(runs)[: len(runs) // 2].tolist())
         mask = np.array([row.id in half for row in sample.rows])
         seen, unseen = rows.take(mask), rows.take(~mask)
-        bands = bands_of(seen, left_out(seen, base, {}).estimate)
+        bands = own_bands(left_out(seen, base, {})[0])
         ratio = unseen.seconds / estimates_at(unseen, own_fit(seen, base, {}).profile)
         low = np.where(unseen.prompts, bands["ttft"].low, bands["tpot"].low)
         high = np.where(unseen.prompts, bands["ttft"].high, bands["tpot"].high)
@@ -142,8 +143,8 @@ def test_bands_hold_their_share_of_rows_to_come(sample, base):
 
 def test_each_row_is_predicted_by_a_fit_that_saw_nothing_like_it(sample, base):
     """Rows of one configuration share a fold; another value of one moves no estimate of its own."""
-    left = left_out(sample, base, {})
-    assert left.what == "configuration"
+    left, what = left_out(sample, base, {})
+    assert what == "configuration"
     for key in set(sample.configurations):
         assert len(set(left.fold[sample.configurations == key])) == 1
     fold = left.fold == left.fold[0]
@@ -156,5 +157,5 @@ def test_a_band_has_the_ranks_that_hold_four_in_five(n, sample):
     """Ranks of order statistics whose distance is at least 0.8 of n + 1 and hardly more."""
     rows = sample.take(np.flatnonzero(~sample.prompts)[np.arange(n) % 48])
     ratio = np.arange(1.0, n + 1)
-    band = bands_of(rows, rows.seconds / ratio)["tpot"]
+    band = own_bands(LeftOut(rows, np.zeros(len(ratio)), rows.seconds / ratio))["tpot"]
     assert 0.8 - 1e-9 <= (band.high - band.low) / (n + 1) <= 0.8 + 2 / (n + 1)
