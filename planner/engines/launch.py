@@ -66,8 +66,8 @@ def release(name: str) -> Release:
     text = files("planner.engines").joinpath("releases.toml").read_text(encoding="utf-8")
     row = tomllib.loads(text)[name]
     listed = ("options", "predicting", "settings", "variables")
-    sets = {key: frozenset(row.pop(key)) for key in listed if key in row}
-    return Release(name=name, sources=tuple(row.pop("sources")), **row, **sets)
+    row |= {key: frozenset(row[key]) for key in listed if key in row}
+    return Release(**{**row, "name": name, "sources": tuple(row["sources"])})
 
 
 @dataclass(frozen=True)
