@@ -251,9 +251,9 @@ class Plan(ABC, Generic[A]):
         return f"<Plan {self.kind}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        from planner.report.formats import answer
+        from planner.report.pages.plan_page import plan_page
 
-        return answer(self)
+        return plan_page(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,12 +13,17 @@ __all__ = ["Line", "Section", "sections_of_outputs", "text_of", "why_of"]
 
 @dataclass(frozen=True)
 class Line:
-    """One quantity of an answer: its label, its value, its base unit, a remark."""
+    """One quantity of an answer: its label, its value, its base unit, a remark.
+
+    `ends` hold the stated share of measured runs; nothing goes below `bound`.
+    """
 
     label: str
     value: float | str | None
     unit: str = ""
     note: str = ""
+    ends: tuple[float, float] | None = None
+    bound: float | None = None
 
     def text(self) -> str:
         """The line as text."""
@@ -29,10 +34,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Section:
-    """Lines of an answer under one title."""
+    """Lines of an answer under one title; the first of an answer has the question for a title.
+
+    Where they `adds_up`, they are parts of one whole, which a page draws as a bar.
+    """
 
     title: str
     lines: tuple[Line, ...]
+    adds_up: bool = False
 
 
 def sections_of_outputs(outputs: Sequence[Output], plan: Any) -> tuple[Section, ...]:

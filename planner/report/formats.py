@@ -1,6 +1,4 @@
-"""A plan in a notebook: the text answer, escaped, in its own fixed-width block.
-
-A document as JSON: one value, finite numbers only, keys in the order of the interface.
+"""A document as JSON: one value, finite numbers only, keys in the order of the interface.
 
 A PDF from Typst's markup, made here, with the fonts that come with it.
 """
@@ -8,20 +6,11 @@ A PDF from Typst's markup, made here, with the fonts that come with it.
 from __future__ import annotations
 
 import json
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.text.errors import MissingExtra, SolverError
 
-if TYPE_CHECKING:
-    from planner.protocol.plan import Plan
-
-__all__ = ["answer", "dumps", "pdf"]
-
-
-def answer(plan: Plan) -> str:
-    """HTML of the answer."""
-    return f'<pre style="line-height:1.35">{escape(str(plan))}</pre>'
+__all__ = ["dumps", "pdf"]
 
 
 def dumps(document: Any) -> str:

@@ -186,3 +186,36 @@ def numbers(chips: Any) -> str:
 def length(value: Any) -> str:
     """A length in tokens; the mean of a distribution."""
     return f"{value['mean']:g} (mean)" if isinstance(value, Mapping) else f"{value:g}"
+
+
+# ---- a number in base units ----
+
+_FORMS: Mapping[str, Callable[[float], str]] = {
+    "": lambda value: f"{value:.4g}",
+    "1": lambda value: f"{value:.4g}",
+    "s": duration,
+    "byte": size,
+    "USD": money,
+    "USD per million tokens": lambda value: f"${value:.4g}/Mtok",
+    "USD per million input tokens": lambda value: f"${value:.4g}/Mtok in",
+    "USD per million output tokens": lambda value: f"${value:.4g}/Mtok out",
+    "USD/hour": lambda value: f"{money(value)}/hour",
+    "token/s": lambda value: f"{figure(value)} tokens/s",
+    "token/(s*chip)": lambda value: f"{figure(value)} tokens/s per chip",
+    "seq/s": lambda value: f"{figure(value)} requests/s",
+    "seq": lambda value: f"{whole(value)} sequences",
+    "param": count,
+    "token": lambda value: f"{count(value)} tokens",
+    "flop": flop,
+    "nat": lambda value: f"{loss(value)} nat",
+}
+
+
+def quantity(value: float | str | None, unit: str = "") -> str:
+    """A number in base units as people say it: `46 ms`, `$0.269/Mtok`; words as they are."""
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    form = _FORMS.get(unit)
+    return form(value) if form else f"{value:.4g} {unit}"

@@ -114,6 +114,11 @@ def why(plan: Plan) -> str:
     return "\n".join(lines)
 
 
+def question_of(plan: Plan) -> str:
+    """What was asked, as one line."""
+    return " ".join(_question(plan.document).split())
+
+
 def _question(document: Mapping[str, Any]) -> str:
     """What was asked, in a sentence."""
     asked, served = document["scenario"], document["demand"]

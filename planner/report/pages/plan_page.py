@@ -1,0 +1,241 @@
+"""A plan as a page: headline numbers, bars of what adds up, ranges and bounds, what binds.
+
+One fragment of HTML for whatever kind: it lays out the sections that the kind's room offers, and
+what every plan has. Styles stand in the elements and take the colours of the page around them, so
+that light and dark notebooks show it alike; it needs no script and fetches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from planner.protocol.problem import problem_of
+from planner.protocol.section import Line, Section
+from planner.text.wording import quantity
+
+if TYPE_CHECKING:
+    from planner.protocol.plan import Plan
+
+# Colours of parts that add up, told apart by readers who see red and green alike (light and dark).
+COLOURS: Mapping[str, str] = {
+    "weights": "#0072b2", "kv": "#e69f00", "compute": "#009e73", "collectives": "#d37fb0",
+    "overhead": "#7d858f", "prefill": "#56b4e9",
+}  # fmt: skip
+OTHERS = ("#0072b2", "#e69f00", "#009e73", "#d37fb0", "#56b4e9", "#c2410c", "#8c6d31")
+DARK = ("#0072b2", "#009e73", "#c2410c", "#8c6d31", "#7d858f")  # on which letters are white
+SPACE = "#80808033"  # what is free, and rules
+WORSE = "#c2410c"
+MOST_WORTH = 8  # elasticities that are listed
+NOTHING = 5e-4  # an elasticity below it does not matter
+SHARE = 0.08  # of a bar that holds its own label
+
+PAGE = (
+    "font-family:system-ui,sans-serif;font-size:14px;line-height:1.45;color:inherit;"
+    "max-width:60rem;font-variant-numeric:tabular-nums"
+)
+TITLE = "font-size:15px;font-weight:600;margin:1.3em 0 .45em"
+CARD = f"padding:.55em .9em;border:1px solid {SPACE};border-radius:8px;min-width:7.5em"
+FAINT = "opacity:.68;font-size:12px"
+CELL = f"padding:.28em 1.2em .28em 0;border-bottom:1px solid {SPACE};text-align:left"
+NUMBER = f"{CELL};text-align:right;white-space:nowrap"
+TABLE = "border-collapse:collapse;margin:.6em 0 0;background:transparent;font-size:13px"
+CARDS = 4  # of the headline
+
+
+def plan_page(plan: Plan[Any]) -> str:
+    """The fragment that a notebook shows in place of a plan's `repr`."""
+    head, *others = problem_of(plan.kind).sections(plan)
+    blocks = [f'<div style="{FAINT}">{escape(plan.kind)}, {escape(plan.status)}</div>']
+    blocks.append(f'<div style="font-size:16px;margin:.15em 0 .8em">{escape(head.title)}</div>')
+    if plan.infeasible:
+        blocks.append(_missed(plan.infeasible))
+    numbers = [line for line in head.lines if not isinstance(line.value, str)]
+    blocks += [_cards(numbers[:CARDS]), _words(head.lines), _table("", numbers)]
+    blocks += [_bar(each) if each.adds_up else _table(each.title, each.lines) for each in others]
+    blocks += [_binding(plan), _worth(plan), _grounds(plan)]
+    body = "".join(block for block in blocks if block)
+    return f'<div style="{PAGE}">{body}</div>'
+
+
+def _title(text: str) -> str:
+    return f'<div style="{TITLE}">{escape(text)}</div>' if text else ""
+
+
+def _cards(lines: Sequence[Line]) -> str:
+    """The first numbers, large, each with its range."""
+    cards = "".join(
+        f'<div style="{CARD}"><div style="{FAINT}">{escape(line.label)}</div>'
+        f'<div style="font-size:22px;font-weight:600">{escape(_value(line))}</div>'
+        f'<div style="{FAINT}">{escape(_range(line) or line.note)}</div></div>'
+        for line in lines
+    )
+    return f'<div style="display:flex;flex-wrap:wrap;gap:.7em">{cards}</div>' if cards else ""
+
+
+def _words(lines: Sequence[Line]) -> str:
+    """The choice in words."""
+    rows = [line for line in lines if isinstance(line.value, str)]
+    items = "".join(
+        f'<div><span style="{FAINT};display:inline-block;min-width:7em">{escape(line.label)}</span>'
+        f"{escape(_value(line))}</div>"
+        for line in rows
+    )
+    return f'<div style="margin:.9em 0">{items}</div>' if items else ""
+
+
+def _table(title: str, lines: Sequence[Line]) -> str:
+    """Quantities with their ranges and bounds."""
+    if not lines:
+        return ""
+    columns = [("", [line.label for line in lines]), ("", [_value(line) for line in lines])]
+    columns.append(("range", [_range(line) for line in lines]))
+    columns.append(("bound", [_bound(line) for line in lines]))
+    columns.append(("", [line.note for line in lines]))
+    shown = [(name, cells) for name, cells in columns if any(cells)]
+    head = "".join(f'<th style="{CELL};{FAINT}">{escape(name)}</th>' for name, _ in shown)
+    rows = "".join(
+        "<tr>" + "".join(_cell(cells[i], place) for place, (_, cells) in enumerate(shown)) + "</tr>"
+        for i in range(len(lines))
+    )
+    titled = f"<tr>{head}</tr>" if any(name for name, _ in shown) else ""
+    return f'{_title(title)}<table style="{TABLE}">{titled}{rows}</table>'
+
+
+def _cell(text: str, place: int) -> str:
+    return f'<td style="{NUMBER if place == 1 else CELL}">{escape(text)}</td>'
+
+
+def _bar(section: Section) -> str:
+    """Lines that add up, as one bar with its parts named below it."""
+    parts = [(line, float(line.value)) for line in section.lines if _positive(line)]
+    whole = sum(value for _, value in parts)
+    if not whole:
+        return ""
+    pieces, names = [], []
+    for place, (line, value) in enumerate(parts):
+        colour = _colour(line.label, place)
+        share = value / whole
+        inside = f"{share:.0%}" if share >= SHARE else ""
+        pieces.append(
+            f'<div style="width:{100 * share:.3f}%;background:{colour};color:{_ink(colour)};'
+            f"font-size:12px;"
+            f'text-align:center;overflow:hidden" title="{escape(line.label)}">{inside}</div>'
+        )
+        swatch = f'<span style="color:{colour}">&#9632;</span>'
+        names.append(f"<span>{swatch} {escape(line.label)} {escape(_value(line))}</span>")
+    bar = "".join(pieces)
+    return (
+        f"{_title(f'{section.title}, {quantity(whole, section.lines[0].unit)}')}"
+        f'<div style="display:flex;height:22px;line-height:22px;border-radius:4px;overflow:hidden">'
+        f'{bar}</div><div style="display:flex;flex-wrap:wrap;gap:.2em 1.2em;margin-top:.35em;'
+        f'font-size:13px">{"".join(names)}</div>'
+    )
+
+
+def _colour(label: str, place: int) -> str:
+    return SPACE if label == "free" else COLOURS.get(label, OTHERS[place % len(OTHERS)])
+
+
+def _ink(colour: str) -> str:
+    """The colour of letters on a part of a bar."""
+    return "inherit" if colour == SPACE else "#fff" if colour in DARK else "#111"
+
+
+def _positive(line: Line) -> bool:
+    return isinstance(line.value, int | float) and line.value > 0
+
+
+def _missed(shortfalls: Iterable[Any]) -> str:
+    """Which promises no plan keeps."""
+    rows = "".join(
+        f"<li>{escape(str(_of(each, 'promise')))}: missed by a factor of "
+        f"{_of(each, 'short_by'):.3g}</li>"
+        for each in shortfalls
+        if _of(each, "short_by") is not None
+    )
+    return (
+        f'<div style="border-left:4px solid {WORSE};padding:.1em .9em"><b>No plan keeps every '
+        f'promise.</b><ul style="margin:.3em 0">{rows}</ul></div>'
+    )
+
+
+def _binding(plan: Plan[Any]) -> str:
+    """The limits that hold the plan."""
+    lines = [
+        Line(_of(limit, "name"), f"{_of(limit, 'elasticity'):+.2f} %")
+        for limit in plan.binding
+        if _of(limit, "elasticity") is not None
+    ]
+    return _table("binding limits, and what one percent more room changes the objective by", lines)
+
+
+def _worth(plan: Plan[Any]) -> str:
+    """The quantities that matter most, as bars to either side."""
+    ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
+    shown = [pair for pair in ranked if abs(pair[1]) >= NOTHING][:MOST_WORTH]
+    if not shown:
+        return ""
+    most = abs(shown[0][1])
+    rows = "".join(
+        f'<tr><td style="{CELL}">{escape(name)}</td><td style="{NUMBER}">{value:+.3f} %</td>'
+        f'<td style="{CELL};width:12em">{_arrow(value / most)}</td></tr>'
+        for name, value in shown
+    )
+    title = _title("one percent more of it changes the objective by")
+    return f'{title}<table style="{TABLE}">{rows}</table>'
+
+
+def _arrow(share: float) -> str:
+    """A bar from the middle to the left or the right."""
+    width = 50 * abs(share)
+    left = 50 - width if share < 0 else 50.0
+    colour = OTHERS[0] if share < 0 else OTHERS[5]
+    return (
+        f'<div style="margin-left:{left:.1f}%;width:{width:.1f}%;height:9px;background:{colour};'
+        'border-radius:2px"></div>'
+    )
+
+
+def _grounds(plan: Plan[Any]) -> str:
+    """What was proved, on what it rests, and warnings."""
+    document = plan.document
+    proof, ground = document["certificate"], document["provenance"]
+    lines = [f"{text}" for text in ground.get("warnings", ())]
+    points = [f"{value:,} {key.removesuffix('_considered').replace('_', ' ')}" for key, value in
+              proof.items() if key.endswith("_considered")]  # fmt: skip
+    if points:
+        lines.append(f"decided over {' and '.join(points)}")
+    if proof.get("gap") is not None:
+        lines.append(f"an independent bound lies {max(100 * proof['gap'], 0):.2g} % below")
+    lines += [
+        f"{each['what']}: {each['source']}" + (f" ({each['as_of']})" if each["as_of"] else "")
+        for each in ground.get("data", ())
+    ]
+    rows = "".join(f"<li>{escape(text)}</li>" for text in lines)
+    version = f"token-planner {ground['version']}"
+    return (
+        f'<details style="margin-top:1.2em"><summary style="{FAINT}">what it rests on '
+        f'({escape(version)})</summary><ul style="{FAINT}">{rows}</ul></details>'
+    )
+
+
+def _value(line: Line) -> str:
+    return quantity(line.value, line.unit)
+
+
+def _range(line: Line) -> str:
+    if line.ends is None:
+        return ""
+    low, high = (quantity(end, line.unit) for end in line.ends)
+    return f"{low} to {high}"
+
+
+def _bound(line: Line) -> str:
+    return "" if line.bound is None else quantity(line.bound, line.unit)
+
+
+def _of(record: Any, name: str) -> Any:
+    """A field of a mapping or a record."""
+    return record.get(name) if isinstance(record, Mapping) else getattr(record, name, None)
