@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from planner.scenario.loading import Asked
     from topologies.fabric.fabric import Fabric
 
-__all__ = ["TopologyReport", "Validation", "calibrate", "catalog", "check", "model", "topology",
-           "validate"]  # fmt: skip
-
 Document = Mapping[str, Any]
 Facts = Mapping[str, str] | Iterable[str]
 

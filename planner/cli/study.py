@@ -13,7 +13,7 @@ from planner.text.console import note, show
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
-    from planner.sweep.boundaries import Boundary, Crossing
+    from planner.sweep.boundaries import Boundary, PartCrossing
     from planner.sweep.run import Order
 
 
@@ -220,7 +220,7 @@ def _finish(
     show(dumps(document) if json else "\n".join(lines))
 
 
-def _kinks(order: Order, out: Path) -> list[Crossing] | list[Boundary]:
+def _kinks(order: Order, out: Path) -> list[PartCrossing] | list[Boundary]:
     """Where another part of a step becomes the largest, along lines or on the map of a table."""
     if order.closed is None:
         return []

@@ -251,7 +251,7 @@ class Plan(ABC, Generic[A]):
         return f"<Plan {self.kind}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        from planner.report.pages.plan_page import plan_page
+        from planner.protocol.page import plan_page
 
         return plan_page(self)
 

@@ -37,7 +37,7 @@ Known = tuple[tuple[int, int], str, float, str, str]  # the first fields of a cr
 
 
 @dataclass(frozen=True)
-class Crossing:
+class PartCrossing:
     """One part gives way to another at `at`, in the base unit of the column `along`.
 
     `rows` are the rows of the table before and after. `symbol` has the closed form `form` and the
@@ -63,7 +63,7 @@ class Crossing:
         return asdict(self) | {"rows": list(self.rows)}
 
 
-def crossings(closed: ClosedForm | None, table: Table) -> list[Crossing]:
+def crossings(closed: ClosedForm | None, table: Table) -> list[PartCrossing]:
     """All along the lines of a table that is drawn as lines; none of a sweep that is solved."""
     if closed is None or len(table) > MOST:
         return []
@@ -73,7 +73,7 @@ def crossings(closed: ClosedForm | None, table: Table) -> list[Crossing]:
         return []
     x, words = table[along], table["bottleneck"]
     apart = list(zip(*(table[name] for name in others), strict=True)) or [()] * len(table)
-    found: list[Crossing] = []
+    found: list[PartCrossing] = []
     for value in dict.fromkeys(apart):
         rows = sorted((i for i, each in enumerate(apart) if each == value), key=x.__getitem__)
         for i, j in pairwise(rows):
@@ -87,7 +87,7 @@ def crossings(closed: ClosedForm | None, table: Table) -> list[Crossing]:
 
 
 @dataclass(frozen=True)
-class Step:
+class PartSwitch:
     """Neighbours, of which at the lower one part is the largest, and at the higher one another."""
 
     low: float
@@ -97,7 +97,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Line:
+class SweptLine:
     """A model along one of the numbers that vary, the others held.
 
     Of a map, `up` is the other one: in a closed form it is written out.
@@ -108,16 +108,16 @@ class Line:
     held: Mapping[str, float]
     up: str | None = None
 
-    def between(self, rows: tuple[int, int], low: float, high: float) -> Iterator[Crossing]:
+    def between(self, rows: tuple[int, int], low: float, high: float) -> Iterator[PartCrossing]:
         """What crosses between two values, from the lower to the higher one."""
         yield from (self.crossing(rows, step) for step in self.steps(low, high))
 
-    def steps(self, low: float, high: float) -> Iterator[Step]:
+    def steps(self, low: float, high: float) -> Iterator[PartSwitch]:
         """Where the largest part changes between two values."""
         before, last = self.largest(np.array([low, high]))
         while before != last:
             low, beyond, after = self._closer(low, high, before, last)
-            yield Step(low, beyond, before, after)
+            yield PartSwitch(low, beyond, before, after)
             low, before = beyond, after
 
     def at(self, x: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -146,21 +146,21 @@ class Line:
             low, high, after = float(between[first - 1]), float(between[first]), names[first]
         return low, high, after
 
-    def crossing(self, rows: tuple[int, int], step: Step) -> Crossing:
+    def crossing(self, rows: tuple[int, int], step: PartSwitch) -> PartCrossing:
         """The step with its closed form, or why it has none."""
         low, high, before, after = step.low, step.high, step.before, step.after
         known: Known = (rows, self.along, high, before, after)
         if self.along in BATCHES:
             return self._of_batches(known, low, high)
         if self.along in WHOLE:
-            return Crossing(*known, why="whole numbers")
+            return PartCrossing(*known, why="whole numbers")
         parts, _ = self.at(np.array([low, high]))
         gaps = np.broadcast_to(parts[before] - parts[after], 2) / np.max(parts[before])
         if np.abs(gaps).max() > JUMP:
-            return Crossing(*known, why="a jump")
+            return PartCrossing(*known, why="a jump")
         return self._turned(known, moving=self._moving(high))
 
-    def _turned(self, known: Known, moving: set[str], even: bool = False) -> Crossing:
+    def _turned(self, known: Known, moving: set[str], even: bool = False) -> PartCrossing:
         """With the closed form, or why there is none."""
         _, _, x, before, after = known
         _, values = self.at(np.array([x]))
@@ -178,8 +178,8 @@ class Line:
             if not isinstance(found, str):
                 break
         if isinstance(found, str):
-            return Crossing(*known, why=found)
-        return Crossing(*known, found.symbol, found.value, str(found).partition(" = ")[2])
+            return PartCrossing(*known, why=found)
+        return PartCrossing(*known, found.symbol, found.value, str(found).partition(" = ")[2])
 
     def _moving(self, x: float) -> set[str]:
         """Symbols that change with what is varied, near a value."""
@@ -194,7 +194,7 @@ class Line:
         near = replace(self, along=up, held={**self.held, self.along: x}, up=None)
         return near._moving(self.held[up]) - {"B"}
 
-    def _of_batches(self, known: Known, low: float, high: float) -> Crossing:
+    def _of_batches(self, known: Known, low: float, high: float) -> PartCrossing:
         """The crossing of the equations without ceilings, where these agree at both ends."""
         rows, along, _, before, after = known
         exact, values = self.at(np.array([low, high]))
@@ -208,7 +208,7 @@ class Line:
 
         for name, smooth in zip((before, after), times(np.array([low, high])), strict=True):
             if not np.allclose(exact[name], smooth, rtol=1e-9, atol=0):
-                return Crossing(*known, why="ceilings")
+                return PartCrossing(*known, why="ceilings")
         while high - low > WITHIN * high:
             between = np.linspace(low, high, CLOSER)
             first, second = times(between)
@@ -219,7 +219,7 @@ class Line:
         return self._turned((rows, along, high, before, after), {"B"}, even=True)
 
 
-def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> Line | None:
+def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> SweptLine | None:
     """The line on which a row of the table lies; of a map, `up` is what else varies."""
     survey = closed.survey
     places = survey.grid.places(row)
@@ -234,7 +234,7 @@ def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> L
         for i in closed.dials
         if i != axis
     }
-    return Line(model, survey.columns[axis].name, held, up if up in held else None)
+    return SweptLine(model, survey.columns[axis].name, held, up if up in held else None)
 
 
 @dataclass(frozen=True)
@@ -270,8 +270,8 @@ class _Found:
     """One crossing: on which line of the table it is, counted from the first one, and where."""
 
     number: int
-    line: Line
-    step: Step
+    line: SweptLine
+    step: PartSwitch
     point: tuple[float, float]
 
 

@@ -21,8 +21,6 @@ from formulas.numerics.exact_value import value_of
 from formulas.numerics.expressions import put, text
 from planner.problems.serving.step.step import BOUND, ESTIMATE
 
-__all__ = ["Turned", "relaxed_times", "turned_round"]
-
 AGREES = 1e-6  # closed form against crossing, relative
 COUNTS = ("cp", "pp", "tp", "dp", "ep", "xtp", "one_seq", "m_pos", "g", "x_pf")
 MOST_TIMES = 2  # that a symbol may occur; SymPy is not asked to isolate what occurs more often

@@ -12,4 +12,8 @@ def __getattr__(name: str) -> Any:
         from planner.problems.budget.problem import PROBLEM
 
         return PROBLEM
+    if name == "sections":
+        from planner.problems.budget.cost_sections import sections
+
+        return sections
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

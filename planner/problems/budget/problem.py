@@ -15,6 +15,7 @@ from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
+from planner.protocol.section import Section
 
 if TYPE_CHECKING:
     from planner.problems.budget.question import BudgetScenario
@@ -85,6 +86,13 @@ class Budget(Room["BudgetScenario"]):
     def answer(self, question: BudgetScenario) -> Plan:
         """The plan with its certificate, its comparisons and its provenance."""
         return answer(question)
+
+    def sections(self, plan: Plan) -> Sequence[Section]:
+        """The question with its numbers, and what the cost adds up from."""
+        from planner.problems.budget.cost_sections import sections
+        from planner.problems.budget.question_text import question as asked
+
+        return sections(" ".join(asked(plan.document).split()), self.outputs, plan)
 
     def listed(self, question: BudgetScenario, path: str) -> ListedRange:
         """Listed rents, and the MFU of published runs."""

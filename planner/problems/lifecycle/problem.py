@@ -19,6 +19,7 @@ from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, Room, Search
 from planner.scenario.keys.machines import resolved_system
+from planner.protocol.section import Section
 
 if TYPE_CHECKING:
     from planner.problems.lifecycle.question import LifecycleScenario
@@ -65,6 +66,13 @@ class Lifecycle(Room["LifecycleScenario"]):
     def answer(self, question: LifecycleScenario) -> Plan:
         """The plan with its certificate, its comparisons and its provenance."""
         return answer(question)
+
+    def sections(self, plan: Plan) -> Sequence[Section]:
+        """The question with its numbers, and what the cost adds up from."""
+        from planner.problems.budget import sections
+        from planner.problems.lifecycle.presentation import question_of
+
+        return sections(question_of(plan), self.outputs, plan)
 
     def listed(self, question: LifecycleScenario, path: str) -> ListedRange:
         """Listed rents of training and of serving, and the MFU of published runs."""

@@ -25,6 +25,7 @@ from planner.protocol.problem import (
     Search,
 )
 from planner.text.wording import laid_out
+from planner.protocol.section import Section
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import Frontier
@@ -96,6 +97,12 @@ class Serving(Room["Scenario"]):
     def answer(self, question: Scenario) -> Plan:
         """The plan with its certificate, its rivals and its provenance."""
         return answer(question)
+
+    def sections(self, plan: Plan) -> Sequence[Section]:
+        """The question with its numbers, one step, the memory of a chip, the next best plans."""
+        from planner.problems.serving.plan_sections import sections
+
+        return sections(self.outputs, plan)
 
     def value(self, question: Scenario, path: str) -> float | None:
         """What a scenario, or the catalogue behind it, has at a path."""

@@ -13,7 +13,7 @@ import yaml
 import planner
 from planner.cli.app import main
 from planner.report.pictures.sweep_lines import NO_FORM, crossing_lines, drawn
-from planner.sweep.boundaries import Boundary, Crossing, boundaries, crossings
+from planner.sweep.boundaries import Boundary, PartCrossing, boundaries, crossings
 from planner.sweep.run import computed, ordered
 from planner.sweep.table import Memory, Table
 
@@ -36,7 +36,9 @@ SPARSE = {
 TOKENS = {"workload.input_tokens": "log(100..60k,9)"}
 
 
-def kinks(source: dict[str, Any], over: dict[str, str], *sets: str) -> tuple[Table, list[Crossing]]:
+def kinks(
+    source: dict[str, Any], over: dict[str, str], *sets: str
+) -> tuple[Table, list[PartCrossing]]:
     """A sweep and its crossings."""
     order, memory = ordered(source, over, sets), Memory()
     computed(order, memory, shown=False)

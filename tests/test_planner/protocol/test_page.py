@@ -1,0 +1,107 @@
+"""A plan in a notebook: a page of its numbers, whatever its kind, that needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from html.parser import HTMLParser
+
+import pytest
+
+import planner
+from planner.protocol.page import plan_page
+from planner.protocol.problem import problem_of
+from planner.protocol.section import Line, Section
+from planner.text.wording import quantity
+from tests.paths import EXAMPLES
+
+KINDS = ("carry-a-load", "serve-llama-70b-fast", "budget-70b-quality", "lifecycle-7b-on-premises")
+TAGS = {"div", "span", "table", "tr", "td", "th", "details", "summary", "ul", "li", "b"}
+
+
+class Page(HTMLParser):
+    """Tags that are open, all that were seen, and the text between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen.add(tag)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@cache
+def solved(name: str) -> planner.Plan:
+    """The plan of an example."""
+    return planner.solve(str(EXAMPLES / f"{name}.yaml"))
+
+
+def parsed(html: str) -> Page:
+    """The fragment read; every tag that opens is closed in its turn."""
+    page = Page()
+    page.feed(html)
+    assert not page.open
+    return page
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_number_of_the_plan_stands_on_its_page(name):
+    """Question, outputs with range and bound, parts, limits: what the sections of the kind hold."""
+    plan = solved(name)
+    page = parsed(plan._repr_html_())
+    for section in problem_of(plan.kind).sections(plan):
+        assert section.title in page.text
+        for line in section.lines:
+            if section.adds_up and not line.value:
+                continue
+            assert quantity(line.value, line.unit) in page.text
+            for end in line.ends or ():
+                assert quantity(end, line.unit) in page.text
+    for limit in plan.document["binding"]:
+        assert limit["name"] in page.text
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_parts_of_a_bar_fill_it(name):
+    """The widths of the parts of each bar add up to the whole."""
+    bars = re.findall(r'overflow:hidden">(.*?)</div></div>', plan_page(solved(name)))
+    widths = [[float(w) for w in re.findall(r"width:([\d.]+)%", bar)] for bar in bars]
+    assert widths
+    assert all(sum(parts) == pytest.approx(100, abs=0.01) for parts in widths)
+
+
+@pytest.mark.parametrize("name", [*KINDS, "infeasible"])
+def test_a_page_needs_no_script_and_fetches_nothing(name):
+    """No scripts, links, pictures or styles but those in the elements."""
+    html = plan_page(solved(name))
+    assert parsed(html).seen <= TAGS
+    assert "url(" not in html
+    assert not re.search(r"<[^>]*https?:", html)
+
+
+def test_an_infeasible_page_says_what_is_missed():
+    """Each promise that no plan keeps, and by which factor."""
+    plan = solved("infeasible")
+    text = parsed(plan_page(plan)).text
+    assert plan.document["infeasible"]
+    for missed in plan.document["infeasible"]:
+        assert f"{missed['promise']}: missed by a factor of {missed['short_by']:.3g}" in text
+
+
+def test_names_are_text_not_markup(monkeypatch):
+    """What looks like a tag in a question or a label is shown as it is written."""
+    plan = solved("budget-70b-quality")
+    evil = Section("<script>1</script>", (Line("<img onerror=1>", "<b>bold"), Line("<i>", 1.0)))
+    monkeypatch.setattr(type(problem_of(plan.kind)), "sections", lambda self, plan: (evil, evil))
+    page = parsed(plan_page(plan))
+    assert page.seen <= TAGS
+    assert "<img onerror=1>" in page.text
