@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.protocol.output import Output, values_in
+from planner.text.wording import quantity
 
 __all__ = ["Line", "Section", "sections_of_outputs", "text_of", "why_of"]
 
@@ -27,8 +28,7 @@ class Line:
 
     def text(self) -> str:
         """The line as text."""
-        number = isinstance(self.value, int | float)
-        value = f"{self.value:.4g} {self.unit}".rstrip() if number else str(self.value or "")
+        value = quantity(self.value, self.unit)
         return f"{self.label}: {value}{f' ({self.note})' if self.note else ''}"
 
 

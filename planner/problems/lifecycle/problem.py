@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
@@ -18,8 +18,8 @@ from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, Room, Search
-from planner.scenario.keys.machines import resolved_system
 from planner.protocol.section import Section
+from planner.scenario.keys.machines import resolved_system
 
 if TYPE_CHECKING:
     from planner.problems.lifecycle.question import LifecycleScenario

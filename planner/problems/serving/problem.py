@@ -24,8 +24,8 @@ from planner.protocol.problem import (
     Room,
     Search,
 )
-from planner.text.wording import laid_out
 from planner.protocol.section import Section
+from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import Frontier
