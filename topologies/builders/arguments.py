@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any
 
 from topologies.fabric.limits import TopologyError, count_fault, latency_fault, meant, rate_fault
 
@@ -57,7 +56,7 @@ def choice_fault(name: str, value: object, choices: Sequence[str]) -> str | None
     return None if value in choices else f"{name} is {value!r}; {meant(value, choices)}"
 
 
-def ratio_fault(name: str, value: Any) -> str | None:
+def ratio_fault(name: str, value: object) -> str | None:
     """Why `value` is no oversubscription: o of o:1, at least 1."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 1 <= float(value) < 1e6:
         return f"{name} is {value!r}; a number of at least 1 was expected, such as 4 for 4:1"

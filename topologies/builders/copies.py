@@ -6,7 +6,7 @@ Who of a copy may send through the network card of another.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import networkx as nx
 
@@ -16,6 +16,8 @@ from topologies.fabric.fabric import (
     SCALE_OUT,
     SWITCH,
     Fabric,
+    Group,
+    Node,
     accelerators,
     fabric,
     link,
@@ -26,15 +28,15 @@ from topologies.fabric.limits import TopologyError
 class End(NamedTuple):
     """What of a copy sends into the network outside, and what receives from it."""
 
-    sender: Any
-    receiver: Any
+    sender: Group
+    receiver: Group
 
 
 # The ends of each copy, in order of rank.
 Ports: TypeAlias = list[list[End]]
 
 
-def ports_of(domain: Fabric, at: str) -> list[Any]:
+def ports_of(domain: Fabric, at: str) -> list[Node]:
     """Its accelerators, or those of its switches that are farthest from them.
 
     Raises
@@ -57,7 +59,7 @@ def ports_of(domain: Fabric, at: str) -> list[Any]:
     return [node for hops, node in tops if hops == most]
 
 
-def copied(domain: Fabric, count: int, ports: list[Any]) -> tuple[Fabric, Ports]:
+def copied(domain: Fabric, count: int, ports: list[Node]) -> tuple[Fabric, Ports]:
     """`count` copies of `domain` in one fabric, node `v` of copy `r` as `(r, *v)`."""
     name = f"{count} times {domain.graph.get('name')}"
     G = fabric(name, orbits=bool(domain.graph.get("orbits")))
@@ -73,7 +75,7 @@ def copied(domain: Fabric, count: int, ports: list[Any]) -> tuple[Fabric, Ports]
     return G, [[End(*[(r, *named[port])] * 2) for port in ports] for r in range(count)]
 
 
-def _domain(copy: int, inner: Any, domains: int) -> Any:
+def _domain(copy: int, inner: Node, domains: int) -> Node:
     """What the scale-up domain of a chip of a copy is called."""
     if domains == 1:
         return copy

@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 
 from topologies.builders.arguments import ratio_fault
 from topologies.builders.copies import End, Ports, fresh, ranks
-from topologies.fabric.fabric import SCALE_OUT, SWITCH, Fabric
+from topologies.fabric.fabric import SCALE_OUT, SWITCH, Fabric, Group, Node
 from topologies.fabric.fabric import link as add_link
 from topologies.fabric.limits import count_fault
 
 JOINTS = ("spine", "rails", "clos")
 
 # The name of a switch and the ends that hang on it.
-Leaf: TypeAlias = tuple[tuple[Any, ...], list[End]]
+Leaf: TypeAlias = tuple[Group, list[End]]
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Trunks:
     rail_optimised: bool = False
 
     @property
-    def ratios(self) -> list[Any]:
+    def ratios(self) -> list[float]:
         """Oversubscription of leaves and, with three levels, of pods."""
         ratio = 1.0 if self.oversubscription is None else self.oversubscription
         single = isinstance(ratio, str) or not isinstance(ratio, Sequence)
-        return [ratio] * (self.levels - 1) if single else list(ratio)  # type: ignore[arg-type]
+        return [ratio] * (self.levels - 1) if single else list(ratio)  # type: ignore[arg-type,list-item]
 
 
 def trunk_faults(join: str, trunks: Trunks) -> Iterator[str]:
@@ -158,7 +158,7 @@ def _part(G: Fabric, ports: Ports, pods: list[list[Leaf]], trunks: Trunks) -> No
     if not whole or (trunks.pod or row) % row:
         without_orbits(G)
         return
-    fills: dict[Any, str] = {}
+    fills: dict[Node, str] = {}
     for pod in pods:
         among = sorted(len(ends) for _, ends in pod)
         for _, ends in pod:
@@ -181,12 +181,12 @@ def without_orbits(G: Fabric) -> None:
         data.pop("orbit", None)
 
 
-def _of(G: Fabric, node: Any) -> str:
+def _of(G: Fabric, node: Node) -> str:
     """The orbit of a node, to tell apart what hangs on nodes of different orbits."""
     return f" of {G.nodes[node].get('orbit')}"
 
 
-def _switch(G: Fabric, name: Any, orbit: str) -> None:
+def _switch(G: Fabric, name: Node, orbit: str) -> None:
     G.add_node(name, kind=SWITCH, forward=True, **({"orbit": orbit} if G.graph["orbits"] else {}))
 
 
@@ -208,7 +208,7 @@ def _attach(G: Fabric, below: Sequence[Leaf], out: float, latency: float) -> Non
 
 
 def _above(
-    G: Fabric, tiers: Sequence[tuple[Sequence[Any], Sequence[Any]]], rate: float, latency: float
+    G: Fabric, tiers: Sequence[tuple[Sequence[Group], Sequence[Group]]], rate: float, latency: float
 ) -> None:
     """Link the switches of each tier to all those above them, in equal shares of `rate`.
 
@@ -219,7 +219,7 @@ def _above(
     rate : float
         Of one switch below, to all above it together. [byte/s one way]
     """
-    word = tiers[0][1][0][0]
+    word = str(tiers[0][1][0][0])
     top, there, back = fresh(G, word, f"to {word}", f"from {word}")
     for below, tops in tiers:
         among = sorted({_of(G, name) for name in below})

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 from topologies.builders.arguments import check_arguments
-from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, fabric, link
+from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, Group, fabric, link
 from topologies.fabric.fabric import link as add_link
 from topologies.fabric.validation import check
 
@@ -78,12 +77,7 @@ def planes(
 
 
 def _behind(
-    name: str,
-    chips: int,
-    centres: Sequence[tuple[Any, ...]],
-    rate: float,
-    latency: float,
-    reduce: bool,
+    name: str, chips: int, centres: Sequence[Group], rate: float, latency: float, reduce: bool
 ) -> Fabric:
     """Each of the chips linked to each of the switches."""
     G = fabric(name, orbits=True)

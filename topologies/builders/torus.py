@@ -5,16 +5,17 @@ Twisted tori: what optical switches make of a TPU slice whose sides are k and 2k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from topologies.builders.arguments import check_arguments, flag_fault
-from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, fabric
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, fabric
 from topologies.fabric.fabric import link as add_link
 from topologies.fabric.limits import TopologyError, count_fault
 from topologies.fabric.validation import check
 
+T = TypeVar("T")
 DIMENSIONS = 3
 
 
@@ -87,7 +88,11 @@ def torus(
 
 
 def box_arguments(
-    builder: str, dims: Any, link: Any, latency: Any, wrap: Any
+    builder: str,
+    dims: Sequence[int],
+    link: float | Sequence[float],
+    latency: float,
+    wrap: bool | Sequence[bool],
 ) -> tuple[tuple[int, ...], list[float], list[bool]]:
     """Sides, link rates and rings of a box, one of each for every dimension, all checked.
 
@@ -100,6 +105,7 @@ def box_arguments(
     if not 1 <= len(sides) <= DIMENSIONS:
         raise TopologyError(builder, f"dims is {dims!r}; one to three sides were expected")
     rates, rings = _per_dimension(link, len(sides)), _per_dimension(wrap, len(sides))
+    several = isinstance(link, Sequence) and not isinstance(link, str)
     lengths = [
         f"{name} has {len(each)} entries for {len(sides)} dimensions"
         for name, each in (("link", rates), ("wrap", rings))
@@ -109,22 +115,17 @@ def box_arguments(
     closed = [f"wrap[{d}] {fault}" for d, ring in enumerate(rings) if (fault := flag_fault(ring))]
     check_arguments(
         builder,
-        rates={"link": link}
-        if _is_single(link)
-        else {f"link[{d}]": B for d, B in enumerate(rates)},
+        rates={f"link[{d}]": B for d, B in enumerate(rates)} if several else {"link": link},
         latencies={"latency": latency},
         others=[*lengths, *whole, *closed],
     )
     return sides, rates, rings
 
 
-def _per_dimension(value: Any, dimensions: int) -> list[Any]:
-    return [value] * dimensions if _is_single(value) else list(value)
-
-
-def _is_single(value: Any) -> bool:
+def _per_dimension(value: T | Sequence[T], dimensions: int) -> list[T]:
     # A text is a sequence too: it stays whole, to be reported as the text it is.
-    return isinstance(value, str) or not isinstance(value, Sequence)
+    single = isinstance(value, str) or not isinstance(value, Sequence)
+    return [cast(T, value)] * dimensions if single else list(cast("Sequence[T]", value))
 
 
 def _seat(box: Sequence[TorusSide], place: tuple[int, ...]) -> str:
@@ -152,7 +153,7 @@ def _lane(
     )
 
 
-def _seats_text(seats: Any) -> str:
+def _seats_text(seats: Iterable[tuple[TorusSide, int]]) -> str:
     """Seats in an order of their own, so that equal sides may change places."""
     return ", ".join(
         f"{fold} of {side}{'o' if even else '-'}{rate!r}"
@@ -219,7 +220,7 @@ def _fault(sides: tuple[int, ...]) -> str | None:
     return None
 
 
-def _after(place: tuple[int, ...], d: int, sides: tuple[int, ...], short: int) -> tuple[Any, ...]:
+def _after(place: tuple[int, ...], d: int, sides: tuple[int, ...], short: int) -> Group:
     """The neighbour one step up along dimension `d`."""
     beyond = place[d] + 1 == sides[d]
     twist = short if beyond and sides[d] == short else 0

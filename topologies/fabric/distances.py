@@ -12,12 +12,11 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import networkx as nx
 import numpy as np
 
-from topologies.fabric.fabric import Fabric, accelerators
+from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
 
 CHUNK = 8_000_000  # sources times arcs looked at together: 64 MB of latencies
 
@@ -40,7 +39,7 @@ class ShortestPaths:
         self.end = {node: i for i, node in enumerate(G)}
         relays = [bool(forward) for _, forward in G.nodes(data="forward")]
         size = len(self.end)
-        self.start: dict[Any, int] = {
+        self.start: dict[Node, int] = {
             node: i if relays[i] else size + i for node, i in self.end.items()
         }
         self.nodes = 2 * size
@@ -61,9 +60,7 @@ class ShortestPaths:
         hops = np.concatenate([hops[:, wanted] for hops, _ in parts])
         return Distances(hops, np.concatenate([late[:, wanted] for _, late in parts]))
 
-    def lanes(
-        self, sources: Sequence[Hashable], targets: Sequence[Hashable]
-    ) -> list[tuple[Any, Any]]:
+    def lanes(self, sources: Sequence[Hashable], targets: Sequence[Hashable]) -> list[Arc]:
         """The arcs that lie on shortest permitted paths from any source to any target."""
         used = np.zeros(len(self.head), dtype=bool)
         wanted = np.array([self.end[node] for node in targets])
@@ -111,17 +108,17 @@ class ShortestPaths:
         return hops, late
 
 
-def unreachable(G: Fabric) -> Iterator[tuple[Any, Any]]:
+def unreachable(G: Fabric) -> Iterator[Arc]:
     """Ordered pairs of accelerators with no path whose inner nodes all forward.
 
     Accelerators are first gathered into classes that see the same parts of the forwarding
     network, so that a rack of a thousand chips is one question and not a million.
     """
     relays = [node for node, forward in G.nodes(data="forward") if forward]
-    parts = nx.condensation(G.subgraph(relays))
+    parts: nx.DiGraph[int] = nx.condensation(G.subgraph(relays))
     part_of = parts.graph["mapping"]
     beyond = _closures(parts)
-    classes: dict[tuple[frozenset[int], frozenset[int]], list[Any]] = defaultdict(list)
+    classes: dict[tuple[frozenset[int], frozenset[int]], list[Node]] = defaultdict(list)
     for chip in accelerators(G):
         # A forwarding chip is itself a place in the network; so are the relays beside any chip.
         here = {part_of[chip]} if chip in part_of else set()
@@ -137,7 +134,7 @@ def unreachable(G: Fabric) -> Iterator[tuple[Any, Any]]:
                         yield a, b
 
 
-def _closures(parts: nx.DiGraph[Any]) -> dict[int, frozenset[int]]:
+def _closures(parts: nx.DiGraph[int]) -> dict[int, frozenset[int]]:
     """For each part, itself and every part that can be reached from it."""
     closure: dict[int, frozenset[int]] = {}
     for part in reversed(list(nx.topological_sort(parts))):

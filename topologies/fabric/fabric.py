@@ -14,6 +14,10 @@ import networkx as nx
 
 from topologies.fabric.limits import TopologyError, count_fault, latency_fault, rate_fault
 
+Node: TypeAlias = Hashable
+Arc: TypeAlias = tuple[Node, Node]
+Group: TypeAlias = tuple[Node, ...]  # members in the order in which they talk
+Attributes: TypeAlias = dict[str, Any]  # of a node, an arc or a graph, as networkx keeps them
 Fabric: TypeAlias = "nx.DiGraph[Any]"
 
 SCHEMA_VERSION = 1
@@ -114,6 +118,6 @@ def link(
         G.add_edge(u, v, **arc, **({} if label is None else {"orbit": label}))
 
 
-def accelerators(G: Fabric) -> list[Any]:
+def accelerators(G: Fabric) -> list[Node]:
     """The accelerators of `G`, in the order in which they were added."""
     return [node for node, kind in G.nodes(data="kind") if kind == ACCELERATOR]

@@ -10,13 +10,21 @@ import heapq
 import math
 from collections.abc import Hashable
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SCALE_UP, Fabric
+from topologies.fabric.fabric import (
+    ACCELERATOR,
+    SCALE_OUT,
+    SCALE_UP,
+    Attributes,
+    Fabric,
+    Group,
+    Node,
+)
 from topologies.fabric.limits import TopologyError
 
 
-def domain(G: Fabric, chip: Hashable) -> list[Any]:
+def domain(G: Fabric, chip: Hashable) -> list[Node]:
     """The accelerators in the scale-up domain of `chip`, itself among them."""
     here = _chip(G, chip)["domain"]
     return [
@@ -83,7 +91,7 @@ class _Route(NamedTuple):
     hops: int
     latency: float
     rate: float
-    nodes: tuple[Any, ...]
+    nodes: Group
 
 
 def _route(G: Fabric, a: Hashable, b: Hashable) -> _Route:
@@ -98,8 +106,8 @@ def _route(G: Fabric, a: Hashable, b: Hashable) -> _Route:
     if absent:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", absent)
     order = count()  # nodes themselves need not be comparable
-    queue: list[tuple[int, float, float, int, tuple[Any, ...]]] = [(0, 0.0, -math.inf, 0, (a,))]
-    done: set[Any] = set()
+    queue: list[tuple[int, float, float, int, Group]] = [(0, 0.0, -math.inf, 0, (a,))]
+    done: set[Node] = set()
     while queue:
         steps, late, narrow, _, path = heapq.heappop(queue)
         node = path[-1]
@@ -118,7 +126,7 @@ def _route(G: Fabric, a: Hashable, b: Hashable) -> _Route:
     raise TopologyError(f"fabric {G.graph.get('name')!r}", f"no permitted path from {a!r} to {b!r}")
 
 
-def _chip(G: Fabric, chip: Hashable) -> dict[str, Any]:
+def _chip(G: Fabric, chip: Hashable) -> Attributes:
     data = G.nodes.get(chip)
     if data is None or data.get("kind") != ACCELERATOR:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", f"{chip!r} is not an accelerator")

@@ -9,12 +9,12 @@ A change is a mapping. It names a `link` (two nodes) or a `node` (all links of i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeAlias
 
-from topologies.fabric.fabric import TIERS, Fabric
+from topologies.fabric.fabric import TIERS, Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError, latency_fault, meant, rate_fault
 from topologies.fabric.validation import check
 
@@ -31,7 +31,10 @@ KEYS = {
 ABOUT = ("remove", "factor", "bandwidth", "latency")
 
 
-def override(G: Fabric, changes: Sequence[Mapping[str, Any]]) -> Fabric:
+Change: TypeAlias = Mapping[str, Any]  # by the words of `KEYS`
+
+
+def override(G: Fabric, changes: Sequence[Change]) -> Fabric:
     """A copy of `G` with the changes made in turn, checked again.
 
     Parameters
@@ -79,8 +82,8 @@ class _State:
     """The fabric as changed so far, what is gone from it, and what was wrong."""
 
     fabric: Fabric
-    gone: dict[Any, int] = field(default_factory=dict)
-    set_by: dict[tuple[Any, Any, str], int] = field(default_factory=dict)
+    gone: dict[Node, int] = field(default_factory=dict)
+    set_by: dict[tuple[Node, Node, str], int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
@@ -99,7 +102,7 @@ def _plain_copy(G: Fabric) -> Fabric:
     return changed
 
 
-def _cut(G: Fabric, changes: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[str, ...]]:
+def _cut(G: Fabric, changes: Sequence[Change]) -> tuple[int, tuple[str, ...]]:
     """The change after which the fabric stays unsound, and what is wrong with it then."""
     state = _State(_plain_copy(G))
     first: tuple[int, tuple[str, ...]] | None = None
@@ -115,11 +118,11 @@ def _cut(G: Fabric, changes: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[st
     return first or (len(changes) - 1, ())
 
 
-def _change(state: _State, index: int, change: Mapping[str, Any]) -> None:
+def _change(state: _State, index: int, change: Change) -> None:
     """Make one change, or note why it cannot be made."""
     faults = _form_faults(change)
-    arcs: list[tuple[Any, Any]] = []
-    node: Any = None
+    arcs: list[Arc] = []
+    node: Node | None = None
     if not faults:
         try:
             node, arcs = _subject(state, change)
@@ -143,7 +146,7 @@ def _change(state: _State, index: int, change: Mapping[str, Any]) -> None:
         data["latency"] = change.get("latency", data["latency"])
 
 
-def _form_faults(change: Any) -> list[str]:
+def _form_faults(change: object) -> list[str]:
     """What is wrong with a change whatever the fabric is."""
     if not isinstance(change, Mapping):
         return [f"{change!r} is no mapping; one with link or node was expected"]
@@ -182,7 +185,7 @@ def _factor_fault(value: object) -> str | None:
     return f"is {value!r}; a number above 0 was expected, such as 0.5"
 
 
-def _subject(state: _State, change: Mapping[str, Any]) -> tuple[Any, list[tuple[Any, Any]]]:
+def _subject(state: _State, change: Change) -> tuple[Node, list[Arc]]:
     """The node that a change names, if it names one, and the arcs that it is about.
 
     Raises
@@ -219,7 +222,7 @@ def _subject(state: _State, change: Mapping[str, Any]) -> tuple[Any, list[tuple[
     )
 
 
-def _nodes(state: _State, names: Iterable[Any]) -> list[Any]:
+def _nodes(state: _State, names: Iterable[object]) -> list[Node]:
     """The nodes that the names stand for."""
     G, nodes, faults = state.fabric, [], []
     for name in names:
@@ -238,19 +241,19 @@ def _nodes(state: _State, names: Iterable[Any]) -> list[Any]:
     return nodes
 
 
-def _tuple(name: Any) -> Any:
+def _tuple(name: object) -> Node:
     """Lists as the tuples that they stand for."""
     return tuple(map(_tuple, name)) if isinstance(name, list | tuple) else name
 
 
-def _is_in(node: Any, among: Any) -> bool:
+def _is_in(node: Node, among: Container[Node]) -> bool:
     try:
         return node in among
     except TypeError:  # a mapping, say, is no name of a node
         return False
 
 
-def _nearest(name: Any, G: Fabric) -> str:
+def _nearest(name: object, G: Fabric) -> str:
     """The node that was probably meant, else a few of those there are."""
     written = [repr(node) for node in G]
     wanted = repr(name if isinstance(name, tuple) else (name,))
@@ -260,9 +263,7 @@ def _nearest(name: Any, G: Fabric) -> str:
     return f"the fabric has {len(written)} nodes, such as {', '.join(written[:4])}"
 
 
-def _repeats(
-    state: _State, index: int, change: Mapping[str, Any], arcs: Iterable[tuple[Any, Any]]
-) -> list[str]:
+def _repeats(state: _State, index: int, change: Change, arcs: Iterable[Arc]) -> list[str]:
     """Figures that an earlier change has set to something else."""
     faults = []
     for key in ("bandwidth", "latency"):

@@ -11,16 +11,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Any
 
-from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
+from topologies.fabric.fabric import ACCELERATOR, Fabric, Group, Node, accelerators
 from topologies.fabric.limits import TopologyError, count_fault, meant
 
 # Fastest first: what talks most sits closest together.
 AXES = ("tp", "ep", "cp", "dp", "pp")
 ORDERS = ("domains", "coordinates", "snake")
-
-Group = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -158,7 +155,7 @@ def place(
     return Placement(tuple(listed[: prod(sizes.values())]), tuple(sizes.items()))
 
 
-def filling(G: Fabric, order: str = "domains") -> list[Any]:
+def filling(G: Fabric, order: str = "domains") -> list[Node]:
     """The accelerators of a fabric in the order in which ranks are given out.
 
     Parameters
@@ -175,7 +172,7 @@ def filling(G: Fabric, order: str = "domains") -> list[Any]:
     """
     if order not in ORDERS:
         raise TopologyError("placement", f"unknown order {order!r}; {meant(order, ORDERS)}")
-    domains: dict[Any, list[Any]] = {}
+    domains: dict[Node, list[Node]] = {}
     for chip in accelerators(G):
         domains.setdefault(G.nodes[chip].get("domain"), []).append(chip)
     if order == "domains":
@@ -230,7 +227,7 @@ def _layout_faults(layout: Mapping[str, int], order: Sequence[str]) -> list[str]
 
 def _chip_faults(G: Fabric, chips: Sequence[Hashable]) -> list[str]:
     problems = []
-    seen: dict[Any, int] = {}
+    seen: dict[Node, int] = {}
     for rank, chip in enumerate(chips):
         if chip not in G:
             problems.append(f"rank {rank}: {chip!r} is not in the fabric")

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from numbers import Integral
-from typing import Any
 
 import networkx as nx
 
@@ -19,6 +18,7 @@ from topologies.fabric.fabric import (
     NODE_ATTRIBUTES,
     SCHEMA_VERSION,
     TIERS,
+    Attributes,
     Fabric,
     accelerators,
 )
@@ -78,7 +78,7 @@ def _of_graph(G: Fabric) -> Iterator[str]:
         yield f"fabric: no node of kind {ACCELERATOR!r}"
 
 
-def node_faults(data: Mapping[str, Any], *, orbits: bool = False) -> Iterator[str]:
+def node_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
     """What is wrong with the attributes of one node; with `orbits` it has to name its own."""
     yield from _unknown(data, NODE_ATTRIBUTES)
     if data.get("kind") not in KINDS:
@@ -101,7 +101,7 @@ def node_faults(data: Mapping[str, Any], *, orbits: bool = False) -> Iterator[st
         yield "no orbit, though the fabric declares its orbits"
 
 
-def arc_faults(data: Mapping[str, Any], *, orbits: bool = False) -> Iterator[str]:
+def arc_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
     """What is wrong with the attributes of one arc; with `orbits` it has to name its own."""
     yield from _unknown(data, ARC_ATTRIBUTES)
     for name, fault in (("bandwidth", rate_fault), ("latency", latency_fault)):
@@ -119,7 +119,7 @@ def arc_faults(data: Mapping[str, Any], *, orbits: bool = False) -> Iterator[str
         yield "no orbit, though the fabric declares its orbits"
 
 
-def graph_faults(data: Mapping[str, Any]) -> Iterator[str]:
+def graph_faults(data: Attributes) -> Iterator[str]:
     """What is wrong with the attributes of the fabric itself."""
     yield from _unknown(data, GRAPH_ATTRIBUTES)
     for name in ("name", "source", "as_of"):
@@ -168,7 +168,7 @@ def _is_label(value: object) -> bool:
     return isinstance(value, str | Integral) and not isinstance(value, bool)
 
 
-def _unknown(attributes: Mapping[str, Any], vocabulary: Mapping[str, str]) -> Iterator[str]:
+def _unknown(attributes: Attributes, vocabulary: Mapping[str, str]) -> Iterator[str]:
     for name in attributes:
         if name not in vocabulary:
             yield f"unknown attribute {shown(name)}; {meant(name, vocabulary)}"

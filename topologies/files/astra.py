@@ -25,7 +25,17 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
+from topologies.fabric.fabric import (
+    ACCELERATOR,
+    SWITCH,
+    Arc,
+    Fabric,
+    Group,
+    Node,
+    accelerators,
+    fabric,
+    link,
+)
 from topologies.fabric.limits import (
     TopologyError,
     count_fault,
@@ -42,7 +52,6 @@ RING, FULL, HUB = "Ring", "FullyConnected", "Switch"
 BLOCKS = (RING, FULL, HUB)
 
 Place = tuple[int, ...]
-Arc = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ def dimensions(G: Fabric) -> list[AstraDimension]:
     return box
 
 
-def _places(chips: Sequence[Any]) -> tuple[dict[Any, Place], list[int]]:
+def _places(chips: Sequence[Any]) -> tuple[dict[Node, Place], list[int]]:
     """The coordinates of each chip, and the sides that are longer than one."""
     wide = {len(chip) if isinstance(chip, tuple) else 0 for chip in chips}
     if len(wide) == 1 and wide != {0} and all(isinstance(x, int) for c in chips for x in c):
@@ -102,7 +111,7 @@ def _places(chips: Sequence[Any]) -> tuple[dict[Any, Place], list[int]]:
 
 
 def _by_dimension(
-    G: Fabric, places: dict[Any, Place], sides: list[int], problems: list[str]
+    G: Fabric, places: dict[Node, Place], sides: list[int], problems: list[str]
 ) -> list[list[Arc]]:
     """For each dimension its arcs; arcs and nodes that are along none are problems."""
     arcs: list[list[Arc]] = [[] for _ in sides]
@@ -126,7 +135,7 @@ def _by_dimension(
     return arcs
 
 
-def _hub_dimension(G: Fabric, node: Any, places: dict[Any, Place], sides: list[int]) -> int | str:
+def _hub_dimension(G: Fabric, node: Node, places: dict[Node, Place], sides: list[int]) -> int | str:
     """The dimension in which a switch joins all chips of one line, or why there is none."""
     data = G.nodes[node]
     if data["kind"] != SWITCH:
@@ -149,7 +158,7 @@ def _dimension(
     arcs: list[Arc],
     d: int,
     sides: list[int],
-    places: dict[Any, Place],
+    places: dict[Node, Place],
     problems: list[str],
 ) -> AstraDimension:
     """What joins the chips along coordinate `d`."""
@@ -272,7 +281,7 @@ def text_of(G: Fabric) -> str:
     return "".join(lines)
 
 
-def _join(G: Fabric, chips: list[Any], d: int, dimension: AstraDimension) -> None:
+def _join(G: Fabric, chips: list[Group], d: int, dimension: AstraDimension) -> None:
     """Join the chips of one line along coordinate `d`."""
     figures: dict[str, Any] = {"bandwidth": dimension.bandwidth, "latency": dimension.latency}
     if dimension.block == RING:
@@ -326,7 +335,7 @@ def _dimensions(root: Located, document: Document) -> list[AstraDimension]:
     return box[::-1]
 
 
-def _fault(key: str, value: Any) -> str | None:
+def _fault(key: str, value: object) -> str | None:
     """Why `value` is no entry of the list `key`."""
     if key == "topology":
         return None if value in BLOCKS else f"is {shown(value)}; {meant(value, BLOCKS)}"

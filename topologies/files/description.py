@@ -77,13 +77,13 @@ GREATEST_RATIO = 1e6
 
 def read_value(
     node: Located,
-    convert: Callable[[object], Any],
+    convert: Callable[[object], object],
     document: Document,
     at: str,
     *,
     many: bool = False,
     only: bool = False,
-) -> Any:
+) -> object:
     """What `one` makes of a value; a tuple of these where `many` are allowed, or `only` many.
 
     What it cannot make anything of is noted as a fault of `at`, and None.
@@ -104,7 +104,7 @@ def read_value(
         return None
 
 
-def reader(name: str, annotation: str) -> Callable[[object], Any]:
+def reader(name: str, annotation: str) -> Callable[[object], object]:
     """What makes an argument of a builder out of a plain value."""
     if name.endswith("latency"):
         return latency
@@ -290,7 +290,7 @@ def _arguments(
 ) -> dict[str, Any]:
     """Arguments by name, as far as they are sound; the latency of a link goes where it belongs."""
     arguments: dict[str, Any] = {}
-    late: dict[str, tuple[float, str]] = {}
+    late: dict[str, tuple[Any, str]] = {}
     for name, parameter in wanted.items():
         if name not in node.value:
             continue
@@ -316,7 +316,7 @@ def _arguments(
 
 
 def _link(
-    node: Located, document: Document, at: str, target: str, late: dict[str, tuple[float, str]]
+    node: Located, document: Document, at: str, target: str, late: dict[str, tuple[Any, str]]
 ) -> Located | None:
     """The bandwidth of a link that is described by more than one figure."""
     _no_strangers(node, document, at, LINK)

@@ -16,11 +16,10 @@ from collections.abc import Callable, Hashable
 from importlib import import_module
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
 
 import networkx as nx
 
-from topologies.fabric.fabric import Fabric
+from topologies.fabric.fabric import Attributes, Fabric, Node
 from topologies.fabric.limits import TopologyError, meant
 from topologies.fabric.validation import check, suspicions
 
@@ -199,7 +198,7 @@ def text_of(G: Fabric) -> str:
     ]
     if twins:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", twins)
-    H: nx.DiGraph[Any] = nx.DiGraph(**_plain(G.graph))
+    H: Fabric = nx.DiGraph(**_plain(G.graph))
     for node, data in G.nodes(data=True):
         H.add_node(names[node], **_plain(data))
     for u, v, data in G.edges(data=True):
@@ -207,12 +206,12 @@ def text_of(G: Fabric) -> str:
     return "\n".join(nx.generate_graphml(H, named_key_ids=True)) + "\n"
 
 
-def _plain(data: dict[str, Any]) -> dict[str, Any]:
+def _plain(data: Attributes) -> Attributes:
     """Attributes of the types that GraphML has; what is not known is left out."""
     return {key: _typed(value) for key, value in data.items() if value is not None}
 
 
-def _typed(value: Any) -> bool | int | float | str:
+def _typed(value: object) -> bool | int | float | str:
     if isinstance(value, bool):
         return value
     if isinstance(value, Integral):
@@ -220,7 +219,7 @@ def _typed(value: Any) -> bool | int | float | str:
     return float(value) if isinstance(value, Real) else _readable(value)
 
 
-def _readable(label: Any) -> str:
+def _readable(label: Node) -> str:
     """A label as one text: the parts of a tuple with commas between them."""
     if isinstance(label, tuple):
         return ",".join(

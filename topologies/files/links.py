@@ -13,11 +13,19 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any
 
-from topologies.fabric.fabric import ARC_ATTRIBUTES, NODE_ATTRIBUTES, Fabric, fabric
+from topologies.fabric.fabric import (
+    ARC_ATTRIBUTES,
+    NODE_ATTRIBUTES,
+    Arc,
+    Attributes,
+    Fabric,
+    Node,
+    fabric,
+)
 from topologies.fabric.limits import TopologyError, meant, shown
 from topologies.fabric.validation import arc_faults, check, graph_faults, node_faults
 
@@ -27,7 +35,7 @@ TWICE = object()  # the key under which an object keeps the keys that it was giv
 Path = tuple[str | int, ...]
 
 
-def json_value(text: str, where: str) -> tuple[Any, list[tuple[Path, str]]]:
+def json_value(text: str, where: str) -> tuple[object, list[tuple[Path, str]]]:
     """The value of a text, and each fault with the keys and numbers that lead to it.
 
     Faults are keys given twice, NaN and Infinity, numbers beyond all range, halves of
@@ -49,15 +57,15 @@ def json_value(text: str, where: str) -> tuple[Any, list[tuple[Path, str]]]:
     return value, list(_faults(value, ()))
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
-    made: dict[Any, Any] = dict(pairs)
+def _object(pairs: list[tuple[str, Any]]) -> dict[object, object]:
+    made: dict[object, object] = dict(pairs)
     if len(made) < len(pairs):
         times = Counter(key for key, _ in pairs)
         made[TWICE] = {key: many for key, many in times.items() if many > 1}
     return made
 
 
-def _faults(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def _faults(value: object, path: Path) -> Iterator[tuple[Path, str]]:
     if len(path) > DEEPEST:
         yield path[:4], f"more than {DEEPEST} levels deep"
     elif isinstance(value, dict):
@@ -82,8 +90,6 @@ def _text_faults(text: str, path: Path) -> Iterator[tuple[Path, str]]:
 
 TOP = ("directed", "multigraph", "graph", "nodes", "links", "edges")
 FEW = 200  # nodes among which, and problems up to which, the one that was meant is looked for
-
-Arc = tuple[Hashable, Hashable]
 
 
 def fabric_of(text: str, where: str, name: str) -> Fabric:
@@ -148,11 +154,11 @@ def _block(lines: list[str]) -> str:
     return ",\n".join(f"  {line}" for line in lines) + ("\n" if lines else "")
 
 
-def _line(record: dict[Any, Any]) -> str:
+def _line(record: Mapping[str, object]) -> str:
     return json.dumps({key: _listed(value) for key, value in record.items()}, allow_nan=False)
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> object:
     """Tuples as lists, and the numbers of arrays as plain ones."""
     if isinstance(value, tuple):
         return [_listed(item) for item in value]
@@ -177,19 +183,20 @@ def _word(part: str | int) -> str:
     return part if isinstance(part, str) and part.isidentifier() else shown(part)
 
 
-def _node_place(i: int | str, record: Any) -> str:
-    named = isinstance(record, dict) and "id" in record
-    return f"nodes[{i}]" + (f", id {shown(_tupled(record['id']))}" if named else "")
+def _node_place(i: int | str, record: object) -> str:
+    if isinstance(record, dict) and "id" in record:
+        return f"nodes[{i}], id {shown(_tupled(record['id']))}"
+    return f"nodes[{i}]"
 
 
-def _link_place(key: str, i: int | str, record: Any) -> str:
+def _link_place(key: str, i: int | str, record: object) -> str:
     if not isinstance(record, dict):
         return f"{key}[{i}]"
     ends = (shown(_tupled(record.get(end))) for end in ("source", "target"))
     return f"{key}[{i}], {' -> '.join(ends)}"
 
 
-def _top_faults(whole: dict[str, Any]) -> Iterator[str]:
+def _top_faults(whole: Attributes) -> Iterator[str]:
     for key in whole:
         if key not in TOP:
             yield f"file: unknown key {shown(key)}; {meant(key, TOP)}"
@@ -206,16 +213,16 @@ def _top_faults(whole: dict[str, Any]) -> Iterator[str]:
             yield f"file: {key} is {shown(whole[key])}; a list of records was expected"
 
 
-def _detail_faults(details: Any) -> Iterator[str]:
+def _detail_faults(details: object) -> Iterator[str]:
     if isinstance(details, dict):
         yield from (f"graph: {fault}" for fault in graph_faults(details))
     else:
         yield f"file: graph is {shown(details)}; an object was expected"
 
 
-def _nodes(records: Any, orbits: bool, problems: list[str]) -> dict[Hashable, dict[str, Any]]:
+def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Attributes]:
     """{id: attributes}, whatever is sound of it."""
-    nodes: dict[Hashable, dict[str, Any]] = {}
+    nodes: dict[Node, Attributes] = {}
     first: dict[Hashable, int] = {}
     for i, record in enumerate(records if isinstance(records, list) else []):
         place = _node_place(i, record)
@@ -240,12 +247,12 @@ def _nodes(records: Any, orbits: bool, problems: list[str]) -> dict[Hashable, di
 
 
 def _arcs(
-    whole: dict[str, Any], nodes: dict[Hashable, dict[str, Any]], orbits: bool, problems: list[str]
-) -> dict[Arc, dict[str, Any]]:
+    whole: Attributes, nodes: dict[Node, Attributes], orbits: bool, problems: list[str]
+) -> dict[Arc, Attributes]:
     """{(source, target): attributes}, parallel links summed."""
     key = "edges" if "edges" in whole else "links"
     records = whole.get(key)
-    arcs: dict[Arc, dict[str, Any]] = {}
+    arcs: dict[Arc, Attributes] = {}
     first: dict[Arc, tuple[int, bool]] = {}
     for i, record in enumerate(records if isinstance(records, list) else []):
         place = _link_place(key, i, record)
@@ -277,9 +284,7 @@ def _arcs(
     return arcs
 
 
-def _end_faults(
-    record: dict[str, Any], nodes: dict[Hashable, Any], *, guess: bool
-) -> Iterator[str]:
+def _end_faults(record: Attributes, nodes: dict[Node, Attributes], *, guess: bool) -> Iterator[str]:
     ends = []
     for end in ("source", "target"):
         if not _is_id(record.get(end)):
@@ -298,13 +303,13 @@ def _end_faults(
         yield "a node cannot be linked to itself"
 
 
-def _attribute_faults(data: dict[str, Any], vocabulary: dict[str, str]) -> Iterator[str]:
+def _attribute_faults(data: Attributes, vocabulary: dict[str, str]) -> Iterator[str]:
     for name in vocabulary:
         if isinstance(data.get(name), dict):
             yield f"{name} is an object; a plain value was expected"
 
 
-def _sum_fault(first: dict[str, Any], second: dict[str, Any], parallel: bool) -> str | None:
+def _sum_fault(first: Attributes, second: Attributes, parallel: bool) -> str | None:
     if not parallel:
         return 'cables in parallel say "parallel": true in each, or are one link with a count'
     for name in ("latency", "tier", "orbit"):
@@ -314,7 +319,7 @@ def _sum_fault(first: dict[str, Any], second: dict[str, Any], parallel: bool) ->
     return None
 
 
-def _sum(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def _sum(first: Attributes, second: Attributes) -> Attributes:
     return {
         **first,
         "bandwidth": first["bandwidth"] + second["bandwidth"],
@@ -322,11 +327,11 @@ def _sum(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tupled(value: Any) -> Any:
+def _tupled(value: object) -> object:
     return tuple(map(_tupled, value)) if isinstance(value, list) else value
 
 
-def _is_id(value: Any) -> bool:
+def _is_id(value: object) -> bool:
     """A text, a whole number, or a list of these."""
     if isinstance(value, list):
         return bool(value) and all(map(_is_id, value))

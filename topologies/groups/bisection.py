@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import networkx as nx
 
-from topologies.fabric.fabric import Fabric, accelerators
+from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError
 
 SOURCE, SINK = ("first half",), ("last half",)
@@ -62,7 +61,7 @@ def bisection(G: Fabric) -> Bisection:
     return min(bisections, key=lambda cut: cut.rate)
 
 
-def _partitions(G: Fabric, chips: list[Any]) -> Iterator[tuple[str, set[Any]]]:
+def _partitions(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]:
     """Ways to halve the accelerators, and the first half of each."""
     domains = dict.fromkeys(G.nodes[chip]["domain"] for chip in chips)
     coords = [tuple(c) for chip in chips if (c := G.nodes[chip].get("coord")) is not None]
@@ -78,13 +77,13 @@ def _partitions(G: Fabric, chips: list[Any]) -> Iterator[tuple[str, set[Any]]]:
     yield "domains" if len(domains) > 1 else "chips", set(ranked[: len(ranked) // 2])
 
 
-def _between(G: Fabric, sources: set[Any], sinks: set[Any]) -> float:
+def _between(G: Fabric, sources: set[Node], sinks: set[Node]) -> float:
     """The narrowest cut between two sets that hold every accelerator, each drawn to a point.
 
     Who forwards does not matter: what a chip of a set relays it may as well send itself.
     """
     place = dict.fromkeys(sources, SOURCE) | dict.fromkeys(sinks, SINK)
-    capacity: dict[tuple[Any, Any], float] = defaultdict(float)
+    capacity: dict[Arc, float] = defaultdict(float)
     for u, v, data in G.edges(data=True):
         a, b = place.get(u, ("node", u)), place.get(v, ("node", v))
         if a not in (b, SINK) and b != SOURCE:
@@ -92,7 +91,7 @@ def _between(G: Fabric, sources: set[Any], sinks: set[Any]) -> float:
     straight = capacity.pop((SOURCE, SINK), 0.0)
     if not capacity:
         return straight
-    small: nx.DiGraph[Any] = nx.DiGraph()
+    small: nx.DiGraph[Node] = nx.DiGraph()
     small.add_nodes_from((SOURCE, SINK))
     small.add_edges_from((a, b, {"capacity": rate}) for (a, b), rate in capacity.items())
     return straight + float(nx.maximum_flow_value(small, SOURCE, SINK))

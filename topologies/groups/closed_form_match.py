@@ -11,21 +11,27 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, SWITCH, Fabric, accelerators
+from topologies.fabric.fabric import (
+    ACCELERATOR,
+    SCALE_UP,
+    SWITCH,
+    Attributes,
+    Fabric,
+    Node,
+    accelerators,
+)
 from topologies.rates.closed_form.equal_domains import Domains
 
-Arc = Mapping[str, Any]
 
-
-def domains_of(G: Fabric, chips: Sequence[Any] | None = None) -> list[list[Any]]:
+def domains_of(G: Fabric, chips: Sequence[Node] | None = None) -> list[list[Node]]:
     """The accelerators by scale-up domain, domains and members in the order given."""
-    domains: dict[Any, list[Any]] = {}
+    domains: dict[Node, list[Node]] = {}
     for chip in accelerators(G) if chips is None else chips:
         domains.setdefault(G.nodes[chip]["domain"], []).append(chip)
     return list(domains.values())
 
 
-def inner_nodes(G: Fabric, chips: Sequence[Any]) -> list[Any]:
+def inner_nodes(G: Fabric, chips: Sequence[Node]) -> list[Node]:
     """A domain's chips and what its scale-up links reach short of other domains' chips."""
     seen = dict.fromkeys(chips)
     queue = list(chips)
@@ -44,7 +50,7 @@ def inner_nodes(G: Fabric, chips: Sequence[Any]) -> list[Any]:
     return list(seen)
 
 
-def shape_of(G: Fabric, chips: Sequence[Any]) -> Domains | None:
+def shape_of(G: Fabric, chips: Sequence[Node]) -> Domains | None:
     """What the fabric `G` is, all of whose accelerators are these chips of one domain.
 
     A switch or several planes of switches, a mesh of chips that do not relay, or a box of a
@@ -55,13 +61,15 @@ def shape_of(G: Fabric, chips: Sequence[Any]) -> Domains | None:
     return _star(G, chips) or _mesh(G, chips) or _box(G, chips)
 
 
-def interconnect_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> tuple[float, float, str] | None:
+def interconnect_of(
+    G: Fabric, domains: Sequence[Sequence[Node]]
+) -> tuple[float, float, str] | None:
     """Rate [byte/s] and latency [s] of every chip's own link into a layer that never blocks.
 
     `G` holds the arcs between the domains alone. The layer is a `spine`, one switch for all
     chips, or `rails`, one for all chips of equal place; None for anything else.
     """
-    ends: dict[Any, list[Any]] = {}
+    ends: dict[Node, list[Node]] = {}
     figures: set[tuple[float, float]] = set()
     for members in domains:
         for chip in members:
@@ -79,7 +87,7 @@ def interconnect_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> tuple[float,
     return *figures.pop(), "rails" if len(ends) > 1 else "spine"
 
 
-def _star(G: Fabric, chips: Sequence[Any]) -> Domains | None:
+def _star(G: Fabric, chips: Sequence[Node]) -> Domains | None:
     members = set(chips)
     centres = [node for node in G if node not in members]
     if not centres or not _switches(G, centres):
@@ -99,7 +107,7 @@ def _star(G: Fabric, chips: Sequence[Any]) -> Domains | None:
     return Domains("switch", len(chips), up, (up,), _latency(G))
 
 
-def _mesh(G: Fabric, chips: Sequence[Any]) -> Domains | None:
+def _mesh(G: Fabric, chips: Sequence[Node]) -> Domains | None:
     n = len(chips)
     rates = {arc["bandwidth"] for _, _, arc in G.edges(data=True)}
     relays = any(G.nodes[chip]["forward"] for chip in chips)
@@ -109,8 +117,8 @@ def _mesh(G: Fabric, chips: Sequence[Any]) -> Domains | None:
     return Domains("mesh", n, link * (n - 1), (link,), _latency(G))
 
 
-def _box(G: Fabric, chips: Sequence[Any]) -> Domains | None:
-    at: dict[Any, Any] = {G.nodes[chip].get("coord"): chip for chip in chips}
+def _box(G: Fabric, chips: Sequence[Node]) -> Domains | None:
+    at: dict[Any, Node] = {G.nodes[chip].get("coord"): chip for chip in chips}
     if len(at) != len(chips) or len(G) != len(chips) or None in at:
         return None
     if not all(G.nodes[chip]["forward"] for chip in chips):
@@ -134,7 +142,7 @@ def _box(G: Fabric, chips: Sequence[Any]) -> Domains | None:
 
 
 def _side(
-    G: Fabric, at: Mapping[tuple[int, ...], Any], d: int, side: int
+    G: Fabric, at: Mapping[tuple[int, ...], Node], d: int, side: int
 ) -> tuple[float, bool, int] | None:
     """Rate of the links along a side of a box, whether it is a ring, and how many arcs it has."""
     if side == 1:
@@ -155,11 +163,11 @@ def _side(
     return float(rates.pop()), ring or side == 2, 2 * len(at) // side * (side if ring else side - 1)
 
 
-def _switches(G: Fabric, nodes: Sequence[Any]) -> bool:
+def _switches(G: Fabric, nodes: Sequence[Node]) -> bool:
     return all(G.nodes[v]["kind"] == SWITCH and G.nodes[v]["forward"] for v in nodes)
 
 
-def _figures(arc: Arc) -> tuple[float, float]:
+def _figures(arc: Attributes) -> tuple[float, float]:
     return float(arc["bandwidth"]), float(arc["latency"])
 
 

@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import networkx as nx
 
-from topologies.fabric.fabric import Fabric
+from topologies.fabric.fabric import Arc, Attributes, Fabric, Group, Node
 from topologies.fabric.limits import TopologyError, meant
-from topologies.groups.node_aggregation import AggregatedFabric, Group
+from topologies.groups.node_aggregation import AggregatedFabric, AggregateNode
 from topologies.rates.cut.cut import all_gather_rate
 from topologies.rates.flow.flow import ROUTINGS, concurrent_flow
 from topologies.rates.routing.concurrent_collectives import joint_rate
 from topologies.rates.routing.routing import Routed, ecmp
 from topologies.rates.traffic import Traffic, all_to_all, pairs
 
-Arc = tuple[Any, Any]
 EVENLY = "divided evenly"  # the engine of a gather that may go faster
 LARGEST = 40_000  # chips times arcs up to which gathers are solved together: seconds
 SAME = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engines agree to
@@ -103,7 +101,7 @@ def gather(G: Fabric, small: AggregatedFabric, lanes: Sequence[Sequence[Arc]]) -
         cut = all_gather_rate(G, groups[0])
         return ConcurrentRate(cut.rate, cut.arcs, "cuts")
     users = Counter(arc for group_lanes in lanes for arc in group_lanes)
-    cuts: dict[Any, tuple[float, frozenset[Any], tuple[Arc, ...]]] = {}
+    cuts: dict[Node, tuple[float, frozenset[Node], tuple[Arc, ...]]] = {}
     for group, group_lanes in zip(groups, lanes, strict=True):
         part = _share_of(G, small, group_lanes, users)
         key = _numbered(part, group)
@@ -119,7 +117,7 @@ def gather(G: Fabric, small: AggregatedFabric, lanes: Sequence[Sequence[Arc]]) -
     return ConcurrentRate(joint.rate, joint.binding, "flow")
 
 
-def wires(G: Fabric, group: Sequence[Any]) -> list[tuple[Any, Any, Mapping[str, Any]]]:
+def wires(G: Fabric, group: Sequence[AggregateNode]) -> list[tuple[Node, Node, Attributes]]:
     """Arcs right from one member of a group to another of the same domain."""
     members = {chip for node in group for chip in node.chips}
     return [
@@ -168,7 +166,7 @@ def _share_of(
     return part
 
 
-def _numbered(part: Fabric, group: Group) -> Any:
+def _numbered(part: Fabric, group: Group) -> Node:
     """Arcs between numbers, members first: equal for two groups only if they are wired alike."""
     number = {chip: i for i, chip in enumerate(group)}
     for node in sorted(part, key=lambda node: _touches(part, node, number)):
@@ -178,12 +176,12 @@ def _numbered(part: Fabric, group: Group) -> Any:
     return relays, tuple(arcs)
 
 
-def _touches(part: Fabric, node: Any, number: Mapping[Any, int]) -> list[int]:
+def _touches(part: Fabric, node: Node, number: Mapping[Node, int]) -> list[int]:
     return sorted(number[other] for other in part.succ[node] if other in number)
 
 
 def _gathered(
-    G: Fabric, groups: Sequence[Group], starved: Collection[Any], arcs: Sequence[Arc]
+    G: Fabric, groups: Sequence[Group], starved: Collection[Node], arcs: Sequence[Arc]
 ) -> float:
     """A bound for all groups: what enters the part of the fabric beyond the arcs of a cut."""
     part = _parts(G, set(arcs))
@@ -201,9 +199,9 @@ def _gathered(
     return enters / wanted if wanted else float("inf")
 
 
-def _parts(G: Fabric, without: Collection[Arc]) -> dict[Any, int]:
+def _parts(G: Fabric, without: Collection[Arc]) -> dict[Node, int]:
     """The number of the part that each node is in when these arcs, and those back, are gone."""
-    rest: nx.Graph[Any] = nx.Graph()
+    rest: nx.Graph[Node] = nx.Graph()
     rest.add_nodes_from(G)
     rest.add_edges_from(
         (u, v) for u, v in G.edges if (u, v) not in without and (v, u) not in without

@@ -7,10 +7,9 @@ from itertools import product
 from typing import Any
 
 from topologies.fabric.distances import unreachable
-from topologies.fabric.fabric import SCALE_UP, Fabric
+from topologies.fabric.fabric import SCALE_UP, Fabric, Group, Node
 from topologies.groups.closed_form_match import inner_nodes, shape_of
 from topologies.groups.group_paths import group_rates
-from topologies.groups.node_aggregation import Group
 from topologies.rates.closed_form.closed_form import best_box
 from topologies.rates.closed_form.equal_domains import group_in
 from topologies.rates.rate_table import GroupRate
@@ -27,7 +26,7 @@ class DomainWiring:
         Chips, link rate and ring of each side of the torus it is, or is a part of; else empty.
     """
 
-    def __init__(self, part: Fabric, members: Sequence[Any]) -> None:
+    def __init__(self, part: Fabric, members: Sequence[Node]) -> None:
         self.shape = shape_of(part, members)
         self.box = _bounds(part, members)
         self._members = members
@@ -44,26 +43,26 @@ class DomainWiring:
         formula = None if self.shape is None else group_in(self.shape, n)
         return formula or group_rates(self._part, self.tiles(self._members, n))
 
-    def tiles(self, members: Sequence[Any], n: int) -> list[Group]:
+    def tiles(self, members: Sequence[Node], n: int) -> list[Group]:
         """A domain wired so, cut into groups of `n`, the rest idle: boxes of a torus, else rows."""
         boxes = self._boxes(members, n) if self.box else []
         return boxes or [tuple(members[i : i + n]) for i in range(0, len(members) - n + 1, n)]
 
-    def _boxes(self, members: Sequence[Any], n: int) -> list[Group]:
+    def _boxes(self, members: Sequence[Node], n: int) -> list[Group]:
         sides, links, rings = zip(*self.box, strict=True)
 
         def closed(box: Sequence[int]) -> list[bool]:
             return [r and k == side for k, side, r in zip(box, sides, rings, strict=True)]
 
         box = best_box(sides, n, links, closed, exact=False) if n > 1 else (1,) * len(sides)
-        at: dict[tuple[int, ...], list[Any]] = {}
+        at: dict[tuple[int, ...], list[Node]] = {}
         for chip, place in zip(members, self._places, strict=True):
             at.setdefault(tuple(x // k for x, k in zip(place, box, strict=True)), []).append(chip)
         whole = product(*(range(side // k) for side, k in zip(sides, box, strict=True)))
         return [tuple(at[tile][:n]) for tile in whole if len(at.get(tile, ())) >= n]
 
 
-def domain_wirings(G: Fabric, domains: Sequence[Sequence[Any]]) -> list[DomainWiring]:
+def domain_wirings(G: Fabric, domains: Sequence[Sequence[Node]]) -> list[DomainWiring]:
     """One for every domain; of domains wired alike the first stands for all.
 
     A domain whose own links do not join its chips is looked at as a part of the whole fabric.
@@ -84,7 +83,7 @@ def domain_wirings(G: Fabric, domains: Sequence[Sequence[Any]]) -> list[DomainWi
     return of_domains
 
 
-def _bounds(part: Fabric, members: Sequence[Any]) -> list[tuple[int, float, bool]]:
+def _bounds(part: Fabric, members: Sequence[Node]) -> list[tuple[int, float, bool]]:
     places: list[Any] = [part.nodes[chip].get("coord") for chip in members]
     relays = all(part.nodes[chip]["forward"] for chip in members)
     if not relays or any(place is None for place in places) or len({*map(len, places)}) > 1:
@@ -101,7 +100,7 @@ def _bounds(part: Fabric, members: Sequence[Any]) -> list[tuple[int, float, bool
     return box
 
 
-def _wiring(part: Fabric, order: Sequence[Any]) -> Hashable:
+def _wiring(part: Fabric, order: Sequence[Node]) -> Hashable:
     """Nodes by number and all that is said of them, arcs likewise: equal only if wired alike."""
     number = {node: i for i, node in enumerate(order)}
     nodes = [

@@ -12,18 +12,16 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
 
 import networkx as nx
 
-from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, Node
 from topologies.fabric.limits import TopologyError
 from topologies.fabric.placement import filling
 from topologies.fabric.validation import check
 from topologies.groups.closed_form_match import domains_of, interconnect_of
 from topologies.groups.domain_wiring import DomainWiring, domain_wirings
 from topologies.groups.group_paths import group_rates
-from topologies.groups.node_aggregation import Group
 from topologies.groups.tree_networks import tree_of
 from topologies.rates.closed_form.equal_domains import Domains, cards_bind, group_in
 from topologies.rates.rate_table import GroupRate
@@ -173,7 +171,7 @@ class FabricGroups:
 
 
 def _formula(
-    G: Fabric, domains: Sequence[Sequence[Any]], inside: Sequence[DomainWiring]
+    G: Fabric, domains: Sequence[Sequence[Node]], inside: Sequence[DomainWiring]
 ) -> Domains | None:
     """The formula of the whole fabric: equal domains behind a layer that never blocks."""
     first = inside[0]
@@ -189,7 +187,7 @@ def _formula(
 
 
 def _spread(
-    domains: Sequence[Sequence[Any]], inside: Sequence[DomainWiring], n: int
+    domains: Sequence[Sequence[Node]], inside: Sequence[DomainWiring], n: int
 ) -> list[Group]:
     """Groups over as few neighbouring domains as hold each, evenly filled."""
     groups, taken = [], []
@@ -235,7 +233,7 @@ def _worst(rates: Sequence[GroupRate]) -> GroupRate:
     )
 
 
-def _sound(name: str, G: Fabric, chips: Sequence[Any]) -> Sequence[Any]:
+def _sound(name: str, G: Fabric, chips: Sequence[Node]) -> Sequence[Node]:
     problems = [
         f"order: {chip!r} is no accelerator of it"
         for chip in chips
@@ -251,7 +249,7 @@ def _sound(name: str, G: Fabric, chips: Sequence[Any]) -> Sequence[Any]:
     return chips
 
 
-def _entrance(G: Fabric, chip: Any) -> float:
+def _entrance(G: Fabric, chip: Node) -> float:
     """What a chip can send into its scale-up network; into all there is, if it has none."""
     arcs = list(G.succ[chip].values())
     inside = [arc["bandwidth"] for arc in arcs if arc["tier"] == SCALE_UP]

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from topologies.fabric.distances import Distances, ShortestPaths
-from topologies.fabric.fabric import Fabric
+from topologies.fabric.fabric import Fabric, Group
 from topologies.fabric.limits import TopologyError
 from topologies.groups.concurrent_groups import (
     EVENLY,
@@ -19,12 +19,7 @@ from topologies.groups.concurrent_groups import (
     send,
     wires,
 )
-from topologies.groups.node_aggregation import (
-    AggregatedFabric,
-    AggregateNode,
-    Group,
-    aggregate_nodes,
-)
+from topologies.groups.node_aggregation import AggregatedFabric, AggregateNode, aggregate_nodes
 from topologies.rates.rate_table import GroupRate
 
 LOOKED_AT = 2048  # members of groups whose distances are all looked at

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from topologies.fabric.fabric import ACCELERATOR, Fabric, fabric
-
-Group = tuple[Any, ...]
-Arc = tuple[Any, Any]
+from topologies.fabric.fabric import ACCELERATOR, Arc, Fabric, Group, Node, fabric
 
 
 @dataclass(frozen=True)
@@ -22,8 +18,8 @@ class AggregateNode:
     """Members of one group that are drawn as one: where their traffic starts and where it ends."""
 
     chips: Group
-    start: Any
-    end: Any
+    start: Node
+    end: Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +70,11 @@ class AggregatedFabric:
 
 def aggregate_nodes(G: Fabric, groups: Sequence[Group]) -> AggregatedFabric:
     """`G` with the twins of every group drawn as one."""
-    start: dict[Any, Any] = {}
-    end: dict[Any, Any] = {}
+    start: dict[Node, Node] = {}
+    end: dict[Node, Node] = {}
     drawn = []
     for group in groups:
-        alike: dict[Any, list[Any]] = {}
+        alike: dict[Node, list[Node]] = {}
         for chip in group:
             alike.setdefault(_surroundings(G, chip), []).append(chip)
         drawn.append(tuple(_aggregate(G, tuple(chips)) for chips in alike.values()))
@@ -111,7 +107,7 @@ def _aggregate(G: Fabric, chips: Group) -> AggregateNode:
     return AggregateNode(chips, ("from", first), ("to", first))
 
 
-def _surroundings(G: Fabric, chip: Any) -> Any:
+def _surroundings(G: Fabric, chip: Node) -> Node:
     """Equal for two chips only if they may be exchanged."""
     data = G.nodes[chip]
     beside = {*G.succ[chip], *G.pred[chip]}

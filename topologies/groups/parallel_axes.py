@@ -12,17 +12,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isfinite
 from types import MappingProxyType
-from typing import Any
 
 from topologies.fabric.distances import unreachable
-from topologies.fabric.fabric import SCALE_UP, Fabric
+from topologies.fabric.fabric import SCALE_UP, Arc, Fabric, Group, Node
 from topologies.fabric.limits import TopologyError, meant
 from topologies.fabric.measure import domain
 from topologies.fabric.placement import Placement
 from topologies.groups.closed_form_match import inner_nodes
 from topologies.groups.concurrent_groups import ConcurrentRate, served
 from topologies.groups.group_paths import GroupPaths
-from topologies.groups.node_aggregation import Group
 from topologies.rates.traffic import Traffic, pairs
 
 GATHER, EXCHANGE, RING, STAGES = "gather", "exchange", "ring", "stages"
@@ -61,7 +59,7 @@ class AxisRate:
     size: int
     groups: int
     rate: float | None
-    binding: tuple[tuple[Any, Any], ...]
+    binding: tuple[Arc, ...]
     tiers: tuple[str, ...]
     domains: tuple[int, int]
     latency_hops: int
@@ -159,7 +157,7 @@ def _own_links(G: Fabric, groups: Sequence[Group]) -> list[tuple[Fabric, Sequenc
 
     A domain whose own links do not join its chips is no part by itself: then all is one.
     """
-    places: dict[Any, list[Group]] = {}
+    places: dict[Node, list[Group]] = {}
     for group in groups:
         places.setdefault(G.nodes[group[0]]["domain"], []).append(group)
     parts: list[tuple[Fabric, Sequence[Group]]] = []
@@ -198,14 +196,14 @@ def _traffic(G: Fabric, kind: str, groups: Sequence[Group], crossing: float | No
 
 def _spread(G: Fabric, groups: Sequence[Group], crossing: float) -> Traffic:
     """Each copy to the chip of equal place in the other domain, from there to those who need it."""
-    weights: dict[tuple[Any, Any], float] = {}
+    weights: dict[Arc, float] = {}
 
-    def add(a: Any, b: Any, weight: float) -> None:
+    def add(a: Node, b: Node, weight: float) -> None:
         if a != b:
             weights[a, b] = weights.get((a, b), 0.0) + weight
 
     for group in groups:
-        parts: dict[Any, list[Any]] = {}
+        parts: dict[Node, list[Node]] = {}
         for chip in group:
             parts.setdefault(G.nodes[chip]["domain"], []).append(chip)
         for home, members in parts.items():

@@ -7,15 +7,12 @@ leads out of a chip, out of all that lies below a switch, or out of a pod: every
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
-from topologies.fabric.fabric import SCALE_UP, SWITCH, Fabric
+from topologies.fabric.fabric import SCALE_UP, SWITCH, Arc, Fabric, Group, Node
 from topologies.groups.closed_form_match import inner_nodes
-
-Group = tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +29,9 @@ class Level:
         Of an arc from this level to the one above. [s]
     """
 
-    part: dict[Any, Any]
-    up: dict[Any, float]
-    down: dict[Any, float]
+    part: Mapping[Node, Node]
+    up: dict[Node, float]
+    down: dict[Node, float]
     latency: float
 
 
@@ -54,7 +51,7 @@ class SwitchTree:
         Does no part hold two chips of a domain, the last level apart?
     """
 
-    domain: dict[Any, Any]
+    domain: Mapping[Node, Node]
     levels: tuple[Level, ...]
     nested: bool
     railed: bool
@@ -78,7 +75,7 @@ class SwitchTree:
         """Per ordered pair of members in different domains. [byte/s]"""
         bounds = [inf]
         for level in self.levels[:-1]:
-            out: Counter[Any] = Counter()
+            out: Counter[Node] = Counter()
             for group in groups:
                 here = Counter(level.part[chip] for chip in group)
                 both = Counter((self.domain[chip], level.part[chip]) for chip in group)
@@ -95,7 +92,7 @@ class SwitchTree:
         bounds = [inf]
         cards = self.levels[0]
         for group in groups:
-            members: dict[Any, list[Any]] = {}
+            members: dict[Node, list[Node]] = {}
             for chip in group:
                 members.setdefault(self.domain[chip], []).append(cards.part[chip])
             for chips in members.values():
@@ -104,8 +101,8 @@ class SwitchTree:
                     bounds.append(sum(map(cards.up.__getitem__, chips)) / len(chips))
                     bounds.append(sum(map(cards.down.__getitem__, chips)) / others)
         for level in self.levels[1:-1] if self.nested else ():
-            leave: Counter[Any] = Counter()
-            enter: Counter[Any] = Counter()
+            leave: Counter[Node] = Counter()
+            enter: Counter[Node] = Counter()
             for group in groups:
                 for part, q in Counter(level.part[chip] for chip in group).items():
                     leave[part] += q if q < len(group) else 0
@@ -137,7 +134,7 @@ class SwitchTree:
         return 2 * top, 2 * sum(level.latency for level in self.levels[:top])
 
 
-def tree_of(G: Fabric, domains: Sequence[Sequence[Any]]) -> SwitchTree | None:
+def tree_of(G: Fabric, domains: Sequence[Sequence[Node]]) -> SwitchTree | None:
     """The levels above the domains of a fabric; None if they are anything else.
 
     Chips do not relay. All that joins a part is linked to all that is below it by equal links,
@@ -182,15 +179,13 @@ class _Unit:
     chips: Group
 
 
-def _raised(
-    G: Fabric, outer: set[tuple[Any, Any]], units: Sequence[_Unit]
-) -> tuple[Level, list[_Unit]] | None:
+def _raised(G: Fabric, outer: set[Arc], units: Sequence[_Unit]) -> tuple[Level, list[_Unit]] | None:
     """The level of these units, and the units above; takes the arcs between out of `outer`."""
     part = {chip: i for i, unit in enumerate(units) for chip in unit.chips}
-    up: dict[Any, float] = {}
-    down: dict[Any, float] = {}
+    up: dict[Node, float] = {}
+    down: dict[Node, float] = {}
     latencies = set()
-    above: dict[frozenset[Any], list[Any]] = {}
+    above: dict[frozenset[Node], list[Node]] = {}
     used = set()
     for i, unit in enumerate(units):
         tops = {v for node in unit.nodes for v in G.succ[node] if (node, v) in outer}
@@ -214,11 +209,11 @@ def _raised(
     return Level(part, up, down, latencies.pop() if latencies else 0.0), raised or list(units)
 
 
-def _joins(G: Fabric, node: Any) -> bool:
+def _joins(G: Fabric, node: Node) -> bool:
     return G.nodes[node]["kind"] == SWITCH and bool(G.nodes[node]["forward"])
 
 
-def _bounds(level: Level, out: Counter[Any], into: Counter[Any]) -> list[float]:
+def _bounds(level: Level, out: Counter[Node], into: Counter[Node]) -> list[float]:
     """Rates that the links of the parts leave to what leaves and enters each."""
     leaving = [level.up[part] / weight for part, weight in out.items() if weight]
     return leaving + [level.down[part] / weight for part, weight in into.items() if weight]

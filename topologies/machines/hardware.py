@@ -179,7 +179,7 @@ class Machine:
         return (*whole, *(f"{f.name}: {f.source}" for f in self.figures if f.assumed))
 
 
-def _agrees(value: Any, now: Any) -> bool:
+def _agrees(value: object, now: Any) -> bool:
     if isinstance(value, tuple) and isinstance(now, tuple):
         return len(value) == len(now) and all(map(_agrees, value, now))
     if isinstance(value, bool) or not isinstance(value, int | float) or now is None:

@@ -27,7 +27,7 @@ class MachineFigure:
     """One number of a machine, where it comes from, when it was read, and if it is a mere guess."""
 
     name: str
-    value: Any
+    value: object
     unit: str
     source: str
     as_of: str
@@ -77,7 +77,7 @@ def _figure(name: str, entry: Mapping[str, Any]) -> MachineFigure:
     )
 
 
-def _tuple(value: Any) -> Any:
+def _tuple(value: object) -> object:
     """Lists as tuples, which may be compared and kept."""
     return tuple(map(_tuple, value)) if isinstance(value, list) else value
 

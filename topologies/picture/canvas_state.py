@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
 
-from topologies.fabric.fabric import ACCELERATOR
+from topologies.fabric.fabric import ACCELERATOR, Group, Node
 from topologies.picture.amounts import rate_text, time_text
 from topologies.picture.canvas import FAULT, INK, QUIET, TIER_COLOURS, Canvas, fitted
 from topologies.picture.degraded_links import Damage
@@ -47,8 +47,8 @@ class PictureSheet:
     ground: Canvas = field(default_factory=Canvas)
     wires: Canvas = field(default_factory=Canvas)
     marks: Canvas = field(default_factory=Canvas)
-    places: dict[Any, NodePosition] = field(default_factory=dict)
-    heights: dict[tuple[Any, ...], float] = field(default_factory=dict)
+    places: dict[Node, NodePosition] = field(default_factory=dict)
+    heights: dict[Group, float] = field(default_factory=dict)
     rings: bool = False
 
     def __post_init__(self) -> None:
@@ -57,13 +57,13 @@ class PictureSheet:
         # Where all links are alike thickness says nothing, so that they are drawn thin.
         self.thick = min(THICK, MEDIUM * sqrt(self.widest / min(rates, default=1.0)))
         self.damaged = {node for fault in self.faults for node in fault.nodes}
-        self.gaps: dict[Any, Any] = {}
+        self.gaps: dict[Node, Node] = {}
 
     def stroke(self, rate: float) -> float:
         """Thickness of a line for a bandwidth: its area of cable, so to speak."""
         return max(THIN, self.thick * sqrt(min(rate / self.widest, 1.5)))
 
-    def node(self, node: Any, place: NodePosition, *, words: str | None = None) -> None:
+    def node(self, node: Node, place: NodePosition, *, words: str | None = None) -> None:
         """Draw a node where it is put; chips that relay are round."""
         data = self.scene.G.nodes[node]
         chip = data.get("kind") == ACCELERATOR
@@ -164,7 +164,7 @@ def _unequal(link: Link) -> str:
     return f"{rate_text(link.there)} there, {rate_text(link.back)} back"
 
 
-def _node_text(node: Any, data: dict[str, Any]) -> str:
+def _node_text(node: Node, data: dict[str, Any]) -> str:
     relays = "relays for others" if data.get("forward") else "relays for nobody"
     adds = ", adds what passes" if data.get("in_network_reduce") else ""
     return f"{label(node)}: {data.get('kind')}, {relays}{adds}"

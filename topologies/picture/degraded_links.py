@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any
 
+from topologies.fabric.fabric import Fabric, Group, Node
 from topologies.picture.amounts import rate_text
 from topologies.picture.canvas import plain
 from topologies.picture.scene import CHIP, Link, Scene, label, role, side_name
@@ -24,7 +24,7 @@ ALIKE = 0.75
 class Damage:
     """One thing that is wrong: where, and in words. `link` is there if it is only slow."""
 
-    nodes: tuple[Any, ...]
+    nodes: Group
     text: str
     link: Link | None = None
     towards: str = ""
@@ -75,7 +75,9 @@ def _holes(scene: Scene) -> Iterator[Damage]:
             yield from _open_rings(G, at, sides, d)
 
 
-def _open_rings(G: Any, at: dict[Any, Any], sides: list[int], d: int) -> Iterator[Damage]:
+def _open_rings(
+    G: Fabric, at: dict[tuple[int, ...], Node], sides: list[int], d: int
+) -> Iterator[Damage]:
     """Rows along side `d` that do not close, where most of them do."""
     side = sides[d]
     ends = [place for place in at if place[d] == side - 1]
@@ -97,7 +99,7 @@ def _open_rings(G: Any, at: dict[Any, Any], sides: list[int], d: int) -> Iterato
 def _fewer(scene: Scene) -> Iterator[Damage]:
     """Nodes with fewer links of a kind than most nodes of their role, seen from below."""
     G = scene.G
-    has: dict[tuple[Any, ...], Counter[Any]] = defaultdict(Counter)
+    has: dict[tuple[str, tuple[str, str], str, str], Counter[Node]] = defaultdict(Counter)
     for link in scene.links:
         if link.axis:
             continue
@@ -105,7 +107,7 @@ def _fewer(scene: Scene) -> Iterator[Damage]:
         for node, neighbour in ((link.a, link.b), (link.b, link.a)):
             if scene.level[node] <= scene.level[neighbour]:
                 has[(*key, role(G, node), role(G, neighbour))][node] += 1
-    members: dict[str, list[Any]] = defaultdict(list)
+    members: dict[str, list[Node]] = defaultdict(list)
     for node in G:
         members[role(G, node)].append(node)
     for (_, _, mine, towards), counts in has.items():
@@ -127,7 +129,7 @@ def _mixed(scene: Scene) -> bool:
     return len({len(chips) for chips in scene.domains.values()}) > 1
 
 
-def _joined(G: Any, a: Any, b: Any) -> bool:
+def _joined(G: Fabric, a: Node, b: Node) -> bool:
     return bool(G.has_edge(a, b) and G.has_edge(b, a))
 
 

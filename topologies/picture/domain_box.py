@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from topologies.fabric.fabric import Node
 from topologies.picture.amounts import counted_text
 from topologies.picture.canvas import QUIET, fitted
 from topologies.picture.canvas_state import NodePosition, PictureSheet
@@ -13,7 +14,7 @@ MESHED = 60  # links between chips and switches of a domain that an eye can foll
 STEP, CHIP_SIZE, PAD, TITLE, NICS = 92.0, 30.0, 16.0, 30.0, 52.0
 
 
-def domain_box_height(sheet: PictureSheet, domain: Any) -> float:
+def domain_box_height(sheet: PictureSheet, domain: Node) -> float:
     """Height of the box."""
     rows = inner_rows(sheet, domain)
     cards = NICS if rows.pop("nic", None) else 0.0
@@ -21,9 +22,9 @@ def domain_box_height(sheet: PictureSheet, domain: Any) -> float:
     return PAD + cards + CHIP_SIZE + STEP * len(rows) + arcs + TITLE
 
 
-def inner_rows(sheet: PictureSheet, domain: Any) -> dict[Any, list[Any]]:
+def inner_rows(sheet: PictureSheet, domain: Node) -> dict[Node, list[Node]]:
     """What else is in the domain: network cards, then switches and hosts by their level."""
-    rows: dict[Any, list[Any]] = {}
+    rows: dict[Node, list[Node]] = {}
     for node, where in sheet.scene.inside.items():
         if where == domain:
             nic = sheet.scene.G.nodes[node].get("kind") == "nic"
@@ -32,7 +33,7 @@ def inner_rows(sheet: PictureSheet, domain: Any) -> dict[Any, list[Any]]:
 
 
 def domain_box(
-    sheet: PictureSheet, domain: Any, x: float, y: float, width: float, height: float, chips: int
+    sheet: PictureSheet, domain: Node, x: float, y: float, width: float, height: float, chips: int
 ) -> None:
     """Draw a domain of at most `chips` chips into the box whose upper left corner is given."""
     members = sheet.scene.domains[domain]
@@ -57,7 +58,7 @@ def domain_box(
     sheet.marks.text(x + width / 2, foot, words, size=12, colour=QUIET, anchor="middle")
 
 
-def domain_title(sheet: PictureSheet, domain: Any) -> str:
+def domain_title(sheet: PictureSheet, domain: Node) -> str:
     """The domain and what is in it."""
     chips = counted_text(len(sheet.scene.domains[domain]), CHIP)
     inside = [n for n, where in sheet.scene.inside.items() if where == domain]
@@ -90,13 +91,13 @@ def row(
             sheet.node(item, NodePosition(at, y, half, height / 2), words=name)
 
 
-def _within(sheet: PictureSheet, node: Any) -> bool:
+def _within(sheet: PictureSheet, node: Node) -> bool:
     """Does the node's name begin with its domain, which the box around it says?"""
     if not isinstance(node, tuple) or len(node) < 2 or node not in sheet.scene.inside:
         return False
     return bool(node[0] == sheet.scene.inside[node])
 
 
-def _beside(sheet: PictureSheet, node: Any, chips: set[Any]) -> bool:
+def _beside(sheet: PictureSheet, node: Node, chips: set[Node]) -> bool:
     G = sheet.scene.G
     return any(other in chips for other in (*G.succ[node], *G.pred[node]))

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
-from typing import Any
 
+from topologies.fabric.fabric import Node
 from topologies.picture.amounts import counted_text
 from topologies.picture.canvas import QUIET, fitted
 from topologies.picture.canvas_state import NodePosition, PictureSheet
@@ -56,7 +56,7 @@ class View:
         return all(c in slots for c, slots in zip(coord, self.slots, strict=True))
 
 
-def is_lattice(sheet: PictureSheet, domain: Any) -> bool:
+def is_lattice(sheet: PictureSheet, domain: Node) -> bool:
     """Do the chips of the domain fill a box, at least half of it?"""
     places = [sheet.scene.G.nodes[c].get("coord") for c in sheet.scene.domains[domain]]
     coords = [tuple(c) for c in places if c is not None]
@@ -68,7 +68,7 @@ def is_lattice(sheet: PictureSheet, domain: Any) -> bool:
     return len(sides) <= 3 and len(coords) * 2 >= prod(sides) and len(set(coords)) == len(coords)
 
 
-def lattice_height(sheet: PictureSheet, domain: Any, many: int) -> float:
+def lattice_height(sheet: PictureSheet, domain: Node, many: int) -> float:
     """Height of the box around the drawing."""
     width = 940 / many
     _, slots, sides = _frame(sheet, domain)
@@ -77,7 +77,7 @@ def lattice_height(sheet: PictureSheet, domain: Any, many: int) -> float:
 
 
 def lattice(
-    sheet: PictureSheet, domain: Any, x: float, y: float, width: float, height: float
+    sheet: PictureSheet, domain: Node, x: float, y: float, width: float, height: float
 ) -> None:
     """Draw a domain into the box whose upper left corner is given."""
     sheet.ground.box(x, y, width, height, fill="#f8fafc", colour="#94a3b8", round_=8)
@@ -122,7 +122,7 @@ def _sides(coords: list[Coord]) -> Coord:
     return tuple(max(c) + 1 for c in zip(*coords, strict=True))
 
 
-def _frame(sheet: PictureSheet, domain: Any) -> tuple[Coord, Slots, Coord]:
+def _frame(sheet: PictureSheet, domain: Node) -> tuple[Coord, Slots, Coord]:
     """Sides to the right, downwards and into the page, and the places drawn along each."""
     G = sheet.scene.G
     chips = sheet.scene.domains[domain]
@@ -138,7 +138,8 @@ def _frame(sheet: PictureSheet, domain: Any) -> tuple[Coord, Slots, Coord]:
     slots = []
     for d, side in enumerate(sides):
         must = {c[d] for c in hurt[:3]}
-        at, position = {}, 0.0
+        at: dict[int, float] = {}
+        position = 0.0
         for item in chosen(range(side), limit, must):
             if isinstance(item, Gap):
                 position += 0.35
@@ -160,7 +161,7 @@ def _extent(slots: Slots, sides: Coord) -> tuple[float, float]:
     return max(span[0] + DEPTH[0] * span[2], 1.0), max(span[1] - DEPTH[1] * span[2], 0.6)
 
 
-def _chips(sheet: PictureSheet, domain: Any, view: View) -> None:
+def _chips(sheet: PictureSheet, domain: Node, view: View) -> None:
     G = sheet.scene.G
     chips = {G.nodes[c]["coord"]: c for c in sheet.scene.domains[domain]}
     deep = view.axes[2] if len(view.axes) == 3 else None
@@ -178,7 +179,7 @@ def _chips(sheet: PictureSheet, domain: Any, view: View) -> None:
                 sheet.lost(view.point(ends[0]), view.point(ends[1]), fault.text)
 
 
-def _wires(sheet: PictureSheet, domain: Any, view: View) -> None:
+def _wires(sheet: PictureSheet, domain: Node, view: View) -> None:
     """Links between chips that are drawn, and dots where a side is shortened."""
     G = sheet.scene.G
     members = set(sheet.scene.domains[domain])

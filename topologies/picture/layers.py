@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any
+from typing import cast
 
+from topologies.fabric.fabric import Arc, Node
 from topologies.picture.canvas import QUIET
 from topologies.picture.canvas_state import GUTTER, MARGIN, WIDTH, NodePosition, PictureSheet
 from topologies.picture.domain_box import domain_box, domain_box_height, row
@@ -25,7 +26,7 @@ def layers(sheet: PictureSheet, top: float) -> float:
     base = y + ROW * len(above) - (SWITCH / 2 - 8 if above else SWITCH / 2)
     bottom = _boxes(sheet, domains, base)
     drawn = set(sheet.places)
-    lines: list[tuple[float, list[Any]]] = []
+    lines: list[tuple[float, list[Node]]] = []
     for rank, nodes in enumerate(above.values()):
         near = [node for node in nodes if _touches(scene, node, drawn)]
         items = chosen(nodes, sheet.size.row, {*near, *sheet.damaged})
@@ -37,12 +38,12 @@ def layers(sheet: PictureSheet, top: float) -> float:
     return bottom
 
 
-def _domains(sheet: PictureSheet) -> list[Any]:
+def _domains(sheet: PictureSheet) -> list[Node]:
     """The domains to draw, one of each kind at least while there is room."""
     scene = sheet.scene
     names = list(scene.domains)
     inside = Counter(scene.inside.values())
-    kinds: dict[tuple[int, int], Any] = {}
+    kinds: dict[tuple[int, int], Node] = {}
     for name in names:
         kinds.setdefault(_kind(scene, inside, name), name)
     hurt = {scene.G.nodes[n].get("domain", scene.inside.get(n)) for n in sheet.damaged}
@@ -51,11 +52,11 @@ def _domains(sheet: PictureSheet) -> list[Any]:
     return chosen(names, limit, {*kinds.values(), *(hurt - {None})})
 
 
-def _kind(scene: Scene, inside: Counter[Any], name: Any) -> tuple[int, int]:
+def _kind(scene: Scene, inside: Counter[Node], name: Node) -> tuple[int, int]:
     return len(scene.domains[name]), inside[name]
 
 
-def _boxes(sheet: PictureSheet, domains: list[Any], y: float) -> float:
+def _boxes(sheet: PictureSheet, domains: list[Node], y: float) -> float:
     """Draw the domains in a line; where they end."""
     names = shown(domains)
     share = max(2, sheet.size.chips // len(names))
@@ -84,7 +85,7 @@ def _boxes(sheet: PictureSheet, domains: list[Any], y: float) -> float:
     return y + tall
 
 
-def _height(sheet: PictureSheet, domain: Any, alone: bool, many: int) -> float:
+def _height(sheet: PictureSheet, domain: Node, alone: bool, many: int) -> float:
     if is_lattice(sheet, domain):
         return lattice_height(sheet, domain, many)
     if fits_ring(sheet, domain, alone):
@@ -106,15 +107,15 @@ def _gap(sheet: PictureSheet, gap: Gap, x: float, y: float, width: float, tall: 
     sheet.places[gap] = NodePosition(x + width / 2, y + tall / 2, width / 2, tall / 2)
     hidden = dict.fromkeys(gap.items, gap)
     for node, domain in sheet.scene.G.nodes(data="domain"):
-        where = hidden.get(sheet.scene.inside.get(node, domain))
+        where = hidden.get(sheet.scene.inside.get(node, cast(Node, domain)))
         if where is not None:
             sheet.gaps[node] = where
 
 
-def _wire(sheet: PictureSheet, domains: list[Any], lines: list[tuple[float, list[Any]]]) -> None:
+def _wire(sheet: PictureSheet, domains: list[Node], lines: list[tuple[float, list[Node]]]) -> None:
     """Links between what is drawn; those of a domain drawn as a whole as one bundle."""
     places = sheet.places
-    bundles: dict[tuple[Any, Any], list[Link]] = defaultdict(list)
+    bundles: dict[Arc, list[Link]] = defaultdict(list)
     whole = {d for d in shown(domains) if ("box", d) in places}
     for link in sheet.scene.links:
         ends = [_end(sheet, node, whole) for node in (link.a, link.b)]
@@ -137,7 +138,7 @@ def _wire(sheet: PictureSheet, domains: list[Any], lines: list[tuple[float, list
     _missing(sheet, lines)
 
 
-def _end(sheet: PictureSheet, node: Any, whole: set[Any]) -> Any:
+def _end(sheet: PictureSheet, node: Node, whole: set[Node]) -> Node:
     """The mark at which a link of `node` ends: itself, or the box of its domain."""
     domain = sheet.scene.G.nodes[node].get("domain")
     if domain in whole:
@@ -145,7 +146,7 @@ def _end(sheet: PictureSheet, node: Any, whole: set[Any]) -> Any:
     return node if node in sheet.places else sheet.gaps.get(node, node)
 
 
-def _missing(sheet: PictureSheet, lines: list[tuple[float, list[Any]]]) -> None:
+def _missing(sheet: PictureSheet, lines: list[tuple[float, list[Node]]]) -> None:
     """Where a node lacks a link that others of its role have, the way it would have gone."""
     for fault in sheet.faults:
         if fault.link is not None or not fault.nodes or fault.nodes[0] not in sheet.places:
@@ -158,6 +159,6 @@ def _missing(sheet: PictureSheet, lines: list[tuple[float, list[Any]]]) -> None:
             sheet.lost((place.x, edge), (place.x, edge + direction * 34), fault.text)
 
 
-def _touches(scene: Scene, node: Any, drawn: set[Any]) -> bool:
+def _touches(scene: Scene, node: Node, drawn: set[Node]) -> bool:
     G = scene.G
     return any(other in drawn for other in (*G.succ[node], *G.pred[node]))

@@ -6,8 +6,8 @@ Either the chips of one domain (a full mesh), or whole domains (the groups of a 
 from __future__ import annotations
 
 from math import cos, hypot, pi, sin
-from typing import Any
 
+from topologies.fabric.fabric import Group, Node
 from topologies.picture.canvas import QUIET
 from topologies.picture.canvas_state import GUTTER, MARGIN, WIDTH, NodePosition, PictureSheet
 from topologies.picture.domain_box import domain_title, inner_rows
@@ -17,7 +17,7 @@ RADIUS, HALF = 165.0, 15.0
 TABLE, OUT = 190.0, 62.0
 
 
-def fits_ring(sheet: PictureSheet, domain: Any, alone: bool) -> bool:
+def fits_ring(sheet: PictureSheet, domain: Node, alone: bool) -> bool:
     """Is this the only domain, of chips that are wired to each other?"""
     return alone and len(sheet.scene.domains[domain]) > 2 and not inner_rows(sheet, domain)
 
@@ -28,7 +28,7 @@ def ring_height() -> float:
 
 
 def ring_layout(
-    sheet: PictureSheet, domain: Any, x: float, y: float, width: float, height: float
+    sheet: PictureSheet, domain: Node, x: float, y: float, width: float, height: float
 ) -> None:
     """Draw the chips of a domain on a circle."""
     sheet.ground.box(x, y, width, height, fill="#f8fafc", colour="#94a3b8", round_=8)
@@ -78,13 +78,13 @@ def round_table(sheet: PictureSheet, top: float) -> float:
     return middle[1] + TABLE + OUT + 58
 
 
-def _damaged_nodes(sheet: PictureSheet) -> set[Any]:
+def _damaged_nodes(sheet: PictureSheet) -> set[Node]:
     scene = sheet.scene
     return {scene.G.nodes[n].get("domain", scene.inside.get(n)) for n in sheet.damaged}
 
 
 def _chip_position(
-    sheet: PictureSheet, domain: Any, middle: tuple[float, float], turn: float, share: float
+    sheet: PictureSheet, domain: Node, middle: tuple[float, float], turn: float, share: float
 ) -> None:
     """One domain: its switches on the circle, its chips beyond them."""
     scene = sheet.scene
@@ -111,7 +111,7 @@ def _chip_position(
 
 
 def _outer_nodes(
-    sheet: PictureSheet, post: Any, middle: tuple[float, float], at: float, part: float
+    sheet: PictureSheet, post: Node, middle: tuple[float, float], at: float, part: float
 ) -> None:
     """The chips of one switch, outside the circle."""
     G = sheet.scene.G
@@ -138,7 +138,7 @@ def _chord(sheet: PictureSheet, link: Link, middle: tuple[float, float]) -> None
     sheet.link(link, [(a.x, a.y), bent, (b.x, b.y)])
 
 
-def _numbers(node: Any) -> tuple[Any, ...]:
+def _numbers(node: Node) -> Group:
     parts = node if isinstance(node, tuple) else (node,)
     return tuple(p for p in parts if not isinstance(p, str)) or parts
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, TypeVar
 
-from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, accelerators
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, Node, accelerators
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,11 @@ class PictureLimits:
     row: int
     side: int
 
+
+T = TypeVar("T")
+# Tier, roles of the two ends, one way only?, sides of a torus; and there, back, latency, count.
+Kind: TypeAlias = tuple[str, tuple[str, str], bool, tuple[int, ...]]
+Figures: TypeAlias = tuple[float, float | None, float, int]
 
 # Tried in turn until the picture has few enough marks.
 SIZES = (
@@ -41,7 +46,7 @@ SIZES = (
 class Gap:
     """More of the same, not drawn; each gap is itself alone."""
 
-    items: tuple[Any, ...]
+    items: Group
 
     @property
     def count(self) -> int:
@@ -49,7 +54,7 @@ class Gap:
         return len(self.items)
 
 
-def chosen(items: Sequence[Any], limit: int, must: Collection[Any] = ()) -> list[Any]:
+def chosen(items: Sequence[T], limit: int, must: Collection[T] = ()) -> list[T | Gap]:
     """At most `limit` of the items in their order, with a `Gap` wherever some are left out.
 
     Those that `must` be there come first, then the first ones, and the last.
@@ -63,7 +68,7 @@ def chosen(items: Sequence[Any], limit: int, must: Collection[Any] = ()) -> list
         if len(keep) >= limit - 1:
             break
         keep.setdefault(i)
-    picked: list[Any] = []
+    picked: list[T | Gap] = []
     before = -1
     for i in sorted(keep):
         left_out = i - before - 1
@@ -76,7 +81,7 @@ def chosen(items: Sequence[Any], limit: int, must: Collection[Any] = ()) -> list
     return picked
 
 
-def shown(items: Iterable[Any]) -> list[Any]:
+def shown(items: Iterable[T | Gap]) -> list[T]:
     """The items themselves, without the gaps."""
     return [item for item in items if not isinstance(item, Gap)]
 
@@ -92,8 +97,8 @@ class Link:
     sides of a torus it runs.
     """
 
-    a: Any
-    b: Any
+    a: Node
+    b: Node
     there: float
     back: float | None
     latency: float
@@ -103,12 +108,12 @@ class Link:
     axis: tuple[int, ...] = ()
 
     @property
-    def kind(self) -> tuple[Any, ...]:
+    def kind(self) -> Kind:
         """What links of one kind share, whatever their rate."""
         return (self.tier, self.roles, self.back is None, self.axis)
 
     @property
-    def figures(self) -> tuple[Any, ...]:
+    def figures(self) -> Figures:
         """The numbers of the link."""
         return (self.there, self.back, self.latency, self.count)
 
@@ -117,32 +122,30 @@ class Link:
 class LinkClass:
     """Links of one kind and one rate; `faulty` are those that are slower than their like."""
 
-    kind: tuple[Any, ...]
-    figures: tuple[Any, ...]
+    kind: Kind
+    figures: Figures
     number: int
     faulty: bool = False
 
     @property
     def tier(self) -> str:
         """Tier of its links."""
-        return str(self.kind[0])
+        return self.kind[0]
 
     @property
     def roles(self) -> tuple[str, str]:
         """What it joins."""
-        ends: tuple[str, str] = self.kind[1]
-        return ends
+        return self.kind[1]
 
     @property
     def axis(self) -> tuple[int, ...]:
         """Sides of a torus along which its links run; empty elsewhere."""
-        along: tuple[int, ...] = self.kind[3]
-        return along
+        return self.kind[3]
 
     @property
     def rate(self) -> float:
         """Bandwidth of one of its links, all cables in it together. [byte/s one way]"""
-        return float(self.figures[0])
+        return self.figures[0]
 
 
 @dataclass(frozen=True)
@@ -154,16 +157,16 @@ class Scene:
     """
 
     G: Fabric
-    domains: dict[Any, list[Any]]
-    inside: dict[Any, Any]
-    level: dict[Any, int]
+    domains: dict[Node, list[Node]]
+    inside: dict[Node, Node]
+    level: dict[Node, int]
     links: tuple[Link, ...]
     classes: tuple[LinkClass, ...]
 
     @property
-    def above(self) -> dict[int, list[Any]]:
+    def above(self) -> dict[int, list[Node]]:
         """Nodes that several domains share, by level."""
-        rows: dict[int, list[Any]] = defaultdict(list)
+        rows: dict[int, list[Node]] = defaultdict(list)
         for node, level in self.level.items():
             if node not in self.inside and self.G.nodes[node].get("kind") != ACCELERATOR:
                 rows[level].append(node)
@@ -178,7 +181,7 @@ class Scene:
 
 def read(G: Fabric) -> Scene:
     """`G` sorted for drawing."""
-    domains: dict[Any, list[Any]] = defaultdict(list)
+    domains: dict[Node, list[Node]] = defaultdict(list)
     for chip in accelerators(G):
         domains[G.nodes[chip].get("domain")].append(chip)
     inside = _inside(G)
@@ -186,7 +189,7 @@ def read(G: Fabric) -> Scene:
     return Scene(G, dict(domains), inside, _levels(G, inside), links, _classes(links))
 
 
-def label(node: Any, *, short: bool = False) -> str:
+def label(node: Node, *, short: bool = False) -> str:
     """A node's name for people: `("leaf", 0, 1)` is `leaf 0.1`; short, the last part alone."""
     if not isinstance(node, tuple):
         return str(node)
@@ -202,7 +205,7 @@ def side_name(d: int) -> str:
     return "xyz"[d] if d < len("xyz") else f"w{d + 1}"
 
 
-def role(G: Fabric, node: Any) -> str:
+def role(G: Fabric, node: Node) -> str:
     """What a node is called as one of many: chip, or its kind of switch by its name."""
     kind = G.nodes[node].get("kind")
     if kind == ACCELERATOR:
@@ -217,14 +220,14 @@ def role(G: Fabric, node: Any) -> str:
     return "switch"
 
 
-def _inside(G: Fabric) -> dict[Any, Any]:
+def _inside(G: Fabric) -> dict[Node, Node]:
     """The domain of each node that is no accelerator and that only one domain can claim.
 
     Two or more domains must be there for a network between them; and what joins by scale-out
     stands above, though one domain alone hangs on it.
     """
     kinds = dict(G.nodes(data="kind"))
-    claims: dict[Any, set[Any]] = {}
+    claims: dict[Node, set[Node]] = {}
     for start, kind in kinds.items():
         if kind == ACCELERATOR or start in claims:
             continue
@@ -249,11 +252,11 @@ def _inside(G: Fabric) -> dict[Any, Any]:
     }
 
 
-def _levels(G: Fabric, inside: dict[Any, Any]) -> dict[Any, int]:
+def _levels(G: Fabric, inside: dict[Node, Node]) -> dict[Node, int]:
     """Steps from the nearest chip, domains' own switches counted apart from those above."""
-    level: dict[Any, int] = dict.fromkeys(accelerators(G), 0)
+    level: dict[Node, int] = dict.fromkeys(accelerators(G), 0)
     _spread(G, level, list(level), lambda node: node in inside)
-    above: dict[Any, int] = {}
+    above: dict[Node, int] = {}
     _spread(G, above, [n for n in level if n not in above], lambda node: node not in inside, level)
     level.update(above)
     for node in G:  # what nothing joins
@@ -263,10 +266,10 @@ def _levels(G: Fabric, inside: dict[Any, Any]) -> dict[Any, int]:
 
 def _spread(
     G: Fabric,
-    level: dict[Any, int],
-    edge: list[Any],
-    mine: Any,
-    ground: dict[Any, int] | None = None,
+    level: dict[Node, int],
+    edge: list[Node],
+    mine: Callable[[Node], bool],
+    ground: dict[Node, int] | None = None,
 ) -> None:
     """Fill `level` outwards from `edge` over the nodes that are `mine`."""
     here = 1
@@ -309,7 +312,7 @@ def _links(G: Fabric) -> Iterator[Link]:
 
 def _classes(links: tuple[Link, ...]) -> tuple[LinkClass, ...]:
     """The classes in the order in which they are met, and which of them are faults."""
-    kinds: dict[tuple[Any, ...], Counter[tuple[Any, ...]]] = defaultdict(Counter)
+    kinds: dict[Kind, Counter[Figures]] = defaultdict(Counter)
     for link in links:
         kinds[link.kind][link.figures] += 1
     return tuple(
@@ -319,7 +322,7 @@ def _classes(links: tuple[Link, ...]) -> tuple[LinkClass, ...]:
     )
 
 
-def _slow(figures: tuple[Any, ...], number: int, others: Counter[tuple[Any, ...]]) -> bool:
+def _slow(figures: Figures, number: int, others: Counter[Figures]) -> bool:
     """Is a link of these figures a degraded one: rare, and slower than most of its kind?"""
     usual, many = others.most_common(1)[0]
     rate, back = figures[0], figures[1] or figures[0]

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from topologies.fabric.fabric import Fabric
+from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError, rate_fault
 from topologies.fabric.validation import check
+from topologies.rates.arrays import Floats, Ints, SparseMatrix
 from topologies.rates.traffic import Traffic
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +40,8 @@ class FlowNetwork:
         How many there are.
     """
 
-    nodes: list[Any]
-    index: dict[Any, int]
+    nodes: list[Node]
+    index: dict[Node, int]
     tail: Ints
     head: Ints
     bandwidth: Floats
@@ -57,7 +54,7 @@ class FlowNetwork:
         """The place that each arc leaves."""
         return self.origin[self.tail]
 
-    def arc(self, number: int) -> tuple[Any, Any]:
+    def arc(self, number: int) -> Arc:
         """The ends of an arc by name."""
         return self.nodes[self.tail[number]], self.nodes[self.head[number]]
 
@@ -75,8 +72,8 @@ def network(G: Fabric) -> FlowNetwork:
         check(G)
     nodes = list(G)
     index = dict(zip(nodes, range(len(nodes)), strict=True))
-    heads: list[Any] = []
-    rates: list[Any] = []
+    heads: list[Node] = []
+    rates: list[object] = []
     degrees: list[int] = []
     for _, beside in G.adjacency():
         heads.extend(beside)
@@ -102,7 +99,7 @@ def network(G: Fabric) -> FlowNetwork:
     )
 
 
-def _numbers(rates: list[Any]) -> Floats | None:
+def _numbers(rates: list[object]) -> Floats | None:
     """Bandwidths as an array, if each is a finite number above 0."""
     if {*map(type, rates)} <= {float}:
         values = np.array(rates, dtype=np.float64)
@@ -127,7 +124,7 @@ class NodeDemand:
     size: int
     weights: Floats
     groups: list[Ints]
-    sent: csr_array[Any, Any]
+    sent: SparseMatrix
 
     def row(self, source: int) -> Floats:
         """What `source` sends to each node."""

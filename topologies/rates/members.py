@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any
 
-from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
+from topologies.fabric.fabric import ACCELERATOR, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError
 
 
-def chosen(what: str, G: Fabric, members: Iterable[Hashable] | None) -> list[Any]:
+def chosen(what: str, G: Fabric, members: Iterable[Hashable] | None) -> list[Node]:
     """The members in the order given; all accelerators of `G` if none are named.
 
     Raises
@@ -27,7 +26,7 @@ def chosen(what: str, G: Fabric, members: Iterable[Hashable] | None) -> list[Any
     return group
 
 
-def disjoint(what: str, G: Fabric, groups: Sequence[Iterable[Hashable]]) -> list[list[Any]]:
+def disjoint(what: str, G: Fabric, groups: Sequence[Iterable[Hashable]]) -> list[list[Node]]:
     """The groups of two or more members; a group of one has nothing to do.
 
     Raises
@@ -46,7 +45,7 @@ def disjoint(what: str, G: Fabric, groups: Sequence[Iterable[Hashable]]) -> list
     return several
 
 
-def _faults(G: Fabric, members: list[Any]) -> Iterator[str]:
+def _faults(G: Fabric, members: list[Node]) -> Iterator[str]:
     seen: set[Hashable] = set()
     kinds = dict(G.nodes(data="kind"))
     for member in members:

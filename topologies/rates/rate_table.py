@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from topologies.rates.arrays import Floats, Ints
+
 
 @dataclass(frozen=True)
 class GroupRate:
@@ -55,14 +57,14 @@ class GroupRate:
 class RateTable:
     """`GroupRate` of many sizes as columns, in the order of `n`."""
 
-    n: NDArray[np.int64]
-    all_to_all: NDArray[np.float64]
-    all_gather: NDArray[np.float64]
-    send: NDArray[np.float64]
-    latency_hops: NDArray[np.int64]
-    latency: NDArray[np.float64]
-    domains: NDArray[np.int64]
-    step_latency: NDArray[np.float64]
+    n: Ints
+    all_to_all: Floats
+    all_gather: Floats
+    send: Floats
+    latency_hops: Ints
+    latency: Floats
+    domains: Ints
+    step_latency: Floats
 
 
 def columns(rates: Sequence[GroupRate]) -> RateTable:

@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
 
-from topologies.fabric.fabric import ACCELERATOR, Fabric
+from topologies.fabric.fabric import ACCELERATOR, Arc, Fabric, Group, Node
 from topologies.fabric.limits import TopologyError
 
 
@@ -21,7 +20,7 @@ from topologies.fabric.limits import TopologyError
 class GroupExchange:
     """Disjoint groups at work side by side; every member sends `weight` to each of its group."""
 
-    groups: tuple[tuple[Any, ...], ...]
+    groups: tuple[Group, ...]
     weight: float = 1.0
 
 
@@ -35,7 +34,7 @@ class Traffic:
     """
 
     exchanges: tuple[GroupExchange, ...] = ()
-    sent: tuple[tuple[Any, Any, float], ...] = ()
+    sent: tuple[tuple[Node, Node, float], ...] = ()
 
     def __add__(self, more: Traffic) -> Traffic:
         return Traffic(self.exchanges + more.exchanges, self.sent + more.sent)
@@ -71,7 +70,7 @@ def all_to_all(*groups: Iterable[Hashable], weight: float = 1.0) -> Traffic:
     return Traffic(exchanges=(GroupExchange(tuple(listed), weight),))
 
 
-def pairs(weights: Mapping[tuple[Any, Any], float]) -> Traffic:
+def pairs(weights: Mapping[Arc, float]) -> Traffic:
     """From `a` to `b` with a weight, for every key `(a, b)`."""
     faults = [
         f"{pair!r}: a pair (from, to) was expected"
@@ -112,7 +111,7 @@ def _exchange_faults(G: Fabric, number: int, what: GroupExchange) -> Iterator[st
     if (fault := _weight_fault(what.weight)) is not None:
         yield f"{place}: weight {fault}"
     kinds = G.nodes(data="kind")
-    home: dict[Any, int] = {}
+    home: dict[Node, int] = {}
     for i, group in enumerate(what.groups):
         if not group:
             yield f"{place}, group {i}: no members"
@@ -127,7 +126,7 @@ def _exchange_faults(G: Fabric, number: int, what: GroupExchange) -> Iterator[st
                 yield f"{place}: {node!r} is in group {home[node]} and in group {i}"
 
 
-def _pair_faults(G: Fabric, a: Any, b: Any, weight: object) -> Iterator[str]:
+def _pair_faults(G: Fabric, a: Node, b: Node, weight: object) -> Iterator[str]:
     place = f"pair {a!r} to {b!r}"
     for node in dict.fromkeys((a, b)):
         if node not in G or G.nodes[node].get("kind") != ACCELERATOR:
@@ -138,7 +137,7 @@ def _pair_faults(G: Fabric, a: Any, b: Any, weight: object) -> Iterator[str]:
         yield f"{place}: weight {fault}"
 
 
-def _stranger(G: Fabric, node: Any) -> str:
+def _stranger(G: Fabric, node: Node) -> str:
     if node not in G:
         return f"the fabric has no node {node!r}"
     return f"{node!r} is of kind {G.nodes[node].get('kind')!r}, not {ACCELERATOR!r}"

@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topologies.fabric.distances import ShortestPaths
-from topologies.fabric.fabric import Fabric, accelerators
+from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError
+from topologies.rates.arrays import Ints
 from topologies.rates.cut.max_flow import Flows, GroupArcs, arcs_of
 from topologies.rates.flow_network import demand, network
 from topologies.rates.members import chosen
@@ -64,9 +64,9 @@ def hop_bound(G: Fabric, members: Iterable[Hashable] | None = None) -> float:
     8000000000.0
     """
     group = chosen("hop_bound", G, members)
-    sources: Counter[Any] = Counter()
+    sources: Counter[Node] = Counter()
     if G.graph.get("orbits") and len(group) == len(accelerators(G)):
-        first: dict[Any, Any] = {}
+        first: dict[Node, Node] = {}
         for chip in group:
             sources[first.setdefault(G.nodes[chip]["orbit"], chip)] += 1
     else:
@@ -112,7 +112,7 @@ class CutSearch:
         self.rate = self._ratio(self.inside)
         self.passed = [self.inside]
 
-    def run(self, classes: list[NDArray[np.int64]]) -> None:
+    def run(self, classes: list[Ints]) -> None:
         """Find the narrowest cut, from members in classes of which the first stands for all."""
         pending, size = classes, 1
         satisfied = np.zeros(self.arcs.nodes.size, dtype=bool)
@@ -173,8 +173,8 @@ class Cut:
 
     rate: float
     members: int
-    starved: frozenset[Any]
-    arcs: tuple[tuple[Any, Any], ...]
+    starved: frozenset[Node]
+    arcs: tuple[Arc, ...]
 
     @property
     def bus_bandwidth(self) -> float:
@@ -221,7 +221,7 @@ def all_reduce_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> flo
     return 2 / (1 / there + 1 / back)
 
 
-def _narrowest(G: Fabric, group: list[Any], *, mirror: bool) -> Cut:
+def _narrowest(G: Fabric, group: list[Node], *, mirror: bool) -> Cut:
     net = network(G)
     what = demand(net, all_to_all(group))
     arcs = arcs_of(net, what.groups[0], mirror=mirror)
@@ -247,7 +247,7 @@ def _narrowest(G: Fabric, group: list[Any], *, mirror: bool) -> Cut:
     )
 
 
-def _classes(arcs: GroupArcs, symmetry: Orbits) -> list[NDArray[np.int64]]:
+def _classes(arcs: GroupArcs, symmetry: Orbits) -> list[Ints]:
     """Members in classes of which one stands for all, by multiples of the golden section.
 
     So no two neighbours are in one early batch.

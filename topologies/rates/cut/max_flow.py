@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
+from topologies.rates.arrays import Floats, Ints
 from topologies.rates.flow_network import FlowNetwork
 
 # SciPy adds a flow to the capacity of the arc back, so two bits of the 32 stay free.
@@ -45,15 +46,15 @@ class GroupArcs:
         Of each arc in the network.
     """
 
-    nodes: NDArray[np.int64]
+    nodes: Ints
     is_member: NDArray[np.bool_]
-    tail: NDArray[np.int64]
-    head: NDArray[np.int64]
-    rate: NDArray[np.float64]
-    number: NDArray[np.int64]
+    tail: Ints
+    head: Ints
+    rate: Floats
+    number: Ints
 
 
-def arcs_of(net: FlowNetwork, members: NDArray[np.int64], *, mirror: bool = False) -> GroupArcs:
+def arcs_of(net: FlowNetwork, members: Ints, *, mirror: bool = False) -> GroupArcs:
     """What `members` may use of a network, every arc turned round if `mirror`."""
     usable = net.forwards.copy()
     usable[members] = True
@@ -94,7 +95,7 @@ class Flows:
         self.count = chips.size
         self.ratios: dict[float, Fraction] | None = _simple(arcs.rate)
 
-    def at(self, rate: NDArray[np.float64]) -> Flows:
+    def at(self, rate: Floats) -> Flows:
         """The same arcs at other rates."""
         twin = copy(self)
         twin.arcs = replace(self.arcs, rate=rate)
@@ -102,7 +103,7 @@ class Flows:
         return twin
 
     def fill(
-        self, share: float, targets: NDArray[np.int64], unlimited: NDArray[np.bool_]
+        self, share: float, targets: Ints, unlimited: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Send `share` from every member to each target at once.
 
@@ -169,7 +170,7 @@ class Flows:
         return inside[: self.arcs.nodes.size]
 
 
-def _simple(rates: NDArray[np.float64]) -> dict[float, Fraction] | None:
+def _simple(rates: Floats) -> dict[float, Fraction] | None:
     """Each distinct rate as a simple fraction of the least, unless one is none."""
     positive = np.sort(rates[rates > 0])
     distinct = positive[np.diff(positive, prepend=0.0) > 0].tolist()

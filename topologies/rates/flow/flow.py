@@ -27,23 +27,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, hstack
 from scipy.sparse.csgraph import dijkstra
 
-from topologies.fabric.fabric import Fabric, accelerators
+from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError, meant
+from topologies.rates.arrays import Floats
 from topologies.rates.flow.flow_program import by_program, columns_of, maximum
 from topologies.rates.flow.reduced_program import FlowSolution, ReducedProgram, task
 from topologies.rates.flow_network import demand, network
 from topologies.rates.symmetry.orbits import orbits
 from topologies.rates.traffic import Traffic, all_to_all, traffic_checked
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 GAP = 1e-9
 ROUNDS = 60
@@ -180,7 +176,7 @@ class Bottleneck:
         of all of them together are one sound choice in between.
     """
 
-    arcs: tuple[tuple[Any, Any], ...]
+    arcs: tuple[Arc, ...]
     elasticity: float
 
     @property
@@ -253,7 +249,7 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
 
 
 def all_to_all_rate(
-    G: Fabric, members: Iterable[Any] | None = None, *, routing: str = "optimal"
+    G: Fabric, members: Iterable[Node] | None = None, *, routing: str = "optimal"
 ) -> Flow:
     """Every one of `members` (all accelerators unless said) sends equally to every other one.
 

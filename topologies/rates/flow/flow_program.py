@@ -8,22 +8,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from topologies.fabric.limits import TopologyError
+from topologies.rates.arrays import Floats, Ints, SparseMatrix
 from topologies.rates.flow.reduced_program import FlowSolution, ReducedProgram
 from topologies.rates.symmetry.color_refinement import Shrunk, shrunk
-
-Floats = NDArray[np.float64]
 
 # Variables beyond which an interior point, ended by a crossover, is quicker than the simplex.
 INNER = 5000
 
 
-def maximum(at_most: Any, limits: Floats, balanced: Any) -> tuple[float, Floats, Floats]:
+def maximum(
+    at_most: SparseMatrix | csc_array, limits: Floats, balanced: SparseMatrix | csc_array
+) -> tuple[float, Floats, Floats]:
     """The largest last variable, all variables, and what one unit of each limit adds to it.
 
     Parameters
@@ -56,9 +56,6 @@ def maximum(at_most: Any, limits: Floats, balanced: Any) -> tuple[float, Floats,
             "concurrent flow", f"no optimum, solver status {answer.status}: {answer.message}"
         )
     return float(-answer.fun), answer.x, np.maximum(-answer.ineqlin.marginals, 0.0)
-
-
-Ints = NDArray[np.int64]
 
 
 def columns_of(task: ReducedProgram) -> int:
@@ -94,7 +91,7 @@ def by_program(task: ReducedProgram, *, fold: bool = True) -> FlowSolution:
     return FlowSolution(theta, engine, classes.astype(np.int64), elasticity[kinds])
 
 
-def _matrix(task: ReducedProgram) -> tuple[csr_array[Any, Any], int]:
+def _matrix(task: ReducedProgram) -> tuple[SparseMatrix, int]:
     """All rows, and how many of them are balances. The last column is theta."""
     net, size = task.net, task.rows.shape[1]
     starts = net.starts
@@ -130,7 +127,7 @@ def _matrix(task: ReducedProgram) -> tuple[csr_array[Any, Any], int]:
     return csr_array((x_, (i_, j_)), shape=shape), height
 
 
-def _kinds(limits: Floats, matrix: csr_array[Any, Any], balances: int) -> tuple[Ints, Ints]:
+def _kinds(limits: Floats, matrix: SparseMatrix, balances: int) -> tuple[Ints, Ints]:
     """Rows with different right sides and columns with different costs are kept apart."""
     _, limit = np.unique(limits, return_inverse=True)
     rows = np.zeros(matrix.shape[0], dtype=np.int64)
@@ -140,6 +137,6 @@ def _kinds(limits: Floats, matrix: csr_array[Any, Any], balances: int) -> tuple[
     return rows, columns
 
 
-def _whole(matrix: csr_array[Any, Any]) -> Shrunk:
+def _whole(matrix: SparseMatrix) -> Shrunk:
     height, width = matrix.shape
     return Shrunk(np.arange(height), np.arange(width), np.arange(height), matrix)

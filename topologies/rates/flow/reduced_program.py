@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from topologies.fabric.limits import TopologyError
+from topologies.rates.arrays import Floats, Ints
 from topologies.rates.flow_network import FlowNetwork, NodeDemand
 from topologies.rates.symmetry.automorphisms import Orbits
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 NAMED = 3  # pairs without a path that an error names
 
@@ -67,7 +63,7 @@ class FlowSolution:
     elasticity: Floats
 
 
-def task(net: FlowNetwork, demand: NodeDemand, symmetry: Orbits, name: Any) -> ReducedProgram:
+def task(net: FlowNetwork, demand: NodeDemand, symmetry: Orbits, name: object) -> ReducedProgram:
     """The program of one representative per orbit.
 
     Raises
@@ -93,7 +89,7 @@ def task(net: FlowNetwork, demand: NodeDemand, symmetry: Orbits, name: Any) -> R
     )
 
 
-def _reached(net: FlowNetwork, sources: Ints, rows: Floats, hops: Floats, name: Any) -> None:
+def _reached(net: FlowNetwork, sources: Ints, rows: Floats, hops: Floats, name: object) -> None:
     lost = np.argwhere((rows > 0) & np.isinf(hops))
     if lost.size:
         examples = [

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from topologies.fabric.fabric import Fabric
+from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError, count_fault
 from topologies.rates.members import chosen
 from topologies.rates.routing.concurrent_collectives import joint_rate
@@ -41,7 +40,7 @@ class AllReduceRate:
     algorithm: str
     members: int
     bus_bandwidth: float
-    binding: tuple[tuple[Any, Any], ...]
+    binding: tuple[Arc, ...]
 
     @property
     def algorithm_bandwidth(self) -> float:
@@ -109,13 +108,13 @@ def best_all_reduce(
     return gain[0] if gain else plain
 
 
-def _bound(G: Fabric, group: list[Any], algorithm: str, adding: Collection[Any]) -> AllReduceRate:
+def _bound(G: Fabric, group: list[Node], algorithm: str, adding: Collection[Node]) -> AllReduceRate:
     joint = joint_rate(G, [group], "all_reduce", adding=adding)
     others = len(group) - 1
     return AllReduceRate(algorithm, len(group), joint.rate * others, joint.binding)
 
 
-def _adding(G: Fabric, named: Collection[Hashable] | None) -> list[Any]:
+def _adding(G: Fabric, named: Collection[Hashable] | None) -> list[Node]:
     if named is None:
         return [node for node, adds in G.nodes(data="in_network_reduce") if adds]
     strange = [

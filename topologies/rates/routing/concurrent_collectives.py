@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, diags_array, vstack
 
-from topologies.fabric.fabric import Fabric
+from topologies.fabric.fabric import Arc, Fabric
 from topologies.fabric.limits import TopologyError, meant
+from topologies.rates.arrays import Floats, SparseMatrix
 from topologies.rates.cut.cut import CutSearch
 from topologies.rates.flow_network import demand, network
 from topologies.rates.members import disjoint
@@ -62,7 +63,7 @@ class ConcurrentCollectives:
     """
 
     rate: float
-    binding: tuple[tuple[Any, Any], ...]
+    binding: tuple[Arc, ...]
     engine: str
 
 
@@ -155,7 +156,7 @@ def _by_cuts(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str]:
             _add_cut(uses, cuts, number, ~alone)
     loads, balances = uses.loads.matrix(uses.width), uses.balances.matrix(uses.width)
     even = _even(uses, loads)
-    sound = abs(balances @ even).max(initial=0.0) <= BINDING
+    sound = np.abs(np.asarray(balances @ even)).max(initial=0.0) <= BINDING
     best = even if sound else None
     reached = _reached(uses, cuts, even) if sound else 0.0
     for _ in range(STEPS):
@@ -172,7 +173,7 @@ def _by_cuts(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str]:
     raise TopologyError("joint_rate", f"no optimum after {STEPS} rounds of cuts")
 
 
-def _even(uses: LinkUsage, loads: Any) -> NDArray[np.float64]:
+def _even(uses: LinkUsage, loads: SparseMatrix) -> Floats:
     """Every use of an arc an equal part of it."""
     cells = loads.tocoo()
     row, column = cells.coords
@@ -181,7 +182,7 @@ def _even(uses: LinkUsage, loads: Any) -> NDArray[np.float64]:
     return even
 
 
-def _reached(uses: LinkUsage, cuts: UsageRows, division: NDArray[np.float64]) -> float:
+def _reached(uses: LinkUsage, cuts: UsageRows, division: Floats) -> float:
     """The rate that a division of the arcs allows; its narrow cuts are added."""
     reached = np.inf
     for number, phase in enumerate(uses.phases):
@@ -205,8 +206,8 @@ def _add_cut(uses: LinkUsage, cuts: UsageRows, number: int, inside: NDArray[np.b
 
 
 def _optimum(
-    below: Any, limits: NDArray[np.float64], equal: Any, rate: int
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    below: SparseMatrix, limits: Floats, equal: SparseMatrix, rate: int
+) -> tuple[float, Floats, Floats]:
     """The largest value of one variable, all of them, and the duals of the limits."""
     cost = np.zeros(below.shape[1])
     cost[rate] = -1.0

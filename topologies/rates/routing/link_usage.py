@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from topologies.fabric.fabric import Arc
+from topologies.rates.arrays import Floats, Ints, SparseMatrix
 from topologies.rates.cut.max_flow import Flows, GroupArcs, arcs_of
 from topologies.rates.flow_network import FlowNetwork
 from topologies.rates.symmetry.automorphisms import Orbits
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False)
@@ -47,7 +45,7 @@ class UsageRows:
         """Add values in rows that there are already."""
         self._cells.append((row, column, np.broadcast_to(value, row.shape)))
 
-    def matrix(self, width: int) -> csr_array[Any, Any]:
+    def matrix(self, width: int) -> SparseMatrix:
         """All of them."""
         if not self._cells:
             return csr_array((self.count, width))
@@ -151,7 +149,7 @@ class LinkUsage:
                 below.put(rows, phase.use[carries], -1.0)
         return below
 
-    def binding(self, tight: NDArray[np.bool_]) -> tuple[tuple[Any, Any], ...]:
+    def binding(self, tight: NDArray[np.bool_]) -> tuple[Arc, ...]:
         """The arcs of the orbits whose load is tight."""
         return tuple(self.net.arc(i) for i in np.flatnonzero(tight[self.orbit]).tolist())
 

@@ -18,15 +18,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
-from topologies.fabric.fabric import Fabric
+from topologies.fabric.fabric import Arc, Fabric
 from topologies.fabric.limits import TopologyError, meant
+from topologies.rates.arrays import Floats, Ints
 from topologies.rates.flow_network import FlowNetwork, NodeDemand, demand, network
 from topologies.rates.symmetry.automorphisms import Orbits
 from topologies.rates.symmetry.orbits import orbits
@@ -34,9 +34,6 @@ from topologies.rates.traffic import Traffic, traffic_checked
 
 # Latencies of two ways that differ by less are equal: they are sums in different orders.
 SAME = 1e-9
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,12 +189,12 @@ class Routed:
     """
 
     rate: float
-    arcs: tuple[tuple[Any, Any], ...]
-    load: NDArray[np.float64]
-    bandwidth: NDArray[np.float64]
+    arcs: tuple[Arc, ...]
+    load: Floats
+    bandwidth: Floats
 
     @cached_property
-    def binding(self) -> tuple[tuple[Any, Any], ...]:
+    def binding(self) -> tuple[Arc, ...]:
         """The arcs that are full."""
         full = self.load * self.rate >= self.bandwidth * (1 - NEAR)
         return tuple(self.arcs[i] for i in np.flatnonzero(full).tolist())

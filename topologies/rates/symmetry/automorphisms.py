@@ -13,14 +13,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from topologies.rates.arrays import Ints
 from topologies.rates.flow_network import FlowNetwork, NodeDemand
 from topologies.rates.symmetry.color_refinement import ColoredArcs, Colours, mixed, refined
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from topologies.rates.arrays import Ints, SparseMatrix
+
 Colours = NDArray[np.uint64]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 SEEDS = 4
 _ODD = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15], dtype=np.uint64)
@@ -99,10 +99,10 @@ class Shrunk:
     rows: Ints
     columns: Ints
     first: Ints
-    matrix: csr_array[Any, Any]
+    matrix: SparseMatrix
 
 
-def shrunk(matrix: csr_array[Any, Any], rows: Ints, columns: Ints) -> Shrunk:
+def shrunk(matrix: SparseMatrix, rows: Ints, columns: Ints) -> Shrunk:
     """The coarsest equitable partition of a matrix that keeps given rows and columns apart.
 
     Averaging a solution over the columns of each class keeps it feasible when all rows of a
@@ -133,7 +133,7 @@ def shrunk(matrix: csr_array[Any, Any], rows: Ints, columns: Ints) -> Shrunk:
     return Shrunk(np.arange(height), np.arange(width), np.arange(height), matrix)
 
 
-def _partition(matrix: csr_array[Any, Any], row: Colours, column: Colours) -> Shrunk | None:
+def _partition(matrix: SparseMatrix, row: Colours, column: Colours) -> Shrunk | None:
     """The partition by colour, if it is equitable."""
     _, first, rows = np.unique(row, return_index=True, return_inverse=True)
     _, first_column, columns = np.unique(column, return_index=True, return_inverse=True)
@@ -144,14 +144,14 @@ def _partition(matrix: csr_array[Any, Any], row: Colours, column: Colours) -> Sh
     return Shrunk(rows, columns, first, csr_array(over_columns[first]))
 
 
-def _indicator(classes: Ints) -> csr_array[Any, Any]:
+def _indicator(classes: Ints) -> SparseMatrix:
     size = classes.size
     return csr_array(
         (np.ones(size), classes, np.arange(size + 1)), shape=(size, int(classes.max()) + 1)
     )
 
 
-def _uneven(sums: csr_array[Any, Any], like: Ints) -> bool:
+def _uneven(sums: SparseMatrix, like: Ints) -> bool:
     """Whether a row differs from the row that it should be like."""
     gap = abs(sums - sums[like])
     return bool(gap.nnz and gap.max() > 1e-12 * abs(sums).max())

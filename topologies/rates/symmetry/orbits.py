@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topologies.fabric.fabric import Group
+from topologies.rates.arrays import Ints
 from topologies.rates.flow_network import FlowNetwork, NodeDemand
 from topologies.rates.symmetry.automorphisms import (
     AutomorphismSearch,
@@ -27,8 +28,6 @@ from topologies.rates.symmetry.automorphisms import (
     Orbits,
     structure,
 )
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +101,7 @@ class Names:
 
 def names(nodes: Sequence[Any]) -> Names:
     """Boxes of the names that are tuples with numbers in them; other nodes stay where they are."""
-    shapes: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    shapes: dict[Group, list[int]] = defaultdict(list)
     for i, name in enumerate(nodes):
         if type(name) is tuple:
             shapes[tuple([None if type(x) is int else x for x in name])].append(i)
