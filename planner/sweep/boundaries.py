@@ -18,6 +18,7 @@ import numpy as np
 
 from planner.problems.serving.arrays import Model
 from planner.problems.serving.dials import BATCHES, WHOLE
+from planner.protocol.bracket import Bracket, bracketed
 from planner.report.pictures.sweep_axes import arranged, line_of
 from planner.sweep.closed_form_boundary import Turned, relaxed_times, turned_round
 from planner.sweep.table import Table
@@ -137,14 +138,21 @@ class SweptLine:
         They are whole numbers, or as near as floats need be.
         """
         whole = self.along in WHOLE
-        while high - low > (1 if whole else WITHIN * high):
-            between = np.linspace(low, high, CLOSER)
-            between = np.unique(np.round(between)) if whole else between
-            # What is known of the ends stays so, whatever rounding makes of a tie.
-            names = [before, *self.largest(between)[1:-1], after]
-            first = next(i for i, name in enumerate(names) if name != before)
-            low, high, after = float(between[first - 1]), float(between[first]), names[first]
-        return low, high, after
+        names = {high: after}
+
+        def differs(points: Sequence[float]) -> list[float]:
+            largest = self.largest(np.asarray(points))
+            names.update(zip(points, largest, strict=True))
+            return [1.0 if name == before else -1.0 for name in largest]
+
+        def enough(bracket: Bracket) -> bool:
+            return bracket.far - bracket.near <= (1 if whole else WITHIN * bracket.far)
+
+        def inside(bracket: Bracket) -> Sequence[float]:
+            return _inside(bracket, whole=whole)
+
+        bracket = bracketed(differs, Bracket(low, high), inside, enough)
+        return bracket.near, bracket.far, names[bracket.far]
 
     def crossing(self, rows: tuple[int, int], step: PartSwitch) -> PartCrossing:
         """The step with its closed form, or why it has none."""
@@ -209,14 +217,21 @@ class SweptLine:
         for name, smooth in zip((before, after), times(np.array([low, high])), strict=True):
             if not np.allclose(exact[name], smooth, rtol=1e-9, atol=0):
                 return PartCrossing(*known, why="ceilings")
-        while high - low > WITHIN * high:
-            between = np.linspace(low, high, CLOSER)
-            first, second = times(between)
-            place = int(np.argmax(second >= first))
-            if place == 0:
-                break
-            low, high = float(between[place - 1]), float(between[place])
+
+        def difference(points: Sequence[float]) -> list[float]:
+            first, second = times(np.asarray(points))
+            return np.where(second >= first, -1.0, 1.0).tolist()
+
+        ends = Bracket(low, high)
+        high = bracketed(difference, ends, _inside, lambda b: b.far - b.near <= WITHIN * b.far).far
         return self._turned((rows, along, high, before, after), {"B"}, even=True)
+
+
+def _inside(bracket: Bracket, *, whole: bool = False) -> Sequence[float]:
+    """Values inside a bracket, evenly; whole numbers of them."""
+    points = np.linspace(bracket.near, bracket.far, CLOSER)
+    inside: list[float] = (np.unique(np.round(points)) if whole else points)[1:-1].tolist()
+    return inside
 
 
 def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> SweptLine | None:

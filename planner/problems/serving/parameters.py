@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task_builder import Hardware
     from planner.scenario.keys.workload import Distribution
 
-__all__ = ["GROUPS", "serving_givens"]
+__all__ = ["GROUPS", "serving_parameters"]
 
 GROUPS = ("chip", "network", "model", "workload", "promises", "prices", "engine", "law", "phases")
 PROMISES = ("ttft", "ttft_p95", "ttft_p99", "tpot", "e2e", "tokens_per_s_per_user")
@@ -32,7 +32,7 @@ TOGETHER = {
 }
 
 
-def serving_givens(scenario: Scenario, hardware: Sequence[Hardware]) -> list[Parameter]:
+def serving_parameters(scenario: Scenario, hardware: Sequence[Hardware]) -> list[Parameter]:
     """Every given quantity of a serving scenario; `hardware` are its systems, looked up."""
     return [
         *_of_systems(scenario, hardware),

@@ -65,9 +65,9 @@ class Serving(Room["Scenario"]):
 
     def parameters(self, question: Scenario) -> list[Parameter]:
         """Every parameter of a scenario, its catalogues' figures among them."""
-        from planner.problems.serving.slopes.serving import givens_of
+        from planner.problems.serving.slopes.serving import parameters_of
 
-        return givens_of(question)
+        return parameters_of(question)
 
     def search(self, question: Scenario, coefficients: Mapping[str, float] | None = None) -> Search:
         """The best layouts and batches; nothing is proved of them."""

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import planner
-from planner.problems.serving.slopes.serving import givens_of, serving_rows
+from planner.problems.serving.slopes.serving import parameters_of, serving_rows
 from planner.protocol.elasticity import one_per_parameter
 from planner.protocol.problem import search
 from planner.scenario import load
@@ -32,7 +32,7 @@ def test_a_switch_is_one(path):
     """Just before it the plan's own choice is best, just after it another."""
     scenario = load(SMALL)
     best = search(scenario)
-    given = next(each for each in givens_of(scenario) if each.path == path)
+    given = next(each for each in parameters_of(scenario) if each.path == path)
     found = [next_switch(best, given, up=up) for up in (False, True)]
     assert any(found)
     for switch in filter(None, found):
@@ -57,7 +57,7 @@ def test_one_more_of_few_sequences_is_a_switch():
     assert best.small_counts == f"batch {batch} a replica"
     rows = {row.path: row for row in one_per_parameter(serving_rows(scenario, "usd_per_mtok"))}
     assert (rows["promises.tpot"].left, rows["promises.tpot"].right) == (0, 0)
-    given = next(each for each in givens_of(scenario) if each.path == "promises.tpot")
+    given = next(each for each in parameters_of(scenario) if each.path == "promises.tpot")
     switch = next_switch(best, given, up=True)
     assert switch["counts"] == [best.small_counts, f"batch {batch + 1} a replica"]
     value = given.value * switch["factor"]
@@ -68,7 +68,7 @@ def test_one_more_of_few_sequences_is_a_switch():
 def test_a_share_of_cached_prompts_stays_below_one():
     """Twice eight tenths is no share: there is no such scenario, and no crash."""
     scenario = load({**SMALL, "workload": {**SMALL["workload"], "cached_input": 0.8}})
-    given = next(each for each in givens_of(scenario) if each.path == "workload.cached_input")
+    given = next(each for each in parameters_of(scenario) if each.path == "workload.cached_input")
     assert given.to(1.2).workload.cached_input == pytest.approx(0.96)
     with pytest.raises(planner.InputError, match="less than 1"):
         given.to(2.0)
@@ -77,7 +77,7 @@ def test_a_share_of_cached_prompts_stays_below_one():
 def test_a_switch_is_what_set_would_make_of_it():
     """The scenario that is varied is the one that `--set` gives."""
     scenario = load(SMALL)
-    given = next(each for each in givens_of(scenario) if each.path == "system.memory_bandwidth")
+    given = next(each for each in parameters_of(scenario) if each.path == "system.memory_bandwidth")
     for factor in (0.7, 1.3):
         value = given.value * factor
         said = planner.solve(SMALL, sets=[f"system.memory_bandwidth={value!r}"])
@@ -94,7 +94,7 @@ def test_both_sides_of_a_kink_are_told():
     bandwidth, flops = rows["system.memory_bandwidth"], rows["system.flops"]
     assert (bandwidth.left, bandwidth.right) == pytest.approx((-1, 0), abs=1e-9)
     assert (flops.left, flops.right) == pytest.approx((-1, 0), abs=1e-9)
-    for given in givens_of(scenario):
+    for given in parameters_of(scenario):
         if given.path not in ("system.memory_bandwidth", "system.flops"):
             continue
         for step, side in ((-1e-3, "left"), (1e-3, "right")):

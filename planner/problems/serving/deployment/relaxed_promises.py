@@ -21,6 +21,7 @@ from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, given
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import PROMISES, Task
+from planner.protocol.bracket import Bracket, bracketed
 
 __all__ = ["eased"]
 
@@ -93,24 +94,34 @@ def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
     return step, np.ones(len(step.layouts)), np.ones(len(step.layouts))
 
 
-def _of_two(question: TwoPools, name: str, known: float) -> float:
-    """The least value in two pools, sought below what is `known`; infinite where there is none."""
+def _of_two(question: TwoPools, name: str, bound: float) -> float:
+    """The least value in two pools, sought below a `bound`; infinite where there is none."""
     promises = {**question.pools.prefill.promises, **question.pools.decode.promises}
-    low = promises[name]
-    high = _kept(question, name, known * (1 - CLOSE))
-    tight = True
-    while high / low > 1 + CLOSE and math.isfinite(high):
+    reached = _kept(question, name, bound * (1 - CLOSE))
+    if not math.isfinite(reached):
+        return reached
+    missed = False
+
+    def tight(turn: int) -> bool:
         # Values are those of layouts: often nothing is left below the last.
-        tried = high * (1 - CLOSE) if tight else math.sqrt(low * high)
-        found = _kept(question, name, tried)
-        if math.isfinite(found):
-            high = found
-        elif tight:
-            return high
-        else:
-            low = tried
-        tight = not tight and question.pools.demand is None
-    return high
+        return turn == 0 if question.pools.demand is not None else turn % 2 == 0
+
+    def propose(bracket: Bracket) -> Sequence[float]:
+        if missed and tight(bracket.turn - 1):
+            return ()
+        below = reached * (1 - CLOSE)
+        return (below,) if tight(bracket.turn) else (math.sqrt(bracket.far * reached),)
+
+    def difference(values: Sequence[float]) -> list[float]:
+        nonlocal reached, missed
+        least = _kept(question, name, values[0])
+        missed = not math.isfinite(least)
+        reached = reached if missed else least
+        return [-1.0 if missed else 1.0]
+
+    start = Bracket(reached, promises[name])
+    bracketed(difference, start, propose, lambda bracket: reached / bracket.far <= 1 + CLOSE)
+    return reached
 
 
 def _kept(question: TwoPools, name: str, value: float) -> float:

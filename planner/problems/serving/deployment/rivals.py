@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.problems.serving.deployment.alternatives import contenders, machines, winner
-from planner.problems.serving.deployment.overtaking import Contest, changes
 from planner.problems.serving.deployment.pools import OnePool, Point, Question, questions_of, ranked
+from planner.problems.serving.deployment.switch_points import Contest, changes
 from planner.problems.serving.task.resolve import ask
 from planner.scenario import File, Scenario
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.deployment.alternatives import winner
-from planner.problems.serving.deployment.overtaking import Contest
 from planner.problems.serving.deployment.pools import questions_of, ranked
-from planner.problems.serving.parameters import serving_givens
+from planner.problems.serving.deployment.switch_points import Contest
+from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.slopes.fixed_layout import (
     Bound,
     SymbolPowers,
@@ -43,7 +43,7 @@ def serving_rows(scenario: Scenario, name: str) -> list[Elasticity]:
     """
     questions = questions_of(ask(scenario))
     best = ranked(questions)[0]
-    givens = serving_givens(scenario, Contest(scenario, questions).hardware())
+    givens = serving_parameters(scenario, Contest(scenario, questions).hardware())
     bound = bound_to(scenario, winner(questions, best).question, best)
     powers = symbol_powers(bound, givens)
     rows = _rows(bound, givens, powers, name)
@@ -90,7 +90,7 @@ def layout_held(scenario: Scenario, paths: Collection[str]) -> dict[str, tuple[f
     if not bound.may_follow:
         return {}
     hardware = Contest(scenario, questions).hardware()
-    givens = [each for each in serving_givens(scenario, hardware) if each.path in paths]
+    givens = [each for each in serving_parameters(scenario, hardware) if each.path in paths]
     _, slopes = elasticities(bound, givens)
     price = slopes["usd_per_mtok"]
     return {each.path: (float(price[0, i]), float(price[1, i])) for i, each in enumerate(givens)}
@@ -116,7 +116,7 @@ def _counted(given: Parameter, name: str) -> Elasticity:
     )
 
 
-def givens_of(scenario: Scenario) -> list[Parameter]:
+def parameters_of(scenario: Scenario) -> list[Parameter]:
     """Every given of a scenario, its catalogues' figures among them."""
     questions = questions_of(ask(scenario))
-    return serving_givens(scenario, Contest(scenario, questions).hardware())
+    return serving_parameters(scenario, Contest(scenario, questions).hardware())

@@ -149,6 +149,12 @@ def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield f"choose.{pools[0]}", told
 
 
+def hardware_of(scenario: Scenario) -> tuple[Hardware, ...]:
+    """The machines of a scenario with their prices and profiles, looked up."""
+    notes = _Notes(date.today(), [], [])
+    return tuple(_hardware(scenario, system, notes) for system in scenario.systems())
+
+
 def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardware:
     if isinstance(system, File):
         told = (
