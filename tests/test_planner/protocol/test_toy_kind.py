@@ -63,7 +63,7 @@ def test_no_other_file_knows_the_toy():
 def test_solve_prints_text_reasons_and_json(capsys, file):
     """The answer laid out from its outputs, what binds, and a document with its schema's name."""
     text = told(capsys, "solve", file, "--why")
-    assert "price: 0." in text
+    assert "price: $0.15" in text
     assert "rent  +1.000" in text
     document = json.loads(told(capsys, "solve", file, "--json"))
     assert list(document)[:3] == ["schema", "problem", "status"]
