@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.house import layers, names, sizes, sources, style
+from tests.house import copies, layers, names, sizes, sources, style
 from tests.paths import DATA
 
 FILE = DATA / "house.json"
@@ -56,6 +56,7 @@ FIGURES = (
     Figure("longest chain in topologies", 12, _chain("topologies")),
     Figure("signatures of planner with Any, %", 5, _any("planner")),
     Figure("signatures of topologies with Any, %", 5, _any("topologies")),
+    Figure("methods of an elasticity", 3, lambda: len(copies.elasticity_methods())),
     Figure("banned bindings", 0, lambda: len(names.banned_bindings())),
 )
 RULES = (
@@ -64,6 +65,8 @@ RULES = (
     Rule("imports from a face into a problem", layers.faces_into_problems),
     Rule("imports into the inside of another kind", layers.kinds_inside_each_other),
     Rule("conditions on a kind's name outside its room", layers.kinds_in_conditions),
+    Rule("searches that close in by halves, not the one", copies.bracketed_searches),
+    Rule("lists of parameters, not a kind's", copies.parameter_lists),
     Rule("files, functions and folders that are too large", sizes.too_large),
     Rule("class names that stand twice", names.classes_twice),
     Rule("file names that repeat", names.file_names_twice),
