@@ -17,7 +17,7 @@ PATH = re.compile(
 
 
 def bracketed_searches() -> list[str]:
-    """Functions of the asking rooms that close in on a point by halves, besides protocol.bracket."""
+    """Functions of the asking rooms that close in by halves, besides protocol.bracket."""
     listed = []
     for name, file in modules().items():
         outside = not any(in_package(name, f"planner.{room}") for room in ASKING)
@@ -55,18 +55,18 @@ def parameter_lists() -> list[str]:
         if in_package(name, "planner.scenario"):
             continue
         for node in parsed(file).body:
-            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                if len(set(_paths(node.value))) >= 3:
-                    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-                    listed.append(f"{name}.{ast.unparse(target)}")
+            if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+                continue
+            if len(set(_paths(node.value))) >= 3:
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                listed.append(f"{name}.{ast.unparse(target)}")
     return sorted(listed)
 
 
 def _paths(value: ast.expr) -> Iterator[str]:
     for node in ast.walk(value):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if PATH.fullmatch(node.value):
-                yield node.value
+        if isinstance(node, ast.Constant) and PATH.fullmatch(str(node.value)):
+            yield str(node.value)
 
 
 def elasticity_methods() -> set[str]:
