@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["Bracket", "bracketed", "middle", "within_factor"]
+__all__ = ["Bracket", "bracketed", "bracketed_together", "middle", "within_factor"]
 
 ROUNDS = 200  # far above what halving a bracket of floats can take
 
@@ -56,13 +56,43 @@ def bracketed(
     propose : the points to look at next, from near to far; none ends the search.
     enough : whether a bracket is close.
     """
-    bracket = start
-    while bracket.turn < rounds and not bracket.stopped and not enough(bracket):
-        points = propose(bracket)
-        if not len(points):
+
+    def differences(points: Sequence[tuple[int, float]]) -> Sequence[float]:
+        return difference([point for _, point in points])
+
+    return bracketed_together(differences, [start], [propose], enough, rounds)[0]
+
+
+def bracketed_together(
+    differences: Callable[[Sequence[tuple[int, float]]], Sequence[float]],
+    starts: Sequence[Bracket],
+    proposes: Sequence[Callable[[Bracket], Sequence[float]]],
+    enough: Callable[[Bracket], bool],
+    rounds: int = ROUNDS,
+) -> list[Bracket]:
+    """The brackets of several searches that go on in step: `bracketed` of each of them.
+
+    Parameters
+    ----------
+    differences : at several points (number of the search, point), evaluated together.
+    """
+    brackets = list(starts)
+    for _ in range(rounds):
+        points: dict[int, Sequence[float]] = {}
+        for number, bracket in enumerate(brackets):
+            if not bracket.stopped and not enough(bracket):
+                points[number] = proposes[number](bracket)
+        points = {number: values for number, values in points.items() if len(values)}
+        if not points:
             break
-        bracket = replace(_narrowed(bracket, points, difference(points)), turn=bracket.turn + 1)
-    return bracket
+        every = [(number, point) for number, values in points.items() for point in values]
+        values = iter(differences(every))
+        for number, looked_at in points.items():
+            here = [next(values) for _ in looked_at]
+            bracket = brackets[number]
+            narrowed = _narrowed(bracket, looked_at, here)
+            brackets[number] = replace(narrowed, turn=bracket.turn + 1)
+    return brackets
 
 
 def _narrowed(bracket: Bracket, points: Sequence[float], values: Sequence[float]) -> Bracket:

@@ -12,18 +12,18 @@ changes between two values looked at, the change is closed in on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from planner.protocol.bracket import Bracket, bracketed, middle, within_factor
+from planner.protocol.bracket import Bracket, bracketed, bracketed_together, middle, within_factor
 from planner.protocol.elasticity import Elasticity
 from planner.protocol.output import Output, output_named
 from planner.protocol.parameter import Parameter, folder_of, scenario_with, unit_of, value_at
-from planner.protocol.problem import NO_PLAN, Search, problem_of, search
+from planner.protocol.problem import NO_PLAN, Search, problem_of, search, search_many
 from planner.scenario import Tree, changed, checked, opened
 from planner.sweep.grid import Axis, grid_of
 from planner.text.console import progress
@@ -58,15 +58,14 @@ def switched(
     varied = {parameter.path: parameter for parameter in parameters if parameter.to is not None}
     ranked = sorted((row for row in rows if row.known), key=lambda row: -row.influence)
     wanted = [row for row in ranked if row.path in varied and _may_switch(row)][:most]
-    switches = {}
-    with progress(2 * len(wanted), 0, shown=shown) as advance:
-        for row in wanted:
-            both = []
-            for up in (False, True):
-                both.append(next_switch(best, varied[row.path], up=up))
-                advance(1)
-            switches[row.path] = tuple(switch for switch in both if switch is not None)
-    return switches
+    nearest = next_switches(
+        best, [(varied[row.path], up) for row in wanted for up in (False, True)], shown=shown
+    )
+    pairs = zip(nearest[::2], nearest[1::2], strict=True)
+    return {
+        row.path: tuple(switch for switch in pair if switch is not None)
+        for row, pair in zip(wanted, pairs, strict=True)
+    }
 
 
 def next_switch(best: Search, parameter: Parameter, *, up: bool) -> dict[str, Any] | None:
@@ -75,17 +74,47 @@ def next_switch(best: Search, parameter: Parameter, *, up: bool) -> dict[str, An
     `factor` is the nearest value looked at with the other choice, `before` the last one with the
     present choice; both were solved.
     """
-    plans: dict[float, Search] = {}
+    return next_switches(best, [(parameter, up)])[0]
 
-    def difference(factors: Sequence[float]) -> list[float]:
-        return [_difference(best, parameter, factor, plans) for factor in factors]
 
-    steps = STEPS if up else tuple(1 / step for step in STEPS)
+def next_switches(
+    best: Search, sought: Sequence[tuple[Parameter, bool]], *, shown: bool = False
+) -> list[dict[str, Any] | None]:
+    """`next_switch` of several parameters, each down or up, all values of a round together."""
+    plans: list[dict[float, Search]] = [{} for _ in sought]
 
-    def propose(bracket: Bracket) -> Sequence[float]:
-        return middle(bracket) if bracket.closed else steps[bracket.turn : bracket.turn + 1]
+    going_on = len(sought)
 
-    bracket = bracketed(difference, Bracket(1.0), propose, within_factor(CLOSE))
+    def differences(points: Sequence[tuple[int, float]]) -> list[float]:
+        nonlocal going_on
+        going_on, before = len({number for number, _ in points}), going_on
+        advance(before - going_on)
+        then = _plans([(sought[number][0], factor) for number, factor in points])
+        for (number, factor), plan in zip(points, then, strict=True):
+            if plan is not None:
+                plans[number][factor] = plan
+        return [math.nan if plan is None else -1.0 if best.switched(plan) else 1.0 for plan in then]
+
+    def proposes(up: bool) -> Callable[[Bracket], Sequence[float]]:
+        steps = STEPS if up else tuple(1 / step for step in STEPS)
+        return lambda bracket: (
+            middle(bracket) if bracket.closed else steps[bracket.turn : bracket.turn + 1]
+        )
+
+    with progress(len(sought), 0, shown=shown) as advance:
+        brackets = bracketed_together(
+            differences, [Bracket(1.0)] * len(sought), [proposes(up) for _, up in sought],
+            within_factor(CLOSE),
+        )  # fmt: skip
+        advance(going_on)
+    return [
+        _switch(best, bracket, looked_at)
+        for bracket, looked_at in zip(brackets, plans, strict=True)
+    ]
+
+
+def _switch(best: Search, bracket: Bracket, plans: Mapping[float, Search]) -> dict[str, Any] | None:
+    """A bracket in which the choice changes in the words of the answer, None if it does not."""
     if not bracket.closed:
         return None
     then = plans[bracket.far]
@@ -99,17 +128,28 @@ def next_switch(best: Search, parameter: Parameter, *, up: bool) -> dict[str, An
     }
 
 
-def _difference(
-    best: Search, parameter: Parameter, factor: float, plans: dict[float, Search]
-) -> float:
-    """Above zero where the choice is best with the parameter times a factor, else below."""
-    if parameter.to is None:
-        return math.nan
+def _plans(points: Sequence[tuple[Parameter, float]]) -> list[Search | None]:
+    """The best plan with each parameter times a factor, None where that makes no sense."""
+    questions: list[Any] = []
+    for parameter, factor in points:
+        try:
+            questions.append(None if parameter.to is None else parameter.to(factor))
+        except InputError:
+            questions.append(None)
+    sensible = [question for question in questions if question is not None]
     try:
-        plans[factor] = search(parameter.to(factor))
+        plans: Iterator[Search | None] = iter(search_many(sensible))
     except InputError:
-        return math.nan
-    return -1.0 if best.switched(plans[factor]) else 1.0
+        # One of them is refused: which, each by itself will tell.
+        plans = iter([_alone(question) for question in sensible])
+    return [None if question is None else next(plans) for question in questions]
+
+
+def _alone(question: Any) -> Search | None:
+    try:
+        return search(question)
+    except InputError:
+        return None
 
 
 def _may_switch(row: Elasticity) -> bool:
