@@ -122,7 +122,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class PredictionBlocks:
     """Blocks for multi-token prediction, left out of every total.
 
     `parameters` counts all of them without a copy of the embedding or the head; None where the
@@ -152,7 +152,7 @@ class Model:
     max_context: int | None
     precision: Precision = DTYPES["bf16"]
     quantization: Quantization = field(default_factory=Quantization)
-    prediction: Prediction | None = None
+    prediction: PredictionBlocks | None = None
     excluded: tuple[str, ...] = ()
     source: str = ""
 

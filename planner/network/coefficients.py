@@ -18,7 +18,7 @@ import numpy as np
 from planner.catalogue.collective_curves import ANY, collectives
 from planner.network.collective_times import NETWORK, crossing
 from planner.network.group import Group, algorithms, group_of, named
-from planner.network.measured_curves import Moved, moved
+from planner.network.measured_curves import BorrowedCurve, borrowed_curve
 
 if TYPE_CHECKING:
     from topologies import Machine
@@ -166,7 +166,7 @@ def _row(
         row, evidence = crossing(group, operation, name, network), ANY
         alpha, share, gamma = row.alpha, row.efficiency, row.gamma
     else:
-        curves = moved(group, operation, name)
+        curves = borrowed_curve(group, operation, name)
         alpha, share, gamma, evidence = (
             curves.alpha,
             curves.efficiency,
@@ -180,7 +180,9 @@ def _row(
     return group.n, alpha, rate * share, gamma, traffic, share, low, high
 
 
-def _refitted(coefficients: Moved, within: tuple[float, float]) -> tuple[float, float, float]:
+def _refitted(
+    coefficients: BorrowedCurve, within: tuple[float, float]
+) -> tuple[float, float, float]:
     low, high = within
     if not 0 < low < high < float("inf"):
         raise ValueError(f"messages lie within {within!r} bytes; give 0 < smallest < largest")

@@ -14,7 +14,7 @@ from formulas.network.collectives import hand_over_time
 from formulas.numerics.evaluate import Kernel, kernel
 from planner.catalogue.collective_curves import ANY, collectives
 from planner.network.group import EXCHANGES, Group, algorithms, library, named
-from planner.network.measured_curves import Moved, moved
+from planner.network.measured_curves import BorrowedCurve, borrowed_curve
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -52,7 +52,7 @@ class CollectiveTime:
 
 
 @dataclass(frozen=True)
-class Crossing:
+class DomainCrossing:
     """A group over several domains: coefficients of T, and the group inside one domain.
 
     Attributes
@@ -69,7 +69,7 @@ class Crossing:
     alpha: float
     efficiency: float
     gamma: float
-    inner: Moved | None
+    inner: BorrowedCurve | None
     stays: float = 1.0
 
     def seconds(self, size: np.ndarray) -> np.ndarray:
@@ -125,7 +125,7 @@ def collective_time(
     )
 
 
-def crossing(group: Group, operation: str, algorithm: str, network: str) -> Crossing:
+def crossing(group: Group, operation: str, algorithm: str, network: str) -> DomainCrossing:
     """The coefficients of a group that leaves its domain.
 
     The floor is that of the part inside a domain, and a step for every doubling of the domains,
@@ -135,8 +135,8 @@ def crossing(group: Group, operation: str, algorithm: str, network: str) -> Cros
     add = collectives().crossing(network, operation, algorithm)
     inner, part = None, group.inside
     if operation not in EXCHANGES and part is not None and part.n > 1:
-        inner = moved(part, operation, library(part, operation))
-    return Crossing(
+        inner = borrowed_curve(part, operation, library(part, operation))
+    return DomainCrossing(
         wire=wire,
         alpha=(inner.alpha if inner else 0.0) + add.step * _steps(group, operation),
         efficiency=add.efficiency,
@@ -197,7 +197,7 @@ def _one(
         evidence, inside = ANY, np.ones(sizes.shape, dtype=bool)
         reasons[ANY] = f"physics with what {network} was measured to add"
     else:
-        curve = moved(group, operation, algorithm)
+        curve = borrowed_curve(group, operation, algorithm)
         seconds, wire = curve.seconds(sizes), curve.wire
         evidence, inside = curve.evidence, curve.inside(sizes)
     beyond = "fitted" if evidence == "measured" else evidence

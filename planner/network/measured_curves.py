@@ -21,7 +21,7 @@ from planner.text.errors import CatalogueError
 
 
 @dataclass(frozen=True)
-class Moved:
+class BorrowedCurve:
     """Curves of the profile as a group would follow them.
 
     Attributes
@@ -65,7 +65,7 @@ class Moved:
         return np.logical_and.reduce(within)
 
 
-def moved(group: Group, operation: str, algorithm: str) -> Moved:
+def borrowed_curve(group: Group, operation: str, algorithm: str) -> BorrowedCurve:
     """The curves of a group's chip, or of what is nearest to it, moved to the group.
 
     Raises
@@ -81,7 +81,7 @@ def moved(group: Group, operation: str, algorithm: str) -> Moved:
     more = _growth(curves, group.n)
     ends = [(curve, _bend(curve)) for curve in (lower, upper)]
     (a, g_a), (b, g_b) = ends
-    return Moved(
+    return BorrowedCurve(
         wire=wire,
         alpha=a.alpha * (1 - share) + b.alpha * share + more,
         efficiency=a.efficiency ** (1 - share) * b.efficiency**share,

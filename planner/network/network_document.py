@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from planner.network.network_source import Network
+from planner.network.network_source import DescribedNetwork
 from planner.text.errors import InputError, did_you_mean, quoted
 from topologies.fabric.fabric import SCALE_OUT, Fabric, accelerators
 from topologies.fabric.limits import TopologyError
@@ -35,7 +35,7 @@ ROUTINGS = ("optimal", "shortest_ecmp")
 
 
 def measured(
-    of: Network,
+    of: DescribedNetwork,
     sizes: Sequence[int] = (),
     routing: str = "optimal",
     *,
@@ -105,7 +105,11 @@ def _checked(sizes: Sequence[int], chips: int, routing: str) -> None:
 
 
 def _groups(
-    of: Network, sizes: Sequence[int], group_sizes: Sequence[int], domain: int, routing: str
+    of: DescribedNetwork,
+    sizes: Sequence[int],
+    group_sizes: Sequence[int],
+    domain: int,
+    routing: str,
 ) -> list[dict[str, Any]]:
     """Rates by group size; of those that were asked for, or that matter most, also why."""
 
@@ -118,7 +122,7 @@ def _groups(
 
 
 def _timed(
-    of: Network, collective: str | None, sizes: Sequence[int], messages: Sequence[float]
+    of: DescribedNetwork, collective: str | None, sizes: Sequence[int], messages: Sequence[float]
 ) -> list[dict[str, Any]]:
     if collective is None:
         return []
@@ -136,7 +140,7 @@ def _sizes(chips: int, domain: int) -> list[int]:
     return sorted(marks | set(powers)) or [1]
 
 
-def _leaving(of: Network, domain: int, chips: int) -> dict[str, Any] | None:
+def _leaving(of: DescribedNetwork, domain: int, chips: int) -> dict[str, Any] | None:
     """From which group size a domain is left, and how much slower that is."""
     from topologies.fabric.measure import slowdown
     from topologies.groups.group_rate import group_rate
@@ -159,7 +163,7 @@ def _leaving(of: Network, domain: int, chips: int) -> dict[str, Any] | None:
     }
 
 
-def _reduces(of: Network) -> dict[str, Any]:
+def _reduces(of: DescribedNetwork) -> dict[str, Any]:
     adds = [node for node, sums in of.fabric.nodes(data="in_network_reduce") if sums]
     return {
         "switches": len(adds),
@@ -223,7 +227,7 @@ class Rates:
         How an all-to-all is sent.
     """
 
-    def __init__(self, of: Network, domain: int, routing: str) -> None:
+    def __init__(self, of: DescribedNetwork, domain: int, routing: str) -> None:
         self.of, self.domain, self.routing = of, domain, routing
         self.known = of.machine if of.machine is not None else of.fabric
         self.chips = len(accelerators(of.fabric))

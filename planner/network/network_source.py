@@ -27,7 +27,7 @@ LONGEST = 200  # characters of a name that are looked at
 
 
 @dataclass(frozen=True)
-class Network:
+class DescribedNetwork:
     """A fabric, and the machine of the catalogue that it is, if it is one."""
 
     name: str
@@ -62,7 +62,7 @@ def network(
     join: str | None = None,
     leaf: int | None = None,
     oversubscription: float | None = None,
-) -> Network:
+) -> DescribedNetwork:
     """The network of a catalogue name or of a file.
 
     Parameters
@@ -127,13 +127,13 @@ def _file(name: str) -> bool:
         return False
 
 
-def _from_catalogue(name: str, drawn: Machine, chips: int | None) -> Network:
+def _from_catalogue(name: str, drawn: Machine, chips: int | None) -> DescribedNetwork:
     wanted = drawn.chips_per_domain if chips is None else chips
     if chips is None and drawn.kind != "torus" and drawn.scale_out is not None:
         wanted = DOMAINS * drawn.chips_per_domain
     if wanted > MOST_CHIPS:
         raise InputError(f"--chips {wanted}: at most {MOST_CHIPS:,} are laid out chip by chip")
-    return Network(name, graph(drawn, wanted), drawn)
+    return DescribedNetwork(name, graph(drawn, wanted), drawn)
 
 
 def _sides(shape: str) -> tuple[int, ...]:
@@ -143,7 +143,7 @@ def _sides(shape: str) -> tuple[int, ...]:
     return tuple(map(int, sides))
 
 
-def _from_file(name: str) -> Network:
+def _from_file(name: str) -> DescribedNetwork:
     import topologies
 
     with warnings.catch_warnings(record=True) as caught:
@@ -153,7 +153,7 @@ def _from_file(name: str) -> Network:
         except TopologyError as error:
             mistakes = [_mistake(error.where, problem) for problem in error.problems]
             raise InputError(mistakes) from error
-    return Network(name, G, None, tuple(str(each.message) for each in caught))
+    return DescribedNetwork(name, G, None, tuple(str(each.message) for each in caught))
 
 
 def _mistake(where: str, problem: str) -> Mistake:

@@ -14,8 +14,6 @@ from topologies import Machine, TopologyError, machine
 from topologies.groups.group_rate import RateTable, rate_table
 
 if TYPE_CHECKING:
-    from planner.problems.serving.step.layouts import Layouts
-    from planner.problems.serving.task.task import Task
     from topologies.fabric.fabric import Fabric
 
 UNUSED = 1.0  # byte/s of a network that nothing is sent through
@@ -33,7 +31,7 @@ class GroupRates:
 
 
 @dataclass(frozen=True)
-class Network:
+class RatesBySize:
     """The rate table of one machine, by group size."""
 
     table: RateTable
@@ -53,7 +51,7 @@ class Network:
         )
 
 
-def network(of: Machine | Fabric, domain: int, sizes: np.ndarray) -> Network:
+def network(of: Machine | Fabric, domain: int, sizes: np.ndarray) -> RatesBySize:
     """The network of a machine or fabric with domains of `domain` chips, for these group sizes.
 
     Raises
@@ -64,22 +62,7 @@ def network(of: Machine | Fabric, domain: int, sizes: np.ndarray) -> Network:
     pair = min(2, domain)
     wanted = np.unique(np.concatenate([np.array([1, pair]), sizes]))
     table = rate_table(of, wanted.tolist())
-    return Network(table, float(table.step_latency[np.searchsorted(table.n, pair)]))
-
-
-def hop_groups(task: Task, layouts: Layouts) -> np.ndarray:
-    """The size of group whose slowest pair stands for a hop between stages, for every layout.
-
-    On a machine it is the replica. The rates of a fabric from a file are computed one size after
-    the other, so there it is a pair of one domain, or two whole domains.
-    """
-    if task.fabric is None:
-        return layouts.replica_chips
-    from topologies.fabric.fabric import accelerators
-
-    domain, chips = task.machine.chips_per_domain, len(accelerators(task.fabric))
-    inside = layouts.replica_chips <= domain
-    return np.where(inside, min(2, domain), min(2 * domain, chips))
+    return RatesBySize(table, float(table.step_latency[np.searchsorted(table.n, pair)]))
 
 
 def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:

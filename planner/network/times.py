@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.network import collective_time, group_of
-from planner.network.network_source import Network
+from planner.network.network_source import DescribedNetwork
 from planner.text.errors import InputError
 from topologies.fabric.limits import TopologyError
 
 
 def timed(
-    of: Network, operation: str, sizes: Sequence[int], messages: Sequence[float]
+    of: DescribedNetwork, operation: str, sizes: Sequence[int], messages: Sequence[float]
 ) -> list[dict[str, Any]]:
     """Seconds of an operation for each size of group and of message, base units.
 

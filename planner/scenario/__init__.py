@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planner.scenario.kinds import PROBLEMS, Document
     from planner.scenario.loading import checked, load, opened, read
     from planner.scenario.schema_document import json_schema, resolved
-    from planner.scenario.tree import Place, Tree
+    from planner.scenario.tree import Position, Tree
 
 __all__ = [
     "ALIASES",
@@ -34,8 +34,8 @@ __all__ = [
     "File",
     "LifecycleScenario",
     "ModelDescription",
-    "Place",
     "PoolChoice",
+    "Position",
     "Promises",
     "Scenario",
     "Speculation",
@@ -63,7 +63,7 @@ _HOMES = {
     "LifecycleScenario": "planner.problems.lifecycle.question",
     "ModelDescription": "planner.scenario.keys.models",
     "PROBLEMS": "planner.scenario.kinds",
-    "Place": "planner.scenario.tree",
+    "Position": "planner.scenario.tree",
     "PoolChoice": "planner.scenario.keys.choices",
     "Promises": "planner.scenario.keys.workload",
     "Scenario": "planner.problems.serving.question",

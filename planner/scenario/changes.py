@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.scenario.located_yaml import yaml_tree
-from planner.scenario.tree import Path, Place, Tree, dotted
+from planner.scenario.tree import Path, Position, Tree, dotted
 from planner.text.errors import InputError, Mistake, quoted
 
 # the symbols of the equations, where they mean one key
@@ -79,9 +79,9 @@ def parsed_change(change: str) -> tuple[Path, Any]:
     return path, value.data
 
 
-def _place(change: str) -> Place:
+def _place(change: str) -> Position:
     shown = change if len(change) <= 80 else change[:77] + "..."
-    return Place("--set " + (shown if shown.isprintable() else ascii(shown)))
+    return Position("--set " + (shown if shown.isprintable() else ascii(shown)))
 
 
 def _put(tree: Tree, path: Path, value: Any, change: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.scenario.tree import Path, Place, Tree, dotted
+from planner.scenario.tree import Path, Position, Tree, dotted
 from planner.text.errors import InputError, Mistake
 from topologies.files.located_yaml import Fault, Located, document
 
@@ -23,8 +23,8 @@ def yaml_tree(text: str, file: str) -> Tree:
     mistakes = tuple(_mistake(file, fault) for fault in parsed.faults)
     if parsed.root is None and mistakes:
         raise InputError(mistakes)
-    values: dict[Path, Place] = {}
-    keys: dict[Path, Place] = {}
+    values: dict[Path, Position] = {}
+    keys: dict[Path, Position] = {}
     data = _plain(parsed.root, (), file, values, keys) if parsed.root else None
     return Tree(file, data, values, keys, mistakes, tuple(parsed.unread))
 
@@ -34,10 +34,10 @@ def _mistake(file: str, fault: Fault) -> Mistake:
 
 
 def _plain(
-    node: Located, path: Path, file: str, values: dict[Path, Place], keys: dict[Path, Place]
+    node: Located, path: Path, file: str, values: dict[Path, Position], keys: dict[Path, Position]
 ) -> Any:
     """Plain values below a node; notes where each value and key stands."""
-    values[path] = Place(file, node.line, node.column)
+    values[path] = Position(file, node.line, node.column)
     if isinstance(node.value, list):
         return [_plain(item, (*path, i), file, values, keys) for i, item in enumerate(node.value)]
     if not isinstance(node.value, dict):
@@ -46,6 +46,6 @@ def _plain(
     for word, item in node.value.items():
         key = node.keys[word]
         below = (*path, key.value)
-        keys[below] = Place(file, key.line, key.column)
+        keys[below] = Position(file, key.line, key.column)
         mapping[key.value] = _plain(item, below, file, values, keys)
     return mapping

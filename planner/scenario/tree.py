@@ -13,7 +13,7 @@ Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """File, line and column (from 1); line None where the source has no positions."""
 
     file: str
@@ -31,8 +31,8 @@ class Tree:
 
     file: str
     data: Any
-    values: Mapping[Path, Place] = field(default_factory=dict)
-    keys: Mapping[Path, Place] = field(default_factory=dict)
+    values: Mapping[Path, Position] = field(default_factory=dict)
+    keys: Mapping[Path, Position] = field(default_factory=dict)
     mistakes: tuple[Mistake, ...] = ()
     unread: tuple[Path, ...] = ()
 
@@ -44,7 +44,7 @@ class Tree:
         while place is None and parent:
             parent = parent[:-1]
             place = self.keys.get(parent) or self.values.get(parent)
-        place = place or Place(self.file)
+        place = place or Position(self.file)
         return Mistake(place.file, place.line, place.column, dotted(path), message)
 
     def copied(self) -> Tree:

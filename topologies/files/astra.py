@@ -46,7 +46,7 @@ from topologies.fabric.limits import (
 )
 from topologies.fabric.validation import check
 from topologies.files.arc_counts import MOST_ARCS
-from topologies.files.located_yaml import Document, Located
+from topologies.files.located_yaml import Located, YamlDocument
 
 RING, FULL, HUB = "Ring", "FullyConnected", "Switch"
 BLOCKS = (RING, FULL, HUB)
@@ -232,7 +232,7 @@ def is_astra(root: Located) -> bool:
     return isinstance(root.value, dict) and bool({"topology", "npus_count"} & root.value.keys())
 
 
-def fabric_of(document: Document, where: str, name: str) -> Fabric:
+def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
     """The fabric of a document in this format, called `name`.
 
     A chip is its coordinates, a switch the coordinates of its chips with the word `switch` for
@@ -299,7 +299,7 @@ def _join(G: Fabric, chips: list[Group], d: int, dimension: AstraDimension) -> N
             link(G, chip, centre, orbit=(f"up {d}", f"down {d}"), **figures)
 
 
-def _dimensions(root: Located, document: Document) -> list[AstraDimension]:
+def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
     """The dimensions of a document, slowest first; what is wrong with them is noted."""
     for key in root.value:
         if key not in KEYS:

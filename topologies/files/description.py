@@ -27,7 +27,7 @@ from topologies.fabric.fabric import Fabric
 from topologies.fabric.limits import TopologyError, count_fault, meant, shown
 from topologies.fabric.overrides import override
 from topologies.files.arc_counts import MOST_ARCS, arcs
-from topologies.files.located_yaml import Document, Located
+from topologies.files.located_yaml import Located, YamlDocument
 from topologies.files.rate_units import Misread, latency, rate
 from topologies.machines.machines import graph, machine, names
 
@@ -36,7 +36,7 @@ STAND_IN = {"bandwidth": 1.0, "latency": 0.0}
 INDEX = re.compile(r"override\[(\d+)\]: (?:after it, )?")
 
 
-def changed(G: Fabric, node: Located, document: Document, path: str) -> Fabric | None:
+def changed(G: Fabric, node: Located, document: YamlDocument, path: str) -> Fabric | None:
     """`G` with its overrides; None when something of them is wrong, which is noted."""
     if not isinstance(node.value, list):
         document.fault(node, f"{path}: a list of changes was expected")
@@ -55,7 +55,7 @@ def changed(G: Fabric, node: Located, document: Document, path: str) -> Fabric |
     return new if len(document.faults) == before else None
 
 
-def _change(node: Located, document: Document, path: str) -> Any:
+def _change(node: Located, document: YamlDocument, path: str) -> Any:
     """A change in plain values."""
     plain = node.plain
     if isinstance(plain, dict):
@@ -78,7 +78,7 @@ GREATEST_RATIO = 1e6
 def read_value(
     node: Located,
     convert: Callable[[object], object],
-    document: Document,
+    document: YamlDocument,
     at: str,
     *,
     many: bool = False,
@@ -158,7 +158,7 @@ NAMED = ("name", "which")  # what functions of machines call the machine itself
 DEEPEST = 6
 
 
-def fabric_of(document: Document, where: str, name: str) -> Fabric:
+def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
     """The fabric that a document describes.
 
     Raises
@@ -172,7 +172,7 @@ def fabric_of(document: Document, where: str, name: str) -> Fabric:
     return G
 
 
-def _fabric(node: Located, document: Document, path: str, depth: int) -> Fabric | None:
+def _fabric(node: Located, document: YamlDocument, path: str, depth: int) -> Fabric | None:
     """The fabric of one description; None when something of it is wrong, which is noted."""
     place = path or "the file"
     if not isinstance(node.value, dict):
@@ -195,7 +195,7 @@ def _fabric(node: Located, document: Document, path: str, depth: int) -> Fabric 
     return G
 
 
-def _which(node: Located, document: Document, place: str) -> None:
+def _which(node: Located, document: YamlDocument, place: str) -> None:
     if "kind" in node.value:
         document.fault(
             node.keys["machine"], f"{place}: kind and machine are both given; one was expected"
@@ -208,7 +208,7 @@ def _which(node: Located, document: Document, place: str) -> None:
     document.fault(node, f"{place}: neither kind nor machine is given{hint}")
 
 
-def _labels(node: Located, document: Document, path: str) -> Iterator[tuple[str, str]]:
+def _labels(node: Located, document: YamlDocument, path: str) -> Iterator[tuple[str, str]]:
     for key in TOLD:
         if key in node.value:
             value = node.value[key]
@@ -220,7 +220,7 @@ def _labels(node: Located, document: Document, path: str) -> Iterator[tuple[str,
                 document.fault(value, fault)
 
 
-def _made(node: Located, document: Document, path: str, depth: int) -> Fabric | None:
+def _made(node: Located, document: YamlDocument, path: str, depth: int) -> Fabric | None:
     """What a builder, or the catalogue, makes of the arguments in the file."""
     key = "kind" if "kind" in node.value else "machine"
     which, choices = node.value[key], BUILDERS if key == "kind" else names()
@@ -275,7 +275,9 @@ def _concerned(node: Located, problem: str, which: Located) -> Located:
     return which if named is None else named
 
 
-def _no_strangers(node: Located, document: Document, path: str, allowed: tuple[str, ...]) -> None:
+def _no_strangers(
+    node: Located, document: YamlDocument, path: str, allowed: tuple[str, ...]
+) -> None:
     for key in (key for key in node.value if key not in allowed):
         fault = f"unknown key {shown(key)}; {meant(key, allowed)}"
         document.fault(node.keys[key], f"{path}: {fault}" if path else fault)
@@ -284,7 +286,7 @@ def _no_strangers(node: Located, document: Document, path: str, allowed: tuple[s
 def _arguments(
     node: Located,
     wanted: Mapping[str, inspect.Parameter],
-    document: Document,
+    document: YamlDocument,
     path: str,
     depth: int,
 ) -> dict[str, Any]:
@@ -316,7 +318,7 @@ def _arguments(
 
 
 def _link(
-    node: Located, document: Document, at: str, target: str, late: dict[str, tuple[Any, str]]
+    node: Located, document: YamlDocument, at: str, target: str, late: dict[str, tuple[Any, str]]
 ) -> Located | None:
     """The bandwidth of a link that is described by more than one figure."""
     _no_strangers(node, document, at, LINK)

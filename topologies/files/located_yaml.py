@@ -87,7 +87,7 @@ class Fault:
 
 
 @dataclass
-class Document:
+class YamlDocument:
     """What a text holds, without a root if it cannot be read; faults in the order of reading.
 
     What is wrong below the `unread` paths follows from a fault of the text.
@@ -114,7 +114,7 @@ class _TooMuch(Exception):  # noqa: N818 - ends the reading, never seen outside
         super().__init__(fault.message)
 
 
-def document(text: str, most_values: int = MOST_VALUES) -> Document:
+def document(text: str, most_values: int = MOST_VALUES) -> YamlDocument:
     """The one document of a YAML text of at most `most_values` values, aliases written out."""
     reader = _Reader(iter(YAML(typ="rt", pure=True).parse(text)), most_values)
     try:
@@ -130,7 +130,7 @@ def document(text: str, most_values: int = MOST_VALUES) -> Document:
     except (YAMLError, ValueError, IndexError, RecursionError) as error:
         problem = " ".join(str(error).split())[:200] or type(error).__name__
         fault = Fault(1, 1, f"not YAML: {problem}")
-    return Document(None, {**reader.document.faults, fault: None})
+    return YamlDocument(None, {**reader.document.faults, fault: None})
 
 
 class _Reader:
@@ -141,7 +141,7 @@ class _Reader:
     """
 
     def __init__(self, events: Iterator[Event], most_values: int) -> None:
-        self.document = Document()
+        self.document = YamlDocument()
         self.events = events
         self.most_values = most_values
         self.anchors: dict[str, tuple[Located, int, int]] = {}

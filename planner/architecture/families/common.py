@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.architecture.config_reader import MAX_LAYERS, Reader
-from planner.architecture.layers import Layer, Model, Prediction, Weight, matrix, vector
+from planner.architecture.layers import Layer, Model, PredictionBlocks, Weight, matrix, vector
 from planner.text.errors import quoted
 
 # One thing, many names: published configurations disagree on how to spell these.
@@ -118,7 +118,7 @@ def assemble(
     layers: Sequence[Layer],
     *,
     extra: tuple[Weight, ...] = (),
-    prediction: Prediction | None = None,
+    prediction: PredictionBlocks | None = None,
     final_norm: int | None = None,
 ) -> Model:
     """The model of these layers, with embedding, final norm and head around them."""
@@ -221,13 +221,13 @@ def expert_groups(reader: Reader, experts: int, active: int) -> tuple[int, int]:
 
 def predict(
     reader: Reader, keys: str | tuple[str, ...], layer: Layer, hidden: int
-) -> Prediction | None:
+) -> PredictionBlocks | None:
     """The prediction blocks of DeepSeek-V3's kind: a layer, a projection of 2h, three norms."""
     blocks = reader.whole(keys, 0, least=0, most=MAX_LAYERS)
     if not blocks:
         return None
     params = sum(weight.count for weight in layer.all_weights()) + 2 * hidden * hidden + 3 * hidden
-    return Prediction(blocks, blocks * params)
+    return PredictionBlocks(blocks, blocks * params)
 
 
 SIZES = ("sliding_window", "sliding_window_size", "attention_window_size", "window_size")

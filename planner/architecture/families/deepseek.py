@@ -34,7 +34,7 @@ _SPARSE_NAMES = ("indexed_attention", "deepseek_sparse_attention", "full_attenti
 
 
 @dataclass(frozen=True, slots=True)
-class _Family:
+class _DeepSeekShape:
     """A family of this shape: its name and what it has where keys are absent.
 
     `first_dense` layers are dense (`None`: all of them), `shared` experts stand beside the routed
@@ -58,7 +58,7 @@ class _Family:
         return _model(reader, name, self)
 
 
-def _model(reader: Reader, name: str, family: _Family) -> Model:
+def _model(reader: Reader, name: str, family: _DeepSeekShape) -> Model:
     # Published head_dim and num_key_value_heads do not describe what latent attention caches.
     reader.ignore("head_dim", "num_key_value_heads", "qk_head_dim")
     reader.ignore("scale_emb", "scale_depth", "dim_model_base")
@@ -138,7 +138,7 @@ def latent_shape(reader: Reader, tied: bool = False) -> Shape:
 
 
 def _parts(
-    reader: Reader, form: Shape, sparse: list[bool], family: _Family
+    reader: Reader, form: Shape, sparse: list[bool], family: _DeepSeekShape
 ) -> dict[bool, FeedForward]:
     parts = {}
     bias = reader.flag("mlp_bias", False)
@@ -197,16 +197,16 @@ def _own_indexers(reader: Reader, count: int) -> list[bool]:
 LATENT: dict[str, Callable[[Reader, str], Model]] = {
     family.kind: family
     for family in (
-        _Family("axk1", first_dense=1, sparse_norms=1),
-        _Family("deepseek_v2", router_bias=False, shared=2, first_dense=0, mlp_bias=True),
-        _Family("deepseek_v3"),
-        _Family("deepseek_v32", indexed=True),
-        _Family("glm4_moe_lite", first_dense=1, query_rank=768),
-        _Family("glm_moe_dsa", indexed=True, query_rank=2048),
-        _Family("hy_v4", indexed=True, first_dense=1, gated=True),
-        _Family("minicpm3", first_dense=None, query_rank=768, tied=True, mlp_bias=True),
-        _Family("mistral4", router_bias=False, first_dense=0, query_rank=1024),
-        _Family("youtu", first_dense=None, tied=True),
+        _DeepSeekShape("axk1", first_dense=1, sparse_norms=1),
+        _DeepSeekShape("deepseek_v2", router_bias=False, shared=2, first_dense=0, mlp_bias=True),
+        _DeepSeekShape("deepseek_v3"),
+        _DeepSeekShape("deepseek_v32", indexed=True),
+        _DeepSeekShape("glm4_moe_lite", first_dense=1, query_rank=768),
+        _DeepSeekShape("glm_moe_dsa", indexed=True, query_rank=2048),
+        _DeepSeekShape("hy_v4", indexed=True, first_dense=1, gated=True),
+        _DeepSeekShape("minicpm3", first_dense=None, query_rank=768, tied=True, mlp_bias=True),
+        _DeepSeekShape("mistral4", router_bias=False, first_dense=0, query_rank=1024),
+        _DeepSeekShape("youtu", first_dense=None, tied=True),
     )
 }
 

@@ -24,7 +24,7 @@ from planner.architecture.layers import (
     Layer,
     Mixer,
     Model,
-    Prediction,
+    PredictionBlocks,
     matrix,
     vector,
 )
@@ -127,12 +127,12 @@ def _indexed(reader: Reader, form: Shape, full: Mixer) -> Mixer:
     return Mixer("block_sparse", full.weights + weights, (attended, scored))
 
 
-def _prediction(reader: Reader) -> Prediction | None:
+def _prediction(reader: Reader) -> PredictionBlocks | None:
     modules = reader.whole("num_mtp_modules", 0, least=0, most=MAX_LAYERS)
     depth = reader.whole("mtp_transformer_layers", 1, least=0, most=MAX_LAYERS)
     if not reader.flag("use_mtp", True) or not modules * depth:
         return None
-    return Prediction(modules * depth, None)
+    return PredictionBlocks(modules * depth, None)
 
 
 def _mixture(reader: Reader, form: Shape, *, router_bias: bool) -> FeedForward:

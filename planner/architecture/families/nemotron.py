@@ -16,7 +16,7 @@ from planner.architecture.families.common import (
     shape,
 )
 from planner.architecture.feedforward import dense, mixture
-from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Prediction, vector
+from planner.architecture.layers import FeedForward, Layer, Mixer, Model, PredictionBlocks, vector
 from planner.architecture.recurrent import mamba2
 
 _LETTERS = {"M": "mamba", "E": "moe", "-": "mlp", "*": "attention"}
@@ -58,7 +58,7 @@ def nemotron_h(reader: Reader, name: str) -> Model:
     if depth:
         params = sum(w.count for kind in ahead for w in kinds[kind].all_weights())
         params += 2 * form.hidden * form.hidden + 3 * form.hidden
-        prediction = Prediction(depth, depth * params)
+        prediction = PredictionBlocks(depth, depth * params)
     layers = [kinds[kind] for kind in blocks]
     return assemble(name, "nemotron_h", form, layers, prediction=prediction)
 

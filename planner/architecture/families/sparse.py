@@ -33,7 +33,7 @@ from planner.architecture.families.common import (
 )
 from planner.architecture.families.traits import Moe, Traits, family, standard
 from planner.architecture.feedforward import dense, mixture
-from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Prediction, vector
+from planner.architecture.layers import FeedForward, Layer, Mixer, Model, PredictionBlocks, vector
 from planner.architecture.recurrent import gated_delta
 
 _BIAS = ("attention_bias", False)
@@ -323,7 +323,9 @@ def qwen3_hybrid(reader: Reader, name: str) -> Model:
     layer = Layer(full, parts[-1], model.layers[0].weights)
     params = sum(weight.count for weight in layer.all_weights())
     parameters = blocks * params + 2 * form.hidden * form.hidden + 3 * form.hidden
-    return assemble(name, family, form, model.layers, prediction=Prediction(blocks, parameters))
+    return assemble(
+        name, family, form, model.layers, prediction=PredictionBlocks(blocks, parameters)
+    )
 
 
 def _mixers(

@@ -11,10 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.problems.serving.step.chip_split import Room, replicas_most
+
+if TYPE_CHECKING:
+    from planner.problems.serving.task.task import Task
 
 __all__ = ["AXES", "Layouts", "enumerate_layouts"]
 
@@ -175,3 +179,18 @@ def _allowed(values: np.ndarray, wanted: Sequence[int] | None) -> np.ndarray:
 def _divisors(n: int) -> np.ndarray:
     numbers = np.arange(1, n + 1)
     return numbers[n % numbers == 0]
+
+
+def hop_groups(task: Task, layouts: Layouts) -> np.ndarray:
+    """The size of group whose slowest pair stands for a hop between stages, for every layout.
+
+    On a machine it is the replica. The rates of a fabric from a file are computed one size after
+    the other, so there it is a pair of one domain, or two whole domains.
+    """
+    if task.fabric is None:
+        return layouts.replica_chips
+    from topologies.fabric.fabric import accelerators
+
+    domain, chips = task.machine.chips_per_domain, len(accelerators(task.fabric))
+    inside = layouts.replica_chips <= domain
+    return np.where(inside, min(2, domain), min(2 * domain, chips))

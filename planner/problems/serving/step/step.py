@@ -17,13 +17,14 @@ from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
 from formulas.serving.decode import DECODE
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
-from planner.network.system_network import hop_groups, network
+from planner.network.system_network import network
 from planner.problems.serving.step.binding import engine_values, layout_values, peaks, shared_values
 from planner.problems.serving.step.engine_effects import (
     loop_first_token,
     slowness,
     static_first_token,
 )
+from planner.problems.serving.step.layouts import hop_groups
 from planner.problems.serving.step.queueing import TAILS, queue
 
 if TYPE_CHECKING:
