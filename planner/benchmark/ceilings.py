@@ -35,28 +35,28 @@ def ceilings(measured: MeasuredChip, chip: Chip, link: float | None = None) -> d
     InputError
         If the file is of another chip, or more was measured than the chip has.
     """
-    told = misfit(measured, chip)
-    if told is not None:
-        raise InputError(told)
-    found: dict[str, float] = {}
+    fault = misfit(measured, chip)
+    if fault is not None:
+        raise InputError(fault)
+    efficiencies: dict[str, float] = {}
     bandwidth = measured.memory_bandwidth
     if bandwidth is not None:
-        found |= dict.fromkeys(("e_w", "e_kv"), bandwidth / chip.memory_bandwidth)
+        efficiencies |= dict.fromkeys(("e_w", "e_kv"), bandwidth / chip.memory_bandwidth)
     shares = [
         rate / chip.peak(dtype)
         for dtype, rate in measured.product_rates.items()
         if chip.computes(dtype)
     ]
     if shares:
-        found |= dict.fromkeys(("e_c", "e_pf"), max(shares))
+        efficiencies |= dict.fromkeys(("e_c", "e_pf"), max(shares))
     rates = [
         measured.all_reduces[each.work.devices].rate
         for each in measured.all_reduce
         if each.work.backend in FABRICS and each.work.devices in measured.all_reduces
     ]
     if rates and link:
-        found |= dict.fromkeys(("e_ar", "e_ar_pf"), max(rates) / link)
-    return found
+        efficiencies |= dict.fromkeys(("e_ar", "e_ar_pf"), max(rates) / link)
+    return efficiencies
 
 
 def misfit(measured: MeasuredChip, chip: Chip) -> str | None:
@@ -66,9 +66,9 @@ def misfit(measured: MeasuredChip, chip: Chip) -> str | None:
     """
     head = measured.head
     if chip.name not in ("inline", head.chip):
-        known = f"the chip {head.chip}" if head.chip else "no chip of the catalogue by that name"
+        meant = f"the chip {head.chip}" if head.chip else "no chip of the catalogue by that name"
         return (
-            f"it was measured on {head.device!r} ({known}), and this system has {chip.name}; "
+            f"it was measured on {head.device!r} ({meant}), and this system has {chip.name}; "
             f"measure that chip, or write chip = {chip.name!r} in the file if it is one"
         )
     bandwidth, peak = measured.memory_bandwidth, chip.memory_bandwidth

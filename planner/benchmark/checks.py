@@ -45,22 +45,24 @@ def fault(work: Work, sample: TimingSample) -> str | None:
 
 def _expected(work: Work, sample: TimingSample) -> tuple[np.ndarray, np.ndarray]:
     """The result in float64, and how far from it rounding may lead."""
-    given = sample.operands
+    operands = sample.operands
     if isinstance(work, Product):
-        terms = given["a"][:, None, :] * given["b"][None, :, :]
+        terms = operands["a"][:, None, :] * operands["b"][None, :, :]
         return _sum(terms, HALF_STEP[work.dtype], exact=work.dtype == "int8")
     if isinstance(work, Attention):
-        return _attention(given["q"], given["k"], given["v"], HALF_STEP[work.dtype])
+        return _attention(operands["q"], operands["k"], operands["v"], HALF_STEP[work.dtype])
     if isinstance(work, AllReduce):
-        return _sum(given["parts"].T, SINGLE)
+        return _sum(operands["parts"].T, SINGLE)
     if isinstance(work, KernelLaunch):
-        return given["calls"], np.zeros_like(given["calls"])
+        return operands["calls"], np.zeros_like(operands["calls"])
     if work.kind == "read":
-        return _sum(given["x"], SINGLE)
+        return _sum(operands["x"], SINGLE)
     if work.kind == "copy":
-        return given["x"], np.zeros_like(given["x"])
-    expected = given["x"] + given["scale"] * given["y"]
-    return expected, 8 * SINGLE * (np.abs(given["x"]) + np.abs(given["scale"] * given["y"]))
+        return operands["x"], np.zeros_like(operands["x"])
+    expected = operands["x"] + operands["scale"] * operands["y"]
+    return expected, 8 * SINGLE * (
+        np.abs(operands["x"]) + np.abs(operands["scale"] * operands["y"])
+    )
 
 
 def _sum(terms: np.ndarray, step: float, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:

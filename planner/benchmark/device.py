@@ -145,23 +145,23 @@ def timed(ready: Ready, budget: float) -> Timing:
     Unsupported
         If the clock does not move.
     """
-    one = ready.seconds(1)
-    warm = one
+    per_call = ready.seconds(1)
+    warm = per_call
     while warm < WARM:
-        calls = _calls(one, WARM - warm)
+        calls = _calls(per_call, WARM - warm)
         spent = ready.seconds(calls)
-        one = spent / calls
+        per_call = spent / calls
         # A clock that stands still must not keep us here.
         warm += max(spent, WARM / 100)
-    calls = _calls(one, READING)
-    fits = budget / max(one * calls, 1e-9)
+    calls = _calls(per_call, READING)
+    fits = budget / max(per_call * calls, 1e-9)
     repeats = int(min(max(fits, FEWEST), MOST))
     return summary([ready.seconds(calls) / calls for _ in range(repeats)])
 
 
-def _calls(one: float, wanted: float) -> int:
+def _calls(per_call: float, wanted: float) -> int:
     """Runs that together take about as long as wanted."""
-    return CALLS if one <= wanted / CALLS else max(1, math.ceil(wanted / one))
+    return CALLS if per_call <= wanted / CALLS else max(1, math.ceil(wanted / per_call))
 
 
 def _quantile(ranked: Sequence[float], share: float) -> float:

@@ -79,9 +79,9 @@ def line(points: Sequence[tuple[float, float]]) -> TimeLine:
     elif parts[1] <= 0:
         # Messages that take no longer when larger: the rate is beyond what was sent.
         parts = (su / uu, 0.0)
-    latency, each = parts
-    miss = max(abs(latency * a + each * b - 1) for a, b in zip(u, v, strict=True))
-    return TimeLine(latency, 1 / each if each else math.inf, miss)
+    latency, per_unit = parts
+    miss = max(abs(latency * a + per_unit * b - 1) for a, b in zip(u, v, strict=True))
+    return TimeLine(latency, 1 / per_unit if per_unit else math.inf, miss)
 
 
 def separable(sizes: Sequence[float]) -> bool:
@@ -168,21 +168,21 @@ class MeasuredChip:
     def memory_bandwidth(self) -> float | None:
         """The most that memory sustained, by arrays or weights beyond the caches [byte/s]."""
         beyond = BEYOND * self.head.cache
-        found = [each.rate for each in self.memory if each.work.size >= beyond]
-        found += [
+        rates = [each.rate for each in self.memory if each.work.size >= beyond]
+        rates += [
             each.work.weight_bytes / each.timing.median
             for each in self.products
             if each.work.m <= MEMORY_BOUND and each.work.copies * each.work.weight_bytes >= beyond
         ]
-        return max(found, default=None)
+        return max(rates, default=None)
 
     @cached_property
     def product_rates(self) -> Mapping[str, float]:
         """The most that products sustained, by precision [flop/s]."""
-        found: dict[str, float] = {}
-        for each in self.products:
-            found[each.work.dtype] = max(each.rate, found.get(each.work.dtype, 0.0))
-        return MappingProxyType(found)
+        rates: dict[str, float] = {}
+        for product in self.products:
+            rates[product.work.dtype] = max(product.rate, rates.get(product.work.dtype, 0.0))
+        return MappingProxyType(rates)
 
     @cached_property
     def attention_bandwidth(self) -> float | None:
@@ -197,14 +197,16 @@ class MeasuredChip:
     @cached_property
     def all_reduces(self) -> Mapping[int, TimeLine]:
         """Latency and rate of an all-reduce, by number of devices."""
-        found: dict[int, list[Measured[AllReduce]]] = {}
-        for each in self.all_reduce:
-            found.setdefault(each.work.devices, []).append(each)
+        by_size: dict[int, list[Measured[AllReduce]]] = {}
+        for reduction in self.all_reduce:
+            by_size.setdefault(reduction.work.devices, []).append(reduction)
         return MappingProxyType(
             {
-                devices: line([(each.work.amount, each.timing.median) for each in group])
-                for devices, group in found.items()
-                if separable([each.work.amount for each in group])
+                devices: line(
+                    [(reduction.work.amount, reduction.timing.median) for reduction in group]
+                )
+                for devices, group in by_size.items()
+                if separable([reduction.work.amount for reduction in group])
             }
         )
 
@@ -232,18 +234,18 @@ def read_measured(path: Path) -> MeasuredChip:
     """
     name = str(path)
     raw = _raw(path)
-    found: list[Mistake] = []
-    head = _read(Head, {k: v for k, v in raw.items() if k not in {*TABLES, *LISTS}}, "", found)
+    mistakes: list[Mistake] = []
+    head = _read(Head, {k: v for k, v in raw.items() if k not in {*TABLES, *LISTS}}, "", mistakes)
     parts: dict[str, Any] = {
-        key: tuple(_rows(raw.get(key, []), key, work, found)) for key, work in TABLES.items()
+        key: tuple(_rows(raw.get(key, []), key, work, mistakes)) for key, work in TABLES.items()
     }
     for key in LISTS:
-        rows = enumerate(_list(raw.get(key, []), key, found))
-        parts[key] = tuple(_read(SkippedWork, row, f"{key}.{at}", found) for at, row in rows)
+        rows = enumerate(_list(raw.get(key, []), key, mistakes))
+        parts[key] = tuple(_read(SkippedWork, row, f"{key}.{at}", mistakes) for at, row in rows)
     if isinstance(head, Head):
-        found += _impossible(head)
-    if found:
-        raise InputError(Mistake(name, None, None, each.path, each.message) for each in found)
+        mistakes += _impossible(head)
+    if mistakes:
+        raise InputError(Mistake(name, None, None, each.path, each.message) for each in mistakes)
     return MeasuredChip(head, **parts)
 
 
@@ -260,36 +262,36 @@ def _raw(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not TOML: {error}") from error
 
 
-def _rows(rows: Any, key: str, work: type, found: list[Mistake]) -> Iterator[Measured[Any]]:
-    for at, row in enumerate(_list(rows, key, found)):
+def _rows(rows: Any, key: str, work: type, mistakes: list[Mistake]) -> Iterator[Measured[Any]]:
+    for at, row in enumerate(_list(rows, key, mistakes)):
         if not isinstance(row, Mapping):
-            found.append(_mistake(f"{key}.{at}", f"expected a table, got {quoted(row)}"))
+            mistakes.append(_mistake(f"{key}.{at}", f"expected a table, got {quoted(row)}"))
             continue
         done = {k: v for k, v in row.items() if k not in TIMED}
         times = {k: v for k, v in row.items() if k in TIMED}
-        told = _read(work, done, f"{key}.{at}", found)
-        timing = _read(Timing, times, f"{key}.{at}", found)
+        read = _read(work, done, f"{key}.{at}", mistakes)
+        timing = _read(Timing, times, f"{key}.{at}", mistakes)
         if isinstance(timing, Timing) and timing.best > timing.median:
-            found.append(_mistake(f"{key}.{at}.best", "longer than the median"))
-        yield Measured(told, timing)
+            mistakes.append(_mistake(f"{key}.{at}.best", "longer than the median"))
+        yield Measured(read, timing)
 
 
-def _list(rows: Any, key: str, found: list[Mistake]) -> list[Any]:
+def _list(rows: Any, key: str, mistakes: list[Mistake]) -> list[Any]:
     if isinstance(rows, list):
         return rows
-    found.append(_mistake(key, f"expected a list, got {quoted(rows)}"))
+    mistakes.append(_mistake(key, f"expected a list, got {quoted(rows)}"))
     return []
 
 
-def _read(kind: type, given: Any, path: str, found: list[Mistake]) -> Any:
+def _read(kind: type, raw: Any, path: str, mistakes: list[Mistake]) -> Any:
     """The dataclass, or None with its mistakes added."""
     try:
-        return _adapter(kind).validate_python(given)
+        return _adapter(kind).validate_python(raw)
     except ValidationError as error:
-        known = [each.name for each in fields(kind)]
-        for each in error.errors():
-            at = ".".join(str(part) for part in (path, *each["loc"]) if part != "")
-            found.append(_mistake(at, _told(each, known)))
+        names = [problem.name for problem in fields(kind)]
+        for problem in error.errors():
+            at = ".".join(str(part) for part in (path, *problem["loc"]) if part != "")
+            mistakes.append(_mistake(at, _message(problem, names)))
         return None
 
 
@@ -298,10 +300,10 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _told(error: Any, known: Iterable[str]) -> str:
+def _message(error: Any, names: Iterable[str]) -> str:
     last = error["loc"][-1] if error["loc"] else ""
     if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        return f"unknown key {quoted(last)}{did_you_mean(last, known)}"
+        return f"unknown key {quoted(last)}{did_you_mean(last, names)}"
     if error["type"] == "missing":
         return f"missing required key {quoted(last)}"
     return f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {quoted(error['input'])}"

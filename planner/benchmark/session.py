@@ -47,18 +47,18 @@ def recognised(name: str, capacity: float) -> str:
     words = set(WORD.findall(name.upper()))
     for row in _names():
         if words.issuperset(row["words"]) and words.isdisjoint(row.get("without", ())):
-            found = chip(row["chip"])
-            if abs(capacity / found.memory - 1) <= ROOM:
-                return found.name
+            candidate = chip(row["chip"])
+            if abs(capacity / candidate.memory - 1) <= ROOM:
+                return candidate.name
     return ""
 
 
 @cache
 def _names() -> tuple[dict[str, Any], ...]:
     text = files("planner.benchmark").joinpath("names.toml").read_text(encoding="utf-8")
-    told = tomllib.loads(text)
-    part = told["part"]
-    return tuple({**row, "without": [*part, *row.get("without", [])]} for row in told["name"])
+    names = tomllib.loads(text)
+    part = names["part"]
+    return tuple({**row, "without": [*part, *row.get("without", [])]} for row in names["name"])
 
 
 FREE = 0.8  # of free memory is used at the most
@@ -90,18 +90,18 @@ def measure(
     quick: bool = False,
     budget: float = 120.0,
     today: date | None = None,
-    told: Callable[[str], None] = lambda text: None,
+    say: Callable[[str], None] = lambda text: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> ChipTimes:
     """Time the suite on a device within about `budget` seconds.
 
-    `told` is given one line for each work as it begins, and for each that is refused.
+    `say` is given one line for each work as it begins, and for each that is refused.
     """
     notes, start = _SessionNotes(), clock()
-    facts = _known(device.facts)
+    facts = _sound_facts(device.facts)
     interrupted = False
     try:
-        _measured(device, facts, notes, quick, budget, told, lambda: clock() - start)
+        _measured(device, facts, notes, quick, budget, say, lambda: clock() - start)
     except KeyboardInterrupt:
         interrupted = True
         notes.left_out.append(SkippedWork("the rest", "interrupted"))
@@ -116,7 +116,7 @@ def measure(
         seconds=round(clock() - start, 1),
         software=dict(facts.software),
     )
-    found = MeasuredChip(
+    record = MeasuredChip(
         head,
         memory=_of(notes, Stream),
         products=_of(notes, Product),
@@ -126,10 +126,10 @@ def measure(
         refused=tuple(notes.refused),
         left_out=tuple(notes.left_out),
     )
-    return ChipTimes(found, interrupted)
+    return ChipTimes(record, interrupted)
 
 
-def _known(facts: Facts) -> Facts:
+def _sound_facts(facts: Facts) -> Facts:
     """The facts with the last on-chip level of the catalogue, where drivers tell a lower one."""
     name = recognised(facts.name, facts.capacity)
     listed = (chip(name).sram or 0.0) if name else 0.0
@@ -142,7 +142,7 @@ def _measured(
     notes: _SessionNotes,
     quick: bool,
     budget: float,
-    told: Callable[[str], None],
+    say: Callable[[str], None],
     spent: Callable[[], float],
 ) -> None:
     works = suite(facts, quick=quick)
@@ -158,17 +158,17 @@ def _measured(
                 )
             )
             break
-        told(f"{at + 1}/{parts} {work}")
-        _one(device, work, notes, share, told)
+        say(f"{at + 1}/{parts} {work}")
+        _timed_work(device, work, notes, share, say)
     else:
         notes.complete = True
     if together:
-        told(f"{parts}/{parts} all-reduce over {facts.count} devices")
-        notes.complete &= _together(device, notes, message_sizes(quick=quick), told)
+        say(f"{parts}/{parts} all-reduce over {facts.count} devices")
+        notes.complete &= _together(device, notes, message_sizes(quick=quick), say)
 
 
-def _one(
-    device: Device, work: Timed, notes: _SessionNotes, share: float, told: Callable[[str], None]
+def _timed_work(
+    device: Device, work: Timed, notes: _SessionNotes, share: float, say: Callable[[str], None]
 ) -> None:
     room = FREE * device.facts.free
     if work.needs > room:
@@ -185,30 +185,30 @@ def _one(
     except Unsupported as error:
         notes.left_out.append(SkippedWork(str(work), str(error)))
         return
-    _kept(Measured(work, timing), wrong, notes, told)
+    _record(Measured(work, timing), wrong, notes, say)
 
 
 def _together(
-    device: Device, notes: _SessionNotes, sizes: Sequence[int], told: Callable[[str], None]
+    device: Device, notes: _SessionNotes, sizes: Sequence[int], say: Callable[[str], None]
 ) -> bool:
     """Whether the all-reduce was done to its end."""
     try:
-        for each in device.all_reduce(sizes, max(REPEATS, FEWEST)):
-            wrong = fault(each.work, each.sample)
-            _kept(Measured(each.work, summary(each.seconds)), wrong, notes, told)
+        for reduction in device.all_reduce(sizes, max(REPEATS, FEWEST)):
+            wrong = fault(reduction.work, reduction.sample)
+            _record(Measured(reduction.work, summary(reduction.seconds)), wrong, notes, say)
     except Unsupported as error:
         notes.left_out.append(SkippedWork("all-reduce", str(error)))
     return True
 
 
-def _kept(
-    done: Measured[Any], wrong: str | None, notes: _SessionNotes, told: Callable[[str], None]
+def _record(
+    done: Measured[Any], wrong: str | None, notes: _SessionNotes, say: Callable[[str], None]
 ) -> None:
     if wrong is None:
         notes.done.append(done)
         return
     notes.refused.append(SkippedWork(str(done.work), wrong))
-    told(f"warning: {done.work}: {wrong}; its time is not kept")
+    say(f"warning: {done.work}: {wrong}; its time is not kept")
 
 
 def _of(notes: _SessionNotes, kind: type[Work]) -> tuple[Any, ...]:

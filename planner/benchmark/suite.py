@@ -72,14 +72,14 @@ def _products(
 
 def _product(facts: Facts, dtype: str, m: int, n: int, k: int) -> Product:
     """Weights of a decode step come from memory; a prompt's are read once for so many tokens."""
-    one = n * k * WIDTH[dtype]
-    copies = 1 if m > DECODE[-1] else math.ceil(BEYOND * facts.cache / one)
+    work_bytes = n * k * WIDTH[dtype]
+    copies = 1 if m > DECODE[-1] else math.ceil(BEYOND * facts.cache / work_bytes)
     return Product(dtype, m, n, k, copies)  # type: ignore[arg-type]
 
 
 def _attention(facts: Facts, context: int) -> Attention:
     """As many sequences as make the cache several times the last on-chip level."""
     dtype = "fp32" if facts.kind == "cpu" else "bf16"
-    one = Attention(dtype, 1, context, HEADS, KV_HEADS, HEAD_DIM).amount  # type: ignore[arg-type]
-    batch = math.ceil(max(2 * BEYOND * facts.cache, LEAST) / one)
+    work_bytes = Attention(dtype, 1, context, HEADS, KV_HEADS, HEAD_DIM).amount  # type: ignore[arg-type]
+    batch = math.ceil(max(2 * BEYOND * facts.cache, LEAST) / work_bytes)
     return Attention(dtype, batch, context, HEADS, KV_HEADS, HEAD_DIM)  # type: ignore[arg-type]

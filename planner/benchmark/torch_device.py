@@ -60,14 +60,14 @@ class TorchDevice:
         """The work in the device's memory, run once; raises Unsupported."""
         try:
             run = loaded(self.torch, self.place, work)
-            found = _Loaded(self, run)
-            found.seconds(1)
+            in_memory = _Loaded(self, run)
+            in_memory.seconds(1)
         except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
             # What a library cannot do it says in any of these.
             self.free()
             first = str(error).strip().splitlines() or [type(error).__name__]
             raise Unsupported(first[0][:200]) from error
-        return found
+        return in_memory
 
     def all_reduce(self, sizes: Sequence[int], repeats: int) -> Iterable[Reduced]:
         """Times over all visible devices, a process each; raises Unsupported."""
@@ -155,11 +155,11 @@ def _torch() -> Any:
 
 def _parsed(place: str) -> tuple[str, int]:
     """Kind and number of `cuda:1`."""
-    found = re.fullmatch(r"([a-z]+)(?::(\d{1,4}))?", place)
-    if found is None or found[1] not in KINDS:
+    match = re.fullmatch(r"([a-z]+)(?::(\d{1,4}))?", place)
+    if match is None or match[1] not in KINDS:
         hint = did_you_mean(place.partition(":")[0], KINDS) or f" (known: {', '.join(KINDS)})"
         raise InputError(f"--device {place[:60]!r}: expected a device such as cuda:0{hint}")
-    return found[1], int(found[2] or 0)
+    return match[1], int(match[2] or 0)
 
 
 def _count(torch: Any, kind: str) -> int:
@@ -176,18 +176,20 @@ def _described(torch: Any, kind: str, index: int) -> tuple[str, int, int, int]:
     """Name, capacity, free memory and last on-chip level [byte]."""
     if kind in ("cuda", "xpu"):
         module = getattr(torch, kind)
-        found = module.get_device_properties(index)
-        total = int(found.total_memory)
+        properties = module.get_device_properties(index)
+        total = int(properties.total_memory)
         free = int(module.mem_get_info(index)[0]) if hasattr(module, "mem_get_info") else total
-        level = getattr(found, "L2_cache_size", 0) or getattr(found, "last_level_cache_size", 0)
+        level = getattr(properties, "L2_cache_size", 0) or getattr(
+            properties, "last_level_cache_size", 0
+        )
         least = AMD_CACHE if getattr(torch.version, "hip", None) else 0
-        return str(found.name), total, free, max(int(level) or CACHE, least)
+        return str(properties.name), total, free, max(int(level) or CACHE, least)
     page = os.sysconf("SC_PAGE_SIZE")
     total = page * os.sysconf("SC_PHYS_PAGES")
     if kind == "mps":
         return f"{_processor()} (mps)", total, int(torch.mps.recommended_max_memory()), CACHE
-    known = "SC_AVPHYS_PAGES" in os.sysconf_names
-    free = page * os.sysconf("SC_AVPHYS_PAGES") if known else total
+    has_sysconf = "SC_AVPHYS_PAGES" in os.sysconf_names
+    free = page * os.sysconf("SC_AVPHYS_PAGES") if has_sysconf else total
     level = os.sysconf("SC_LEVEL3_CACHE_SIZE") if "SC_LEVEL3_CACHE_SIZE" in os.sysconf_names else 0
     return f"{_processor()}, {torch.get_num_threads()} threads", total, free, level or CACHE
 
@@ -196,22 +198,22 @@ def _processor() -> str:
     """The processor as the system names it."""
     listed = Path("/proc/cpuinfo")
     if listed.is_file():
-        found = re.search(r"^model name\s*:\s*(.+)$", listed.read_text("utf-8", "replace"), re.M)
-        if found:
-            return found[1]
+        match = re.search(r"^model name\s*:\s*(.+)$", listed.read_text("utf-8", "replace"), re.M)
+        if match:
+            return match[1]
     return platform.processor() or platform.machine() or "unknown processor"
 
 
 def _software(torch: Any, kind: str) -> dict[str, str]:
     """Versions of the library, of what it was built for, and of the driver."""
-    found = {"torch": str(torch.__version__)}
+    versions = {"torch": str(torch.__version__)}
     if kind == "cuda":
         hip = getattr(torch.version, "hip", None)
-        found |= {"rocm": str(hip)} if hip else {"cuda": str(torch.version.cuda)}
+        versions |= {"rocm": str(hip)} if hip else {"cuda": str(torch.version.cuda)}
         for path in map(Path, DRIVERS):
             if path.is_file():
-                told = path.read_text("utf-8", "replace")
-                version = re.search(r"\d+(?:\.\d+)+", told)
-                found["driver"] = version[0] if version else told.strip()[:40]
+                release = path.read_text("utf-8", "replace")
+                version = re.search(r"\d+(?:\.\d+)+", release)
+                versions["driver"] = version[0] if version else release.strip()[:40]
                 break
-    return found
+    return versions

@@ -80,8 +80,8 @@ def _stream(torch: Any, place: str, work: Stream) -> Run:
         torch.add(x, y, alpha=SCALE, out=to)
 
     def sample(_: int) -> TimingSample:
-        held = {"x": _array(x[seen]), "y": _array(y[seen]), "scale": np.array(SCALE)}
-        return TimingSample(held, _array(to[seen]))
+        operands = {"x": _array(x[seen]), "y": _array(y[seen]), "scale": np.array(SCALE)}
+        return TimingSample(operands, _array(to[seen]))
 
     return Run(triad, sample)
 
@@ -106,8 +106,8 @@ def _product(torch: Any, place: str, work: Product) -> Run:
     def sample(done: int) -> TimingSample:
         rows, columns = _spaced(work.m, LINES), _spaced(work.n, LINES)
         b = weights[(done - 1) % work.copies]
-        held = {"a": _array(_rows(torch, a, rows)), "b": _array(_rows(torch, b, columns))}
-        return TimingSample(held, _array(last[0][rows][:, columns]))
+        operands = {"a": _array(_rows(torch, a, rows)), "b": _array(_rows(torch, b, columns))}
+        return TimingSample(operands, _array(last[0][rows][:, columns]))
 
     return Run(step, sample)
 
@@ -115,15 +115,15 @@ def _product(torch: Any, place: str, work: Product) -> Run:
 def _times(torch: Any, place: str, dtype: str) -> Callable[[Any, Any], Any]:
     """The library's product in one precision."""
     if dtype == "int8":
-        found: Callable[[Any, Any], Any] = torch._int_mm
-        return found
+        multiply: Callable[[Any, Any], Any] = torch._int_mm
+        return multiply
     if dtype == "fp8":
-        one = torch.ones((), device=place)
+        scale = torch.ones((), device=place)
         fast = place.startswith("cuda") and not getattr(torch.version, "hip", None)
         return partial(
             torch._scaled_mm,
-            scale_a=one,
-            scale_b=one,
+            scale_a=scale,
+            scale_b=scale,
             out_dtype=torch.bfloat16,
             use_fast_accum=fast,
         )
@@ -148,12 +148,12 @@ def _attention(torch: Any, place: str, work: Attention) -> Run:
 
     def sample(_: int) -> TimingSample:
         ends = [(0, 0), (work.batch - 1, work.kv_heads - 1)]
-        held = {
+        operands = {
             "q": np.stack([_array(q[b, h, 0]) for b, h in ends]),
             "k": np.stack([_array(k[b, h]) for b, h in ends]),
             "v": np.stack([_array(v[b, h]) for b, h in ends]),
         }
-        return TimingSample(held, np.stack([_array(last[0][b, h, 0]) for b, h in ends]))
+        return TimingSample(operands, np.stack([_array(last[0][b, h, 0]) for b, h in ends]))
 
     return Run(step, sample)
 
@@ -222,5 +222,5 @@ def _spaced(length: int, most: int = SAMPLES) -> list[int]:
 
 
 def _array(of: Any) -> np.ndarray:
-    found: np.ndarray = of.detach().to("cpu").double().numpy()
-    return found
+    values: np.ndarray = of.detach().to("cpu").double().numpy()
+    return values

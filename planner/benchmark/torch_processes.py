@@ -32,8 +32,8 @@ def all_reduce(kind: str, devices: int, sizes: Sequence[int], repeats: int) -> I
         raise Unsupported(f"several devices of kind {kind} do not sum together")
     with TemporaryDirectory() as folder:
         start = multiprocessing.get_context("spawn")
-        asked = (devices, kind, tuple(sizes), repeats, folder)
-        group = [start.Process(target=_rank, args=(rank, *asked)) for rank in range(devices)]
+        job = (devices, kind, tuple(sizes), repeats, folder)
+        group = [start.Process(target=_rank, args=(rank, *job)) for rank in range(devices)]
         try:
             for process in group:
                 process.start()
@@ -44,13 +44,13 @@ def all_reduce(kind: str, devices: int, sizes: Sequence[int], repeats: int) -> I
                     process.terminate()
                 if process.pid is not None:
                     process.join()
-        told = [json.loads(_file(Path(folder), rank).read_text()) for rank in range(devices)]
+        answers = [json.loads(_file(Path(folder), rank).read_text()) for rank in range(devices)]
     for at, size in enumerate(sizes):
         work = AllReduce(BACKENDS[kind], devices, size)
-        seconds = np.array([each["seconds"][at] for each in told]).max(axis=0)
-        parts = np.array([each["parts"][at] for each in told])
+        seconds = np.array([each["seconds"][at] for each in answers]).max(axis=0)
+        parts = np.array([each["parts"][at] for each in answers])
         # Every device must hold the sum, not the first alone.
-        results = np.array([each["results"][at] for each in told])
+        results = np.array([each["results"][at] for each in answers])
         sample = TimingSample({"parts": np.tile(parts, devices)}, results.reshape(-1))
         yield Reduced(work, tuple(seconds.tolist()), sample)
 
@@ -64,8 +64,8 @@ def _waited(group: Sequence[Any], folder: Path) -> None:
     while not all(_file(folder, rank).is_file() for rank in range(len(group))):
         failed = any(process.exitcode for process in group)
         if failed or time.monotonic() > end:
-            told = sorted(folder.glob("*.fault"))
-            why = told[0].read_text() if told else f"no answer in {PATIENCE:g} s"
+            faults = sorted(folder.glob("*.fault"))
+            why = faults[0].read_text() if faults else f"no answer in {PATIENCE:g} s"
             raise Unsupported(f"an all-reduce over {len(group)} devices failed: {why}")
         time.sleep(0.02)
     for process in group:
@@ -104,18 +104,18 @@ def _measured(
         world_size=devices,
         timeout=timedelta(seconds=PATIENCE / 2),
     )
-    told: dict[str, list[Any]] = {"seconds": [], "parts": [], "results": []}
+    results: dict[str, list[Any]] = {"seconds": [], "parts": [], "results": []}
     for size in sizes:
-        for key, value in _one(torch, group, place, kind, rank, size, repeats).items():
-            told[key].append(value)
+        for key, value in _one_process(torch, group, place, kind, rank, size, repeats).items():
+            results[key].append(value)
     group.barrier()
     part = folder / f"{rank}.part"
-    part.write_text(json.dumps(told))
+    part.write_text(json.dumps(results))
     part.replace(_file(folder, rank))  # whole or not there
     group.destroy_process_group()
 
 
-def _one(
+def _one_process(
     torch: Any, group: Any, place: str, kind: str, rank: int, size: int, repeats: int
 ) -> dict[str, list[float]]:
     """Readings of one size, then one sum that is checked."""

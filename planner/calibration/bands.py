@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from planner.calibration.cross_validation import LeftOut, quantities
-from planner.calibration.scores import held, quantiles
+from planner.calibration.scores import coverage_of, quantiles
 from planner.catalogue.profile import KNOWN, NEW_CHIP, NEW_MODEL, Band, Profile
 
 FEWEST = 40  # rows of which a band of one engine is told
@@ -24,17 +24,17 @@ def bands(left: LeftOut) -> tuple[dict[str, dict[str, list[float]]], dict[str, f
     """Ranges of measured over predicted by engine, all together as `any`, and what they hold."""
     engines = np.array([place.engine for place in left.sample.places])
     ranges: dict[str, dict[str, list[float]]] = {"any": {}}
-    kept: dict[str, float] = {}
+    coverage: dict[str, float] = {}
     for name, (ratio, fold, engine) in _ratios(left, engines).items():
         if not len(ratio):
             continue
         ranges["any"][name] = quantiles(ratio)
-        kept[f"{name}_band_holds"] = held(ratio, fold)
-        for one in np.unique(engine):
-            own = engine == one
-            if own.sum() >= FEWEST:
-                ranges.setdefault(str(one), {})[name] = quantiles(ratio[own])
-    return ranges, kept
+        coverage[f"{name}_band_holds"] = coverage_of(ratio, fold)
+        for name_of_engine in np.unique(engine):
+            mine = engine == name_of_engine
+            if mine.sum() >= FEWEST:
+                ranges.setdefault(str(name_of_engine), {})[name] = quantiles(ratio[mine])
+    return ranges, coverage
 
 
 def spreads(left: LeftOut) -> dict[str, float]:
@@ -50,8 +50,8 @@ def spreads(left: LeftOut) -> dict[str, float]:
     rows = left.sample.rows
     cell = np.array([f"{rows[i].group} {rows[i].version} {rows[i].precision}" for i in tokens])
     within = error.copy()
-    for one in np.unique(cell):
-        within[cell == one] -= np.median(error[cell == one])
+    for name in np.unique(cell):
+        within[cell == name] -= np.median(error[cell == name])
     return {"alike": _half(within), "other": _half(error)}
 
 
@@ -83,14 +83,14 @@ def own_bands(left: LeftOut) -> dict[str, Band]:
 def own_coverage(left: LeftOut) -> dict[str, float]:
     """The share of each quantity's rows inside the band that the rows of the other folds give."""
     shares = {
-        name: held(left.ratio[mask], left.fold[mask], FEWEST_OWN)
+        name: coverage_of(left.ratio[mask], left.fold[mask], FEWEST_OWN)
         for name, mask in quantities(left.sample).items()
     }
     return {name: share for name, share in shares.items() if not np.isnan(share)}
 
 
 def everywhere(
-    like: Profile, own: Mapping[str, Band]
+    like: Profile, measured: Mapping[str, Band]
 ) -> Mapping[str, Mapping[str, Mapping[str, Band]]]:
     """Bands by kind of place: one's own where they are known, elsewhere as wide as either's.
 
@@ -98,17 +98,17 @@ def everywhere(
     """
     kinds = dict.fromkeys((KNOWN, NEW_MODEL, NEW_CHIP, *like.all_bands))
     shipped = {kind: _seen(like, kind) for kind in kinds}
-    found = {KNOWN: {"any": {**shipped[KNOWN], **own}}}
+    bands_by_kind = {KNOWN: {"any": {**shipped[KNOWN], **measured}}}
     for kind in [kind for kind in shipped if kind != KNOWN]:
-        found[kind] = {
+        bands_by_kind[kind] = {
             "any": {
-                name: Band(min(band.low, own[name].low), max(band.high, own[name].high))
-                if name in own
+                name: Band(min(band.low, measured[name].low), max(band.high, measured[name].high))
+                if name in measured
                 else band
                 for name, band in shipped[kind].items()
             }
         }
-    return found
+    return bands_by_kind
 
 
 def _seen(like: Profile, kind: str) -> Mapping[str, Band]:

@@ -85,7 +85,7 @@ def leave_out(sample: Sample, fold: np.ndarray, fit: Fit) -> LeftOut:
 
 def errors(left: LeftOut, floor: np.ndarray, prefix: str = "") -> dict[str, float]:
     """Scores by quantity: of the estimate, of the roofline, of a constant times the roofline."""
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for name, mask in quantities(left.sample).items():
         if not mask.any():
             continue
@@ -95,10 +95,10 @@ def errors(left: LeftOut, floor: np.ndarray, prefix: str = "") -> dict[str, floa
             rest = fold != k if (fold != k).any() else fold == k
             scaled[fold == k] *= np.median(seconds[rest] / floor[mask][rest])
         constant = score(scaled, seconds)
-        found |= {
+        scores |= {
             **score(left.estimate[mask], seconds).named(prefix + name),
             f"{prefix}{name}_roofline_median": score(floor[mask], seconds).median,
             f"{prefix}{name}_constant_median": constant.median,
             f"{prefix}{name}_constant_mean": constant.mean,
         }
-    return found
+    return scores

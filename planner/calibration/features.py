@@ -46,8 +46,8 @@ class Features:
         """Times [s] for unknowns of shape (n_coefficients,) or, row by row, (n_rows, same)."""
         x = np.broadcast_to(x, self.matrix.shape)
         waits = x[:, WAIT] * (self.step_rest + (self.step * x).sum(axis=1))
-        found: np.ndarray = self.rest + (self.matrix * x).sum(axis=1) + waits
-        return found
+        seconds: np.ndarray = self.rest + (self.matrix * x).sum(axis=1) + waits
+        return seconds
 
     @property
     def roofline(self) -> np.ndarray:
@@ -55,11 +55,11 @@ class Features:
 
         Unlike the bound it reads the experts that uniform routing expects, on the layout that ran.
         """
-        each = [
+        roofs = [
             self.matrix[:, [name.startswith(roof) for name in COEFFICIENTS]].sum(axis=1)
             for roof in ROOFS
         ]
-        highest: np.ndarray = np.max(each, axis=0)
+        highest: np.ndarray = np.max(roofs, axis=0)
         return highest
 
 

@@ -54,7 +54,7 @@ class Fitted:
 
     era: Era
     sample: Sample
-    found: Hierarchy
+    hierarchy: Hierarchy
     low: Hierarchy
     high: Hierarchy
     bands: Mapping[str, Mapping[str, Mapping[str, list[float]]]]
@@ -78,9 +78,9 @@ def fit_of(era: Era) -> Callable[[Sample], Hierarchy]:
 
     def fit(sample: Sample) -> Hierarchy:
         return pruned(
-            lambda some, start: _solved(era, sample, some, start),
+            lambda candidates, start: _solved(era, sample, candidates, start),
             effects(sample.places, era.families),
-            lambda found: _kept(era, sample, found),
+            lambda draft: _worth_keeping(era, sample, draft),
             PRUNINGS,
         )
 
@@ -93,36 +93,36 @@ def fit_profile(era: Era, sample: Sample, untold: Sample | None = None) -> Fitte
     `untold` rows are in no fit; how far predictions are from them is a band of their own.
     """
     fit = fit_of(era)
-    found = fit(sample)
+    hierarchy = fit(sample)
     floor = sample.columns.roofline
     left = {
         "known": leave_out(sample, folds(sample.configurations, SEED), fit),
         "groups": leave_out(sample, folds(sample.column("group"), SEED), fit),
-        "new_model": leave_out(sample, _each(sample.column("model")), fit),
-        "new_chip": leave_out(sample, _each(sample.column("chip_name")), fit),
+        "new_model": leave_out(sample, _fold_by_name(sample.column("model")), fit),
+        "new_chip": leave_out(sample, _fold_by_name(sample.column("chip_name")), fit),
     }
     pooled = sample.column("pooled")
     ranges = {}
     scores: dict[str, float] = {}
     for kind, prefix in PREFIXES.items():
-        own = left[kind].take(~pooled)
-        scores |= errors(own, floor[~pooled], prefix)
+        part = left[kind].take(~pooled)
+        scores |= errors(part, floor[~pooled], prefix)
         if kind != "groups":
-            ranges[kind], kept = bands(own)
-            scores |= {prefix + name: share for name, share in kept.items()}
+            ranges[kind], shares = bands(part)
+            scores |= {prefix + name: share for name, share in shares.items()}
     if pooled.any():
-        own = left["known"].take(pooled)
-        ranges["pooled"] = {"any": {**ranges["known"]["any"], **bands(own)[0]["any"]}}
-        scores |= errors(own, floor[pooled], "pooled_")
+        part = left["known"].take(pooled)
+        ranges["pooled"] = {"any": {**ranges["known"]["any"], **bands(part)[0]["any"]}}
+        scores |= errors(part, floor[pooled], "pooled_")
     if untold is not None:
-        seen = untold.columns.times(found.unknowns(untold.places))
+        seen = untold.columns.times(hierarchy.unknowns(untold.places))
         ranges["assumed"] = bands(LeftOut(untold, np.zeros(len(seen), dtype=int), seen))[0]
         scores |= errors(LeftOut(untold, folds(untold.configurations, SEED), seen),
                          untold.columns.roofline, "untold_")  # fmt: skip
-    low, high = _intervals(era, sample, found)
+    low, high = _intervals(era, sample, hierarchy)
     by_engine = {name: _of_engine(left["known"], floor, name) for name in _engines(sample)}
     apart = spreads(left["known"].take(~pooled))
-    return Fitted(era, sample, found, low, high, ranges, scores, by_engine, apart)
+    return Fitted(era, sample, hierarchy, low, high, ranges, scores, by_engine, apart)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -130,42 +130,44 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     for name in ("--steady", "--runs", "--out"):
         parser.add_argument(name, type=Path, required=True)
-    given = parser.parse_args(arguments)
-    for one in profiles(given.steady, given.runs):
-        name = one.era.name
-        (given.out / f"{name}.toml").write_text(shipped_text(one), encoding="utf-8")
-        (given.out / f"{name}.rows").write_text(marks_text(one.sample.rows), encoding="ascii")
+    options = parser.parse_args(arguments)
+    for fitted_profile in profiles(options.steady, options.runs):
+        name = fitted_profile.era.name
+        (options.out / f"{name}.toml").write_text(shipped_text(fitted_profile), encoding="utf-8")
+        (options.out / f"{name}.rows").write_text(
+            marks_text(fitted_profile.sample.rows), encoding="ascii"
+        )
         for thin, (whole, engine, as_of) in THIN.items():
             if whole == name:
-                text = thin_text(one, engine, as_of)
-                (given.out / f"{thin}.toml").write_text(text, encoding="utf-8")
+                text = thin_text(fitted_profile, engine, as_of)
+                (options.out / f"{thin}.toml").write_text(text, encoding="utf-8")
 
 
-def _kept(era: Era, sample: Sample, found: Hierarchy) -> tuple[Effect, ...]:
+def _worth_keeping(era: Era, sample: Sample, fit: Hierarchy) -> tuple[Effect, ...]:
     """The adjustments that change times by enough, or that the rows speak for enough."""
     if era.worth is not None:
         return worthwhile(
             sample.columns,
             sample.seconds,
             sample.places,
-            found,
+            fit,
             era.prior,
             era.worth,
             weights=sample.weights,
             loss=era.loss,
         )
-    pairs = zip(found.effects, found.each, strict=True)
+    pairs = zip(fit.effects, fit.adjusted, strict=True)
     return tuple(e for e, x in pairs if abs(x) * (MONTHS if e.monthly else 1) >= LEAST)
 
 
 def _solved(
-    era: Era, sample: Sample, found: tuple[Effect, ...], start: Hierarchy | None
+    era: Era, sample: Sample, candidates: tuple[Effect, ...], start: Hierarchy | None
 ) -> Hierarchy:
     return fitted(
         sample.columns,
         sample.seconds,
         sample.places,
-        found,
+        candidates,
         era.prior,
         weights=sample.weights,
         start=start,
@@ -173,30 +175,32 @@ def _solved(
     )
 
 
-def _intervals(era: Era, sample: Sample, found: Hierarchy) -> tuple[Hierarchy, Hierarchy]:
+def _intervals(era: Era, sample: Sample, hierarchy: Hierarchy) -> tuple[Hierarchy, Hierarchy]:
     """Ends of the ranges [10 %, 90 %] over samples of whole configurations, drawn with return."""
     draw = np.random.default_rng(SEED)
     names, member = np.unique(sample.configurations, return_inverse=True)
     members = [np.flatnonzero(member == i) for i in range(len(names))]
-    shared, each = [], []
+    shared, adjusted = [], []
     for _ in range(DRAWS):
         chosen = np.concatenate([members[i] for i in draw.integers(0, len(names), len(names))])
-        one = _solved(era, sample.take(chosen), found.effects, found)
-        shared.append(one.shared)
-        each.append(one.each)
+        refit = _solved(era, sample.take(chosen), hierarchy.effects, hierarchy)
+        shared.append(refit.shared)
+        adjusted.append(refit.adjusted)
     low, high = np.quantile(shared, [0.1, 0.9], axis=0)
-    least, most = np.quantile(each, [0.1, 0.9], axis=0)
-    return replace(found, shared=low, each=least), replace(found, shared=high, each=most)
+    least, most = np.quantile(adjusted, [0.1, 0.9], axis=0)
+    return replace(hierarchy, shared=low, adjusted=least), replace(
+        hierarchy, shared=high, adjusted=most
+    )
 
 
 def _engines(sample: Sample) -> tuple[str, ...]:
     return tuple(sorted({place.engine for place in sample.places}))
 
 
-def _each(names: np.ndarray) -> np.ndarray:
+def _fold_by_name(names: np.ndarray) -> np.ndarray:
     """A fold for every name, shape (n_rows,)."""
-    found: np.ndarray = np.unique(names, return_inverse=True)[1]
-    return found
+    fold: np.ndarray = np.unique(names, return_inverse=True)[1]
+    return fold
 
 
 def _of_engine(left: LeftOut, floor: np.ndarray, engine: str) -> dict[str, float]:

@@ -70,18 +70,18 @@ class Effect:
 class Hierarchy:
     """What was fitted: logarithms of the shared unknowns and of the effects, and their widths.
 
-    `shared` has shape (n_coefficients,), `each` (n_effects,); `told` is the share of its prior
-    width that an unknown keeps, near one where the rows say nothing of it.
+    `shared` has shape (n_coefficients,), `adjusted` (n_effects,); `freedom` is the share of its
+    prior width that an unknown keeps, near one where the rows say nothing of it.
     """
 
     shared: np.ndarray
     effects: tuple[Effect, ...]
-    each: np.ndarray
-    told: np.ndarray
+    adjusted: np.ndarray
+    freedom: np.ndarray
 
     def unknowns(self, places: Sequence[Place]) -> np.ndarray:
         """1/e and t of every place, shape (n_places, n_coefficients)."""
-        return _unknowns(self.shared, self.each, *_design(places, self.effects))
+        return _unknowns(self.shared, self.adjusted, *_design(places, self.effects))
 
     def times(self, columns: Features, places: Sequence[Place]) -> np.ndarray:
         """Times [s] of rows from their columns and places, shape (n_rows,)."""
@@ -97,12 +97,12 @@ class Hierarchy:
     @property
     def factors(self) -> list[float]:
         """Factors on times, one for each effect."""
-        return [float(one) for one in np.exp(self.each)]
+        return [float(one) for one in np.exp(self.adjusted)]
 
     @property
     def untold(self) -> tuple[str, ...]:
         """Coefficients that the rows do not identify."""
-        return tuple(c for c, kept in zip(COEFFICIENTS, self.told, strict=False) if kept > TOLD)
+        return tuple(c for c, kept in zip(COEFFICIENTS, self.freedom, strict=False) if kept > TOLD)
 
 
 LEAST = np.array([1.0 if name in EFFICIENCIES else 0.0 for name in COEFFICIENTS])
@@ -110,20 +110,20 @@ LEAST = np.array([1.0 if name in EFFICIENCIES else 0.0 for name in COEFFICIENTS]
 
 def effects(places: Sequence[Place], families: Sequence[Family]) -> tuple[Effect, ...]:
     """The effects that at least LEAST_ROWS places can tell, in a fixed order."""
-    found = []
+    tellable = []
     for family in families:
         seen = Counter(tuple(getattr(place, key) for key in family.keys) for place in places)
         for values in sorted(v for v, n in seen.items() if n >= LEAST_ROWS and all(v)):
             scope = dict(zip(family.keys, values, strict=True))
-            found.append(Effect(family.of, scope, family.width, family.monthly))
-    return tuple(found)
+            tellable.append(Effect(family.of, scope, family.width, family.monthly))
+    return tuple(tellable)
 
 
 def fitted(
     columns: Features,
     seconds: np.ndarray,
     places: Sequence[Place],
-    found: Sequence[Effect],
+    candidates: Sequence[Effect],
     prior: Mapping[str, tuple[float, float]],
     *,
     weights: np.ndarray | None = None,
@@ -135,7 +135,7 @@ def fitted(
     Parameters
     ----------
     columns, seconds, places : of every row, n_rows of each.
-    found : effects, as `effects` finds them.
+    candidates : effects, as `effects` finds them.
     prior : {coefficient: (value, standard deviation of its logarithm)}.
     weights : what a row counts, shape (n_rows,); one each by default.
     start : where to begin; the prior by default.
@@ -148,7 +148,7 @@ def fitted(
     """
     if len(seconds) == 0:
         raise ValueError("nothing to fit: no rows")
-    problem = _Problem(columns, seconds, places, found, prior, weights, loss or Loss())
+    problem = _Problem(columns, seconds, places, candidates, prior, weights, loss or Loss())
     theta = problem.start(start)
     value, damping = problem.value(theta), 1e-3
     for _ in range(ROUNDS):
@@ -202,7 +202,7 @@ def worthwhile(
     columns: Features,
     seconds: np.ndarray,
     places: Sequence[Place],
-    found: Hierarchy,
+    hierarchy: Hierarchy,
     prior: Mapping[str, tuple[float, float]],
     least: float,
     *,
@@ -214,10 +214,10 @@ def worthwhile(
     The one that is needed least goes first, and the others take over what it told (by the curvature
     at the fit), until each that is left is worth its place.
     """
-    problem = _Problem(columns, seconds, places, found.effects, prior, weights, loss or Loss())
-    theta = np.concatenate([found.shared, found.each])
+    problem = _Problem(columns, seconds, places, hierarchy.effects, prior, weights, loss or Loss())
+    theta = np.concatenate([hierarchy.shared, hierarchy.adjusted])
     spread = np.linalg.inv(problem.slopes(theta)[1])
-    left = list(range(len(found.shared), len(theta)))
+    left = list(range(len(hierarchy.shared), len(theta)))
     while left:
         worth = theta[left] ** 2 / np.diag(spread)[left]
         if worth.min() >= least:
@@ -226,7 +226,7 @@ def worthwhile(
         toward = spread[:, gone] / spread[gone, gone]
         theta = theta - toward * theta[gone]
         spread = spread - np.outer(toward, spread[gone])
-    return tuple(found.effects[i - len(found.shared)] for i in left)
+    return tuple(hierarchy.effects[i - len(hierarchy.shared)] for i in left)
 
 
 class _Problem:
@@ -237,28 +237,28 @@ class _Problem:
         columns: Features,
         seconds: np.ndarray,
         places: Sequence[Place],
-        found: Sequence[Effect],
+        candidates: Sequence[Effect],
         prior: Mapping[str, tuple[float, float]],
         weights: np.ndarray | None,
         loss: Loss,
     ) -> None:
-        self.columns, self.found, self.loss = columns, tuple(found), loss
+        self.columns, self.candidates, self.loss = columns, tuple(candidates), loss
         self.seconds = seconds
-        self.counts, self.touched = _design(places, self.found)
+        self.counts, self.touched = _design(places, self.candidates)
         self.weights = np.ones(len(seconds)) if weights is None else weights
         expected = [_logarithm(c, prior[c][0]) for c in COEFFICIENTS]
         self.shared = len(expected)
-        self.mean = np.concatenate([expected, np.zeros(len(self.found))])
-        widths = [prior[c][1] for c in COEFFICIENTS] + [each.width for each in self.found]
+        self.mean = np.concatenate([expected, np.zeros(len(self.candidates))])
+        widths = [prior[c][1] for c in COEFFICIENTS] + [each.width for each in self.candidates]
         self.precision = np.array(widths) ** -2.0
 
     def start(self, start: Hierarchy | None) -> np.ndarray:
         """Where to begin: at the prior, or at what is known of the same unknowns."""
         theta = self.mean.copy()
         if start is not None:
-            known = {_key(e): x for e, x in zip(start.effects, start.each, strict=True)}
+            earlier = {_key(e): x for e, x in zip(start.effects, start.adjusted, strict=True)}
             theta[: self.shared] = start.shared
-            theta[self.shared :] = [known.get(_key(e), 0.0) for e in self.found]
+            theta[self.shared :] = [earlier.get(_key(e), 0.0) for e in self.candidates]
         return theta
 
     def value(self, theta: np.ndarray) -> float:
@@ -271,20 +271,20 @@ class _Problem:
         """Half the gradient, and half the curvature of the reweighted squares."""
         error, slope = self._errors(theta)
         outlier = self.loss.outlier
-        each = self.weights / np.sqrt(1 + (error / outlier) ** 2) / outlier**2
-        gradient = slope.T @ (each * error) + self.precision * (theta - self.mean)
-        return gradient, (slope.T * each) @ slope + np.diag(self.precision)
+        weighted = self.weights / np.sqrt(1 + (error / outlier) ** 2) / outlier**2
+        gradient = slope.T @ (weighted * error) + self.precision * (theta - self.mean)
+        return gradient, (slope.T * weighted) @ slope + np.diag(self.precision)
 
     def result(self, theta: np.ndarray) -> Hierarchy:
         """The unknowns by kind, with what the rows told of each."""
         spread = np.sqrt(np.diag(np.linalg.inv(self.slopes(theta)[1])))
-        shared, each = np.split(theta, [self.shared])
-        return Hierarchy(shared, self.found, each, spread * np.sqrt(self.precision))
+        shared, adjusted = np.split(theta, [self.shared])
+        return Hierarchy(shared, self.candidates, adjusted, spread * np.sqrt(self.precision))
 
     def _errors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Errors, shape (n_rows,), and their slopes, shape (n_rows, n_unknowns)."""
-        shared, each = np.split(theta, [self.shared])
-        x = _unknowns(shared, each, self.counts, self.touched)
+        shared, adjusted = np.split(theta, [self.shared])
+        x = _unknowns(shared, adjusted, self.counts, self.touched)
         columns = self.columns
         times = columns.times(x)
         # Times of each coefficient's own part; of the steps waited for, those of all.
@@ -299,24 +299,24 @@ class _Problem:
         return error, np.hstack([shares, self.counts * (shares @ self.touched.T)])
 
 
-def _design(places: Sequence[Place], found: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:
+def _design(places: Sequence[Place], candidates: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:
     """How often each effect counts for a row, and which coefficients it touches."""
     distinct = {place: i for i, place in enumerate(dict.fromkeys(places))}
-    weights = np.array([[each.weight(place) for each in found] for place in distinct])
-    counts = weights.reshape(len(distinct), len(found))[[distinct[place] for place in places]]
-    touched = np.array([[c in each.of for c in COEFFICIENTS] for each in found], dtype=float)
-    return counts, touched.reshape(len(found), len(COEFFICIENTS))
+    weights = np.array([[each.weight(place) for each in candidates] for place in distinct])
+    counts = weights.reshape(len(distinct), len(candidates))[[distinct[place] for place in places]]
+    touched = np.array([[c in each.of for c in COEFFICIENTS] for each in candidates], dtype=float)
+    return counts, touched.reshape(len(candidates), len(COEFFICIENTS))
 
 
 def _unknowns(
-    shared: np.ndarray, each: np.ndarray, counts: np.ndarray, touched: np.ndarray
+    shared: np.ndarray, adjusted: np.ndarray, counts: np.ndarray, touched: np.ndarray
 ) -> np.ndarray:
-    return np.maximum(np.exp(shared + (counts * each) @ touched), LEAST)
+    return np.maximum(np.exp(shared + (counts * adjusted) @ touched), LEAST)
 
 
 def _logarithm(name: str, value: float) -> float:
     return float(-np.log(value) if name in EFFICIENCIES else np.log(value))
 
 
-def _key(each: Effect) -> tuple:
-    return (each.of, tuple(sorted(each.scope.items())), each.monthly)
+def _key(effect: Effect) -> tuple:
+    return (effect.of, tuple(sorted(effect.scope.items())), effect.monthly)

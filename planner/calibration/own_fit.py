@@ -96,19 +96,19 @@ def seen_by_rows(like: Profile, places: Sequence[Place]) -> Profile:
     if not same.get("engine", "any"):
         same["engine"] = like.engine
     months = float(np.median([place.months for place in places]))
-    factors, kept = dict.fromkeys(COEFFICIENTS, 1.0), []
-    for each in like.adjustments:
-        if any(same.get(key, value) != value for key, value in each.scope.items()):
+    factors, elsewhere = dict.fromkeys(COEFFICIENTS, 1.0), []
+    for adjustment in like.adjustments:
+        if any(same.get(key, value) != value for key, value in adjustment.scope.items()):
             continue
-        rest = {key: value for key, value in each.scope.items() if key not in same}
-        power = months if each.monthly else 1.0
+        rest = {key: value for key, value in adjustment.scope.items() if key not in same}
+        power = months if adjustment.monthly else 1.0
         if rest:
-            low, high = (end**power for end in each.interval)
+            low, high = (end**power for end in adjustment.interval)
             ends = (min(low, high), max(low, high))
-            kept.append(Adjustment(each.of, rest, each.factor**power, ends))
+            elsewhere.append(Adjustment(adjustment.of, rest, adjustment.factor**power, ends))
         else:
-            for name in each.of:
-                factors[name] *= each.factor**power
+            for name in adjustment.of:
+                factors[name] *= adjustment.factor**power
     return replace(
         like,
         engine=same.get("engine", "any") or "any",
@@ -116,7 +116,7 @@ def seen_by_rows(like: Profile, places: Sequence[Place]) -> Profile:
         intervals=MappingProxyType(
             {name: _ends(name, ends, factors[name]) for name, ends in like.intervals.items()}
         ),
-        adjustments=tuple(kept),
+        adjustments=tuple(elsewhere),
     )
 
 
@@ -138,19 +138,19 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
     most_shared = _shared(limits, base, sample.places)
     firm: dict[str, float] = {}
     while True:
-        given = prior | {name: (most, FIRM) for name, most in firm.items()}
-        found = _identified(sample, columns, given)
+        priors = prior | {name: (most, FIRM) for name, most in firm.items()}
+        hierarchy = _identified(sample, columns, priors)
         for _ in range(SCATTERS):
-            found = _identified(_as_scattered(sample, columns, found), columns, given)
+            hierarchy = _identified(_as_scattered(sample, columns, hierarchy), columns, priors)
         over = {
             name: most
             for name, most in most_shared.items()
-            if name not in firm and found.values[name] > most
+            if name not in firm and hierarchy.values[name] > most
         }
         if not over:
             break
         firm |= over
-    return _result(base, found, given, firm, _shares(columns, found, sample.places))
+    return _result(base, hierarchy, priors, firm, _shares(columns, hierarchy, sample.places))
 
 
 def left_out(sample: Sample, base: Profile, limits: Mapping[str, float]) -> tuple[LeftOut, str]:
@@ -172,8 +172,8 @@ def estimates_at(sample: Sample, profile: Profile) -> np.ndarray:
 
 
 def _times_at(columns: Features, places: Sequence[Place], profile: Profile) -> np.ndarray:
-    each = {place: unknowns(profile.at(place).values) for place in dict.fromkeys(places)}
-    return columns.times(np.array([each[place] for place in places]))
+    by_place = {place: unknowns(profile.at(place).values) for place in dict.fromkeys(places)}
+    return columns.times(np.array([by_place[place] for place in places]))
 
 
 def _identified(
@@ -184,8 +184,8 @@ def _identified(
         f for f in (ENGINES, CHIPS) if len({getattr(p, f.keys[0]) for p in sample.places}) > 1
     ]
     return pruned(
-        lambda told, _: fitted(
-            columns, sample.seconds, sample.places, told, prior, weights=sample.weights
+        lambda candidates, _: fitted(
+            columns, sample.seconds, sample.places, candidates, prior, weights=sample.weights
         ),
         effects(sample.places, several),
         _told_effects,
@@ -194,7 +194,7 @@ def _identified(
 
 def _told_effects(fit: Hierarchy) -> tuple[Effect, ...]:
     """The effects of a fit that the rows tell more of than the prior."""
-    widths = fit.told[len(COEFFICIENTS) :]
+    widths = fit.freedom[len(COEFFICIENTS) :]
     return tuple(each for each, kept in zip(fit.effects, widths, strict=True) if kept <= TOLD)
 
 
@@ -209,23 +209,25 @@ def _shared(
     }
 
 
-def _as_scattered(sample: Sample, columns: Features, found: Hierarchy) -> Sample:
+def _as_scattered(sample: Sample, columns: Features, hierarchy: Hierarchy) -> Sample:
     """The rows, each kind weighed by how far it scatters about a fit."""
-    error = np.log(columns.times(found.unknowns(sample.places)) / sample.seconds)
-    told = float(np.sum(1 - np.minimum(found.told, 1.0) ** 2))  # coefficients that the rows set
-    free = max(1 - told / len(error), 0.25) ** 0.5
+    error = np.log(columns.times(hierarchy.unknowns(sample.places)) / sample.seconds)
+    identified = float(
+        np.sum(1 - np.minimum(hierarchy.freedom, 1.0) ** 2)
+    )  # coefficients that the rows set
+    free = max(1 - identified / len(error), 0.25) ** 0.5
     weights = sample.weights.copy()
     for kind in (sample.prompts, ~sample.prompts):
         if kind.any():
             scatter = NORMAL * float(np.median(np.abs(error[kind]))) / free
-            each = OUTLIER / max(scatter, LEAST_SCATTER)
-            weights[kind] = np.maximum(weights[kind], each**2)
+            weight = OUTLIER / max(scatter, LEAST_SCATTER)
+            weights[kind] = np.maximum(weights[kind], weight**2)
     return replace(sample, weights=weights)
 
 
-def _shares(columns: Features, found: Hierarchy, places: Sequence[Place]) -> np.ndarray:
+def _shares(columns: Features, hierarchy: Hierarchy, places: Sequence[Place]) -> np.ndarray:
     """The largest share of a row's time that each coefficient takes, shape (n_coefficients,)."""
-    x = found.unknowns(places)
+    x = hierarchy.unknowns(places)
     parts = (columns.matrix + x[:, [WAIT]] * columns.step) * x
     parts[:, WAIT] = x[:, WAIT] * (columns.step_rest + (columns.step * x).sum(axis=1))
     shares: np.ndarray = (parts / columns.times(x)[:, None]).max(axis=0)
@@ -235,8 +237,8 @@ def _shares(columns: Features, found: Hierarchy, places: Sequence[Place]) -> np.
 def _at_places(sample: Sample, base: Profile) -> Features:
     """Columns for unknowns that all rows share: what a place changes is worked into them."""
     shared = unknowns(base.values)
-    each = {p: unknowns(base.at(p).values) / shared for p in dict.fromkeys(sample.places)}
-    by = np.array([each[place] for place in sample.places])
+    by_place = {p: unknowns(base.at(p).values) / shared for p in dict.fromkeys(sample.places)}
+    by = np.array([by_place[place] for place in sample.places])
     columns, waits = sample.columns, by[:, [WAIT]]
     return replace(
         columns,
@@ -248,21 +250,21 @@ def _at_places(sample: Sample, base: Profile) -> Features:
 
 def _result(
     base: Profile,
-    found: Hierarchy,
+    hierarchy: Hierarchy,
     prior: Mapping[str, tuple[float, float]],
     firm: Mapping[str, float],
     shares: np.ndarray,
 ) -> OwnFit:
-    told = found.told.tolist()
+    widths = hierarchy.freedom.tolist()
     coefficients = tuple(
-        _coefficient(name, base.values[name], found.values[name], kept, prior[name][1], share,
+        _coefficient(name, base.values[name], hierarchy.values[name], kept, prior[name][1], share,
                      limited=name in firm)
-        for name, kept, share in zip(COEFFICIENTS, told, shares.tolist(), strict=False)
+        for name, kept, share in zip(COEFFICIENTS, widths, shares.tolist(), strict=False)
     )  # fmt: skip
     more = [
         Adjustment(each.of, each.scope, factor, _spread(factor, kept * each.width))
         for each, factor, kept in zip(
-            found.effects, found.factors, told[len(COEFFICIENTS) :], strict=True
+            hierarchy.effects, hierarchy.factors, widths[len(COEFFICIENTS) :], strict=True
         )
     ]
     profile = replace(
@@ -276,16 +278,22 @@ def _result(
 
 
 def _coefficient(
-    name: str, before: float, value: float, told: float, width: float, share: float, limited: bool
+    name: str,
+    before: float,
+    value: float,
+    freedom: float,
+    width: float,
+    share: float,
+    limited: bool,
 ) -> FittedCoefficient:
     if math.isclose(before, value, rel_tol=1e-6):
         value = before
-    low, high = _spread(value, told * width)
+    low, high = _spread(value, freedom * width)
     if name in EFFICIENCIES:
         high = min(high, 1.0)
     if limited:
         state = "limited"
-    elif told <= TOLD:
+    elif freedom <= TOLD:
         state = "kept" if low <= before <= high else "moved"
     elif share < WEIGHTY:
         state = "idle"

@@ -60,23 +60,25 @@ def calibrated(
         If the measured chip is not that of the rows, or the file is none.
     """
     rows = own_rows(files)
-    found = _head(files, rows, name, as_of)
+    head = _head(files, rows, name, as_of)
     try:
         _enough(rows)
     except Infeasible as why:
-        return Calibrated(None, {**found, "status": "not identified", "why": str(why)}, str(why))
-    start, notes = _start(rows.kept, like)
+        return Calibrated(None, {**head, "status": "not identified", "why": str(why)}, str(why))
+    start, notes = _start(rows.usable, like)
     sample = own_sample(rows, start.as_of)
     base = seen_by_rows(start, sample.places)
-    limits = _limits(rows.kept, measured)
+    limits = _limits(rows.usable, measured)
     fit = own_fit(sample, base, limits)
     left, what = left_out(sample, base, limits)
-    own = own_bands(left)
+    measured_bands = own_bands(left)
     scores = _scores(sample, start, left)
-    held = own_coverage(left)
-    profile = _profile(fit, sample, own, scores, held, name, as_of, start, list(files))
+    coverage = own_coverage(left)
+    profile = _profile(
+        fit, sample, measured_bands, scores, coverage, name, as_of, start, list(files)
+    )
     document = {
-        **found,
+        **head,
         "status": "fitted",
         "like": start.name,
         "engine": profile.engine,
@@ -90,7 +92,7 @@ def calibrated(
              "interval": list(a.interval)}
             for a in fit.profile.adjustments[len(base.adjustments):]
         ],
-        "bands": _told_bands(profile, own, start, held),
+        "bands": _told_bands(profile, measured_bands, start, coverage),
         "worst": _worst(sample, left),
         "limits": dict(limits),
         "notes": [*notes, *_beside(scores, start, sample.rows)],
@@ -113,9 +115,9 @@ def _head(files: Mapping[str, Readings], rows: Rows, name: str, as_of: str) -> d
         ],
         "rows": {
             "lines": rows.lines,
-            "values": len(rows.kept) + sum(rows.left_out.values()),
-            "used": len(rows.kept),
-            "runs": len({row.id for row in rows.kept}),
+            "values": len(rows.usable) + sum(rows.left_out.values()),
+            "used": len(rows.usable),
+            "runs": len({row.id for row in rows.usable}),
             "left_out": dict(rows.left_out),
         },
     }
@@ -123,35 +125,35 @@ def _head(files: Mapping[str, Readings], rows: Rows, name: str, as_of: str) -> d
 
 def _enough(rows: Rows) -> None:
     """Raises Infeasible, in a sentence, where the rows cannot identify anything."""
-    runs = len({row.id for row in rows.kept})
+    runs = len({row.id for row in rows.usable})
     if runs >= FEWEST_RUNS:
         return
-    told = f"{runs} of {rows.lines} runs can be used" if runs else "no run can be used"
+    reason = f"{runs} of {rows.lines} runs can be used" if runs else "no run can be used"
     below = rows.left_out.get(BELOW, 0)
-    if below > len(rows.kept):
-        told += f", {below:,} values are faster than the bound"
+    if below > len(rows.usable):
+        reason += f", {below:,} values are faster than the bound"
         hint = "check chip, formats, layout and units of the rows"
     else:
         hint = f"a profile needs {FEWEST_RUNS} runs at least, better some at different batches"
-    raise Infeasible(f"{told}: nothing can be identified; {hint}")
+    raise Infeasible(f"{reason}: nothing can be identified; {hint}")
 
 
 def _start(rows: Sequence[Measurement], like: str) -> tuple[Profile, list[str]]:
     """The profile to start from: for most of the rows, where their chips ask for several."""
     chips = Counter(row.chip.name for row in rows)
     chip = max(sorted(chips), key=lambda name: chips[name])
-    found, borrowed = choose_profile(like, chip)
-    told = unsound(found)
-    if told is not None:
-        raise InputError(f"{like}: is no sound profile: {told}")
-    return found, [borrowed] if borrowed else []
+    start, borrowed = choose_profile(like, chip)
+    unsound_reason = unsound(start)
+    if unsound_reason is not None:
+        raise InputError(f"{like}: is no sound profile: {unsound_reason}")
+    return start, [borrowed] if borrowed else []
 
 
 def _limits(rows: Sequence[Measurement], path: Path | None) -> Mapping[str, float]:
     """The most that efficiencies can be, by the file of a measured chip."""
     if path is None:
         return {}
-    measured, told = read_measured(path), []
+    measured, refusals = read_measured(path), []
     for row in {row.chip.name: row for row in rows}.values():
         links = {
             one.scale_up
@@ -162,21 +164,21 @@ def _limits(rows: Sequence[Measurement], path: Path | None) -> Mapping[str, floa
         try:
             return ceilings(measured, row.chip, link)
         except InputError as error:
-            told.append(str(error))
-    raise InputError(f"{path.name}: {told[0]}")
+            refusals.append(str(error))
+    raise InputError(f"{path.name}: {refusals[0]}")
 
 
 def _scores(sample: Sample, start: Profile, left: LeftOut) -> dict[str, dict[str, Any]]:
     """Errors by quantity: of the profile before, of fits that did not see a row, of baselines."""
     before, roofs = estimates_at(sample, start), np.array(roofline(sample.rows))
     groups = [str(fold) for fold in left.fold]
-    found = {}
+    scores_by_quantity = {}
     for name, mask in zip(QUANTITIES, (~sample.prompts, sample.prompts), strict=True):
         if not mask.any():
             continue
-        seconds, some = sample.seconds[mask], [groups[i] for i in np.flatnonzero(mask)]
-        scaled = constant(roofs[mask], seconds, some)
-        found[name] = {
+        seconds, row_groups = sample.seconds[mask], [groups[i] for i in np.flatnonzero(mask)]
+        scaled = constant(roofs[mask], seconds, row_groups)
+        scores_by_quantity[name] = {
             which: asdict(score(times, seconds))
             for which, times in (
                 ("before", before[mask]),
@@ -185,15 +187,15 @@ def _scores(sample: Sample, start: Profile, left: LeftOut) -> dict[str, dict[str
                 ("roofline", roofs[mask]),
             )
         }
-    return found
+    return scores_by_quantity
 
 
 def _beside(
     scores: Mapping[str, Mapping[str, Any]], start: Profile, rows: Sequence[Measurement]
 ) -> list[str]:
     """What to know of the errors before: whether they are in sample, and whether they fell."""
-    known = seen_by(start.name)
-    seen = sum(mark(row) in known for row in rows) if known else 0
+    digests = seen_by(start.name)
+    seen = sum(mark(row) in digests for row in rows) if digests else 0
     if seen:
         return [
             f"IN SAMPLE: {start.name} was fitted on {seen:,} of these {len(rows):,} values, so its "
@@ -210,22 +212,22 @@ def _beside(
 def _profile(
     fit: OwnFit,
     sample: Sample,
-    own: Mapping[str, Band],
+    measured_bands: Mapping[str, Band],
     scores: Mapping[str, Mapping[str, Any]],
-    held: Mapping[str, float],
+    coverage: Mapping[str, float],
     name: str,
     as_of: str,
     start: Profile,
     files: Sequence[str],
 ) -> Profile:
-    bands = everywhere(start, own)
+    bands = everywhere(start, measured_bands)
     errors: dict[str, float] = {}
-    for quantity, each in scores.items():
+    for quantity, by_method in scores.items():
         for key in ("n", "median", "mean", "within_10", "within_20"):
-            errors[f"{quantity}_{'rows' if key == 'n' else key}"] = each["after"][key]
+            errors[f"{quantity}_{'rows' if key == 'n' else key}"] = by_method["after"][key]
         for which in ("before", "constant", "roofline"):
-            errors[f"{quantity}_{which}_median"] = each[which]["median"]
-    errors |= {f"{name}_band_holds": share for name, share in held.items()}
+            errors[f"{quantity}_{which}_median"] = by_method[which]["median"]
+    errors |= {f"{name}_band_holds": share for name, share in coverage.items()}
     runs = len({row.id for row in sample.rows})
     return replace(
         fit.profile,
@@ -244,15 +246,18 @@ def _profile(
 
 
 def _told_bands(
-    profile: Profile, own: Mapping[str, Band], start: Profile, held: Mapping[str, float]
+    profile: Profile,
+    measured_bands: Mapping[str, Band],
+    start: Profile,
+    coverage: Mapping[str, float],
 ) -> dict[str, Any]:
     return {
         name: {
             "low": band.low,
             "high": band.high,
-            "from": "rows left out" if name in own else start.name,
+            "from": "rows left out" if name in measured_bands else start.name,
             "fewest": FEWEST_OWN,
-            "holds": held.get(name) if name in own else None,
+            "holds": coverage.get(name) if name in measured_bands else None,
         }
         for name, band in profile.bands.items()
     }

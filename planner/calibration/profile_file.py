@@ -45,8 +45,8 @@ def written(profile: Profile, comments: Iterable[str] = (), **more: Any) -> str:
         "[intervals]",
         *(f"{name} = {pair(profile.intervals[name])}" for name in profile.intervals),
     ]
-    for each in profile.adjustments:
-        lines += adjusted(each, each.factor, each.interval)
+    for adjustment in profile.adjustments:
+        lines += adjusted(adjustment, adjustment.factor, adjustment.interval)
     for kind, engines in profile.all_bands.items():
         for engine, bands in engines.items():
             lines += ["", f"[bands.{_key(kind)}.{_key(engine)}]"]
@@ -104,9 +104,9 @@ def _text(text: str) -> str:
     return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def shipped_text(one: Fitted) -> str:
+def shipped_text(fit: Fitted) -> str:
     """The profile with its adjustments, bands and errors."""
-    sample, era = one.sample, one.era
+    sample, era = fit.sample, fit.era
     left_out = ", ".join(f"{n} {reason}" for reason, n in sorted(sample.left_out.items()))
     lines = [
         f"# Written by planner.calibration.fit. Rows left out of the fit: {left_out or 'none'}.",
@@ -115,7 +115,7 @@ def shipped_text(one: Fitted) -> str:
         "# models and chips left out; pooled_ on runs of two pools. Bands: measured / predicted.",
         f'as_of = "{era.as_of}"',
         'engine = "any"',
-        *(["base = true  # chosen by name alone"] if one.era.base else []),
+        *(["base = true  # chosen by name alone"] if fit.era.base else []),
         f"engines = {_words(place.engine for place in sample.places)}",
         f"chips = {_words(sample.column('chip_name'))}",
         f"models = {_words(place.model for place in sample.places)}",
@@ -123,32 +123,32 @@ def shipped_text(one: Fitted) -> str:
         f'source = "{era.source}"',
         f"coverage = {COVERAGE}",
         "# Not identified by these rows, so held near the value expected beforehand.",
-        f"held = {listed(one.found.untold)}",
+        f"held = {listed(fit.hierarchy.untold)}",
         "\n[coefficients]",
-        *(f"{name} = {number(v, SHIPPED_DIGITS)}" for name, v in one.found.values.items()),
+        *(f"{name} = {number(v, SHIPPED_DIGITS)}" for name, v in fit.hierarchy.values.items()),
         "\n[intervals]",
-        *_shipped_intervals(one),
-        *_adjustments(one),
-        *_bands(one.bands),
+        *_shipped_intervals(fit),
+        *_adjustments(fit),
+        *_bands(fit.bands),
         "\n# Of logarithms of measured over predicted price: between runs alike, and among all.",
         "[spread]",
-        *(f"{name} = {number(value, SHIPPED_DIGITS)}" for name, value in one.spread.items()),
+        *(f"{name} = {number(value, SHIPPED_DIGITS)}" for name, value in fit.spread.items()),
         "\n[errors]",
-        *(f"{name} = {number(value, SHIPPED_DIGITS)}" for name, value in one.errors.items()),
+        *(f"{name} = {number(value, SHIPPED_DIGITS)}" for name, value in fit.errors.items()),
     ]
     return "\n".join(lines) + "\n"
 
 
-def thin_text(one: Fitted, engine: str, as_of: str) -> str:
+def thin_text(fit: Fitted, engine: str, as_of: str) -> str:
     """The profile of one engine: that of all, seen by it, with its own errors."""
-    scores = dict(one.by_engine[engine])
+    scores = dict(fit.by_engine[engine])
     rows = scores.pop("rows")
-    places = [place for place in one.sample.places if place.engine == engine]
+    places = [place for place in fit.sample.places if place.engine == engine]
     lines = [
-        f"# Written by planner.calibration.fit. {one.era.name} as {engine} is expected to run.",
-        f'like = "{one.era.name}"',
+        f"# Written by planner.calibration.fit. {fit.era.name} as {engine} is expected to run.",
+        f'like = "{fit.era.name}"',
         f'engine = "{engine}"',
-        f'as_of = "{as_of or one.era.as_of}"',
+        f'as_of = "{as_of or fit.era.as_of}"',
         f"chips = {_words(place.chip for place in places)}",
         f"rows = {int(rows)}",
         "\n[errors]",
@@ -157,15 +157,17 @@ def thin_text(one: Fitted, engine: str, as_of: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shipped_intervals(one: Fitted) -> Iterable[str]:
-    low, high = one.low.values, one.high.values
+def _shipped_intervals(fit: Fitted) -> Iterable[str]:
+    low, high = fit.low.values, fit.high.values
     for name in COEFFICIENTS:
         yield f"{name} = {pair(sorted((low[name], high[name])), SHIPPED_DIGITS)}"
 
 
-def _adjustments(one: Fitted) -> Iterable[str]:
-    each = zip(one.found.effects, one.found.factors, one.low.factors, one.high.factors, strict=True)
-    for effect, factor, low, high in each:
+def _adjustments(fit: Fitted) -> Iterable[str]:
+    rows = zip(
+        fit.hierarchy.effects, fit.hierarchy.factors, fit.low.factors, fit.high.factors, strict=True
+    )
+    for effect, factor, low, high in rows:
         yield from adjusted(effect, factor, (low, high), SHIPPED_DIGITS)
 
 

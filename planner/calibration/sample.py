@@ -91,8 +91,8 @@ class Sample:
 def configuration_of(row: Measurement) -> str:
     """A layout of a model, engine and chip at its lengths: rows that differ in the batch alone."""
     ways = " ".join(f"{name} {n}" for name, n in sorted((row.layout or {}).items()))
-    told = f"{row.group} {row.precision} {row.version} {row.prompt:g} {row.output:g}"
-    return f"{told} {ways} {row.chips} {row.pooled}"
+    conditions = f"{row.group} {row.precision} {row.version} {row.prompt:g} {row.output:g}"
+    return f"{conditions} {ways} {row.chips} {row.pooled}"
 
 
 def runs_sample(rows: Sequence[Measurement], as_of: str) -> Sample:
@@ -117,17 +117,19 @@ def _sample(
     rows: Sequence[Measurement], refused: Callable[[Measurement], str], as_of: str
 ) -> Sample:
     left_out: Counter[str] = Counter()
-    kept = []
+    fitted = []
     for row, bound in zip(rows, bounds_of(rows), strict=True):
         why = _unfit(row, float(bound)) or refused(row)
         if why:
             left_out[why] += 1
         else:
-            kept.append(row)
-    seconds = np.array([row.seconds for row in kept])
-    weights = [weight_of(row) for row in kept]
-    places = tuple(place_of(row, as_of) for row in kept)
-    return Sample(tuple(kept), features(kept), seconds, np.array(weights), places, dict(left_out))
+            fitted.append(row)
+    seconds = np.array([row.seconds for row in fitted])
+    weights = [weight_of(row) for row in fitted]
+    places = tuple(place_of(row, as_of) for row in fitted)
+    return Sample(
+        tuple(fitted), features(fitted), seconds, np.array(weights), places, dict(left_out)
+    )
 
 
 def weight_of(row: Measurement) -> float:
@@ -191,8 +193,8 @@ A_LINE = 10
 def mark(row: Measurement) -> str:
     """The digest of a row, the same for its repeats with the same value."""
     value = f"{row.seconds:.6g} {row.prompt:g} {row.output:g} {row.batch:g}"
-    told = f"{row.model} {row.chip.name} {row.quantity} {value}"
-    return blake2s(told.encode(), digest_size=BYTES).hexdigest()
+    text = f"{row.model} {row.chip.name} {row.quantity} {value}"
+    return blake2s(text.encode(), digest_size=BYTES).hexdigest()
 
 
 @cache
@@ -223,7 +225,7 @@ class Rows:
     `lines` counts the data lines read. Ids hold the file's name, so that they are of one row.
     """
 
-    kept: tuple[Measurement, ...]
+    usable: tuple[Measurement, ...]
     left_out: dict[str, int]
     lines: int
 
@@ -237,9 +239,9 @@ def own_rows(files: Mapping[str, Readings]) -> Rows:
         rows += [replace(row, id=f"{name}:{row.id}") for row in readings.rows]
     reasons = _reasons(rows)
     left_out.update(why for why in reasons if why)
-    kept = tuple(row for row, why in zip(rows, reasons, strict=True) if not why)
+    usable = tuple(row for row, why in zip(rows, reasons, strict=True) if not why)
     lines = sum(readings.lines for readings in files.values())
-    return Rows(kept, dict(left_out.most_common()), lines)
+    return Rows(usable, dict(left_out.most_common()), lines)
 
 
 def own_sample(rows: Rows, as_of: str) -> Sample:
@@ -250,20 +252,20 @@ def own_sample(rows: Rows, as_of: str) -> Sample:
     InputError
         If the network between the chips of a row cannot be built.
     """
-    kept = rows.kept
+    usable = rows.usable
     return Sample(
-        rows=kept,
-        columns=features(kept),
-        seconds=np.array([row.seconds for row in kept]),
-        weights=np.array([_weight(row) for row in kept]),
-        places=tuple(_place(row, as_of) for row in kept),
+        rows=usable,
+        columns=features(usable),
+        seconds=np.array([row.seconds for row in usable]),
+        weights=np.array([_weight(row) for row in usable]),
+        places=tuple(_place(row, as_of) for row in usable),
         left_out=dict(rows.left_out),
     )
 
 
 def _place(row: Measurement, as_of: str) -> Place:
-    found = place_of(row, as_of)
-    return replace(found, engine="") if found.engine == NO_ENGINE else found
+    place = place_of(row, as_of)
+    return replace(place, engine="") if place.engine == NO_ENGINE else place
 
 
 def _weight(row: Measurement) -> float:
@@ -280,14 +282,14 @@ def _reasons(rows: Sequence[Measurement]) -> list[str]:
     below = [row.seconds < bound for row, bound in zip(rows, bounds, strict=True)]
     runs = {row.id for row, less in zip(rows, below, strict=True) if less}
     seen: set[tuple[object, ...]] = set()
-    found = []
+    reasons = []
     for row, less in zip(rows, below, strict=True):
         key = _key(row)
         again = "a repeat of another row" if row.repeats or key in seen else ""
         seen.add(key)
         bounded = BELOW if less else WITH_IT if row.id in runs else ""
-        found.append(again or _own_sample_unfit(row) or bounded)
-    return found
+        reasons.append(again or _own_sample_unfit(row) or bounded)
+    return reasons
 
 
 def _own_sample_unfit(row: Measurement) -> str:

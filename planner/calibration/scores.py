@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["COVERAGE", "Score", "held", "quantiles", "score"]
+__all__ = ["COVERAGE", "Score", "coverage_of", "quantiles", "score"]
 
 COVERAGE = 0.8
 
@@ -60,7 +60,7 @@ def quantiles(ratio: np.ndarray) -> list[float]:
     return [float(ordered[max(low - 1, 0)]), float(ordered[min(high, n) - 1])]
 
 
-def held(ratio: np.ndarray, fold: np.ndarray, fewest: int = 1) -> float:
+def coverage_of(ratio: np.ndarray, fold: np.ndarray, fewest: int = 1) -> float:
     """The share of ratios inside the range that the other folds give, `fewest` rows or more."""
     inside: list[bool] = []
     for k in np.unique(fold):

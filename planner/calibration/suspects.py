@@ -76,7 +76,7 @@ def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str])
             )
     if settled(entry) in groups:
         return "tokens seem to be speculated, which the table does not state"
-    if row is not None and row.pools is not None and not _given(row.pools):
+    if row is not None and row.pools is not None and not _workers_stated(row.pools):
         return "its workers are not given: those of most such runs were assumed"
     if row is not None and row.assumed:
         return f"assumed, as it is not given: {row.assumed}"
@@ -85,8 +85,8 @@ def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str])
     return "suspect data or a fault of ours"
 
 
-def _given(pools: Pools) -> bool:
-    return pools.prefill.given and pools.decode.given
+def _workers_stated(pools: Pools) -> bool:
+    return pools.prefill.stated and pools.decode.stated
 
 
 def _decoding(entry: Entry, prompt: Entry | None) -> float | None:

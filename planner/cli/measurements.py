@@ -102,7 +102,7 @@ def measure(
     if not 1 <= seconds <= 86400:
         raise InputError(f"--seconds {seconds:g}: expected from 1 s to a day, such as 120")
     require_file(out, "my-chip.toml")
-    session = measured(torch_device(device), quick=quick, budget=seconds, told=_progress)
+    session = measured(torch_device(device), quick=quick, budget=seconds, say=_progress)
     chip = session.chip
     if out is not None:
         deliver(toml(chip), out)

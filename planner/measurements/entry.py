@@ -92,7 +92,7 @@ class Entry:
         sound = self.seconds is not None and not self.unit
         return sound and self.prediction is not None and not self.repeat
 
-    def own(self, time: float) -> float:
+    def in_unit(self, time: float) -> float:
         """A time [s] in the unit of the measured value."""
         if self.measured is None or self.seconds is None:
             return time
@@ -102,10 +102,10 @@ class Entry:
 
 def facts_of(texts: Iterable[str]) -> dict[str, str]:
     """Facts by name; raises InputError for a text that is not NAME=VALUE."""
-    found = {}
+    facts = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not (equals and name.strip() and value.strip()):
             raise InputError(f"--fact {text}: expected NAME=VALUE, such as tp=8")
-        found[name.strip()] = value.strip()
-    return found
+        facts[name.strip()] = value.strip()
+    return facts

@@ -57,7 +57,7 @@ class Pool:
     """One of the two pools of a disaggregated run: `workers` alike, each of `chips`.
 
     `low` and `high` hold the number of workers of four in five such runs; they equal `workers`
-    where the table gives it (`given`).
+    where the table gives it (`stated`).
     """
 
     layout: Mapping[str, int]
@@ -65,7 +65,7 @@ class Pool:
     workers: int
     low: int
     high: int
-    given: bool
+    stated: bool
 
 
 @dataclass(frozen=True)
@@ -180,11 +180,11 @@ def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
             return None
         if set(ways) == {"ep"} and ways["ep"] == chips:
             ways["dp_attention"] = chips
-    found = {**ONE, **ways}
-    stage = found["tp"] * found["dp_attention"]
-    if stage * found["pp"] != chips or stage % found["ep"]:
+    layout = {**ONE, **ways}
+    stage = layout["tp"] * layout["dp_attention"]
+    if stage * layout["pp"] != chips or stage % layout["ep"]:
         return None
-    return {**found, "tp_expert": stage // found["ep"] if experts else 1}
+    return {**layout, "tp_expert": stage // layout["ep"] if experts else 1}
 
 
 ALONE = 1e21  # byte/s inside a group of one chip
@@ -208,9 +208,11 @@ def network_between(chip: str, name: str | None, chips: int) -> Machine | None:
     if chips == 1:
         return Machine.from_figures("alone", 1, ALONE)
     if name is not None:
-        one = _sized(name, chips)
-        if one is not None and (one.scale_out is not None or chips <= one.chips_per_domain):
-            return one
+        joined = _sized(name, chips)
+        if joined is not None and (
+            joined.scale_out is not None or chips <= joined.chips_per_domain
+        ):
+            return joined
     generation = aliases()["pcie"].get(chip)
     if generation is None:
         return None
@@ -219,9 +221,9 @@ def network_between(chip: str, name: str | None, chips: int) -> Machine | None:
 
 def _sized(name: str, chips: int) -> Machine | None:
     """A machine, of a torus the slice of so many chips; None where there is no such slice."""
-    one = machine(name)
-    if one.kind != "torus":
-        return one
+    whole = machine(name)
+    if whole.kind != "torus":
+        return whole
     try:
         return machine(name, chips)
     except TopologyError:

@@ -72,8 +72,8 @@ def estimates(rows: Sequence[Measurement], profiles: Sequence[Profile]) -> np.nd
 
 def _at(wanted: str, row: Measurement) -> Profile:
     """The row's profile at its place."""
-    found = profile_of(row, wanted)
-    return _resolved(found.name if wanted == "auto" else wanted, place_of(row, found.as_of))
+    chosen = profile_of(row, wanted)
+    return _resolved(chosen.name if wanted == "auto" else wanted, place_of(row, chosen.as_of))
 
 
 @cache

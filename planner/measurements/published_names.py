@@ -90,29 +90,29 @@ def aliases() -> Mapping[str, Any]:
 @cache
 def chip_of(name: str) -> Chip:
     """The catalogue's chip for a published spelling; raises Refused for one without figures."""
-    known: Mapping[str, str] = aliases()["chips"]
-    if name in known:
-        return chip(known[name])
+    chips: Mapping[str, str] = aliases()["chips"]
+    if name in chips:
+        return chip(chips[name])
     wanted = _chip_words(name)
-    for spelling in (*known, *chip_names()):
+    for spelling in (*chips, *chip_names()):
         if _chip_words(spelling) == wanted:
-            return chip(known.get(spelling, spelling))
+            return chip(chips.get(spelling, spelling))
     raise Refused(f"no chip figures for {quoted(name)}")
 
 
 def machine_of(chip_name: str) -> str | None:
     """The machine whose network joins chips of a kind; None where the catalogue has none."""
-    found: str | None = aliases()["machines"].get(chip_name)
-    return found
+    machine: str | None = aliases()["machines"].get(chip_name)
+    return machine
 
 
 def format_of(name: str) -> str:
     """A number format in the catalogue's words; raises Refused for an unknown one."""
-    known: Mapping[str, str] = aliases()["formats"]
+    formats: Mapping[str, str] = aliases()["formats"]
     text = name.strip()
     for spelling in (text, text.lower()):
-        if spelling in known:
-            return known[spelling]
+        if spelling in formats:
+            return formats[spelling]
     if text.lower() in DTYPES:
         return text.lower()
     raise Refused(f"unknown number format {quoted(name)}")
@@ -139,21 +139,21 @@ def model_of(published: str) -> NamedModel:
         return NamedModel(published, None)
     if published in table["models"]:
         return NamedModel(table["models"][published], None)
-    found = named_in(published, _entries())
-    if found is None:
+    entry = named_in(published, _entries())
+    if entry is None:
         hint = did_you_mean(published.rsplit("/", maxsplit=1)[-1].lower(), model_names())
         put = hint or "; a folder with its config.json can be given by --models"
         raise Refused(f"no shape for the model {quoted(published)}{put}")
     formats = [FORMATS[word] for word in _words(published) if word in FORMATS]
-    held = any(found.endswith(f"-{each}") for each in formats)
-    return NamedModel(found, None if held or not formats else formats[-1])
+    quantised = any(entry.endswith(f"-{each}") for each in formats)
+    return NamedModel(entry, None if quantised or not formats else formats[-1])
 
 
 def is_entry(published: str) -> bool:
     """Whether an entry has the very name of a published id, its organisation aside."""
     table = aliases()
-    held = published in table["shapes"] or published in table["models"]
-    return held or letters(published.rstrip("/").split("/")[-1]) in _entries()
+    listed = published in table["shapes"] or published in table["models"]
+    return listed or letters(published.rstrip("/").split("/")[-1]) in _entries()
 
 
 @cache
@@ -178,20 +178,20 @@ def sizes_of(
         except ModelError as why:
             raise Refused(" ".join(str(why).partition(" (known:")[0].split())) from None
         return sizes(layers, None if _holds(layers, weights) else weights, kv, activations)
-    other = table["quantised"].get(f"{named.name} {weights}")
-    if other is None and f"{named.name}-{weights}" in model_names():
-        other = f"{named.name}-{weights}"
-    layers = load(other or named.name)
-    if other or _holds(layers, weights):
+    quantised = table["quantised"].get(f"{named.name} {weights}")
+    if quantised is None and f"{named.name}-{weights}" in model_names():
+        quantised = f"{named.name}-{weights}"
+    layers = load(quantised or named.name)
+    if quantised or _holds(layers, weights):
         weights = None
     return sizes(layers, weights, kv, activations)
 
 
 def sizes_on(chip: Chip, model: str, weights: str | None, kv: str | None) -> Sizes:
     """`sizes_of` as a chip computes them: formats that it only stores are multiplied in bf16."""
-    found = sizes_of(model, weights, kv)
-    unit = MATH.get(found.activation_dtype, found.activation_dtype)
-    return found if unit in chip.flops else sizes_of(model, weights, kv, "bf16")
+    stored = sizes_of(model, weights, kv)
+    unit = MATH.get(stored.activation_dtype, stored.activation_dtype)
+    return stored if unit in chip.flops else sizes_of(model, weights, kv, "bf16")
 
 
 @cache
@@ -212,9 +212,9 @@ def _holds(layers: Model, weights: str | None) -> bool:
     """Whether the checkpoint's own weights are as narrow as the format that a table names."""
     if weights is None:
         return True
-    own = sizes(layers, None, None)
-    main = "routed" if own.n_experts else "dense_ffn"
-    name = own.weight_dtype.get(main, "bf16")
+    counted = sizes(layers, None, None)
+    main = "routed" if counted.n_experts else "dense_ffn"
+    name = counted.weight_dtype.get(main, "bf16")
     own_bytes, wanted = DTYPES[name].bytes, DTYPES[weights].bytes
     return name == weights or own_bytes <= wanted < DTYPES["bf16"].bytes
 
@@ -224,8 +224,8 @@ def _configured(path: str, published: str | None) -> NamedModel:
     file = Path(path)
     folder = file.resolve().parent.name if file.name == "config.json" else ""
     words = _words((folder or file.stem.removesuffix("_config")).replace("--", "/", 1))
-    told = words if published is None else _words(published)
-    formats = [FORMATS[word] for word in told if word in FORMATS]
+    described = words if published is None else _words(published)
+    formats = [FORMATS[word] for word in described if word in FORMATS]
     while len(words) > 1 and words[-1] in FORMATS:
         words.pop()
     return NamedModel("-".join(words), formats[-1] if formats else None, path)
@@ -237,13 +237,13 @@ def spellings(published: str) -> list[str]:
     That is a vendor that the name repeats, and tunings, releases and formats at its end.
     """
     words, vendor = _words(published), letters(published.rpartition("/")[0])
-    found = [letters("".join(words))]
+    spelled = [letters("".join(words))]
     while len(words) > 1 and _empty(words[-1]):
         words.pop()
-    found.append(letters("".join(words)))
+    spelled.append(letters("".join(words)))
     if len(words) > 1 and words[0] in vendor:
-        found.append(letters("".join(words[1:])))
-    return list(dict.fromkeys(found))
+        spelled.append(letters("".join(words[1:])))
+    return list(dict.fromkeys(spelled))
 
 
 def named_in(published: str, entries: Mapping[str, str]) -> str | None:

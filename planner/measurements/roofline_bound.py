@@ -37,14 +37,14 @@ def bound_of(row: Measurement) -> float:
 
 def bounds_of(rows: Sequence[Measurement]) -> np.ndarray:
     """The least time [s] of every row, shape (n_rows,); rows alike but for size are one sweep."""
-    found = np.empty(len(rows))
+    bounds = np.empty(len(rows))
     groups: dict[tuple, list[int]] = defaultdict(list)
     for i, row in enumerate(rows):
         groups[(id(row.leanest or row.sizes), row.chip.name, row.quantity, row.prompt, row.output,
                 row.context, row.drafts)].append(i)  # fmt: skip
     for members in groups.values():
-        found[members] = _bounds([rows[i] for i in members])
-    return found
+        bounds[members] = _bounds([rows[i] for i in members])
+    return bounds
 
 
 def strange_units(rows: Sequence[Measurement]) -> list[str | None]:
@@ -134,9 +134,9 @@ def _values(rows: Sequence[Measurement], batch: np.ndarray, mode: str) -> dict[s
         positions_per_step=1.0 + first.drafts,
         ideal=True,
     )
-    one = np.ones(len(rows), dtype=np.int64)
-    ep = chips if first.sizes.n_experts else one
-    layout = Layouts(chips, one, one, one, ep, one, one, chips)
+    ones = np.ones(len(rows), dtype=np.int64)
+    ep = chips if first.sizes.n_experts else ones
+    layout = Layouts(chips, ones, ones, ones, ep, ones, ones, chips)
     values = Step(task, layout, bound=True)(batch)
     return {name: np.broadcast_to(value, batch.shape) for name, value in values.items()}
 
@@ -146,9 +146,9 @@ def _narrowest(sizes: Sizes) -> Sizes:
 
     Engines differ in what they keep wide, and tables do not say.
     """
-    name = min(sizes.weight_dtype.values(), key=lambda each: dtype(each).bytes)
-    each = float(dtype(name).bytes)
-    bytes_of = {group: count * each for group, count in sizes.params.items()}
+    name = min(sizes.weight_dtype.values(), key=lambda size: dtype(size).bytes)
+    size = float(dtype(name).bytes)
+    bytes_of = {group: count * size for group, count in sizes.params.items()}
     head = bytes_of["embedding"] if sizes.tied else bytes_of["head"]
     return replace(
         sizes,

@@ -158,5 +158,5 @@ def _layouts(rows: Sequence[Measurement]) -> Layouts:
         name: np.array([(row.layout or {})[name] for row in rows])
         for name in ("tp", "pp", "dp_attention", "ep", "tp_expert")
     }
-    one, chips = np.ones(len(rows), dtype=np.int64), np.array([row.chips for row in rows])
-    return Layouts(cp=one, replicas=one, chips=chips, **axis)
+    ones, chips = np.ones(len(rows), dtype=np.int64), np.array([row.chips for row in rows])
+    return Layouts(cp=ones, replicas=ones, chips=chips, **axis)

@@ -36,7 +36,7 @@ CROSSINGS = frozenset(
 
 def collective_entries(table: MeasurementTable) -> list[Entry]:
     """The time of every collective."""
-    found, seen = [], set()
+    entries, seen = [], set()
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
         row = _collective(cells)
@@ -45,21 +45,23 @@ def collective_entries(table: MeasurementTable) -> list[Entry]:
             if isinstance(row, str)
             else (row.system, row.chip, row.operation, row.algorithm, row.n, row.nodes, row.size)
         )
-        found.append(_entry(index, line, "time_us", cells, row, cells["accelerator"], key in seen))
+        entries.append(
+            _entry(index, line, "time_us", cells, row, cells["accelerator"], key in seen)
+        )
         seen.add(key)
-    return found
+    return entries
 
 
 def exchange_entries(table: MeasurementTable) -> list[Entry]:
     """The latency of every dispatch, combine and fused all-reduce."""
-    found, seen = [], set()
+    entries, seen = [], set()
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
         row = _exchange(cells)
         key = tuple(cells.values())
-        found.append(_entry(index, line, "latency_us", cells, row, cells["chip"], key in seen))
+        entries.append(_entry(index, line, "latency_us", cells, row, cells["chip"], key in seen))
         seen.add(key)
-    return found
+    return entries
 
 
 def _entry(
@@ -172,14 +174,14 @@ def _system(cells: Mapping[str, str]) -> str:
 def _bytes(cells: Mapping[str, str]) -> float | None:
     """What a chip sends, as it is counted in the table of collectives [byte]."""
     if cells["op"].startswith("allreduce"):
-        told = re.match(r"(\d+) KB", cells.get("notes", ""))
-        return float(told[1]) * KILO if told else None
+        message_size = re.match(r"(\d+) KB", cells.get("notes", ""))
+        return float(message_size[1]) * KILO if message_size else None
     if not cells["tokens_per_gpu"] or not cells["hidden"] or not cells["topk"]:
         return None
     hidden = float(cells["hidden"])
     copies = float(cells["tokens_per_gpu"]) * float(cells["topk"])
-    each = {"fp8": hidden + 4 * hidden / SCALED, "bf16": 2 * hidden}.get(cells["dtype"])
-    return None if each is None else copies * each
+    per_token = {"fp8": hidden + 4 * hidden / SCALED, "bf16": 2 * hidden}.get(cells["dtype"])
+    return None if per_token is None else copies * per_token
 
 
 def _sound(row: Row) -> Row | str:

@@ -61,15 +61,15 @@ def document(
 
 def _file(table: MeasurementTable, entries: Sequence[Entry], by: Sequence[str]) -> dict[str, Any]:
     sections = [_section(*each, by) for each in _parts(entries)]
-    kept = {e.row for e in entries if not e.repeat}
-    told = {e.row for e in entries if e.prediction is not None and not e.repeat}
+    distinct = {e.row for e in entries if not e.repeat}
+    predicted = {e.row for e in entries if e.prediction is not None and not e.repeat}
     return {
         "name": table.name,
         "kind": table.kind,
         "models": dict(sorted(table.models.items())),
         "rows": len(table.rows),
-        "repeats": len(table.rows) - len(kept),
-        "predicted": len(told),
+        "repeats": len(table.rows) - len(distinct),
+        "predicted": len(predicted),
         "labels": {name: LABELS.get(table.kind, {}).get(name, name) for name in by},
         "profiles": sorted({e.profile for e in entries if e.profile}),
         "engines_unseen": _engines_unseen(entries),
@@ -100,40 +100,42 @@ def _parts(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
 
     Quantities without a prediction are then left to the whole, which tells why.
     """
-    found = []
+    sections = []
     for part in dict.fromkeys(entry.part for entry in entries):
         whole = [entry for entry in entries if entry.part == part]
         quantities = dict.fromkeys(entry.quantity for entry in whole)
-        each = [(part, name, [e for e in whole if e.quantity == name]) for name in quantities]
-        if len(each) > 1 and len({entry.column for entry in whole}) == 1:
-            each = [one for one in each if any(entry.scored for entry in one[2])]
-            each = [(part, EVERY, whole), *(each if len(each) > 1 else [])]
-        found += each
-    return sorted(found, key=lambda one: not any(entry.scored for entry in one[2]))
+        split = [(part, name, [e for e in whole if e.quantity == name]) for name in quantities]
+        if len(split) > 1 and len({entry.column for entry in whole}) == 1:
+            split = [section for section in split if any(entry.scored for entry in section[2])]
+            split = [(part, EVERY, whole), *(split if len(split) > 1 else [])]
+        sections += split
+    return sorted(sections, key=lambda section: not any(entry.scored for entry in section[2]))
 
 
-def _section(part: str, quantity: str, some: Sequence[Entry], by: Sequence[str]) -> dict[str, Any]:
-    kept = [entry for entry in some if not entry.repeat]
-    scored = [entry for entry in kept if entry.scored]
-    suspects = speculating(kept)
-    rest = [entry for entry in kept if settled(entry) not in suspects]
+def _section(
+    part: str, quantity: str, entries: Sequence[Entry], by: Sequence[str]
+) -> dict[str, Any]:
+    distinct = [entry for entry in entries if not entry.repeat]
+    scored = [entry for entry in distinct if entry.scored]
+    suspects = speculating(distinct)
+    rest = [entry for entry in distinct if settled(entry) not in suspects]
     ranked = sorted(scored, key=lambda e: -abs(_ratio(e) - 1))
     return {
         "part": part,
         "quantity": quantity,
-        "column": some[0].column,
-        "rows": len(kept),
+        "column": entries[0].column,
+        "rows": len(distinct),
         "predicted": len(scored),
-        "refused": dict(Counter(alike(e.reason) for e in kept if e.reason).most_common()),
+        "refused": dict(Counter(alike(e.reason) for e in distinct if e.reason).most_common()),
         "in_sample": sum(e.seen is True for e in scored),
         "sample_known": all(e.seen is not None for e in scored),
-        "scores": section(kept),
+        "scores": section(distinct),
         "speculating": sorted(suspects),
         "without_speculation": section(rest) if suspects else None,
-        "unseen": section([e for e in kept if e.seen is False])
+        "unseen": section([e for e in distinct if e.seen is False])
         if any(e.seen for e in scored)
         else None,
-        "by": {name: grouped(kept, name) for name in by},
+        "by": {name: grouped(distinct, name) for name in by},
         "worst": [_row(entry) for entry in ranked[:WORST]],
         "points": [_point(entry) for entry in scored],
     }
@@ -143,7 +145,7 @@ def _ratio(entry: Entry) -> float:
     """Predicted over measured, in the value's own unit."""
     if entry.prediction is None or entry.measured is None:
         return 1.0
-    return entry.own(entry.prediction.estimate) / entry.measured
+    return entry.in_unit(entry.prediction.estimate) / entry.measured
 
 
 def _row(entry: Entry, **more: str) -> dict[str, Any]:
@@ -165,44 +167,44 @@ def _row(entry: Entry, **more: str) -> dict[str, Any]:
 
 def _point(entry: Entry) -> dict[str, Any]:
     """One point of a plot; times are in s."""
-    told = entry.prediction
+    prediction = entry.prediction
     return {
         "line": entry.line,
         "engine": entry.engine,
         "chip": entry.chip,
         "model": entry.model,
         "measured": entry.seconds,
-        "estimate": told.estimate if told else None,
-        "low": told.low if told else None,
-        "high": told.high if told else None,
+        "estimate": prediction.estimate if prediction else None,
+        "low": prediction.low if prediction else None,
+        "high": prediction.high if prediction else None,
     }
 
 
 def _recorded(names: Sequence[str], wanted: str, scored: bool) -> list[dict[str, Any]]:
     """What profiles say of their own errors, on rows that their fits did not see."""
-    found: list[dict[str, Any]] = []
-    known = profile_names()
+    records: list[dict[str, Any]] = []
+    shipped = profile_names()
     for name in names:
-        own = wanted.endswith(".toml") and Path(wanted).stem == name
-        if not own and name not in known:
+        is_own = wanted.endswith(".toml") and Path(wanted).stem == name
+        if not is_own and name not in shipped:
             continue  # a fit to the rows themselves, or the collectives that follow
-        one = profile(wanted if own else name)
-        found.append(
+        profile_used = profile(wanted if is_own else name)
+        records.append(
             {
                 "name": name,
                 "kind": "serving",
-                "as_of": one.as_of,
-                "engine": one.engine,
-                "chips": list(one.chips),
-                "rows": one.rows,
-                "source": one.source,
-                "coverage": one.coverage,
-                "errors": dict(one.errors),
+                "as_of": profile_used.as_of,
+                "engine": profile_used.engine,
+                "chips": list(profile_used.chips),
+                "rows": profile_used.rows,
+                "source": profile_used.source,
+                "coverage": profile_used.coverage,
+                "errors": dict(profile_used.errors),
             }
         )
     if not scored or "collectives" in names:
         network = collectives()
-        found.append(
+        records.append(
             {
                 "name": "collectives",
                 "kind": "collectives",
@@ -215,4 +217,4 @@ def _recorded(names: Sequence[str], wanted: str, scored: bool) -> list[dict[str,
                 "errors": {name: dict(each) for name, each in network.errors.items()},
             }
         )
-    return found
+    return records

@@ -21,12 +21,12 @@ GROUPINGS: Mapping[str, Callable[[Entry], str]] = {
 
 def band_share(entries: Sequence[Entry]) -> float:
     """Share of scored entries whose measured time lies in the band of its prediction."""
-    held = [
+    inside = [
         e.prediction.low <= e.seconds <= e.prediction.high
         for e in entries
         if e.prediction is not None and e.seconds is not None
     ]
-    return float(np.mean(held))
+    return float(np.mean(inside))
 
 
 def section(entries: Sequence[Entry]) -> dict[str, Any] | None:
@@ -34,28 +34,30 @@ def section(entries: Sequence[Entry]) -> dict[str, Any] | None:
 
     Errors are those of the value in its own unit: a rate is scored as a rate.
     """
-    some = [entry for entry in entries if entry.scored]
-    if not some:
+    scored = [entry for entry in entries if entry.scored]
+    if not scored:
         return None
-    measured = np.array([entry.measured for entry in some], dtype=float)
+    measured = np.array([entry.measured for entry in scored], dtype=float)
     estimate = np.array(
-        [entry.own(entry.prediction.estimate) for entry in some if entry.prediction]
+        [entry.in_unit(entry.prediction.estimate) for entry in scored if entry.prediction]
     )
-    found: dict[str, Any] = {
+    scores: dict[str, Any] = {
         "estimate": asdict(score(estimate, measured)),
-        "band": {"coverage": 0.8, "holds": band_share(some)},
+        "band": {"coverage": 0.8, "holds": band_share(scored)},
         "roofline": None,
         "constant": None,
     }
-    roofed = [entry for entry in some if entry.roofline]
-    if len(roofed) == len(some):
+    roofed = [entry for entry in scored if entry.roofline]
+    if len(roofed) == len(scored):
         roofs = np.array([entry.roofline for entry in roofed], dtype=float)
         seconds = np.array([entry.seconds for entry in roofed], dtype=float)
         scaled = constant(roofs, seconds, [entry.group for entry in roofed])
         for name, times in (("roofline", roofs), ("constant", scaled)):
-            own = [entry.own(float(time)) for entry, time in zip(roofed, times, strict=True)]
-            found[name] = asdict(score(np.array(own), measured))
-    return found
+            in_unit = [
+                entry.in_unit(float(time)) for entry, time in zip(roofed, times, strict=True)
+            ]
+            scores[name] = asdict(score(np.array(in_unit), measured))
+    return scores
 
 
 def grouped(entries: Sequence[Entry], by: str) -> list[dict[str, Any]]:
@@ -65,9 +67,9 @@ def grouped(entries: Sequence[Entry], by: str) -> list[dict[str, Any]]:
         if entry.scored:
             names.setdefault(GROUPINGS[by](entry), []).append(entry)
     rows = []
-    for name, some in names.items():
-        found = section(some)
-        if found is not None:
-            held = found["band"]["holds"]
-            rows.append({by: name, **found["estimate"], "band_holds": held})
+    for name, members in names.items():
+        scores = section(members)
+        if scores is not None:
+            coverage = scores["band"]["holds"]
+            rows.append({by: name, **scores["estimate"], "band_holds": coverage})
     return sorted(rows, key=lambda row: (-row["n"], row[by]))

@@ -53,9 +53,9 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
         named(wanted)
     at = [i for i, entry in enumerate(entries) if entry.measurement is not None]
     rows = [entry.measurement for entry in entries if entry.measurement is not None]
-    found = list(entries)
-    told = [_unfit(row) for row in rows]
-    fit = [i for i, why in enumerate(told) if not why]
+    predicted = list(entries)
+    reasons = [_unfit(row) for row in rows]
+    fit = [i for i, why in enumerate(reasons) if not why]
     predictions = dict(zip(fit, _predicted([rows[i] for i in fit], wanted), strict=True))
     sound = [i for i in fit if isinstance(predictions[i], Prediction)]
     roofs = dict(zip(sound, roofline([rows[i] for i in sound]), strict=True))
@@ -65,7 +65,7 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
         if isinstance(made, Prediction):
             name = profile_of(row, wanted).name
             fitted = seen_by(name)
-            found[place] = replace(
+            predicted[place] = replace(
                 entries[place],
                 prediction=made,
                 bound=float(bounds[i]),
@@ -75,11 +75,11 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
                 seen=None if fitted is None else mark(row) in fitted,
             )
         else:
-            reason = told[i] or made or ""
-            found[place] = replace(
+            reason = reasons[i] or made or ""
+            predicted[place] = replace(
                 entries[place], bound=float(bounds[i]), unit=units[i] or "", reason=reason
             )
-    return found
+    return predicted
 
 
 def _unfit(row: Measurement) -> str:
@@ -121,14 +121,14 @@ def predictions_text(table: MeasurementTable, entries: Sequence[Entry]) -> str:
     added = [f"{kind}_{name}" for name in quantities for kind in ADDED] + ["reason"]
     taken = [name for name in added if name in table.columns]
     if taken:
-        told = f"has the column {taken[0]} already: are these predictions?"
-        raise InputError(Mistake(str(table.path), 1, 1, "", told))
+        message = f"has the column {taken[0]} already: are these predictions?"
+        raise InputError(Mistake(str(table.path), 1, 1, "", message))
     of: dict[tuple[int, str], Entry] = {(e.row, e.column): e for e in entries}
     lines = [_beside(sheet.texts[0], added, sheet.separator)]
     for index, text in enumerate(sheet.texts[1:]):
-        each = [of.get((index, name)) for name in quantities]
-        values = [value for entry in each for value in _values(entry)]
-        reasons = dict.fromkeys(e.reason for e in each if e is not None and e.reason)
+        row_entries = [of.get((index, name)) for name in quantities]
+        values = [value for entry in row_entries for value in _values(entry)]
+        reasons = dict.fromkeys(e.reason for e in row_entries if e is not None and e.reason)
         short = len(table.columns) - _cells(text, sheet.separator)
         lines.append(_beside(text, [*[""] * short, *values, "; ".join(reasons)], sheet.separator))
     return "".join(lines)
@@ -153,12 +153,12 @@ def _values(entry: Entry | None) -> list[str]:
     """
     if entry is None or entry.seconds is None:
         return [""] * len(ADDED)
-    bound = "" if entry.bound is None else _number(entry.own(entry.bound))
-    told = entry.prediction
-    if told is None:
+    bound = "" if entry.bound is None else _number(entry.in_unit(entry.bound))
+    prediction = entry.prediction
+    if prediction is None:
         return [bound, "", "", ""]
-    ends = sorted((entry.own(told.low), entry.own(told.high)))
-    return [bound, _number(entry.own(told.estimate)), *map(_number, ends)]
+    ends = sorted((entry.in_unit(prediction.low), entry.in_unit(prediction.high)))
+    return [bound, _number(entry.in_unit(prediction.estimate)), *map(_number, ends)]
 
 
 def _number(value: float) -> str:
@@ -196,12 +196,12 @@ def read(
     source = opened(path)
     if isinstance(source, Documents):
         return _estimated(generator_entries(source, facts, folders), profile)
-    found = table(source, facts, folders)
-    if found.kind == OWN:
-        return _estimated((found, own_entries(found, facts)), profile)
+    measurements = table(source, facts, folders)
+    if measurements.kind == OWN:
+        return _estimated((measurements, own_entries(measurements, facts)), profile)
     if facts:
-        raise InputError(f"{path}: a table of {found.kind} says {', '.join(facts)} itself")
-    return _estimated((found, READERS[found.kind](found)), profile)
+        raise InputError(f"{path}: a table of {measurements.kind} says {', '.join(facts)} itself")
+    return _estimated((measurements, READERS[measurements.kind](measurements)), profile)
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:
@@ -212,11 +212,11 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
     InputError
         If there are no measurements among the files of a folder, or a file is given twice.
     """
-    found = [each for path in paths for each in found_in(path)]
-    twice = [path for i, path in enumerate(found) if path in found[:i]]
+    files = [each for path in paths for each in found_in(path)]
+    twice = [path for i, path in enumerate(files) if path in files[:i]]
     if twice:
         raise InputError(f"{twice[0]} is given twice")
-    return found
+    return files
 
 
 def found_in(path: Path) -> list[Path]:
@@ -231,27 +231,27 @@ def found_in(path: Path) -> list[Path]:
         return [path]
     kinds: dict[Path, str] = {}
     others: list[str] = []
-    for each in sorted(path.iterdir()):
-        if each.suffix.lower() not in ENDINGS or not each.is_file():
+    for candidate in sorted(path.iterdir()):
+        if candidate.suffix.lower() not in ENDINGS or not candidate.is_file():
             continue
         try:
-            held = opened(each)
-            kinds[each] = recognised(held)
-            if isinstance(held, Sheet) and not held.rows:
-                del kinds[each]
-                others.append(f"{each.name} (a header and no row)")
+            content = opened(candidate)
+            kinds[candidate] = recognised(content)
+            if isinstance(content, Sheet) and not content.rows:
+                del kinds[candidate]
+                others.append(f"{candidate.name} (a header and no row)")
         except InputError as error:
-            others.append(each.name if "of no known" in str(error) else str(error))
+            others.append(candidate.name if "of no known" in str(error) else str(error))
     if not kinds:
         raise InputError(f"{path}: holds no measurements (CSV, or JSON of a load generator)")
     if others:
         note(f"planner: {path}: no measurements in {', '.join(others)}", warning=True)
     order = [*KINDS, *dict.fromkeys(sorted(kinds.values()))]
-    return sorted(kinds, key=lambda each: (order.index(kinds[each]), each.name))
+    return sorted(kinds, key=lambda candidate: (order.index(kinds[candidate]), candidate.name))
 
 
 def _estimated(
-    found: tuple[MeasurementTable, list[Entry]], profile: str
+    parsed: tuple[MeasurementTable, list[Entry]], profile: str
 ) -> tuple[MeasurementTable, list[Entry]]:
-    held, entries = found
-    return held, estimated(entries, profile)
+    measurements, entries = parsed
+    return measurements, estimated(entries, profile)

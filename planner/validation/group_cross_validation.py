@@ -48,20 +48,20 @@ def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> li
     if any(entry.collective is not None for entry in entries):
         return _curves(entries, leave)
     at = [i for i, e in enumerate(entries) if e.measurement is not None and e.prediction]
-    some = [entries[i] for i in at]
-    keys = [_key(entry, leave) for entry in some]
+    predicted = [entries[i] for i in at]
+    keys = [_key(entry, leave) for entry in predicted]
     if len(set(keys)) < 2:
         raise InputError(f"--refit {leave}: rows of two {leave} or more are needed")
     fold = folds(keys, len(set(keys)) if leave == "models" else FOLDS)
-    estimate = _left_out(some, fold, fit or by_era)
-    low, high = _bands(some, estimate, fold)
-    found = list(entries)
+    estimate = _left_out(predicted, fold, fit or by_era)
+    low, high = _bands(predicted, estimate, fold)
+    refits = list(entries)
     for i, place in enumerate(at):
         time = float(estimate[i])
         made = Prediction(entries[place].bound or 0.0, time, time * low[i], time * high[i])
-        told = f"refitted, {leave} left out"
-        found[place] = replace(entries[place], prediction=made, profile=told, seen=False)
-    return found
+        method = f"refitted, {leave} left out"
+        refits[place] = replace(entries[place], prediction=made, profile=method, seen=False)
+    return refits
 
 
 def _key(entry: Entry, leave: str) -> str:
@@ -81,17 +81,17 @@ def by_era(rows: Sequence[Measurement], columns: Features, seconds: np.ndarray) 
         if mask.any()
     }  # fmt: skip
 
-    def times(asked: Sequence[Measurement], of: Features) -> np.ndarray:
-        found = np.empty(len(asked))
-        loads = np.array([row.looped for row in asked])
+    def times(others: Sequence[Measurement], of: Features) -> np.ndarray:
+        seconds = np.empty(len(others))
+        loads = np.array([row.looped for row in others])
         for load in np.unique(loads):
             here = np.flatnonzero(loads == load)
             era = RUNS if load else STEADY
             # With no row of its kind to learn from, the other fit is all there is.
             fit = fits.get(bool(load), next(iter(fits.values())))
-            places = [place_of(asked[int(i)], era.as_of) for i in here]
-            found[here] = of.take(here).times(fit.unknowns(places))
-        return found
+            places = [place_of(others[int(i)], era.as_of) for i in here]
+            seconds[here] = of.take(here).times(fit.unknowns(places))
+        return seconds
 
     return times
 
@@ -101,15 +101,15 @@ def _fitted(
 ) -> Hierarchy:
     places = [place_of(row, era.as_of) for row in rows]
     weights = np.array([weight_of(row) for row in rows])
-    told = effects(places, era.families)
-    return fitted(columns, seconds, places, told, era.prior, weights=weights, loss=era.loss)
+    tellable = effects(places, era.families)
+    return fitted(columns, seconds, places, tellable, era.prior, weights=weights, loss=era.loss)
 
 
-def _left_out(some: Sequence[Entry], fold: np.ndarray, fit: Fit) -> np.ndarray:
-    rows = [entry.measurement for entry in some if entry.measurement is not None]
+def _left_out(entries: Sequence[Entry], fold: np.ndarray, fit: Fit) -> np.ndarray:
+    rows = [entry.measurement for entry in entries if entry.measurement is not None]
     columns = features(rows)
     seconds = np.array([row.seconds for row in rows])
-    sound = _sound(some)
+    sound = _sound(entries)
     estimate = np.empty(len(rows))
     for k in np.unique(fold):
         seen, test = np.flatnonzero(sound & (fold != k)), np.flatnonzero(fold == k)
@@ -118,9 +118,9 @@ def _left_out(some: Sequence[Entry], fold: np.ndarray, fit: Fit) -> np.ndarray:
     return estimate
 
 
-def _sound(some: Sequence[Entry]) -> np.ndarray:
+def _sound(entries: Sequence[Entry]) -> np.ndarray:
     """Rows to fit: no repeats, nothing better than its bound, nothing that seems to speculate."""
-    groups = speculating(some)
+    groups = speculating(entries)
     return np.array(
         [
             not entry.repeat
@@ -130,18 +130,18 @@ def _sound(some: Sequence[Entry]) -> np.ndarray:
             and 1 / OUTSIDE < entry.seconds / entry.prediction.estimate < OUTSIDE
             and settled(entry) not in groups
             and entry.part not in ("disaggregated", "not clean")
-            for entry in some
+            for entry in entries
         ]
     )
 
 
 def _bands(
-    some: Sequence[Entry], estimate: np.ndarray, fold: np.ndarray
+    entries: Sequence[Entry], estimate: np.ndarray, fold: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Quantiles of measured over predicted by quantity, of the rows of other folds."""
-    ratio = np.array([entry.seconds for entry in some], dtype=float) / estimate
-    kinds = np.array([f"{entry.quantity} {entry.part}" for entry in some])
-    low, high = np.ones(len(some)), np.ones(len(some))
+    ratio = np.array([entry.seconds for entry in entries], dtype=float) / estimate
+    kinds = np.array([f"{entry.quantity} {entry.part}" for entry in entries])
+    low, high = np.ones(len(entries)), np.ones(len(entries))
     for kind in np.unique(kinds):
         for k in np.unique(fold):
             here, others = (kinds == kind) & (fold == k), (kinds == kind) & (fold != k)
@@ -157,25 +157,25 @@ def _curves(entries: Sequence[Entry], leave: str) -> list[Entry]:
     if len({curve.chip for curve in evidence.curves}) < 2:
         raise InputError(f"--refit {leave}: curves of two chips or more are needed")
     times = evidence.unseen_curves if leave != "models" else evidence.unseen_chips
-    known = {
+    unseen = {
         (curve.chip, curve.operation, curve.algorithm, curve.n, float(size)): float(time)
         for curve, each in zip(evidence.curves, times, strict=True)
         for size, time in zip(curve.sizes, each, strict=True)
     }
-    told = f"refitted, {'chips' if leave == 'models' else 'curves'} left out"
+    method = f"refitted, {'chips' if leave == 'models' else 'curves'} left out"
     places, made = [], []
     for i, entry in enumerate(entries):
         row = entry.collective
         if row is None or entry.prediction is None or not row.sweep:
             continue
         key = (row.chip, row.operation, row.algorithm, row.n, round(row.size, 3))
-        if key in known:
+        if key in unseen:
             places.append(i)
-            made.append(known[key])
+            made.append(unseen[key])
     ratio = np.array([entries[i].seconds for i in places], dtype=float) / np.array(made)
     low, high = np.quantile(ratio, [TAIL, 1 - TAIL])
-    found = list(entries)
+    refits = list(entries)
     for i, time in zip(places, made, strict=True):
         prediction = Prediction(entries[i].bound or 0.0, time, time * low, time * high)
-        found[i] = replace(entries[i], prediction=prediction, profile=told, seen=False)
-    return found
+        refits[i] = replace(entries[i], prediction=prediction, profile=method, seen=False)
+    return refits

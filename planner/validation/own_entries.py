@@ -33,31 +33,33 @@ def own_entries(table: MeasurementTable, facts: Mapping[str, str]) -> list[Entry
     """Every value of every run; a value that others state is scored once, and predicted for all."""
     readings = read(table.sheet, **facts)
     meant = columns_of(table.columns, facts, str(table.path))
-    known: dict[str, list[Measurement]] = {}
-    for each in readings.rows:
-        known.setdefault(each.id, []).append(each)
-    found = []
+    by_line: dict[str, list[Measurement]] = {}
+    for measured in readings.rows:
+        by_line.setdefault(measured.id, []).append(measured)
+    entries = []
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
-        rows = known.get(str(line), [])
+        rows = by_line.get(str(line), [])
         scored: set[str] = set()
         for column in table.measured:
             stem, unit = meant[column].rsplit("_", 1)
-            row = next((each for each in rows if each.quantity in STEMS[stem]), None)
-            value, told = positive_of(cells[column]), _reasons(readings, str(line), stem)
+            row = next((row for row in rows if row.quantity in STEMS[stem]), None)
+            value, reason = positive_of(cells[column]), _reasons(readings, str(line), stem)
             if value is None and not cells[column].strip():
                 continue
-            made = _entry(index, line, column, row, told or "no time of its own")
+            made = _entry(index, line, column, row, reason or "no time of its own")
             if row is not None and value is not None and _states(row, stem, unit, value):
                 rate = stem == "tokens_per"
                 again = bool(row.repeats) or row.quantity in scored
                 made = _of(made, row, value, rate=rate, repeat=again)
                 scored.add(row.quantity)
-            found.append(made)
-        if not any(entry.row == index for entry in found):
-            column, told = table.measured[0], _reasons(readings, str(line))
-            found.append(_entry(index, line, column, None, told or "no measured value is given"))
-    return found
+            entries.append(made)
+        if not any(entry.row == index for entry in entries):
+            column, reason = table.measured[0], _reasons(readings, str(line))
+            entries.append(
+                _entry(index, line, column, None, reason or "no measured value is given")
+            )
+    return entries
 
 
 def generator_entries(
@@ -67,28 +69,28 @@ def generator_entries(
     readings = read(source, folders, **facts)
     lines = tuple(range(1 + HEADER, readings.lines + 1 + HEADER))
     rows = ((),) * readings.lines
-    held = MeasurementTable(source, recognised(source), rows, lines, models=readings.models)
-    found = [
+    measurements = MeasurementTable(source, recognised(source), rows, lines, models=readings.models)
+    entries = [
         _of(_entry(int(row.id) - 1 - HEADER, int(row.id), row.quantity, row, ""), row, row.seconds)
         for row in readings.rows
     ]
-    found += [
+    entries += [
         _entry(int(each.id) - 1 - HEADER, int(each.id), each.quantity or "all", None, each.reason)
         for each in readings.refused
     ]
-    return held, found
+    return measurements, entries
 
 
-def _entry(row: int, line: int, column: str, found: Measurement | None, reason: str) -> Entry:
-    quantity = found.quantity if found else column
-    if found is None:
+def _entry(row: int, line: int, column: str, run: Measurement | None, reason: str) -> Entry:
+    quantity = run.quantity if run else column
+    if run is None:
         return Entry(row, line, column, quantity, "", "", "", "", reason=reason)
-    ways = " ".join(f"{name}{n}" for name, n in (found.layout or {}).items() if n > 1)
-    load = "x" if found.looped else "batch "
-    setting = f"{ways} {found.prompt:.0f}/{found.output:.0f} {load}{found.batch:g}".strip()
+    ways = " ".join(f"{name}{n}" for name, n in (run.layout or {}).items() if n > 1)
+    load = "x" if run.looped else "batch "
+    setting = f"{ways} {run.prompt:.0f}/{run.output:.0f} {load}{run.batch:g}".strip()
     return Entry(
-        row, line, column, quantity, "", found.model, found.chip.name, found.engine,
-        found.version, setting, reason=reason,
+        row, line, column, quantity, "", run.model, run.chip.name, run.engine,
+        run.version, setting, reason=reason,
     )  # fmt: skip
 
 

@@ -48,18 +48,18 @@ class _EntryPlace:
 def run_entries(table: MeasurementTable) -> list[Entry]:
     """TPOT and TTFT of every run; of rows of one configuration the first counts."""
     readings = runs(table.sheet)
-    known = {(each.id, each.quantity): each for each in readings.rows}
-    told: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    by_run = {(each.id, each.quantity): each for each in readings.rows}
+    refusals: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for lacking in readings.refused:
-        told[lacking.id].append((lacking.quantity, lacking.reason))
-    found, seen = [], set()
+        refusals[lacking.id].append((lacking.quantity, lacking.reason))
+    entries, seen = [], set()
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
         key = tuple(value for name, value in cells.items() if name not in OCCASION)
         for column in table.measured:
             quantity = RUN_COLUMNS[column]
-            measurement = known.get((str(line), quantity))
-            reasons = [why for of, why in told[str(line)] if of in ("", quantity)]
+            measurement = by_run.get((str(line), quantity))
+            reasons = [why for of, why in refusals[str(line)] if of in ("", quantity)]
             place = _EntryPlace(
                 index,
                 line,
@@ -74,14 +74,14 @@ def run_entries(table: MeasurementTable) -> list[Entry]:
                 key in seen or bool(measurement and measurement.repeats),
                 False,
             )
-            found.append(_entry(place, cells, measurement, "; ".join(reasons)))
+            entries.append(_entry(place, cells, measurement, "; ".join(reasons)))
         seen.add(key)
-    return found
+    return entries
 
 
 def steady_entries(table: MeasurementTable) -> list[Entry]:
     """The value of every steady batch, repeats marked."""
-    found, seen = [], set()
+    entries, seen = [], set()
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
         key = tuple(value for name, value in cells.items() if name not in LABELS)
@@ -100,9 +100,9 @@ def steady_entries(table: MeasurementTable) -> list[Entry]:
             key in seen,
             cells["metric"] not in TIMES,
         )
-        found.append(_entry(place, cells, measurement, reason))
+        entries.append(_entry(place, cells, measurement, reason))
         seen.add(key)
-    return found
+    return entries
 
 
 def _together(cells: Mapping[str, str], measurement: Measurement | None) -> bool:
@@ -160,8 +160,8 @@ def _run_setting(cells: Mapping[str, str]) -> str:
         if positive_of(cells.get(name, "")) is not None
     )
     lengths = f"{cells.get('isl', '')}/{cells.get('osl', '')}"
-    told = cells.get("moe_quant_mode") or cells.get("gemm_quant_mode") or cells.get("precision")
-    return f"{ways} {lengths} x{cells['concurrency']} {told or ''}".strip()
+    numbers = cells.get("moe_quant_mode") or cells.get("gemm_quant_mode") or cells.get("precision")
+    return f"{ways} {lengths} x{cells['concurrency']} {numbers or ''}".strip()
 
 
 COLUMNS = ("iter_time_derived_s", "measured_iter_time_s")
@@ -171,7 +171,7 @@ NO_PLANNER = "only the bound: steps of training are not estimated yet"
 
 def training_entries(table: MeasurementTable) -> list[Entry]:
     """The iteration time of every run, in whichever column states it."""
-    found, seen = [], set()
+    entries, seen = [], set()
     for index, line in enumerate(table.lines):
         cells = table.cells(index)
         column = next((c for c in COLUMNS if positive_of(cells.get(c, "")) is not None), COLUMNS[1])
@@ -185,7 +185,7 @@ def training_entries(table: MeasurementTable) -> list[Entry]:
         if seconds is None:
             reason = f"{column} is {cells.get(column, '')!r}, not a positive number"
         key = tuple(value for name, value in cells.items() if name not in ("id", "notes", "source"))
-        found.append(
+        entries.append(
             Entry(
                 index,
                 line,
@@ -205,7 +205,7 @@ def training_entries(table: MeasurementTable) -> list[Entry]:
             )
         )
         seen.add(key)
-    return found
+    return entries
 
 
 def step_bound(cells: Mapping[str, str]) -> float:
@@ -221,8 +221,8 @@ def step_bound(cells: Mapping[str, str]) -> float:
     hidden, layers, tokens, vocabulary, chips = (
         _positive(cells, name) for name in ("hidden", "layers", "seq_len", "vocab", "gpus")
     )
-    given = cells.get("ffn_hidden", "").strip()
-    width = _positive(cells, "ffn_hidden") if given else 4 * hidden
+    stated = cells.get("ffn_hidden", "").strip()
+    width = _positive(cells, "ffn_hidden") if stated else 4 * hidden
     sequences = _positive(cells, "global_batch")
     peak = _positive(cells, "gpu_peak_tflops_bf16") * 1e12
     weights = layers * (4 * hidden**2 + 2 * hidden * width) + vocabulary * hidden

@@ -38,8 +38,8 @@ DIGITS = 5
 
 def profile(curves: Sequence[MeasuredCurves], evidence: Evidence) -> list[Curve]:
     """Every curve that ships: those measured, then those borrowed, chips before families."""
-    known = [_measured(curve) for curve in curves]
-    have = {(c.chip, c.operation, c.algorithm, c.n) for c in known}
+    curve_texts = [_measured(curve) for curve in curves]
+    have = {(c.chip, c.operation, c.algorithm, c.n) for c in curve_texts}
     borrowed = []
     for owner in (*MACHINES, *TYPICAL):
         for operation, algorithm, n in SHAPES:
@@ -49,7 +49,7 @@ def profile(curves: Sequence[MeasuredCurves], evidence: Evidence) -> list[Curve]
             ):
                 continue
             borrowed.append(_borrowed(evidence, owner, operation, algorithm, n))
-    return [*known, *borrowed]
+    return [*curve_texts, *borrowed]
 
 
 def written(
@@ -103,8 +103,8 @@ def _borrowed(evidence: Evidence, owner: str, operation: str, algorithm: str, n:
     if algorithm == "fused":  # a fused kernel hands long messages to the library
         least = REDUCE_FROM.get(FAMILIES.get(owner, owner))
         library = "ring" if least is None or n < least else "in-network"
-        other = evidence.pool.predict(cells_of(_blank(owner, operation, library, n)))[0]
-        mean = np.minimum(mean, other)
+        borrowed = evidence.pool.predict(cells_of(_blank(owner, operation, library, n)))[0]
+        mean = np.minimum(mean, borrowed)
     seconds = np.maximum.accumulate(np.exp(mean))
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -126,42 +126,42 @@ def _made(
     of: MeasuredCurves,
     seconds: np.ndarray,
     evidence: str,
-    found: Triple,
+    triple: Triple,
     refit: Callable[[np.random.Generator], Triple],
 ) -> Curve:
     return Curve(
         of.chip, of.operation, of.algorithm, of.n, of.rate, of.traffic, evidence,
-        found.alpha, found.efficiency, found.gamma, intervals(refit, SEED, DRAWS),
+        triple.alpha, triple.efficiency, triple.gamma, intervals(refit, SEED, DRAWS),
         tuple(of.sizes.tolist()), tuple(seconds.tolist()),
     )  # fmt: skip
 
 
-def _between(each: Between) -> Iterator[str]:
+def _between(crossing: Between) -> Iterator[str]:
     yield "\n[[between]]"
-    yield f'network = "{each.network}"'
-    yield f'operation = "{each.operation}"'
-    yield f'algorithm = "{each.algorithm}"'
+    yield f'network = "{crossing.network}"'
+    yield f'operation = "{crossing.operation}"'
+    yield f'algorithm = "{crossing.algorithm}"'
     for name in ("step", "efficiency", "delay"):
-        yield f"{name} = {_short(getattr(each, name))}"
+        yield f"{name} = {_short(getattr(crossing, name))}"
 
 
-def _curve(each: Curve) -> Iterator[str]:
+def _curve(curve: Curve) -> Iterator[str]:
     yield "\n[[curve]]"
     for name in ("chip", "operation", "algorithm"):
-        yield f'{name} = "{getattr(each, name)}"'
-    yield f"n = {each.n}"
-    yield f"rate = {_short(each.rate)}"
-    yield f"traffic = {_short(each.traffic, 10)}"
-    yield f'evidence = "{each.evidence}"'
+        yield f'{name} = "{getattr(curve, name)}"'
+    yield f"n = {curve.n}"
+    yield f"rate = {_short(curve.rate)}"
+    yield f"traffic = {_short(curve.traffic, 10)}"
+    yield f'evidence = "{curve.evidence}"'
     for name in ("alpha", "efficiency", "gamma"):
-        yield f"{name} = {_short(getattr(each, name))}"
-    yield f"intervals = {{ {', '.join(f'{k} = {_list(v)}' for k, v in each.intervals.items())} }}"
-    yield f"bytes = {_list(each.sizes, 10)}"
-    yield f"us = {_list((1e6 * t for t in each.seconds), 6)}"
+        yield f"{name} = {_short(getattr(curve, name))}"
+    yield f"intervals = {{ {', '.join(f'{k} = {_list(v)}' for k, v in curve.intervals.items())} }}"
+    yield f"bytes = {_list(curve.sizes, 10)}"
+    yield f"us = {_list((1e6 * t for t in curve.seconds), 6)}"
 
 
-def _table(found: Mapping[str, float]) -> str:
-    return f"{{ {', '.join(f'{name} = {_short(value)}' for name, value in found.items())} }}"
+def _table(values: Mapping[str, float]) -> str:
+    return f"{{ {', '.join(f'{name} = {_short(value)}' for name, value in values.items())} }}"
 
 
 def _list(values: Iterable[float], digits: int = DIGITS) -> str:

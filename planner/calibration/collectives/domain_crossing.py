@@ -60,12 +60,12 @@ def _sweep(rows: Sequence[Row], network: str, inner: float) -> Between | None:
     sizes = np.array([row.size for row in rows])
     rate = group_rate(machine("hgx-b200"), rows[0].n).all_gather
     traffic = traffic_of("all-reduce", "ring", rows[0].n)
-    found = fit_triple(
+    triple = fit_triple(
         sizes, traffic * sizes / rate, envelope(np.array([row.seconds for row in rows]))
     )
     steps = 2 * log2(rows[0].nodes)
-    step = (found.alpha - inner) / steps
-    return Between(network, ANY, ANY, step, found.efficiency, found.gamma**2 * rate / traffic)
+    step = (triple.alpha - inner) / steps
+    return Between(network, ANY, ANY, step, triple.efficiency, triple.gamma**2 * rate / traffic)
 
 
 def _infiniband(floors: Sequence[Row], longs: Sequence[Row], inner: float) -> Between | None:
@@ -97,8 +97,8 @@ def _exchanges(rows: Sequence[Row]) -> list[Between]:
         rates = np.array([group_rate(nodes, row.n).all_to_all for row in over])
         traffic = np.array([traffic_of(operation, row.algorithm, row.n) for row in over])
         seconds = np.array([row.seconds for row in over])
-        found = fit_triple(sizes, traffic * sizes / rates, seconds, root=False)
-        floor, share = found.alpha, found.efficiency
+        triple = fit_triple(sizes, traffic * sizes / rates, seconds, root=False)
+        floor, share = triple.alpha, triple.efficiency
         low = Between("infiniband", operation, "deepep-low-latency", floor, share, 0.0)
         made += [low, replace(low, algorithm="deepep-normal", efficiency=NORMAL)]
     return made

@@ -104,8 +104,8 @@ class Evidence:
                             if same])
             for name in dict.fromkeys(together)
         ]  # fmt: skip
-        found = self.pool.without(groups)
-        return [np.maximum.accumulate(found[points]) for points in self.at]
+        pool = self.pool.without(groups)
+        return [np.maximum.accumulate(pool[points]) for points in self.at]
 
     @cached_property
     def unseen_curves(self) -> list[np.ndarray]:
@@ -143,7 +143,7 @@ class Evidence:
 
     def errors(self) -> dict[str, Mapping[str, float]]:
         """Scores of each variant on the library's curves, and on those of fused kernels."""
-        found: dict[str, Mapping[str, float]] = {}
+        scores_by_variant: dict[str, Mapping[str, float]] = {}
         for name, predicted in self.variants().items():
             for suffix, wanted in (("", LIBRARY), ("_fused", POOLED - LIBRARY)):
                 pairs = [
@@ -152,8 +152,8 @@ class Evidence:
                     if curve.algorithm in wanted
                 ]
                 if pairs:
-                    found[name + suffix] = scores(pairs)
-        return found
+                    scores_by_variant[name + suffix] = scores(pairs)
+        return scores_by_variant
 
     def bands(self) -> dict[str, tuple[float, float]]:
         """Quantiles of measured over predicted that hold COVERAGE, by kind of evidence."""
@@ -190,7 +190,7 @@ def _band(curves: Sequence[MeasuredCurves], predicted: Sequence[np.ndarray]) -> 
 def _between(curve: MeasuredCurves) -> np.ndarray:
     """Each inner point interpolated from all others, on logarithms; the ends from themselves."""
     size, time = np.log(curve.sizes), np.log(envelope(curve.seconds))
-    found = time.copy()
+    times = time.copy()
     for i in range(1, len(size) - 1):
-        found[i] = PchipInterpolator(np.delete(size, i), np.delete(time, i))(size[i])
-    return np.exp(found)
+        times[i] = PchipInterpolator(np.delete(size, i), np.delete(time, i))(size[i])
+    return np.exp(times)

@@ -37,8 +37,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     for name in ("--rows", "--out"):
         parser.add_argument(name, type=Path, required=True)
-    given = parser.parse_args(arguments)
-    given.out.write_text(fitted(given.rows), encoding="utf-8")
+    options = parser.parse_args(arguments)
+    options.out.write_text(fitted(options.rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -93,8 +93,8 @@ class CurvePool:
     def __init__(self, cells: Cells, seconds: np.ndarray) -> None:
         self.cells = cells
         self._residual = np.log(seconds) - np.log(nominal(cells))
-        own = _likeness(cells, cells) + NOISE**2 * np.eye(len(seconds))
-        self._precision = np.linalg.inv(own)
+        covariance = _likeness(cells, cells) + NOISE**2 * np.eye(len(seconds))
+        self._precision = np.linalg.inv(covariance)
         self._weighted = self._precision @ self._residual
 
     def predict(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:

@@ -44,9 +44,9 @@ def _prediction(row: Row) -> CollectivePrediction:
     name = row.algorithm
     if row.operation == "all-reduce" and name == "in-network":
         name = "library"
-    found = collective_time(group, row.operation, row.size, algorithm=name, network=network)
+    timed = collective_time(group, row.operation, row.size, algorithm=name, network=network)
     return CollectivePrediction(
-        float(found.bound), float(found.seconds), float(found.low), float(found.high), ""
+        float(timed.bound), float(timed.seconds), float(timed.low), float(timed.high), ""
     )
 
 

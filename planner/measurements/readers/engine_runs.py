@@ -36,8 +36,8 @@ from planner.measurements.readers.sheets import (
     Source,
     count,
     day,
-    given,
     header_of,
+    number_or_none,
     positive,
     rows_of,
     tokens,
@@ -86,12 +86,12 @@ def speculated_in(table: Sequence[Row], fullest: Sequence[int]) -> dict[int, boo
     """
     plain = {_configuration(row) for row in table if row["model_path"] == PLAIN} - {None}
     shape = base_of(model_of(PLAIN).name)
-    found: dict[int, bool] = {}
+    speculated: dict[int, bool] = {}
     for i, row in enumerate(table):
-        other = table[fullest[i]]["model_path"] != PLAIN
-        if other and _configuration(row) in plain and _shape(row) == shape:
-            found[i] = True
-    return {**_unpaired(table, fullest, found), **found}
+        other_model = table[fullest[i]]["model_path"] != PLAIN
+        if other_model and _configuration(row) in plain and _shape(row) == shape:
+            speculated[i] = True
+    return {**_unpaired(table, fullest, speculated), **speculated}
 
 
 def _unpaired(
@@ -181,55 +181,59 @@ def runs(path: Source) -> Readings:
     """TPOT and TTFT of every run, ids by line number; repeats are marked, not left out."""
     table = _table(path)
     fullest = fullest_of(table)
-    told = speculated_in(table, fullest)
-    found: list[Measurement] = []
+    speculated = speculated_in(table, fullest)
+    rows: list[Measurement] = []
     refused: list[NotComputed] = []
-    for i, said in enumerate(fullest):
-        repeats = "" if said == i else str(said + 2)
+    for i, best in enumerate(fullest):
+        repeats = "" if best == i else str(best + 2)
         try:
-            each = _measured(table[said], str(i + 2), repeats, refused)
-            found += [_speculating(one, told.get(i), table[said]) for one in each]
+            measured = _measured(table[best], str(i + 2), repeats, refused)
+            rows += [_speculating(one, speculated.get(i), table[best]) for one in measured]
         except Refused as why:
             refused.append(NotComputed(str(i + 2), str(why)))
-    return Readings("serving runs", tuple(found), tuple(refused), len(table))
+    return Readings("serving runs", tuple(rows), tuple(refused), len(table))
 
 
 def read_runs(path: Source) -> tuple[list[Measurement], list[NotComputed]]:
     """Distinct runs of one pool that give both times, and every other row with why it is none."""
     readings = runs(path)
     lacking = {each.id: each.reason for each in readings.refused}
-    found = []
+    usable = []
     for row in readings.rows:
         if row.pooled:
             lacking[row.id] = "disaggregated"
         elif row.repeats:
             lacking[row.id] = "repeats another row"
         elif row.id not in lacking:
-            found.append(row)
-    return found, [NotComputed(line, reason) for line, reason in lacking.items()]
+            usable.append(row)
+    return usable, [NotComputed(line, reason) for line, reason in lacking.items()]
 
 
 def run(row: Row, line: str) -> list[Measurement]:
     """TPOT and TTFT of one run; raises Refused if neither can be put into the catalogue's words."""
     refused: list[NotComputed] = []
-    found = _measured(row, line, "", refused)
-    if not found:
+    measured = _measured(row, line, "", refused)
+    if not measured:
         raise Refused(refused[0].reason)
-    return found
+    return measured
 
 
-def _speculating(one: Measurement, told: bool | None, row: Row) -> Measurement:
+def _speculating(row_measured: Measurement, speculates: bool | None, row: Row) -> Measurement:
     """The row with what is known of its drafts, by its sweep where no row beside it tells."""
-    known, drafts = told is not None, bool(told)
-    if one.speculated is None and not known:
-        drafts = drafting(row["backend"], row["backend_version"], one.as_of, pooled=one.pooled)
-        known = drafts and not one.pooled
-    number = (DRAFTS if (one.layout or {})["dp_attention"] == 1 else DRAFTS_OF_COPIES) * drafts
-    if drafts and not known:
+    certain, drafts = speculates is not None, bool(speculates)
+    if row_measured.speculated is None and not certain:
+        drafts = drafting(
+            row["backend"], row["backend_version"], row_measured.as_of, pooled=row_measured.pooled
+        )
+        certain = drafts and not row_measured.pooled
+    number = (
+        DRAFTS if (row_measured.layout or {})["dp_attention"] == 1 else DRAFTS_OF_COPIES
+    ) * drafts
+    if drafts and not certain:
         # More than half of the published definitions of such sweeps draft; the row does not say.
-        said = "; ".join(filter(None, (one.assumed, "that tokens are drafted")))
-        return replace(one, drafts=number, assumed=said)
-    return replace(one, drafts=number, speculated=drafts) if known else one
+        assumption = "; ".join(filter(None, (row_measured.assumed, "that tokens are drafted")))
+        return replace(row_measured, drafts=number, assumed=assumption)
+    return replace(row_measured, drafts=number, speculated=drafts) if certain else row_measured
 
 
 def _table(path: Source) -> list[Row]:
@@ -251,20 +255,20 @@ def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> 
     weights = _checkpoint(row)
     base = base_of(model_of(name).name)
     prompt, output = tokens(row, "isl"), tokens(row, "osl")
-    told = settings_of(
+    settings = settings_of(
         row["backend"],
         base,
         chip,
         weights or USUAL_CACHE,
         prompt,
         output,
-        given(row, "concurrency") or 0.0,
+        number_or_none(row, "concurrency") or 0.0,
         count(row, "tp_size", 1),
         count(row, "attention_dp_size", 1),
         day(row, "measured_on"),
     )
-    sizes = sizes_on(chip, name, weights, told.cache or USUAL_CACHE)
-    prompt, output = told.length * prompt, told.length * output
+    sizes = sizes_on(chip, name, weights, settings.cache or USUAL_CACHE)
+    prompt, output = settings.length * prompt, settings.length * output
     common: dict[str, Any] = {
         "id": line,
         "source": "serving runs",
@@ -284,33 +288,35 @@ def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> 
         "speculated": None if sizes.mtp_blocks and name != PLAIN else False,
         "repeats": repeats,
         "as_of": row["measured_on"],
-        "even": told.even,
-        "poll": told.poll,
-        "hold": told.hold,
+        "even": settings.even,
+        "poll": settings.poll,
+        "hold": settings.hold,
     }
     places = _places(row, sizes, chip)
-    found = []
+    measured = []
     for quantity, column in QUANTITIES:
         try:
             seconds = positive(row, column) / 1e3
         except Refused as why:
             refused.append(NotComputed(line, str(why), quantity))
             continue
-        found.append(Measurement(**common, **places[quantity], quantity=quantity, seconds=seconds))
-    return found
+        measured.append(
+            Measurement(**common, **places[quantity], quantity=quantity, seconds=seconds)
+        )
+    return measured
 
 
 def _places(row: Row, sizes: Sizes, chip: Chip) -> dict[str, dict[str, Any]]:
     """Where each quantity is made: layout, chips and batch of one replica or of one worker."""
     if row["mode"] != "disagg" and not _added_up(row):
         layout = ways_of(row, sizes.n_experts)
-        one: dict[str, Any] = {"layout": layout, "chips": chips_of(layout), "batch": _batch(row)}
-        return {"tpot": one, "ttft": one}
+        place: dict[str, Any] = {"layout": layout, "chips": chips_of(layout), "batch": _batch(row)}
+        return {"tpot": place, "ttft": place}
     pools = pools_of(row, sizes, chip)
     decoding = in_decode(pools, positive(row, "isl"), positive(row, "osl"), sizes, chip)
     waiting = pools.concurrency - decoding
-    assumed = "" if pools.decode.given else "the workers of both pools and what they copy"
-    if given(row, "concurrency") is None:
+    assumed = "" if pools.decode.stated else "the workers of both pools and what they copy"
+    if number_or_none(row, "concurrency") is None:
         assumed = "as many requests as the decode pool holds"
     batches = {"tpot": (pools.decode, decoding), "ttft": (pools.prefill, waiting)}
     return {
@@ -341,20 +347,20 @@ def _batch(row: Row) -> float:
     `batch_size` is that of a copy of attention. Where fewer fit in than the concurrency holds,
     there were several replicas behind one address.
     """
-    each = given(row, "batch_size")
+    per_copy = number_or_none(row, "batch_size")
     copies = count(row, "attention_dp_size", 1)
-    requests = given(row, "concurrency")
+    requests = number_or_none(row, "concurrency")
     if requests is None:
-        if each is None:
+        if per_copy is None:
             raise Refused("neither concurrency nor batch_size is given")
-        return each * copies
-    if each is None:
+        return per_copy * copies
+    if per_copy is None:
         return requests
-    replicas = max(1, round(requests / (each * copies)))
+    replicas = max(1, round(requests / (per_copy * copies)))
     return requests / replicas
 
 
 def _checkpoint(row: Row) -> str | None:
     """The format of the weights, or None where the checkpoint's own is meant."""
-    told = row.get("moe_quant_mode") or row.get("gemm_quant_mode") or row.get("precision")
-    return format_of(told) if told else None
+    stated = row.get("moe_quant_mode") or row.get("gemm_quant_mode") or row.get("precision")
+    return format_of(stated) if stated else None

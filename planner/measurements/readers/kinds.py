@@ -13,7 +13,11 @@ from pathlib import Path
 from planner.measurements.measurement import NotComputed
 from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.load_generators import FORMATS, format_of_document, runs_in
-from planner.measurements.readers.model_configurations import Configurations, configurations, told
+from planner.measurements.readers.model_configurations import (
+    Configurations,
+    configurations,
+    used_configurations,
+)
 from planner.measurements.readers.own_table import entries, owns
 from planner.measurements.readers.sheets import Documents, Readings, Sheet, Source, opened, sheet
 from planner.measurements.readers.steady_batches import steadies
@@ -75,32 +79,39 @@ def recognised(source: Path | Sheet | Documents) -> str:
     InputError
         If the file cannot be read, or is of none of these; says what was missing for the nearest.
     """
-    held = opened(source) if isinstance(source, Path) else source
-    if isinstance(held, Documents):
-        found = {format_of_document(each) for each in held.objects}
-        if len(found) == 1 and None not in found:
-            return str(found.pop())
-        if len(found) > 1 and None not in found:
-            told = ", ".join(sorted(map(str, found)))
-            raise InputError(f"{held}: results of {told} in one file, expected those of one")
-        raise InputError(f"{held}: JSON of no known load generator (known: {', '.join(FORMATS)})")
-    names = held.columns
-    for kind, one in KINDS.items():
-        if set(one.needed) <= set(names):
+    content = opened(source) if isinstance(source, Path) else source
+    if isinstance(content, Documents):
+        formats = {format_of_document(each) for each in content.objects}
+        if len(formats) == 1 and None not in formats:
+            return str(formats.pop())
+        if len(formats) > 1 and None not in formats:
+            names_of_formats = ", ".join(sorted(map(str, formats)))
+            raise InputError(
+                f"{content}: results of {names_of_formats} in one file, expected those of one"
+            )
+        raise InputError(
+            f"{content}: JSON of no known load generator (known: {', '.join(FORMATS)})"
+        )
+    names = content.columns
+    for kind, file_kind in KINDS.items():
+        if set(file_kind.needed) <= set(names):
             return kind
     shares = {
-        kind: len(set(one.needed) & set(names)) / len(one.needed) for kind, one in KINDS.items()
+        kind: len(set(file_kind.needed) & set(names)) / len(file_kind.needed)
+        for kind, file_kind in KINDS.items()
     }
     near = max(shares, key=shares.__getitem__)
     missing = [name for name in KINDS[near].needed if name not in names]
     if len(missing) <= 1:
-        raise InputError(f"{held}: a table of {near} without the column {quoted(missing[0])}")
-    known = {name for name, words in COLUMNS.items() if {name, *words} & {n.lower() for n in names}}
-    if len(known) >= 3 or known & set(VALUES):
+        raise InputError(f"{content}: a table of {near} without the column {quoted(missing[0])}")
+    recognisable = {
+        name for name, words in COLUMNS.items() if {name, *words} & {n.lower() for n in names}
+    }
+    if len(recognisable) >= 3 or recognisable & set(VALUES):
         return OWN
     raise InputError(
-        f"{held}: columns of no known table of measurements (known: {', '.join(KINDS)}, and your "
-        f"own with columns such as {', '.join(list(COLUMNS)[:3])}, tp, concurrency, tpot_ms)"
+        f"{content}: columns of no known table of measurements (known: {', '.join(KINDS)}, and "
+        f"your own with columns such as {', '.join(list(COLUMNS)[:3])}, tp, concurrency, tpot_ms)"
     )
 
 
@@ -121,19 +132,19 @@ def read(
     InputError
         If the file is none that is known, is not about serving, or facts are missing or unknown.
     """
-    held = opened(source) if isinstance(source, Path) else source
-    kind, models = recognised(held), configurations(folders, held.path)
-    if isinstance(held, Documents):
-        return _generated(held, kind, models, facts)
-    table, files = located(held, kind, models, facts)
+    content = opened(source) if isinstance(source, Path) else source
+    kind, models = recognised(content), configurations(folders, content.path)
+    if isinstance(content, Documents):
+        return _generated(content, kind, models, facts)
+    table, files = located(content, kind, models, facts)
     if kind == OWN:
         facts, more = _located_fact(facts, models)
         return replace(owns(table, **facts), models={**files, **more})
     if facts:
-        raise InputError(f"{held}: a table of {kind} says {', '.join(facts)} itself")
+        raise InputError(f"{content}: a table of {kind} says {', '.join(facts)} itself")
     readings = KINDS[kind].readings
     if readings is None:
-        raise InputError(f"{held} holds {kind}, not measurements of serving")
+        raise InputError(f"{content} holds {kind}, not measurements of serving")
     return replace(_in_their_units(readings(table)), models=files)
 
 
@@ -148,19 +159,19 @@ def located(
 
 
 def _generated(
-    held: Documents, kind: str, models: Configurations, facts: Mapping[str, str | float]
+    documents: Documents, kind: str, models: Configurations, facts: Mapping[str, str | float]
 ) -> Readings:
     facts, more = _located_fact(facts, models)
     rows = [
         {name: value for name, value in row.items() if name not in facts}
-        for row in runs_in(held.objects, kind)
+        for row in runs_in(documents.objects, kind)
     ]
     had = list(dict.fromkeys(name for row in rows for name in row))
-    given = [name for name in had if any(row.get(name) for row in rows)]
-    columns_of(given, facts, str(held))
+    filled = [name for name in had if any(row.get(name) for row in rows)]
+    columns_of(filled, facts, str(documents))
     rows = [{**row, **({"model": models.cell(row["model"])} if row.get("model") else {})}
             for row in rows]  # fmt: skip
-    files = told(row.get("model", "") for row in rows)
+    files = used_configurations(row.get("model", "") for row in rows)
     return replace(entries(rows, facts, kind), models={**files, **more})
 
 
@@ -171,19 +182,19 @@ def _located_fact(
     if "model" not in facts:
         return dict(facts), {}
     cell = models.cell(str(facts["model"]))
-    return {**facts, "model": cell}, told([cell])
+    return {**facts, "model": cell}, used_configurations([cell])
 
 
 def _in_their_units(readings: Readings) -> Readings:
     """Without the values that are a thousand times off: another unit was meant."""
-    told = strange_units(readings.rows)
-    kept = [row for row, strange in zip(readings.rows, told, strict=True) if not strange]
+    reasons = strange_units(readings.rows)
+    rows = [row for row, strange in zip(readings.rows, reasons, strict=True) if not strange]
     strange = [
         NotComputed(row.id, why, row.quantity)
-        for row, why in zip(readings.rows, told, strict=True)
+        for row, why in zip(readings.rows, reasons, strict=True)
         if why
     ]
-    return replace(readings, rows=tuple(kept), refused=(*readings.refused, *strange))
+    return replace(readings, rows=tuple(rows), refused=(*readings.refused, *strange))
 
 
 LEAST, MOST = 1e-9, 1e15  # of any value, in the unit of its column
@@ -247,14 +258,16 @@ def table(
     kind = recognised(text)
     if not text.rows:
         raise InputError(Mistake(str(text), 1, 1, "", "holds a header and no row"))
-    held, models = located(text, kind, configurations(folders, text.path), facts)
-    columns = held.columns
+    sheet_read, models = located(text, kind, configurations(folders, text.path), facts)
+    columns = sheet_read.columns
     if kind == OWN:
         meant = columns_of(columns, facts, str(text))
         measured = tuple(name for name in columns if meant.get(name) in VALUES)
     else:
         measured = tuple(name for name in KINDS[kind].measured if name in columns)
-    return MeasurementTable(held, kind, held.rows, held.lines, columns, measured, models)
+    return MeasurementTable(
+        sheet_read, kind, sheet_read.rows, sheet_read.lines, columns, measured, models
+    )
 
 
 def positive_of(text: str) -> float | None:

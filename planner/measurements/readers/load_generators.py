@@ -45,7 +45,7 @@ def format_of_document(document: Document) -> str | None:
     return None
 
 
-def runs_in(found: Sequence[Document], name: str) -> list[dict[str, str]]:
+def runs_in(documents: Sequence[Document], name: str) -> list[dict[str, str]]:
     """Runs of a load generator's objects by the names of `columns.COLUMNS`, blank where unknown."""
     read: Mapping[str, Callable[[Document], list[dict[str, Any]]]] = {
         "vllm": _vllm,
@@ -55,7 +55,7 @@ def runs_in(found: Sequence[Document], name: str) -> list[dict[str, str]]:
     }
     return [
         {column: "" if value is None else str(value) for column, value in run.items()}
-        for document in found
+        for document in documents
         for run in read[name](document)
     ]
 
@@ -69,33 +69,33 @@ def _vllm(document: Document) -> list[dict[str, Any]]:
     if accepted is not None and accepted > 1:
         run["speculated"] = "yes"
         run["drafts"] = round(proposed / drafts) if drafts and proposed else None
-    told = {name: document[name] for name in SERVER if isinstance(document.get(name), str | int)}
-    facts = {"model": document.get("model_id"), "engine": _engine(document, "vllm"), **told}
+    server = {name: document[name] for name in SERVER if isinstance(document.get(name), str | int)}
+    facts = {"model": document.get("model_id"), "engine": _engine(document, "vllm"), **server}
     return [{**facts, **run}]
 
 
 def _sglang(document: Document) -> list[dict[str, Any]]:
     run = _closed_or_open(document, document.get("mean_e2e_latency_ms"))
     info = document.get("server_info")
-    held = info if isinstance(info, dict) else {}
+    server = info if isinstance(info, dict) else {}
     accepted = _number(document.get("accept_length"))
     if accepted is not None and accepted > 1:
         run["speculated"] = "yes"
-        run["drafts"] = held.get("speculative_num_steps")
-    ways, copies = (_number(held.get(f"{name}_size")) or 1.0 for name in ("tp", "dp"))
-    stages = _number(held.get("pp_size")) or 1.0
+        run["drafts"] = server.get("speculative_num_steps")
+    ways, copies = (_number(server.get(f"{name}_size")) or 1.0 for name in ("tp", "dp"))
+    stages = _number(server.get("pp_size")) or 1.0
     facts = {
-        "model": held.get("model_path"),
+        "model": server.get("model_path"),
         "engine": _engine(document, "sglang"),
-        "engine_version": held.get("version"),
-        "ep": held.get("ep_size"),
-        "weights": _format(held.get("quantization")),
-        "kv": _format(held.get("kv_cache_dtype")),
+        "engine_version": server.get("version"),
+        "ep": server.get("ep_size"),
+        "weights": _format(server.get("quantization")),
+        "kv": _format(server.get("kv_cache_dtype")),
     }
-    if held.get("enable_dp_attention"):
+    if server.get("enable_dp_attention"):
         # Its tensor ways are those of the experts; every copy of attention has a part of them.
         facts |= {"tp": ways / copies, "dp_attention": copies, "pp": stages}
-    elif held.get("tp_size") is not None:
+    elif server.get("tp_size") is not None:
         facts |= {"tp": ways, "pp": stages, "n_chips": ways * copies * stages}
     return [{**facts, **run}]
 
@@ -138,8 +138,8 @@ def _guidellm(document: Document) -> list[dict[str, Any]]:
         strategy = _first(
             benchmark, ("config", "strategy"), ("scheduler", "strategy"), ("args", "strategy")
         )
-        held = strategy if isinstance(strategy, dict) else {}
-        streams = {"synchronous": 1}.get(str(held.get("type_")), held.get("streams"))
+        settings = strategy if isinstance(strategy, dict) else {}
+        streams = {"synchronous": 1}.get(str(settings.get("type_")), settings.get("streams"))
         mean = _inside(metrics, "request_concurrency", "successful", "mean")
         runs.append(
             {
@@ -203,8 +203,8 @@ def _inside(document: Any, *keys: str | int) -> Any:
 
 
 def _first(document: Any, *paths: tuple[str | int, ...]) -> Any:
-    found = (_inside(document, *keys) for keys in paths)
-    return next((value for value in found if value is not None), None)
+    values = (_inside(document, *keys) for keys in paths)
+    return next((value for value in values if value is not None), None)
 
 
 def _number(value: Any) -> float | None:

@@ -52,10 +52,10 @@ class Configurations:
             return str(near) if path[2] is None and near.is_file() else published
         if not published or is_entry(published):
             return published
-        own, entry = self._own(published), _entry(published)
-        if own is not None and not (entry and _alike(own, entry)):
-            return f"{own}#{published}"
-        nearest = None if own or entry else self._nearest(published)
+        configuration, entry = self._configuration(published), _entry(published)
+        if configuration is not None and not (entry and _alike(configuration, entry)):
+            return f"{configuration}#{published}"
+        nearest = None if configuration or entry else self._nearest(published)
         return f"{nearest}#{published}" if nearest else published
 
     def located(self, table: Sheet, column: str | None) -> tuple[Sheet, dict[str, str]]:
@@ -70,20 +70,20 @@ class Configurations:
             else row
             for row in table.rows
         )
-        return replace(table, rows=rows), told(cells.values())
+        return replace(table, rows=rows), used_configurations(cells.values())
 
-    def _own(self, published: str) -> str | None:
+    def _configuration(self, published: str) -> str | None:
         """The file of the very name; with the organisation, if a folder holds several."""
         name = letters(published.rstrip("/").split("/")[-1])
         for files in self.folders:
-            found = files.get(_whole(published)) or files.get(name)
-            if found is not None:
-                return found
+            path = files.get(_whole(published)) or files.get(name)
+            if path is not None:
+                return path
         return None
 
     def _nearest(self, published: str) -> str | None:
-        found = (named_in(published, files) for files in self.folders)
-        return next((file for file in found if file is not None), None)
+        matches = (named_in(published, files) for files in self.folders)
+        return next((file for file in matches if file is not None), None)
 
 
 def configurations(folders: Sequence[Path], measurements: Path) -> Configurations:
@@ -94,7 +94,7 @@ def configurations(folders: Sequence[Path], measurements: Path) -> Configuration
     InputError
         If one of the folders is none, or holds no configuration.
     """
-    found = []
+    folders_read = []
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"--models {folder}: is no folder")
@@ -104,17 +104,17 @@ def configurations(folders: Sequence[Path], measurements: Path) -> Configuration
                 f"--models {folder}: holds no configuration (org--Name_config.json, or "
                 "Name/config.json)"
             )
-        found.append(files)
+        folders_read.append(files)
     beside = measurements.parent / BESIDE
     if beside.is_dir() and beside not in folders:
-        found.append(_files(beside))
-    return Configurations(tuple(found), measurements.parent)
+        folders_read.append(_files(beside))
+    return Configurations(tuple(folders_read), measurements.parent)
 
 
-def told(cells: Iterable[str]) -> dict[str, str]:
+def used_configurations(cells: Iterable[str]) -> dict[str, str]:
     """The file of each name that has one."""
-    found = (CONFIG.fullmatch(cell) for cell in cells)
-    return {each[2] or each[1]: each[1] for each in found if each is not None}
+    matches = (CONFIG.fullmatch(cell) for cell in cells)
+    return {each[2] or each[1]: each[1] for each in matches if each is not None}
 
 
 def _files(folder: Path) -> dict[str, str]:
@@ -126,12 +126,12 @@ def _files(folder: Path) -> dict[str, str]:
             name = "/".join(within.parts[:-1]) or file.name.removesuffix("_config.json")
             if not file.name.endswith(QUANT):
                 names.setdefault(name.replace("--", "/", 1), str(file))
-    found = {_whole(name): path for name, path in names.items()}
+    paths = {_whole(name): path for name, path in names.items()}
     for place in range(3):  # a name that is whole goes before one without its last words
         for name, path in names.items():
             for key in spellings(name)[place : place + 1]:
-                found.setdefault(key, path)
-    return found
+                paths.setdefault(key, path)
+    return paths
 
 
 def _whole(name: str) -> str:
@@ -150,8 +150,12 @@ def _entry(published: str) -> str | None:
 def _alike(file: str, entry: str) -> bool:
     """Whether a configuration has the shape of an entry, as far as it can be read."""
     try:
-        own = sizes(read_config(file), None, None)
+        configured_sizes = sizes(read_config(file), None, None)
     except ModelError:
         return True
-    other = sizes_of(entry, None, None)
-    return (own.n_layers, own.hidden, own.n_total) == (other.n_layers, other.hidden, other.n_total)
+    catalogue_sizes = sizes_of(entry, None, None)
+    return (configured_sizes.n_layers, configured_sizes.hidden, configured_sizes.n_total) == (
+        catalogue_sizes.n_layers,
+        catalogue_sizes.hidden,
+        catalogue_sizes.n_total,
+    )

@@ -24,7 +24,7 @@ from planner.measurements.readers.sheets import (
     Row,
     Source,
     count,
-    given,
+    number_or_none,
     positive,
     rows_of,
     tokens,
@@ -32,7 +32,7 @@ from planner.measurements.readers.sheets import (
 from planner.measurements.readers.table_columns import COLUMNS, VALUES, columns_of
 from planner.measurements.roofline_bound import strange_units
 
-__all__ = ["entries", "own", "owns"]
+__all__ = ["entries", "measured_run", "owns"]
 
 
 @dataclass(frozen=True)
@@ -61,25 +61,27 @@ def owns(path: Source, /, **facts: str | float) -> Readings:
 
 def entries(rows: Sequence[Row], facts: Mapping[str, str | float], columns: str) -> Readings:
     """Runs under the names of COLUMNS, ids by line number; the header is line 1."""
-    told = {name: str(value) for name, value in facts.items()}
-    found: list[Measurement] = []
+    stated = {name: str(value) for name, value in facts.items()}
+    measured: list[Measurement] = []
     refused: list[NotComputed] = []
     seen: dict[tuple[tuple[str, str], ...], str] = {}
     for line, row in enumerate(rows, start=2):
         if not any(row.values()):
             refused.append(NotComputed(str(line), "the line is blank"))
             continue
-        whole = {**row, **{name: value for name, value in told.items() if not row.get(name)}}
+        whole = {**row, **{name: value for name, value in stated.items() if not row.get(name)}}
         key = tuple(sorted((name, value) for name, value in whole.items() if name in COLUMNS))
         try:
-            found += own(whole, str(line), seen.get(key, ""), refused)
+            measured += measured_run(whole, str(line), seen.get(key, ""), refused)
         except Refused as why:
             refused.append(NotComputed(str(line), str(why)))
         seen.setdefault(key, str(line))
-    return Readings(columns, tuple(found), tuple(refused), len(rows))
+    return Readings(columns, tuple(measured), tuple(refused), len(rows))
 
 
-def own(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[Measurement]:
+def measured_run(
+    row: Row, line: str, repeats: str, refused: list[NotComputed]
+) -> list[Measurement]:
     """The measurements of one run; a value that is no time goes to `refused`.
 
     Raises
@@ -92,10 +94,10 @@ def own(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[M
     sizes = _sizes(row, chip)
     place = _place(row, sizes, chip)
     prompt, output = tokens(row, "input_tokens"), tokens(row, "output_tokens")
-    looped = given(row, "concurrency") is not None
-    if not looped and given(row, "batch") is None:
-        told = " but 0" if row.get("concurrency") or row.get("batch") else ""
-        raise Refused(f"neither concurrency nor batch is given{told}")
+    looped = number_or_none(row, "concurrency") is not None
+    if not looped and number_or_none(row, "batch") is None:
+        zero = " but 0" if row.get("concurrency") or row.get("batch") else ""
+        raise Refused(f"neither concurrency nor batch is given{zero}")
     batch = positive(row, "concurrency" if looped else "batch") / place.replicas
     drafts = count(row, "drafts", 0)
     engine = row.get("engine", "").lower()
@@ -123,28 +125,28 @@ def own(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[M
         "repeats": repeats,
         "assumed": "; ".join(part for part in (row.get("assumed", ""), place.assumed) if part),
     }
-    found = []
+    measured = []
     made = [Measurement(**common, quantity=name, seconds=time) for name, time in values.items()]
-    for one, strange in zip(made, strange_units(made), strict=True):
+    for measurement, strange in zip(made, strange_units(made), strict=True):
         if strange:
-            refused.append(NotComputed(line, strange, one.quantity))
+            refused.append(NotComputed(line, strange, measurement.quantity))
         else:
-            found.append(one)
-    return found
+            measured.append(measurement)
+    return measured
 
 
 def _values(
     row: Row, looped: bool, requests: float, output: float, line: str, refused: list[NotComputed]
 ) -> dict[str, float]:
     """Times [s] by quantity. Under a closed loop the time per token is a mean over requests."""
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     token = "tpot" if looped else "step"
     meant = {"ttft": "ttft", "tpot": token, "itl": token, "step": "step", "e2e": "e2e"}
-    told = False
+    stated = False
     for name in VALUES:
         if not row.get(name):
             continue
-        told = True
+        stated = True
         try:
             value = positive(row, name)
         except Refused as why:
@@ -153,16 +155,18 @@ def _values(
         stem, unit = name.rsplit("_", 1)
         if stem == "tokens_per":
             # The mean time of a slot per token, first tokens included.
-            if not {"tpot", "step", "e2e"}.intersection(found):
-                found[token] = requests / value
+            if not {"tpot", "step", "e2e"}.intersection(seconds):
+                seconds[token] = requests / value
         elif stem == "e2e" and looped:
-            if "ttft" in found and token not in found and output > 1:
-                found[token] = (value / (1e3 if unit == "ms" else 1) - found["ttft"]) / (output - 1)
+            if "ttft" in seconds and token not in seconds and output > 1:
+                seconds[token] = (value / (1e3 if unit == "ms" else 1) - seconds["ttft"]) / (
+                    output - 1
+                )
         else:
-            found.setdefault(meant[stem], value / (1e3 if unit == "ms" else 1.0))
-    if not told:
+            seconds.setdefault(meant[stem], value / (1e3 if unit == "ms" else 1.0))
+    if not stated:
         raise Refused("no measured value is given")
-    return found
+    return seconds
 
 
 def _hardware(row: Row) -> tuple[Chip, str | None]:
@@ -171,8 +175,8 @@ def _hardware(row: Row) -> tuple[Chip, str | None]:
     if not name:
         raise Refused("neither system nor chip is given")
     if name.lower() in system_names():
-        one = system(name.lower())
-        return one.chip, one.topology or machine_of(one.chip.name)
+        described = system(name.lower())
+        return described.chip, described.topology or machine_of(described.chip.name)
     chip = chip_of(name)
     return chip, machine_of(chip.name)
 
@@ -185,9 +189,9 @@ def _sizes(row: Row, chip: Chip) -> Sizes:
 
 
 def _place(row: Row, sizes: Sizes, chip: Chip) -> _RunPlace:
-    tp, pp = given(row, "tp"), count(row, "pp", 1)
+    tp, pp = number_or_none(row, "tp"), count(row, "pp", 1)
     copies, ep = count(row, "dp_attention", 1), count(row, "ep", 1)
-    chips, assumed = given(row, "n_chips"), ""
+    chips, assumed = number_or_none(row, "n_chips"), ""
     if tp is None and chips is not None:
         tp, assumed = chips / (pp * copies), "tensor parallelism over the chips of a stage"
     ways = count({"tp": str(tp)}, "tp") if tp is not None else 1

@@ -17,7 +17,7 @@ from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
 from planner.measurements.measurement import ONE, Pool, Pools
 from planner.measurements.readers.published_settings import chips_of, ways_of
-from planner.measurements.readers.sheets import Row, count, given, number
+from planner.measurements.readers.sheets import Row, count, number, number_or_none
 
 __all__ = ["in_decode", "pools_of", "rate_of_prefill"]
 
@@ -57,12 +57,12 @@ def pools_of(row: Row, sizes: Sizes, chip: Chip) -> Pools:
     """
     prompt, output = number(row, "isl"), number(row, "osl")
     domain = RACK if chip.name.startswith("gb") else EIGHT
-    if given(row, "decode_num_workers") is not None:
-        return _given(row, sizes)
+    if number_or_none(row, "decode_num_workers") is not None:
+        return _pools_stated(row, sizes)
     requests = number(row, "concurrency")
-    held = prompt + output / 2
-    sides = _sides(row, sizes, chip, requests * held, prompt)
-    decode = _decode(sides.decode, requests, held, prompt, domain, sizes, _expert_ways(row))
+    context = prompt + output / 2
+    sides = _sides(row, sizes, chip, requests * context, prompt)
+    decode = _decode(sides.decode, requests, context, prompt, domain, sizes, _expert_ways(row))
     if sides.workers is not None:
         decode = replace(decode, workers=sides.workers, low=1, high=max(1, 2 * sides.workers))
     ways = _prefill(sides.prefill, row, sizes)
@@ -84,15 +84,15 @@ def in_decode(pools: Pools, prompt: float, output: float, sizes: Sizes, chip: Ch
     prefill, decode = pools.prefill, pools.decode
     most = max(1.0, pools.concurrency - prefill.workers)
     left = RACK - prefill.workers * prefill.chips - decode.workers * decode.chips
-    if not prefill.given and left >= prefill.chips:
+    if not prefill.stated and left >= prefill.chips:
         return most
     rate = SLACK * pools.prefill.workers * rate_of_prefill(pools.prefill, prompt, sizes, chip)
-    found = most
+    decoding = most
     for _ in range(8):
-        found = min(
-            most, rate * output * _step(pools.decode, found, prompt + output / 2, sizes, chip)
+        decoding = min(
+            most, rate * output * _step(pools.decode, decoding, prompt + output / 2, sizes, chip)
         )
-    return max(1.0, found)
+    return max(1.0, decoding)
 
 
 def rate_of_prefill(pool: Pool, prompt: float, sizes: Sizes, chip: Chip) -> float:
@@ -104,18 +104,18 @@ def rate_of_prefill(pool: Pool, prompt: float, sizes: Sizes, chip: Chip) -> floa
     return PREFILL * peak * pool.chips / work
 
 
-def _given(row: Row, sizes: Sizes) -> Pools:
-    found = []
+def _pools_stated(row: Row, sizes: Sizes) -> Pools:
+    sides = []
     for name in ("prefill", "decode"):
         ways = ways_of(row, sizes.n_experts, f"{name}_")
         n = count(row, f"{name}_num_workers", 1)
-        found.append(Pool(ways, chips_of(ways), n, n, n, True))
-    requests = given(row, "concurrency")
+        sides.append(Pool(ways, chips_of(ways), n, n, n, True))
+    requests = number_or_none(row, "concurrency")
     if requests is None:
-        decode = found[1]
-        each = number(row, "decode_batch_size") * decode.layout["dp_attention"]
-        requests = each * decode.workers
-    return Pools(found[0], found[1], requests)
+        decode = sides[1]
+        decode_batch = number(row, "decode_batch_size") * decode.layout["dp_attention"]
+        requests = decode_batch * decode.workers
+    return Pools(sides[0], sides[1], requests)
 
 
 def _sides(row: Row, sizes: Sizes, chip: Chip, tokens: float, prompt: float) -> _Sides:
@@ -159,11 +159,17 @@ def _expert_ways(row: Row) -> bool:
 
 
 def _decode(
-    chips: int, requests: float, held: float, prompt: float, domain: int, sizes: Sizes, spread: bool
+    chips: int,
+    requests: float,
+    context: float,
+    prompt: float,
+    domain: int,
+    sizes: Sizes,
+    spread: bool,
 ) -> Pool:
     latent = any(cache.kind == "latent" for cache in sizes.caches)
     wide = chips > EIGHT and (domain == RACK or chips > 2 * EIGHT)
-    copied = chips > 1 and (wide or requests * held / chips >= COPIED)
+    copied = chips > 1 and (wide or requests * context / chips >= COPIED)
     if not sizes.n_experts:
         layout = {**ONE, "tp": chips}
     elif copied:
@@ -188,10 +194,10 @@ def _shared(requests: int, chips: int) -> tuple[int, int]:
     """
     if chips > EIGHT:
         return max(1, min(3, requests)), max(1, min(3, requests))
-    found = [n for n in range(3, MOST + 1) if requests % n == 0]
-    if not found:
+    divisors = [n for n in range(3, MOST + 1) if requests % n == 0]
+    if not divisors:
         return max(1, min(round(SHARED - 0.6), requests)), max(1, min(SHARED_HIGH, requests))
-    nearest = min(found, key=lambda n: (abs(math.log(n / SHARED)), -n))
+    nearest = min(divisors, key=lambda n: (abs(math.log(n / SHARED)), -n))
     return nearest, max(nearest, min(SHARED_HIGH, requests))
 
 
@@ -199,11 +205,11 @@ def _prefill(chips: int, row: Row, sizes: Sizes) -> dict[str, int]:
     if chips != count(row, "prefill_tp_size", 1) * count(row, "prefill_attention_dp_size", 1):
         spread = bool(sizes.n_experts) and chips > 1
         return {**ONE, "dp_attention": chips, "ep": chips} if spread else {**ONE, "tp": chips}
-    found = ways_of(row, sizes.n_experts, "prefill_")
+    layout = ways_of(row, sizes.n_experts, "prefill_")
     latent = any(cache.kind == "latent" for cache in sizes.caches)
-    if latent and found["ep"] == chips > 1:  # experts on all chips go with copied attention
+    if latent and layout["ep"] == chips > 1:  # experts on all chips go with copied attention
         return {**ONE, "dp_attention": chips, "ep": chips}
-    return found
+    return layout
 
 
 def _balance(
@@ -224,9 +230,9 @@ def _balance(
     return max(1, round(wanted))
 
 
-def _step(pool: Pool, requests: float, held: float, sizes: Sizes, chip: Chip) -> float:
+def _step(pool: Pool, requests: float, context: float, sizes: Sizes, chip: Chip) -> float:
     """A typical decode step of one worker [s]."""
-    each = requests / pool.workers
+    per_worker = requests / pool.workers
     read = sum(sizes.streamed_bytes.values()) / pool.chips
-    cached = each / pool.chips * held * sizes.kv_bytes_per_token
+    cached = per_worker / pool.chips * context * sizes.kv_bytes_per_token
     return sizes.n_layers * LAYER + (read + cached) / (BYTES * chip.memory_bandwidth)

@@ -32,9 +32,9 @@ __all__ = [
     "Source",
     "count",
     "day",
-    "given",
     "header_of",
     "number",
+    "number_or_none",
     "opened",
     "positive",
     "rows_of",
@@ -120,8 +120,8 @@ def _sheet(text: str, path: Path) -> Sheet:
     _named(columns, records[0][0], path)
     for line, cells, _ in records:
         if len(cells) > len(columns):
-            told = f"{len(cells)} cells in a row, {len(columns)} columns in the header"
-            raise _mistake(path, line, f"{told}; a value that holds {separator!r} needs quotes")
+            message = f"{len(cells)} cells in a row, {len(columns)} columns in the header"
+            raise _mistake(path, line, f"{message}; a value that holds {separator!r} needs quotes")
     return Sheet(
         path,
         columns,
@@ -136,8 +136,8 @@ def _text(path: Path) -> str:
     try:
         content = path.read_bytes()
     except OSError as why:
-        told = f"{path} cannot be read: {why.strerror or why}"
-        raise (InputError if isinstance(why, OURS) else SolverError)(told) from why
+        message = f"{path} cannot be read: {why.strerror or why}"
+        raise (InputError if isinstance(why, OURS) else SolverError)(message) from why
     if len(content) > LARGEST:
         raise _mistake(path, None, f"is larger than {LARGEST >> 30} GiB")
     if content.startswith(UTF16):
@@ -193,23 +193,23 @@ def _named(columns: tuple[str, ...], line: int, path: Path) -> None:
 def _objects(text: str, path: Path) -> tuple[Mapping[str, Any], ...]:
     """One object, a list of them, or one a line."""
     text = text.removeprefix(MARK)
-    found: list[Any] = []
+    objects: list[Any] = []
     try:
         whole = json.loads(text)
-        found = whole if isinstance(whole, list) else [whole]
+        objects = whole if isinstance(whole, list) else [whole]
     except (json.JSONDecodeError, RecursionError):
         for number, line in enumerate(text.splitlines(), start=1):
             try:
-                found += [json.loads(line)] if line.strip() else []
+                objects += [json.loads(line)] if line.strip() else []
             except (json.JSONDecodeError, RecursionError):
                 raise _mistake(path, number, "is neither JSON nor JSON a line") from None
-    if not found or not all(isinstance(each, dict) for each in found):
+    if not objects or not all(isinstance(each, dict) for each in objects):
         raise _mistake(path, None, "expected JSON objects")
-    return tuple(found)
+    return tuple(objects)
 
 
-def _mistake(path: Path, line: int | None, told: str) -> InputError:
-    return InputError(Mistake(str(path), line, None, "", told))
+def _mistake(path: Path, line: int | None, message: str) -> InputError:
+    return InputError(Mistake(str(path), line, None, "", message))
 
 
 Row = Mapping[str, str]
@@ -255,14 +255,14 @@ def rows_of(source: Source) -> list[Row]:
     InputError
         If the file is no table, or holds a header and no row.
     """
-    one = sheet(source)
-    if not one.rows:
-        raise InputError(Mistake(str(one), 1, 1, "", "holds a header and no row"))
-    at = dict(zip(one.lines, one.rows, strict=True))
-    blank = ("",) * len(one.columns)
+    text_table = sheet(source)
+    if not text_table.rows:
+        raise InputError(Mistake(str(text_table), 1, 1, "", "holds a header and no row"))
+    at = dict(zip(text_table.lines, text_table.rows, strict=True))
+    blank = ("",) * len(text_table.columns)
     return [
-        dict(zip(one.columns, map(str.strip, at.get(line, blank)), strict=True))
-        for line in range(2, one.lines[-1] + 1)
+        dict(zip(text_table.columns, map(str.strip, at.get(line, blank)), strict=True))
+        for line in range(2, text_table.lines[-1] + 1)
     ]
 
 
@@ -308,7 +308,7 @@ def tokens(row: Row, name: str) -> float:
     return value
 
 
-def given(row: Row, name: str) -> float | None:
+def number_or_none(row: Row, name: str) -> float | None:
     """A value above zero, None where it is blank or zero (some tables write 0 for unknown)."""
     text = row.get(name, "")
     if not text or text in ("0", "0.0"):
@@ -318,7 +318,7 @@ def given(row: Row, name: str) -> float | None:
 
 def count(row: Row, name: str, default: int | None = None) -> int:
     """A whole number above zero; `default` where blank or zero; raises Refused for any other."""
-    value = given(row, name)
+    value = number_or_none(row, name)
     if value is None:
         if default is None:
             raise Refused(f"{name} is not given")

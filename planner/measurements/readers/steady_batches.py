@@ -63,18 +63,18 @@ def steadies(path: Source) -> Readings:
     if missing:
         raise InputError(f"{path}: missing columns {', '.join(missing)}")
     table = rows_of(path)
-    found: list[Measurement] = []
+    rows: list[Measurement] = []
     refused: list[NotComputed] = []
     seen: dict[tuple[str, ...], str] = {}
     for line, row in enumerate(table, start=2):
         name = row.get("id") or str(line)
         key = tuple(value for column, value in row.items() if column not in ("id", "url"))
         try:
-            found.append(replace(steady(row), id=name, repeats=seen.get(key, "")))
+            rows.append(replace(steady(row), id=name, repeats=seen.get(key, "")))
         except Refused as why:
             refused.append(NotComputed(name, str(why)))
         seen.setdefault(key, name)
-    return Readings("steady batches", tuple(found), tuple(refused), len(table))
+    return Readings("steady batches", tuple(rows), tuple(refused), len(table))
 
 
 def read_steady(path: Source) -> tuple[list[Measurement], list[NotComputed]]:
@@ -98,8 +98,8 @@ def steady(row: Row) -> Measurement:
     chip, phase = chip_of(row["chip"]), row["phase"]
     if phase not in QUANTITY:
         raise Refused(f"unknown phase {phase!r}")
-    weights, said = format_of(row["weight_dtype"]), row["kv_dtype"] not in UNKNOWN
-    kv = format_of(row["kv_dtype"]) if said else USUAL_CACHE
+    weights, states_cache = format_of(row["weight_dtype"]), row["kv_dtype"] not in UNKNOWN
+    kv = format_of(row["kv_dtype"]) if states_cache else USUAL_CACHE
     if weights == "nvfp4" and "fp4" not in chip.flops:
         raise Refused(f"{chip.name} has no fp4 arithmetic")
     sizes = _stored(row["model"], weights, kv, row["weight_dtype"].strip().lower())
@@ -135,7 +135,7 @@ def steady(row: Row) -> Measurement:
         quality=row["quality"],
         drafts=int(drafts[1]) if drafts else 0,
         precision=weights,
-        leanest=None if said else sizes_of(row["model"], weights, NARROWEST_CACHE),
+        leanest=None if states_cache else sizes_of(row["model"], weights, NARROWEST_CACHE),
         speculated=bool(drafts),
         assumed=assumed,
         by_sequence=bool(BY_SEQUENCE.match(row["layout"])) and phase != "prefill",
@@ -176,7 +176,7 @@ def _lengths(row: Row) -> tuple[float, float, float]:
     return length, max(output, 2.0), length + output / 2
 
 
-def _batch(row: Row, sizes: Sizes, chip: Chip, chips: int, held: float) -> tuple[float, str]:
+def _batch(row: Row, sizes: Sizes, chip: Chip, chips: int, context: float) -> tuple[float, str]:
     """Sequences over all chips, and what was assumed where the table does not say."""
     if row["batch"]:
         return positive(row, "batch"), ""
@@ -185,11 +185,11 @@ def _batch(row: Row, sizes: Sizes, chip: Chip, chips: int, held: float) -> tuple
         return 1.0, "one prompt at a time"
     if row["quality"] not in ("server", "near-clean"):
         raise Refused("batch is not given")
-    each = held * sizes.kv_bytes_per_token + sizes.state_bytes_per_sequence
+    per_sequence = context * sizes.kv_bytes_per_token + sizes.state_bytes_per_sequence
     room = FILLED * chips * chip.memory - sum(sizes.weight_bytes.values())
-    if room < each:
+    if room < per_sequence:
         raise Refused(f"the weights leave no room for a sequence on {chips} chips")
-    return float(max(1, int(room / each))), "the batch that fills the memory"
+    return float(max(1, int(room / per_sequence))), "the batch that fills the memory"
 
 
 def _seconds(

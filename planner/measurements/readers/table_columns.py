@@ -78,23 +78,23 @@ def columns_of(names: Sequence[str], facts: Mapping[str, object], where: str) ->
         or a column that is needed is missing.
     """
     spellings = {_plain(word): name for name, words in COLUMNS.items() for word in (name, *words)}
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     mistakes, unknown = [], []
     for name in names:
         meant = spellings.get(_plain(name))
         if meant is None:
             unknown.append(name)
-        elif meant in found.values():
+        elif meant in meanings.values():
             mistakes.append(f"the column {meant} is given twice, once as {quoted(name)}")
         else:
-            found[name] = meant
-    had = {*found.values(), *facts}
-    told = {_meant(column) for column in had}
-    rest = [word for word, column in spellings.items() if _meant(column) not in told]
+            meanings[name] = meant
+    had = {*meanings.values(), *facts}
+    stated = {_meant(column) for column in had}
+    rest = [word for word, column in spellings.items() if _meant(column) not in stated]
     for name in unknown:
         hint = did_you_mean(_plain(name), rest)
         mean = spellings.get(_plain(name).removeprefix("median_"))
-        if hint and not BESIDE.match(_plain(name)) and not (mean and _meant(mean) in told):
+        if hint and not BESIDE.match(_plain(name)) and not (mean and _meant(mean) in stated):
             mistakes.append(f"unknown column {quoted(name)}{hint}")
     for name in facts:
         if name not in COLUMNS:
@@ -109,7 +109,7 @@ def columns_of(names: Sequence[str], facts: Mapping[str, object], where: str) ->
         mistakes.append(f"no measured column (any of {', '.join(VALUES)})")
     if mistakes:
         raise InputError(f"{where}: " + f"\n{where}: ".join(mistakes))
-    return found
+    return meanings
 
 
 def _meant(column: str) -> str:

@@ -46,7 +46,7 @@ def test_every_work_gives_its_memory_back() -> None:
 def test_a_wrong_result_is_named_and_its_time_is_not_kept(word: str) -> None:
     """Nothing that computes wrongly is fast."""
     lines: list[str] = []
-    chip = measured(Imagined(wrong=(word,)), told=lines.append)
+    chip = measured(Imagined(wrong=(word,)), say=lines.append)
     kept = [*chip.memory, *chip.products, *chip.attention, *chip.launch]
     assert chip.refused
     assert all(each.what.startswith(word) for each in chip.refused)

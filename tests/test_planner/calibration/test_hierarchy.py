@@ -8,7 +8,7 @@ import pytest
 from planner.calibration.features import WAIT, Features, features, predicted, unknowns
 from planner.calibration.fit_priors import RUNS
 from planner.calibration.hierarchy import Effect, Family, Loss, effects, fitted, worthwhile
-from planner.calibration.scores import held, quantiles, score
+from planner.calibration.scores import coverage_of, quantiles, score
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
 from planner.measurements.measurement import place_of
 from planner.measurements.readers import read_runs
@@ -223,6 +223,6 @@ def test_bands_hold_four_fifths_of_rows_to_come():
 def test_what_bands_hold_is_asked_of_rows_they_did_not_see():
     """Folds of one distribution hold about four fifths of each other."""
     draw = np.random.default_rng(6)
-    assert held(np.exp(draw.standard_normal(500)), np.arange(500) % 5) == pytest.approx(
+    assert coverage_of(np.exp(draw.standard_normal(500)), np.arange(500) % 5) == pytest.approx(
         0.8, abs=0.03
     )

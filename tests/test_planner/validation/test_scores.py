@@ -39,9 +39,9 @@ def test_a_rate_is_turned_round(seconds, time, value):
     """A time in a rate's own unit is the rate it would be: twice the time is half the rate."""
     as_rate = entry(seconds, time, measured=value, rate=True)
     as_time = entry(seconds, time, measured=value, rate=False)
-    assert as_rate.own(seconds) == pytest.approx(value)
-    assert as_rate.own(time) * time == pytest.approx(value * seconds)
-    assert as_time.own(time) * seconds == pytest.approx(value * time)
+    assert as_rate.in_unit(seconds) == pytest.approx(value)
+    assert as_rate.in_unit(time) * time == pytest.approx(value * seconds)
+    assert as_time.in_unit(time) * seconds == pytest.approx(value * time)
 
 
 def test_a_rate_is_scored_as_a_rate():

@@ -277,7 +277,8 @@ def recheck(candidate: Candidate) -> None:
         load = candidate.chosen_by["load"] / candidate.chosen_by["slot"]
         wait = scalar((*ESTIMATE, *QUEUE), ["T_wait"], {**given, "x_load": load})["T_wait"]
     if task.loop is not None and not bound:
-        late = scalar((*ESTIMATE, *CLOSED_LOOP), ["T_loop"], {**given, **loop_symbols(task, given)})
+        met = {name: float(value) for name, value in loop_symbols(task, given).items()}
+        late = scalar((*ESTIMATE, *CLOSED_LOOP), ["T_loop"], {**given, **met})
         wait = late["T_loop"] - again[names["first"]]
         if abs(candidate.chosen_by["ttft"] - late["T_loop"]) > AGREES * late["T_loop"]:
             raise SolverError("T_loop: two evaluations differ")

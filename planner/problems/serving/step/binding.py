@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ __all__ = [
     "uneven",
 ]
 
+V = TypeVar("V", bound=float | np.ndarray)
 WORTH = 1.05  # experts of the fullest rank over the mean, from which on it is worth a word
 
 
@@ -158,7 +159,7 @@ def shared_values(task: Task) -> dict[str, float]:
     }
 
 
-def engine_values(coefficients: Mapping[str, float]) -> dict[str, float]:
+def engine_values(coefficients: Mapping[str, V]) -> dict[str, V]:
     """Values of the symbols of a profile, by symbol name."""
     return {"t_hop_sw" if name == "t_hop" else name: one for name, one in coefficients.items()}
 

@@ -166,19 +166,19 @@ def loop_symbols(
     if loop is None:
         raise ValueError("the task is no closed loop")
     others = np.maximum(values["B"] / values["dp"] - 1.0, 0.0)
-    ramp, few = RAMP, np.zeros_like(others)
+    ramp, read_first = RAMP, np.zeros_like(others)
     meet = np.minimum(np.add(loop.poll, loop.hold) + SEEN, np.maximum(task.output_tokens, 2.0))
     # A pool that only prefills has no decode steps to put prompts before.
     first = engine.prompts_first if loop.even and task.mode != "prefill" else ""
     if first == "all":
         ramp, meet = 0.5, np.zeros_like(meet)
     elif first == "few":
-        few, meet = np.minimum(others / 2, FEW), np.zeros_like(meet)
+        read_first, meet = np.minimum(others / 2, FEW), np.zeros_like(meet)
     return {
         "n_others": others,
         "x_ramp": ramp,
         "n_meet": meet,
-        "n_few": few,
+        "n_few": read_first,
         "n_back": np.multiply(loop.poll, 0.5) + loop.hold,
         "n_rounds": loop.rounds,
         "n_burst": loop.burst,
@@ -215,9 +215,9 @@ def resident_most(
     left = whole - weights
     free = np.maximum(left - (1 - RESERVED) * whole - RUNTIME, AT_LEAST * left)
     later = _engine(task.engine).set_aside * task.output_tokens + task.input_tokens
-    each = np.maximum(cache * later / task.context, 1.0)
+    per_sequence = np.maximum(cache * later / task.context, 1.0)
     copies = layouts.dp_attention
-    most: np.ndarray = np.maximum(copies * np.maximum(free / each, 1.0), 1.0)
+    most: np.ndarray = np.maximum(copies * np.maximum(free / per_sequence, 1.0), 1.0)
     return most
 
 

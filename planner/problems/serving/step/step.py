@@ -109,8 +109,8 @@ class Step:
         twin.task = task
         return twin
 
-    def under(self, coefficients: Mapping[str, float]) -> Step:
-        """The same model under another profile's coefficients."""
+    def under(self, coefficients: Mapping[str, float | np.ndarray]) -> Step:
+        """The same model under another profile's coefficients, numbers or one for each layout."""
         return self._copy(self.layouts, {**self._values, **engine_values(coefficients)})
 
     def on(self, layouts: Layouts) -> Step:

@@ -207,7 +207,7 @@ def test_tokens_of_two_pools_are_made_by_the_decode_pool(table):
     token, prompt = table(row).rows
     assert (token.chips, token.layout["tp"], token.batch) == (8, 8, pytest.approx(24, rel=0.05))
     assert (prompt.chips, prompt.layout["dp_attention"]) == (4, 4)
-    assert token.pools.decode.given
+    assert token.pools.decode.stated
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_attention_is_copied_where_the_cache_outweighs(concurrency, chips, copie
     assert found.layout["dp_attention"] == copies
     assert found.low <= found.workers <= found.high
     assert (found.workers > 1) == (copies == 1)
-    assert not found.given
+    assert not found.stated
 
 
 def test_chips_of_all_pools_are_taken_apart():
