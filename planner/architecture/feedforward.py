@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.architecture.layers import Experts, FeedForward, Weight, matrix, vector
 
 _NAMED = ("gate_proj", "up_proj", "down_proj")
@@ -61,24 +63,13 @@ def mixture(
     weights = [matrix(f"{path}.{router}", "router", hidden, experts + idle)]
     if router_bias:
         weights.append(vector(f"{path}.{router}.bias", "router", experts + idle))
-    for expert_matrix in _matrices(
-        f"{path}.experts.0",
-        "routed",
-        width,
-        inner,
-        gated=gated,
-        bias=expert_bias,
-        names=_NUMBERED if path == "block_sparse_moe" else _NAMED,
-    ):
-        weights.append(
-            Weight(
-                expert_matrix.module,
-                expert_matrix.group,
-                expert_matrix.count * experts,
-                expert_matrix.count * active,
-                expert_matrix.linear,
-            )
+    names = _NUMBERED if path == "block_sparse_moe" else _NAMED
+    weights += (
+        replace(single, count=single.count * experts, used=single.count * active)
+        for single in _matrices(
+            f"{path}.experts.0", "routed", width, inner, gated=gated, bias=expert_bias, names=names
         )
+    )
     if latent is not None:
         weights.append(matrix(f"{path}.fc1_latent_proj", "shared", hidden, latent))
         weights.append(matrix(f"{path}.fc2_latent_proj", "shared", latent, hidden))

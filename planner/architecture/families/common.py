@@ -7,9 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
-from planner.architecture.layers import Layer, Model, PredictionBlocks, Weight, matrix, vector
+from planner.architecture.layers import (
+    Layer,
+    Mixer,
+    Model,
+    PredictionBlocks,
+    Weight,
+    matrix,
+    vector,
+)
 from planner.text.errors import quoted
 
 # One thing, many names: published configurations disagree on how to spell these.
@@ -57,6 +67,14 @@ class Shape:
     vocab: int
     tied: bool
     max_context: int | None
+
+    def attention(self, **options: Any) -> Mixer:
+        """`grouped_attention` of these widths and heads."""
+        return grouped_attention(self.hidden, self.heads, self.kv_heads, self.width, **options)
+
+    def norms(self, count: int = 2) -> tuple[Weight, ...]:
+        """The scales of `count` norms over the hidden width."""
+        return (vector("norms", "other", count * self.hidden),)
 
 
 def shape(

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
@@ -26,7 +25,7 @@ from planner.architecture.families.common import (
 )
 from planner.architecture.families.traits import Traits, family, standard
 from planner.architecture.feedforward import dense, mixture
-from planner.architecture.layers import Layer, Model, vector
+from planner.architecture.layers import Layer, Model
 
 _BIAS = ("attention_bias", False)
 _ATTENTION: dict[str, Any] = {"qkv_bias": _BIAS, "output_bias": _BIAS}
@@ -271,13 +270,11 @@ def llama(reader: Reader, name: str) -> Model:
     """Llama 1 to 3: full grouped-query attention and a gated feed-forward part."""
     form = shape(reader)
     bias = reader.flag("attention_bias", False)
-    mixer = grouped_attention(
-        form.hidden, form.heads, form.kv_heads, form.width, bias=bias, output_bias=bias
-    )
+    mixer = form.attention(bias=bias, output_bias=bias)
     part = dense(
         form.hidden, reader.whole("intermediate_size"), bias=reader.flag("mlp_bias", False)
     )
-    layer = Layer(mixer, part, (vector("norms", "other", 2 * form.hidden),))
+    layer = Layer(mixer, part, form.norms())
     return assemble(name, "llama", form, [layer] * form.layers)
 
 
@@ -293,15 +290,10 @@ def mistral(reader: Reader, name: str) -> Model:
     for bounded in windowed:
         if bounded and window is None:
             raise reader.fail("sliding_window", "is missing; layer_types names windowed layers")
-        mixer = grouped_attention(
-            form.hidden,
-            form.heads,
-            form.kv_heads,
-            form.width,
-            window=window if bounded else None,
-            kind="window" if bounded else "full",
+        mixer = form.attention(
+            window=window if bounded else None, kind="window" if bounded else "full"
         )
-        layers.append(Layer(mixer, part, (vector("norms", "other", 2 * form.hidden),)))
+        layers.append(Layer(mixer, part, form.norms()))
     return assemble(name, "mistral", form, layers)
 
 
@@ -312,16 +304,9 @@ def phi3(reader: Reader, name: str) -> Model:
     window = reader.optional("sliding_window")
     if window is not None and form.max_context is not None and window >= form.max_context:
         window = None
-    mixer = grouped_attention(
-        form.hidden,
-        form.heads,
-        form.kv_heads,
-        form.width,
-        window=window,
-        kind="full" if window is None else "window",
-    )
+    mixer = form.attention(window=window, kind="full" if window is None else "window")
     part = dense(form.hidden, reader.whole("intermediate_size"))
-    layer = Layer(mixer, part, (vector("norms", "other", 2 * form.hidden),))
+    layer = Layer(mixer, part, form.norms())
     return assemble(name, "phi3", form, [layer] * form.layers)
 
 
@@ -331,18 +316,11 @@ def mixtral(reader: Reader, name: str) -> Model:
     window = reader.optional("sliding_window")
     experts, active = reader.whole(EXPERTS, 8), reader.whole(PER_TOKEN, 2)
     check_experts(reader, experts, active)
-    mixer = grouped_attention(
-        form.hidden,
-        form.heads,
-        form.kv_heads,
-        form.width,
-        window=window,
-        kind="full" if window is None else "window",
-    )
+    mixer = form.attention(window=window, kind="full" if window is None else "window")
     part = mixture(
         form.hidden, reader.whole("intermediate_size"), experts, active, path="block_sparse_moe"
     )
-    layer = Layer(mixer, part, (vector("norms", "other", 2 * form.hidden),))
+    layer = Layer(mixer, part, form.norms())
     return assemble(name, "mixtral", form, [layer] * form.layers)
 
 
@@ -371,18 +349,11 @@ def llama4(reader: Reader, name: str) -> Model:
     layers = []
     for index, chunked in enumerate(_chunked(reader, form.layers)):
         chunk = reader.whole("attention_chunk_size", 8192) if chunked else None
-        mixer = grouped_attention(
-            form.hidden,
-            form.heads,
-            form.kv_heads,
-            form.width,
-            bias=bias,
-            output_bias=bias,
-            window=chunk,
-            kind="chunked" if chunked else "full",
+        mixer = form.attention(
+            bias=bias, output_bias=bias, window=chunk, kind="chunked" if chunked else "full"
         )
         part = mixed if index in sparse else plain
-        layers.append(Layer(mixer, part, (vector("norms", "other", 2 * form.hidden),)))
+        layers.append(Layer(mixer, part, form.norms()))
     reader.ignore("attention_chunk_size")
     return assemble(name, "llama4", form, layers)
 

@@ -59,18 +59,14 @@ def _model(
     part = dense(form.hidden, reader.whole("intermediate_size"))
     layers = []
     for windowed in attention_kinds(reader, form.layers, default):
-        mixer = grouped_attention(
-            form.hidden,
-            form.heads,
-            form.kv_heads,
-            form.width,
+        mixer = form.attention(
             bias=bias,
             output_bias=bias,
             norm=norm,
             window=window if windowed else None,
             kind="window" if windowed else "full",
         )
-        layers.append(Layer(mixer, part, (vector("norms", "other", 4 * form.hidden),)))
+        layers.append(Layer(mixer, part, form.norms(4)))
     return assemble(name, family, form, layers)
 
 

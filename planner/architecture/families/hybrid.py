@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import INNER, LAYERS, Shape, assemble, context, shape
 from planner.architecture.families.traits import Moe, Traits, mixtures
@@ -72,11 +71,7 @@ def _convolved(
         raise reader.fail("sliding_window", "is missing; layer_types names windowed layers")
     made = {words[0]: convolution}
     for word, limit in ((words[1], None), (words[2], window)):
-        made[word] = grouped_attention(
-            form.hidden,
-            form.heads,
-            form.kv_heads,
-            form.width,
+        made[word] = form.attention(
             bias=bias,
             output_bias=bias,
             norm=2 * form.width,
@@ -101,14 +96,8 @@ def olmo_hybrid(reader: Reader, name: str) -> Model:
         value_width=reader.whole("linear_value_head_dim", 192),
         kernel=reader.whole("linear_conv_kernel_dim", 4),
     )
-    full = grouped_attention(
-        form.hidden,
-        form.heads,
-        form.kv_heads,
-        form.width,
-        bias=bias,
-        output_bias=bias,
-        norm=(form.heads + form.kv_heads) * form.width,
+    full = form.attention(
+        bias=bias, output_bias=bias, norm=(form.heads + form.kv_heads) * form.width
     )
     reader.ignore("linear_a_log_min", "linear_a_log_max", "linear_dt_min", "linear_dt_max")
     reader.ignore("linear_dt_init_floor", "linear_allow_neg_eigval")
@@ -136,11 +125,7 @@ def recurrent_gemma(reader: Reader, name: str) -> Model:
     if width % form.heads:
         raise reader.fail("lru_width", f"is {width}, not divisible by {form.heads} heads")
     linear = recurrent_unit(form.hidden, width, form.heads, reader.whole("conv1d_width", 4))
-    full = grouped_attention(
-        form.hidden,
-        form.heads,
-        form.kv_heads,
-        form.width,
+    full = form.attention(
         bias=reader.flag("attention_bias", False),
         output_bias=True,
         window=reader.whole("attention_window_size", 2048),

@@ -19,7 +19,7 @@ from planner.architecture.families.common import (
 from planner.architecture.families.deepseek import latent_shape
 from planner.architecture.families.traits import Moe, Traits, mixtures
 from planner.architecture.feedforward import dense, mixture
-from planner.architecture.layers import FeedForward, Layer, Mixer, Model, vector
+from planner.architecture.layers import FeedForward, Layer, Mixer, Model
 from planner.architecture.recurrent import kimi_delta
 
 
@@ -46,7 +46,7 @@ def kimi_linear(reader: Reader, name: str) -> Model:
     plain = dense(form.hidden, reader.whole("intermediate_size")) if False in sparse else None
     reader.ignore("intermediate_size")
     mixed = _mixture(reader, form)
-    norms = (vector("norms", "other", 2 * form.hidden),)
+    norms = form.norms()
     layers = []
     for delta, chosen in zip(is_linear, sparse, strict=True):
         part = mixed if chosen or plain is None else plain
@@ -80,7 +80,7 @@ def bailing_hybrid(reader: Reader, name: str) -> Model:
     else:
         is_linear = [word == "linear_attention" for word in named]
     parts = mixtures(reader, form, Traits(), Moe(router_bias=True, first_dense=2, shared_count=1))
-    norms = (vector("norms", "other", 2 * form.hidden),)
+    norms = form.norms()
     layers = [
         Layer(delta if linear else full, part, norms)
         for linear, part in zip(is_linear, parts, strict=True)

@@ -205,9 +205,7 @@ def _kinds(
 
 def _attention(reader: Reader, form: Shape) -> Mixer:
     bias = reader.flag("attention_bias", False)
-    return grouped_attention(
-        form.hidden, form.heads, form.kv_heads, form.width, bias=bias, output_bias=bias
-    )
+    return form.attention(bias=bias, output_bias=bias)
 
 
 def _mixed(reader: Reader, form: Shape, attends: list[bool], *, groups: int) -> list[Mixer]:
@@ -251,6 +249,6 @@ def _mamba2(
 def _stack(
     name: str, kind: str, form: Shape, mixers: list[Mixer], parts: list[FeedForward]
 ) -> Model:
-    norms = (vector("norms", "other", 2 * form.hidden),)
+    norms = form.norms()
     layers = [Layer(mixer, part, norms) for mixer, part in zip(mixers, parts, strict=True)]
     return assemble(name, kind, form, layers)

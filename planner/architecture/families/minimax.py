@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
@@ -34,10 +33,10 @@ from planner.architecture.recurrent import lightning
 def minimax_m1(reader: Reader, name: str) -> Model:
     """MiniMax-01 and M1: lightning attention with a full layer where `attn_type_list` says 1."""
     form = shape(reader, kv_heads=8)
-    full = grouped_attention(form.hidden, form.heads, form.kv_heads, form.width)
+    full = form.attention()
     linear = lightning(form.hidden, form.heads, form.width)
     part = _mixture(reader, form, router_bias=False)
-    norms = (vector("norms", "other", 2 * form.hidden),)
+    norms = form.norms()
     layers = [
         Layer(full if is_full else linear, part, norms) for is_full in _full(reader, form.layers)
     ]
@@ -51,9 +50,9 @@ def minimax_m2(reader: Reader, name: str) -> Model:
     windowed = reader.wholes("attn_type_list", most=1)
     if windowed is not None and (len(windowed) != form.layers or 0 in windowed):
         raise reader.fail("attn_type_list", f"expected 1 (full) for each of {form.layers} layers")
-    mixer = grouped_attention(form.hidden, form.heads, form.kv_heads, form.width, norm=norm)
+    mixer = form.attention(norm=norm)
     part = _mixture(reader, form, router_bias=reader.flag("use_routing_bias", True))
-    layer = Layer(mixer, part, (vector("norms", "other", 2 * form.hidden),))
+    layer = Layer(mixer, part, form.norms())
     return assemble(name, "minimax_m2", form, [layer] * form.layers, prediction=_prediction(reader))
 
 
@@ -64,13 +63,7 @@ def minimax_m3(reader: Reader, name: str) -> Model:
         raise reader.fail("attention_output_gate", "is true; no published checkpoint has it")
     per_head = reader.text("qk_norm_type", "per_head") == "per_head"
     norm = 2 * form.width if per_head else (form.heads + form.kv_heads) * form.width
-    full = grouped_attention(
-        form.hidden,
-        form.heads,
-        form.kv_heads,
-        form.width,
-        norm=norm if reader.flag("use_qk_norm", True) else 0,
-    )
+    full = form.attention(norm=norm if reader.flag("use_qk_norm", True) else 0)
     chosen = _chosen(reader, form.layers)
     sparse = _indexed(reader, form, full) if any(chosen) else full
     reader.ignore("swiglu_limit", "swiglu_alpha", "use_gemma_norm", "num_mtp_modules")
@@ -83,7 +76,7 @@ def minimax_m3(reader: Reader, name: str) -> Model:
         path="block_sparse_moe",
     )
     parts = mixtures(reader, form, Traits(), moe)
-    norms = (vector("norms", "other", 2 * form.hidden),)
+    norms = form.norms()
     layers = [
         Layer(sparse if picks else full, part, norms)
         for picks, part in zip(chosen, parts, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
@@ -87,15 +86,7 @@ def _block(reader: Reader, form: Shape, kind: str) -> tuple[Mixer | None, FeedFo
         return _mamba(reader, form), None
     if kind == "attention":
         bias = reader.flag("attention_bias", False)
-        mixer = grouped_attention(
-            form.hidden,
-            form.heads,
-            form.kv_heads,
-            form.width,
-            bias=bias,
-            output_bias=bias,
-            path="mixer",
-        )
+        mixer = form.attention(bias=bias, output_bias=bias, path="mixer")
         return mixer, None
     bias = reader.flag("mlp_bias", False)
     if kind == "mlp":

@@ -270,25 +270,21 @@ def gpt_oss(reader: Reader, name: str) -> Model:
     default = [index % 2 == 0 for index in range(form.layers)]
     layers = []
     for windowed in attention_kinds(reader, form.layers, default):
-        mixer = grouped_attention(
-            form.hidden,
-            form.heads,
-            form.kv_heads,
-            form.width,
+        mixer = form.attention(
             bias=bias,
             output_bias=bias,
             sinks=True,
             window=window if windowed else None,
             kind="window" if windowed else "full",
         )
-        layers.append(Layer(mixer, part, (vector("norms", "other", 2 * form.hidden),)))
+        layers.append(Layer(mixer, part, form.norms()))
     return assemble(name, "gpt_oss", form, layers)
 
 
 def palm(reader: Reader, name: str) -> Model:
     """PaLM (arXiv 2204.02311): multi-query attention beside the feed-forward part, one norm."""
     form = shape(reader, kv_heads=1, width=256, tied=True)
-    mixer = grouped_attention(form.hidden, form.heads, form.kv_heads, form.width)
+    mixer = form.attention()
     part = dense(form.hidden, reader.whole("intermediate_size"))
-    layer = Layer(mixer, part, (vector("norms", "other", form.hidden),), parallel=True)
+    layer = Layer(mixer, part, form.norms(1), parallel=True)
     return assemble(name, "palm", form, [layer] * form.layers)

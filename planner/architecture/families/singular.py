@@ -38,7 +38,7 @@ def dbrx(reader: Reader, name: str) -> Model:
     if active > routed:
         raise experts.fail("moe_top_k", f"is {active}, more than the {routed} routed experts")
     part = mixture(form.hidden, experts.whole("ffn_hidden_size", 3584), routed, active, path="ffn")
-    layer = Layer(mixer, part, (vector("norms", "other", 2 * form.hidden),))
+    layer = Layer(mixer, part, form.norms())
     return assemble(name, "dbrx", form, [layer] * form.layers)
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
@@ -33,7 +32,7 @@ from planner.architecture.families.common import (
 )
 from planner.architecture.families.traits import Moe, Traits, family, standard
 from planner.architecture.feedforward import dense, mixture
-from planner.architecture.layers import FeedForward, Layer, Mixer, Model, PredictionBlocks, vector
+from planner.architecture.layers import FeedForward, Layer, Mixer, Model, PredictionBlocks
 from planner.architecture.recurrent import gated_delta
 
 _BIAS = ("attention_bias", False)
@@ -234,11 +233,7 @@ SPARSE: dict[str, Callable[[Reader, str], Model]] = {
 def glm4_moe(reader: Reader, name: str) -> Model:
     """GLM-4.5, 4.6, 4.7 and 4.5-Air; biases on query, key and value, none on the output."""
     form = shape(reader, kv_heads=8)
-    mixer = grouped_attention(
-        form.hidden,
-        form.heads,
-        form.kv_heads,
-        form.width,
+    mixer = form.attention(
         bias=reader.flag("attention_bias", False),
         norm=2 * form.width if reader.flag("use_qk_norm", False) else 0,
     )
@@ -255,7 +250,7 @@ def glm4_moe(reader: Reader, name: str) -> Model:
         groups=expert_groups(reader, experts, active),
     )
     plain = dense(form.hidden, reader.whole("intermediate_size"))
-    norms = (vector("norms", "other", 2 * form.hidden),)
+    norms = form.norms()
     layers = [Layer(mixer, mixed if chosen else plain, norms) for chosen in sparse]
     blocks = predict(reader, MTP, Layer(mixer, mixed, norms), form.hidden)
     return assemble(name, "glm4_moe", form, layers, prediction=blocks)
@@ -300,15 +295,8 @@ def qwen3_hybrid(reader: Reader, name: str) -> Model:
     family = reader.text("model_type").removesuffix("_text")
     form = shape(reader, width=256, kv_heads=4 if family == "qwen3_5" else 2)
     bias = reader.flag("attention_bias", False)
-    full = grouped_attention(
-        form.hidden,
-        form.heads,
-        form.kv_heads,
-        form.width,
-        bias=bias,
-        output_bias=bias,
-        norm=2 * form.width,
-        gate=reader.flag("attn_output_gate", True),
+    full = form.attention(
+        bias=bias, output_bias=bias, norm=2 * form.width, gate=reader.flag("attn_output_gate", True)
     )
     linear = _linear(reader, form)
     mixers = [linear if is_linear else full for is_linear in _linear_layers(reader, form.layers)]
@@ -353,11 +341,7 @@ def _mixers(
         if windowed and not window:
             raise reader.fail("sliding_window", "is missing; layer_types names windowed layers")
         mixers.append(
-            grouped_attention(
-                form.hidden,
-                form.heads,
-                form.kv_heads,
-                form.width,
+            form.attention(
                 bias=bias,
                 output_bias=output_bias,
                 norm=norm,
@@ -421,6 +405,6 @@ def _linear_layers(reader: Reader, count: int) -> list[bool]:
 def _stack(
     name: str, family: str, form: Shape, mixers: list[Mixer], parts: list[FeedForward]
 ) -> Model:
-    norms = (vector("norms", "other", 2 * form.hidden),)
+    norms = form.norms()
     layers = [Layer(mixer, part, norms) for mixer, part in zip(mixers, parts, strict=True)]
     return assemble(name, family, form, layers)

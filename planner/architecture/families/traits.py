@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
@@ -177,11 +176,7 @@ def _mixers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
         listed = [None if size is None or size >= form.max_context else size for size in listed]
     for window in listed:
         if window not in made:
-            made[window] = grouped_attention(
-                form.hidden,
-                form.heads,
-                form.kv_heads,
-                form.width,
+            made[window] = form.attention(
                 bias=bias,
                 output_bias=output,
                 norm=norm,

@@ -237,7 +237,7 @@ def _chosen_part(entry: Reader, form: Shape, bias: bool) -> tuple[FeedForward | 
 def _stack(
     reader: Reader, name: str, kind: str, form: Shape, mixers: list[Mixer], parts: list[FeedForward]
 ) -> Model:
-    norms = (vector("norms", "other", 2 * form.hidden),)
+    norms = form.norms()
     layers = [Layer(mixer, part, norms) for mixer, part in zip(mixers, parts, strict=True)]
     blocks = predict(reader, MTP, layers[-1], form.hidden)
     return assemble(name, kind, form, layers, prediction=blocks)
