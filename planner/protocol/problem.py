@@ -224,7 +224,10 @@ class HasElasticities(Protocol[Q_contra]):
 class ArrayModel(Protocol):
     """A question without a choice, evaluated at many values of its parameters."""
 
-    words: Mapping[str, Any]  # columns that do not vary; `layout` is the choice
+    @property
+    def words(self) -> Mapping[str, Any]:
+        """Columns that do not vary; `layout` is the choice."""
+        ...
 
     def __call__(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Columns at values of shape (n,); `status` is 0 where the promises are kept."""

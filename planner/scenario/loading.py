@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from planner.scenario.changes import changed
-from planner.scenario.keys.fields import Record
+from planner.scenario.keys.fields import QuestionRecord
 from planner.scenario.kinds import PLANNED, ROOMS, Document, question_type, question_types
 from planner.scenario.located_yaml import yaml_tree
 from planner.scenario.mistakes import mistakes_of
@@ -24,25 +24,25 @@ from topologies.files.located_yaml import DEEPEST
 LARGEST = 1_000_000  # bytes of a scenario file
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
 
-Asked = Record | Document
-Source = str | FilePath | Mapping[str, Any] | Asked
+Question = QuestionRecord | Document
+Source = str | FilePath | Mapping[str, Any] | Question
 
 
-def load(source: Source, sets: Sequence[str] = ()) -> Asked:
+def load(source: Source, sets: Sequence[str] = ()) -> Question:
     """The scenario of a file path, `-` (standard input), a mapping, or a Scenario itself.
 
     `sets` are changes `PATH=VALUE`, read like the file. Raises InputError with every mistake,
     each with file, line and column. Problems that are not answered come back as a Document.
     """
-    if isinstance(source, Asked) and not sets:
+    if isinstance(source, Question) and not sets:
         return source
     return opened(source, sets)[1]
 
 
-def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Asked]:
+def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Question]:
     """The scenario as `load` gives it, and the tree that knows where its values stand."""
     tree = changed(read(source), sets)
-    if isinstance(source, Asked) and not sets:
+    if isinstance(source, Question) and not sets:
         return tree, source
     folder = FilePath() if tree.file in (INSIDE, "-") else FilePath(tree.file).parent
     return tree, checked(tree, folder)
@@ -50,7 +50,7 @@ def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Asked]:
 
 def read(source: Source) -> Tree:
     """The tree of a source, unchecked; raises InputError when it is not text of a known form."""
-    if isinstance(source, Record):
+    if isinstance(source, QuestionRecord):
         return Tree(INSIDE, resolved(source, full_paths=True))
     if isinstance(source, Document):
         return Tree(source.file, dict(source.given))
@@ -66,7 +66,7 @@ def read(source: Source) -> Tree:
     return _json(text, file) if suffix == ".json" else yaml_tree(text, file)
 
 
-def checked(tree: Tree, folder: FilePath) -> Asked:
+def checked(tree: Tree, folder: FilePath) -> Question:
     """The tree as a Scenario; paths in it are relative to `folder`."""
     data = tree.data
     if not isinstance(data, dict):
@@ -79,7 +79,7 @@ def checked(tree: Tree, folder: FilePath) -> Asked:
             raise InputError(tree.mistakes)
         return Document(problem, tree.file, data)
     try:
-        scenario: Asked = _shape(data).model_validate(data, context={"folder": folder})
+        scenario: Question = _shape(data).model_validate(data, context={"folder": folder})
     except ValidationError as error:
         raise InputError(_ordered(tree, mistakes_of(error, tree))) from None
     if tree.mistakes:
@@ -87,14 +87,14 @@ def checked(tree: Tree, folder: FilePath) -> Asked:
     return scenario
 
 
-def _shape(data: Mapping[Any, Any]) -> type[Record]:
+def _shape(data: Mapping[Any, Any]) -> type[QuestionRecord]:
     """What the keys are read as: the problem that is named, else the one that knows most of them.
 
     So a mistake in the problem's name is not followed by those of another problem's keys.
     """
     problem = data.get("problem")
     if isinstance(problem, str) and problem in ROOMS:
-        shape: type[Record] = question_type(problem)
+        shape: type[QuestionRecord] = question_type(problem)
         return shape
     return max(question_types(), key=lambda shape: len(shape.model_fields.keys() & data.keys()))
 

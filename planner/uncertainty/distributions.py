@@ -116,9 +116,9 @@ def _marginal(tree: Tree, folder: Path, scenario: Any, path: str, spread: Any) -
         values: tuple[float, ...] = (mean, deviation)
     else:
         values = tuple(map(read, ends))
-    words = _wrong(kind, values)
-    if words:
-        raise FieldError((f"uncertain.{path}", f"{kind}: {words}"))
+    mistake = _wrong(kind, values)
+    if mistake:
+        raise FieldError((f"uncertain.{path}", f"{kind}: {mistake}"))
     return Marginal(path, kind, values, unit)
 
 

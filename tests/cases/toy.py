@@ -16,7 +16,7 @@ from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import BindingLimit, PlainAnswer, PlainProvenance, Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.scenario import resolved
-from planner.scenario.keys.fields import Quantity, Record, Word
+from planner.scenario.keys.fields import Quantity, QuestionRecord, Word
 from planner.scenario.keys.uncertain import Uncertain
 
 NAMES = "B rent weights bandwidth work flops"
@@ -30,7 +30,7 @@ CHIPS = {
 UNITS = {"rent": "USD/(chip*s)", "weights": "byte", "work": "flop", "promise": "s"}
 
 
-class ToyQuestion(Record):
+class ToyQuestion(QuestionRecord):
     """What is asked, in base units."""
 
     problem: Annotated[Literal["toy"], Word(("toy",))] = Field(description="the toy")

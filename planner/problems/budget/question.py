@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from planner.problems.budget.phase_keys import Inference, Phases, Quality, Reinforcement
 from planner.scenario.keys.amounts import INTERVAL, Amounts, LawField, Limit, LimitField, Ratios
-from planner.scenario.keys.fields import Quantity, Record, Whole, Word
+from planner.scenario.keys.fields import Quantity, QuestionRecord, Record, Whole, Word
 from planner.scenario.keys.references import File
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.kinds import PROBLEMS
@@ -50,7 +50,7 @@ class BudgetChoose(Record):
     )
 
 
-class BudgetScenario(Record):
+class BudgetScenario(QuestionRecord):
     """One question of token budgets in base units (s, flop, param, token, USD); frozen."""
 
     problem: Annotated[Literal["budget"], Word(PROBLEMS)] = Field(

@@ -16,7 +16,15 @@ from planner.problems.budget.question import DEFAULT_LAW, DRAWS, BudgetData, few
 from planner.problems.serving.question import ESTIMATES
 from planner.scenario.keys.amounts import INTERVAL, LawField, Ratios
 from planner.scenario.keys.choices import Choose
-from planner.scenario.keys.fields import Numbers, Quantity, Record, Rent, Whole, Word
+from planner.scenario.keys.fields import (
+    Numbers,
+    Quantity,
+    QuestionRecord,
+    Record,
+    Rent,
+    Whole,
+    Word,
+)
 from planner.scenario.keys.machines import SystemField
 from planner.scenario.keys.profiles import ProfileField
 from planner.scenario.keys.uncertain import Uncertain
@@ -142,7 +150,7 @@ class LifecyclePhases(Record):
         return value
 
 
-class LifecycleScenario(Record):
+class LifecycleScenario(QuestionRecord):
     """One question about the whole life of a model in base units; frozen."""
 
     problem: Annotated[Literal["lifecycle"], Word(PROBLEMS)] = Field(

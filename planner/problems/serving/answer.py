@@ -26,6 +26,7 @@ from planner.problems.serving.deployment.relaxed_promises import eased
 from planner.problems.serving.deployment.rivals import compared, explained, rivals
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.search.occupancy import crowded
+from planner.problems.serving.slopes.serving import layout_held
 from planner.problems.serving.step.binding import uneven
 from planner.problems.serving.task.resolve import Asked, ask
 from planner.problems.serving.task.task import PROMISES
@@ -82,7 +83,9 @@ def answer(scenario: Scenario) -> Plan:
         "eased": None,
         "provenance": provenance(scenario, asked, best.task.profile),
     }
-    return _plan(document, elasticities, asked.warnings, partial(explained, scenario))
+    explain = partial(explained, scenario)
+    slopes_held = partial(layout_held, scenario, tuple(elasticities))
+    return _plan(document, elasticities, asked.warnings, explain, slopes_held)
 
 
 def _plan(
@@ -90,8 +93,9 @@ def _plan(
     elasticities: Mapping[str, float],
     warnings: tuple[str, ...],
     explain: Callable[[], list[dict[str, Any]]] | None = None,
+    slopes_held: Callable[[], Mapping[str, tuple[float, float]]] | None = None,
 ) -> Plan:
-    return ServingPlan(dict, document, elasticities, warnings, presentation, explain)
+    return ServingPlan(dict, document, elasticities, warnings, presentation, explain, slopes_held)
 
 
 def _alternatives(

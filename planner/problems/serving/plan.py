@@ -20,6 +20,7 @@ class ServingPlan(MappingPlan):
     kind = "serving"
 
     explain: Callable[[], list[dict[str, Any]]] | None = field(default=None)
+    slopes_held: Callable[[], Mapping[str, tuple[float, float]]] | None = field(default=None)
 
     @property
     def cost(self) -> float | None:
@@ -41,9 +42,20 @@ class ServingPlan(MappingPlan):
         """The best plan of every other kind, and the nearest changes that would let it win."""
         return tuple(self.explain() if self.explain else self.document.get("rivals", ()))
 
+    @cached_property
+    def layout_held(self) -> Mapping[str, tuple[float, float]]:
+        """d ln price / d ln parameter, left and right, with the layout held.
+
+        `elasticities` are those where everything follows: replicas, pools and chips. Empty where
+        both are one question.
+        """
+        return self.slopes_held() if self.slopes_held else {}
+
     def explained(self) -> ServingPlan:
-        """The same with what would let the rivals win in its document."""
-        return replace(self, raw={**self.raw, "rivals": list(self.rivals)})
+        """The same with what would let the rivals win, and with the layout held."""
+        sides = {path: list(pair) for path, pair in self.layout_held.items()}
+        raw = {**self.raw, "rivals": list(self.rivals), "layout_held": sides or None}
+        return replace(self, raw=raw)
 
     def summary(self) -> str:
         """Layout, batch and price."""

@@ -59,12 +59,22 @@ def why(plan: Plan) -> str:
         )
     if not plan.binding:
         lines += wrapped("no promise binds: the price has its minimum inside the limits")
-    lines += ["", "One percent more of     changes the objective by", *_resized(plan.document)]
+    sides = getattr(plan, "layout_held", {})
+    title = "One percent more of     changes the objective by"
+    lines += ["", title, *(_resized(plan.document) if sides else ())]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: -abs(pair[1]))
-    lines += [f"  {name:<28} {value:+.3f} %" for name, value in ranked]
+    lines += [f"  {name:<28} {value:+.3f} %{_beside(sides.get(name))}" for name, value in ranked]
     lines += ["", *turns(plan)]
     lines += ["", "Closed form on the active constraints", *_closed_form(plan)]
     return "\n".join(lines)
+
+
+def _beside(sides: tuple[float, float] | None) -> str:
+    """An elasticity with the layout held, beside one where everything follows; both at a kink."""
+    if sides is None:
+        return ""
+    left, right = (f"{side + 0.0:+.3f} %" for side in sides)
+    return f"  ({right})" if left == right else f"  ({left} | {right})"
 
 
 def question(document: Mapping[str, Any], aim: str | None = None) -> str:
@@ -282,7 +292,7 @@ def _resized(document: Mapping[str, Any]) -> list[str]:
         follows = "as many chips as then carry the load"
     else:
         return []
-    return wrapped(f"({follows}; with the chips as they are: planner sensitivity)")
+    return wrapped(f"(everything follows: {follows}; in brackets: layout held)")
 
 
 def _closed_form(plan: Plan) -> Iterable[str]:

@@ -12,7 +12,15 @@ from pydantic import Field, ValidationInfo, field_validator
 from planner.catalogue.prices import Price, default_price, given_price
 from planner.catalogue.systems import System
 from planner.scenario.keys.choices import Choose, Current, Speculation
-from planner.scenario.keys.fields import Numbers, Path, Quantity, Record, Refusals, Rent, Word
+from planner.scenario.keys.fields import (
+    Numbers,
+    Path,
+    Quantity,
+    QuestionRecord,
+    Refusals,
+    Rent,
+    Word,
+)
 from planner.scenario.keys.machines import SystemDescription, SystemField, resolved_system
 from planner.scenario.keys.models import ModelField
 from planner.scenario.keys.profiles import ProfileField
@@ -30,7 +38,7 @@ LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
 WEIGHT_ONLY = ("int8", "int4")
 
 
-class Scenario(Record):
+class Scenario(QuestionRecord):
     """One serving question in base units (s, byte, flop, token, USD, J); frozen.
 
     Use `systems()` for the machines with their chips, and `price_of(system)` for the rent.

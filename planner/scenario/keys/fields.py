@@ -35,6 +35,12 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
+class QuestionRecord(Record):
+    """What a scenario of some problem kind is read as; a kind narrows `problem` to its name."""
+
+    problem: str
+
+
 class Refusals(ValueError):  # noqa: N818 - several refusals, not one error
     """Several refusals inside one field; each with its path below the field.
 
