@@ -147,6 +147,9 @@ def sweep(
         bool, typer.Option("--resume", help="go on with what an earlier run left")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="however many points there are")] = False,
+    certify: Annotated[
+        bool, typer.Option("--certify", help="prove the gap of every point too")
+    ] = False,
     sets: Sets = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="draw it too: .svg, .png or .pdf", metavar="FILE")
@@ -165,7 +168,7 @@ def sweep(
     from planner.sweep.run import executed, ordered
 
     kind_of(out)
-    order = ordered(file, over or (), sets or (), yes=yes)
+    order = ordered(file, over or (), sets or (), yes=yes, certify=certify)
     if plot is not None:
         from planner.report.pictures.picture_files import check_sweep_picture
 

@@ -78,6 +78,7 @@ class Search:
     holds : changes PATH=VALUE that leave the scenario this choice and no other.
     considered : how many points were decided, by what they are.
     missed : works out the shortfalls where there is no plan.
+    row : works out the point as a row of a table, by the kind's own columns.
     """
 
     outputs: Mapping[str, float]
@@ -91,6 +92,7 @@ class Search:
     missed: Callable[[], Sequence[MissedPromise]] | None = field(
         default=None, repr=False, compare=False
     )
+    row: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)
 
     @property
     def feasible(self) -> bool:
@@ -133,6 +135,7 @@ class Problem(Protocol[Q]):
     version: int
     plan_type: type[Plan[Any]]
     outputs: tuple[Output, ...]
+    columns: Mapping[str, str]  # of its row in a table, with their units; "" for pure numbers, words
     slow: bool  # whether a search takes a second, so that faces search only when told to
 
     def parameters(self, question: Q) -> Sequence[Parameter]:
@@ -165,6 +168,11 @@ class Room(Generic[Q]):
 
     outputs: tuple[Output, ...] = ()
     slow = False
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The outputs, with their units."""
+        return {output.name: output.unit for output in self.outputs}
 
     def value(self, question: Q, path: str) -> float | None:
         """What a question has at a path, in base units; None where it has no number there."""

@@ -37,6 +37,7 @@ def sweep(
     scheduler: str | None = None,
     resume: bool = False,
     yes: bool = False,
+    certify: bool = False,
     progress: bool = False,
 ) -> Table:
     """Answer a scenario at every point of a grid; a labelled table with a row for each.
@@ -53,6 +54,7 @@ def sweep(
     scheduler : address of a Dask scheduler, whose workers solve instead.
     resume : go on with the parts that an earlier run left beside `out`.
     yes : compute a grid however many points it has.
+    certify : prove the gap of every point to an independent bound too.
     progress : draw a bar on standard error.
 
     Raises
@@ -73,5 +75,6 @@ def sweep(
         scheduler=scheduler,
         resume=resume,
         yes=yes,
+        certify=certify,
         progress=progress,
     )

@@ -12,8 +12,9 @@ from typing import Any
 from planner.protocol.solve import solve
 from planner.scenario import Tree
 from planner.sweep.preflight import Survey, scenario_at
-from planner.sweep.rows import answered, refused
-from planner.text.errors import InputError, PlannerError
+from planner.protocol.problem import Search, search, search_many
+from planner.sweep.rows import refused, row_of
+from planner.text.errors import FieldError, InputError, PlannerError
 
 __all__ = ["Chunk", "chunks", "mistaken", "solved"]
 
@@ -25,12 +26,16 @@ _ONE_AT_A_TIME = threading.Lock()  # solvers keep state; threads of one worker t
 
 @dataclass(frozen=True)
 class Chunk:
-    """Points that follow each other: the number of the first, and the changes that make each."""
+    """Points that follow each other: the number of the first, and the changes that make each.
+
+    `certify` asks for the gap of each to an independent bound.
+    """
 
     first: int
     points: tuple[tuple[str, ...], ...]
     tree: Tree
     folder: Path
+    certify: bool = False
 
     @property
     def last(self) -> int:
@@ -40,7 +45,7 @@ class Chunk:
     def split(self) -> list[Chunk]:
         """A chunk for each of its points."""
         return [
-            Chunk(self.first + i, (point,), self.tree, self.folder)
+            Chunk(self.first + i, (point,), self.tree, self.folder, self.certify)
             for i, point in enumerate(self.points)
         ]
 
@@ -53,34 +58,58 @@ def chunks(survey: Survey, ranges: Sequence[tuple[int, int]], workers: int) -> I
         while start <= last:
             size = min(LONGEST, max(1, left // (SHARES * workers)), last - start + 1)
             points = tuple(tuple(survey.grid.sets(i)) for i in range(start, start + size))
-            yield Chunk(start, points, survey.tree, survey.folder)
+            yield Chunk(start, points, survey.tree, survey.folder, survey.certify)
             start += size
             left -= size
 
 
 def solved(chunk: Chunk) -> list[dict[str, Any]]:
-    """A row for every point; what has no answer is a row with its reason."""
+    """A row for every point; what has no answer is a row with its reason.
+
+    The points are searched together; where one of them is a mistake, one by one.
+    """
     with _ONE_AT_A_TIME:
-        return [_row(chunk, sets) for sets in chunk.points]
+        start = perf_counter()
+        try:
+            questions = [scenario_at(chunk.tree, chunk.folder, sets) for sets in chunk.points]
+            points = search_many(questions)
+            share = (perf_counter() - start) / len(questions)
+            pairs = zip(questions, points, strict=True)
+            return [_row(chunk, question, point, share) for question, point in pairs]
+        except Exception:
+            # Whose fault it was is said by the row of that point.
+            return [_alone(chunk, sets) for sets in chunk.points]
 
 
-def _row(chunk: Chunk, sets: Sequence[str]) -> dict[str, Any]:
+def _alone(chunk: Chunk, sets: Sequence[str]) -> dict[str, Any]:
+    """The row of one point, with its reason where it has no answer."""
     start = perf_counter()
     try:
-        plan = solve(scenario_at(chunk.tree, chunk.folder, sets))
+        question = scenario_at(chunk.tree, chunk.folder, sets)
+        point = search(question)
+        return _row(chunk, question, point, perf_counter() - start)
     except InputError as error:
         return refused("refused", mistaken(error), perf_counter() - start)
     except PlannerError as error:
         return refused("failed", str(error), perf_counter() - start)
     except Exception as error:
         # A fault of ours at one point must not end a run of thousands; the row says what it was.
-        told = f"a fault of ours: {type(error).__name__}: {error}"
-        return refused("failed", told[:300], perf_counter() - start)
-    return answered(plan.document, perf_counter() - start)
+        fault = f"a fault of ours: {type(error).__name__}: {error}"
+        return refused("failed", fault[:300], perf_counter() - start)
+
+
+def _row(chunk: Chunk, question: Any, point: Search, elapsed: float) -> dict[str, Any]:
+    """The row of a point; its gap to an independent bound where that is asked for."""
+    row = row_of(question.problem, point, elapsed)
+    if chunk.certify and point.feasible and "gap" in row:
+        row["gap"] = solve(question).document["certificate"]["gap"]
+    return row
 
 
 def mistaken(error: InputError) -> str:
     """What is wrong at a point, without the place, which is the row itself."""
+    if isinstance(error, FieldError):
+        return "; ".join(dict.fromkeys(f"{path}: {words}" for path, words in error.faults))
     if not error.mistakes:
         return str(error)
     told = [f"{m.path}: {m.message}" if m.path else m.message for m in error.mistakes]

@@ -61,10 +61,13 @@ class Survey:
     columns: tuple[Column, ...]
     problem: str
     digest: str
+    certify: bool = False
 
 
-def survey(source: Any, sets: Sequence[str], grid: Grid) -> Survey:
+def survey(source: Any, sets: Sequence[str], grid: Grid, certify: bool = False) -> Survey:
     """The sweep of a scenario over a grid, looked at.
+
+    `certify` says that the gap of every point to an independent bound is wanted.
 
     Raises
     ------
@@ -91,7 +94,8 @@ def survey(source: Any, sets: Sequence[str], grid: Grid) -> Survey:
     columns = tuple(
         _column(axis, read_at, problem) for axis, read_at in zip(grid.axes, values, strict=True)
     )
-    return Survey(tree, folder, grid, columns, problem, _digest(tree, folder, grid))
+    digest = _digest(tree, folder, grid, certify)
+    return Survey(tree, folder, grid, columns, problem, digest, certify)
 
 
 def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Any:
@@ -187,11 +191,11 @@ def _as_written(name: str, values: Listed) -> Column:
     return Column(name, None, values.texts)
 
 
-def _digest(tree: Tree, folder: Path, grid: Grid) -> str:
+def _digest(tree: Tree, folder: Path, grid: Grid, certify: bool) -> str:
     """A hash of the scenario, the files it names, and the grid."""
     axes = [[axis.name, type(axis.values).__name__, *vars(axis.values).values()]
             for axis in grid.axes]  # fmt: skip
-    text = json.dumps([tree.data, axes], sort_keys=True, default=str)
+    text = json.dumps([tree.data, axes, *(["certify"] if certify else [])], sort_keys=True, default=str)
     told = hashlib.sha256(text.encode())
     for file in sorted(set(_files(tree.data, folder))):
         told.update(hashlib.sha256(file.read_bytes()).digest())

@@ -1,8 +1,7 @@
-"""A plan as one row of a table: the quantities that people compare, and their units.
+"""A point as one row of a table, and columns as they are passed on.
 
-A serving plan has columns of its own; any other problem gives every number and word of its plan.
-
-Columns of a table as they are passed on: lists, arrays, or words by their number.
+What every row has comes first, then the columns of the kind; a kind that says no row of its own
+gives every number and word of its plan.
 """
 
 from __future__ import annotations
@@ -11,114 +10,42 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from planner.protocol.columns import CodedColumn
-from planner.text.wording import laid_out
+from planner.protocol.document import document_of
+from planner.protocol.problem import Search, problem_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "ANSWERED",
-    "LAYOUT",
-    "SERVING",
-    "CodedColumn",
-    "Columns",
-    "answered",
-    "by_name",
-    "named",
-    "plain",
-    "refused",
-    "units_of",
-]
-
-LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 ANSWERED = ("status", "reason", "short_by", "elapsed_s")  # of every row, whatever the problem
-BANDS = ("usd_per_mtok", "tpot", "ttft")
-SERVING_UNITS: Mapping[str, str] = {
-    "usd_per_mtok": "USD per million tokens",
-    "usd_per_mtok_input": "USD per million input tokens",
-    "usd_per_mtok_output": "USD per million output tokens",
-    "usd_per_hour": "USD/hour",
-    "ttft": "s",
-    "tpot": "s",
-    "e2e": "s",
-    "tokens_per_s": "token/s",
-    "tokens_per_s_per_chip": "token/(s*chip)",
-    "tokens_per_s_per_user": "token/s",
-    "requests_per_s": "seq/s",
-    "batch": "seq",
-    "chips": "chip",
-    "elapsed_s": "s",
-    **{
-        f"{name}_{end}": unit
-        for name, unit in (("usd_per_mtok", "USD per million tokens"), ("tpot", "s"), ("ttft", "s"))
-        for end in ("low", "high", "bound")
-    },
-}
-BUDGET_UNITS: Mapping[str, str] = {
-    "n_active": "param",
-    "n_total": "param",
-    "tokens_per_parameter": "token/param",
-    "elapsed_s": "s",
-    **{f"tokens.{phase}": "token" for phase in ("pretrain", "rl", "inference")},
-    **{
-        f"cost.{phase}.{name}": unit
-        for phase in ("pretrain", "rl", "inference", "total")
-        for name, unit in (
-            ("usd", "USD"), ("flop", "flop"), ("flop_paid", "flop"), ("chip_hours", "chip*hour"),
-        )
-    },
-}  # fmt: skip
-_WORDS = ("mode", "chip", "weights", "kv", "bottleneck")
-_NUMBERS = (
-    "usd_per_mtok", "usd_per_mtok_input", "usd_per_mtok_output", "usd_per_hour", "ttft", "tpot",
-    "e2e", "tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user", "requests_per_s",
-    "chips", "batch",
-)  # fmt: skip
-SERVING = (
-    *_NUMBERS, "layout", *_WORDS, *LAYOUT,
-    *(f"{name}_{end}" for name in BANDS for end in ("low", "high")),
-    *(f"{name}_bound" for name in BANDS), "gap",
-)  # fmt: skip
-"""Columns of a serving plan, in order."""
 
 
-def units_of(problem: str) -> Mapping[str, str]:
+def units_of(problem: str) -> dict[str, str]:
     """Units of the columns of a problem, by name; pure numbers and words have none."""
-    return SERVING_UNITS if problem == "serving" else BUDGET_UNITS
+    columns = {**problem_of(problem).columns, "elapsed_s": "s"}
+    return {name: unit for name, unit in columns.items() if unit}
 
 
-def answered(document: Mapping[str, Any], elapsed: float) -> dict[str, Any]:
-    """The row of an answer: what every row has, then the quantities of its problem."""
-    missed = document.get("infeasible") or ()
+def row_of(kind: str, search: Search, elapsed: float) -> dict[str, Any]:
+    """The row of a point: what every row has, then the quantities of its problem."""
+    missed = search.shortfalls
+    factors = [each.short_by for each in missed if each.short_by is not None]
     head = {
-        "status": document["status"],
-        "reason": ", ".join(str(each["promise"]) for each in missed) or None,
-        "short_by": max((each["short_by"] for each in missed), default=None),
+        "status": "optimal" if search.feasible else "infeasible",
+        "reason": ", ".join(each.promise for each in missed) or None,
+        "short_by": max(factors, default=None),
         "elapsed_s": elapsed,
     }
-    if document["problem"] == "serving":
-        return head | _serving(document)
-    return head | _flat(document["plan"] or {})
+    if search.row is not None:
+        return head | dict(search.row())
+    if search.feasible:
+        return head | _flat(document_of(search.plan))
+    return head | dict.fromkeys(problem_of(kind).columns)
 
 
 def refused(status: str, reason: str, elapsed: float) -> dict[str, Any]:
     """The row of a point without answer: `refused` is a mistake in it, `failed` one of ours."""
-    told = " ".join(reason.split())
-    return {"status": status, "reason": told, "short_by": None, "elapsed_s": elapsed}
-
-
-def _serving(document: Mapping[str, Any]) -> dict[str, Any]:
-    plan = document["plan"]
-    if plan is None:
-        return dict.fromkeys(SERVING)
-    layout, band, bound = plan["layout"] or {}, document["band"] or {}, document["bound"] or {}
-    row = {name: plan.get(name) for name in (*_NUMBERS, *_WORDS)}
-    row |= {"layout": laid_out(plan)} | {name: layout.get(name) for name in LAYOUT}
-    for name in BANDS:
-        low, high = band.get(name) or (None, None)
-        row |= {f"{name}_low": low, f"{name}_high": high, f"{name}_bound": bound.get(name)}
-    row["gap"] = document["certificate"]["gap"]
-    return {name: row[name] for name in SERVING}
+    text = " ".join(reason.split())
+    return {"status": status, "reason": text, "short_by": None, "elapsed_s": elapsed}
 
 
 def _flat(plan: Mapping[str, Any], above: str = "") -> dict[str, Any]:

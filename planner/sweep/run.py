@@ -90,6 +90,7 @@ def ordered(
     sets: Sequence[str] = (),
     *,
     yes: bool = False,
+    certify: bool = False,
 ) -> Order:
     """A sweep looked at; nothing is computed yet.
 
@@ -105,7 +106,7 @@ def ordered(
         raise InputError(
             f"--over makes {shown} points, and a sweep takes at most {MOST:,}; give fewer values"
         )
-    looked = survey(source, sets, grid)
+    looked = survey(source, sets, grid, certify)
     order = Order(looked, closed_form(looked))
     most = ASKED_CLOSED if order.closed else ASKED
     if order.points > most and not yes:

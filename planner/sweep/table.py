@@ -195,7 +195,7 @@ def table(
     """What `planner.sweep` returns."""
     if workers < 1:
         raise InputError(f"workers: expected at least 1, got {workers}")
-    order = ordered(source, over, sets, yes=yes)
+    order = ordered(source, over, sets, yes=yes, certify=certify)
     if out is None:
         memory = Memory()
         computed(order, memory, workers=workers, scheduler=scheduler, shown=progress)

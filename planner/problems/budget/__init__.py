@@ -12,8 +12,8 @@ def __getattr__(name: str) -> Any:
         from planner.problems.budget.problem import PROBLEM
 
         return PROBLEM
-    if name == "sections":
-        from planner.problems.budget.cost_sections import sections
+    if name in ("COLUMNS", "sections"):
+        from planner.problems.budget import cost_sections
 
-        return sections
+        return getattr(cost_sections, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

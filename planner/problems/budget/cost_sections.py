@@ -24,6 +24,23 @@ PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
 BANDS = {"cost.total.usd": "cost", "tokens.pretrain": "pretrain"}
 BOUNDS = {"cost.total.usd": "usd"}
 
+COLUMNS: Mapping[str, str] = {
+    "n_active": "param",
+    "n_total": "param",
+    "tokens_per_parameter": "token/param",
+    **{f"tokens.{phase}": "token" for phase in PHASES},
+    **{
+        f"cost.{phase}.{name}": unit
+        for phase in (*PHASES, "total")
+        for name, unit in (
+            ("usd", "USD"),
+            ("flop", "flop"),
+            ("flop_paid", "flop"),
+            ("chip_hours", "chip*hour"),
+        )
+    },
+}
+
 
 def sections(title: str, outputs: Sequence[Output], plan: Plan[Any]) -> tuple[Section, ...]:
     """The answer as sections under the question; of an infeasible one only what was asked."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.catalogue.ranges import ListedRange, mfu_range, no_range, rent_range
+from planner.problems.budget.cost_sections import COLUMNS
 from planner.problems.budget.answer import BudgetPlan, answer, plan_of
 from planner.problems.budget.life_givens import life_givens
 from planner.problems.budget.optimum import BudgetOptimum, NoBudget, solve_many
@@ -44,6 +45,7 @@ class Budget(Room["BudgetScenario"]):
     kind = "budget"
     version = 1
     plan_type = BudgetPlan
+    columns = COLUMNS
     outputs = OUTPUTS
 
     def parameters(self, question: BudgetScenario) -> list[Parameter]:

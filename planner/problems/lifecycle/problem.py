@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
+from planner.problems.budget import COLUMNS
 from planner.problems.budget.life_givens import life_givens
 from planner.problems.budget.problem import OUTPUTS, listed_of_phases, scenario_rows
 from planner.problems.lifecycle.answer import LifecyclePlan, answer
@@ -17,7 +20,7 @@ from planner.problems.serving.problem import choice_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan
-from planner.protocol.problem import NO_PLAN, Room, Search
+from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.protocol.section import Section
 from planner.scenario.keys.machines import resolved_system
 
@@ -37,6 +40,7 @@ class Lifecycle(Room["LifecycleScenario"]):
     kind = "lifecycle"
     version = 1
     plan_type = LifecyclePlan
+    columns = COLUMNS
     slow = True
     outputs = (_COST, Output("cost.total.flop", "flop"), *OUTPUTS[2:], _PRICE)
 
@@ -56,7 +60,7 @@ class Lifecycle(Room["LifecycleScenario"]):
         """The best size over all sparsities, its serving layout among all layouts."""
         best = _best(question)
         if best is None:
-            return NO_PLAN
+            return replace(NO_PLAN, missed=partial(_missed, question))
         plan = plan_of(best)
         parts = [f"sparsity {plan['sparsity']:g}"]
         if isinstance(plan.get("serving"), Mapping):
@@ -87,6 +91,12 @@ class Lifecycle(Room["LifecycleScenario"]):
         from planner.problems.lifecycle.parameters import lifecycle_rows
 
         return lifecycle_rows(question, output)
+
+
+def _missed(question: LifecycleScenario) -> list[MissedPromise]:
+    """The promises that the nearest life misses."""
+    missed = answer(question).document["infeasible"]
+    return [MissedPromise(each["promise"], each["short_by"], each["expression"]) for each in missed]
 
 
 def _best(question: LifecycleScenario) -> FixedLayoutOptimum | None:

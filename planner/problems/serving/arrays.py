@@ -16,6 +16,7 @@ from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import PARTS, Step
 from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task import PROMISES, Task
+from planner.problems.serving.table_row import BANDS, LAYOUT
 from planner.protocol.columns import CodedColumn
 from planner.scenario import Scenario
 from planner.text.wording import laid_out
@@ -23,8 +24,6 @@ from planner.text.wording import laid_out
 __all__ = ["Model", "model_of"]
 
 HOUR = 3600.0
-LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
-BANDS = ("usd_per_mtok", "tpot", "ttft")
 ROOF_SYMBOLS = {"memory": ("T_mem_bound",), "compute": ("T_math_bound",),
                 "network": ("T_net_bound",)}  # fmt: skip
 OPTIMAL, INFEASIBLE = 0, 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from planner.problems.serving.deployment.pools import Point, Question, questions
 from planner.problems.serving.dials import is_dial
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.profiled import coefficient, profiled
+from planner.problems.serving.table_row import COLUMNS, row_of
 from planner.problems.serving.task.resolve import ask
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, value_at
@@ -44,6 +46,7 @@ class Serving(Room["Scenario"]):
     kind = "serving"
     version = 1
     plan_type = ServingPlan
+    columns = COLUMNS
     outputs = (
         Output("usd_per_mtok", "USD per million tokens", ("cost", "price")),
         Output("usd_per_mtok_input", "USD per million input tokens"),
@@ -92,6 +95,7 @@ class Serving(Room["Scenario"]):
             tuple((choice_of(each), counts_of(each)) for each in _ties(points, plan)),
             holds_of(plan, question),
             considered,
+            row=partial(row_of, points[0].candidate, plan),
         )
 
     def answer(self, question: Scenario) -> Plan:
