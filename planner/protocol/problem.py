@@ -33,6 +33,7 @@ __all__ = [
     "HasElasticities",
     "HasFrontier",
     "HasLaunch",
+    "HasParts",
     "HasPicture",
     "HasRanges",
     "HasSearchMany",
@@ -135,7 +136,9 @@ class Problem(Protocol[Q]):
     version: int
     plan_type: type[Plan[Any]]
     outputs: tuple[Output, ...]
-    columns: Mapping[str, str]  # of its row in a table, with their units; "" for pure numbers, words
+    columns: Mapping[
+        str, str
+    ]  # of its row in a table, with their units; "" for pure numbers, words
     slow: bool  # whether a search takes a second, so that faces search only when told to
 
     def parameters(self, question: Q) -> Sequence[Parameter]:
@@ -243,8 +246,35 @@ class ArrayModel(Protocol):
 
 
 @runtime_checkable
+class HasParts(Protocol):
+    """An array model of which one part is the largest: `bottleneck` names it in each row."""
+
+    @property
+    def symbols(self) -> Mapping[str, tuple[str, ...]]:
+        """The symbols of the equations that add up to each part."""
+        ...
+
+    @property
+    def equations(self) -> tuple[Any, ...]:
+        """The equations that define the symbols."""
+        ...
+
+    @property
+    def batch_scale(self) -> float:
+        """The batch `B` of the equations for one of a path of `batches`."""
+        ...
+
+    def parts(self, values: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Each part, and every bound symbol, at values of shape (n,)."""
+        ...
+
+
+@runtime_checkable
 class HasArrays(Protocol[Q_contra]):
     """Sweeps without a search: arrays stand in place of numbers of the equations."""
+
+    whole: tuple[str, ...]  # paths of which only whole numbers are values
+    batches: tuple[str, ...]  # those of them that are batches, which equations spread evenly
 
     def is_array(self, path: str) -> bool:
         """Whether arrays may stand in place of what is at a path."""

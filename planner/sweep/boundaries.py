@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from planner.problems.serving.arrays import Model
-from planner.problems.serving.dials import BATCHES, WHOLE
 from planner.protocol.bracket import Bracket, bracketed
+from planner.protocol.problem import HasParts
 from planner.report.pictures.sweep_axes import arranged, line_of
 from planner.sweep.closed_form_boundary import Turned, relaxed_times, turned_round
 from planner.sweep.table import Table
@@ -99,14 +98,16 @@ class PartSwitch:
 
 @dataclass(frozen=True)
 class SweptLine:
-    """A model along one of the numbers that vary, the others held.
+    """A model along one of the numbers that vary, the others at rest.
 
     Of a map, `up` is the other one: in a closed form it is written out.
     """
 
-    model: Model
+    model: HasParts
     along: str
-    held: Mapping[str, float]
+    at_rest: Mapping[str, float]
+    whole: tuple[str, ...]
+    batches: tuple[str, ...]
     up: str | None = None
 
     def between(self, rows: tuple[int, int], low: float, high: float) -> Iterator[PartCrossing]:
@@ -123,8 +124,8 @@ class SweptLine:
 
     def at(self, x: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Parts and symbols at values of what is varied."""
-        held = {name: np.full(len(x), value) for name, value in self.held.items()}
-        return self.model.parts({**held, self.along: x})
+        at_rest = {name: np.full(len(x), value) for name, value in self.at_rest.items()}
+        return self.model.parts({**at_rest, self.along: x})
 
     def largest(self, x: np.ndarray) -> list[str]:
         """The name of the largest part."""
@@ -137,7 +138,7 @@ class SweptLine:
 
         They are whole numbers, or as near as floats need be.
         """
-        whole = self.along in WHOLE
+        whole = self.along in self.whole
         names = {high: after}
 
         def differs(points: Sequence[float]) -> list[float]:
@@ -158,9 +159,9 @@ class SweptLine:
         """The step with its closed form, or why it has none."""
         low, high, before, after = step.low, step.high, step.before, step.after
         known: Known = (rows, self.along, high, before, after)
-        if self.along in BATCHES:
+        if self.along in self.batches:
             return self._of_batches(known, low, high)
-        if self.along in WHOLE:
+        if self.along in self.whole:
             return PartCrossing(*known, why="whole numbers")
         parts, _ = self.at(np.array([low, high]))
         gaps = np.broadcast_to(parts[before] - parts[after], 2) / np.max(parts[before])
@@ -174,14 +175,20 @@ class SweptLine:
         _, values = self.at(np.array([x]))
         plain = {name: float(np.ravel(value)[0]) for name, value in values.items()}
         if even:
-            plain["B"] = x / float(self.model.layouts.replicas[0])
-        symbols, bound = self.model.symbols, self.model.task.uses_bound
+            plain["B"] = x * self.model.batch_scale
+        symbols, equations = self.model.symbols, self.model.equations
         found: Turned | str = ""
         shown = set() if self.up is None else self._moving_up(x, self.up)
         # What goes up a map is written out where it can be.
-        for more, steady in ((shown, even or self.up in BATCHES), (set[str](), even)):
+        for more, steady in ((shown, even or self.up in self.batches), (set[str](), even)):
             found = turned_round(
-                symbols[before], symbols[after], plain, moving, shown=more, bound=bound, even=steady
+                symbols[before],
+                symbols[after],
+                plain,
+                moving,
+                shown=more,
+                equations=equations,
+                even=steady,
             )
             if not isinstance(found, str):
                 break
@@ -197,22 +204,22 @@ class SweptLine:
 
     def _moving_up(self, x: float, up: str) -> set[str]:
         """Symbols that change with the other number of a map."""
-        if up in BATCHES:
+        if up in self.batches:
             return {"B"}
-        near = replace(self, along=up, held={**self.held, self.along: x}, up=None)
-        return near._moving(self.held[up]) - {"B"}
+        near = replace(self, along=up, at_rest={**self.at_rest, self.along: x}, up=None)
+        return near._moving(self.at_rest[up]) - {"B"}
 
     def _of_batches(self, known: Known, low: float, high: float) -> PartCrossing:
         """The crossing of the equations without ceilings, where these agree at both ends."""
         rows, along, _, before, after = known
         exact, values = self.at(np.array([low, high]))
         plain = {name: float(np.ravel(value)[0]) for name, value in values.items()}
-        symbols, bound = self.model.symbols, self.model.task.uses_bound
-        replicas = float(self.model.layouts.replicas[0])
+        symbols, equations = self.model.symbols, self.model.equations
+        scale = self.model.batch_scale
 
         def times(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            given = {**plain, "B": x / replicas}
-            return relaxed_times(symbols[before], symbols[after], given, bound=bound)
+            given = {**plain, "B": x * scale}
+            return relaxed_times(symbols[before], symbols[after], given, equations)
 
         for name, smooth in zip((before, after), times(np.array([low, high])), strict=True):
             if not np.allclose(exact[name], smooth, rtol=1e-9, atol=0):
@@ -244,12 +251,16 @@ def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> S
     model = closed.models[which]
     if isinstance(model, str):
         return None
-    held = {
+    if not isinstance(model, HasParts):
+        return None
+    at_rest = {
         survey.columns[i].name: float(numbers(survey.columns[i], [places[i]])[0])
         for i in closed.dials
         if i != axis
     }
-    return SweptLine(model, survey.columns[axis].name, held, up if up in held else None)
+    along, problem = survey.columns[axis].name, closed.problem
+    beside = up if up in at_rest else None
+    return SweptLine(model, along, at_rest, problem.whole, problem.batches, beside)
 
 
 @dataclass(frozen=True)
@@ -337,7 +348,7 @@ def _looked(closed: ClosedForm, table: Table, along: str, up: str) -> list[_Foun
 
 def _boundary(pair: tuple[str, str], found: Sequence[Sequence[_Found]]) -> Boundary:
     """One boundary from its crossings along and up."""
-    whole = [bool(way) and way[0].line.along in WHOLE for way in found]
+    whole = [bool(way) and way[0].line.along in way[0].line.whole for way in found]
     # Between whole numbers a line is known less well than between others.
     kept = [way for way, steps in zip(found, whole, strict=True) if not steps and len(way) > 1]
     lines = tuple(line for way in kept or found for line in _joined(way))

@@ -9,10 +9,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from planner.protocol.problem import Search, search, search_many
 from planner.protocol.solve import solve
 from planner.scenario import Tree
 from planner.sweep.preflight import Survey, scenario_at
-from planner.protocol.problem import Search, search, search_many
 from planner.sweep.rows import refused, row_of
 from planner.text.errors import FieldError, InputError, PlannerError
 

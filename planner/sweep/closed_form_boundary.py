@@ -19,7 +19,6 @@ from formulas.algebra.inverse import inverse
 from formulas.numerics.evaluate import Kernel, collect, kernel, scalar
 from formulas.numerics.exact_value import value_of
 from formulas.numerics.expressions import put, text
-from planner.problems.serving.step.step import BOUND, ESTIMATE
 
 AGREES = 1e-6  # closed form against crossing, relative
 COUNTS = ("cp", "pp", "tp", "dp", "ep", "xtp", "one_seq", "m_pos", "g", "x_pf")
@@ -45,7 +44,7 @@ def turned_round(
     moving: Collection[str],
     *,
     shown: Collection[str] = (),
-    bound: bool,
+    equations: tuple[Any, ...],
     even: bool = False,
 ) -> Turned | str:
     """The closed form of the symbol at which two sums of symbols are equal, or why there is none.
@@ -56,10 +55,10 @@ def turned_round(
     values : what is bound at the crossing, by symbol name.
     moving : names of those that change with what is varied.
     shown : names of other symbols that are written out too, not hidden in what follows from them.
-    bound : whether the symbols are those of the bound.
+    equations : what defines the symbols.
     even : leave ceilings out, where they are known to do nothing.
     """
-    definitions = _relaxed(bound) if even else _definitions(bound)
+    definitions = _relaxed(equations) if even else _definitions(equations)
     known = _Known(definitions, values, frozenset(moving) | frozenset(shown))
     left, right = (known.written(names) for names in (first, second))
     varied = sorted((x for x in (left / right).free_symbols if x.name in moving), key=str)
@@ -88,18 +87,23 @@ def turned_round(
 
 
 def relaxed_times(
-    first: Sequence[str], second: Sequence[str], values: Mapping[str, Any], *, bound: bool
+    first: Sequence[str],
+    second: Sequence[str],
+    values: Mapping[str, Any],
+    equations: tuple[Any, ...],
 ) -> tuple[np.ndarray, np.ndarray]:
     """The two sums [s] without ceilings, of the shape of what is given as an array."""
-    compiled = _relaxed_kernel(tuple(first), tuple(second), bound)
+    compiled = _relaxed_kernel(tuple(first), tuple(second), equations)
     found = compiled(**{name: values[name] for name in compiled.names})
     shape = np.broadcast_shapes(*(np.shape(value) for value in values.values()))
     return np.broadcast_to(found["first"], shape), np.broadcast_to(found["second"], shape)
 
 
 @cache
-def _relaxed_kernel(first: tuple[str, ...], second: tuple[str, ...], bound: bool) -> Kernel:
-    definitions = _relaxed(bound)
+def _relaxed_kernel(
+    first: tuple[str, ...], second: tuple[str, ...], equations: tuple[Any, ...]
+) -> Kernel:
+    definitions = _relaxed(equations)
     sums = {
         name: sp.Add(*(x for x in definitions if x.name in names))
         for name, names in (("first", first), ("second", second))
@@ -108,9 +112,9 @@ def _relaxed_kernel(first: tuple[str, ...], second: tuple[str, ...], bound: bool
 
 
 @cache
-def _relaxed(bound: bool) -> dict[sp.Symbol, sp.Expr]:
+def _relaxed(equations: tuple[Any, ...]) -> dict[sp.Symbol, sp.Expr]:
     """The definitions without ceilings of batches: what they are where these divide evenly."""
-    definitions = _definitions(bound)
+    definitions = _definitions(equations)
     known = _Known(definitions, {}, frozenset({"B"}))
 
     def without(expression: sp.Basic) -> sp.Basic:
@@ -143,8 +147,8 @@ def _collapsed(expression: sp.Basic, x: sp.Symbol, short: dict[sp.Basic, sp.Basi
 
 
 @cache
-def _definitions(bound: bool) -> dict[sp.Symbol, sp.Expr]:
-    return collect(BOUND if bound else ESTIMATE)
+def _definitions(equations: tuple[Any, ...]) -> dict[sp.Symbol, sp.Expr]:
+    return collect(equations)
 
 
 class _Known:

@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.sweep.rows import CodedColumn, Columns, named, plain
+from planner.protocol.columns import CodedColumn
+from planner.sweep.rows import Columns, named, plain
 from planner.text.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:

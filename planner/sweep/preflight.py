@@ -195,7 +195,9 @@ def _digest(tree: Tree, folder: Path, grid: Grid, certify: bool) -> str:
     """A hash of the scenario, the files it names, and the grid."""
     axes = [[axis.name, type(axis.values).__name__, *vars(axis.values).values()]
             for axis in grid.axes]  # fmt: skip
-    text = json.dumps([tree.data, axes, *(["certify"] if certify else [])], sort_keys=True, default=str)
+    text = json.dumps(
+        [tree.data, axes, *(["certify"] if certify else [])], sort_keys=True, default=str
+    )
     told = hashlib.sha256(text.encode())
     for file in sorted(set(_files(tree.data, folder))):
         told.update(hashlib.sha256(file.read_bytes()).digest())

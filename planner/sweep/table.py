@@ -8,9 +8,10 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.protocol.columns import CodedColumn
 from planner.sweep.formats import kind_of, loaded, meta_of
 from planner.sweep.parts import Parts
-from planner.sweep.rows import CodedColumn, Columns, named, plain
+from planner.sweep.rows import Columns, named, plain
 from planner.sweep.run import computed, executed, ordered
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
@@ -190,6 +191,7 @@ def table(
     scheduler: str | None,
     resume: bool,
     yes: bool,
+    certify: bool,
     progress: bool,
 ) -> Table:
     """What `planner.sweep` returns."""

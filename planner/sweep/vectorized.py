@@ -7,25 +7,22 @@ once. Every value is the one that `planner.solve` gives at the same point.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from planner.problems.serving.dials import WHOLE, is_dial
-from planner.scenario import Scenario
+from planner.protocol.columns import CodedColumn
+from planner.protocol.problem import ArrayModel, HasArrays, problem_of
 from planner.sweep.chunk import mistaken
 from planner.sweep.grid import Span
 from planner.sweep.preflight import Column, Survey, scenario_at
-from planner.sweep.rows import ANSWERED, SERVING, CodedColumn, Columns
+from planner.sweep.rows import ANSWERED, Columns
 from planner.text.errors import InputError, PlannerError
-
-if TYPE_CHECKING:
-    from planner.problems.serving.arrays import Model
 
 __all__ = ["ClosedForm", "closed_form"]
 
@@ -43,16 +40,17 @@ class ClosedForm:
     """
 
     survey: Survey
+    problem: HasArrays[Any]
     dials: tuple[int, ...]
     fixed: tuple[int, ...]
-    models: tuple[Model | str, ...]
+    models: tuple[ArrayModel | str, ...]
 
     def columns(self, first: int, last: int) -> Columns:
         """The rows of points `first` to `last`."""
         start = perf_counter()
         places = _places(self.survey, first, last)
         count = last - first + 1
-        table = _Filled(count, self.models)
+        table = _Filled(count, self.models, problem_of(self.survey.problem).columns)
         which = np.zeros(count, dtype=np.int64)
         for axis in self.fixed:
             which = which * len(self.survey.grid.axes[axis]) + places[axis]
@@ -79,21 +77,22 @@ class ClosedForm:
 
 def closed_form(survey: Survey) -> ClosedForm | None:
     """The closed form of a sweep; None where a point needs a search."""
-    if survey.problem != "serving":
+    problem = problem_of(survey.problem)
+    if not isinstance(problem, HasArrays):
         return None
     axes = range(len(survey.grid.axes))
-    dials = tuple(i for i in axes if _turns(survey.columns[i]))
+    dials = tuple(i for i in axes if _turns(problem, survey.columns[i]))
     fixed = tuple(i for i in axes if i not in dials)
     shape = [len(survey.grid.axes[i]) for i in fixed]
     if prod(shape) > MOST_MODELS:
         return None
-    models: list[Model | str] = []
+    models: list[ArrayModel | str] = []
     for places in product(*map(range, shape)):
-        model = _bound(survey, dials, dict(zip(fixed, places, strict=True)))
+        model = _bound(problem, survey, dials, dict(zip(fixed, places, strict=True)))
         if model is None:
             return None
         models.append(model)
-    return ClosedForm(survey, dials, fixed, tuple(models))
+    return ClosedForm(survey, problem, dials, fixed, tuple(models))
 
 
 def numbers(column: Column, at: Sequence[int] | np.ndarray) -> np.ndarray:
@@ -139,35 +138,36 @@ def _places(survey: Survey, first: int, last: int) -> list[np.ndarray]:
     return found[::-1]
 
 
-def _turns(column: Column) -> bool:
+def _turns(problem: HasArrays[Any], column: Column) -> bool:
     """Whether an axis is a number of the equations at all its values."""
-    if not column.numeric or not is_dial(column.name):
+    if not column.numeric or not problem.is_array(column.name):
         return False
-    if column.name not in WHOLE or column.span is None or column.span.kind == "whole":
+    if column.name not in problem.whole or column.span is None or column.span.kind == "whole":
         return True
     short = column.span.count <= MOST_LOOKED_AT
     found = numbers(column, np.arange(column.span.count)) if short else np.array([np.nan])
     return bool((found == np.round(found)).all())
 
 
-def _bound(survey: Survey, dials: Sequence[int], places: Mapping[int, int]) -> Model | str | None:
+def _bound(
+    problem: HasArrays[Any], survey: Survey, dials: Sequence[int], places: Mapping[int, int]
+) -> ArrayModel | str | None:
     """The model at places of the other axes, or why there is none; None if it needs a search."""
     grid = survey.grid
-    found: list[Model | str | None] = []
+    found: list[ArrayModel | str | None] = []
     for end in (0, 1):
         at = {**places, **{i: _ends(survey.columns[i])[end] for i in dials}}
         sets = [axis.set_to(at[i]) for i, axis in enumerate(grid.axes)]
         try:
             scenario = scenario_at(survey.tree, survey.folder, sets)
-            if not isinstance(scenario, Scenario) or not _may_be_fixed(scenario):
-                return None
-            from planner.problems.serving.arrays import model_of
-
             ends = {
                 survey.columns[i].name: numbers(survey.columns[i], _ends(survey.columns[i]))
                 for i in dials
             }
-            found.append(model_of(scenario, ends))
+            model = problem.array_model(scenario, ends)
+            if model is None:
+                return None
+            found.append(model)
         except InputError as error:
             found.append(mistaken(error))
         except PlannerError:
@@ -176,13 +176,6 @@ def _bound(survey: Survey, dials: Sequence[int], places: Mapping[int, int]) -> M
     if isinstance(first, str) or isinstance(last, str):
         return first if first == last else None
     return first if last is not None else None
-
-
-def _may_be_fixed(scenario: Scenario) -> bool:
-    """Whether a batch is given; most sweeps give none, and need not load the equations to know."""
-    choose, load = scenario.choose, scenario.workload
-    given = choose.batch is not None or load.concurrency is not None
-    return load.demand is None and (given or tuple(choose.mode or ()) == ("prefill",))
 
 
 def _ends(column: Column) -> tuple[int, int]:
@@ -197,8 +190,11 @@ def _ends(column: Column) -> tuple[int, int]:
 class _Filled:
     """Columns of one piece, filled model by model."""
 
-    def __init__(self, count: int, models: Sequence[Model | str]) -> None:
+    def __init__(
+        self, count: int, models: Sequence[ArrayModel | str], names: Iterable[str]
+    ) -> None:
         self.count = count
+        self.names = (*ANSWERED, *names)
         self.models = models
         self.numbers: dict[str, np.ndarray] = {}
         self.status = np.zeros(count, dtype=np.int8)
@@ -228,7 +224,7 @@ class _Filled:
         plans = [None if isinstance(m, str) else m.words for m in self.models]
         nothing = CodedColumn(np.zeros(self.count, dtype=np.int8), (None,))
         found: dict[str, Any] = {}
-        for name in (*ANSWERED, *SERVING):
+        for name in self.names:
             if name == "status":
                 found[name] = CodedColumn(self.status, STATUSES)
             elif name == "elapsed_s":

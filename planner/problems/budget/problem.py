@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.catalogue.ranges import ListedRange, mfu_range, no_range, rent_range
-from planner.problems.budget.cost_sections import COLUMNS
 from planner.problems.budget.answer import BudgetPlan, answer, plan_of
+from planner.problems.budget.cost_sections import COLUMNS
 from planner.problems.budget.life_givens import life_givens
 from planner.problems.budget.optimum import BudgetOptimum, NoBudget, solve_many
 from planner.problems.budget.resolve import resolve_budget

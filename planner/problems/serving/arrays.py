@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from formulas.algebra.equation import Equation
 from planner.problems.serving.deployment.candidate import ROOFS, Candidate
 from planner.problems.serving.deployment.pools import layouts_of
 from planner.problems.serving.dials import BATCHES, LENGTHS, turned
 from planner.problems.serving.search.batch import given
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.step.step import PARTS, Step
+from planner.problems.serving.step.step import BOUND, ESTIMATE, PARTS, Step
+from planner.problems.serving.table_row import BANDS, LAYOUT
 from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task import PROMISES, Task
-from planner.problems.serving.table_row import BANDS, LAYOUT
 from planner.protocol.columns import CodedColumn
 from planner.scenario import Scenario
 from planner.text.wording import laid_out
@@ -72,6 +73,16 @@ class Model:
     def symbols(self) -> Mapping[str, tuple[str, ...]]:
         """The symbols that add up to each of these parts."""
         return ROOF_SYMBOLS if self.task.uses_bound else PARTS
+
+    @property
+    def equations(self) -> tuple[Equation, ...]:
+        """The equations that define these symbols."""
+        return BOUND if self.task.uses_bound else ESTIMATE
+
+    @property
+    def batch_scale(self) -> float:
+        """Sequences per replica for one sequence in all."""
+        return 1.0 / float(self.layouts.replicas[0])
 
     def _given(self, values: Mapping[str, np.ndarray]) -> tuple[Task, np.ndarray, np.ndarray]:
         """The task, sequences per replica and share of slots in use at some values."""

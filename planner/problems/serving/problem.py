@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.serving.answer import answer, short_by
 from planner.problems.serving.deployment.pools import Point, Question, questions_of, ranked
-from planner.problems.serving.dials import is_dial
+from planner.problems.serving.dials import BATCHES, WHOLE, is_dial
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.profiled import coefficient, profiled
 from planner.problems.serving.table_row import COLUMNS, row_of
@@ -47,6 +47,7 @@ class Serving(Room["Scenario"]):
     version = 1
     plan_type = ServingPlan
     columns = COLUMNS
+    whole, batches = WHOLE, BATCHES
     outputs = (
         Output("usd_per_mtok", "USD per million tokens", ("cost", "price")),
         Output("usd_per_mtok_input", "USD per million input tokens"),
@@ -127,6 +128,10 @@ class Serving(Room["Scenario"]):
 
     def array_model(self, question: Scenario, ends: Mapping[str, Any]) -> ArrayModel | None:
         """The model of one layout and one batch; None if there is a choice."""
+        choose, load = question.choose, question.workload
+        fixed = choose.batch is not None or load.concurrency is not None
+        if load.demand is not None or not (fixed or tuple(choose.mode or ()) == ("prefill",)):
+            return None  # most sweeps give no batch, and need not load the equations to know
         from planner.problems.serving.arrays import model_of
 
         return model_of(question, ends)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from planner.cli.app import main
+from planner.protocol.problem import problem_of
 from planner.sweep import chunk as solving
 from planner.sweep import parts as parts_module
 from planner.sweep import run as run_module
@@ -220,14 +221,14 @@ def test_two_runs_do_not_write_one_sweep(run, monkeypatch, tmp_path):
 
 def test_a_fault_at_one_point_is_a_row(run, monkeypatch):
     """Status failed with the reason; the other points have their answers."""
-    real = solving.solve
+    real = problem_of("serving").search
 
-    def solve(scenario: Any) -> Any:
-        if scenario.systems()[0].name == "hgx-h200":
+    def search(question: Any, coefficients: Any = None) -> Any:
+        if question.systems()[0].name == "hgx-h200":
             raise ZeroDivisionError("by  zero")
-        return real(scenario)
+        return real(question, coefficients)
 
-    monkeypatch.setattr(solving, "solve", solve)
+    monkeypatch.setattr(problem_of("serving"), "search", search)
     assert run(*OVER, "--out", "a.csv")[0] == 0
     failed = [row for row in rows("a.csv") if row["status"] == "failed"]
     assert len(failed) == 3
