@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from numbers import Rational
 from types import MappingProxyType
 from typing import NoReturn
 
 import sympy as sp
 
+from formulas.algebra.cards import SIGNS, card, display
 from formulas.algebra.equation import Assignment, Equation, Function, check_units
 from formulas.algebra.identity import Identity, NoPointError, limit_differs, shown
 from formulas.algebra.steps import (
@@ -29,10 +31,9 @@ from formulas.algebra.steps import (
     put_in,
     unfit,
 )
-from formulas.cards import aligned, derivation_card
 from formulas.nomenclature.sources import Citation, derived
 from formulas.numerics.evaluate import collect, scalar, unfolded
-from formulas.numerics.expressions import as_expression, put, text
+from formulas.numerics.expressions import as_expression, put, tex, text
 
 
 def strain_of(derivation: Derivation, case: Mapping[str | sp.Symbol, float]) -> dict[str, float]:
@@ -290,13 +291,21 @@ class Derivation:
 
     def latex(self) -> str:
         """All steps, aligned."""
-        return aligned(self.steps)
+        lines = [f"{tex(s.lhs)} &{SIGNS[s.relation]} {tex(s.rhs)}" for s in self.steps]
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle {self.latex()}$"
 
     def _repr_html_(self) -> str:
-        return derivation_card(self)
+        rows, symbols = [], set()
+        for number, (step, proof) in enumerate(zip(self.steps, self.proofs, strict=True), 1):
+            rows.append(_card_row(number, step, proof))
+            symbols |= step.lhs.free_symbols | step.rhs.free_symbols
+        for inner in self.where:
+            symbols |= {inner.symbol, *inner.symbols}
+        where = [inner.latex() for inner in self.where]
+        return card(self.name, rows, where, self.assumes, symbols, self.source)
 
     def text(self) -> str:
         """All steps with their reasons and proofs, one after the other."""
@@ -340,3 +349,14 @@ class Derivation:
         if difference:
             point, gap = difference
             self._refuse(f"{complaint}\n  at {shown(point)} the two sides differ by {gap}")
+
+
+def _card_row(number: int, step: DerivationStep, proof: str) -> str:
+    """HTML of a step: what was done and why, its form, and how it was shown to follow."""
+    why = f": {escape(step.why)}" if step.why else ""
+    form = f"{tex(step.lhs)} {SIGNS[step.relation]} {tex(step.rhs)}"
+    size = "" if step.size is None else f"; neglected over kept: ${tex(step.size)}$"
+    return (
+        f"<div>{number}. <b>{step.verb}</b>{why}</div>"
+        f"{display(form)}<div><small>{escape(proof)}{size}</small></div>"
+    )

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import sympy as sp
 
+from formulas.algebra.cards import card, display
 from formulas.algebra.inverse import inverse
 from formulas.algebra.undefined import branches_of, inherited_branches, named_branches, top_extreme
-from formulas.cards import equation_card
 from formulas.nomenclature.dimensions import UnitError, unit_of
 from formulas.nomenclature.sources import Citation, derived
 from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean, unit_of_symbol
@@ -100,7 +100,9 @@ class Equation:
         return rf"$\displaystyle {self.latex()}$"
 
     def _repr_html_(self) -> str:
-        return equation_card(self)
+        symbols = {self.symbol, *self.symbols, *self.givens, *(e.symbol for e in self.where)}
+        where = [equation.latex() for equation in self.where]
+        return card(self.name, [display(self.latex())], where, self.assumes, symbols, self.source)
 
     def __str__(self) -> str:
         return f"{self.symbol.name} = {text(self.rhs)}"

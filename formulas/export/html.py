@@ -8,8 +8,13 @@ from __future__ import annotations
 from html import escape
 
 from formulas.algebra.steps import DerivationStep
-from formulas.export.document import Chapter, FormulaDocument, SymbolRow
-from formulas.export.entry import FormulaEntry, NeglectedSize
+from formulas.export.document import (
+    Chapter,
+    FormulaDocument,
+    FormulaEntry,
+    NeglectedSize,
+    SymbolRow,
+)
 from formulas.export.typesetting.boxes import Layout
 from formulas.export.typesetting.breaking import fitted
 from formulas.export.typesetting.layout import figure, layout, relation

@@ -6,8 +6,13 @@ Words as LaTeX sets them: its own characters made literal, others by their comma
 from __future__ import annotations
 
 from formulas.algebra.steps import DerivationStep
-from formulas.export.document import Chapter, FormulaDocument, SymbolRow
-from formulas.export.entry import FormulaEntry, NeglectedSize
+from formulas.export.document import (
+    Chapter,
+    FormulaDocument,
+    FormulaEntry,
+    NeglectedSize,
+    SymbolRow,
+)
 from formulas.export.typesetting.breaking import fitted
 from formulas.export.typesetting.latex_math import latex_math
 from formulas.export.typesetting.layout import figure, layout, relation

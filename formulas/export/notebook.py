@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from formulas.export.document import FormulaDocument
-from formulas.export.entry import FormulaEntry
+from formulas.export.document import FormulaDocument, FormulaEntry
 from formulas.export.plain_text import cover, section
 from formulas.registry import module_of
 

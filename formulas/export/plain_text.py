@@ -8,8 +8,13 @@ from __future__ import annotations
 from textwrap import fill
 
 from formulas.algebra.steps import DerivationStep
-from formulas.export.document import Chapter, FormulaDocument, SymbolRow
-from formulas.export.entry import FormulaEntry, NeglectedSize
+from formulas.export.document import (
+    Chapter,
+    FormulaDocument,
+    FormulaEntry,
+    NeglectedSize,
+    SymbolRow,
+)
 from formulas.numerics.expressions import tex
 
 WIDTH = 100

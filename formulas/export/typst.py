@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from formulas.algebra.steps import DerivationStep
-from formulas.export.document import FormulaDocument, SymbolRow
-from formulas.export.entry import FormulaEntry, NeglectedSize
+from formulas.export.document import FormulaDocument, FormulaEntry, NeglectedSize, SymbolRow
 from formulas.export.typesetting.boxes import Layout
 from formulas.export.typesetting.breaking import fitted
 from formulas.export.typesetting.layout import figure, layout, relation

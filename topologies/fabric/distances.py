@@ -2,21 +2,16 @@
 
 As in `topologies.fabric.measure`, the path with fewest hops counts and of those the one of least
 latency; here all chips are looked at together, level by level, as arrays.
-
-Which accelerators can reach which, when only some nodes relay the traffic of others.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
-import networkx as nx
 import numpy as np
 
-from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
+from topologies.fabric.fabric import Arc, Fabric, Node
 
 CHUNK = 8_000_000  # sources times arcs looked at together: 64 MB of latencies
 
@@ -106,37 +101,3 @@ class ShortestPaths:
             frontier[row, node] = True
             hops[row, node], late[row, node] = level, best[row, column]
         return hops, late
-
-
-def unreachable(G: Fabric) -> Iterator[Arc]:
-    """Ordered pairs of accelerators with no path whose inner nodes all forward.
-
-    Accelerators are first gathered into classes that see the same parts of the forwarding
-    network, so that a rack of a thousand chips is one question and not a million.
-    """
-    relays = [node for node, forward in G.nodes(data="forward") if forward]
-    parts: nx.DiGraph[int] = nx.condensation(G.subgraph(relays))
-    part_of = parts.graph["mapping"]
-    beyond = _closures(parts)
-    classes: dict[tuple[frozenset[int], frozenset[int]], list[Node]] = defaultdict(list)
-    for chip in accelerators(G):
-        # A forwarding chip is itself a place in the network; so are the relays beside any chip.
-        here = {part_of[chip]} if chip in part_of else set()
-        first = here | {part_of[v] for v in G.succ[chip] if v in part_of}
-        last = here | {part_of[v] for v in G.pred[chip] if v in part_of}
-        reached = frozenset[int]().union(*(beyond[part] for part in first))
-        classes[reached, frozenset(last)].append(chip)
-    for (reached, _), sources in classes.items():
-        for (_, entrances), targets in classes.items():
-            if reached.isdisjoint(entrances):
-                for a, b in product(sources, targets):
-                    if a != b and not G.has_edge(a, b):
-                        yield a, b
-
-
-def _closures(parts: nx.DiGraph[int]) -> dict[int, frozenset[int]]:
-    """For each part, itself and every part that can be reached from it."""
-    closure: dict[int, frozenset[int]] = {}
-    for part in reversed(list(nx.topological_sort(parts))):
-        closure[part] = frozenset({part}).union(*(closure[after] for after in parts.succ[part]))
-    return closure

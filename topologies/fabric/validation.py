@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, product
 from numbers import Integral
 
 import networkx as nx
 
-from topologies.fabric.distances import unreachable
 from topologies.fabric.fabric import (
     ACCELERATOR,
     ARC_ATTRIBUTES,
@@ -18,8 +17,10 @@ from topologies.fabric.fabric import (
     NODE_ATTRIBUTES,
     SCHEMA_VERSION,
     TIERS,
+    Arc,
     Attributes,
     Fabric,
+    Node,
     accelerators,
 )
 from topologies.fabric.limits import (
@@ -195,3 +196,37 @@ def _reach_faults(G: Fabric) -> Iterator[str]:
             f"{' and others' if len(examples) == 3 else ''}: the nodes in between do not forward; "
             "set forward on those that may relay, or add a switch"
         )
+
+
+def unreachable(G: Fabric) -> Iterator[Arc]:
+    """Ordered pairs of accelerators with no path whose inner nodes all forward.
+
+    Accelerators are first gathered into classes that see the same parts of the forwarding
+    network, so that a rack of a thousand chips is one question and not a million.
+    """
+    relays = [node for node, forward in G.nodes(data="forward") if forward]
+    parts: nx.DiGraph[int] = nx.condensation(G.subgraph(relays))
+    part_of = parts.graph["mapping"]
+    beyond = _closures(parts)
+    classes: dict[tuple[frozenset[int], frozenset[int]], list[Node]] = defaultdict(list)
+    for chip in accelerators(G):
+        # A forwarding chip is itself a place in the network; so are the relays beside any chip.
+        here = {part_of[chip]} if chip in part_of else set()
+        first = here | {part_of[v] for v in G.succ[chip] if v in part_of}
+        last = here | {part_of[v] for v in G.pred[chip] if v in part_of}
+        reached = frozenset[int]().union(*(beyond[part] for part in first))
+        classes[reached, frozenset(last)].append(chip)
+    for (reached, _), sources in classes.items():
+        for (_, entrances), targets in classes.items():
+            if reached.isdisjoint(entrances):
+                for a, b in product(sources, targets):
+                    if a != b and not G.has_edge(a, b):
+                        yield a, b
+
+
+def _closures(parts: nx.DiGraph[int]) -> dict[int, frozenset[int]]:
+    """For each part, itself and every part that can be reached from it."""
+    closure: dict[int, frozenset[int]] = {}
+    for part in reversed(list(nx.topological_sort(parts))):
+        closure[part] = frozenset({part}).union(*(closure[after] for after in parts.succ[part]))
+    return closure

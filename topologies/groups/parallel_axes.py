@@ -13,14 +13,13 @@ from itertools import pairwise
 from math import isfinite
 from types import MappingProxyType
 
-from topologies.fabric.distances import unreachable
 from topologies.fabric.fabric import SCALE_UP, Arc, Fabric, Group, Node
 from topologies.fabric.limits import TopologyError, meant
 from topologies.fabric.measure import domain
 from topologies.fabric.placement import Placement
+from topologies.fabric.validation import unreachable
 from topologies.groups.closed_form_match import inner_nodes
-from topologies.groups.concurrent_groups import ConcurrentRate, served
-from topologies.groups.group_paths import GroupPaths
+from topologies.groups.concurrent_groups import ConcurrentRate, GroupPaths, served
 from topologies.rates.traffic import Traffic, pairs
 
 GATHER, EXCHANGE, RING, STAGES = "gather", "exchange", "ring", "stages"

@@ -21,9 +21,9 @@ from topologies import (
 )
 from topologies.fabric.fabric import SCALE_UP, SWITCH, Fabric, link
 from topologies.groups import concurrent_groups as joint
-from topologies.groups import group_paths as ways
+from topologies.groups import concurrent_groups as ways
+from topologies.groups.concurrent_groups import GroupPaths, group_rates
 from topologies.groups.fabric_groups import FabricGroups, grouped
-from topologies.groups.group_paths import GroupPaths, group_rates
 from topologies.groups.tree_networks import tree_of
 from topologies.rates.flow.flow import concurrent_flow
 from topologies.rates.routing.concurrent_collectives import joint_rate
