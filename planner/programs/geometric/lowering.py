@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import sympy as sp
 
+from formulas.nomenclature.symbols import auxiliary
 from formulas.numerics.lowering import record
 from planner.programs.geometric.cone import ExponentTable
 from planner.programs.geometric.posynomial import (
@@ -370,7 +371,7 @@ class _Registered:
         names = named(givens)
         texts = [str(expression) for expression in self._places]
         renamed = {
-            symbol: sp.Symbol(name)
+            symbol: auxiliary(name)
             for symbol, name in zip(givens, names, strict=True) if symbol.name != name
         }  # fmt: skip
         body = {str(place): x.xreplace(renamed) for x, place in self._places.items()}
