@@ -52,6 +52,7 @@ MODULES = (
     "scaling.allocation",
     "scaling.token_budgets",
     "scaling.overtraining",
+    "scaling.outputs",
     "economics.tiers",
     "roofline.sparse_attention",
     "training.reversible",

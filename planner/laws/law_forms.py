@@ -25,6 +25,7 @@ from planner.laws.law_monomials import Term, Terms
 from planner.text.errors import CatalogueError, FieldError
 
 if TYPE_CHECKING:
+    from formulas.algebra.equation import Equation
     from formulas.numerics.evaluate import Kernel
 
 
@@ -55,14 +56,21 @@ class Form:
     lacks: Mapping[str, str]
 
 
-@cache
-def form_kernel(form: str) -> Kernel | None:
-    """The compiled equation of a form's loss; None where the form gives none."""
+def form_equation(form: str) -> Equation | None:
+    """The equation of a form's loss; None where the form gives none."""
     place = FORMS[form].equation
     if place is None:
         return None
     module, name = place
-    return getattr(import_module(f"formulas.{module}"), name).numpy().kernel
+    equation: Equation = getattr(import_module(f"formulas.{module}"), name)
+    return equation
+
+
+@cache
+def form_kernel(form: str) -> Kernel | None:
+    """The compiled equation of a form's loss; None where the form gives none."""
+    equation = form_equation(form)
+    return None if equation is None else equation.numpy().kernel
 
 
 def _chinchilla(x: Values, sparsity: float) -> Terms:

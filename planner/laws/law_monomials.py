@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp] | npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,10 @@ class EffectiveAmounts:
         value, rate, bend = (np.stack(each, axis=1) for each in zip(*columns, strict=True))
         return value, rate, bend
 
-    def row(self, place: int) -> EffectiveAmounts:
-        """That of one budget."""
-        here = slice(place, place + 1)
-        return EffectiveAmounts(
-            {k: Saturation(c.knee[here], c.reach[here]) for k, c in self.curved.items()}
-        )
+    def rows(self, index: Rows) -> EffectiveAmounts:
+        """Those of some budgets, by their numbers or by a mask."""
+        curves = self.curved.items()
+        return EffectiveAmounts({k: Saturation(c.knee[index], c.reach[index]) for k, c in curves})
 
     def without(self, choice: str) -> EffectiveAmounts:
         """The same, one choice counting in full."""
@@ -112,8 +111,8 @@ class Term:
 
     def __call__(self, n: Number, d: Number, d_rl: Number = 1.0) -> np.ndarray:
         """The monomial at sizes and tokens, broadcast."""
-        found = self.coefficient * np.asarray(n, float) ** self.size
-        return found * np.asarray(d, float) ** self.tokens * np.asarray(d_rl, float) ** self.rl
+        of_size = self.coefficient * np.asarray(n, float) ** self.size
+        return of_size * np.asarray(d, float) ** self.tokens * np.asarray(d_rl, float) ** self.rl
 
 
 @dataclass(frozen=True)

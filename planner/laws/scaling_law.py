@@ -169,14 +169,26 @@ class ScalingLaw:
         kernel = form_kernel(self.form)
         if kernel is None:
             raise FieldError(("law", f"{self.name} gives no loss"))
-        case = {
+        case = self.symbols(n, d, sparsity=sparsity, unique=unique, d_rl=d_rl)
+        loss = kernel(**{name: case[name] for name in kernel.names})["loss"]
+        return np.broadcast_to(loss, np.broadcast_shapes(*map(np.shape, (n, d, sparsity, loss))))
+
+    def symbols(
+        self,
+        n: Number,
+        d: Number,
+        *,
+        sparsity: Number = 1.0,
+        unique: Number | None = None,
+        d_rl: Number | None = None,
+    ) -> dict[str, Number]:
+        """{symbol: value} of everything that an equation of a loss may ask for; as `loss`."""
+        return {
             **UNITS, **self.values, "N_active": n, "D_pt": d, "sigma": sparsity,
             "C_pt": 6.0 * np.asarray(n, float) * np.asarray(d, float),
             "D_unique": np.inf if unique is None else unique,
             "D_rl": 0.0 if d_rl is None else d_rl,
         }  # fmt: skip
-        found = kernel(**{name: case[name] for name in kernel.names})["loss"]
-        return np.broadcast_to(found, np.broadcast_shapes(*map(np.shape, (n, d, sparsity, found))))
 
     def terms(self, sparsity: float = 1.0) -> Terms | None:
         """The law as a floor and monomials, at one sparsity, fresh tokens; None without such form.

@@ -42,8 +42,15 @@ def document_of(value: Any) -> Any:
 
 @cache
 def _keys(cls: type) -> tuple[tuple[str, str], ...]:
-    """(key in JSON, attribute) of a dataclass; fields with `repr=False` are no part of JSON."""
-    return tuple((f.metadata.get("key", f.name), f.name) for f in fields(cls) if f.repr)
+    """(key in JSON, attribute) of a dataclass; fields with `repr=False` are no part of JSON.
+
+    A class may name in `json_first` keys that come before its others, which is of use to one that
+    differs from its base in the order alone.
+    """
+    first: tuple[str, ...] = getattr(cls, "json_first", ())
+    keys = [(f.metadata.get("key", f.name), f.name) for f in fields(cls) if f.repr]
+    places = {name: place for place, name in enumerate(first)}
+    return tuple(sorted(keys, key=lambda key: places.get(key[0], len(first))))
 
 
 def schema_of(cls: type, title: str) -> dict[str, Any]:

@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any
 
 from planner.laws.scaling_law import ScalingLaw
-from planner.problems.budget import presentation
-from planner.problems.budget.certificate import Proof, proof
-from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval, overtraining
+from planner.problems.budget.certificate import proof
+from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval
 from planner.problems.budget.optimum import BudgetOptimum, NoBudget, Solved, solve_many
+from planner.problems.budget.outputs import point_of, recheck
 from planner.problems.budget.parameters import elasticities
-from planner.problems.budget.phase_costs import costs
+from planner.problems.budget.plan import (
+    BudgetAnswer,
+    BudgetBound,
+    BudgetCertificate,
+    BudgetPlan,
+    InfeasibleBudget,
+    LawNote,
+    LawProvenance,
+    MissedLimit,
+    OtherLaw,
+    RuledAnswer,
+)
 from planner.problems.budget.resolve import (
+    RULE,
     ResolvedBudget,
-    questions_for,
+    is_rule,
     resolve_budget,
-    ruled,
-    ruled_plan,
+    ruled_point,
+    tasks_for,
 )
 from planner.problems.budget.shortfall import least_loss
-from planner.protocol.plan import MappingPlan, Plan
+from planner.protocol.plan import BindingLimit
 from planner.scenario import BudgetScenario, resolved
 from planner.text.errors import FieldError
 
 ALTERNATIVES = 3
-ONE_EPOCH = 1.0
 
 
-class BudgetPlan(MappingPlan):
-    """The answer to a budget question."""
-
-    kind = "budget"
-
-
-def answer(scenario: BudgetScenario) -> Plan:
+def answer(scenario: BudgetScenario) -> BudgetPlan:
     """The size, sparsity and tokens of least cost, or of least loss.
 
     Raises
@@ -44,38 +47,47 @@ def answer(scenario: BudgetScenario) -> Plan:
     InputError
         For a question that its law cannot answer.
     SolverError
-        If the program, its first-order conditions and the law do not agree on the answer.
+        If the program, its first-order conditions, the law and the equations of the outputs do
+        not agree on the answer.
     """
-    asked = resolve_budget(scenario)
-    if not asked.questions:
-        return _by_rule(asked)
-    solved = solve_many(asked.questions)
+    resolution = resolve_budget(scenario)
+    if not resolution.tasks:
+        return _plan(_by_rule(resolution), scenario)
+    solved = solve_many(resolution.tasks)
     ranked = sorted(
         (each for each in solved if isinstance(each, BudgetOptimum)), key=lambda each: each.score
     )
     if not ranked:
-        return _none(asked, solved)
+        return _plan(_infeasible(resolution, solved), scenario)
     best = ranked[0]
-    told = (*asked.warnings, *_outside(best, scenario), *_of_the_data(best))
-    proven, worth = proof(best), elasticities(best, scenario)
-    band = interval(best, scenario.draws, scenario.coverage)
-    document = {
-        **_head(scenario, "optimal"),
-        "plan": plan_of(best),
-        "band": band,
-        "bound": _bound(best, proven),
-        "certificate": proven.document(best, len(asked.questions)),
-        "binding": _binding(best, worth),
-        "elasticities": worth,
-        "alternatives": [plan_of(each) for each in ranked[1 : 1 + ALTERNATIVES]],
-        "heuristic": equal_pools(best),
-        "compute_optimal": compute_optimal(best),
-        "demand": _demand(asked),
-        "laws": [_by(law, asked) for law in asked.others] or None,
-        "infeasible": None,
-        "provenance": _provenance(asked, told),
-    }
-    return BudgetPlan(dict, document, worth, told, presentation)
+    warnings = (*resolution.warnings, *_outside(best, scenario), *_of_the_data(best))
+    certificate = proof(best, len(resolution.tasks))
+    slopes = elasticities(best, scenario.inference, scenario.rl)
+    point = point_of(best)
+    recheck(point, best)
+    complete = BudgetAnswer(
+        problem="budget",
+        status="optimal",
+        scenario=resolved(scenario),
+        plan=point,
+        band=interval(best, scenario.draws, scenario.coverage),
+        bound=_bound(best, certificate),
+        certificate=certificate,
+        binding=_binding(best, slopes),
+        elasticities=slopes,
+        alternatives=tuple(point_of(each) for each in ranked[1 : 1 + ALTERNATIVES]),
+        heuristic=equal_pools(best),
+        compute_optimal=compute_optimal(best),
+        demand=resolution.served,
+        laws=tuple(_by(law, resolution) for law in resolution.others) or None,
+        infeasible=None,
+        provenance=_provenance(resolution, warnings),
+    )
+    return _plan(complete, scenario)
+
+
+def _plan(answer: BudgetAnswer, scenario: BudgetScenario) -> BudgetPlan:
+    return BudgetPlan(lambda: answer, scenario)
 
 
 def answers(scenarios: Sequence[BudgetScenario]) -> list[Solved]:
@@ -84,195 +96,148 @@ def answers(scenarios: Sequence[BudgetScenario]) -> list[Solved]:
     For sweeps: all questions are one call, nothing stands beside them, and what is proven of each
     is its `gap`. A rule for an arithmetic has none and raises FieldError.
     """
-    asked = [resolve_budget(each) for each in scenarios]
-    for each in asked:
-        each.law.need("loss")
-    solved = iter(solve_many([question for each in asked for question in each.questions]))
+    resolutions = [resolve_budget(each) for each in scenarios]
+    for resolution in resolutions:
+        resolution.law.need("loss")
+    solved = iter(solve_many([task for each in resolutions for task in each.tasks]))
     best: list[Solved] = []
-    for each in asked:
-        found = [next(solved) for _ in each.questions]
-        answered = [one for one in found if isinstance(one, BudgetOptimum)]
-        nothing = [one for one in found if isinstance(one, NoBudget)]
-        if answered:
-            best.append(min(answered, key=lambda one: one.score))
+    for resolution in resolutions:
+        mine = [next(solved) for _ in resolution.tasks]
+        optima = [each for each in mine if isinstance(each, BudgetOptimum)]
+        misses = [each for each in mine if isinstance(each, NoBudget)]
+        if optima:
+            best.append(min(optima, key=lambda each: each.score))
         else:
-            best.append(min(nothing, key=lambda one: one.short_by))
+            best.append(min(misses, key=lambda each: each.short_by))
     return best
 
 
-def plan_of(best: BudgetOptimum) -> dict[str, Any]:
-    """The plan of an answer, in the words of the interface."""
-    question, ratio = best.question, overtraining(best)
-    tokens = {"pretrain": best.pretrain, "rl": best.rl, "inference": question.served}
-    unique = None if best.data_bound else question.unique
-    return {
-        "n_active": best.n_active,
-        "n_total": best.n_active * question.sparsity,
-        "sparsity": question.sparsity,
-        "tokens": tokens,
-        "epochs": max(ONE_EPOCH, best.pretrain / unique) if unique else ONE_EPOCH,
-        "cost": costs(question.phases, best.n_active, tokens),
-        "share": {name: each / best.total for name, each in zip(tokens, best.cost, strict=True)},
-        "over_training": None if ratio is None else ratio.ratio,
-        "over_training_from_pools": None if ratio is None else ratio.from_pools,
-        "tokens_per_parameter": best.pretrain / best.n_active,
-        "loss": best.loss,
-        "law": question.law.name,
-        "coefficients": dict(question.law.values),
-        "objective": "usd" if question.in_usd else "flop",
-        "phases": {name: phase.document() for name, phase in question.phases.items()},
-    }
-
-
-def _bound(best: BudgetOptimum, proven: Proof) -> dict[str, float | None]:
+def _bound(best: BudgetOptimum, certificate: BudgetCertificate) -> BudgetBound:
     """What no choice goes below, at what is asked."""
-    question = best.question
-    aim = "loss" if question.aim == "quality" else "usd" if question.in_usd else "flop_paid"
-    found: dict[str, float | None] = dict.fromkeys(("usd", "flop_paid", "loss"))
-    found[aim] = proven.lower_bound
-    return {**found, "least_loss": least_loss(question)}
+    task, bound = best.task, certificate.relaxation
+    if task.aim == "quality":
+        return BudgetBound(None, None, bound, least_loss(task))
+    usd, flop = (bound, None) if task.in_usd else (None, bound)
+    return BudgetBound(usd, flop, None, least_loss(task))
 
 
-def _binding(best: BudgetOptimum, worth: dict[str, float]) -> list[dict[str, Any]]:
+def _binding(best: BudgetOptimum, slopes: dict[str, float]) -> tuple[BindingLimit, ...]:
     """The limits that hold the answer, with d ln(what is made small) / d ln(limit)."""
-    question = best.question
-    found: list[dict[str, Any]] = []
-    if not best.multiplier:
-        pass  # nothing is left to choose: the limit is kept with room
-    elif question.required is None:
-        found = [{"name": "cost", "elasticity": worth["cost"]}]
-    else:
-        found = [{"name": "loss", "elasticity": -best.loss * best.loss_price}]
+    task = best.task
+    limits = []
+    if best.multiplier:  # else nothing is left to choose: the limit is kept with room
+        if task.required is None:
+            limits.append(BindingLimit("cost", slopes["cost"]))
+        else:
+            limits.append(BindingLimit("loss", -best.loss * best.loss_price))
     if best.data_bound:
-        found.append({"name": "unique data", "elasticity": worth["data.unique"]})
-    found += [
-        {"name": path, "elasticity": worth[path]}
-        for path in (_path(name) for name in question.fixed_choices)
-    ]
-    return found
-
-
-def _path(held: str) -> str:
-    """Where a choice of one value stands in the scenario."""
-    return "rl.tokens" if held == "rl" else f"choose.{held}"
+        limits.append(BindingLimit("unique data", slopes["data.unique"]))
+    paths = ("rl.tokens" if name == "rl" else f"choose.{name}" for name in task.fixed_choices)
+    return (*limits, *(BindingLimit(path, slopes[path]) for path in paths))
 
 
 def _outside(best: BudgetOptimum, scenario: BudgetScenario) -> tuple[str, ...]:
     """Sentences on what lies beyond the law's fitted range; refused where that is asked for."""
-    question = best.question
+    task = best.task
     epochs = None
-    if question.repeats and question.unique is not None:
-        epochs = max(ONE_EPOCH, best.pretrain / question.unique)
-    told = question.law.outside(best.n_active, best.pretrain, epochs=epochs)
-    return _allowed(told, scenario)
+    if task.repeats and task.unique is not None:
+        epochs = max(1.0, best.pretrain / task.unique)
+    beyond = task.law.outside(best.n_active, best.pretrain, epochs=epochs)
+    return allowed(beyond, scenario.extrapolate)
 
 
-def _allowed(told: list[str], scenario: BudgetScenario) -> tuple[str, ...]:
-    """The sentences as warnings; refused where the scenario does not extrapolate."""
-    if told and scenario.extrapolate is False:
-        raise FieldError(("law", f"{'; '.join(told)}; extrapolate: true answers all the same"))
-    return tuple(told)
+def allowed(sentences: list[str], extrapolate: bool | None) -> tuple[str, ...]:
+    """Sentences on what lies beyond a law as warnings; FieldError where that is not wanted."""
+    if sentences and extrapolate is False:
+        raise FieldError(("law", f"{'; '.join(sentences)}; extrapolate: true answers all the same"))
+    return tuple(sentences)
 
 
 def _of_the_data(best: BudgetOptimum) -> tuple[str, ...]:
     """A sentence where the data runs out and the law does not know what repeating it does."""
     if not best.data_bound:
         return ()
-    name, unique = best.question.law.name, best.question.unique
+    name, unique = best.task.law.name, best.task.unique
     return (
         f"the law {name} says nothing of repeated data: training ends with the {unique:.3g} unique "
         "tokens (muennighoff-2023 knows what repeating them is worth)",
     )
 
 
-def _by(law: ScalingLaw, asked: ResolvedBudget) -> dict[str, Any]:
+def _by(law: ScalingLaw, resolution: ResolvedBudget) -> OtherLaw:
     """The same question by another law; a loss is a number of the first law's data."""
+    scenario, phases = resolution.scenario, resolution.phases
     try:
-        if ruled(law, asked.scenario):
-            parts = ruled_plan(law, asked.scenario, asked.phases["pretrain"])
-            return {"law": law.name, "plan": parts["plan"], "why_not": None}
-        questions, _ = questions_for(law, asked.scenario, asked.phases, asked.served)
+        if is_rule(law, scenario):
+            return OtherLaw(law.name, ruled_point(law, scenario, phases["pretrain"]), None)
+        tasks, _ = tasks_for(law, scenario, phases, resolution.served)
     except FieldError as error:
-        return {"law": law.name, "plan": None, "why_not": str(error)}
-    solved = solve_many(questions)
-    answers = [each for each in solved if isinstance(each, BudgetOptimum)]
-    if not answers:
+        return OtherLaw(law.name, None, str(error))
+    solved = solve_many(tasks)
+    optima = [each for each in solved if isinstance(each, BudgetOptimum)]
+    if not optima:
         why = next(each.reason for each in solved if isinstance(each, NoBudget))
-        return {"law": law.name, "plan": None, "why_not": why}
-    found = min(answers, key=lambda each: each.score)
-    return {"law": law.name, "plan": plan_of(found), "why_not": None}
+        return OtherLaw(law.name, None, why)
+    return OtherLaw(law.name, point_of(min(optima, key=lambda each: each.score)), None)
 
 
-def _by_rule(asked: ResolvedBudget) -> Plan:
-    """The document of a rule for an arithmetic: a size and tokens, and no loss."""
-    scenario, law = asked.scenario, asked.law
-    parts = ruled_plan(law, scenario, asked.phases["pretrain"])
-    plan = parts["plan"]
-    tokens, flop = plan["tokens"]["pretrain"], plan["cost"]["pretrain"]["flop"]
-    beyond = law.outside(plan["n_active"], tokens, arithmetic=flop)
-    told = (*asked.warnings, *_allowed(beyond, scenario))
-    keys = ("band", "bound", "heuristic", "compute_optimal", "laws", "infeasible")
-    document = {
-        **_head(scenario, "optimal"),
-        **dict.fromkeys(keys),
-        **parts,
-        "binding": [],
-        "elasticities": {},
-        "alternatives": [],
-        "demand": _demand(asked),
-        "provenance": _provenance(asked, told),
-    }
-    return BudgetPlan(dict, document, {}, told, presentation)
-
-
-def _none(asked: ResolvedBudget, solved: Sequence[Solved]) -> Plan:
-    """The document of a question without answer: what falls short, and by how much."""
-    nearest = min(
-        (each for each in solved if isinstance(each, NoBudget)), key=lambda each: each.short_by
+def _by_rule(resolution: ResolvedBudget) -> RuledAnswer:
+    """The answer of a rule for an arithmetic: a size and tokens, and no loss."""
+    scenario, law = resolution.scenario, resolution.law
+    point = ruled_point(law, scenario, resolution.phases["pretrain"])
+    flop = point.cost.pretrain.flop
+    beyond = law.outside(point.n_active, point.tokens.pretrain, arithmetic=flop)
+    warnings = (*resolution.warnings, *allowed(beyond, scenario.extrapolate))
+    return RuledAnswer(
+        problem="budget",
+        status="optimal",
+        scenario=resolved(scenario),
+        plan=point,
+        band=None,
+        bound=None,
+        certificate=RULE,
+        binding=(),
+        elasticities={},
+        alternatives=(),
+        heuristic=None,
+        compute_optimal=None,
+        demand=resolution.served,
+        laws=None,
+        infeasible=None,
+        provenance=_provenance(resolution, warnings),
     )
-    keys = ("plan", "band", "bound", "heuristic", "compute_optimal", "laws")
-    document = {
-        **_head(asked.scenario, "infeasible"),
-        **dict.fromkeys(keys),
-        "certificate": {
-            "method": "no choice comes closer", "objective": None, "relaxation": None, "gap": None,
-            "points_considered": len(asked.questions), "multiplier": None, "differences": {},
-        },
-        "binding": [],
-        "elasticities": {},
-        "alternatives": [],
-        "demand": _demand(asked),
-        "infeasible": [
-            {"promise": nearest.promise, "short_by": nearest.short_by,
-             "expression": nearest.reason}
-        ],
-        "provenance": _provenance(asked, asked.warnings),
-    }  # fmt: skip
-    return BudgetPlan(dict, document, {}, asked.warnings, presentation)
 
 
-def _demand(asked: ResolvedBudget) -> dict[str, float | None]:
-    """Tokens served if the model is not overtaken, None without end, and what they count as."""
-    total = asked.served.total
-    return {"tokens": total if math.isfinite(total) else None, "counted": asked.served.counted}
+def _infeasible(resolution: ResolvedBudget, solved: Sequence[Solved]) -> InfeasibleBudget:
+    """The answer to a question without one: what falls short, and by how much."""
+    misses = (each for each in solved if isinstance(each, NoBudget))
+    nearest = min(misses, key=lambda each: each.short_by)
+    considered = len(resolution.tasks)
+    return InfeasibleBudget(
+        problem="budget",
+        status="infeasible",
+        scenario=resolved(resolution.scenario),
+        plan=None,
+        band=None,
+        bound=None,
+        certificate=BudgetCertificate(NOTHING_CLOSER, None, None, None, considered, None, {}),
+        binding=(),
+        elasticities={},
+        alternatives=(),
+        heuristic=None,
+        compute_optimal=None,
+        demand=resolution.served,
+        laws=None,
+        infeasible=(MissedLimit(nearest.promise, nearest.short_by, nearest.reason),),
+        provenance=_provenance(resolution, resolution.warnings),
+    )
 
 
-def _head(scenario: BudgetScenario, status: str) -> dict[str, Any]:
-    return {"problem": "budget", "status": status, "scenario": resolved(scenario)}
+NOTHING_CLOSER = "no choice comes closer"
 
 
-def _provenance(asked: ResolvedBudget, warnings: Sequence[str]) -> dict[str, Any]:
+def _provenance(resolution: ResolvedBudget, warnings: tuple[str, ...]) -> LawProvenance:
     """What an answer rests on: version, law, sources with their dates, warnings."""
-    law = asked.law
-    return {
-        "version": version("token-planner"),
-        "law": {
-            "name": law.name,
-            "form": law.form,
-            "title": law.title,
-            "scope": law.scope,
-            "note": law.note,
-        },
-        "data": list(asked.data),
-        "warnings": list(warnings),
-    }
+    law = resolution.law
+    note = LawNote(law.name, law.form, law.title, law.scope, law.note)
+    return LawProvenance(version("token-planner"), note, resolution.data, warnings)

@@ -15,7 +15,6 @@ from planner.problems.budget.phase_costs import PhaseCost
 from planner.problems.budget.posynomial_form import CHOICES, Budgets
 from planner.text.errors import FieldError
 
-PHASES = ("pretrain", "rl", "inference")
 REPETITION = "repetition"
 MISSING = -np.inf  # logarithm of a coefficient that is zero
 FAR = (0.0, 120.0)  # logarithms between which compute-optimal tokens are looked for
@@ -137,18 +136,18 @@ class BudgetTask:
 
 def terms_of(law: ScalingLaw, sparsity: float) -> Terms:
     """The law's floor and monomials; raises FieldError for a law that gives no loss."""
-    found = law.terms(sparsity)
-    if found is None:
+    terms = law.terms(sparsity)
+    if terms is None:
         raise FieldError(
             ("law", f"{law.name} gives no loss for a size and tokens (it is of the form "
              f"{law.form}); besiroglu-2024 and muennighoff-2023 do")
         )  # fmt: skip
-    if any(term.size > 0 or term.tokens > 0 for term in found.terms):
+    if any(term.size > 0 or term.tokens > 0 for term in terms.terms):
         raise FieldError(
             ("law", f"{law.name} says that at {sparsity:g} total for each active parameter more "
              "parameters, or more tokens, raise the loss: it is asked beyond its reach")
         )  # fmt: skip
-    return found
+    return terms
 
 
 def compute_optimal_tokens(terms: Terms, n: float) -> float:
@@ -178,73 +177,73 @@ def compute_optimal_tokens(terms: Terms, n: float) -> float:
     return math.exp(brentq(surplus, low, high, xtol=1e-14, rtol=1e-14))
 
 
-def assembled(questions: Sequence[BudgetTask]) -> Budgets:
+def assembled(tasks: Sequence[BudgetTask]) -> Budgets:
     """Questions of one shape as arrays; every choice is still there, the held ones too."""
-    first = questions[0]
-    terms = [each.terms for each in questions]
+    first = tasks[0]
+    terms = [each.terms for each in tasks]
     losses, powers = zip(
-        *(_loss_rows(each, law) for each, law in zip(questions, terms, strict=True)), strict=True
+        *(_loss_rows(each, law) for each, law in zip(tasks, terms, strict=True)), strict=True
     )
-    limits = [_limit(each, law) for each, law in zip(questions, terms, strict=True)]
+    limits = [_limit(each, law) for each, law in zip(tasks, terms, strict=True)]
     return Budgets(
-        cost=np.array([_cost_row(each) for each in questions]),
+        cost=np.array([_cost_row(each) for each in tasks]),
         cost_powers=_cost_powers(first),
         loss=np.array(losses),
         loss_powers=np.array(powers),
         limit=np.array(limits),
         aim=first.aim,
         choices=first.choices,
-        worth=_worth(questions) if first.curved else None,
+        effective=_effective(tasks) if first.curved else None,
     )
 
 
-def _limit(question: BudgetTask, terms: Terms) -> float:
+def _limit(task: BudgetTask, terms: Terms) -> float:
     """Logarithm of what is limited: the reducible loss, or the cost."""
-    if question.required is None:
-        return math.log(question.limit or math.nan)
-    room = terms.limit(question.required.value(question.law))
+    if task.required is None:
+        return math.log(task.limit or math.nan)
+    room = terms.limit(task.required.value(task.law))
     return math.log(room) if room > 0 else -math.inf
 
 
-def _loss_rows(question: BudgetTask, terms: Terms) -> tuple[list[float], list[list[float]]]:
+def _loss_rows(task: BudgetTask, terms: Terms) -> tuple[list[float], list[list[float]]]:
     rows = [(t.coefficient, [t.size, t.tokens, t.rl]) for t in terms.terms if t.coefficient > 0]
-    if question.rl_term is not None:
-        rows.append((question.rl_term.coefficient, [0.0, 0.0, -question.rl_term.exponent]))
-    count = len(question.choices)
+    if task.rl_term is not None:
+        rows.append((task.rl_term.coefficient, [0.0, 0.0, -task.rl_term.exponent]))
+    count = len(task.choices)
     return [math.log(each) for each, _ in rows], [powers[:count] for _, powers in rows]
 
 
-def _cost_row(question: BudgetTask) -> list[float]:
+def _cost_row(task: BudgetTask) -> list[float]:
     """Logarithms of the coefficients of pre-training, reinforcement learning and serving."""
-    weights = question.weights()
-    rl = weights.get("rl", 0.0) * (1.0 if question.reinforced else question.rl_tokens)
-    if question.rl_flop:  # a number beside the cost that is made small, part of one that is limited
-        rl = 0.0 if question.aim == "cost" else question.constant_cost
-    amounts = (weights["pretrain"], rl, weights.get("inference", 0.0) * question.served)
+    weights = task.weights()
+    rl = weights.get("rl", 0.0) * (1.0 if task.reinforced else task.rl_tokens)
+    if task.rl_flop:  # a number beside the cost that is made small, part of one that is limited
+        rl = 0.0 if task.aim == "cost" else task.constant_cost
+    amounts = (weights["pretrain"], rl, weights.get("inference", 0.0) * task.served)
     return [math.log(each) if each > 0 else MISSING for each in amounts]
 
 
-def _cost_powers(question: BudgetTask) -> np.ndarray:
+def _cost_powers(task: BudgetTask) -> np.ndarray:
     """Exponents of the choices in the cost of each phase."""
-    rl = [0.0, 0.0, 0.0] if question.rl_flop else [1.0, 0.0, 0.0]
-    if question.reinforced:
+    rl = [0.0, 0.0, 0.0] if task.rl_flop else [1.0, 0.0, 0.0]
+    if task.reinforced:
         rl = [1.0, 0.0, 1.0]
     rows = [[1.0, 1.0, 0.0], rl, [1.0, 0.0, 0.0]]
-    return np.array(rows)[:, : len(question.choices)]
+    return np.array(rows)[:, : len(task.choices)]
 
 
-def _worth(questions: Sequence[BudgetTask]) -> EffectiveAmounts:
+def _effective(tasks: Sequence[BudgetTask]) -> EffectiveAmounts:
     """The knees of tokens and of parameters, for a law that knows repetition.
 
     Parameters are fed by the distinct tokens that are seen: all of them, unless fewer tokens than
     that are given. Where tokens are free an optimum is never larger than what they feed.
     """
     knees, fed, half, excess = [], [], [], []
-    for each in questions:
-        x, unique = each.law.values, each.unique or math.inf
-        seen = min(unique, each.fixed_choices.get("pretrain", math.inf))
+    for task in tasks:
+        x, unique = task.law.values, task.unique or math.inf
+        seen = min(unique, task.fixed_choices.get("pretrain", math.inf))
         knees.append(math.log(unique))
-        fed.append(math.log(each.law.repetition(seen).fed))
+        fed.append(math.log(task.law.repetition(seen).fed))
         half.append(x["R_half"])
         excess.append(x["R_excess"])
     return EffectiveAmounts(

@@ -1,12 +1,9 @@
-"""A budget as a geometric program: cost and loss, one of them small, the other limited.
-
-Programs are compiled once for each shape; every coefficient and exponent is a given, so that laws
-and prices are numbers put in. Choices are measured from a reference point, for well-scaled numbers.
-
-The proof of a budget: the geometric program, its dual bound, and SciPy on the conditions.
+"""The proof of a budget: a geometric program with its dual bound, and SciPy on the conditions.
 
 The first answer comes from Newton's steps on the first-order conditions; it stands only where a
-geometric program solved by CVXPY and SciPy's solver of equations agree with it.
+geometric program solved by CVXPY and SciPy's solver of equations agree with it. Programs are
+compiled once for each shape; every coefficient and exponent is put in as a number. Choices are
+measured from a reference point, for well-scaled numbers.
 """
 
 from __future__ import annotations
@@ -14,16 +11,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from itertools import product
+from typing import Literal
 
 import numpy as np
 import sympy as sp
+from scipy.optimize import root as solve_equations
 
 from formulas.nomenclature.symbols import auxiliary
-from planner.problems.budget.check import conditions
-from planner.problems.budget.optimum import BudgetOptimum, start
+from planner.problems.budget.optimum import BudgetOptimum
 from planner.problems.budget.parameters import loss_at
+from planner.problems.budget.plan import BudgetCertificate
 from planner.problems.budget.posynomial_form import Array, Budgets
+from planner.problems.budget.stationary_points import sides, start
 from planner.programs.geometric import GeometricProgram, Program, ProgramSolution
 from planner.text.errors import SolverError
 
@@ -61,16 +61,16 @@ def programmed(budgets: Budgets, reference: Array) -> Programmed:
     shift = float(np.max(goal))  # the objective is near one at the reference
     scale = {"cost": cost, "loss": loss}
     limit = float(budgets.limit[0])
-    given: dict[sp.Symbol, float] = {}
+    values: dict[sp.Symbol, float] = {}
     for name, logs in scale.items():
-        own = shift if (name == "cost") == (budgets.aim == "cost") else limit
+        over = shift if name == budgets.aim or (name, budgets.aim) == ("loss", "quality") else limit
         for k, height in enumerate(logs):
-            given[symbols[f"{name}_{k}"]] = math.exp(height - own) if np.isfinite(height) else 0.0
+            values[symbols[f"{name}_{k}"]] = math.exp(height - over) if np.isfinite(height) else 0.0
     for k, row in enumerate(budgets.loss_powers[0]):
         for j, power in enumerate(row):
             if power:
-                given[symbols[f"power_{k}_{j}"]] = -float(power)
-    solution = program.solve({s: v for s, v in given.items() if s in set(program.givens)})
+                values[symbols[f"power_{k}_{j}"]] = -float(power)
+    solution = program.solve({s: v for s, v in values.items() if s in set(program.givens)})
     point = np.array([math.log(solution.choices[symbols[each]]) for each in budgets.choices])
     return Programmed(
         point=point + at,
@@ -98,23 +98,23 @@ def _compiled(shape: Shape) -> tuple[Program, dict[str, sp.Symbol]]:
     for name in choices:
         problem.choose(symbols[name], within=(1 / WIDE, WIDE))
 
-    def given(name: str) -> sp.Symbol:
+    def input_symbol(name: str) -> sp.Symbol:
         symbols[name] = auxiliary(name, nonnegative=not name.startswith("power"))
         return symbols[name]
 
     cost = sp.Add(
         *(
-            given(f"cost_{k}")
+            input_symbol(f"cost_{k}")
             * sp.Mul(*(symbols[c] ** p for c, p in zip(choices, row, strict=True)))
             for k, row in enumerate(cost_powers)
         )
     )
     loss = sp.Add(
         *(
-            given(f"loss_{k}")
+            input_symbol(f"loss_{k}")
             * sp.Mul(
                 *(
-                    symbols[c] ** -given(f"power_{k}_{j}")
+                    symbols[c] ** -input_symbol(f"power_{k}_{j}")
                     for j, (c, here) in enumerate(zip(choices, row, strict=True))
                     if here
                 )
@@ -138,50 +138,29 @@ NEWTON = "Newton on the first-order conditions"
 SCIPY = "SciPy root on the first-order conditions without multipliers"
 
 
-@dataclass(frozen=True)
-class Proof:
-    """What agrees with an answer, and how well.
+def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
+    """Solve the budget again, twice; `considered` is how many it was the best of.
 
-    `lower_bound` is of what is made small [USD, flop or nat]: no choice goes below it.
+    Raises SolverError where the answers differ by over 1e-4, in logarithms.
     """
-
-    method: str
-    lower_bound: float
-    multiplier: float | None
-    differences: dict[str, float]
-
-    def document(self, answer: BudgetOptimum, considered: int) -> dict[str, Any]:
-        """The certificate of the answer's document."""
-        return {
-            "method": self.method,
-            "objective": answer.score,
-            "relaxation": self.lower_bound,
-            "gap": 1 - self.lower_bound / answer.score,
-            "points_considered": considered,
-            "multiplier": self.multiplier,
-            "differences": self.differences,
-        }
-
-
-def proof(answer: BudgetOptimum) -> Proof:
-    """Solve the question again, twice; raises SolverError where the answers differ by over 1e-4."""
     _same_loss(answer)
     if not answer.budgets.choices:
-        return Proof("the given choices leave nothing to choose", answer.score, None, {})
+        method = "the given choices leave nothing to choose"
+        return BudgetCertificate(method, answer.score, answer.score, 0.0, considered, None, {})
     tangent = answer.budgets.tangent(answer.point)
     program = programmed(tangent, start(tangent))
     if _largest(program.point, answer.point[0]) > AGREE:
         # Numbers measured from near the optimum are better scaled; no constraint is moved by it.
         program = programmed(tangent, answer.point)
-    found = conditions(answer.budgets, answer.point[0])
-    if found is None:
+    root = stationary_point(answer.budgets, answer.point[0])
+    if root is None:
         raise SolverError("SciPy finds no point where the first-order conditions hold")
     apart = abs(program.multiplier - answer.multiplier)
     differences = {
         "program": _apart(tangent, program.point, answer.point),
-        "value": abs(math.log(program.value) - _sides(tangent, answer.point)[0]),
+        "value": abs(math.log(program.value) - _logs(tangent, answer.point)[0]),
         "multiplier": apart / max(answer.multiplier, LEAST),
-        "scipy": _largest(found[0], answer.point[0]),
+        "scipy": _largest(root[0], answer.point[0]),
     }
     for name, difference in differences.items():
         if not difference <= AGREE:
@@ -189,62 +168,99 @@ def proof(answer: BudgetOptimum) -> Proof:
                 f"the budget by {name} differs from that on the first-order conditions by "
                 f"{difference:.2g} (in logarithms); at most {AGREE:g} is accepted"
             )
-    told = PROGRAM if answer.budgets.worth is None else TANGENT
-    return Proof(
-        method=f"{told}; {NEWTON}; {SCIPY}: they agree",
-        lower_bound=_of_answer(answer, program.lower_bound),
+    bound = _of_answer(answer, program.lower_bound)
+    form = PROGRAM if answer.budgets.effective is None else TANGENT
+    return BudgetCertificate(
+        method=f"{form}; {NEWTON}; {SCIPY}: they agree",
+        objective=answer.score,
+        relaxation=bound,
+        gap=1 - bound / answer.score,
+        points_considered=considered,
         multiplier=program.multiplier,
         differences=differences,
     )
 
 
-def _largest(one: Array, other: Array) -> float:
-    return float(np.abs(one - other).max())
+def _largest(first: Array, second: Array) -> float:
+    return float(np.abs(first - second).max())
 
 
-def _sides(budgets: Budgets, point: Array) -> tuple[float, float]:
+def _logs(budgets: Budgets, point: Array) -> tuple[float, float]:
     """Logarithms of what is made small and of what is limited, at a point (1, J)."""
-    cost, loss = float(budgets.costs(point).value[0]), float(budgets.losses(point).value[0])
-    return (cost, loss) if budgets.aim == "cost" else (loss, cost)
+    goal, limited = sides(budgets, point)
+    return float(goal.value[0]), float(limited.value[0])
 
 
-def _apart(budgets: Budgets, found: Array, here: Array) -> float:
+def _apart(budgets: Budgets, programmed: Array, here: Array) -> float:
     """The largest difference of a choice between the program's point and the answer's.
 
     Where the program's point keeps the limit and is as good, to what the program is solved to,
     a choice hardly matters and its values cannot be told apart: what they change is the difference.
     """
-    goal, limited = _sides(budgets, found[None, :])
-    worse = max(abs(goal - _sides(budgets, here)[0]), limited - float(budgets.limit[0]))
-    return max(worse, 0.0) if worse < ROUNDING else _largest(found, here[0])
+    goal, limited = _logs(budgets, programmed[None, :])
+    worse = max(abs(goal - _logs(budgets, here)[0]), limited - float(budgets.limit[0]))
+    return max(worse, 0.0) if worse < ROUNDING else _largest(programmed, here[0])
 
 
 def _of_answer(answer: BudgetOptimum, bound: float) -> float:
     """A bound of the sum of monomials as one of the cost or of the loss."""
-    if answer.question.aim == "cost":
-        return min(bound + answer.question.constant_cost, answer.total)
-    terms = answer.question.terms
+    if answer.task.aim == "cost":
+        return min(bound + answer.task.constant_cost, answer.total)
+    terms = answer.task.terms
     return min(terms.floor + bound**terms.power, answer.loss)
 
 
 def _same_loss(answer: BudgetOptimum) -> None:
     """The plan's loss by the law's own equation, which knows nothing of monomials."""
-    question = answer.question
-    term = question.rl_term
-    found = loss_at(answer, question.law)
-    if term is None:
-        repeated = question.unique if question.repeats else None
-        found = float(
-            question.law.loss(
+    task = answer.task
+    loss = loss_at(answer, task)
+    if task.rl_term is None:
+        loss = float(
+            task.law.loss(
                 answer.n_active,
                 answer.pretrain,
-                sparsity=question.sparsity,
-                unique=repeated,
+                sparsity=task.sparsity,
+                unique=task.unique if task.repeats else None,
                 d_rl=answer.rl,
             )
         )
-    if not math.isclose(found, answer.loss, abs_tol=LOSS, rel_tol=LOSS):
+    if not math.isclose(loss, answer.loss, abs_tol=LOSS, rel_tol=LOSS):
         raise SolverError(
-            f"the plan's loss is {answer.loss:.10g}, but the law {question.law.name} itself says "
-            f"{found:.10g}"
+            f"the plan's loss is {answer.loss:.10g}, but the law {task.law.name} itself says "
+            f"{loss:.10g}"
         )
+
+
+TOLERANCE = 1e-12
+ATTEMPTS: tuple[Literal["hybr", "lm"], ...] = ("hybr", "lm")
+ASIDE = 0.3  # of a logarithm from an answer to be checked
+
+
+def stationary_point(budgets: Budgets, near: Array | None = None) -> tuple[Array, float] | None:
+    """The point (J,) where the first-order conditions hold, and their largest violation.
+
+    They are taken without multipliers: at the optimum every choice lowers the loss in proportion
+    to what it costs, and the limit is met.
+
+    SciPy's solver of equations from a point of its own, then from one beside `near` (J,), which
+    it is to check; None where it finds nothing.
+    """
+
+    def violated(point: Array) -> Array:
+        at = point[None, :]
+        cost, loss = budgets.costs(at), budgets.losses(at)
+        limited = loss if budgets.aim == "cost" else cost
+        weights, gains = cost.slope[0], -loss.slope[0]
+        # Percent of the loss per percent of the cost, of every choice against the last.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.log(gains[:-1] * weights[-1]) - np.log(gains[-1] * weights[:-1])
+        return np.append(ratios, limited.value - budgets.limit)
+
+    starts = [start(budgets)[0], *([] if near is None else [near - ASIDE])]
+    for first, method in product(starts, ATTEMPTS):
+        with np.errstate(all="ignore"):
+            solution = solve_equations(violated, first, method=method, tol=TOLERANCE)
+            error = float(np.abs(violated(solution.x)).max())
+        if error < 1e-7:
+            return np.asarray(solution.x, dtype=np.float64), error
+    return None

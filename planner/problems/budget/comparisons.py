@@ -1,18 +1,26 @@
 """What stands beside the optimum: the compute-optimal model, equal pools, and over-training.
 
-How well a budget is known: the same question by laws drawn from the standard errors.
+And how well a budget is known: the same by laws drawn from the standard errors.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from planner.problems.budget.budget_task import BudgetTask, compute_optimal_tokens
 from planner.problems.budget.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
+from planner.problems.budget.plan import (
+    BudgetInterval,
+    Comparison,
+    Ends,
+    PhaseTokens,
+    RuleComparison,
+    UnreachedRule,
+)
 from planner.text.errors import FieldError, SolverError
 
 SAME = 1e-6  # of the ratio, by its definition and by the identity
@@ -36,99 +44,110 @@ def overtraining(answer: BudgetOptimum) -> Overtraining | None:
 
     Raises SolverError where the identity should hold and does not.
     """
-    question, terms = answer.question, answer.question.terms
+    task, terms = answer.task, answer.task.terms
     try:
         tokens = compute_optimal_tokens(terms, answer.n_active)
     except FieldError:
         return None  # a law without a term in tokens has no compute-optimal ones
     ratio = answer.pretrain / tokens
     of_tokens = [each for each in terms.terms if each.tokens]
-    given = question.fixed_choices.keys() & {"n_active", "pretrain"}
-    interior = not given and not answer.data_bound and not _worn(answer)
+    fixed = task.fixed_choices.keys() & {"n_active", "pretrain"}
+    interior = not fixed and not answer.data_bound and not _worn(answer)
     if not interior or len(of_tokens) != 1 or of_tokens[0].size:
         return Overtraining(ratio, None, None)
-    pretrain, rl, inference = answer.cost
-    grows = pretrain + inference + (0.0 if question.rl_flop else rl)
     exponent = -of_tokens[0].tokens
-    found = (grows / pretrain) ** (1 / exponent)
-    if abs(found / ratio - 1) > SAME:
+    growth = (0.0 if task.rl_flop else 1.0, 1.0)
+    from_pools = overtraining_of_pools(answer.cost, exponent, growth)
+    if abs(from_pools / ratio - 1) > SAME:
         raise SolverError(
-            f"over-training is {ratio:.8g} by its definition and {found:.8g} from the pools"
+            f"over-training is {ratio:.8g} by its definition and {from_pools:.8g} from the pools"
         )
-    return Overtraining(ratio, found, exponent)
+    return Overtraining(ratio, from_pools, exponent)
+
+
+def overtraining_of_pools(
+    cost: tuple[float, float, float], exponent: float, growth: tuple[float, float]
+) -> float:
+    """Tokens over compute-optimal ones that the costs of the phases ask for [-].
+
+    `growth` are d ln(cost) / d ln N of reinforcement learning and of serving, `exponent` that of
+    the tokens in the loss.
+    """
+    from formulas.scaling.overtraining import overtraining as equation
+
+    costs = dict(zip(("C_pt", "C_rl", "C_inf"), cost, strict=True))
+    slopes = dict(zip(("eps_rl", "eps_inf"), growth, strict=True))
+    ratio = equation.numpy("D_opt")(1.0, eps_pt=1.0, beta_D=exponent, **costs, **slopes)
+    return float(ratio)
 
 
 def _worn(answer: BudgetOptimum) -> bool:
     """Whether tokens repeat, or parameters are more than the data feeds."""
-    question = answer.question
-    return question.repeats and answer.pretrain > (question.unique or math.inf)
+    task = answer.task
+    return task.repeats and answer.pretrain > (task.unique or math.inf)
 
 
-def compute_optimal(answer: BudgetOptimum) -> dict[str, Any] | None:
+def compute_optimal(answer: BudgetOptimum) -> Comparison | None:
     """The model of the same loss that is cheapest to pre-train, and what its life costs."""
-    question = answer.question
-    if question.required is None or question.fixed_choices or question.reinforced:
+    task = answer.task
+    if task.required is None or task.fixed_choices or task.reinforced:
         return None
-    training = {"pretrain": question.phases["pretrain"]}
-    found = solve_one(replace(question, phases=training, served=0.0, rl_tokens=0.0, rl_flop=0.0))
-    if isinstance(found, NoBudget):
+    training = {"pretrain": task.phases["pretrain"]}
+    best = solve_one(replace(task, phases=training, served=0.0, rl_tokens=0.0, rl_flop=0.0))
+    if isinstance(best, NoBudget):
         return None
-    return _compared(answer, found.n_active, found.pretrain)
+    return _compared(answer, best.n_active, best.pretrain)
 
 
-def equal_pools(answer: BudgetOptimum) -> dict[str, Any] | None:
+def equal_pools(answer: BudgetOptimum) -> RuleComparison | None:
     """The lecture's heuristic: pre-training costs what serving does; None where nothing is served.
 
     Without served tokens it is what reinforcement learning does. Given tokens stay as they are.
     """
-    question = answer.question
-    weights = question.weights()
-    if question.reinforced or question.rl_flop or "pretrain" in question.fixed_choices:
+    task = answer.task
+    weights = task.weights()
+    if task.reinforced or task.rl_flop or "pretrain" in task.fixed_choices:
         return None
-    beside = weights.get("inference", 0.0) * question.served
-    beside = beside or weights.get("rl", 0.0) * question.rl_tokens
+    beside = weights.get("inference", 0.0) * task.served
+    beside = beside or weights.get("rl", 0.0) * task.rl_tokens
     if not beside:
         return None
     tokens = beside / weights["pretrain"]
-    found = solve_one(
-        replace(question, fixed_choices={**question.fixed_choices, "pretrain": tokens})
-    )
-    if isinstance(found, NoBudget):
-        given = {"pretrain": tokens, "rl": question.rl_tokens, "inference": question.served}
-        lacking = dict.fromkeys(("n_active", "cost", "loss", "worse_by", "saving"))
-        return {**lacking, "tokens": given, "why_not": found.reason}
-    told = _compared(answer, found.n_active, tokens)
-    return {**told, "why_not": None}
+    best = solve_one(replace(task, fixed_choices={**task.fixed_choices, "pretrain": tokens}))
+    if isinstance(best, NoBudget):
+        pools = PhaseTokens(tokens, task.rl_tokens, task.served)
+        return UnreachedRule(None, pools, None, None, None, None, best.reason)
+    compared = _compared(answer, best.n_active, tokens)
+    return RuleComparison(**vars(compared), why_not=None)
 
 
-def _compared(answer: BudgetOptimum, n_active: float, tokens: float) -> dict[str, Any]:
+def _compared(answer: BudgetOptimum, n_active: float, tokens: float) -> Comparison:
     """Another size and tokens beside the answer: its cost or loss, and by how much it is worse."""
-    question = answer.question
-    total = life_cost(question, n_active, tokens)
+    task = answer.task
+    total = life_cost(task, n_active, tokens)
     loss = answer.loss
-    if question.aim == "quality":
-        terms = question.terms
-        loss = float(terms.loss(n_active, tokens))
-        if question.repeats:
-            loss = float(question.law.loss(n_active, tokens, sparsity=question.sparsity,
-                                           unique=question.unique))  # fmt: skip
-    score = total if question.aim == "cost" else loss
-    return {
-        "n_active": n_active,
-        "tokens": {"pretrain": tokens, "rl": answer.rl, "inference": question.served},
-        "cost": total,
-        "loss": loss,
-        "worse_by": score / answer.score - 1,
-        "saving": 1 - answer.score / score,
-    }
+    if task.aim == "quality":
+        loss = float(task.terms.loss(n_active, tokens))
+        if task.repeats:
+            law, sparsity = task.law, task.sparsity
+            loss = float(law.loss(n_active, tokens, sparsity=sparsity, unique=task.unique))
+    score = total if task.aim == "cost" else loss
+    return Comparison(
+        n_active=n_active,
+        tokens=PhaseTokens(tokens, answer.rl, task.served),
+        cost=total,
+        loss=loss,
+        worse_by=score / answer.score - 1,
+        saving=1 - answer.score / score,
+    )
 
 
-def life_cost(question: BudgetTask, n_active: float, tokens: float) -> float:
+def life_cost(task: BudgetTask, n_active: float, tokens: float) -> float:
     """Cost of a life [USD or flop] at a size and tokens, given pools as they are given."""
-    weights = question.weights()
-    given = weights.get("rl", 0.0) * question.rl_tokens
-    given += weights.get("inference", 0.0) * question.served
-    return n_active * (weights["pretrain"] * tokens + given) + question.constant_cost
+    weights = task.weights()
+    pools = weights.get("rl", 0.0) * task.rl_tokens
+    pools += weights.get("inference", 0.0) * task.served
+    return n_active * (weights["pretrain"] * tokens + pools) + task.constant_cost
 
 
 FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean something
@@ -136,23 +155,17 @@ FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean so
 
 def interval(
     answer: BudgetOptimum, count: int, coverage: float, seed: int = 0
-) -> dict[str, Any] | None:
+) -> BudgetInterval | None:
     """Ends that hold `coverage` of the draws, of size, tokens, cost, loss and over-training.
 
     None where the law has no standard errors or nothing is drawn. `answered` is the share of the
     drawn laws in which the question has an answer: a fixed loss may lie below a drawn floor.
     """
-    question = answer.question
-    if not count or "interval" in question.law.lacks:
+    task = answer.task
+    if not count or "interval" in task.law.lacks:
         return None
-    laws = question.law.draws(count, seed)
-    solved = solve_many([replace(question, law=law) for law in laws])
+    solved = solve_many([replace(task, law=law) for law in task.law.draws(count, seed)])
     answers = [each for each in solved if isinstance(each, BudgetOptimum)]
-    found: dict[str, Any] = {
-        "coverage": coverage,
-        "from": f"{count} draws from the standard errors of {question.law.name}",
-        "answered": len(answers) / count,
-    }
     columns = {
         "n_active": [each.n_active for each in answers],
         "pretrain": [each.pretrain for each in answers],
@@ -160,14 +173,22 @@ def interval(
         "loss": [each.loss for each in answers],
         "over_training": [_ratio(each) for each in answers],
     }
-    ends = ((1 - coverage) / 2, (1 + coverage) / 2)
-    enough = len(answers) >= max(2, FEWEST * count)
-    for name, values in columns.items():
-        known = enough and not np.isnan(values).any()
-        found[name] = np.quantile(values, ends).tolist() if known else None
-    return found
+    return BudgetInterval(
+        coverage,
+        f"{count} draws from the standard errors of {task.law.name}",
+        len(answers) / count,
+        **{name: ends(values, count, coverage) for name, values in columns.items()},
+    )
+
+
+def ends(values: Sequence[float], count: int, coverage: float) -> Ends | None:
+    """The quantiles that hold `coverage` of the values; None where too few of `count` are there."""
+    if len(values) < max(2, FEWEST * count) or np.isnan(values).any():
+        return None
+    low, high = np.quantile(values, ((1 - coverage) / 2, (1 + coverage) / 2)).tolist()
+    return low, high
 
 
 def _ratio(answer: BudgetOptimum) -> float:
-    told = overtraining(answer)
-    return float("nan") if told is None else told.ratio
+    ratio = overtraining(answer)
+    return math.nan if ratio is None else ratio.ratio

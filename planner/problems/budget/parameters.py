@@ -1,220 +1,277 @@
-"""What one percent of every given is worth: elasticities of the optimum, without solving again.
+"""What a budget or a lifecycle gives: how each quantity is varied, and what a percent of it does.
 
-By the envelope theorem only what a given does at fixed choices counts: to the cost, to the loss of
-the plan, and to the loss that is required. The multiplier of the limit turns one into the other.
+By the envelope theorem only what a quantity does at fixed choices counts: to the cost, to the loss
+of the plan, and to the loss that is required. The multiplier of the limit turns one into the other.
+
+Paths are those of the scenario; coefficients of the law and the peak of a chip stand under `law.`
+and `phases.`, where a file would have to describe them in full.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from planner.laws.scaling_law import ScalingLaw
-from planner.problems.budget.budget_task import assembled
-from planner.problems.budget.optimum import BudgetOptimum
-from planner.problems.budget.phase_costs import PhaseCost, rl_flop_needed, served
-from planner.problems.budget.phase_keys import Inference, Reward
-from planner.scenario import BudgetScenario
+from planner.problems.budget.budget_task import BudgetTask, assembled
+from planner.problems.budget.optimum import BudgetOptimum, lagrangian_slope
+from planner.problems.budget.phase_costs import rl_flop_needed, served_tokens
+from planner.problems.budget.phase_keys import Inference, Reinforcement
+from planner.protocol.parameter import Parameter
 
-STEP = 1e-5  # of a given, in logarithms; the functions are smooth and cheap
-PHASES = ("pretrain", "rl", "inference")
-CURVE = ("rate", "lifetime", "growth", "discount", "obsolescence")
+STEP = 1e-5  # of a quantity, in logarithms; the functions are smooth and cheap
+CURVE = {"rate": "token/s", "lifetime": "s", "growth": "1", "discount": "1", "obsolescence": "1"}
+QUALITY = {"loss": ("quality.loss", "nat"), "n_active": ("quality.like.n_active", "param"),
+           "tokens": ("quality.like.tokens", "token")}  # fmt: skip
+FIXED = {"n_active": ("choose.n_active", "param"), "pretrain": ("choose.pretrain", "token"),
+         "rl": ("rl.tokens", "token")}  # fmt: skip
+
+Slope = Callable[[BudgetOptimum], float]
 
 
 @dataclass(frozen=True)
-class _Effect:
-    """Of one percent of a given at fixed choices: d ln(cost), and d(loss) less what is asked."""
+class BudgetParameter(Parameter):
+    """One quantity of a budget; `to` gives the task with it times a factor.
 
-    cost: float = 0.0
-    loss: float = 0.0
+    `slope` is d ln(what is made small) / d ln(quantity) at an optimum; where it is None it is
+    taken by a difference at fixed choices. `phase` is the one whose cost it changes, if any.
+    """
+
+    slope: Slope | None = None
+    phase: str | None = None
 
 
-def elasticities(answer: BudgetOptimum, scenario: BudgetScenario) -> dict[str, float]:
-    """{path in the scenario: d ln(what is made small) / d ln(given)}, those of the law too."""
-    effects = {
-        **_of_phases(answer, scenario),
-        **_of_demand(answer, scenario.inference),
-        **_of_reinforcement(answer, scenario),
-        **_of_quality(answer),
-        **_of_data(answer),
-        **_of_law(answer),
+def parameters(
+    task: BudgetTask, inference: Inference, rl: Reinforcement
+) -> Iterator[BudgetParameter]:
+    """Every quantity of a task that has an influence of its own."""
+    yield from _of_phases(task)
+    if task.served:
+        yield from _of_demand(task, inference)
+    if "rl" in task.phases:
+        yield from _of_reinforcement(task, rl)
+    yield from _of_quality(task)
+    if task.repeats:
+        yield BudgetParameter(
+            "data.unique", task.unique, "token", "quality", partial(_unique, task)
+        )
+    for name, value in task.law.values.items():
+        if value:
+            vary = partial(_coefficient, task, name)
+            yield BudgetParameter(f"law.{name}", value, "", "law", vary)
+    yield from _of_limits(task)
+
+
+def elasticities(
+    answer: BudgetOptimum, inference: Inference, rl: Reinforcement
+) -> dict[str, float]:
+    """{path in the scenario: d ln(what is made small) / d ln(quantity)}, those of the law too."""
+    slopes = {
+        row.path: row.slope(answer) if row.slope else _by_difference(answer, row)
+        for row in parameters(answer.task, inference, rl)
+        if row.phase is None or answer.shares[row.phase]
     }
-    found = {path: _combined(answer, effect) for path, effect in effects.items()}
-    question = answer.question
-    if question.limit is not None:
-        found["cost"] = -1 / answer.loss_price / answer.loss
-    if question.unique is not None and not question.repeats and answer.data_bound:
-        found["data.unique"] = -answer.data_bound * _of_goal(answer)
-    found.update(_of_held(answer))
-    return found
+    return {path: slope for path, slope in slopes.items() if not math.isnan(slope)}
 
 
-def _combined(answer: BudgetOptimum, effect: _Effect) -> float:
-    """An effect on the cost, or on the loss, at the optimum."""
-    if answer.question.aim == "cost":
-        return effect.cost + answer.loss_price * effect.loss
-    return (effect.loss + effect.cost / answer.loss_price) / answer.loss
+def loss_at(answer: BudgetOptimum, task: BudgetTask) -> float:
+    """The loss [nat] of the choices of an answer as the law of a task has it."""
+    n, d, law, term = answer.n_active, answer.pretrain, task.law, task.rl_term
+    terms = None if task.curved else law.terms(task.sparsity)
+    if terms is not None:
+        loss = float(terms.loss(n, d, answer.rl))
+    else:
+        unique = task.unique if task.curved else None
+        loss = float(law.loss(n, d, sparsity=task.sparsity, unique=unique))
+    return loss + (term.coefficient * answer.rl**-term.exponent if term else 0.0)
+
+
+def _by_difference(answer: BudgetOptimum, row: BudgetParameter) -> float:
+    """What a quantity does at fixed choices, by a central difference."""
+    assert row.to is not None
+    high, low = (row.to(math.exp(sign * STEP)) for sign in (1, -1))
+
+    def slope(first: float, second: float) -> float:
+        return (math.log(first) - math.log(second)) / (2 * STEP) if first and second else 0.0
+
+    cost = answer.shares["inference"] * slope(high.served, low.served)
+    cost += answer.shares["rl"] * slope(high.rl_flop, low.rl_flop)
+    above, below = (
+        loss_at(answer, task) - (task.required.value(task.law) if task.required else 0.0)
+        for task in (high, low)
+    )
+    return _weighed(answer, cost, (above - below) / (2 * STEP))
+
+
+def _weighed(answer: BudgetOptimum, cost: float = 0.0, loss: float = 0.0) -> float:
+    """d ln(cost), and d(loss) less what is asked, at fixed choices, as one of the optimum."""
+    if answer.task.aim == "cost":
+        return cost + answer.loss_price * loss
+    return (loss + cost / answer.loss_price) / answer.loss
+
+
+def _of_power(phase: str, exponent: float) -> Slope:
+    """Of a quantity that the cost of a phase is a power of."""
+    return lambda answer: _weighed(answer, cost=exponent * answer.shares[phase])
 
 
 def _of_goal(answer: BudgetOptimum) -> float:
     """d ln(what is made small) per d ln of its sum of monomials: the loss has a floor."""
-    if answer.question.aim == "cost":
+    if answer.task.aim == "cost":
         return 1.0
-    terms = answer.question.terms
+    terms = answer.task.terms
     return terms.power * (answer.loss - terms.floor) / answer.loss
 
 
-def _shares(answer: BudgetOptimum) -> dict[str, float]:
-    return {name: each / answer.total for name, each in zip(PHASES, answer.cost, strict=True)}
-
-
-def _of_phases(answer: BudgetOptimum, scenario: BudgetScenario) -> dict[str, _Effect]:
-    """Price, utilisation and peak of each phase: its cost is proportional to them."""
-    found = {}
-    for name, share in _shares(answer).items():
-        phase: PhaseCost | None = answer.question.phases.get(name)
-        if phase is None or phase.mfu is None or not share:
+def _of_phases(task: BudgetTask) -> Iterator[BudgetParameter]:
+    """Utilisation, price and peak of each phase: its cost is proportional to them."""
+    for name, phase in task.phases.items():
+        if phase.mfu is None:
             continue
-        found[f"phases.{name}.mfu"] = _Effect(-share)
-        if answer.question.in_usd and phase.system is not None:
-            found[f"phases.{name}.price"] = _Effect(share)
-            found[f"phases.{name}.system.flops.{phase.dtype}"] = _Effect(-share)
-    return found
-
-
-def _of_demand(answer: BudgetOptimum, demand: Inference) -> dict[str, _Effect]:
-    share = _shares(answer)["inference"]
-    if not share:
-        return {}
-    found = {}
-    if demand.tokens is not None:
-        found["inference.tokens"] = _Effect(share)
-    for name in CURVE:
-        value = getattr(demand, name)
-        if not value or not math.isfinite(value):
-            continue
-
-        def counted(x: float, name: str = name) -> float:
-            return math.log(served(demand.model_copy(update={name: x})).counted)
-
-        found[f"inference.{name}"] = _Effect(share * _slope(counted, value))
-    return found
-
-
-def _of_reinforcement(answer: BudgetOptimum, scenario: BudgetScenario) -> dict[str, _Effect]:
-    share, rl = _shares(answer)["rl"], scenario.rl
-    if not share:
-        return {}
-    if rl.reward is None:
-        found = {"rl.k": _Effect(share)}
-        if rl.tokens and not answer.question.reinforced:
-            found["rl.tokens"] = _Effect(share)
-        if rl.loss is not None:
-            left = rl.loss.coefficient * answer.rl**-rl.loss.exponent
-            found["rl.loss.coefficient"] = _Effect(loss=left)
-            steep = -rl.loss.exponent * math.log(answer.rl) * left
-            found["rl.loss.exponent"] = _Effect(loss=steep)
-        return found
-    found, reward = {}, rl.reward
-    for name, value in reward:
-        if not value:
-            continue
-
-        def needed(x: float, name: str = name) -> float:
-            changed: Reward = reward.model_copy(update={name: x})
-            return math.log(rl_flop_needed(changed))
-
-        found[f"rl.reward.{name}"] = _Effect(share * _slope(needed, value))
-    return found
-
-
-def _of_quality(answer: BudgetOptimum) -> dict[str, _Effect]:
-    """The required loss, or the model it is that of."""
-    required, law = answer.question.required, answer.question.law
-    if required is None:
-        return {}
-    if required.n_active is None:
-        return {"quality.loss": _Effect(loss=-answer.loss)}
-    found = {
-        "quality.like.n_active": _Effect(
-            loss=-_slope(lambda n: replace(required, n_active=n).value(law), required.n_active)
-        )
-    }
-    if required.tokens is not None:
-        slope = _slope(lambda d: replace(required, tokens=d).value(law), required.tokens)
-        found["quality.like.tokens"] = _Effect(loss=-slope)
-    return found
-
-
-def _of_data(answer: BudgetOptimum) -> dict[str, _Effect]:
-    """Unique tokens, where the law knows what repeating them is worth."""
-    question = answer.question
-    if question.unique is None or not question.repeats:
-        return {}
-    slope = _slope(lambda unique: loss_at(answer, question.law, unique=unique), question.unique)
-    return {"data.unique": _Effect(loss=slope)}
-
-
-def _of_law(answer: BudgetOptimum) -> dict[str, _Effect]:
-    """Every coefficient of the law: it moves the loss of the plan, and the loss asked for."""
-    law, required = answer.question.law, answer.question.required
-
-    def moved(name: str) -> Callable[[float], float]:
-        def difference(x: float) -> float:
-            changed = law.with_values(**{name: x})
-            wanted = required.value(changed) if required is not None else 0.0
-            return loss_at(answer, changed) - wanted
-
-        return difference
-
-    return {
-        f"law.{name}": _Effect(loss=_slope(moved(name), value))
-        for name, value in law.values.items()
-        if value
-    }
-
-
-def _of_held(answer: BudgetOptimum) -> Mapping[str, float]:
-    """Choices with one value alone: what the Lagrangian gains along them."""
-    question = answer.question
-    whole = replace(question, fixed_choices={})
-    budgets = assembled([whole])
-    values = {"n_active": answer.n_active, "pretrain": answer.pretrain, "rl": answer.rl}
-    at = np.log([[values[name] for name in budgets.choices]])
-    cost, loss = budgets.costs(at).slope[0], budgets.losses(at).slope[0]
-    goal, limited = (cost, loss) if question.aim == "cost" else (loss, cost)
-    along = goal + answer.multiplier * limited
-    varied = (
-        1 - question.constant_cost / answer.total if question.aim == "cost" else _of_goal(answer)
-    )
-    places = {name: j for j, name in enumerate(budgets.choices)}
-    return {
-        "rl.tokens" if name == "rl" else f"choose.{name}": float(along[places[name]]) * varied
-        for name in question.fixed_choices
-    }
-
-
-def loss_at(answer: BudgetOptimum, law: ScalingLaw, *, unique: float | None = None) -> float:
-    """The loss [nat] of the plan as a law has it, reinforcement learning included."""
-    question = answer.question
-    if question.curved:
-        found = law.loss(
-            answer.n_active, answer.pretrain, sparsity=question.sparsity,
-            unique=unique or question.unique,
+        path, less, more = f"phases.{name}", _of_power(name, -1.0), _of_power(name, 1.0)
+        yield BudgetParameter(
+            f"{path}.mfu", phase.mfu, "1", "phases", partial(_phase, task, name, mfu=True),
+            slope=less, phase=name,
         )  # fmt: skip
-    else:
-        terms = law.terms(question.sparsity)
-        if terms is None:
-            found = law.loss(answer.n_active, answer.pretrain, sparsity=question.sparsity)
-        else:
-            found = terms.loss(answer.n_active, answer.pretrain, answer.rl)
-    term = question.rl_term
-    return float(found) + (term.coefficient * answer.rl**-term.exponent if term else 0.0)
+        if task.in_usd and phase.system is not None:
+            price = phase.price.value if phase.price else None
+            yield BudgetParameter(f"{path}.price", price, "USD/(chip*s)", "prices",
+                                  partial(_phase, task, name), slope=more, phase=name)  # fmt: skip
+            peak = phase.system.chip.peak(phase.dtype)
+            yield BudgetParameter(
+                f"{path}.system.flops.{phase.dtype}", peak, "flop/s", "chip",
+                partial(_phase, task, name, faster=True), slope=less, phase=name,
+            )  # fmt: skip
 
 
-def _slope(function: Callable[[float], float], at: float) -> float:
-    """d function / d ln(given), by a central difference."""
-    return (function(at * math.exp(STEP)) - function(at * math.exp(-STEP))) / (2 * STEP)
+def _phase(
+    task: BudgetTask, name: str, factor: float, *, mfu: bool = False, faster: bool = False
+) -> BudgetTask:
+    """A phase whose FLOP cost so much more, or less where they are done faster."""
+    phase = task.phases[name]
+    rate = phase.usd_per_flop
+    dearer = rate and (rate / factor if mfu or faster else rate * factor)
+    used = phase.mfu * factor if mfu and phase.mfu else phase.mfu
+    changed = replace(phase, usd_per_flop=dearer, mfu=used)
+    return replace(task, phases={**task.phases, name: changed})
+
+
+def _of_demand(task: BudgetTask, demand: Inference) -> Iterator[BudgetParameter]:
+    if demand.tokens is not None:
+        yield BudgetParameter("inference.tokens", demand.tokens, "token", "demand",
+                              lambda f: replace(task, served=task.served * f),
+                              slope=_of_power("inference", 1.0))  # fmt: skip
+    for name, unit in CURVE.items():
+        value = getattr(demand, name)
+        if value and math.isfinite(value):
+
+            def vary(f: float, name: str = name, x: float = value) -> BudgetTask:
+                changed = demand.model_copy(update={name: x * f})
+                return replace(task, served=served_tokens(changed).counted)
+
+            yield BudgetParameter(f"inference.{name}", value, unit, "demand", vary)
+
+
+def _of_reinforcement(task: BudgetTask, rl: Reinforcement) -> Iterator[BudgetParameter]:
+    if (reward := rl.reward) is not None:
+        for name, value in reward:
+            if value:
+
+                def need(f: float, name: str = name, x: float = value) -> BudgetTask:
+                    changed = reward.model_copy(update={name: x * f})
+                    return replace(task, rl_flop=rl_flop_needed(changed))
+
+                unit = "flop" if name == "middle" else "1"
+                yield BudgetParameter(f"rl.reward.{name}", value, unit, "demand", need, phase="rl")
+        return
+    yield BudgetParameter("rl.k", rl.k, "flop/(param*token)", "phases", partial(_costlier_rl, task),
+                          slope=_of_power("rl", 1.0), phase="rl")  # fmt: skip
+    if rl.tokens and not task.reinforced:
+        yield BudgetParameter("rl.tokens", rl.tokens, "token", "demand",
+                              lambda f: replace(task, rl_tokens=task.rl_tokens * f),
+                              slope=_of_power("rl", 1.0), phase="rl")  # fmt: skip
+    for name in ("coefficient", "exponent") if rl.loss is not None else ():
+
+        def vary(f: float, name: str = name) -> BudgetTask:
+            term = task.rl_term
+            changed = term and replace(term, **{name: getattr(term, name) * f})
+            return replace(task, rl_term=changed)
+
+        value = getattr(rl.loss, name)
+        yield BudgetParameter(f"rl.loss.{name}", value, "1", "law", vary, phase="rl")
+
+
+def _costlier_rl(task: BudgetTask, factor: float) -> BudgetTask:
+    phase = task.phases["rl"]
+    changed = replace(phase, arithmetic=phase.arithmetic * factor)
+    return replace(task, phases={**task.phases, "rl": changed})
+
+
+def _of_quality(task: BudgetTask) -> Iterator[BudgetParameter]:
+    """The required loss, or the model it is that of."""
+    for name, (path, unit) in QUALITY.items() if task.required is not None else ():
+        value = getattr(task.required, name)
+        if value is None:
+            continue
+
+        def vary(f: float, name: str = name) -> BudgetTask:
+            required = task.required
+            changed = required and replace(required, **{name: getattr(required, name) * f})
+            return replace(task, required=changed)
+
+        exact: Slope | None = None
+        if name == "loss":
+            exact = lambda answer: _weighed(answer, loss=-answer.loss)  # noqa: E731
+        yield BudgetParameter(path, value, unit, "quality", vary, slope=exact)
+
+
+def _of_limits(task: BudgetTask) -> Iterator[BudgetParameter]:
+    """The cost that may not be exceeded, data that runs out, and choices of one value alone."""
+    if task.limit is not None:
+        unit = "USD" if task.in_usd else "flop"
+        yield BudgetParameter(
+            "cost",
+            task.limit,
+            unit,
+            "quality",
+            lambda f: replace(task, limit=task.limit and task.limit * f),
+            slope=lambda answer: -1 / answer.loss_price / answer.loss,
+        )
+    if task.unique is not None and not task.repeats:
+        vary_data = partial(_unique, task)
+        yield BudgetParameter("data.unique", task.unique, "token", "quality", vary_data,
+                              slope=_of_unique)  # fmt: skip
+    for name, value in task.fixed_choices.items():
+        path, unit = FIXED[name]
+
+        def vary(f: float, name: str = name) -> BudgetTask:
+            changed = {**task.fixed_choices, name: task.fixed_choices[name] * f}
+            return replace(task, fixed_choices=changed)
+
+        yield BudgetParameter(path, value, unit, "quality", vary, slope=partial(_of_fixed, name))
+
+
+def _unique(task: BudgetTask, factor: float) -> BudgetTask:
+    return replace(task, unique=task.unique and task.unique * factor)
+
+
+def _coefficient(task: BudgetTask, name: str, factor: float) -> BudgetTask:
+    return replace(task, law=task.law.with_values(**{name: task.law.values[name] * factor}))
+
+
+def _of_unique(answer: BudgetOptimum) -> float:
+    """Of the data where it runs out; not a number where it does not."""
+    return -answer.data_bound * _of_goal(answer) if answer.data_bound else math.nan
+
+
+def _of_fixed(name: str, answer: BudgetOptimum) -> float:
+    """Of a choice with one value alone: what the Lagrangian gains along it."""
+    task = answer.task
+    budgets = assembled([replace(task, fixed_choices={})])
+    values = {"n_active": answer.n_active, "pretrain": answer.pretrain, "rl": answer.rl}
+    at = np.log([[values[choice] for choice in budgets.choices]])
+    varied = 1 - task.constant_cost / answer.total if task.aim == "cost" else _of_goal(answer)
+    return lagrangian_slope(budgets, at, name, answer.multiplier) * varied

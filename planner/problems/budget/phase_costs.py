@@ -1,50 +1,60 @@
-"""What a FLOP of each phase costs, and how many tokens are served: the givens of a budget.
-
-What a phase of training costs: arithmetic over what a chip delivers, at its price.
+"""What the phases of a model's life cost, and how many tokens are served: the givens of a budget.
 
 Until training layouts are planned, a chip delivers its dense peak times a share (MFU): given, or
-that of a published run of the same kind. `training_cost` is the one place to change then.
+that of a published run of the same kind.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, date, datetime
+from typing import NamedTuple
 
 import numpy as np
 
-from formulas.scaling.token_budgets import discounted_tokens, expected_tokens, serving_tokens
-from planner.catalogue.chips import Chip, chip
+from planner.catalogue.chips import chip
 from planner.catalogue.prices import Price
 from planner.catalogue.systems import System
 from planner.catalogue.training_runs import TrainingRate, training_rate
 from planner.laws.law_forms import reward_law
 from planner.problems.budget.phase_keys import YEAR, Inference, Phase, Reward
+from planner.problems.budget.plan import (
+    LifeSpending,
+    PhaseMachine,
+    PhaseTokens,
+    ServedTokens,
+    Spending,
+)
+from planner.protocol.plan import DataSource
 from planner.text.errors import CatalogueError, FieldError
 
 PHASES = ("pretrain", "rl", "inference")
 HOUR = 3600.0
 MOST_FLOP = 1e40
-FORWARD = 2.0  # flop/(param*token)
+FORWARD = 2.0  # flop/(param*token): a multiply and an add; backward is twice that
 ENDLESS = 300.0  # logarithm of a growth beyond which nobody counts
 STEADY = 1e-6  # change over a lifetime below which a demand counts as constant
+SUFFIX = {"pretrain": "pt", "rl": "rl", "inference": "inf"}  # of a phase's symbols in `formulas`
 
 
 @dataclass(frozen=True)
 class PhaseCost:
-    """Arithmetic of one phase and its price.
+    """Arithmetic of one phase, the chip it runs on, and its price.
 
     Attributes
     ----------
     arithmetic
-        FLOP per parameter and token.
+        [flop/(param*token)]
     mfu
         Share of the dense peak that is used; None where FLOP alone are counted.
     usd_per_flop
         Rent over what a chip does in that time [USD/flop]; None without a chip.
+    rate
+        The published run that the share was taken from; None where it was given.
+    duration
+        Time the phase may take [s]; None where none is given.
     """
 
     name: str
@@ -54,6 +64,8 @@ class PhaseCost:
     system: System | None = None
     price: Price | None = None
     dtype: str = "bf16"
+    rate: TrainingRate | None = None
+    duration: float | None = None
 
     def weight(self, in_usd: bool) -> float:
         """What one FLOP of this phase counts: in USD, or in FLOP of the peak that is paid for."""
@@ -63,134 +75,198 @@ class PhaseCost:
             return self.usd_per_flop
         return 1.0 if self.mfu is None else 1 / self.mfu
 
-    def chip_seconds(self, flop: float) -> float | None:
-        """Time of one chip for this arithmetic [chip*s]; None without a chip."""
+    @property
+    def delivered(self) -> float | None:
+        """Arithmetic that one chip delivers [flop/(chip*s)]; None without a chip."""
         if self.system is None or self.mfu is None:
             return None
-        return flop / (self.mfu * self.system.chip.peak(self.dtype))
+        from formulas.scaling.outputs import delivered_arithmetic
 
-    def document(self) -> dict[str, Any]:
+        peak = self.system.chip.peak(self.dtype)
+        return float(delivered_arithmetic.numpy()(u_peak=self.mfu, F=peak, n_chips=1.0))
+
+    @property
+    def borrowed(self) -> str | None:
+        """The chip whose MFU is taken in place of this one's, if any."""
+        if self.rate is None or self.system is None or self.rate.chip == self.system.chip.name:
+            return None
+        return self.rate.chip
+
+    def machine(self) -> PhaseMachine:
         """What the phase runs on and what it pays, for the answer."""
-        return {
-            "system": self.system.name if self.system else None,
-            "chip": self.system.chip.name if self.system else None,
-            "dtype": self.dtype if self.system else None,
-            "mfu": self.mfu,
-            "usd_per_chip_hour": self.price.value * HOUR if self.price else None,
-            "usd_per_flop": self.usd_per_flop,
-        }
+        return PhaseMachine(
+            system=self.system.name if self.system else None,
+            chip=self.system.chip.name if self.system else None,
+            dtype=self.dtype if self.system else None,
+            mfu=self.mfu,
+            usd_per_chip_hour=self.price.value * HOUR if self.price else None,
+            usd_per_flop=self.usd_per_flop,
+        )
 
 
-def costs(
-    phases: Mapping[str, PhaseCost], n_active: float, tokens: Mapping[str, float]
-) -> dict[str, dict[str, float | None]]:
-    """USD, FLOP done, FLOP of the peak paid for and chip hours, of each phase and in all."""
-    found: dict[str, dict[str, float | None]] = {}
-    for name in PHASES:
-        phase = phases.get(name)
-        flop = phase.arithmetic * n_active * tokens[name] if phase else 0.0
-        rate = phase.usd_per_flop if phase else 0.0
-        seconds = phase.chip_seconds(flop) if phase else 0.0
-        found[name] = {
-            "usd": None if rate is None else rate * flop,
-            "flop": flop,
-            "flop_paid": flop * phase.weight(in_usd=False) if phase else 0.0,
-            "chip_hours": None if seconds is None else seconds / HOUR,
-        }
-    found["total"] = {key: _sum(found[name][key] for name in PHASES) for key in found["rl"]}
-    return found
+def symbol_values(
+    phases: Mapping[str, PhaseCost], n_active: float, tokens: PhaseTokens
+) -> dict[str, float]:
+    """{symbol: value} of `formulas.scaling.outputs` at a size [param] and tokens [token].
 
-
-def _sum(parts: Iterable[float | None]) -> float | None:
-    """The sum; None where a part is not known."""
-    known = list(parts)
-    return None if None in known else math.fsum(each for each in known if each is not None)
-
-
-def phase_costs(
-    phases: Mapping[str, Phase], k: float
-) -> tuple[dict[str, PhaseCost], tuple[str, ...], list[dict[str, Any]]]:
-    """The cost of a FLOP in each phase, warnings, and sources.
-
-    Of several systems the one whose FLOP is cheapest is taken, which is exact: a phase's cost is
-    proportional to it, and no other phase knows of it.
+    A phase that is absent takes no tokens; rates and prices that nobody gave are not numbers.
     """
+    rl = phases["rl"].arithmetic if "rl" in phases else 3 * FORWARD
+    values = {"N_active": n_active, "c_fwd": FORWARD, "c_rl": rl}
+    for name, end in SUFFIX.items():
+        phase = phases.get(name)
+        rates: tuple[float | None, ...] = (0.0, 1.0, 1.0, 0.0)
+        if phase is not None:
+            share = 1.0 if phase.mfu is None else phase.mfu
+            rates = (getattr(tokens, name), share, phase.delivered, phase.usd_per_flop)
+        pairs = zip("Duvw", rates, strict=True)
+        values |= {f"{key}_{end}": math.nan if x is None else x for key, x in pairs}
+    return values
+
+
+def spending(values: Mapping[str, float]) -> LifeSpending:
+    """USD, FLOP done, FLOP of the peak paid for and chip hours, of each phase and in all.
+
+    Every column is one equation of `formulas.scaling.outputs`: of a phase, with its tokens alone.
+    None where a phase has no chip or no price.
+    """
+    from formulas.scaling import outputs
+
+    columns = (
+        (outputs.life_cost, "w", 1.0), (outputs.done_arithmetic, "", 1.0),
+        (outputs.paid_arithmetic, "u", 1.0), (outputs.chip_time, "v", HOUR),
+    )  # fmt: skip
+    alone = np.array([[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1]], dtype=float)
+    tokens = {f"D_{end}": values[f"D_{end}"] * alone[i] for i, end in enumerate(SUFFIX.values())}
+    rows = []
+    for equation, key, unit in columns:
+        function = equation.numpy()
+        unknown = [bool(key) and math.isnan(values[f"{key}_{end}"]) for end in SUFFIX.values()]
+        case = {**values, **tokens}
+        numbers = function(**{x: np.nan_to_num(case[x], nan=1.0) for x in function.kernel.names})
+        pairs = zip(np.broadcast_to(numbers, 4), (*unknown, any(unknown)), strict=True)
+        rows.append([None if missing else float(number) / unit for number, missing in pairs])
+    return LifeSpending(*(Spending(*row) for row in zip(*rows, strict=True)))
+
+
+class PhaseSources(NamedTuple):
+    """Phases by name, warnings on their prices, and where their figures stand."""
+
+    phases: dict[str, PhaseCost]
+    warnings: tuple[str, ...]
+    data: tuple[DataSource, ...]
+
+
+def phase_costs(phases: Mapping[str, Phase], k: float) -> PhaseSources:
+    """The cost of a FLOP in each phase of a budget, with warnings and sources."""
     arithmetic = {"pretrain": 3 * FORWARD, "rl": k, "inference": FORWARD}
-    found, warnings, data = {}, [], []
+    cheapest, data = {}, []
     for name, phase in phases.items():
-        cost = found[name] = _cheapest(name, phase, arithmetic[name])
-        if cost.system is None or cost.price is None:
+        cost = cheapest[name] = _cheapest_by_share(name, phase, arithmetic[name])
+        if cost.system is None:
             continue
-        told = cost.price.warning(datetime.now(UTC).date())
-        if told:
-            warnings.append(f"{name}: {told}")
-        chip = cost.system.chip
-        entry = chip.figures.get(cost.dtype)
+        machine = cost.system.chip
+        entry = machine.figures.get(cost.dtype)
         data.append(
-            {"what": f"{name}: chip {chip.name}, {cost.dtype} peak",
-             "source": entry.source if entry else "given", "as_of": entry.as_of if entry else ""}
+            DataSource(f"{name}: chip {machine.name}, {cost.dtype} peak",
+                       entry.source if entry else "given", entry.as_of if entry else "")
         )  # fmt: skip
-        data.append(
-            {"what": f"{name}: price of {chip.name}", "source": cost.price.source,
-             "as_of": cost.price.as_of}
-        )  # fmt: skip
-    return found, tuple(dict.fromkeys(warnings)), data
+        data.append(price_source(cost))
+    today = datetime.now(UTC).date()
+    warnings = [each for cost in cheapest.values() for each in price_warnings(cost, today)]
+    return PhaseSources(cheapest, tuple(dict.fromkeys(warnings)), tuple(data))
 
 
-def _cheapest(name: str, phase: Phase, arithmetic: float) -> PhaseCost:
-    """The phase on the system whose FLOP costs least; without one, FLOP alone."""
+def price_source(cost: PhaseCost) -> DataSource:
+    """Where the price of a phase's chip stands; only for a phase with a chip."""
+    assert cost.system is not None
+    assert cost.price is not None
+    what = f"{cost.name}: price of {cost.system.chip.name}"
+    return DataSource(what, cost.price.source, cost.price.as_of)
+
+
+def price_warnings(cost: PhaseCost, today: date) -> list[str]:
+    """A sentence where the price of a phase is old."""
+    sentence = cost.price.warning(today) if cost.price is not None else None
+    return [f"{cost.name}: {sentence}"] if sentence else []
+
+
+def _cheapest_by_share(name: str, phase: Phase, arithmetic: float) -> PhaseCost:
+    """The phase on the system whose FLOP costs least at the share given; without, FLOP alone."""
     if not phase.systems() or phase.mfu is None:
         return PhaseCost(name, arithmetic, phase.mfu)
-    try:
-        prices = [(each, phase.price_of(each)) for each in phase.systems()]
-    except CatalogueError as error:
-        raise FieldError((f"phases.{name}.system", str(error))) from None
-    priced = [
-        (price.value / (phase.mfu * system.chip.peak(phase.dtype)), system, price)
-        for system, price in prices
-    ]
-    per_flop, system, price = min(priced, key=lambda each: each[0])
-    return PhaseCost(name, arithmetic, phase.mfu, per_flop, system, price, phase.dtype)
+    return cheapest_phase(name, phase, arithmetic, unpriced=f"phases.{name}.system")
 
 
-@dataclass(frozen=True)
-class ServedTokens:
-    """Tokens served over a life [token].
+def cheapest_phase(
+    name: str,
+    phase: Phase,
+    arithmetic: float,
+    *,
+    unpriced: str,
+    sparse: bool = False,
+    duration: float | None = None,
+) -> PhaseCost:
+    """The phase on the system whose FLOP costs least.
 
-    `counted` is what they weigh in the cost: discounted, and times the chance of being served;
-    `total` is how many there are if the model is not overtaken.
+    That is exact: a phase's cost is proportional to it, and no other phase knows of it. Where no
+    share of the peak is given it is that of a published run on dense or `sparse` models.
+
+    Raises
+    ------
+    FieldError
+        At `unpriced` where a system has no price, at the phase's `mfu` where no run is known.
     """
+    from formulas.scaling.outputs import flop_price
 
-    counted: float
-    total: float
+    price_of_flop, costs = flop_price.numpy(), []
+    for system in phase.systems():
+        try:
+            price = phase.price_of(system)
+        except CatalogueError as error:
+            raise FieldError((unpriced, str(error))) from error
+        peak, rate, mfu = system.chip.peak(phase.dtype), None, phase.mfu
+        if mfu is None:
+            try:
+                rate = training_rate(system.chip, phase.dtype, sparse=sparse)
+            except CatalogueError as error:
+                raise FieldError((f"phases.{name}.mfu", str(error))) from error
+            mfu = rate.mfu(chip(rate.chip).peak(phase.dtype))
+        per_flop = float(price_of_flop(p_chip=price.value, u_peak=mfu, F=peak, n_chips=1.0))
+        costs.append(PhaseCost(name, arithmetic, mfu, per_flop, system, price, phase.dtype,
+                               rate, duration))  # fmt: skip
+    return min(costs, key=lambda cost: cost.usd_per_flop or 0.0)
 
 
-def served(demand: Inference) -> ServedTokens:
+def served_tokens(demand: Inference) -> ServedTokens:
     """Tokens of a demand: given, or a rate over a lifetime."""
-    kept = 1 - demand.obsolescence
+    likely = 1 - demand.obsolescence
     if demand.rate is None or demand.lifetime is None:
         tokens = demand.tokens or 0.0
-        return ServedTokens(kept * tokens, tokens)
+        return ServedTokens(tokens, likely * tokens)
+    from formulas.scaling.token_budgets import expected_tokens
+
     fall = (math.log1p(demand.discount) - math.log1p(demand.growth)) / YEAR
-    grown = -math.log1p(demand.growth) / YEAR
+    growth = -math.log1p(demand.growth) / YEAR
     counted = _integral(demand.rate, demand.lifetime, fall)
-    total = _integral(demand.rate, demand.lifetime, grown)
-    once = expected_tokens.numpy("p_ahead", "X_tok", "t_life")
-    return ServedTokens(float(once(kept, counted, 1.0)), total)
+    total = _integral(demand.rate, demand.lifetime, growth)
+    once = float(expected_tokens.numpy()(p_ahead=likely, X_tok=counted, t_life=1.0))
+    return ServedTokens(total if math.isfinite(total) else None, once)
 
 
 def _integral(rate: float, lifetime: float, fall: float) -> float:
     """Tokens of a rate that falls (or rises) exponentially; infinite where it has no end."""
+    from formulas.scaling.token_budgets import discounted_tokens, serving_tokens
+
     if math.isinf(lifetime):
         return rate / fall if fall > 0 else math.inf
     if -fall * lifetime > ENDLESS:
         return math.inf
     if abs(fall * lifetime) < STEADY:
-        return float(serving_tokens.numpy("X_tok", "t_life")(rate, lifetime))
-    fading = discounted_tokens.numpy("X_tok", "t_life", "delta_t")
+        return float(serving_tokens.numpy()(X_tok=rate, t_life=lifetime))
     # A rate that rises is one that fades, seen from the end of the life.
     last = rate if fall > 0 else rate * math.exp(-fall * lifetime)
-    return float(fading(last, lifetime, abs(fall)))
+    return float(discounted_tokens.numpy()(X_tok=last, t_life=lifetime, delta_t=abs(fall)))
 
 
 def rl_flop_needed(reward: Reward) -> float:
@@ -198,96 +274,11 @@ def rl_flop_needed(reward: Reward) -> float:
 
     Raises FieldError for a reward that is not between the first one and the ceiling.
     """
-    given: dict[str, Any] = {
-        "R_start": reward.start,
-        "C_mid": reward.middle,
-        "gamma_rl": reward.steepness,
-    }
+    values = {"R_start": reward.start, "C_mid": reward.middle, "gamma_rl": reward.steepness}
     if reward.most is not None:
-        given["R_most"] = reward.most
+        values["R_most"] = reward.most
     with np.errstate(over="ignore"):  # what overflows is refused below
-        flop = reward_law(**given).arithmetic(reward.needed)
+        flop = reward_law(**values).arithmetic(reward.needed)
     if not flop < MOST_FLOP:
         raise FieldError(("rl.reward", f"this reward needs over {MOST_FLOP:g} FLOP: out of reach"))
     return flop
-
-
-# FLOP per parameter and token: two forward, four backward; attention over the context aside.
-PRETRAIN_FLOP = 6.0
-
-
-@dataclass(frozen=True)
-class Trainer:
-    """One chip as training uses it.
-
-    Attributes
-    ----------
-    price
-        Rent [USD/(chip*s)].
-    mfu
-        Share of the dense peak in `dtype` that is used.
-    rate
-        The published run that the share was taken from; None where it was given.
-    """
-
-    chip: Chip
-    dtype: str
-    mfu: float
-    price: float
-    rate: TrainingRate | None = None
-
-    @property
-    def delivered(self) -> float:
-        """Arithmetic of one chip [flop/s]."""
-        return self.mfu * self.chip.peak(self.dtype)
-
-    @property
-    def usd_per_flop(self) -> float:
-        """Price of the arithmetic [USD/flop]."""
-        return self.price / self.delivered
-
-    @property
-    def borrowed(self) -> str | None:
-        """The chip whose MFU is taken in place of this one's own, if any."""
-        lent = self.rate is not None and self.rate.chip != self.chip.name
-        return self.rate.chip if lent and self.rate is not None else None
-
-
-@dataclass(frozen=True)
-class TrainingCost:
-    """Arithmetic [flop], time of all chips together [chip*s] and rent [USD] of one phase."""
-
-    flop: float
-    chip_seconds: float
-    usd: float
-
-    def chips(self, seconds: float) -> float:
-        """Chips that finish in this time."""
-        return self.chip_seconds / seconds
-
-
-def trainer(
-    on: Chip, price: float, dtype: str, mfu: float | None, *, sparse: bool = False
-) -> Trainer:
-    """A chip that trains at a given share of its peak, or at a published run's.
-
-    Raises
-    ------
-    CatalogueError
-        If no share is given and no run of the kind is known, or the chip lacks the dtype.
-    """
-    if mfu is not None:
-        return Trainer(on, dtype, mfu, price)
-    rate = training_rate(on, dtype, sparse=sparse)
-    return Trainer(on, dtype, rate.mfu(chip(rate.chip).peak(dtype)), price, rate)
-
-
-def training_cost(
-    n_active: float, tokens: float, by: Trainer, flop_per_token: float = PRETRAIN_FLOP
-) -> TrainingCost:
-    """What it costs to train `n_active` parameters on `tokens`.
-
-    `flop_per_token` counts per parameter: 6 for pre-training, 2 to 6 for reinforcement learning.
-    """
-    flop = flop_per_token * n_active * tokens
-    return TrainingCost(flop, flop / by.delivered, flop * by.usd_per_flop)

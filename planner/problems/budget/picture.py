@@ -1,8 +1,6 @@
-"""What a picture of a budget or lifecycle shows: cost by size, and loss and cost on a plane.
+"""Pictures of a budget or of a whole life: cost against size, pools, equal loss and equal cost.
 
-Pictures of a budget or of a whole life: cost against size, pools, equal loss and equal cost.
-
-The same document draws the same bytes, in the style of the frontier's picture.
+The same answer draws the same bytes, in the style of the frontier's picture.
 """
 
 from __future__ import annotations
@@ -10,29 +8,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget.budget_task import BudgetTask, Required
-from planner.problems.budget.optimum import solve_one
+from planner.problems.budget.optimum import BudgetOptimum, solve_one
+from planner.problems.budget.plan import BudgetPlan
 from planner.problems.budget.posynomial_form import Array
-from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import resolve_budget
-from planner.problems.lifecycle.fixed_layout_optimum import training_curve
-from planner.problems.lifecycle.question import LifecycleScenario
+from planner.problems.budget.training_curve import training_curve
 from planner.report.pictures.canvas import PAPER, pictured
-from planner.scenario import load
 from planner.text.errors import InputError
 from planner.text.wording import count, money
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.contour import ContourSet
     from matplotlib.figure import Figure
 
-    from planner.protocol.plan import Plan
-
+    from planner.problems.budget.plan import BudgetPoint, LifeSpending, PhaseShares, PhaseTokens
 
 POINTS = 193
 WIDEST = 60.0  # factor of sizes beside the plan that is looked at
@@ -42,7 +39,7 @@ SIDE = (4.0, 12.0)  # factors of size and tokens beside the plan on the plane
 
 
 @dataclass(frozen=True)
-class Costs:
+class CostCurve:
     """Cost by size at the quality of the plan, all (P,), in the unit of the plan's objective."""
 
     sizes: Array
@@ -52,12 +49,17 @@ class Costs:
 
     @property
     def total(self) -> Array:
-        """Cost of the whole life."""
+        """Cost of the whole life (P,)."""
         return self.training + self.serving
+
+    def where(self, mask: Array) -> CostCurve:
+        """The sizes where a mask (P,) is true."""
+        columns = (self.sizes, self.tokens, self.training, self.serving)
+        return CostCurve(*(column[mask] for column in columns))
 
 
 @dataclass(frozen=True)
-class Plane:
+class LossPlane:
     """Loss [nat] and cost at every size (P,) and number of tokens (Q,): shape (Q, P)."""
 
     sizes: Array
@@ -66,84 +68,128 @@ class Plane:
     cost: Array
 
 
-def costs(document: Mapping[str, Any]) -> Costs:
-    """The curve of an answered budget or lifecycle, cut where it costs many times the least.
+class Drawable(Protocol):
+    """What is drawn of a plan, whichever kind it is of."""
 
-    Raises InputError for a plan whose size or tokens were given: there is no curve.
+    n_active: float
+    sparsity: float
+    tokens: PhaseTokens
+    cost: LifeSpending
+    share: PhaseShares
+    loss: float | None
+    law: str
+    objective: str
+
+    @property
+    def total(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class LifePicture:
+    """The picture of a budget or a lifecycle.
+
+    Attributes
+    ----------
+    curve
+        Cost by size; sizes that cost many times the least are not shown.
+    unique
+        Distinct tokens, None where all are fresh or the law knows no repetition.
+    rewarded
+        Whether reinforcement learning costs the same whatever the size.
+    band
+        Ends of the size, and the share of drawn laws that they hold.
+    rule
+        The size, cost and relative loss of equal pools.
+    evaluated
+        (size, cost of serving) where the serving planner was asked.
     """
-    if document["problem"] == "lifecycle":
-        rows = document["curve"]
-        keys = ("n_active", "pretrain", "training_usd", "serving_usd")
-        found = Costs(*(np.array([row[key] for row in rows]) for key in keys))
-    else:
-        found = _of_budget(document)
-    if found.sizes.size < 2:
+
+    plan: Drawable
+    law: ScalingLaw
+    curve: CostCurve
+    unique: float | None = None
+    rewarded: bool = False
+    band: tuple[tuple[float, float], float] | None = None
+    rule: tuple[float, float, float] | None = None
+    evaluated: tuple[tuple[float, float], ...] = ()
+
+    def draw(self, form: str) -> bytes:
+        """The picture as `svg`, `png` or `pdf`; raises MissingExtra without Matplotlib."""
+        return pictured(INCHES, lambda canvas: _filled(canvas, self), form)
+
+    def plane(self) -> LossPlane:
+        """Loss and cost around the plan, what is served and reinforced as in the plan."""
+        plan, law, along = self.plan, self.law, self.curve
+        size, trained = plan.n_active, plan.tokens.pretrain
+        sizes = np.geomspace(size / SIDE[0], size * SIDE[0], MESH)
+        tokens = np.geomspace(trained / SIDE[1], trained * SIDE[1], MESH)
+        n, d = np.meshgrid(sizes, tokens)
+        routed = plan.sparsity if "sparsity" not in law.lacks else 1.0
+        loss = law.loss(n, d, sparsity=routed, unique=self.unique)
+        key = "usd" if plan.objective == "usd" else "flop_paid"
+        pretrain, rl = (getattr(phase, key) for phase in (plan.cost.pretrain, plan.cost.rl))
+        training = pretrain / (size * trained) * n * d + rl * (1.0 if self.rewarded else n / size)
+        # Beyond the sizes that are known serving is taken to cost in proportion to the size.
+        inside = np.clip(sizes, along.sizes[0], along.sizes[-1])
+        serving = np.interp(np.log(inside), np.log(along.sizes), along.serving) * sizes / inside
+        return LossPlane(sizes, tokens, np.asarray(loss), training + serving[None, :])
+
+
+def shown(curve: CostCurve) -> CostCurve:
+    """A curve, cut where it costs many times the least.
+
+    Raises InputError for one of less than two sizes: they were given.
+    """
+    if curve.sizes.size < 2:
         raise InputError("nothing is left to choose, so there is no curve to draw")
-    kept = found.total <= TALLEST * found.total.min()
-    return Costs(*(each[kept] for each in
-                   (found.sizes, found.tokens, found.training, found.serving)))  # fmt: skip
+    return curve.where(curve.total <= TALLEST * curve.total.min())
 
 
-def plane(document: Mapping[str, Any], along: Costs) -> Plane:
-    """Loss and cost around the plan, what is served and reinforced as in the plan."""
-    plan, law = document["plan"], _law(document)
-    size, trained = plan["n_active"], plan["tokens"]["pretrain"]
-    sizes = np.geomspace(size / SIDE[0], size * SIDE[0], MESH)
-    tokens = np.geomspace(trained / SIDE[1], trained * SIDE[1], MESH)
-    n, d = np.meshgrid(sizes, tokens)
-    asked = document["scenario"]
-    unique = asked["data"]["unique"] if "repetition" not in law.lacks else None
-    routed = plan["sparsity"] if "sparsity" not in law.lacks else 1.0
-    loss = law.loss(n, d, sparsity=routed, unique=unique)
-    key = "usd" if plan["objective"] == "usd" else "flop_paid"
-    each = plan["cost"]["pretrain"][key] / (size * trained)
-    rl = plan["cost"]["rl"][key] * (1.0 if asked["rl"]["reward"] else n / size)
-    # Beyond the sizes that are known serving is taken to cost in proportion to the size.
-    known = np.clip(sizes, along.sizes[0], along.sizes[-1])
-    serving = np.interp(np.log(known), np.log(along.sizes), along.serving) * sizes / known
-    return Plane(sizes, tokens, np.asarray(loss), each * n * d + rl + serving[None, :])
+def unique_of(law: ScalingLaw, unique: float | None) -> float | None:
+    """Distinct tokens as a law is asked."""
+    return unique if "repetition" not in law.lacks else None
 
 
-def _of_budget(document: Mapping[str, Any]) -> Costs:
-    """Each phase of a budget at sizes around the plan's, at the plan's loss."""
-    question, plan = _question(document), document["plan"]
-    asked = replace(question, required=Required(loss=plan["loss"]), limit=None, fixed_choices={})
-    size, serving = plan["n_active"], question.weights().get("inference", 0.0) * question.served
-    found = training_curve(asked, np.geomspace(size / WIDEST, size * WIDEST, POINTS))
-    shown = found.sizes[found.training <= TALLEST * np.min(found.training)]
-    if shown.size:  # once more, as finely over what is shown
-        found = training_curve(asked, np.geomspace(shown[0], shown[-1], POINTS))
-    known = np.isfinite(found.training)
-    return Costs(
-        found.sizes[known],
-        found.tokens[known],
-        (found.training - serving * found.sizes)[known],
-        serving * found.sizes[known],
+def picture_of(plan: BudgetPlan) -> LifePicture:
+    """The picture of an answered budget."""
+    answer, question = plan.answer, plan.question
+    point = answer.plan
+    if point is None:
+        raise InputError("there is no plan to draw")
+    tasks = [task for task in resolve_budget(question).tasks if task.sparsity == point.sparsity]
+    task = min(tasks, key=_score, default=None)
+    if task is None:
+        raise InputError("nothing is left to choose, so there is no curve to draw")
+    band, rule = answer.band, answer.heuristic
+    return LifePicture(
+        plan=point,
+        law=task.law,
+        curve=shown(_by_size(task, point)),
+        unique=unique_of(task.law, question.data.unique),
+        rewarded=question.rl.reward is not None,
+        band=(band.n_active, band.coverage) if band and band.n_active else None,
+        rule=(rule.n_active, rule.cost or 0.0, rule.worse_by or 0.0)
+        if rule and rule.n_active
+        else None,
     )
 
 
-def _question(document: Mapping[str, Any]) -> BudgetTask:
-    """The question that the plan answers, asked once more."""
-    read = load(document["scenario"])
-    if not isinstance(read, BudgetScenario):
-        raise InputError("a curve of cost by size is of a budget")
-    sparsity = document["plan"]["sparsity"]
-    questions = [each for each in resolve_budget(read).questions if each.sparsity == sparsity]
-    return min(questions, key=_score)
+def _by_size(task: BudgetTask, point: BudgetPoint) -> CostCurve:
+    """Each phase of a budget at sizes around the plan's, at the plan's loss."""
+    wanted = replace(task, required=Required(loss=point.loss), limit=None, fixed_choices={})
+    size, serving = point.n_active, task.weights().get("inference", 0.0) * task.served
+    curve = training_curve(wanted, np.geomspace(size / WIDEST, size * WIDEST, POINTS))
+    cheap = curve.sizes[curve.training <= TALLEST * np.min(curve.training)]
+    if cheap.size:  # once more, as finely over what is shown
+        curve = training_curve(wanted, np.geomspace(cheap[0], cheap[-1], POINTS))
+    served = serving * curve.sizes
+    costs = CostCurve(curve.sizes, curve.tokens, curve.training - served, served)
+    return costs.where(np.isfinite(curve.training))
 
 
-def _score(question: BudgetTask) -> float:
-    found = solve_one(question)
-    return getattr(found, "score", np.inf)
-
-
-def _law(document: Mapping[str, Any]) -> ScalingLaw:
-    read = load(document["scenario"])
-    if isinstance(read, LifecycleScenario):
-        from planner.problems.lifecycle.resolve import resolve_life
-
-        return resolve_life(read).law
-    return _question(document).law
+def _score(task: BudgetTask) -> float:
+    solved = solve_one(task)
+    return solved.score if isinstance(solved, BudgetOptimum) else math.inf
 
 
 INCHES = (10.5, 8.2)
@@ -158,44 +204,32 @@ LOSSES = (0.4, 0.7, 1.0, 1.4, 2.0)  # losses over the least of the plane, over t
 COSTS = (0.25, 0.5, 1.0, 2.0, 4.0)  # costs drawn, over the plan's
 
 
-def drawn(plan: Plan, form: str) -> bytes:
-    """The picture of an answered budget or lifecycle, as `svg`, `png` or `pdf`.
-
-    Raises
-    ------
-    MissingExtra
-        If Matplotlib is not installed.
-    """
-    return pictured(INCHES, lambda canvas: _filled(canvas, plan.document), form)
-
-
-def _filled(canvas: Figure, document: Mapping[str, Any]) -> None:
-    along = costs(document)
+def _filled(canvas: Figure, picture: LifePicture) -> None:
     grid = canvas.add_gridspec(2, 2, height_ratios=[1.25, 1.0], width_ratios=[1.0, 1.35])
-    _curve(canvas.add_subplot(grid[0, :]), document, along)
-    _pools(canvas.add_subplot(grid[1, 0]), document)
-    _map(canvas.add_subplot(grid[1, 1]), document, plane(document, along))
+    _curve(canvas.add_subplot(grid[0, :]), picture)
+    _pools(canvas.add_subplot(grid[1, 0]), picture.plan)
+    _map(canvas.add_subplot(grid[1, 1]), picture.plan, picture.plane())
 
 
-def _curve(axes: Axes, document: Mapping[str, Any], along: Costs) -> None:
+def _curve(axes: Axes, picture: LifePicture) -> None:
     """Training, serving and both against the size, at the quality asked for."""
-    plan = document["plan"]
-    best, unit, sizes = _total(plan), plan["objective"], along.sizes
+    point, along = picture.plan, picture.curve
+    best, unit, sizes = point.total, point.objective, along.sizes
     for name, heights in (("training", along.training), ("serving", along.serving),
                           ("both", along.total)):  # fmt: skip
         if heights.max() > 0:
             whole = name == "both"
             axes.plot(sizes, heights, color=COLOURS[name], lw=2.0 if whole else 1.2, label=name,
                       zorder=3 if whole else 2)  # fmt: skip
-    band = document["band"]
-    if band and band["n_active"]:
-        axes.axvspan(*band["n_active"], color="0.5", alpha=0.12, lw=0,
-                     label=f"{band['coverage']:.0%} of laws drawn from their errors")  # fmt: skip
-    _asked(axes, document)
-    told = f"{count(plan['n_active'])} on {count(plan['tokens']['pretrain'])} tokens"
-    axes.plot(plan["n_active"], best, ls="", marker="o", ms=11, mfc="none", mec="black", mew=1.5,
-              zorder=5, label=f"the plan: {told}, {_cost(best, unit)}")  # fmt: skip
-    _beside(axes, document, sizes.tolist())
+    if picture.band:
+        ends, coverage = picture.band
+        axes.axvspan(*ends, color="0.5", alpha=0.12, lw=0,
+                     label=f"{coverage:.0%} of laws drawn from their errors")  # fmt: skip
+    _evaluated(axes, picture)
+    text = f"{count(point.n_active)} on {count(point.tokens.pretrain)} tokens"
+    axes.plot(point.n_active, best, ls="", marker="o", ms=11, mfc="none", mec="black", mew=1.5,
+              zorder=5, label=f"the plan: {text}, {_cost(best, unit)}")  # fmt: skip
+    _beside(axes, picture, sizes.tolist())
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(along.total.min() / DEEPEST, along.total.max() * ROOM)
@@ -204,40 +238,40 @@ def _curve(axes: Axes, document: Mapping[str, Any], along: Costs) -> None:
     axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
     axes.set_xlabel("active parameters")
     axes.set_ylabel(f"cost of the whole life [{unit.upper()}]")
-    axes.set_title(_title(document), loc="left", fontsize=10.5, fontweight="bold")
+    axes.set_title(_title(point), loc="left", fontsize=10.5, fontweight="bold")
     axes.legend(loc="best", frameon=False, fontsize=8.5)
 
 
-def _asked(axes: Axes, document: Mapping[str, Any]) -> None:
+def _evaluated(axes: Axes, picture: LifePicture) -> None:
     """Sizes at which the serving planner was asked."""
-    asked = [each for each in document.get("asked") or () if each["serving_usd"]]
-    if asked:
-        axes.plot([each["n_active"] for each in asked], [each["serving_usd"] for each in asked],
+    priced = picture.evaluated
+    if priced:
+        axes.plot([size for size, _ in priced], [usd for _, usd in priced],
                   ls="", marker=".", ms=6, color=COLOURS["serving"], zorder=4,
                   label="plans of the serving planner")  # fmt: skip
 
 
-def _beside(axes: Axes, document: Mapping[str, Any], sizes: Sequence[float]) -> None:
+def _beside(axes: Axes, picture: LifePicture, sizes: Sequence[float]) -> None:
     """The lecture's equal pools."""
-    each = document["heuristic"]
-    if not each or not each["n_active"] or not sizes[0] <= each["n_active"] <= sizes[-1]:
+    if not picture.rule or not sizes[0] <= picture.rule[0] <= sizes[-1]:
         return
-    told = f"equal pools: {count(each['n_active'])}, {100 * each['worse_by']:+.0f} %"
-    axes.plot(each["n_active"], each["cost"], ls="", marker="D", ms=6, color="0.35", zorder=5,
-              label=told)  # fmt: skip
+    size, cost, worse_by = picture.rule
+    text = f"equal pools: {count(size)}, {100 * worse_by:+.0f} %"
+    axes.plot(size, cost, ls="", marker="D", ms=6, color="0.35", zorder=5,
+              label=text)  # fmt: skip
 
 
-def _pools(axes: Axes, document: Mapping[str, Any]) -> None:
+def _pools(axes: Axes, point: Drawable) -> None:
     """What each phase costs: the plan, and beside it equal pools."""
-    plan, unit = document["plan"], document["plan"]["objective"]
-    bottom = 0.0
+    unit, bottom = point.objective, 0.0
     for name, label in NAMES.items():
-        height = plan["share"][name] * _total(plan)
+        share = getattr(point.share, name)
+        height = share * point.total
         if not height:
             continue
         axes.bar(0, height, 0.6, bottom=bottom, color=BARS[name], alpha=0.85, lw=0)
-        told = f"{label} {_cost(height, unit)} ({plan['share'][name]:.0%})"
-        axes.annotate(told, (0.36, bottom + height / 2), fontsize=8.5, va="center")
+        text = f"{label} {_cost(height, unit)} ({share:.0%})"
+        axes.annotate(text, (0.36, bottom + height / 2), fontsize=8.5, va="center")
         bottom += height
     axes.set_xlim(-0.5, 2.2)
     axes.set_xticks([])
@@ -246,22 +280,21 @@ def _pools(axes: Axes, document: Mapping[str, Any]) -> None:
     axes.spines["bottom"].set_visible(False)
 
 
-def _map(axes: Axes, document: Mapping[str, Any], around: Plane) -> None:
+def _map(axes: Axes, point: Drawable, around: LossPlane) -> None:
     """Size against tokens: curves of equal loss and of equal cost that touch at the plan."""
-    plan = document["plan"]
-    unit, middle = plan["objective"], (plan["n_active"], plan["tokens"]["pretrain"])
+    unit, middle = point.objective, (point.n_active, point.tokens.pretrain)
     axes.set_xscale("log")
     axes.set_yscale("log")
     # Where values stand is decided as they are drawn, so the axes must be what they will be.
     axes.set_xlim(around.sizes[0], around.sizes[-1])
     axes.set_ylim(around.tokens[0], around.tokens[-1])
     least = float(around.loss.min())
-    span = plan["loss"] - least
+    span = (point.loss or least) - least
     levels = [least + span * share for share in LOSSES]
     lines = axes.contour(around.sizes, around.tokens, around.loss, levels=levels,
                          colors=COLOURS["training"], linewidths=0.9)  # fmt: skip
     _labelled(axes, lines, {level: f"{level:.3f}" for level in levels})
-    whole = [_total(plan) * share for share in COSTS]
+    whole = [point.total * share for share in COSTS]
     lines = axes.contour(around.sizes, around.tokens, around.cost, levels=whole,
                          colors=COLOURS["serving"], linewidths=0.9,
                          linestyles="dashed")  # fmt: skip
@@ -276,32 +309,26 @@ def _map(axes: Axes, document: Mapping[str, Any], around: Plane) -> None:
                    fontweight="bold")  # fmt: skip
 
 
-def _labelled(axes: Axes, lines: Any, told: Mapping[float, str]) -> None:
+def _labelled(axes: Axes, lines: ContourSet, labels: Mapping[float, str]) -> None:
     """Values on paper over their lines, which stay whole whatever the layout becomes."""
-    for text in axes.clabel(lines, fmt=dict(told), fontsize=7, inline=False):
+    for text in axes.clabel(lines, fmt=dict(labels), fontsize=7, inline=False):
         x, y = axes.transAxes.inverted().transform(axes.transData.transform(text.get_position()))
         inside = MARGIN < x < 1 - MARGIN and MARGIN < y < 1 - MARGIN
         text.set(visible=inside, bbox=PAPER)
 
 
-def _title(document: Mapping[str, Any]) -> str:
-    plan = document["plan"]
-    served = count(plan["tokens"]["inference"])
-    return f"cost at a loss of {plan['loss']:.4f} by {plan['law']}, {served} tokens served"
+def _title(point: Drawable) -> str:
+    served = count(point.tokens.inference)
+    return f"cost at a loss of {point.loss:.4f} by {point.law}, {served} tokens served"
 
 
-def _total(plan: Mapping[str, Any]) -> float:
-    total = plan["cost"]["total"]
-    return float(total["usd"] if plan["objective"] == "usd" else total["flop_paid"])
-
-
-def _ticks(axis: Any, form: Any, *, log: bool = True) -> None:
+def _ticks(axis: Axis, form: Callable[[float], str], *, log: bool = True) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     if log:
         low, high = axis.get_view_interval()
-        few = math.log10(high / low) > 1.5
-        axis.set_major_locator(LogLocator(10, subs=(1.0, 3.0) if few else (1.0, 1.5, 2, 3, 5, 7)))
+        wide = math.log10(high / low) > 1.5
+        axis.set_major_locator(LogLocator(10, subs=(1.0, 3.0) if wide else (1.0, 1.5, 2, 3, 5, 7)))
         axis.set_minor_formatter(NullFormatter())
     else:
         axis.set_major_locator(MaxNLocator(5))

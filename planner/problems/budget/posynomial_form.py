@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from planner.laws.law_monomials import EffectiveAmounts
+from planner.laws.law_monomials import EffectiveAmounts, Rows
 
 Array = npt.NDArray[np.float64]
 
-CHOICES = ("n_active", "pretrain", "rl")
-"""Names of the choices, in the order of the columns of `powers`."""
+CHOICES = ("n_active", "pretrain", "rl")  # in the order of the columns of the powers
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,8 @@ class Budgets:
         Logarithm of what the other sum may be at most.
     aim : str
         `cost`: least cost, the loss limited. `quality`: least loss, the cost limited.
-    worth
-        What repeated tokens and parameters beyond the data are worth; None where all are fresh.
+    effective
+        What repeated tokens and parameters beyond the data count as; None where all are fresh.
     choices
         Which of `CHOICES` the J columns are.
     """
@@ -65,41 +64,44 @@ class Budgets:
     limit: Array
     aim: str
     choices: tuple[str, ...]
-    worth: EffectiveAmounts | None = None
+    effective: EffectiveAmounts | None = None
 
     def __len__(self) -> int:
         return len(self.limit)
 
-    def row(self, place: int) -> Budgets:
-        """One of the budgets, as an array of one."""
-        here = slice(place, place + 1)
+    def rows(self, index: Rows) -> Budgets:
+        """Some of the budgets, by their numbers, which may repeat, or by a mask."""
         return replace(
             self,
-            cost=self.cost[here],
-            loss=self.loss[here],
-            loss_powers=self.loss_powers[here],
-            limit=self.limit[here],
-            worth=self.worth.row(place) if self.worth else None,
+            cost=self.cost[index],
+            loss=self.loss[index],
+            loss_powers=self.loss_powers[index],
+            limit=self.limit[index],
+            effective=self.effective.rows(index) if self.effective else None,
         )
+
+    def row(self, place: int) -> Budgets:
+        """One of the budgets, as an array of one."""
+        return self.rows(np.array([place]))
 
     def fixed(self, choice: str, value: Array) -> Budgets:
         """The budgets with one choice held at a value, given as logarithm; its column is gone."""
         if choice not in self.choices:
             return self
         column = self.choices.index(choice)
-        held, worth = value, self.worth
-        if worth is not None and choice in worth.curved:
-            held = worth.at(choice, value)[0]
-            worth = worth.without(choice)
-        kept = [j for j in range(len(self.choices)) if j != column]
+        amount, effective = value, self.effective
+        if effective is not None and choice in effective.curved:
+            amount = effective.at(choice, value)[0]
+            effective = effective.without(choice)
+        rest = [j for j in range(len(self.choices)) if j != column]
         return replace(
             self,
             cost=self.cost + np.multiply.outer(value, self.cost_powers[:, column]),
-            cost_powers=self.cost_powers[:, kept],
-            loss=self.loss + held[:, None] * self.loss_powers[:, :, column],
-            loss_powers=self.loss_powers[:, :, kept],
-            worth=worth if worth and worth.curved else None,
-            choices=tuple(self.choices[j] for j in kept),
+            cost_powers=self.cost_powers[:, rest],
+            loss=self.loss + amount[:, None] * self.loss_powers[:, :, column],
+            loss_powers=self.loss_powers[:, :, rest],
+            effective=effective if effective and effective.curved else None,
+            choices=tuple(self.choices[j] for j in rest),
         )
 
     def costs(self, point: Array) -> LogSum:
@@ -109,16 +111,16 @@ class Budgets:
 
     def losses(self, point: Array) -> LogSum:
         """The logarithm of the reducible loss at points (P, J)."""
-        if self.worth is None:
+        if self.effective is None:
             terms = self.loss + np.einsum("pkj,pj->pk", self.loss_powers, point)
             return _summed(terms, self.loss_powers)
-        value, rate, bend = self.worth.all(self.choices, point)
+        value, rate, bend = self.effective.all(self.choices, point)
         terms = self.loss + np.einsum("pkj,pj->pk", self.loss_powers, value)
-        found = _summed(terms, self.loss_powers * rate[:, None, :])
-        curve = np.einsum("pk,pkj->pj", found.shares, self.loss_powers) * bend
+        total = _summed(terms, self.loss_powers * rate[:, None, :])
+        curve = np.einsum("pk,pkj->pj", total.shares, self.loss_powers) * bend
         places = np.arange(len(self.choices))
-        found.curvature[:, places, places] += curve
-        return found
+        total.curvature[:, places, places] += curve
+        return total
 
     def tangent(self, point: Array) -> Budgets:
         """The same with every term of the loss replaced by its tangent monomial at the points.
@@ -126,12 +128,12 @@ class Budgets:
         The terms are convex in the logarithms, so no point has a larger loss in the tangents than
         in truth, and both agree at the points themselves.
         """
-        if self.worth is None:
+        if self.effective is None:
             return self
-        value, rate, _ = self.worth.all(self.choices, point)
+        value, rate, _ = self.effective.all(self.choices, point)
         powers = self.loss_powers * rate[:, None, :]
         shift = np.einsum("pkj,pj->pk", self.loss_powers, value - rate * point)
-        return replace(self, loss=self.loss + shift, loss_powers=powers, worth=None)
+        return replace(self, loss=self.loss + shift, loss_powers=powers, effective=None)
 
 
 def _summed(terms: Array, powers: Array) -> LogSum:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
 
-from planner.laws.law_forms import FORMS
-from planner.problems.budget.question_text import question
+from planner.laws.law_forms import FORMS, form_equation
 from planner.text.wording import (
     apart,
     count,
@@ -25,8 +23,20 @@ from planner.text.wording import (
 )
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import Plan
-
+    from planner.problems.budget.phase_keys import Quality
+    from planner.problems.budget.plan import (
+        BudgetAnswer,
+        BudgetPlan,
+        BudgetPoint,
+        LawInterval,
+        LifeSpending,
+        MissedLimit,
+        PhaseShares,
+        PhaseTokens,
+        ServedTokens,
+    )
+    from planner.problems.budget.question import BudgetScenario
+    from planner.protocol.plan import BindingLimit, DataSource
 
 BAR, SHORT = 20, 12  # of a share, without and with dollars beside it
 PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
@@ -36,88 +46,158 @@ NAMES = 32  # width of the names of quantities, unless one is longer
 SAVINGS = 17  # width of what a budget is compared with
 
 
-def answer(plan: Plan) -> str:
+class Chosen(Protocol):
+    """What the plan of a budget and of a lifecycle have in common."""
+
+    n_active: float
+    n_total: float
+    sparsity: float
+    tokens: PhaseTokens
+    epochs: float | None
+    cost: LifeSpending
+    share: PhaseShares
+
+
+def answer(plan: BudgetPlan) -> str:
     """The whole answer as lines of at most 80 columns."""
-    document = plan.document
-    blocks = [question(document)]
-    if plan.chosen:
-        plan_of = document["plan"]
-        blocks += [_chosen(document), spent(plan_of), _machines(plan_of), _beside(document)]
-        blocks += [_others(document), _laws(document)]
+    whole_answer, asked = plan.answer, plan.question
+    blocks = [question_text(asked, whole_answer.demand)]
+    point = whole_answer.plan
+    if point is not None:
+        in_loss = asked.cost is not None
+        blocks += [_chosen(point, whole_answer), spent(point), _machines(point)]
+        blocks += [_beside(whole_answer, in_loss), _others(whole_answer, in_loss)]
+        blocks.append(_laws(whole_answer, in_loss))
     else:
-        blocks.append(_shortfall(document))
-    blocks.append(grounds(document))
+        blocks.append(shortfall("No budget does that.", plan.infeasible))
+    blocks.append(_grounds(whole_answer))
     return "\n\n".join(block for block in blocks if block)
 
 
-def why(plan: Plan) -> str:
-    """What binds, what a percent of each given is worth, and the closed form it comes from."""
-    if not plan.chosen:
-        return _shortfall(plan.document)
-    if not plan.elasticities:
-        return "Why this budget\n" + "\n".join(wrapped(plan.certificate["method"]))
-    lines = ["Why this budget"]
-    for each in plan.binding:
-        lines += wrapped(
-            f"binds: {each['name']}; one percent more of it changes the {_aim(plan.document)} by "
-            f"{each['elasticity']:+.2f} %"
+def why(plan: BudgetPlan) -> str:
+    """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
+    whole_answer = plan.answer
+    point, slopes = whole_answer.plan, whole_answer.elasticities
+    if point is None:
+        return shortfall("No budget does that.", plan.infeasible)
+    if not slopes:
+        return "Why this budget\n" + "\n".join(wrapped(whole_answer.certificate.method))
+    aim = "loss" if plan.question.cost is not None else "cost"
+    lines = ["Why this budget", *binding(whole_answer.binding, aim)]
+    width = max([NAMES, *map(len, slopes)])
+    lines += ["", f"{'One percent more of':<{width + 4}}changes the {aim} by"]
+    lines += [f"  {name:<{width}}{_percents(slope):>10}" for name, slope in by_size(slopes)]
+    form = whole_answer.provenance.law.form
+    lines += ["", "Closed form on the active constraints", *_closed_form(point, form)]
+    return "\n".join(lines)
+
+
+def binding(limits: tuple[BindingLimit, ...], aim: str) -> Iterator[str]:
+    """The limits that bind, and what a percent of each changes."""
+    for limit in limits:
+        yield from wrapped(
+            f"binds: {limit.name}; one percent more of it changes the {aim} by "
+            f"{limit.elasticity:+.2f} %"
         )
-    ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
-    wide = max([NAMES, *(len(name) for name, _ in ranked)])
-    lines += ["", f"{'One percent more of':<{wide + 4}}changes the {_aim(plan.document)} by"]
-    lines += [f"  {name:<{wide}}{_worth(value):>10}" for name, value in ranked]
-    lines += ["", "Closed form on the active constraints", *_closed_form(plan.document)]
-    return "\n".join(lines)
 
 
-def _worth(value: float) -> str:
-    return "~0" if abs(value) < NOTHING else f"{value:+.3f} %"
+def by_size(slopes: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Elasticities, the largest first; those that differ by rounding alone, by name."""
+    return sorted(slopes.items(), key=lambda pair: (-float(f"{abs(pair[1]):.9g}"), pair[0]))
 
 
-def _aim(document: Mapping[str, Any]) -> str:
-    return "loss" if document["scenario"]["cost"] is not None else "cost"
+def _percents(slope: float) -> str:
+    return "~0" if abs(slope) < NOTHING else f"{slope:+.3f} %"
 
 
-def _chosen(document: Mapping[str, Any]) -> str:
-    plan, band = document["plan"], document["band"] or {}
-    tokens = plan["tokens"]
-    size = f"{count(plan['n_active'])} parameters"
-    if plan["sparsity"] > 1:
-        size = f"{count(plan['n_active'])} active of {count(plan['n_total'])}"
+def quality_text(quality: Quality) -> str:
+    """The loss or the model that is to be reached."""
+    if quality.like is None:
+        return f"a loss of {quality.loss:g}"
+    like = quality.like
+    size = like.model or f"{count(like.n_active or 0.0)} parameters"
+    trained = f" on {count(like.tokens)} tokens" if like.tokens else ""
+    kind = "a model" if like.tokens else "a compute-optimal model"
+    return f"as good as {kind} of {size}{trained}"
+
+
+def question_text(asked: BudgetScenario, served: ServedTokens) -> str:
+    """What was asked, in a sentence."""
+    rl, limit = asked.rl, asked.cost
+    if asked.quality is not None:
+        wanted = quality_text(asked.quality)
+    else:
+        assert limit is not None  # one of both is given
+        per = limit.per or ("USD" if asked.objective == "cost" else "FLOP")
+        wanted = f"the best model that costs {limit.value:g} {per}"
+    parts = [wanted]
+    if served.tokens is None:
+        parts.append(f"tokens served for ever, counted as {count(served.counted)}")
+    elif served.counted != served.tokens:
+        total, counted = count(served.tokens), count(served.counted)
+        parts.append(f"{total} tokens served, counted as {counted}")
+    else:
+        parts.append(f"{count(served.tokens)} tokens served" if served.tokens else "not served")
+    if rl.tokens:
+        parts.append(f"{count(rl.tokens)} tokens of RL")
+    if rl.reward:
+        parts.append(f"a reward of {rl.reward.needed:g} after RL")
+    if asked.data.unique:
+        parts.append(f"{count(asked.data.unique)} unique tokens")
+    least = "cost in USD" if asked.objective == "cost" else "FLOP"
+    aim = "best loss" if asked.quality is None else f"least {least}"
+    return "\n".join(filled(f"{', '.join(parts)}; {aim}"))
+
+
+def size_and_tokens(
+    point: Chosen, band: LawInterval | None, ratio: str, beside: str = ""
+) -> list[str]:
+    """Size, with `beside` under it, tokens of each phase of training, and their `ratio`."""
+    size = f"{count(point.n_active)} parameters"
+    if point.sparsity > 1:
+        size = f"{count(point.n_active)} active of {count(point.n_total)}"
+    pretrain, rl = point.tokens.pretrain, point.tokens.rl
     lines = [
-        ranged("model", size, band.get("n_active"), count),
-        ranged("pre-training", f"{count(tokens['pretrain'])} tokens", band.get("pretrain"),
-                count),
-    ]  # fmt: skip
-    if tokens["rl"]:
-        lines.append(row("RL", f"{count(tokens['rl'])} tokens"))
-    if (plan["epochs"] or 1) > 1:
-        lines.append(row("epochs", f"{plan['epochs']:.3g} over the unique tokens"))
-    lines.append(row("ratio", f"{plan['tokens_per_parameter']:.3g} tokens per active parameter"))
-    if plan["over_training"] is not None:
-        ratio = f"{plan['over_training']:.3g} x compute-optimal tokens"
-        lines.append(ranged("over-trained", ratio, band.get("over_training"), digits))
-    if plan["loss"] is not None:
-        told = f"{plan['loss']:.4f} nat per token"
-        lines.append(ranged("loss", told, band.get("loss"), loss))
-    cost = plan["cost"]["total"]
-    form = money if plan["objective"] == "usd" else flop
-    total = cost["usd"] if plan["objective"] == "usd" else cost["flop_paid"]
-    peak = " of the peak" if form is flop and total != cost["flop"] else ""
-    lines.append(ranged("cost", f"{form(total)}{peak}", band.get("cost"), form))
-    if band:
-        held = f"ranges hold {band['coverage']:.0%} of {band['from']}"
-        if band["answered"] < 1:
-            held += f"; {1 - band['answered']:.0%} of them leave no answer"
-        lines.append(row("", held))
-    return "\n".join(lines)
+        ranged("model", size, band and band.n_active, count),
+        *([row("", beside)] if beside else []),
+        ranged("pre-training", f"{count(pretrain)} tokens", band and band.pretrain, count),
+    ]
+    if rl:
+        lines.append(row("RL", f"{count(rl)} tokens"))
+    if (point.epochs or 1) > 1:
+        lines.append(row("epochs", f"{point.epochs:.3g} over the unique tokens"))
+    return [*lines, row("ratio", f"{ratio} tokens per active parameter")]
 
 
-def spent(plan: Mapping[str, Any]) -> str:
+def band_text(band: LawInterval | None) -> list[str]:
+    """What the ranges hold."""
+    if band is None:
+        return []
+    text = f"ranges hold {band.coverage:.0%} of {band.source}"
+    if band.answered < 1:
+        text += f"; {1 - band.answered:.0%} of them leave no answer"
+    return [row("", text)]
+
+
+def _chosen(point: BudgetPoint, whole_answer: BudgetAnswer) -> str:
+    band = whole_answer.band
+    lines = size_and_tokens(point, band, f"{point.tokens_per_parameter:.3g}")
+    if point.over_training is not None:
+        ratio = f"{point.over_training:.3g} x compute-optimal tokens"
+        lines.append(ranged("over-trained", ratio, band and band.over_training, digits))
+    if point.loss is not None:
+        text = f"{point.loss:.4f} nat per token"
+        lines.append(ranged("loss", text, band and band.loss, loss))
+    form = money if point.objective == "usd" else flop
+    peak = " of the peak" if form is flop and point.total != point.cost.total.flop else ""
+    lines.append(ranged("cost", f"{form(point.total)}{peak}", band and band.cost, form))
+    return "\n".join([*lines, *band_text(band)])
+
+
+def spent(point: Chosen) -> str:
     """What each phase costs: FLOP, dollars, chip hours, and its share as a bar."""
-    cost = plan["cost"]
-    priced = cost["total"]["usd"] is not None
-    rated = cost["total"]["flop_paid"] != cost["total"]["flop"]
+    total = point.cost.total
+    priced, rated = total.usd is not None, total.flop_paid != total.flop
     titles = f"{'FLOP':>10}"
     if rated:
         titles += f"{'paid for':>10}"
@@ -125,136 +205,152 @@ def spent(plan: Mapping[str, Any]) -> str:
         titles += f"{'USD':>11}{'chip hours':>12}"
     lines = [f"{'':<14}{titles}"]
     for name in (*PHASES, "total"):
-        each = cost[name]
-        if not each["flop"]:
+        spending = getattr(point.cost, name)
+        if not spending.flop:
             continue
-        line = f"{PHASES.get(name, name):<14}{each['flop']:>10.3g}"
+        line = f"{PHASES.get(name, name):<14}{spending.flop:>10.3g}"
         if rated:
-            line += f"{each['flop_paid']:>10.3g}"
+            line += f"{spending.flop_paid:>10.3g}"
         if priced:
-            line += f"{money(each['usd']):>11}{whole(each['chip_hours']):>12}"
+            line += f"{money(spending.usd):>11}{whole(spending.chip_hours):>12}"
         if name in PHASES:
-            share = plan["share"][name]
+            share = getattr(point.share, name)
             bar = "█" * max(1, round((SHORT if priced else BAR) * share))
             line += f"  {share:4.0%} {bar}"
         lines.append(line.rstrip())
     return "\n".join(lines)
 
 
-def _machines(plan: Mapping[str, Any]) -> str:
+def _machines(point: BudgetPoint) -> str:
     """What each phase runs on, how well, and at which price."""
     lines = []
-    for name, each in plan["phases"].items():
-        if each["system"] is None:
+    for name, machine in point.phases.items():
+        if machine.system is None:
             continue
-        price = f", ${each['usd_per_chip_hour']:.2f} per chip and hour"
-        used = f"{each['mfu']:.0%} of its {each['dtype']} peak"
-        lines.append(row(PHASES[name], f"{each['system']} at {used}{price}"))
+        price = f", ${machine.usd_per_chip_hour:.2f} per chip and hour"
+        used = f"{machine.mfu:.0%} of its {machine.dtype} peak"
+        lines.append(row(PHASES[name], f"{machine.system} at {used}{price}"))
     return "\n".join(lines)
 
 
-def _beside(document: Mapping[str, Any]) -> str:
+def _beside(whole_answer: BudgetAnswer, in_loss: bool) -> str:
     """The compute-optimal model and equal pools, with what it costs to follow them."""
     lines = []
-    aim = _aim(document)
-    for name, label in (("compute_optimal", "compute-optimal"), ("heuristic", "equal pools")):
-        each = document[name]
-        if each is None:
+    aim = "loss" if in_loss else "cost"
+    rules = ((whole_answer.compute_optimal, "compute-optimal"),
+             (whole_answer.heuristic, "equal pools"))  # fmt: skip
+    for rule, label in rules:
+        if rule is None:
             continue
-        trained = f"{count(each['tokens']['pretrain'])} tokens"
-        if each["n_active"] is None:
-            lines += listed(label, f"{trained}: {each['why_not']}", SAVINGS)
+        trained = f"{count(rule.tokens.pretrain)} tokens"
+        if rule.n_active is None or rule.worse_by is None or rule.saving is None:
+            why_not = getattr(rule, "why_not", "")
+            lines += listed(label, f"{trained}: {why_not}", SAVINGS)
             continue
-        text = f"{count(each['n_active'])} on {trained}: {percent(each['worse_by'], 3)} more {aim}"
-        if each["worse_by"] > NOTHING and aim == "cost":
-            text += f"; the budget above saves {percent(each['saving'], 3)}"
+        text = f"{count(rule.n_active)} on {trained}: {percent(rule.worse_by, 3)} more {aim}"
+        if rule.worse_by > NOTHING and not in_loss:
+            text += f"; the budget above saves {percent(rule.saving, 3)}"
         lines += listed(label, text, SAVINGS)
     return "\n".join(["beside it", *lines]) if lines else ""
 
 
-def _others(document: Mapping[str, Any]) -> str:
+def _others(whole_answer: BudgetAnswer, in_loss: bool) -> str:
     lines = []
-    for plan in document["alternatives"]:
-        label = f"sparsity {plan['sparsity']:g}" if plan["sparsity"] > 1 else "dense"
-        lines += listed(label, _short(plan, document), SAVINGS)
+    for point in whole_answer.alternatives:
+        label = f"sparsity {point.sparsity:g}" if point.sparsity > 1 else "dense"
+        lines += listed(label, _short(point, in_loss), SAVINGS)
     return "\n".join(["next best, of other choices", *lines]) if lines else ""
 
 
-def _laws(document: Mapping[str, Any]) -> str:
-    laws, lines = document["laws"] or (), []
-    width = min(LONGEST, max((len(each["law"]) for each in laws), default=0))
-    for each in laws:
-        text = _short(each["plan"], document) if each["plan"] else each["why_not"]
-        lines += listed(each["law"], text, width)
+def _laws(whole_answer: BudgetAnswer, in_loss: bool) -> str:
+    laws = whole_answer.laws or ()
+    width = min(LONGEST, max((len(other.law) for other in laws), default=0))
+    lines = [
+        line for other in laws
+        for line in listed(
+            other.law,
+            _short(other.plan, in_loss) if other.plan else other.why_not or "", width,
+        )
+    ]  # fmt: skip
     return "\n".join(["by other laws", *lines]) if lines else ""
 
 
-def _short(plan: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+def _short(point: BudgetPoint, in_loss: bool) -> str:
     """A plan in half a line."""
-    text = f"{count(plan['n_active'])} on {count(plan['tokens']['pretrain'])} tokens, "
-    if _aim(document) == "loss":
-        return text + f"loss {plan['loss']:.4f}"
-    total = plan["cost"]["total"]
-    usd = plan["objective"] == "usd"
-    return text + (money(total["usd"]) if usd else flop(total["flop_paid"]))
+    text = f"{count(point.n_active)} on {count(point.tokens.pretrain)} tokens, "
+    if in_loss:
+        return text + f"loss {point.loss:.4f}"
+    return text + (money if point.objective == "usd" else flop)(point.total)
 
 
-def _shortfall(document: Mapping[str, Any]) -> str:
-    """Why there is no budget, and by how much it falls short."""
-    lines = ["No budget does that."]
-    for each in document["infeasible"]:
-        factor = each["short_by"]
-        by = f"short by a factor of {factor:.4g}: " if factor > 1 else ""
-        lines += wrapped(f"{each['promise']}: {by}{each['expression']}")
+def shortfall(title: str, missed: tuple[MissedLimit, ...]) -> str:
+    """Why there is no answer, and by how much it falls short."""
+    lines = [title]
+    for miss in missed:
+        factor = miss.short_by
+        by = f"short by a factor of {factor:.4g}: " if factor and factor > 1 else ""
+        lines += wrapped(f"{miss.promise}: {by}{miss.expression}")
     return "\n".join(lines)
 
 
-def grounds(document: Mapping[str, Any]) -> str:
+def _grounds(whole_answer: BudgetAnswer) -> str:
     """What the answer rests on: proof, law with its coefficients, sources with dates."""
-    proof, ground = document["certificate"], document["provenance"]
+    proof, ground, point = whole_answer.certificate, whole_answer.provenance, whole_answer.plan
     lines = []
-    if proof["gap"] is not None:
-        considered = proof["points_considered"]
+    if proof.gap is not None:
+        considered = proof.points_considered
         many = f"best of {considered} choices, each on its first-order conditions; "
         lines.append(
-            f"{many if considered > 1 else ''}solved by {proof['method']}; the proven bound lies "
-            f"{apart(proof['gap'])} away"
+            f"{many if considered > 1 else ''}solved by {proof.method}; the proven bound lies "
+            f"{apart(proof.gap)} away"
         )
-    elif document["plan"]:
-        lines.append(proof["method"])
-    law = ground["law"]
-    if document["plan"]:
-        values = ", ".join(f"{k} {v:.6g}" for k, v in document["plan"]["coefficients"].items())
-        lines.append(f"law {law['name']} ({law['scope']}): {values}")
-        if law["note"]:
-            lines.append(f"note on it: {law['note']}")
-    lines.append(f"token-planner {ground['version']}")
-    for each in ground["data"]:
-        date = f" ({each['as_of']})" if each["as_of"] else ""
-        lines.append(f"{each['what']}: {each['source']}{date}")
+    elif point is not None:
+        lines.append(proof.method)
+    coefficients = point.coefficients if point is not None else None
+    law = ground.law
+    return grounds(lines, coefficients, law.name, law.scope, law.note, ground.version, ground.data)
+
+
+def grounds(
+    lines: list[str],
+    coefficients: Mapping[str, float] | None,
+    law: str,
+    scope: str,
+    note: str,
+    version: str,
+    data: tuple[DataSource, ...],
+) -> str:
+    """Lines on the proof, then the law with its coefficients, and sources with dates."""
+    if coefficients is not None:
+        values = ", ".join(f"{name} {value:.6g}" for name, value in coefficients.items())
+        lines.append(f"law {law} ({scope}): {values}")
+        if note:
+            lines.append(f"note on it: {note}")
+    lines.append(f"token-planner {version}")
+    for source in data:
+        date = f" ({source.as_of})" if source.as_of else ""
+        lines.append(f"{source.what}: {source.source}{date}")
     return "\n".join(text for line in lines for text in filled(line))
 
 
-def _closed_form(document: Mapping[str, Any]) -> Iterable[str]:
+def _closed_form(point: BudgetPoint, form: str) -> Iterator[str]:
     """The equations on the active constraints, and the identity of over-training in numbers."""
     from formulas.scaling.overtraining import overtraining_proportional
     from formulas.scaling.token_budgets import equalisation
 
-    plan = document["plan"]
     yield from wrapped("cost = sum over the phases of (FLOP per parameter and token) * N_active * "
                        "tokens * (price of a FLOP)")  # fmt: skip
-    place = FORMS[document["provenance"]["law"]["form"]].equation
-    if place is not None:
-        yield from wrapped(str(getattr(import_module(f"formulas.{place[0]}"), place[1])))
-    if plan["over_training_from_pools"] is not None:
-        total = 1 / plan["share"]["pretrain"]
+    if FORMS[form].equation is not None:
+        yield from wrapped(str(form_equation(form)))
+    if point.over_training_from_pools is not None:
+        total = 1 / point.share.pretrain
         yield from wrapped(
             "at the optimum one percent more size and one percent more tokens lower the loss in "
-            f"proportion to what they cost, here as {_pulls(plan)}"
+            f"proportion to what they cost, here as {_pulls(point)}"
         )
         yield from wrapped(
             f"{overtraining_proportional.equation()}, where every pool grows with the size: here "
-            f"{plan['over_training']:.4g} from a total of {total:.4g} x pre-training"
+            f"{point.over_training:.4g} from a total of {total:.4g} x pre-training"
         )
         yield from wrapped("the exponent of the tokens alone decides that power")
     yield from wrapped(
@@ -263,11 +359,11 @@ def _closed_form(document: Mapping[str, Any]) -> Iterable[str]:
     )
 
 
-def _pulls(plan: Mapping[str, Any]) -> str:
+def _pulls(point: BudgetPoint) -> str:
     """What one percent of size and of tokens take off the loss."""
-    x = plan["coefficients"]
-    if not {"A_N", "B_D", "alpha_N", "beta_D"} <= x.keys() or plan["sparsity"] > 1:
-        return f"{1 / plan['share']['pretrain']:.4g} : 1"
-    size = x["alpha_N"] * x["A_N"] * plan["n_active"] ** -x["alpha_N"]
-    tokens = x["beta_D"] * x["B_D"] * plan["tokens"]["pretrain"] ** -x["beta_D"]
+    x = point.coefficients
+    if not {"A_N", "B_D", "alpha_N", "beta_D"} <= x.keys() or point.sparsity > 1:
+        return f"{1 / point.share.pretrain:.4g} : 1"
+    size = x["alpha_N"] * x["A_N"] * point.n_active ** -x["alpha_N"]
+    tokens = x["beta_D"] * x["B_D"] * point.tokens.pretrain ** -x["beta_D"]
     return f"alpha_N*A_N/N**alpha_N : beta_D*B_D/D**beta_D = {size:.4g} : {tokens:.4g}"

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, mfu_range, no_range, rent_range
-from planner.problems.budget.answer import BudgetPlan, answer, plan_of
+from planner.problems.budget.answer import answer
 from planner.problems.budget.cost_sections import COLUMNS
-from planner.problems.budget.life_givens import life_givens
 from planner.problems.budget.optimum import BudgetOptimum, NoBudget, solve_many
+from planner.problems.budget.outputs import point_of
+from planner.problems.budget.parameters import parameters
+from planner.problems.budget.plan import BudgetPlan
 from planner.problems.budget.resolve import resolve_budget
+from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
-from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.protocol.section import Section
 
 if TYPE_CHECKING:
+    from planner.problems.budget.picture import LifePicture
     from planner.problems.budget.question import BudgetScenario
+    from planner.problems.lifecycle.question import LifecycleScenario
     from planner.protocol.elasticity import Elasticity
-
-__all__ = ["OUTPUTS", "PROBLEM", "Budget"]
 
 OUTPUTS = (
     Output("cost.total.usd", "USD", ("cost", "cost.total"), applies=lambda q: q.in_usd),
@@ -50,51 +52,56 @@ class Budget(Room["BudgetScenario"]):
 
     def parameters(self, question: BudgetScenario) -> list[Parameter]:
         """What a scenario gives, each varied as `--set` would vary it."""
-        solved = [
-            one
-            for one in solve_many(resolve_budget(question).questions)
-            if isinstance(one, BudgetOptimum)
-        ]
-        if not solved:
+        solved = solve_many(resolve_budget(question).tasks)
+        optima = [each for each in solved if isinstance(each, BudgetOptimum)]
+        if not optima:
             return []
-        best = min(solved, key=lambda one: one.score)
-        return scenario_rows(question, life_givens(question, best.question))
+        best = min(optima, key=lambda each: each.score)
+        return scenario_rows(question, parameters(best.task, question.inference, question.rl))
 
     def search(
         self, question: BudgetScenario, coefficients: Mapping[str, float] | None = None
     ) -> Search:
         """The best budget on the first-order conditions alone."""
-        questions = resolve_budget(question)
-        if not questions.questions:
-            plan: Mapping[str, Any] = answer(question).chosen
+        tasks = resolve_budget(question).tasks
+        if not tasks:
+            plan = answer(question).chosen
             return Search(values_in(OUTPUTS, plan), "by rule", math.nan, plan) if plan else NO_PLAN
-        solved = solve_many(questions.questions)
-        answers = [one for one in solved if isinstance(one, BudgetOptimum)]
+        solved = solve_many(tasks)
+        optima = [each for each in solved if isinstance(each, BudgetOptimum)]
         considered = {"points_considered": len(solved)}
-        if not answers:
-            missed = [one for one in solved if isinstance(one, NoBudget)]
-            nearest = min(missed, key=lambda one: one.short_by)
+        if not optima:
+            misses = [each for each in solved if isinstance(each, NoBudget)]
+            nearest = min(misses, key=lambda each: each.short_by)
             return Search(
                 NO_PLAN.outputs, NO_PLAN.choice, NO_PLAN.score, considered=considered,
                 missed=lambda: [MissedPromise(nearest.promise, nearest.short_by, nearest.reason)],
             )  # fmt: skip
-        best = min(answers, key=lambda one: one.score)
-        plan = plan_of(best)
+        best = min(optima, key=lambda each: each.score)
+        plan = document_of(point_of(best))
+        sparsity = best.task.sparsity
         return Search(
-            values_in(OUTPUTS, plan), f"sparsity {plan['sparsity']:g}", best.score, plan,
-            holds=(f"choose.sparsity={plan['sparsity']!r}",), considered=considered,
+            values_in(OUTPUTS, plan), f"sparsity {sparsity:g}", best.score, plan,
+            holds=(f"choose.sparsity={sparsity!r}",), considered=considered,
         )  # fmt: skip
 
-    def answer(self, question: BudgetScenario) -> Plan:
+    def answer(self, question: BudgetScenario) -> BudgetPlan:
         """The plan with its certificate, its comparisons and its provenance."""
         return answer(question)
 
-    def sections(self, plan: Plan) -> Sequence[Section]:
+    def sections(self, plan: BudgetPlan) -> Sequence[Section]:
         """The question with its numbers, and what the cost adds up from."""
         from planner.problems.budget.cost_sections import sections
-        from planner.problems.budget.question_text import question as asked
+        from planner.problems.budget.presentation import question_text
 
-        return sections(" ".join(asked(plan.document).split()), self.outputs, plan)
+        asked = question_text(plan.question, plan.answer.demand)
+        return sections(" ".join(asked.split()), self.outputs, plan)
+
+    def picture(self, plan: BudgetPlan) -> LifePicture:
+        """Cost against size, pools, equal loss and equal cost."""
+        from planner.problems.budget.picture import picture_of
+
+        return picture_of(plan)
 
     def listed(self, question: BudgetScenario, path: str) -> ListedRange:
         """Listed rents, and the MFU of published runs."""
@@ -107,7 +114,7 @@ class Budget(Room["BudgetScenario"]):
         return budget_rows(question, output)
 
 
-def listed_of_phases(question: Any, path: str) -> ListedRange:
+def listed_of_phases(question: BudgetScenario | LifecycleScenario, path: str) -> ListedRange:
     """What the catalogues know of the phases of a scenario: rents, and the MFU of training."""
     name, _, key = path.removeprefix("phases.").partition(".")
     phase = getattr(question.phases, name, None) if path.startswith("phases.") else None
@@ -118,12 +125,10 @@ def listed_of_phases(question: Any, path: str) -> ListedRange:
     return rent_range(phase.systems() if key == "price" else (), path)
 
 
-def scenario_rows(question: Any, rows: Sequence[Parameter]) -> list[Parameter]:
+def scenario_rows(question: object, rows: Iterable[Parameter]) -> list[Parameter]:
     """Those rows that a file may set; a law's coefficients stand in none but as a whole."""
-    return [
-        found for row in rows
-        if row.group != "law" and (found := settable(question, row)) is not None
-    ]  # fmt: skip
+    settled = (settable(question, row) for row in rows if row.group != "law")
+    return [row for row in settled if row is not None]
 
 
 PROBLEM = Budget()

@@ -10,11 +10,12 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
 
+from planner.problems.budget.answer import NOTHING_CLOSER, allowed
 from planner.problems.budget.budget_task import compute_optimal_tokens
-from planner.problems.budget.check import conditions
-from planner.problems.lifecycle import presentation
+from planner.problems.budget.certificate import stationary_point
+from planner.problems.budget.plan import MissedLimit
+from planner.problems.budget.training_curve import training_curve
 from planner.problems.lifecycle.comparisons import (
     ServingPrices,
     equal_pools,
@@ -23,10 +24,25 @@ from planner.problems.lifecycle.comparisons import (
     lifecycle_curve,
     serving_prices,
 )
-from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum, training_curve
+from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.joint_program import joint_optimum
-from planner.problems.lifecycle.parameters import lifecycle_elasticities, overtraining_from_pools
-from planner.problems.lifecycle.plan import plan_of, short
+from planner.problems.lifecycle.outputs import point_of, recheck, short
+from planner.problems.lifecycle.plan import (
+    EvaluatedSize,
+    FormlessLawNote,
+    InfeasibleLife,
+    LifecycleAnswer,
+    LifecycleCertificate,
+    LifecyclePlan,
+    LifeProvenance,
+    NoCertificate,
+    OvertrainingCheck,
+    ProgramBound,
+    ServingBound,
+    SmoothOptimum,
+    SolverDifferences,
+)
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.resolve import (
     LifecycleTask,
@@ -36,9 +52,9 @@ from planner.problems.lifecycle.resolve import (
 )
 from planner.problems.lifecycle.search import FINE, Unserved, optimal_size
 from planner.problems.serving.answer import band
-from planner.protocol.plan import MappingPlan, Plan
+from planner.protocol.plan import BindingLimit, DataSource
 from planner.scenario import resolved
-from planner.text.errors import FieldError, SolverError
+from planner.text.errors import SolverError
 
 AGREE = 1e-6  # of the two solvers of the first-order conditions, in logarithms
 METHOD = (
@@ -46,15 +62,10 @@ METHOD = (
     "the price on the layouts found, each a geometric program, until the size stays; SciPy on the "
     "first-order conditions agrees; every sparsity by itself"
 )
+BOUNDS = ("choose.smallest", "choose.largest", "serving.largest", "data.unique")
 
 
-class LifecyclePlan(MappingPlan):
-    """The answer to a lifecycle question."""
-
-    kind = "lifecycle"
-
-
-def answer(scenario: LifecycleScenario) -> Plan:
+def answer(scenario: LifecycleScenario) -> LifecyclePlan:
     """The model whose whole life costs least at the quality asked for.
 
     Raises
@@ -62,204 +73,184 @@ def answer(scenario: LifecycleScenario) -> Plan:
     InputError
         For a question that its law, its family or its machines cannot answer.
     SolverError
-        If two solvers differ about the optimum.
+        If two solvers differ about the optimum, or an equation about a number of the plan.
     """
     life = resolve_life(scenario)
-    found = [optimal_size(life, sparsity) for sparsity in life.sparsities]
-    settled = sorted(
-        (each for each in found if isinstance(each, FixedLayoutOptimum)),
+    sought = [optimal_size(life, sparsity) for sparsity in life.sparsities]
+    optima = sorted(
+        (each for each in sought if isinstance(each, FixedLayoutOptimum)),
         key=lambda each: each.whole.total,
     )
-    told = [*life.left_out, *life.serving.warnings]
-    if not settled:
-        return _none(life, found, told)
-    best = settled[0]
-    told += _outside(best, scenario)
-    told += training_warnings(life.training(best.sparsity), datetime.now(UTC).date())
-    worth, rates = lifecycle_elasticities(best), serving_prices(best)
-    rows = lifecycle_curve(best, rates)
-    document = {
-        **_head(scenario, "optimal"),
-        "plan": plan_of(best),
-        "band": interval(best, rates),
-        **_of_serving(best),
-        "certificate": _certificate(best, rates),
-        "binding": _binding(best, worth),
-        "elasticities": worth,
-        "alternatives": [short(each) for each in settled[1:]],
-        "heuristic": equal_pools(rows, best.whole.total),
-        "flat_price": flat_price(best, rates, best.whole.total),
-        "curve": rows,
-        "asked": _asked(best),
-        "demand": {"tokens": life.demand.total, "counted": life.demand.counted},
-        "infeasible": None,
-        "provenance": _provenance(life, best.sparsity, told),
-    }
-    return LifecyclePlan(dict, document, worth, tuple(told), presentation)
+    warnings = [*life.left_out, *life.serving.warnings]
+    if optima:
+        complete = _optimal(optima, warnings)
+    else:
+        misses = [each for each in sought if isinstance(each, Unserved)]
+        complete = _infeasible(life, misses, warnings)
+    return LifecyclePlan(lambda: complete, scenario)
 
 
-def _of_serving(best: FixedLayoutOptimum) -> dict[str, Any]:
-    """Where measured runs put the plan that serves, and its roofline; idle time is paid too."""
-    served = best.served
-    found = band(served.candidate, served.plan)
-    if found is not None and found["usd_per_mtok"] is not None:
-        found["usd_per_mtok"] = [each / served.utilisation for each in found["usd_per_mtok"]]
-    least = served.candidate.floor()["usd_per_mtok"] / served.utilisation
-    return {"serving_band": found, "bound": {"usd_per_mtok": least}}
+def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> LifecycleAnswer:
+    """The whole answer of the first of several optima, the others beside it."""
+    best = optima[0]
+    life, law, whole = best.life, best.answer.task.law, best.whole
+    scenario = life.scenario
+    beyond = law.outside(whole.n_active, whole.pretrain, best.answer.task.sparsity)
+    warnings += allowed(beyond, scenario.extrapolate)
+    warnings += training_warnings(best.answer.task.phases, datetime.now(UTC).date())
+    slopes, prices = lifecycle_elasticities(best), serving_prices(best)
+    point, curve, served = point_of(best), lifecycle_curve(best, prices), best.served
+    recheck(point, best)
+    serving_band = band(served.candidate, served.plan)
+    if serving_band is not None and serving_band["usd_per_mtok"] is not None:
+        dearer = [each / served.utilisation for each in serving_band["usd_per_mtok"]]
+        serving_band["usd_per_mtok"] = dearer  # idle time is paid too
+    bound = served.candidate.floor()["usd_per_mtok"] / served.utilisation
+    return LifecycleAnswer(
+        problem="lifecycle",
+        status="optimal",
+        scenario=resolved(scenario),
+        plan=point,
+        band=interval(best, prices),
+        serving_band=serving_band,
+        bound=ServingBound(bound),
+        certificate=_certificate(best, prices),
+        binding=_binding(best, slopes),
+        elasticities=slopes,
+        alternatives=tuple(short(each) for each in optima[1:]),
+        heuristic=equal_pools(curve, whole.total),
+        flat_price=flat_price(best),
+        curve=curve,
+        asked=_evaluated(best),
+        demand=life.demand,
+        infeasible=None,
+        provenance=_provenance(life, best.sparsity, warnings),
+    )
 
 
-def _certificate(best: FixedLayoutOptimum, rates: ServingPrices) -> dict[str, Any]:
+def _certificate(best: FixedLayoutOptimum, prices: ServingPrices) -> LifecycleCertificate:
     """How the optimum was found and checked; no bound over all sizes is proven."""
-    found = conditions(best.answer.budgets)
+    smooth, whole, program = best.answer, best.whole, joint_optimum(best)
+    root = stationary_point(smooth.budgets)
     difference = None
-    if found is not None and best.answer.budgets.choices:
-        difference = float(abs(found[0] - best.answer.point[0]).max())
+    if root is not None and smooth.budgets.choices:
+        difference = float(abs(root[0] - smooth.point[0]).max())
         if difference > AGREE:
             raise SolverError(
                 f"two solvers differ about the size and tokens by {difference:.2g} (in logarithms)"
             )
-    smooth, whole, program = best.answer, best.whole, joint_optimum(best)
     apart = None
     if program is not None:
-        apart = max(
-            abs(math.log(one / other))
-            for one, other in (
-                (program.n_active, smooth.n_active),
-                (program.pretrain, smooth.pretrain),
-                (program.cost, smooth.total),
-            )
+        pairs = (
+            (program.n_active, smooth.n_active),
+            (program.pretrain, smooth.pretrain),
+            (program.cost, smooth.total),
         )
+        apart = max(abs(math.log(first / second)) for first, second in pairs)
         if apart > AGREE:
             raise SolverError(
                 f"the search and the one program of size, tokens and batch differ by {apart:.2g} "
                 "(in logarithms)"
             )
-    identity = overtraining_from_pools(best)
-    tokens = compute_optimal_tokens(smooth.question.terms, smooth.n_active) if identity else None
-    return {
-        "method": METHOD.format(fine=FINE, asked=len(best.asked)),
-        "objective": whole.total,
-        "relaxation": None,
-        "gap": None,
-        "smooth": {"n_active": smooth.n_active, "pretrain": smooth.pretrain, "usd": smooth.total},
-        "whole_over_smooth": whole.total / smooth.total - 1,
-        "over_training": {
-            "ratio": smooth.pretrain / tokens if tokens else None, "from_pools": identity,
-        },
-        "interpolation_error": rates.error,
-        "multiplier": smooth.multiplier,
-        "program": program and {"usd": program.cost, "lower_bound": program.lower_bound},
-        "differences": {"scipy": difference, "program": apart},
-    }  # fmt: skip
+    from_pools = overtraining_from_pools(best)
+    ratio = None
+    if from_pools:
+        ratio = smooth.pretrain / compute_optimal_tokens(smooth.task.terms, smooth.n_active)
+    return LifecycleCertificate(
+        method=METHOD.format(fine=FINE, asked=len(best.evaluated)),
+        objective=whole.total,
+        relaxation=None,
+        gap=None,
+        smooth=SmoothOptimum(smooth.n_active, smooth.pretrain, smooth.total),
+        whole_over_smooth=whole.total / smooth.total - 1,
+        over_training=OvertrainingCheck(ratio, from_pools),
+        interpolation_error=prices.error,
+        multiplier=smooth.multiplier,
+        program=program and ProgramBound(program.cost, program.lower_bound),
+        differences=SolverDifferences(difference, apart),
+    )
 
 
-def _binding(best: FixedLayoutOptimum, worth: dict[str, float]) -> list[dict[str, Any]]:
+def _binding(best: FixedLayoutOptimum, slopes: dict[str, float]) -> tuple[BindingLimit, ...]:
     """The limits that hold the answer, with d ln(cost) / d ln(limit)."""
-    answer = best.answer
-    found = [{"name": "loss", "elasticity": -answer.loss * answer.loss_price}]
+    smooth = best.answer
+    limits = [BindingLimit("loss", -smooth.loss * smooth.loss_price)]
     for name in ("ttft", "tpot", "e2e"):
-        slope = worth.get(f"serving.promises.{name}")
+        slope = slopes.get(f"serving.promises.{name}")
         if slope:
-            found.append({"name": f"{name} is kept in serving", "elasticity": slope})
-    for name in ("choose.smallest", "choose.largest", "serving.largest", "data.unique"):
-        if name in worth:
-            found.append({"name": name, "elasticity": worth[name]})
-    memory = worth.get("serving.system.memory")
+            limits.append(BindingLimit(f"{name} is kept in serving", slope))
+    limits += [BindingLimit(name, slopes[name]) for name in BOUNDS if name in slopes]
+    memory = slopes.get("serving.system.memory")
     if memory:
-        found.append({"name": "kv and weights fit in serving", "elasticity": memory})
-    return found
+        limits.append(BindingLimit("kv and weights fit in serving", memory))
+    return tuple(limits)
 
 
-def _asked(best: FixedLayoutOptimum) -> list[dict[str, Any]]:
-    """Every size at which the serving planner was asked, smallest first, with what its life costs.
-
-    Null where no unit serves it; the costs are null where it cannot be as good as asked.
-    """
-    question = best.answer.question
-    pairs = sorted(best.asked, key=lambda pair: pair[0])
+def _evaluated(best: FixedLayoutOptimum) -> tuple[EvaluatedSize, ...]:
+    """Every size at which serving was planned, smallest first, with what its life costs."""
+    budget = best.answer.task
+    pairs = sorted(best.evaluated, key=lambda pair: pair[0])
     sizes = [served.member.n_active if served else size for size, served in pairs]
-    trained = training_curve(question, sizes)
-    rows = []
+    curve, rows = training_curve(budget, sizes), []
     for place, (_, served) in enumerate(pairs):
-        plan, usd = served.plan if served else None, float(trained.training[place])
-        whole = served is not None and math.isfinite(usd)
-        serving = served.price * question.served if served else 0.0
-        rows.append({
-            "n_active": sizes[place],
-            "usd_per_mtok": served.price * 1e6 if served else None,
-            "chip": plan["chip"] if plan else None,
-            "chips": plan["chips"] if plan else None,
-            "mode": plan["mode"] if plan else None,
-            "pretrain": float(trained.tokens[place]) if whole else None,
-            "training_usd": usd if whole else None,
-            "serving_usd": serving if whole else None,
-            "total_usd": usd + serving if whole else None,
-        })  # fmt: skip
-    return rows
+        costs: tuple[float | None, ...] = (None, None, None, None)
+        if served is None:
+            rows.append(EvaluatedSize(sizes[place], None, None, None, None, *costs))
+            continue
+        training, serving = float(curve.training[place]), served.price * budget.served
+        if math.isfinite(training):
+            costs = (float(curve.tokens[place]), training, serving, training + serving)
+        mode, price = served.plan["mode"], served.price * 1e6
+        rows.append(EvaluatedSize(sizes[place], price, served.chip, served.chips, mode, *costs))
+    return tuple(rows)
 
 
-def _outside(best: FixedLayoutOptimum, scenario: LifecycleScenario) -> list[str]:
-    """Sentences on what lies beyond the law's range; refused where that is asked for."""
-    law = best.answer.question.law
-    told = law.outside(best.whole.n_active, best.whole.pretrain, best.answer.question.sparsity)
-    if told and scenario.extrapolate is False:
-        raise FieldError(("law", f"{'; '.join(told)}; extrapolate: true answers all the same"))
-    return told
-
-
-def _none(
-    life: LifecycleTask, found: Sequence[FixedLayoutOptimum | Unserved], told: list[str]
-) -> Plan:
-    """The document of a question without answer."""
-    missed = [each for each in found if isinstance(each, Unserved)]
-    reasons = [each.law for each in missed if each.law is not None]
+def _infeasible(
+    life: LifecycleTask, misses: Sequence[Unserved], warnings: list[str]
+) -> InfeasibleLife:
+    """The answer to a question without one."""
+    reasons = [each.law for each in misses if each.law is not None]
     if reasons:
         nearest = min(reasons, key=lambda each: each.short_by)
-        why = {"promise": nearest.promise, "short_by": nearest.short_by,
-               "expression": nearest.reason}  # fmt: skip
+        missed = MissedLimit(nearest.promise, nearest.short_by, nearest.reason)
     else:
-        sizes = sorted(size for each in missed for size in each.sizes)
-        why = {
-            "promise": "serving", "short_by": None,
-            "expression": (
-                f"no unit of these chips keeps the promises for any model of {sizes[0]:.3g} to "
-                f"{sizes[-1]:.3g} active parameters; planner solve with problem: serving says by "
-                "how much"
-            ),
-        }  # fmt: skip
-    keys = ("plan", "band", "serving_band", "bound", "heuristic", "flat_price", "curve", "asked")
-    document = {
-        **_head(life.scenario, "infeasible"),
-        **dict.fromkeys(keys),
-        "certificate": {
-            "method": "no choice comes closer",
-            **dict.fromkeys(("objective", "relaxation", "gap", "smooth", "multiplier")),
-        },
-        "binding": [],
-        "elasticities": {},
-        "alternatives": [],
-        "demand": {"tokens": life.demand.total, "counted": life.demand.counted},
-        "infeasible": [why],
-        "provenance": _provenance(life, life.sparsities[0], told),
-    }
-    return LifecyclePlan(dict, document, {}, tuple(told), presentation)
+        sizes = sorted(size for each in misses for size in each.sizes)
+        missed = MissedLimit(
+            "serving",
+            None,
+            f"no unit of these chips keeps the promises for any model of {sizes[0]:.3g} to "
+            f"{sizes[-1]:.3g} active parameters; planner solve with problem: serving says by "
+            "how much",
+        )
+    return InfeasibleLife(
+        problem="lifecycle",
+        status="infeasible",
+        scenario=resolved(life.scenario),
+        plan=None,
+        band=None,
+        serving_band=None,
+        bound=None,
+        certificate=NoCertificate(NOTHING_CLOSER),
+        binding=(),
+        elasticities={},
+        alternatives=(),
+        heuristic=None,
+        flat_price=None,
+        curve=None,
+        asked=None,
+        demand=life.demand,
+        infeasible=(missed,),
+        provenance=_provenance(life, life.sparsities[0], warnings),
+    )
 
 
-def _head(scenario: LifecycleScenario, status: str) -> dict[str, Any]:
-    return {"problem": "lifecycle", "status": status, "scenario": resolved(scenario)}
-
-
-def _provenance(life: LifecycleTask, sparsity: float, warnings: Sequence[str]) -> dict[str, Any]:
+def _provenance(life: LifecycleTask, sparsity: float, warnings: Sequence[str]) -> LifeProvenance:
     """What an answer rests on: version, law, sources with their dates, warnings."""
     law = life.law
-    data = [
-        {"what": f"law {law.name}", "source": law.source, "as_of": law.as_of},
+    data = (
+        DataSource(f"law {law.name}", law.source, law.as_of),
         *training_data(life.training(sparsity)),
         *life.serving.data,
-    ]
-    return {
-        "version": version("token-planner"),
-        "law": {"name": law.name, "title": law.title, "scope": law.scope, "note": law.note},
-        "data": data,
-        "warnings": list(warnings),
-    }
+    )
+    note = FormlessLawNote(law.name, law.title, law.scope, law.note)
+    return LifeProvenance(version("token-planner"), note, data, tuple(warnings))

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from planner.problems.budget.budget_task import BudgetTask, assembled
-from planner.problems.budget.optimum import optimum
-from planner.problems.budget.posynomial_form import Array, Budgets
-from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum, training_curve
+from planner.problems.budget.comparisons import ends
+from planner.problems.budget.plan import LawInterval
+from planner.problems.budget.posynomial_form import Array
+from planner.problems.budget.stationary_points import stationary_points
+from planner.problems.budget.training_curve import training_curve
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
+from planner.problems.lifecycle.plan import SimplerRule, SizeCost, TrainedTokens
+from planner.problems.lifecycle.resolve import with_serving
 from planner.problems.lifecycle.search import cheapest_at
 
 POINTS = 97  # sizes of the curve
 WIDER = 2.5  # factor by which the curve goes beyond the sizes that were asked
 DRAWN = 49  # sizes at which every drawn law is looked at
-FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean something
 APART = 1e-3  # ln N: members closer than this are one
 
 
@@ -38,14 +42,14 @@ class ServingPrices:
         logs, ends = np.log(sizes), np.log(self.sizes)
         inner = np.interp(logs, ends, np.log(self.prices))
         beyond = np.minimum(logs - ends[0], 0.0) + np.maximum(logs - ends[-1], 0.0)
-        found: Array = np.exp(inner + beyond)
-        return found
+        prices: Array = np.exp(inner + beyond)
+        return prices
 
 
-def serving_prices(settled: FixedLayoutOptimum) -> ServingPrices:
+def serving_prices(best: FixedLayoutOptimum) -> ServingPrices:
     """The prices at every size that was asked and is served."""
-    served = {s.member.n_active: s.price for _, s in settled.asked if s is not None}
-    served[settled.served.member.n_active] = settled.served.price
+    served = {s.member.n_active: s.price for _, s in best.evaluated if s is not None}
+    served[best.served.member.n_active] = best.served.price
     pairs: list[tuple[float, float]] = []
     for pair in sorted(served.items()):
         if not pairs or math.log(pair[0] / pairs[-1][0]) > APART:
@@ -58,139 +62,100 @@ def serving_prices(settled: FixedLayoutOptimum) -> ServingPrices:
     return ServingPrices(sizes, prices, max(errors, default=0.0))
 
 
-def lifecycle_curve(settled: FixedLayoutOptimum, rates: ServingPrices) -> list[dict[str, float]]:
-    """Cost of the whole life at fixed quality, by size, as rows for a table or a picture."""
-    question = settled.answer.question
-    low, high = rates.sizes[0] / WIDER, rates.sizes[-1] * WIDER
-    found = training_curve(question, np.geomspace(low, high, POINTS))
-    serving = rates.at(found.sizes) * question.served
-    kept = np.isfinite(found.training)
-    return [
-        {
-            "n_active": float(n), "pretrain": float(d), "training_usd": float(c),
-            "serving_usd": float(s), "total_usd": float(c + s),
-        }
-        for n, d, c, s in zip(
-            found.sizes[kept], found.tokens[kept], found.training[kept], serving[kept],
-            strict=True,
-        )
-    ]  # fmt: skip
+def lifecycle_curve(best: FixedLayoutOptimum, prices: ServingPrices) -> tuple[SizeCost, ...]:
+    """Cost of the whole life at fixed quality, by size, for a table or a picture."""
+    budget = best.answer.task
+    low, high = prices.sizes[0] / WIDER, prices.sizes[-1] * WIDER
+    curve = training_curve(budget, np.geomspace(low, high, POINTS))
+    serving = prices.at(curve.sizes) * budget.served
+    columns = (curve.sizes, curve.tokens, curve.training, serving, curve.training + serving)
+    possible = np.isfinite(curve.training)
+    return tuple(SizeCost(*row) for row in np.stack(columns, axis=1)[possible].tolist())
 
 
-def equal_pools(rows: list[dict[str, float]], best: float) -> dict[str, Any] | None:
+def equal_pools(rows: Sequence[SizeCost], best: float) -> SimplerRule | None:
     """The lecture's heuristic: the size whose training costs what serving it does.
 
     None where no size of the curve does. `worse_by` is over the `best` total [USD].
     """
-    for one, other in pairwise(rows):
-        first, second = (math.log(row["training_usd"] / row["serving_usd"]) for row in (one, other))
+    for left, right in pairwise(rows):
+        first, second = (math.log(row.training_usd / row.serving_usd) for row in (left, right))
         if first >= 0 > second or second >= 0 > first:
             share = first / (first - second)
-            mixed = {
-                key: math.exp((1 - share) * math.log(one[key]) + share * math.log(other[key]))
-                for key in one
-            }
-            total = mixed["training_usd"] + mixed["serving_usd"]
-            return {
-                "n_active": mixed["n_active"], "tokens": {"pretrain": mixed["pretrain"]},
-                "cost": total, "worse_by": max(total / best - 1, 0.0),
-            }  # fmt: skip
+            between = SizeCost(*(
+                math.exp((1 - share) * math.log(low) + share * math.log(high))
+                for low, high in zip(vars(left).values(), vars(right).values(), strict=True)
+            ))  # fmt: skip
+            total = between.training_usd + between.serving_usd
+            tokens = TrainedTokens(between.pretrain)
+            return SimplerRule(between.n_active, tokens, total, max(total / best - 1, 0.0))
     return None
 
 
-def flat_price(
-    settled: FixedLayoutOptimum, rates: ServingPrices, best: float
-) -> dict[str, Any] | None:
+def flat_price(best: FixedLayoutOptimum) -> SimplerRule | None:
     """What a budget says that takes the price of a served FLOP for a constant, that of the plan.
 
     Its size is then charged what serving it really costs. None where it is not served.
     """
-    question = settled.answer.question
-    member = settled.served.member
-    budgets = assembled([question])
-    cost, powers = budgets.cost.copy(), budgets.cost_powers.copy()
-    cost[:, 2] = math.log(question.served * settled.served.price / member.n_active)
-    powers[2], powers[2, 0] = 0.0, 1.0
-    found = optimum(replace(budgets, cost=cost, cost_powers=powers))
-    if not found.found[0]:
+    budget, life, member = best.answer.task, best.life, best.served.member
+    program = with_serving(
+        assembled([budget]), member.n_active, best.served.price, 1.0, budget.served
+    )
+    points = stationary_points(program)
+    if not points.converged[0]:
         return None
-    asked = float(np.clip(np.exp(found.point[0, 0]), *settled.life.bounds))
-    served = cheapest_at(settled.life, asked, settled.sparsity)
+    wanted = float(np.clip(np.exp(points.point[0, 0]), *life.bounds))
+    served = cheapest_at(life, wanted, best.sparsity)
     if served is None:
         return None
     size = served.member.n_active
-    trained = training_curve(question, [size])
-    total = float(trained.training[0]) + served.price * question.served
+    trained = training_curve(budget, [size])
+    total = float(trained.training[0]) + served.price * budget.served
     if not math.isfinite(total):
         return None
-    return {
-        "n_active": size, "tokens": {"pretrain": float(trained.tokens[0])},
-        "cost": total, "worse_by": total / best - 1,
-    }  # fmt: skip
+    tokens = TrainedTokens(float(trained.tokens[0]))
+    return SimplerRule(size, tokens, total, total / best.whole.total - 1)
 
 
-def interval(settled: FixedLayoutOptimum, rates: ServingPrices) -> dict[str, Any] | None:
+def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> LawInterval | None:
     """Ends that hold a share of laws drawn from the standard errors: size, tokens, cost.
 
     Every drawn law is solved on the same prices of serving. None where nothing is drawn.
     """
-    asked, question = settled.life.scenario, settled.answer.question
-    if not asked.draws or "interval" in question.law.lacks:
+    scenario, budget = best.life.scenario, best.answer.task
+    draws, coverage = scenario.draws, scenario.coverage
+    if not draws or "interval" in budget.law.lacks:
         return None
-    drawn = [replace(question, law=law) for law in question.law.draws(asked.draws)]
-    least, most = settled.life.bounds
-    low, high = rates.sizes[0] / WIDER**2, rates.sizes[-1] * WIDER**2
+    drawn = [replace(budget, law=law) for law in budget.law.draws(draws)]
+    least, most = best.life.bounds
+    low, high = prices.sizes[0] / WIDER**2, prices.sizes[-1] * WIDER**2
     logs = np.log(np.geomspace(max(low, least), min(high, most), DRAWN))
-    training, tokens = _drawn(drawn, logs, question)
-    total = training + rates.at(np.exp(logs)) * question.served
-    best = [_lowest(logs, row, own) for row, own in zip(total, tokens, strict=True)]
-    answered = [each for each in best if each is not None]
-    ends = ((1 - asked.coverage) / 2, (1 + asked.coverage) / 2)
-    enough = len(answered) >= max(2, FEWEST * asked.draws)
-    found: dict[str, Any] = {
-        "coverage": asked.coverage,
-        "from": f"{asked.draws} draws from the standard errors of {question.law.name}",
-        "answered": len(answered) / asked.draws,
-    }
-    for column, name in enumerate(("n_active", "pretrain", "cost")):
-        values = [each[column] for each in answered]
-        found[name] = np.quantile(values, ends).tolist() if enough else None
-    return found
+    training, tokens = _drawn(drawn, logs, budget)
+    total = training + prices.at(np.exp(logs)) * budget.served
+    lowest = (_lowest(logs, *pair) for pair in zip(total, tokens, strict=True))
+    answered = [row for row in lowest if row is not None]
+    columns = ([row[column] for row in answered] for column in range(3))
+    return LawInterval(
+        coverage,
+        f"{draws} draws from the standard errors of {budget.law.name}",
+        len(answered) / draws,
+        *(ends(values, draws, coverage) for values in columns),
+    )
 
 
-def _drawn(drawn: list[BudgetTask], logs: Array, question: BudgetTask) -> tuple[Array, Array]:
+def _drawn(drawn: list[BudgetTask], logs: Array, budget: BudgetTask) -> tuple[Array, Array]:
     """Cost of training and tokens, (draws, sizes); infinite where a drawn law has no way there."""
-    rows = _repeated(assembled(drawn), len(logs)).fixed("n_active", np.tile(logs, len(drawn)))
-    found = optimum(rows)
+    repeated = assembled(drawn).rows(np.repeat(np.arange(len(drawn)), len(logs)))
+    rows = repeated.fixed("n_active", np.tile(logs, len(drawn)))
+    points = stationary_points(rows)
     with np.errstate(all="ignore"):
-        cost = np.exp(rows.costs(found.point).value) + question.constant_cost
-        tokens = np.exp(found.point[:, rows.choices.index("pretrain")])
-    possible = found.found & np.isfinite(cost)
-    if question.unique is not None and not question.repeats:
-        possible &= tokens <= question.unique
+        cost = np.exp(rows.costs(points.point).value) + budget.constant_cost
+        tokens = np.exp(points.point[:, rows.choices.index("pretrain")])
+    possible = points.converged & np.isfinite(cost)
+    if budget.unique is not None and not budget.repeats:
+        possible &= tokens <= budget.unique
     shape = (len(drawn), len(logs))
     return np.where(possible, cost, np.inf).reshape(shape), tokens.reshape(shape)
-
-
-def _repeated(budgets: Budgets, times: int) -> Budgets:
-    """Every budget many times over, one after the other."""
-    worth = budgets.worth
-    if worth is not None:
-        curved = {
-            name: replace(
-                each, knee=np.repeat(each.knee, times), reach=np.repeat(each.reach, times)
-            )
-            for name, each in worth.curved.items()
-        }
-        worth = replace(worth, curved=curved)
-    return replace(
-        budgets,
-        cost=np.repeat(budgets.cost, times, axis=0),
-        loss=np.repeat(budgets.loss, times, axis=0),
-        loss_powers=np.repeat(budgets.loss_powers, times, axis=0),
-        limit=np.repeat(budgets.limit, times),
-        worth=worth,
-    )
 
 
 def _lowest(logs: Array, total: Array, tokens: Array) -> tuple[float, float, float] | None:
@@ -204,9 +169,9 @@ def _lowest(logs: Array, total: Array, tokens: Array) -> tuple[float, float, flo
         bend = left - 2 * middle + right
         if bend > 0:
             at = at + (logs[1] - logs[0]) * (left - right) / (2 * bend)
-    known = np.isfinite(total)
+    possible = np.isfinite(total)
     size = float(np.exp(at))
-    trained = float(np.exp(np.interp(at, logs[known], np.log(tokens[known]))))
+    trained = float(np.exp(np.interp(at, logs[possible], np.log(tokens[possible]))))
     return size, trained, float(total[place])
 
 

@@ -55,30 +55,30 @@ def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
 
     It is for one pool, an additive law, and tokens of reinforcement learning that are given.
     """
-    question, parts = settled.answer.question, settled.served.parts
-    terms = question.terms
-    interior = len(settled.answer.budgets.choices) == len(question.choices) == 2
-    if len(parts) != 1 or terms.power != 1 or not interior or question.repeats or question.rl_flop:
+    budget, parts = settled.answer.task, settled.served.parts
+    terms = budget.terms
+    interior = len(settled.answer.budgets.choices) == len(budget.choices) == 2
+    if len(parts) != 1 or terms.power != 1 or not interior or budget.repeats or budget.rl_flop:
         return None
-    one, _, value = parts[0]
+    pool, _, value = parts[0]
     size, tokens = settled.answer.n_active, settled.answer.pretrain
-    task = replace(one.task, sizes=settled.served.member.at(size))
-    step = Step(task, one.layouts, bound=task.uses_bound)
+    task = replace(pool.task, sizes=settled.served.member.at(size))
+    step = Step(task, pool.layouts, bound=task.uses_bound)
     model = _of_the_model(settled, step)
     used = tuple((bool(term.size), bool(term.tokens)) for term in terms.terms)
     program = _compiled(tuple(sorted(declared(step).items(), key=str)), tuple(model), used)
-    limit = question.required.value(question.law) - terms.floor if question.required else math.nan
+    limit = budget.required.value(budget.law) - terms.floor if budget.required else math.nan
     # The price of the program is that of a token; whole numbers and idle time are a factor.
     whole = settled.served.price / value
-    given = {
+    inputs = {
         SERVED.name: settled.answer.cost[2] * whole / settled.served.at(size),
         TRAINED.name: settled.answer.cost[0],
         REINFORCED.name: settled.answer.cost[1],
     }
     for place, term in enumerate(terms.terms):
-        given[f"loss_{place}"] = float(term(size, tokens)) / limit
-        given |= {f"size_{place}": -term.size, f"tokens_{place}": -term.tokens}
-    return _solved(program, step, one.batch, given | _given_of(model), (size, tokens))
+        inputs[f"loss_{place}"] = float(term(size, tokens)) / limit
+        inputs |= {f"size_{place}": -term.size, f"tokens_{place}": -term.tokens}
+    return _solved(program, step, pool.batch, inputs | _inputs_of(model), (size, tokens))
 
 
 def _of_the_model(settled: FixedLayoutOptimum, step: Step) -> dict[str, tuple[float, float]]:
@@ -89,14 +89,14 @@ def _of_the_model(settled: FixedLayoutOptimum, step: Step) -> dict[str, tuple[fl
         for factor in (1 - NUDGE, 1.0, 1 + NUDGE)
     )
     span = math.log1p(NUDGE) - math.log1p(-NUDGE)
-    found = {}
+    follows = {}
     for name, value in here.items():
         if value > 0 and high[name] != low[name]:
-            found[name] = (value, math.log(high[name] / low[name]) / span)
-    return found
+            follows[name] = (value, math.log(high[name] / low[name]) / span)
+    return follows
 
 
-def _given_of(model: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+def _inputs_of(model: Mapping[str, tuple[float, float]]) -> dict[str, float]:
     """Scale and exponent of every symbol that follows the size."""
     return {
         f"{part}_{name}": number
@@ -114,14 +114,14 @@ def _compiled(
     for choice in (SIZE, TOKENS):
         problem.choose(choice, within=(1 / WIDE, WIDE))
     problem.define(
-        *(sp.Eq(SYMBOLS[name], _given("scale", name) * SIZE ** _given("power", name))
+        *(sp.Eq(SYMBOLS[name], _input("scale", name) * SIZE ** _input("power", name))
           for name in model)
     )  # fmt: skip
     price = layout(problem, **dict(words))
     loss = sp.Add(*(
-        _given("loss", place)
-        * (SIZE ** -_given("size", place) if of_size else 1)
-        * (TOKENS ** -_given("tokens", place) if of_tokens else 1)
+        _input("loss", place)
+        * (SIZE ** -_input("size", place) if of_size else 1)
+        * (TOKENS ** -_input("tokens", place) if of_tokens else 1)
         for place, (of_size, of_tokens) in enumerate(used)
     ))  # fmt: skip
     problem.subject("loss", sp.Le(loss, 1), promise=True)
@@ -129,7 +129,7 @@ def _compiled(
     return problem.compile()
 
 
-def _given(part: str, name: object) -> sp.Symbol:
+def _input(part: str, name: object) -> sp.Symbol:
     return auxiliary(f"{part}_{name}", positive=True)
 
 
@@ -137,24 +137,24 @@ def _solved(
     program: Program,
     step: Step,
     batch: float,
-    given: Mapping[str, float],
+    inputs: Mapping[str, float],
     reference: tuple[float, float],
 ) -> JointOptimum:
     """Solve, renewing the tangents in the batch until it settles."""
     names = {symbol: name for name, symbol in {**CHORDS, **LIMITS}.items()}
     at = batch
     for _ in range(ROUNDS):
-        row = {**layout_given(step, batch, at), **given}
+        row = {**layout_given(step, batch, at), **inputs}
         solution = program.solve({s: row[names.get(s, s.name)] for s in program.givens})
-        found = solution.choices[SYMBOLS["B"]]
-        if abs(found / at - 1) < SETTLED:
+        chosen = solution.choices[SYMBOLS["B"]]
+        if abs(chosen / at - 1) < SETTLED:
             break
-        at = found
+        at = chosen
     slopes = {names.get(s, s.name): slope for s, slope in solution.elasticities().items()}
     return JointOptimum(
         n_active=reference[0] * solution.choices[SIZE],
         pretrain=reference[1] * solution.choices[TOKENS],
-        batch=found,
+        batch=chosen,
         cost=solution.value,
         lower_bound=solution.lower_bound,
         elasticities=slopes,

@@ -1,158 +1,352 @@
-"""The plan of a lifecycle in the words of the interface: model, tokens, phases, chips, serving."""
+"""The answer to a lifecycle, typed: model, tokens, what each phase costs, chips, how it is served.
+
+It builds on that of a budget; serving stands in it as the serving planner says it.
+"""
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from planner.problems.budget.budget_task import compute_optimal_tokens
-from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
-from planner.text.errors import FieldError
+from planner.problems.budget.plan import (
+    LawInterval,
+    LifeSpending,
+    MissedLimit,
+    Nat,
+    Param,
+    PhaseShares,
+    PhaseTokens,
+    ServedTokens,
+    Share,
+    Token,
+    Usd,
+)
+from planner.problems.lifecycle.question import LifecycleScenario
+from planner.protocol.document import Unit
+from planner.protocol.plan import BindingLimit, DataSource, Plan
 
-HOUR = 3600.0
-FORWARD = 2.0  # flop/(param*token)
-PHASES = ("pretrain", "rl", "inference")
-KEPT_BYTES = 16.0  # byte/param: weights, gradients and both moments in mixed precision
-KEPT = 10  # checkpoints, for as long as the model is trained
-STORAGE = 0.06 / 1e9 / (365.25 / 12 * 86400)  # USD/(byte*s)
-STORAGE_TOLD = "$0.06 per GB and month, the dearest listed object store (CoreWeave, 2026-09-20)"
-LONG = 90 * 86400.0  # training where no duration is given [s]
-
-
-def plan_of(best: FixedLayoutOptimum) -> dict[str, Any]:
-    """The plan in the words of the interface: the member in whole numbers."""
-    whole, question, served = best.whole, best.answer.question, best.served
-    costs = _costs(best)
-    total = whole.total
-    unique = question.unique
-    spent = (whole.pretrain_cost, whole.rl_cost, whole.serving_cost)
-    return {
-        "n_active": whole.n_active,
-        "n_total": served.member.n_total,
-        "sparsity": served.member.n_total / whole.n_active,
-        "model": _model(best),
-        "tokens": {"pretrain": whole.pretrain, "rl": whole.rl, "inference": question.served},
-        "epochs": max(1.0, whole.pretrain / unique) if unique is not None else None,
-        "cost": costs,
-        "share": {name: each / total for name, each in zip(PHASES, spent, strict=True)},
-        "over_training": _overtrained(best),
-        "tokens_per_parameter": whole.pretrain / whole.n_active,
-        "loss": best.answer.loss,
-        "law": question.law.name,
-        "coefficients": dict(question.law.values),
-        "objective": "usd",
-        "chips": _chips(best, costs),
-        "serving": served.plan,
-        "usd_per_mtok": served.price * 1e6,
-        "slope_of_price": best.slope,
-        "checkpoints": _checkpoints(best, total),
-    }
+PerMtok = Annotated[float, Unit("USD/(1e6*token)")]
+Byte = Annotated[float, Unit("byte")]
+Ends = tuple[float, float]
 
 
-def _model(best: FixedLayoutOptimum) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ModelShape:
     """What the model is made of."""
-    counted = best.served.member.sizes
-    return {
-        "name": counted.name,
-        "family": best.served.member.family.name,
-        "layers": counted.n_layers,
-        "hidden": counted.hidden,
-        "heads": counted.n_q_heads,
-        "kv_heads": counted.n_kv_heads,
-        "experts": counted.n_experts,
-        "experts_active": counted.n_experts_active,
-        "shared_experts": counted.n_shared_experts,
-        "vocab": counted.vocab,
-        "kv_bytes_per_token": counted.kv_bytes_per_token,
-        "weight_bytes": counted.total_weight_bytes,
-        "source": counted.source,
-    }
+
+    name: str
+    family: str
+    layers: int
+    hidden: float
+    heads: int
+    kv_heads: int
+    experts: int
+    experts_active: int
+    shared_experts: int
+    vocab: int
+    kv_bytes_per_token: Annotated[float, Unit("byte/token")]
+    weight_bytes: Byte
+    source: str
 
 
-def _costs(best: FixedLayoutOptimum) -> dict[str, dict[str, float | None]]:
-    """USD, FLOP done and chip hours of each phase and in all, as a budget tells them."""
-    whole, question, served = best.whole, best.answer.question, best.served
-    plan, found = served.plan, dict[str, dict[str, float | None]]()
-    tokens = {"pretrain": whole.pretrain, "rl": whole.rl}
-    spent = {"pretrain": whole.pretrain_cost, "rl": whole.rl_cost}
-    for name, usd in spent.items():
-        phase = question.phases.get(name)
-        flop = phase.arithmetic * whole.n_active * tokens[name] if phase else 0.0
-        seconds = phase.chip_seconds(flop) if phase else 0.0
-        found[name] = {
-            "usd": usd, "flop": flop,
-            "flop_paid": flop / (phase.mfu or 1.0) if phase else 0.0,
-            "chip_hours": None if seconds is None else seconds / HOUR,
-        }  # fmt: skip
-    each_second = served.tokens_per_s / plan["chips"]
-    found["inference"] = {
-        "usd": whole.serving_cost,
-        "flop": FORWARD * whole.n_active * question.served,
-        "flop_paid": question.served / each_second * _peak(best),
-        "chip_hours": question.served / each_second / HOUR,
-    }
-    found["total"] = {key: _sum(found[name][key] for name in PHASES) for key in found["rl"]}
-    return found
+@dataclass(frozen=True)
+class TrainingChips:
+    """Chips of a phase of training; null where no duration is given."""
+
+    chip: str
+    count: int | None
+    mfu: Share
+    days: Annotated[float, Unit("day")] | None
 
 
-def _peak(best: FixedLayoutOptimum) -> float:
-    """Arithmetic peak for the weights of the model that is served [flop/s]."""
-    task, plan = best.served.candidate.task, best.served.plan
-    return task.peak(plan["weights"], bound=False)
+@dataclass(frozen=True)
+class ServingChips:
+    """Chips that serve, in units; their number is null where no rate is given."""
+
+    chip: str | None
+    count: int | None
+    units: int | None
+    chips_per_unit: int
+    tokens_per_s_per_unit: Annotated[float, Unit("token/s")]
 
 
-def _sum(parts: Any) -> float | None:
-    known = list(parts)
-    return None if None in known else sum(known)
+@dataclass(frozen=True)
+class LifeChips:
+    """Chips of each phase."""
+
+    pretrain: TrainingChips
+    inference: ServingChips
 
 
-def _chips(best: FixedLayoutOptimum, costs: dict[str, dict[str, float | None]]) -> dict[str, Any]:
-    """Chips of each phase: for training where a duration is given, for serving where a rate is."""
-    found: dict[str, Any] = {}
-    for name, phase in best.life.training(best.sparsity).items():
-        hours = costs[name]["chip_hours"]
-        count = None
-        if phase.duration is not None and hours is not None:
-            count = math.ceil(hours * HOUR / phase.duration)
-        found[name] = {"chip": phase.system.chip.name, "count": count, "mfu": phase.by.mfu,
-                       "days": phase.duration and phase.duration / 86400}  # fmt: skip
-    served, demand = best.served, best.life.scenario.inference
-    unit = served.plan["chips"]
-    units = None
-    if demand.rate is not None:
-        units = math.ceil(demand.rate / served.tokens_per_s)
-    found["inference"] = {
-        "chip": served.plan["chip"], "count": units and units * unit, "units": units,
-        "chips_per_unit": unit, "tokens_per_s_per_unit": served.tokens_per_s,
-    }  # fmt: skip
-    return found
+@dataclass(frozen=True)
+class ReinforcedChips(LifeChips):
+    """The same with a phase of reinforcement learning."""
+
+    rl: TrainingChips
+
+    json_first = ("pretrain", "rl")
 
 
-def _overtrained(best: FixedLayoutOptimum) -> dict[str, float | None] | float | None:
-    """Tokens over those that are compute-optimal for the size."""
-    try:
-        tokens = compute_optimal_tokens(best.answer.question.terms, best.whole.n_active)
-    except FieldError:
-        return None  # a law without a term in tokens has no compute-optimal ones
-    return best.whole.pretrain / tokens
-
-
-def _checkpoints(best: FixedLayoutOptimum, total: float) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Checkpoints:
     """What keeping checkpoints costs, to show that it may be left out."""
-    kept = KEPT_BYTES * best.served.member.n_total
-    seconds = best.life.scenario.phases.pretrain.duration or LONG
-    usd = KEPT * kept * seconds * STORAGE
-    return {
-        "bytes": kept, "count": KEPT, "seconds": seconds, "usd": usd, "share": usd / total,
-        "assumes": STORAGE_TOLD,
-    }  # fmt: skip
+
+    bytes: Byte
+    count: int
+    seconds: Annotated[float, Unit("s")]
+    usd: Usd
+    share: Share
+    assumes: str
 
 
-def short(settled: FixedLayoutOptimum) -> dict[str, Any]:
-    """Another sparsity, in short."""
-    whole = settled.whole
-    return {
-        "sparsity": settled.sparsity, "n_active": whole.n_active,
-        "n_total": settled.served.member.n_total, "tokens": {"pretrain": whole.pretrain},
-        "cost": {"total": {"usd": whole.total}}, "usd_per_mtok": settled.served.price * 1e6,
-    }  # fmt: skip
+@dataclass(frozen=True)
+class LifecyclePoint:
+    """A member in whole numbers, trained until it is as good as asked, and what its life costs."""
+
+    n_active: Param
+    n_total: Param
+    sparsity: Share
+    model: ModelShape
+    tokens: PhaseTokens
+    epochs: Share | None
+    cost: LifeSpending
+    share: PhaseShares
+    over_training: Share | None
+    tokens_per_parameter: Annotated[float, Unit("token/param")]
+    loss: Nat
+    law: str
+    coefficients: Mapping[str, float]
+    objective: str
+    chips: LifeChips
+    serving: Mapping[str, Any]
+    usd_per_mtok: PerMtok
+    slope_of_price: Share
+    checkpoints: Checkpoints
+
+    @property
+    def total(self) -> float:
+        """Cost of the whole life [USD]."""
+        return self.cost.total.usd or 0.0
+
+
+@dataclass(frozen=True)
+class TrainedTokens:
+    """Tokens of pre-training."""
+
+    pretrain: Token
+
+
+@dataclass(frozen=True)
+class TotalUsd:
+    """Cost of the whole life."""
+
+    usd: Usd
+
+
+@dataclass(frozen=True)
+class TotalCost:
+    """Cost of the whole life, where a plan has it."""
+
+    total: TotalUsd
+
+
+@dataclass(frozen=True)
+class OtherSparsity:
+    """The best life at another sparsity, in short."""
+
+    sparsity: Share
+    n_active: Param
+    n_total: Param
+    tokens: TrainedTokens
+    cost: TotalCost
+    usd_per_mtok: PerMtok
+
+
+@dataclass(frozen=True)
+class SimplerRule:
+    """The life that a simpler rule gives, and by how much it is worse."""
+
+    n_active: Param
+    tokens: TrainedTokens
+    cost: Usd
+    worse_by: Share
+
+
+@dataclass(frozen=True)
+class SizeCost:
+    """Cost of the whole life at one size, at the loss asked for."""
+
+    n_active: Param
+    pretrain: Token
+    training_usd: Usd
+    serving_usd: Usd
+    total_usd: Usd
+
+
+@dataclass(frozen=True)
+class EvaluatedSize:
+    """A size at which serving was planned; null where no unit serves it, or it is never as good."""
+
+    n_active: Param
+    usd_per_mtok: PerMtok | None
+    chip: str | None
+    chips: int | None
+    mode: str | None
+    pretrain: Token | None
+    training_usd: Usd | None
+    serving_usd: Usd | None
+    total_usd: Usd | None
+
+
+@dataclass(frozen=True)
+class ServingBound:
+    """The roofline of the plan that serves, idle time paid too."""
+
+    usd_per_mtok: PerMtok
+
+
+@dataclass(frozen=True)
+class SmoothOptimum:
+    """The optimum with real numbers of layers and sequences."""
+
+    n_active: Param
+    pretrain: Token
+    usd: Usd
+
+
+@dataclass(frozen=True)
+class OvertrainingCheck:
+    """Over-training by its definition, and as the costs of the phases ask for it."""
+
+    ratio: Share | None
+    from_pools: Share | None
+
+
+@dataclass(frozen=True)
+class ProgramBound:
+    """One geometric program over size, tokens and batch: its optimum, and its dual bound."""
+
+    usd: Usd
+    lower_bound: Usd
+
+
+@dataclass(frozen=True)
+class SolverDifferences:
+    """How far other solvers are from the search, in logarithms."""
+
+    scipy: float | None
+    program: float | None
+
+
+@dataclass(frozen=True)
+class LifecycleCertificate:
+    """How the optimum was found and checked; no bound over all sizes is proven."""
+
+    method: str
+    objective: Usd
+    relaxation: None
+    gap: None
+    smooth: SmoothOptimum
+    whole_over_smooth: Share
+    over_training: OvertrainingCheck
+    interpolation_error: Share
+    multiplier: float
+    program: ProgramBound | None
+    differences: SolverDifferences
+
+
+@dataclass(frozen=True)
+class NoCertificate:
+    """What stands in its place where there is no life."""
+
+    method: str
+    objective: None = None
+    relaxation: None = None
+    gap: None = None
+    smooth: None = None
+    multiplier: None = None
+
+
+@dataclass(frozen=True)
+class FormlessLawNote:
+    """The law that answered."""
+
+    name: str
+    title: str
+    scope: str
+    note: str
+
+
+@dataclass(frozen=True)
+class LifeProvenance:
+    """What an answer rests on: version of this program, law, sources, warnings."""
+
+    version: str
+    law: FormlessLawNote
+    data: tuple[DataSource, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LifecycleAnswer:
+    """The whole answer to a lifecycle."""
+
+    problem: str
+    status: str
+    scenario: Mapping[str, object]
+    plan: LifecyclePoint | None
+    band: LawInterval | None
+    serving_band: Mapping[str, Any] | None
+    bound: ServingBound | None
+    certificate: LifecycleCertificate | NoCertificate
+    binding: tuple[BindingLimit, ...]
+    elasticities: Mapping[str, float]
+    alternatives: tuple[OtherSparsity, ...]
+    heuristic: SimplerRule | None
+    flat_price: SimplerRule | None
+    curve: tuple[SizeCost, ...] | None
+    asked: tuple[EvaluatedSize, ...] | None
+    demand: ServedTokens
+    infeasible: tuple[MissedLimit, ...] | None
+    provenance: LifeProvenance
+
+
+class InfeasibleLife(LifecycleAnswer):
+    """The answer to a question that no model answers: what falls short."""
+
+    json_first = (
+        "problem", "status", "scenario", "plan", "band", "serving_band", "bound", "heuristic",
+        "flat_price", "curve", "asked",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LifecyclePlan(Plan[LifecycleAnswer]):
+    """The answer to a lifecycle, and the scenario that asked for it."""
+
+    question: LifecycleScenario
+
+    kind = "lifecycle"
+
+    @property
+    def cost(self) -> float | None:
+        """Cost of the whole life [USD]."""
+        return self.answer.plan.cost.total.usd if self.answer.plan else None
+
+    def why(self) -> str:
+        """What binds, what a percent of each quantity is worth, and the closed form, as text."""
+        from planner.problems.lifecycle.presentation import why
+
+        return why(self)
+
+    def __str__(self) -> str:
+        from planner.problems.lifecycle.presentation import answer
+
+        return answer(self)
+
+    def summary(self) -> str:
+        """Size, tokens and cost."""
+        from planner.problems.budget.plan import size_and_cost
+
+        return size_and_cost(self.answer.plan)

@@ -9,26 +9,25 @@ from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.budget import COLUMNS
-from planner.problems.budget.life_givens import life_givens
 from planner.problems.budget.problem import OUTPUTS, listed_of_phases, scenario_rows
-from planner.problems.lifecycle.answer import LifecyclePlan, answer
-from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
-from planner.problems.lifecycle.plan import plan_of
+from planner.problems.lifecycle.answer import answer
+from planner.problems.lifecycle.outputs import point_of
+from planner.problems.lifecycle.parameters import parameters
+from planner.problems.lifecycle.plan import LifecyclePlan
 from planner.problems.lifecycle.resolve import resolve_life
-from planner.problems.lifecycle.search import optimal_size
+from planner.problems.lifecycle.search import cheapest_life
 from planner.problems.serving.problem import choice_of
+from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter
-from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.protocol.section import Section
 from planner.scenario.keys.machines import resolved_system
 
 if TYPE_CHECKING:
+    from planner.problems.budget.picture import LifePicture
     from planner.problems.lifecycle.question import LifecycleScenario
     from planner.protocol.elasticity import Elasticity
-
-__all__ = ["PROBLEM", "Lifecycle"]
 
 _COST = Output("cost.total.usd", "USD", ("cost", "cost.total"))
 _PRICE = Output("usd_per_mtok", "USD per million tokens", ("price",), key="serving.usd_per_mtok")
@@ -46,37 +45,37 @@ class Lifecycle(Room["LifecycleScenario"]):
 
     def parameters(self, question: LifecycleScenario) -> list[Parameter]:
         """What a scenario gives, each varied as `--set` would vary it."""
-        from planner.problems.lifecycle.parameters import serving_givens
-
-        best = _best(question)
-        if best is None:
-            return []
-        law, serving = life_givens(question, best.answer.question), serving_givens(best)
-        return scenario_rows(question, [*law, *serving])
+        best = cheapest_life(resolve_life(question))
+        return [] if best is None else scenario_rows(question, parameters(best))
 
     def search(
         self, question: LifecycleScenario, coefficients: Mapping[str, float] | None = None
     ) -> Search:
         """The best size over all sparsities, its serving layout among all layouts."""
-        best = _best(question)
+        best = cheapest_life(resolve_life(question))
         if best is None:
             return replace(NO_PLAN, missed=partial(_missed, question))
-        plan = plan_of(best)
-        parts = [f"sparsity {plan['sparsity']:g}"]
-        if isinstance(plan.get("serving"), Mapping):
-            parts.append(choice_of(plan["serving"]))
-        return Search(values_in(self.outputs, plan), ", ".join(parts), best.whole.total, plan)
+        plan = document_of(point_of(best))
+        choice = f"sparsity {plan['sparsity']:g}, {choice_of(plan['serving'])}"
+        return Search(values_in(self.outputs, plan), choice, best.whole.total, plan)
 
-    def answer(self, question: LifecycleScenario) -> Plan:
+    def answer(self, question: LifecycleScenario) -> LifecyclePlan:
         """The plan with its certificate, its comparisons and its provenance."""
         return answer(question)
 
-    def sections(self, plan: Plan) -> Sequence[Section]:
+    def sections(self, plan: LifecyclePlan) -> Sequence[Section]:
         """The question with its numbers, and what the cost adds up from."""
-        from planner.problems.budget import sections
-        from planner.problems.lifecycle.presentation import question_of
+        from planner.problems.budget.cost_sections import sections
+        from planner.problems.lifecycle.presentation import question_text
 
-        return sections(question_of(plan), self.outputs, plan)
+        asked = question_text(plan.question, plan.answer.demand, plan.answer.scenario)
+        return sections(" ".join(asked.split()), self.outputs, plan)
+
+    def picture(self, plan: LifecyclePlan) -> LifePicture:
+        """That of a budget, with the sizes at which serving was planned."""
+        from planner.problems.lifecycle.picture import picture_of
+
+        return picture_of(plan)
 
     def listed(self, question: LifecycleScenario, path: str) -> ListedRange:
         """Listed rents of training and of serving, and the MFU of published runs."""
@@ -88,23 +87,15 @@ class Lifecycle(Room["LifecycleScenario"]):
 
     def elasticities(self, question: LifecycleScenario, output: str) -> list[Elasticity]:
         """Multipliers of the cost; anything else by settling again, layouts held."""
-        from planner.problems.lifecycle.parameters import lifecycle_rows
+        from planner.problems.lifecycle.elasticities import lifecycle_rows
 
         return lifecycle_rows(question, output)
 
 
 def _missed(question: LifecycleScenario) -> list[MissedPromise]:
     """The promises that the nearest life misses."""
-    missed = answer(question).document["infeasible"]
-    return [MissedPromise(each["promise"], each["short_by"], each["expression"]) for each in missed]
-
-
-def _best(question: LifecycleScenario) -> FixedLayoutOptimum | None:
-    """The cheapest life over all sparsities; None where nothing keeps the promises."""
-    life = resolve_life(question)
-    lives = (optimal_size(life, sparsity) for sparsity in life.sparsities)
-    settled = [one for one in lives if isinstance(one, FixedLayoutOptimum)]
-    return min(settled, key=lambda one: one.whole.total) if settled else None
+    missed = answer(question).infeasible
+    return [MissedPromise(each.promise, each.short_by, each.expression) for each in missed]
 
 
 PROBLEM = Lifecycle()

@@ -3,54 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from planner.catalogue import models
-from planner.catalogue.prices import Price
-from planner.catalogue.systems import System
 from planner.laws.laws import ScalingLaw, scaling_law
 from planner.laws.model_family import ModelFamily
-from planner.problems.budget.budget_task import BudgetTask, LossTerm, Required, assembled
+from planner.problems.budget.budget_task import BudgetTask
 from planner.problems.budget.phase_costs import (
+    FORWARD,
     PhaseCost,
-    ServedTokens,
-    Trainer,
-    rl_flop_needed,
-    served,
-    trainer,
+    cheapest_phase,
+    price_source,
+    price_warnings,
+    served_tokens,
 )
-from planner.problems.budget.phase_keys import Quality
-from planner.problems.budget.posynomial_form import Array, Budgets
+from planner.problems.budget.plan import ServedTokens
+from planner.problems.budget.posynomial_form import Budgets
+from planner.problems.budget.resolve import reinforcement, required_loss
 from planner.problems.lifecycle.members import FamilyRule, ScaledModel
-from planner.problems.lifecycle.question import LifecycleScenario, TrainingPhase
+from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question
+from planner.protocol.plan import DataSource
 from planner.scenario.keys.references import File
-from planner.text.errors import CatalogueError, FieldError
+from planner.text.errors import FieldError
 
 INFERENCE = 2  # the column of serving in the costs of a budget
-PRETRAIN = 6.0  # flop/(param*token)
-
-
-@dataclass(frozen=True)
-class Training:
-    """One phase of training on the system where it is cheapest."""
-
-    system: System
-    price: Price
-    by: Trainer
-    duration: float | None
-
-    def cost(self, name: str, arithmetic: float) -> PhaseCost:
-        """The same as a budget counts it."""
-        by = self.by
-        return PhaseCost(name, arithmetic, by.mfu, by.usd_per_flop, self.system, self.price,
-                         by.dtype)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,34 +54,31 @@ class LifecycleTask:
         choose = self.scenario.choose
         return choose.smallest, choose.largest
 
-    def training(self, sparsity: float) -> dict[str, Training]:
+    def training(self, sparsity: float) -> dict[str, PhaseCost]:
         """The phases of training of dense or sparse models, those that are used."""
         phases, rl = self.scenario.phases, self.scenario.rl
-        found = {"pretrain": _training("pretrain", phases.pretrain, sparsity)}
+        used = {"pretrain": (phases.pretrain, 3 * FORWARD)}
         if rl.used and phases.rl is not None:
-            found["rl"] = _training("rl", phases.rl, sparsity)
-        return found
+            used["rl"] = (phases.rl, rl.k)
+        return {
+            name: cheapest_phase(
+                name, phase, arithmetic, unpriced=f"phases.{name}.price",
+                sparse=sparsity > 1.0, duration=phase.duration,
+            )
+            for name, (phase, arithmetic) in used.items()
+        }  # fmt: skip
 
-    def question(self, sparsity: float, law: ScalingLaw | None = None) -> BudgetTask:
+    def budget(self, sparsity: float, law: ScalingLaw | None = None) -> BudgetTask:
         """The budget of a sparsity without its serving, in USD."""
-        asked = self.scenario
-        arithmetic = {"pretrain": PRETRAIN, "rl": asked.rl.k}
-        costs = {
-            name: each.cost(name, arithmetic[name])
-            for name, each in self.training(sparsity).items()
-        }
-        rl, reward = asked.rl, asked.rl.reward
         return BudgetTask(
             law=law or self.law,
-            phases=costs,
+            phases=self.training(sparsity),
             in_usd=True,
             sparsity=_of_the_law(self.law, self.family, sparsity),
             served=self.demand.counted,
-            rl_tokens=rl.tokens or 0.0,
-            rl_flop=rl_flop_needed(reward) if reward is not None else 0.0,
-            rl_term=LossTerm(rl.loss.coefficient, rl.loss.exponent) if rl.loss else None,
-            unique=asked.data.unique,
-            required=_required(asked.quality),
+            unique=self.scenario.data.unique,
+            required=required_loss(self.scenario.quality),
+            **reinforcement(self.scenario.rl),
         )
 
 
@@ -122,7 +98,7 @@ def resolve_life(scenario: LifecycleScenario) -> LifecycleTask:
         law=law,
         family=family,
         serving=serving_question(scenario.serving),
-        demand=served(scenario.inference),
+        demand=served_tokens(scenario.inference),
         sparsities=sparsities,
         left_out=left_out,
     )
@@ -139,25 +115,17 @@ def with_serving(
     cost[:, INFERENCE] = math.log(tokens * price) - slope * math.log(n_active)
     powers[INFERENCE] = 0.0
     powers[INFERENCE, budgets.choices.index("n_active")] = slope
-    return Budgets(
-        cost, powers, budgets.loss, budgets.loss_powers, budgets.limit, budgets.aim,
-        budgets.choices, budgets.worth,
-    )  # fmt: skip
+    return replace(budgets, cost=cost, cost_powers=powers)
 
 
-def at_sizes(question: BudgetTask, sizes: Sequence[float]) -> Budgets:
-    """The budget of one question at each of many sizes; tokens alone are left to choose."""
-    rows = assembled([question] * len(sizes))
-    logs: Array = np.log(np.asarray(sizes, dtype=float))
-    return rows.fixed("n_active", logs)
-
-
-def _law(given: Any) -> ScalingLaw:
+def _law(source: object) -> ScalingLaw:
     """The law by name, from a file, or as described; one that gives a loss of a size."""
-    found = scaling_law(given.path if isinstance(given, File) else given, folder=Path())
+    place = source.path if isinstance(source, File) else source
+    assert isinstance(place, str | Path | Mapping)  # a list is refused as it is read
+    law = scaling_law(place, folder=Path())
     for choice in ("loss", "size", "tokens"):
-        found.need(choice)
-    return found
+        law.need(choice)
+    return law
 
 
 def _sparsities(
@@ -174,11 +142,11 @@ def _sparsities(
     if scenario.extrapolate is True:
         return wanted, ()
     beyond = {each: law.outside(sparsity=_of_the_law(law, family, each)) for each in wanted}
-    known = tuple(each for each, told in beyond.items() if not told)
-    told = [sentence for each in beyond.values() for sentence in each]
-    if not known:
-        raise FieldError((path, f"{'; '.join(told)}; extrapolate: true answers all the same"))
-    return known, tuple(f"{each}; left out (extrapolate: true would try it)" for each in told)
+    inside = tuple(each for each, sentences in beyond.items() if not sentences)
+    outside = [sentence for sentences in beyond.values() for sentence in sentences]
+    if not inside:
+        raise FieldError((path, f"{'; '.join(outside)}; extrapolate: true answers all the same"))
+    return inside, tuple(f"{each}; left out (extrapolate: true would try it)" for each in outside)
 
 
 def _of_the_law(law: ScalingLaw, family: FamilyRule | ScaledModel, sparsity: float) -> float:
@@ -190,67 +158,35 @@ def _of_the_law(law: ScalingLaw, family: FamilyRule | ScaledModel, sparsity: flo
         return sparsity
     if isinstance(family, ScaledModel):
         return 1.0
-    told = (
+    fault = (
         f"{law.name}: {law.lacks['sparsity']}; put a routed law on it, such as "
         "besiroglu-2024 + clark-2022-s-base"
     )
-    raise FieldError(("choose.sparsity", told))
+    raise FieldError(("choose.sparsity", fault))
 
 
-def _training(name: str, phase: TrainingPhase, sparsity: float) -> Training:
-    """The phase on the system whose FLOP cost least."""
-    found = []
-    for system in phase.systems():
-        try:
-            price = phase.price_of(system)
-        except CatalogueError as error:
-            raise FieldError((f"phases.{name}.price", str(error))) from error
-        try:
-            by = trainer(system.chip, price.value, phase.dtype, phase.mfu, sparse=sparsity > 1.0)
-        except CatalogueError as error:
-            raise FieldError((f"phases.{name}.mfu", str(error))) from error
-        found.append(Training(system, price, by, phase.duration))
-    return min(found, key=lambda each: each.by.usd_per_flop)
-
-
-def _required(quality: Quality) -> Required:
-    """The loss to reach, as a budget asks for it."""
-    like = quality.like
-    if like is None:
-        return Required(loss=quality.loss)
-    n_active = like.n_active
-    if like.model is not None:
-        from planner.architecture.counts import sizes
-
-        n_active = float(sizes(models.load(like.model)).n_active["all"])
-    return Required(n_active=n_active, tokens=like.tokens, sparsity=like.sparsity)
-
-
-def training_data(phases: dict[str, Training]) -> list[dict[str, Any]]:
+def training_data(phases: Mapping[str, PhaseCost]) -> list[DataSource]:
     """Where prices and shares of the peak come from, with their dates."""
-    found = []
-    for name, each in phases.items():
-        rate, chip = each.by.rate, each.system.chip.name
-        found.append({"what": f"{name}: price of {chip}", "source": each.price.source,
-                      "as_of": each.price.as_of})  # fmt: skip
-        if rate is None:
-            found.append({"what": f"{name}: mfu", "source": "given", "as_of": ""})
+    sources = []
+    for name, phase in phases.items():
+        sources.append(price_source(phase))
+        rate, system = phase.rate, phase.system
+        if rate is None or system is None:
+            sources.append(DataSource(f"{name}: mfu", "given", ""))
             continue
-        told = f"{rate.source}; {rate.model}"
-        found.append({"what": f"{name}: mfu of {chip}", "source": told, "as_of": rate.as_of})
-    return found
+        what = f"{name}: mfu of {system.chip.name}"
+        sources.append(DataSource(what, f"{rate.source}; {rate.model}", rate.as_of))
+    return sources
 
 
-def training_warnings(phases: dict[str, Training], today: date) -> list[str]:
+def training_warnings(phases: Mapping[str, PhaseCost], today: date) -> list[str]:
     """What the user should know of prices and shares of the peak."""
-    found = []
-    for name, each in phases.items():
-        told = each.price.warning(today)
-        if told:
-            found.append(f"{name}: {told}")
-        if each.by.borrowed:
-            found.append(
-                f"{name}: {each.system.chip.name} is taken to use the share of its peak that "
-                f"{each.by.borrowed} does; give mfu if you know better"
+    warnings = []
+    for name, phase in phases.items():
+        warnings += price_warnings(phase, today)
+        if phase.borrowed and phase.system is not None:
+            warnings.append(
+                f"{name}: {phase.system.chip.name} is taken to use the share of its peak that "
+                f"{phase.borrowed} does; give mfu if you know better"
             )
-    return found
+    return warnings

@@ -31,6 +31,7 @@ from planner.problems.serving.task.requests import modes
 from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task_builder import Draft, Hardware
 from planner.programs.geometric import ProgramSolution
+from planner.protocol.plan import DataSource
 from planner.scenario import Choose, ModelDescription, Scenario
 from planner.text.errors import FieldError
 
@@ -56,7 +57,7 @@ class ServingQuestion:
     scenario: Scenario
     hardware: tuple[Hardware, ...]
     utilisation: float
-    data: tuple[dict[str, str], ...]
+    data: tuple[DataSource, ...]
     warnings: tuple[str, ...]
 
     def cheapest(
@@ -130,6 +131,27 @@ class ServedMember:
         rates = (plan["tokens_per_s"] or 0.0) + (plan["input_tokens_per_s"] or 0.0)
         return float(rates) * self.utilisation
 
+    @property
+    def tokens_per_chip_second(self) -> float:
+        """The same of one chip [token/(chip*s)]."""
+        return self.tokens_per_s / self.chips
+
+    @property
+    def chip(self) -> str | None:
+        """The chip that serves; None where there are two kinds."""
+        name: str | None = self.plan["chip"]
+        return name
+
+    @property
+    def chips(self) -> int:
+        """Chips of one unit."""
+        return int(self.plan["chips"])
+
+    @property
+    def peak(self) -> float:
+        """Arithmetic peak for the weights of the model [flop/s]."""
+        return float(self.candidate.task.peak(self.plan["weights"], bound=False))
+
     @cached_property
     def elasticity(self) -> float:
         """d ln price / d ln N at the member, layouts held."""
@@ -145,20 +167,20 @@ class ServedMember:
 
         Every symbol of the model follows the size; what the price gives for each is its dual.
         """
-        found, whole = 0.0, 0.0
-        for one, weight, value in self.parts:
-            solved = _solved(one, self.member.at(n_active))
+        chained, whole = 0.0, 0.0
+        for pool, weight, value in self.parts:
+            solved = _solved(pool, self.member.at(n_active))
             part = weight * solved.value / value
-            found += part * self._chained(one, solved, n_active)
+            chained += part * self._chained(pool, solved, n_active)
             whole += part
-        return self.price * whole, found / whole
+        return self.price * whole, chained / whole
 
-    def worth(self, n_active: float) -> dict[str, float]:
+    def elasticities_at(self, n_active: float) -> dict[str, float]:
         """d ln price / d ln quantity of machine, model, engine and promises, layouts held."""
         total: dict[str, float] = {}
         whole = 0.0
-        for one, weight, value in self.parts:
-            solved = _solved(one, self.member.at(n_active))
+        for pool, weight, value in self.parts:
+            solved = _solved(pool, self.member.at(n_active))
             part = weight * solved.value / value
             whole += part
             for name, slope in worth(solved).items():
@@ -182,10 +204,10 @@ class ServedMember:
         whole = sum(weight for _, weight in pools)
         return tuple((c, w / whole, _solved(c, c.task.sizes).value) for c, w in pools)
 
-    def _chained(self, one: Candidate, solved: ProgramSolution, n_active: float) -> float:
+    def _chained(self, pool: Candidate, solved: ProgramSolution, n_active: float) -> float:
         """d ln value / d ln N: the duals of the model's symbols times how each follows the size."""
         low, high = (
-            shared_values(replace(one.task, sizes=self.member.at(n_active * factor)))
+            shared_values(replace(pool.task, sizes=self.member.at(n_active * factor)))
             for factor in (1 - NUDGE, 1 + NUDGE)
         )
         span = math.log1p(NUDGE) - math.log1p(-NUDGE)
@@ -204,7 +226,7 @@ def serving_question(part: Serving) -> ServingQuestion:
     FieldError
         For what contradicts itself, or is not known.
     """
-    given = {
+    keys = {
         "problem": "serving",
         "model": ModelDescription(**PLACEHOLDER),
         "system": part.system,
@@ -217,7 +239,7 @@ def serving_question(part: Serving) -> ServingQuestion:
         "profile": part.profile,
     }
     try:
-        scenario = Scenario.model_validate(given)
+        scenario = Scenario.model_validate(keys)
     except ValidationError as error:
         faults = [
             (".".join(("serving", *map(str, one["loc"]))), one["msg"])
@@ -226,13 +248,13 @@ def serving_question(part: Serving) -> ServingQuestion:
         raise FieldError(*faults) from error
     with _within("serving"):
         plain = scenario.model_copy(update={"choose": Choose(mode="aggregated")})
-        asked = ask(plain)
+        resolved = ask(plain)
     hardware = tuple(
         Hardware(t.chip, t.machine, t.price - t.electricity, t.profile, t.fabric)
-        for t in asked.tasks
+        for t in resolved.tasks
     )
-    data = tuple(each for each in asked.data if each["what"] != "model")
-    return ServingQuestion(scenario, hardware, part.utilisation, data, asked.warnings)
+    data = tuple(DataSource(**each) for each in resolved.data if each["what"] != "model")
+    return ServingQuestion(scenario, hardware, part.utilisation, data, resolved.warnings)
 
 
 @contextmanager
@@ -248,16 +270,16 @@ def _pools(chosen: Candidate | PairCandidate) -> list[tuple[Candidate, float]]:
     """The pools of a plan, each at its most, and what each costs per request."""
     if isinstance(chosen, Candidate):
         return [(chosen, 1.0)]
-    found = []
+    pools = []
     for pool, batch in ((chosen.readers, None), (chosen.decoders, chosen.most)):
         used = pool.chosen_by.get("fill", pool.fill)
         needed = pool.chosen_by["usd_per_request"] * used
         alone = replace(pool, task=pool.task.with_layout(arrivals=None))
-        found.append((alone if batch is None else replace(alone, batch=batch), needed))
-    return found
+        pools.append((alone if batch is None else replace(alone, batch=batch), needed))
+    return pools
 
 
-def _solved(one: Candidate, sizes: Sizes) -> ProgramSolution:
+def _solved(pool: Candidate, sizes: Sizes) -> ProgramSolution:
     """The program of a pool's layout with a real batch, for a model of these sizes."""
-    task = replace(one.task, sizes=sizes)
-    return elastic(Step(task, one.layouts, bound=task.uses_bound), one.batch)
+    task = replace(pool.task, sizes=sizes)
+    return elastic(Step(task, pool.layouts, bound=task.uses_bound), pool.batch)

@@ -1,9 +1,9 @@
-"""Where the tangents of a price settle: the size at which the optimum of a tangent touches it.
+"""The size at which the optimum of a price's tangent lies where the tangent was taken.
 
 Beside a size that is too small the optimum of the tangent is larger, beside one too large smaller.
 Steps from optimum to optimum, and secants, arrive fast where the price bends little. Where memory
 or a promise begins to hold, the price has a kink: the steps jump across it, and the optimum is
-found between the tangents of both sides. Above some size the layout may serve nothing at all.
+sought between the tangents of both sides. Above some size the layout may serve nothing at all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Tangent:
     at: float
     price: float
     slope: float
-    moved: float
+    offset: float
 
 
 Look = Callable[[float], Tangent | None]
@@ -69,27 +69,27 @@ def bracketing_tangents(
         here = look(max(first - FARTHEST * 2**k / 16, within[0]))
     if here is None:
         raise SolverError("the layout serves no size near that of its plan")
-    seen, step = [here], here.moved
+    seen, step = [here], here.offset
     for _ in range(STEPS):
-        if abs(here.moved) < SAME:
+        if abs(here.offset) < SAME:
             return here, here
         ahead = look(here.at + min(max(step, -LONGEST), LONGEST))
         if ahead is None:
             break
         seen.append(ahead)
-        if abs(ahead.moved) > SLOWEST * abs(here.moved):
+        if abs(ahead.offset) > SLOWEST * abs(here.offset):
             break
-        step = ahead.moved * (ahead.at - here.at) / (here.moved - ahead.moved)
+        step = ahead.offset * (ahead.at - here.at) / (here.offset - ahead.offset)
         here = ahead
     return _closed(look, *_bracket(look, seen, within))
 
 
 def tangent_at_kink(
-    low: Tangent, high: Tangent | None, moved: Callable[[Tangent, float], float]
+    low: Tangent, high: Tangent | None, offset: Callable[[Tangent, float], float]
 ) -> Tangent:
     """The tangent at a kink whose program's optimum is the kink itself.
 
-    `moved` says how far the optimum lies from a touch with another slope.
+    `offset` says how far the optimum lies from a touch with another slope.
     """
     if high is None or high is low:
         return low
@@ -98,28 +98,28 @@ def tangent_at_kink(
         slope = (gentle + steep) / 2
         if slope in (gentle, steep):
             break
-        gentle, steep = (slope, steep) if moved(low, slope) > 0 else (gentle, slope)
-    return Tangent(low.at, low.price, slope, moved(low, slope))
+        gentle, steep = (slope, steep) if offset(low, slope) > 0 else (gentle, slope)
+    return Tangent(low.at, low.price, slope, offset(low, slope))
 
 
 def _bracket(
     look: Look, seen: list[Tangent], within: tuple[float, float]
 ) -> tuple[Tangent, Tangent | None, float]:
     """The nearest sizes known to be too small and too large, and where the latter is."""
-    low = max((t for t in seen if t.moved > 0), key=lambda t: t.at, default=None)
-    high = min((t for t in seen if t.moved <= 0), key=lambda t: t.at, default=None)
+    low = max((t for t in seen if t.offset > 0), key=lambda t: t.at, default=None)
+    high = min((t for t in seen if t.offset <= 0), key=lambda t: t.at, default=None)
     step = FARTHEST
     for _ in range(REACH):
         if low is not None:
             break
         assert high is not None  # one of both was seen
-        found = look(max(high.at - step, within[0]))
-        if found is not None and abs(found.moved) < SAME:
-            return found, found, found.at
-        if found is not None and found.moved <= 0:
-            high = found
+        tangent = look(max(high.at - step, within[0]))
+        if tangent is not None and abs(tangent.offset) < SAME:
+            return tangent, tangent, tangent.at
+        if tangent is not None and tangent.offset <= 0:
+            high = tangent
         else:
-            low = found
+            low = tangent
         step *= 2
     if low is None:
         raise SolverError("the size of the model does not settle: every smaller one is better")
@@ -128,16 +128,16 @@ def _bracket(
         if high is not None:
             break
         end = min(end, within[1])
-        found = look(end)
-        if found is None:
+        tangent = look(end)
+        if tangent is None:
             break
-        if abs(found.moved) < SAME:
-            return found, found, end
-        if found.moved <= 0:
-            high = found
+        if abs(tangent.offset) < SAME:
+            return tangent, tangent, end
+        if tangent.offset <= 0:
+            high = tangent
         else:
-            low, step = found, 2 * step
-            end = found.at + step
+            low, step = tangent, 2 * step
+            end = tangent.at + step
     return low, high, end
 
 
@@ -148,15 +148,15 @@ def _closed(
     for turn in range(3 * HALVINGS):
         if end - low.at < CLOSED:
             break
-        found = look(at := _between(turn, low, high, end))
-        if found is None:
+        tangent = look(at := _between(turn, low, high, end))
+        if tangent is None:
             high, end = None, at
-        elif abs(found.moved) < SAME:
-            return found, found
-        elif found.moved > 0:
-            low = found
+        elif abs(tangent.offset) < SAME:
+            return tangent, tangent
+        elif tangent.offset > 0:
+            low = tangent
         else:
-            high, end = found, at
+            high, end = tangent, at
     return low, high
 
 
@@ -166,7 +166,7 @@ def _between(turn: int, low: Tangent, high: Tangent | None, end: float) -> float
     if high is None or turn % 3 == 2:
         return middle
     if turn % 3 == 1:
-        at = low.at + (end - low.at) * low.moved / (low.moved - high.moved)
+        at = low.at + (end - low.at) * low.offset / (low.offset - high.offset)
     elif high.slope > low.slope:
         apart = math.log(high.price / low.price) + low.slope * low.at - high.slope * high.at
         at = apart / (low.slope - high.slope)

@@ -157,7 +157,7 @@ def resettled(best, changed: dict, path: str) -> dict[str, float]:
         served = served.changed(
             lambda task: task.with_layout(promises={**task.promises, "tpot": promised})
         )
-    question = life.question(best.sparsity)
+    question = life.budget(best.sparsity)
     return smooth_values(fixed_layout_optimum(life, question, served, best.sparsity))
 
 
@@ -169,7 +169,7 @@ def compared_life(given: dict, paths: dict = PATHS) -> int:
     best = optimal_size(resolve_life(load(given)), 1.0)
     if not isinstance(best, FixedLayoutOptimum):
         return 0
-    law = life_givens(load(given), best.answer.question)
+    law = life_givens(load(given), best.answer.task)
     givens = {each.path: each for each in (*law, *serving_givens(best))}
     worth, count = lifecycle_elasticities(best), 0
     for path, dotted in paths.items():

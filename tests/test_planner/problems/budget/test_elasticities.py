@@ -71,7 +71,7 @@ CASES = {
 
 def best(given: dict) -> tuple[BudgetOptimum, object]:
     scenario = load({"problem": "budget", "law": LAW, "draws": 0, **given})
-    (found,) = solve_many(resolve_budget(scenario).questions)
+    (found,) = solve_many(resolve_budget(scenario).tasks)
     assert isinstance(found, BudgetOptimum), found
     return found, scenario
 
@@ -131,7 +131,7 @@ def test_prices_and_utilisations_are_worth_the_shares_of_their_phases():
 def test_the_price_of_quality_is_the_multiplier_of_the_program():
     """d ln cost / d ln(loss) is minus loss times the multiplier over the reducible loss."""
     answer, scenario = best(CASES["flop"])
-    reducible = answer.loss - answer.question.terms.floor
+    reducible = answer.loss - answer.task.terms.floor
     expected = -answer.loss * answer.multiplier / reducible
     assert elasticities(answer, scenario)["quality.loss"] == pytest.approx(expected, rel=1e-6)
 
@@ -144,7 +144,7 @@ def test_served_tokens_move_the_tokens_of_training_as_the_formula_says():
     answer, _ = best(given)
     ends = [best(moved(given, "inference.tokens", math.exp(s * STEP)))[0] for s in (1, -1)]
     slope = math.log(ends[0].pretrain / ends[1].pretrain) / (2 * STEP)
-    law = answer.question.law.values
+    law = answer.task.law.values
     shift = serving_shift.numpy("r_all", "alpha_N", "beta_D")
     expected = float(shift(answer.total / answer.cost[0], law["alpha_N"], law["beta_D"]))
     assert slope == pytest.approx(expected, rel=1e-5)
@@ -154,7 +154,7 @@ def test_the_identity_of_over_training_holds_with_pools_that_do_not_grow():
     """A reward's arithmetic is fixed: its pool counts in the cost, not in the over-training."""
     answer, _ = best(CASES["a reward"])
     ratio = overtraining(answer)
-    beta = answer.question.law.values["beta_D"]
+    beta = answer.task.law.values["beta_D"]
     without = ((answer.cost[0] + answer.cost[2]) / answer.cost[0]) ** (1 / beta)
     with_it = (answer.total / answer.cost[0]) ** (1 / beta)
     assert ratio.ratio == pytest.approx(without, rel=1e-9)

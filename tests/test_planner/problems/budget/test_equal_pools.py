@@ -28,7 +28,7 @@ def test_pools_that_gain_alike_are_equal_whatever_a_token_costs(price):
 def test_pools_are_as_their_quality_elasticities(exponent):
     """A counter-example to equal pools: other exponents, other pools, by the derivation's ratio."""
     best = solved(question(rl_term=LossTerm(5.0, exponent), required=Required(loss=2.3)))
-    terms = best.question.terms.terms
+    terms = best.task.terms.terms
     of_tokens = float(BESIROGLU["beta_D"] * terms[1](best.n_active, best.pretrain))
     of_rl = exponent * 5.0 * best.rl**-exponent
     expected = equalisation.numpy("C_pt", "q_rl", "q_pt")(best.cost[0], of_rl, of_tokens)
@@ -39,7 +39,7 @@ def test_pools_are_as_their_quality_elasticities(exponent):
 def test_terms_stand_as_the_exponents_the_other_way_round_at_fixed_arithmetic():
     """A/N^alpha over B/D^beta is beta over alpha at a compute optimum: 1.05 for Besiroglu."""
     best = solved(question(limit=1e23))
-    sizes, tokens = (term(best.n_active, best.pretrain) for term in best.question.terms.terms)
+    sizes, tokens = (term(best.n_active, best.pretrain) for term in best.task.terms.terms)
     ratio = BESIROGLU["beta_D"] / BESIROGLU["alpha_N"]
     assert sizes / tokens == pytest.approx(ratio, rel=1e-9)
     assert ratio == pytest.approx(1.05, abs=5e-3)
@@ -49,7 +49,7 @@ def test_equal_exponents_make_the_terms_equal_and_the_ratio_one_number():
     """Muennighoff's law: 19.6 tokens per parameter at any arithmetic."""
     for limit in (1e20, 1e23, 1e26):
         best = solved(question("muennighoff-2023", limit=limit))
-        sizes, tokens = (term(best.n_active, best.pretrain) for term in best.question.terms.terms)
+        sizes, tokens = (term(best.n_active, best.pretrain) for term in best.task.terms.terms)
         assert sizes == pytest.approx(tokens, rel=1e-8)
         assert best.pretrain / best.n_active == pytest.approx(19.61, abs=5e-3)
 
@@ -63,7 +63,7 @@ def test_what_it_costs_to_follow_equal_pools(served):
     assert beside["tokens"]["pretrain"] == pytest.approx(tokens)
     assert beside["loss"] == best.loss
     assert beside["cost"] == pytest.approx(beside["n_active"] * (6 * tokens + 2 * served))
-    loss = best.question.law.loss(beside["n_active"], tokens)
+    loss = best.task.law.loss(beside["n_active"], tokens)
     assert loss == pytest.approx(best.loss, abs=1e-9)
     assert beside["worse_by"] >= 0
     assert beside["saving"] == pytest.approx(1 - best.total / beside["cost"])

@@ -92,11 +92,11 @@ def test_a_law_with_a_term_of_its_own_is_as_one_with_a_term_given():
     assert (own.n_active, own.pretrain, own.rl, own.total) == pytest.approx(
         (expected.n_active, expected.pretrain, expected.rl, expected.total), rel=1e-9
     )
-    given = solved(replace(own.question, fixed_choices={"rl": own.rl}))
+    given = solved(replace(own.task, fixed_choices={"rl": own.rl}))
     proof(given)
     assert given.total == pytest.approx(own.total, rel=1e-9)
     with pytest.raises(FieldError, match=r"give quality\.loss"):
-        solve_one(replace(own.question, required=Required(n_active=1e9)))
+        solve_one(replace(own.task, required=Required(n_active=1e9)))
 
 
 def test_arithmetic_that_a_reward_asks_for_moves_no_size():
@@ -129,7 +129,7 @@ def test_choices_that_are_given_are_kept():
     assert best.n_active == pytest.approx(7e9)
     assert best.loss == pytest.approx(asked.required.value(asked.law), abs=1e-12)
     both = solved(question(served=2e12, fixed_choices={"n_active": 7e9, "pretrain": 1e12}))
-    assert both.total == pytest.approx(life_cost(both.question, 7e9, 1e12))
+    assert both.total == pytest.approx(life_cost(both.task, 7e9, 1e12))
     proof(best)
     proof(both)
 

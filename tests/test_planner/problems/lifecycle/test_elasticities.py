@@ -32,7 +32,7 @@ def found(seed):
     for _ in range(TRIED):
         life = resolve_life(load(drawn(rng)))
         sparsity = life.sparsities[0]
-        question = life.question(sparsity)
+        question = life.budget(sparsity)
         alone = solve_one(replace(question, served=0.0))
         if not isinstance(alone, BudgetOptimum):
             continue
@@ -49,7 +49,7 @@ def found(seed):
 
 def varied(settled, path, factor):
     """The cost at the optimum of the same layout, a given times a factor."""
-    question, served = settled.answer.question, settled.served
+    question, served = settled.answer.task, settled.served
     part, _, name = path.rpartition(".")
     if path == "inference.tokens":
         question = replace(question, served=question.served * factor)
@@ -129,7 +129,7 @@ def kinked():
         "phases": {"pretrain": {"system": "hgx-b200", "mfu": 0.26}},
     }  # fmt: skip
     life = resolve_life(load(asked))
-    return fixed_layout_optimum(life, life.question(16.0), cheapest_at(life, 7.1e9, 16.0), 16.0)
+    return fixed_layout_optimum(life, life.budget(16.0), cheapest_at(life, 7.1e9, 16.0), 16.0)
 
 
 def test_at_a_kink_both_sides_tell_what_memory_is_worth():
@@ -173,7 +173,7 @@ def test_where_a_layout_ends_more_memory_is_room_for_a_larger_model():
         "workload": {"input_tokens": 2000, "output_tokens": 400},
     }  # fmt: skip
     life = resolve_life(load(asked))
-    settled = fixed_layout_optimum(life, life.question(1.0), cheapest_at(life, 5e10, 1.0), 1.0)
+    settled = fixed_layout_optimum(life, life.budget(1.0), cheapest_at(life, 5e10, 1.0), 1.0)
     assert settled.size_bound < 0
     worth = lifecycle_elasticities(settled)
     assert settled.full

@@ -85,7 +85,7 @@ def test_training_the_chosen_model_alone_costs_the_same(plan):
 
 def test_a_price_in_proportion_to_the_size_is_a_budget(settled):
     """With a slope of one the program is that of a budget whose served FLOP has that price."""
-    question, member = settled.answer.question, settled.served.member
+    question, member = settled.answer.task, settled.served.member
     price = settled.served.price
     mine = optimum(
         with_serving(assembled([question]), member.n_active, price, 1.0, question.served)
@@ -99,15 +99,15 @@ def test_no_size_on_the_layout_is_cheaper(settled):
     """Brute force over sizes at the real price of the layout."""
     best = settled.answer
     sizes = best.n_active * np.geomspace(0.9, 1.1, 41)
-    trained = training_curve(best.question, sizes).training
-    total = trained + [settled.served.at(float(n)) * best.question.served for n in sizes]
+    trained = training_curve(best.task, sizes).training
+    total = trained + [settled.served.at(float(n)) * best.task.served for n in sizes]
     assert total.min() == pytest.approx(best.total, rel=1e-6)
     assert sizes[np.argmin(total)] == pytest.approx(best.n_active, rel=0.01)
 
 
 def test_no_member_in_whole_numbers_is_much_cheaper(settled):
     """Brute force over forty members, each served by the planner's own search."""
-    life, question = settled.life, settled.answer.question
+    life, question = settled.life, settled.answer.task
     found = []
     for size in np.geomspace(0.6, 1.6, 40) * settled.whole.n_active:
         served = life.serving.cheapest(life.family, float(size), 1.0)
@@ -144,14 +144,14 @@ def test_two_pools_are_not_one_program():
 def test_over_training_is_what_the_pools_ask_for(settled):
     """D / D_opt(N) = ((C_pt + eps * C_inf) / C_pt)**(1 / beta), eps the slope of the price."""
     answer = settled.answer
-    ratio = answer.pretrain / compute_optimal_tokens(answer.question.terms, answer.n_active)
+    ratio = answer.pretrain / compute_optimal_tokens(answer.task.terms, answer.n_active)
     assert overtraining_from_pools(settled) == pytest.approx(ratio, rel=1e-7)
 
 
 def resettled(settled, *, task=None, question=None):
     """The cost at the optimum of a changed question on the same layout."""
     served = settled.served if task is None else settled.served.changed(task)
-    asked = question or settled.answer.question
+    asked = question or settled.answer.task
     return fixed_layout_optimum(settled.life, asked, served, settled.sparsity).answer.total
 
 
@@ -218,7 +218,7 @@ def scaled(question, name, factor):
 )
 def test_elasticities_of_training_and_law_are_finite_differences(settled, path):
     """Demand, prices, utilisation, quality and every exponent."""
-    question = settled.answer.question
+    question = settled.answer.task
     high, low = (resettled(settled, question=scaled(question, path, 1 + s)) for s in (STEP, -STEP))
     measured = math.log(high / low) / (math.log1p(STEP) - math.log1p(-STEP))
     assert lifecycle_elasticities(settled)[path] == pytest.approx(measured, abs=1e-3)

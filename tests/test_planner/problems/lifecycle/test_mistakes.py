@@ -110,7 +110,7 @@ def test_a_limit_on_the_size_has_its_price():
         optimal_size(resolve_life(load(scenario(choose={"smallest": n}))), 1.0)
         for n in (25e9, 25.05e9)
     )
-    moved = fixed_layout_optimum(far.life, far.answer.question, near.served, 1.0).answer
+    moved = fixed_layout_optimum(far.life, far.answer.task, near.served, 1.0).answer
     measured = math.log(moved.total / near.answer.total) / math.log(25.05 / 25)
     assert lifecycle_elasticities(near)["choose.smallest"] == pytest.approx(measured, rel=0.01)
 

@@ -1,0 +1,116 @@
+"""The numbers of a token budget and of a model's life, each as the equation that computes it.
+
+Every phase has its own chip, its own share of the peak and its own price. Arithmetic is counted as
+it is done, so a phase that runs badly costs more money for the same FLOP.
+"""
+
+from __future__ import annotations
+
+from sympy import Integer
+
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import definition, lecture_notes
+from formulas.nomenclature.training import *
+from formulas.numerics.expressions import maximum
+
+FEW = "attention is small beside the weights"
+THREE_COSTS = lecture_notes.at("section 4, the three costs")
+TAGS = ("C31",)
+
+delivered_arithmetic = Equation(
+    "arithmetic that a chip delivers",
+    v_chip,
+    u_peak * F / n_chips,
+    assumes=("the share of the peak does not depend on how many chips there are",),
+    source=definition,
+)
+
+flop_price = Equation(
+    "price of a FLOP",
+    w_flop,
+    p_chip / v_chip,
+    assumes=("chips are paid for by time, busy or not",),
+    source=definition,
+    where=(delivered_arithmetic,),
+)
+
+done_arithmetic = Equation(
+    "arithmetic of a model's life, as it is done",
+    C_done,
+    N_active * (3 * c_fwd * D_pt + c_rl * D_rl + c_fwd * D_inf),
+    assumes=(FEW, "nothing else is computed: no failed runs, no experiments"),
+    source=THREE_COSTS,
+    tags=TAGS,
+)
+
+paid_arithmetic = Equation(
+    "arithmetic of the peak that a model's life pays for",
+    C_paid,
+    N_active * (3 * c_fwd * D_pt / u_pt + c_rl * D_rl / u_rl + c_fwd * D_inf / u_inf),
+    assumes=(*done_arithmetic.assumes, "what of the peak is not used is paid too"),
+    source=THREE_COSTS,
+    tags=TAGS,
+)
+
+chip_time = Equation(
+    "time of one chip that a model's life takes",
+    t_chips,
+    N_active * (3 * c_fwd * D_pt / v_pt + c_rl * D_rl / v_rl + c_fwd * D_inf / v_inf),
+    assumes=done_arithmetic.assumes,
+    source=THREE_COSTS,
+    tags=TAGS,
+)
+
+life_cost = Equation(
+    "cost of a model's life",
+    K_life,
+    N_active * (3 * c_fwd * D_pt * w_pt + c_rl * D_rl * w_rl + c_fwd * D_inf * w_inf),
+    assumes=(*done_arithmetic.assumes, "a FLOP of a phase has one price"),
+    source=THREE_COSTS,
+    tags=TAGS,
+)
+
+served_life_cost = Equation(
+    "cost of a model's life, served at a price of a token",
+    K_life,
+    N_active * (3 * c_fwd * D_pt * w_pt + c_rl * D_rl * w_rl) + C_mix * D_inf,
+    assumes=(*done_arithmetic.assumes, "the price of a token is that of the best plan to serve it"),
+    source=THREE_COSTS,
+    tags=TAGS,
+)
+
+phase_share = Equation(
+    "share of the cost that a phase bears", y_phase, K_phase / K_life, source=definition
+)
+
+tokens_per_parameter = Equation(
+    "tokens of pre-training per active parameter", r_tokens, D_pt / N_active, source=definition
+)
+
+overtraining_ratio = Equation(
+    "training tokens over those that are compute-optimal for the size",
+    x_over,
+    D_pt / D_opt,
+    source=definition,
+)
+
+passes_over_data = Equation(
+    "passes over the unique tokens, at least one",
+    n_pass,
+    maximum(Integer(1), D_pt / D_unique),
+    source=definition,
+)
+
+reinforcement_loss = Equation(
+    "loss that reinforcement learning leaves",
+    loss_rl,
+    B_rl * (one_token / D_rl) ** beta_rl,
+    assumes=("what it takes off the loss adds to what size and data do",),
+    source=definition,
+)
+
+sparse_parameters = Equation(
+    "parameters of a model of given sparsity", N_total, sigma * N_active, source=definition
+)

@@ -1,0 +1,313 @@
+"""The answer to a token budget, typed: size and tokens, what each phase costs, proof, sources.
+
+Everything is in base units; `document_of` makes JSON of it, keys in the order of the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from planner.problems.budget.question import BudgetScenario
+from planner.protocol.document import Unit, json_key
+from planner.protocol.plan import BindingLimit, DataSource, Plan
+
+Param = Annotated[float, Unit("param")]
+Token = Annotated[float, Unit("token")]
+Usd = Annotated[float, Unit("USD")]
+Flop = Annotated[float, Unit("flop")]
+Nat = Annotated[float, Unit("nat")]
+Share = Annotated[float, Unit("1")]
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class PhaseTokens:
+    """Tokens of each phase of a model's life."""
+
+    pretrain: Token
+    rl: Token
+    inference: Token
+
+
+@dataclass(frozen=True)
+class PhaseShares:
+    """Share of the cost that each phase bears."""
+
+    pretrain: Share
+    rl: Share
+    inference: Share
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a phase costs; null without a price, or without a chip."""
+
+    usd: Usd | None
+    flop: Flop
+    flop_paid: Flop
+    chip_hours: Annotated[float, Unit("chip*hour")] | None
+
+
+@dataclass(frozen=True)
+class LifeSpending:
+    """What each phase costs, and all of them."""
+
+    pretrain: Spending
+    rl: Spending
+    inference: Spending
+    total: Spending
+
+
+@dataclass(frozen=True)
+class PhaseMachine:
+    """What a phase runs on, and what that costs."""
+
+    system: str | None
+    chip: str | None
+    dtype: str | None
+    mfu: Share | None
+    usd_per_chip_hour: Annotated[float, Unit("USD/(chip*hour)")] | None
+    usd_per_flop: Annotated[float, Unit("USD/flop")] | None
+
+
+@dataclass(frozen=True)
+class BudgetPoint:
+    """A size, its tokens, and what follows from them by the equations of `formulas`."""
+
+    n_active: Param
+    n_total: Param
+    sparsity: Share
+    tokens: PhaseTokens
+    epochs: Share | None
+    cost: LifeSpending
+    share: PhaseShares
+    over_training: Share | None
+    over_training_from_pools: Share | None
+    tokens_per_parameter: Annotated[float, Unit("token/param")]
+    loss: Nat | None
+    law: str
+    coefficients: Mapping[str, float]
+    objective: str
+    phases: Mapping[str, PhaseMachine]
+
+    @property
+    def total(self) -> float:
+        """Cost of the whole life, in the unit of the objective [USD or flop of the peak]."""
+        total = self.cost.total
+        return (total.usd or 0.0) if self.objective == "usd" else total.flop_paid
+
+
+class RuledPoint(BudgetPoint):
+    """The size and tokens of a rule for an arithmetic, which knows no loss."""
+
+    json_first = (
+        "n_active", "n_total", "sparsity", "tokens", "epochs", "over_training",
+        "over_training_from_pools", "loss",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LawInterval:
+    """Ends that hold a share of the answers by laws drawn from the standard errors."""
+
+    coverage: Share
+    source: str = json_key("from")
+    answered: Share
+    n_active: Ends | None
+    pretrain: Ends | None
+    cost: Ends | None
+
+
+@dataclass(frozen=True)
+class BudgetInterval(LawInterval):
+    """The same with loss and over-training."""
+
+    loss: Ends | None
+    over_training: Ends | None
+
+
+@dataclass(frozen=True)
+class BudgetBound:
+    """What no choice goes below at what is asked; `least_loss` at no matter what cost."""
+
+    usd: Usd | None
+    flop_paid: Flop | None
+    loss: Nat | None
+    least_loss: Nat
+
+
+@dataclass(frozen=True)
+class BudgetCertificate:
+    """How the optimum was found, and how far what was solved differs, in logarithms.
+
+    `relaxation` is what no choice goes below, in the unit of the objective.
+    """
+
+    method: str
+    objective: float | None
+    relaxation: float | None
+    gap: Share | None
+    points_considered: int
+    multiplier: float | None
+    differences: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Another size and tokens beside the plan, and by how much they are worse."""
+
+    n_active: Param
+    tokens: PhaseTokens
+    cost: float
+    loss: Nat
+    worse_by: Share
+    saving: Share
+
+
+@dataclass(frozen=True)
+class RuleComparison:
+    """The same of a rule, or why no size is as good as asked with the tokens that it gives."""
+
+    n_active: Param | None
+    tokens: PhaseTokens
+    cost: float | None
+    loss: Nat | None
+    worse_by: Share | None
+    saving: Share | None
+    why_not: str | None
+
+
+class UnreachedRule(RuleComparison):
+    """A rule whose tokens alone are known."""
+
+    json_first = ("n_active", "cost", "loss", "worse_by", "saving")
+
+
+@dataclass(frozen=True)
+class ServedTokens:
+    """Tokens served over a life.
+
+    `tokens` is how many there are if the model is not overtaken, None without end; `counted` is
+    what they weigh in the cost: discounted, and times the chance of being served.
+    """
+
+    tokens: Token | None
+    counted: Token
+
+
+@dataclass(frozen=True)
+class OtherLaw:
+    """The answer by another law, or why it has none."""
+
+    law: str
+    plan: BudgetPoint | None
+    why_not: str | None
+
+
+@dataclass(frozen=True)
+class MissedLimit:
+    """What falls short, by which factor, and why."""
+
+    promise: str
+    short_by: float | None
+    expression: str
+
+
+@dataclass(frozen=True)
+class LawNote:
+    """The law that answered."""
+
+    name: str
+    form: str
+    title: str
+    scope: str
+    note: str
+
+
+@dataclass(frozen=True)
+class LawProvenance:
+    """What an answer rests on: version of this program, law, sources, warnings."""
+
+    version: str
+    law: LawNote
+    data: tuple[DataSource, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BudgetAnswer:
+    """The whole answer to a token budget."""
+
+    problem: str
+    status: str
+    scenario: Mapping[str, object]
+    plan: BudgetPoint | None
+    band: BudgetInterval | None
+    bound: BudgetBound | None
+    certificate: BudgetCertificate
+    binding: tuple[BindingLimit, ...]
+    elasticities: Mapping[str, float]
+    alternatives: tuple[BudgetPoint, ...]
+    heuristic: RuleComparison | None
+    compute_optimal: Comparison | None
+    demand: ServedTokens
+    laws: tuple[OtherLaw, ...] | None
+    infeasible: tuple[MissedLimit, ...] | None
+    provenance: LawProvenance
+
+
+HEAD = ("problem", "status", "scenario")
+
+
+class RuledAnswer(BudgetAnswer):
+    """The answer of a rule for an arithmetic: nothing was weighed."""
+
+    json_first = (
+        *HEAD, "band", "bound", "heuristic", "compute_optimal", "laws", "infeasible",
+    )  # fmt: skip
+
+
+class InfeasibleBudget(BudgetAnswer):
+    """The answer to a question that nothing answers: what falls short."""
+
+    json_first = (*HEAD, "plan", "band", "bound", "heuristic", "compute_optimal", "laws")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BudgetPlan(Plan[BudgetAnswer]):
+    """The answer to a token budget, and the scenario that asked for it."""
+
+    question: BudgetScenario
+
+    kind = "budget"
+
+    @property
+    def cost(self) -> float | None:
+        """Cost of the whole life [USD]; None where FLOP alone are counted."""
+        return self.answer.plan.cost.total.usd if self.answer.plan else None
+
+    def why(self) -> str:
+        """What binds, what a percent of each quantity is worth, and the closed form, as text."""
+        from planner.problems.budget.presentation import why
+
+        return why(self)
+
+    def __str__(self) -> str:
+        from planner.problems.budget.presentation import answer
+
+        return answer(self)
+
+    def summary(self) -> str:
+        """Size, tokens and cost."""
+        return size_and_cost(self.answer.plan)
+
+
+def size_and_cost(plan: BudgetPoint | None) -> str:
+    """Size, tokens and cost of a plan in half a line."""
+    if plan is None:
+        return ""
+    total = plan.cost.total
+    cost = f"{total.flop:.4g} FLOP" if total.usd is None else f"${total.usd:,.4g}"
+    return f"{plan.n_active:.4g} parameters on {plan.tokens.pretrain:.4g} tokens, {cost}"

@@ -1,0 +1,178 @@
+"""The optima of many budgets at once, by Newton's steps on their first-order conditions.
+
+Both sums are convex in the logarithms of the choices and the limit is always reached, so a point
+that keeps the conditions is the best of all. Budgets of one shape are arrays, and every budget
+takes its own steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.problems.budget.posynomial_form import Array, Budgets, LogSum
+
+STEPS = 60
+LONGEST = 2.0  # of a step, in logarithms
+PATIENT = 0.25  # the same, for those that long steps do not bring there
+PATIENCE = 400
+ENOUGH = 1e-12
+CONVERGED = 1e-9
+NEAR_CEILING = 0.02
+TINY = 1e-18  # percent of the goal per percent of a choice below which it does not matter at all
+FARTHEST = 1e9  # how far the choices may lie from a point, for what its gap says of them
+DIAGONAL = 80  # halvings of the interval in which the first point is looked for
+
+
+@dataclass(frozen=True)
+class StationaryPoints:
+    """Points (P, J) in logarithms with their multipliers (P,).
+
+    `multiplier` is minus d ln(what is made small) / d ln(the limit), 0 where nothing is left to
+    choose. `converged` says where the first-order conditions hold to 1e-9; where they do not, no
+    choice keeps the limit or the steps did not arrive, and the numbers mean nothing. `gap` is what
+    the logarithm of the value may at most lie above the least there is: both sums are convex, so
+    the Lagrangian's tangent at the point bounds it from below wherever the choices stay within a
+    factor of `FARTHEST`.
+    """
+
+    point: Array
+    multiplier: Array
+    converged: npt.NDArray[np.bool_]
+    gap: Array
+    steps: int
+
+    def row(self, place: int) -> StationaryPoints:
+        """One of the points, as arrays of one."""
+        here = slice(place, place + 1)
+        return StationaryPoints(self.point[here], self.multiplier[here], self.converged[here],
+                                self.gap[here], self.steps)  # fmt: skip
+
+
+def stationary_points(budgets: Budgets, first: Array | None = None) -> StationaryPoints:
+    """The best points of all budgets; `first` are points to begin at, such as those of before."""
+    if not budgets.choices:
+        empty = np.zeros((len(budgets), 0))
+        none = np.zeros(len(budgets))
+        return StationaryPoints(empty, none, np.isfinite(budgets.limit), none, 0)
+    with np.errstate(all="ignore"):  # what has no optimum overflows, and is told by `converged`
+        budgets, stretched = _folded(budgets)
+        begun = start(budgets) if first is None else first
+        point, multiplier, error, steps = _stepped(budgets, begun, LONGEST, STEPS)
+        late = ~(error < CONVERGED)
+        if late.any():
+            slow = budgets.rows(late)
+            again = _stepped(slow, start(slow), PATIENT, PATIENCE)
+            point[late], multiplier[late], error[late] = again[:3]
+            steps += again[3]
+        goal, limited = sides(budgets, point)
+        left = np.abs(goal.slope + multiplier[:, None] * limited.slope).sum(axis=1)
+        gap = left * np.log(FARTHEST) + np.abs(multiplier * (limited.value - budgets.limit))
+    return StationaryPoints(point, multiplier * stretched, error < CONVERGED, gap, steps)
+
+
+def _folded(budgets: Budgets) -> tuple[Budgets, Array]:
+    """The same with constant terms of the limited sum taken off the limit.
+
+    The steps are fewer so. Second, d ln(limit left) / d ln(limit), which brings multipliers back.
+    """
+    of_loss = budgets.aim == "cost"
+    powers = budgets.loss_powers[0] if of_loss else budgets.cost_powers
+    constant = ~powers.any(axis=1)
+    logs = budgets.loss if of_loss else budgets.cost
+    if constant.all() or not np.isfinite(logs[:, constant]).any():
+        return budgets, np.ones(len(budgets))
+    taken = np.logaddexp.reduce(logs[:, constant], axis=1)
+    left = budgets.limit + np.log1p(-np.exp(taken - budgets.limit))
+    stretched = np.exp(budgets.limit - left)
+    if of_loss:
+        reduced = replace(
+            budgets, loss=budgets.loss[:, ~constant], loss_powers=budgets.loss_powers[:, ~constant]
+        )
+    else:
+        reduced = replace(
+            budgets, cost=budgets.cost[:, ~constant], cost_powers=budgets.cost_powers[~constant]
+        )
+    return replace(reduced, limit=left), stretched
+
+
+def start(budgets: Budgets) -> Array:
+    """Points that keep the limit with room: every term of the loss, or the cost, has its share."""
+    if budgets.aim == "quality":
+        return _along_the_diagonal(budgets)
+    terms = budgets.loss.shape[1]
+    room = (budgets.limit - np.log(terms))[:, None]
+    point = np.zeros((len(budgets), len(budgets.choices)))
+    for column, choice in enumerate(budgets.choices):
+        power = budgets.loss_powers[:, :, column]
+        alone = np.where(power < 0, (room - budgets.loss) / np.where(power < 0, power, 1.0), 0.0)
+        wanted = alone.max(axis=1)
+        curve = budgets.effective.curved.get(choice) if budgets.effective else None
+        if curve is not None:
+            wanted = curve.inverse(np.minimum(wanted, curve.ceiling - NEAR_CEILING))
+        point[:, column] = wanted
+    return point
+
+
+def _along_the_diagonal(budgets: Budgets) -> Array:
+    """Points on the line where all choices are equal that cost what they may."""
+    low, high = np.full(len(budgets), 0.0), np.full(len(budgets), 80.0)
+    ones = np.ones(len(budgets.choices))
+    for _ in range(DIAGONAL):
+        middle = (low + high) / 2
+        dear = budgets.costs(np.multiply.outer(middle, ones)).value > budgets.limit
+        low, high = np.where(dear, low, middle), np.where(dear, middle, high)
+    return np.multiply.outer((low + high) / 2, ones)
+
+
+def sides(budgets: Budgets, point: Array) -> tuple[LogSum, LogSum]:
+    """What is made small, and what is limited."""
+    cost, loss = budgets.costs(point), budgets.losses(point)
+    return (cost, loss) if budgets.aim == "cost" else (loss, cost)
+
+
+def _stepped(
+    budgets: Budgets, point: Array, longest: float, most: int
+) -> tuple[Array, Array, Array, int]:
+    """Newton's steps from a point: where they end, the multipliers, the largest violation."""
+    size = point.shape[1]
+    goal, limited = sides(budgets, point)
+    multiplier = -(goal.slope * limited.slope).sum(1) / (limited.slope**2).sum(1)
+    multiplier = np.clip(multiplier, 1e-3, 1e6)
+    error = np.full(len(budgets), np.inf, dtype=np.float64)
+    point, taken = point.copy(), 0
+    for taken in range(most + 1):
+        rest = limited.value - budgets.limit
+        stationary = goal.slope + multiplier[:, None] * limited.slope
+        slopes = np.abs(goal.slope)
+        error[:] = np.maximum(np.abs(stationary).max(axis=1) / slopes.max(axis=1), np.abs(rest))
+        # Of a choice that hardly matters the slope is small, and is to be met as closely.
+        closest = np.abs(stationary / np.maximum(slopes, TINY)).max(axis=1)
+        going = np.maximum(error, closest) > ENOUGH
+        if taken == most or not going.any():
+            break
+        system = np.zeros((len(budgets), size + 1, size + 1))
+        system[:, :size, :size] = goal.curvature + multiplier[:, None, None] * limited.curvature
+        system[:, :size, size] = system[:, size, :size] = limited.slope
+        right = -np.concatenate([goal.slope, rest[:, None]], axis=1)
+        step = _solved(system, right)
+        length = np.abs(step[:, :size]).max(axis=1)
+        shorter = np.where(length > longest, longest / length, 1.0) * going
+        point += shorter[:, None] * step[:, :size]
+        ahead = np.maximum(step[:, size], multiplier / 10)
+        multiplier += shorter * (ahead - multiplier)
+        goal, limited = sides(budgets, point)
+    return point, multiplier, np.where(np.isnan(error), np.inf, error), taken
+
+
+def _solved(system: Array, right: Array) -> Array:
+    """Solutions of small systems; a singular one, which has no optimum, gives numbers that fail."""
+    size = system.shape[1]
+    eased = np.where(np.isfinite(system), system, 0.0)
+    volume = np.linalg.det(eased)
+    # Up for the choices and down for the multiplier: whatever stands there, it is regular then.
+    eased[np.abs(volume) < 1e-300] += np.diag([1.0] * (size - 1) + [-1.0])
+    eased[~np.isfinite(volume)] = np.eye(size)
+    return np.asarray(np.linalg.solve(eased, right[:, :, None])[:, :, 0], dtype=np.float64)

@@ -1,0 +1,195 @@
+"""What one percent of anything does to a model's whole life.
+
+What a quantity does to training and to the required loss is that of a budget; what it does to the
+price of serving comes from the program of the serving layout, and counts as much as serving costs.
+
+The size is a real number on the layout that serves it. What is made small answers by its
+multipliers; anything else by settling again, the layout held, with a quantity a little off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from planner.problems.budget.budget_task import BudgetTask, compute_optimal_tokens
+from planner.problems.budget.comparisons import overtraining_of_pools
+from planner.problems.budget.elasticities import AGAIN, ENVELOPE, row_of
+from planner.problems.budget.parameters import elasticities
+from planner.problems.budget.phase_costs import PHASES
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum, fixed_layout_optimum
+from planner.problems.lifecycle.parameters import parameters
+from planner.problems.lifecycle.resolve import resolve_life
+from planner.problems.lifecycle.search import cheapest_life
+from planner.problems.lifecycle.serving_cost import ServedMember
+from planner.problems.serving.task.task import Task
+from planner.programs.geometric import Shortage
+from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
+from planner.protocol.parameter import Parameter
+from planner.scenario import LifecycleScenario
+from planner.text.errors import FieldError, InputError, SolverError
+
+ROUNDING = 5e-7  # elasticities below are noise of the solver
+BEYOND = 1e-3  # of the largest size that is served
+ENDS = {"memory": "serving.system.memory"} | {
+    name: f"serving.promises.{name}" for name in ("ttft", "tpot", "e2e")
+}
+
+
+def lifecycle_elasticities(best: FixedLayoutOptimum) -> dict[str, float]:
+    """{path in the scenario: d ln(cost of the whole life) / d ln(quantity)}, layouts held.
+
+    A chip that trains and serves stands twice; `together` adds what is the same thing.
+    """
+    answer, scenario = best.answer, best.life.scenario
+    slopes = elasticities(answer, scenario.inference, scenario.rl)
+    share = answer.cost[2] / answer.total
+    for name, slope in best.price_elasticities.items():
+        slopes[f"serving.{name}"] = share * slope
+    slopes["serving.utilisation"] = -share
+    slopes.update(_together(best, slopes))
+    if best.size_bound:
+        side = "choose.smallest" if best.size_bound > 0 else "choose.largest"
+        slopes["serving.largest" if best.full else side] = best.size_bound
+    if best.full:
+        for path, slope in _at_the_end(best).items():
+            slopes[path] = slopes.get(path, 0.0) + slope
+    return {name: slope for name, slope in slopes.items() if abs(slope) > ROUNDING}
+
+
+def overtraining_from_pools(best: FixedLayoutOptimum) -> float | None:
+    """Tokens over compute-optimal ones at the optimum, from what the phases cost.
+
+    None where a limit holds the size, or the law is not additive.
+    """
+    answer, task = best.answer, best.answer.task
+    tokens = [each for each in task.terms.terms if each.tokens]
+    if len(tokens) != 1 or tokens[0].size or task.repeats or task.rl_term is not None:
+        return None
+    if len(answer.budgets.choices) != len(task.choices):
+        return None
+    growth = (0.0 if task.rl_flop else 1.0, best.slope)
+    return overtraining_of_pools(answer.cost, -tokens[0].tokens, growth)
+
+
+def _at_the_end(best: FixedLayoutOptimum) -> dict[str, float]:
+    """What more of that which ends the sizes that a layout serves is worth: room for larger ones.
+
+    Sizes a little beyond fall short of it by a factor, which grows with the size and falls with
+    what there is; the largest size grows as the one over the other.
+    """
+    served, size = best.served, best.answer.n_active
+    near, far = (1 + k * BEYOND for k in (2, 4))
+    first, second = (_short(served, size * factor) for factor in (near, far))
+    slopes = {}
+    for name in ENDS.keys() & first.keys() & second.keys():
+        eased = _short(served.changed(partial(_eased, name)), size * far)
+        used = math.log(second[name] / first[name]) / math.log(far / near)
+        gained = -math.log(eased.get(name, 1.0) / second[name]) / math.log1p(BEYOND)
+        if used > 0:
+            slopes[ENDS[name]] = best.size_bound * gained / used
+    return slopes
+
+
+def _short(served: ServedMember, n_active: float) -> dict[str, float]:
+    """The factors by which promises fall short at a size that the layout does not serve."""
+    try:
+        with np.errstate(over="ignore"):  # of a bound where next to nothing fits
+            served.tangent(n_active)
+    except Shortage as error:
+        return {each.name: each.factor for each in error.shortfalls}
+    return {}
+
+
+def _eased(name: str, task: Task) -> Task:
+    """The task with a little more memory, or a little more time."""
+    if name == "memory":
+        return replace(task, chip=replace(task.chip, memory=task.chip.memory * (1 + BEYOND)))
+    promises = {k: v * (1 + BEYOND) if k == name and v else v for k, v in task.promises.items()}
+    return replace(task, promises=promises)
+
+
+def _together(best: FixedLayoutOptimum, slopes: Mapping[str, float]) -> dict[str, float]:
+    """Price and arithmetic of a chip that both trains and serves."""
+    served, sums = best.served.chip, {}
+    same = [
+        name for name, phase in best.answer.task.phases.items()
+        if phase.system is not None and phase.system.chip.name == served
+    ]  # fmt: skip
+    for what, key in (("price", "price"), ("flops", "system.flops")) if same else ():
+        starts = tuple(f"phases.{name}.{key}" for name in same)
+        trained = sum(slope for path, slope in slopes.items() if path.startswith(starts))
+        sums[f"together.{served}.{what}"] = trained + slopes.get(f"serving.{key}", 0.0)
+    return sums
+
+
+def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Elasticity]:
+    """Every parameter of a lifecycle that has an answer, and what it does to one output."""
+    best = cheapest_life(resolve_life(scenario))
+    if best is None:
+        raise InputError("--of: there is no life that could move")
+    rows = parameters(best)
+    if name == "cost.total.usd":
+        return list(_by_multipliers(best, rows))
+    at = math.log(smooth_values(best)[name])
+
+    def logs(row: Parameter, step: float) -> list[float | None]:
+        beside = (moved(best, row, math.exp(offset * step)) for offset in OFFSETS)
+        return [math.log(each[name]) if each and name in each else None for each in beside]
+
+    return [
+        row_of(row, one_sided(at, logs(row, STEP), partial(logs, row)), "re-solve", AGAIN)
+        for row in rows
+    ]
+
+
+def smooth_values(best: FixedLayoutOptimum) -> dict[str, float]:
+    """The outputs where the size is a real number, in the words of a plan."""
+    answer = best.answer
+    price, _ = best.served.tangent(answer.n_active)
+    values = {
+        "n_active": answer.n_active,
+        "n_total": answer.n_active * best.sparsity,
+        "tokens.pretrain": answer.pretrain,
+        "tokens_per_parameter": answer.pretrain / answer.n_active,
+        "loss": answer.loss,
+        "usd_per_mtok": price * 1e6,
+        "cost.total.usd": answer.total,
+        **{f"cost.{name}.usd": cost for name, cost in zip(PHASES, answer.cost, strict=True)},
+    }
+    try:
+        tokens = compute_optimal_tokens(answer.task.terms, answer.n_active)
+        values["over_training"] = answer.pretrain / tokens
+    except FieldError:
+        pass  # a law without a term in tokens has no compute-optimal ones
+    return {name: value for name, value in values.items() if value}
+
+
+def _by_multipliers(best: FixedLayoutOptimum, rows: list[Parameter]) -> Iterator[Elasticity]:
+    slopes, known_rows = lifecycle_elasticities(best), {row.path: row for row in rows}
+    for path in dict.fromkeys([*known_rows, *slopes]):
+        row, slope = known_rows.get(path), slopes.get(path, 0.0)
+        yield row_of(row or Parameter(path, None, "", _group(path)), (slope,) * 2, "dual", ENVELOPE)
+
+
+def _group(path: str) -> str:
+    last = path.removeprefix("serving.").partition(".")[0]
+    return {"system": "chip", "together": "chip", "utilisation": "prices"}.get(last, last)
+
+
+def moved(best: FixedLayoutOptimum, row: Parameter, factor: float) -> dict[str, float] | None:
+    """The outputs with a quantity times a factor, the layouts held; None where none settles."""
+    served, budget = best.served, best.answer.task
+    varied = row.to(factor) if row.to else budget
+    if isinstance(varied, BudgetTask):
+        budget = varied
+    else:
+        served = varied
+    try:
+        return smooth_values(fixed_layout_optimum(best.life, budget, served, best.sparsity))
+    except SolverError:
+        return None

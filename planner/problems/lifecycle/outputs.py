@@ -1,0 +1,187 @@
+"""The numbers of a lifecycle's plan, each the value of one equation, and their check."""
+
+from __future__ import annotations
+
+import math
+
+from planner.problems.budget.budget_task import compute_optimal_tokens
+from planner.problems.budget.outputs import loss_of, put, refuse, value_of, walked
+from planner.problems.budget.phase_costs import PHASES, PhaseCost, spending, symbol_values
+from planner.problems.budget.plan import LifeSpending, PhaseShares, PhaseTokens, Spending
+from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
+from planner.problems.lifecycle.plan import (
+    Checkpoints,
+    LifeChips,
+    LifecyclePoint,
+    ModelShape,
+    OtherSparsity,
+    ReinforcedChips,
+    ServingChips,
+    TotalCost,
+    TotalUsd,
+    TrainedTokens,
+    TrainingChips,
+)
+from planner.text.errors import FieldError
+
+HOUR, DAY = 3600.0, 86400.0
+CHECKPOINT_BYTES = 16.0  # byte/param: weights, gradients and both moments in mixed precision
+CHECKPOINTS = 10  # at once, for as long as the model is trained
+STORAGE = 0.06 / 1e9 / (365.25 / 12 * DAY)  # USD/(byte*s)
+STORAGE_SOURCE = "$0.06 per GB and month, the dearest listed object store (CoreWeave, 2026-09-20)"
+LONG = 90 * DAY  # training where no duration is given [s]
+
+
+def point_of(best: FixedLayoutOptimum) -> LifecyclePoint:
+    """The plan of an optimum: the member in whole numbers, every number by its equation."""
+    from formulas.scaling import outputs
+
+    whole, budget, served = best.whole, best.answer.task, best.served
+    tokens = PhaseTokens(whole.pretrain, whole.rl, budget.served)
+    cost = _spending(best, tokens)
+    total = cost.total.usd or math.nan
+    unique = budget.unique
+    parts = [getattr(cost, name).usd for name in PHASES]
+    shares = outputs.phase_share.numpy()(K_phase=parts, K_life=total)
+    return LifecyclePoint(
+        n_active=whole.n_active,
+        n_total=served.member.n_total,
+        sparsity=served.member.n_total / whole.n_active,
+        model=_shape(best),
+        tokens=tokens,
+        epochs=unique and value_of(outputs.passes_over_data, D_pt=whole.pretrain, D_unique=unique),
+        cost=cost,
+        share=PhaseShares(*shares.tolist()),
+        over_training=_overtraining(best),
+        tokens_per_parameter=value_of(
+            outputs.tokens_per_parameter, D_pt=whole.pretrain, N_active=whole.n_active
+        ),
+        loss=loss_of(budget, whole.n_active, tokens),
+        law=budget.law.name,
+        coefficients=dict(budget.law.values),
+        objective="usd",
+        chips=_chips(best, cost),
+        serving=served.plan,
+        usd_per_mtok=served.price * 1e6,
+        slope_of_price=best.slope,
+        checkpoints=_checkpoints(best, total),
+    )
+
+
+def short(best: FixedLayoutOptimum) -> OtherSparsity:
+    """Another sparsity, in short."""
+    whole, served = best.whole, best.served
+    return OtherSparsity(
+        best.sparsity, whole.n_active, served.member.n_total, TrainedTokens(whole.pretrain),
+        TotalCost(TotalUsd(whole.total)), served.price * 1e6,
+    )  # fmt: skip
+
+
+def recheck(point: LifecyclePoint, best: FixedLayoutOptimum) -> None:
+    """Every number of a plan again, the objective first, by walking its equation.
+
+    Raises
+    ------
+    SolverError
+        For a number that its equation does not give.
+    """
+    from formulas.scaling import outputs
+
+    cost, tokens, size = point.cost, point.tokens, point.n_active
+    refuse("the objective", cost.total.usd, best.whole.total)
+    values = _symbols(best, tokens)
+    refuse("cost.total.usd", cost.total.usd, walked(outputs.served_life_cost, values))
+    refuse("cost.total.flop", cost.total.flop, walked(outputs.done_arithmetic, values))
+    for column in ("usd", "flop", "flop_paid", "chip_hours"):
+        parts = [getattr(getattr(cost, name), column) for name in PHASES]
+        refuse(f"the sum of cost.*.{column}", math.fsum(parts), getattr(cost.total, column))
+    refuse("loss", point.loss, loss_of(best.answer.task, size, tokens, walk=True))
+    refuse("tokens_per_parameter", point.tokens_per_parameter, tokens.pretrain / size)
+    refuse("share", math.fsum(vars(point.share).values()), 1.0)
+    refuse("usd_per_mtok", point.usd_per_mtok, best.served.at(size) * 1e6)
+
+
+def _symbols(best: FixedLayoutOptimum, tokens: PhaseTokens) -> dict[str, float]:
+    """{symbol: value} of a whole life: served tokens at their price beside the FLOP of training."""
+    values = symbol_values(best.answer.task.phases, best.whole.n_active, tokens)
+    return {**values, "D_inf": tokens.inference, "C_mix": best.served.price}
+
+
+def _spending(best: FixedLayoutOptimum, tokens: PhaseTokens) -> LifeSpending:
+    """USD, FLOP done and paid for and chip hours of each phase and in all."""
+    from formulas.scaling import outputs
+
+    served, values = best.served, _symbols(best, tokens)
+    training = spending({**values, "D_inf": 0.0})
+    alone = {**values, "D_pt": 0.0, "D_rl": 0.0}
+    rented = tokens.inference / served.tokens_per_chip_second
+    inference = Spending(
+        usd=put(outputs.served_life_cost, alone),
+        flop=put(outputs.done_arithmetic, alone),
+        flop_paid=rented * served.peak,
+        chip_hours=rented / HOUR,
+    )
+    phases = (training.pretrain, training.rl, inference)
+    columns = zip(*(vars(phase).values() for phase in phases), strict=True)
+    return LifeSpending(*phases, Spending(*map(sum, columns)))
+
+
+def _shape(best: FixedLayoutOptimum) -> ModelShape:
+    """What the model is made of."""
+    counted = best.served.member.sizes
+    return ModelShape(
+        name=counted.name,
+        family=best.served.member.family.name,
+        layers=counted.n_layers,
+        hidden=counted.hidden,
+        heads=counted.n_q_heads,
+        kv_heads=counted.n_kv_heads,
+        experts=counted.n_experts,
+        experts_active=counted.n_experts_active,
+        shared_experts=counted.n_shared_experts,
+        vocab=counted.vocab,
+        kv_bytes_per_token=counted.kv_bytes_per_token,
+        weight_bytes=counted.total_weight_bytes,
+        source=counted.source,
+    )
+
+
+def _chips(best: FixedLayoutOptimum, cost: LifeSpending) -> LifeChips:
+    """Chips of each phase: for training where a duration is given, for serving where a rate is."""
+    phases = best.answer.task.phases
+    training = {name: _of_training(phase, getattr(cost, name)) for name, phase in phases.items()}
+    served, rate = best.served, best.life.scenario.inference.rate
+    units = None if rate is None else math.ceil(rate / served.tokens_per_s)
+    serving = ServingChips(
+        served.chip, units and units * served.chips, units, served.chips, served.tokens_per_s
+    )
+    if "rl" in training:
+        return ReinforcedChips(training["pretrain"], serving, training["rl"])
+    return LifeChips(training["pretrain"], serving)
+
+
+def _of_training(phase: PhaseCost, cost: Spending) -> TrainingChips:
+    count = None
+    if phase.duration is not None and cost.chip_hours is not None:
+        count = math.ceil(cost.chip_hours * HOUR / phase.duration)
+    chip = phase.system.chip.name if phase.system else ""
+    return TrainingChips(chip, count, phase.mfu or 0.0, phase.duration and phase.duration / DAY)
+
+
+def _overtraining(best: FixedLayoutOptimum) -> float | None:
+    """Tokens over those that are compute-optimal for the size."""
+    from formulas.scaling.outputs import overtraining_ratio
+
+    try:
+        tokens = compute_optimal_tokens(best.answer.task.terms, best.whole.n_active)
+    except FieldError:
+        return None  # a law without a term in tokens has no compute-optimal ones
+    return value_of(overtraining_ratio, D_pt=best.whole.pretrain, D_opt=tokens)
+
+
+def _checkpoints(best: FixedLayoutOptimum, total: float) -> Checkpoints:
+    """What keeping checkpoints costs, to show that it may be left out."""
+    size = CHECKPOINT_BYTES * best.served.member.n_total
+    seconds = best.life.scenario.phases.pretrain.duration or LONG
+    usd = CHECKPOINTS * size * seconds * STORAGE
+    return Checkpoints(size, CHECKPOINTS, seconds, usd, usd / total, STORAGE_SOURCE)
