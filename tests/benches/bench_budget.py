@@ -14,9 +14,10 @@ import cvxpy  # noqa: F401  loaded beforehand, so that no first solve is charged
 import numpy as np
 import pytest
 
-from planner.problems.budget.certificate import _compiled, programmed, proof
-from planner.problems.budget.optimum import optimum, solve_many, start
 from planner.problems.budget.parameters import elasticities
+from planner.problems.budget.search.certificate import _compiled, programmed, proof
+from planner.problems.budget.search.optimum import solve_many
+from planner.problems.budget.search.stationary_points import start, stationary_points
 from planner.scenario import load
 from tests.cases.budget import question, solved
 
@@ -52,7 +53,7 @@ def test_solve_again_by_the_conditions(benchmark: Any) -> None:
 
     def again() -> float:
         budgets = replace(best.budgets, limit=best.budgets.limit + next(turn) * 1e-7)
-        return float(optimum(budgets, best.point).gap[0])
+        return float(stationary_points(budgets, best.point).gap[0])
 
     assert benchmark(again) < 1e-9
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from planner.laws.laws import scaling_law
 from planner.problems.budget.budget_task import BudgetTask, Required
-from planner.problems.budget.optimum import BudgetOptimum, solve_one
 from planner.problems.budget.phase_costs import PhaseCost
+from planner.problems.budget.search.optimum import BudgetOptimum, solve_one
 
 BESIROGLU = "besiroglu-2024"
 

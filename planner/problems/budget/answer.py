@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from planner.laws.scaling_law import ScalingLaw
-from planner.problems.budget.certificate import proof
 from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval
-from planner.problems.budget.optimum import BudgetOptimum, NoBudget, Solved, solve_many
 from planner.problems.budget.outputs import point_of, recheck
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.plan import (
@@ -31,7 +29,9 @@ from planner.problems.budget.resolve import (
     ruled_point,
     tasks_for,
 )
-from planner.problems.budget.shortfall import least_loss
+from planner.problems.budget.search.certificate import proof
+from planner.problems.budget.search.optimum import BudgetOptimum, NoBudget, Solved, solve_many
+from planner.problems.budget.search.shortfall import least_loss
 from planner.protocol.plan import BindingLimit
 from planner.scenario import BudgetScenario, resolved
 from planner.text.errors import FieldError

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from planner.laws.law_monomials import EffectiveAmounts, Saturation, Terms
 from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget.phase_costs import PhaseCost
-from planner.problems.budget.posynomial_form import CHOICES, Budgets
+from planner.problems.budget.search.posynomial_form import CHOICES, Budgets
 from planner.text.errors import FieldError
 
 REPETITION = "repetition"

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.problems.budget.budget_task import BudgetTask, compute_optimal_tokens
-from planner.problems.budget.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
 from planner.problems.budget.plan import (
     BudgetInterval,
     Comparison,
@@ -21,6 +20,7 @@ from planner.problems.budget.plan import (
     RuleComparison,
     UnreachedRule,
 )
+from planner.problems.budget.search.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
 from planner.text.errors import FieldError, SolverError
 
 SAME = 1e-6  # of the ratio, by its definition and by the identity

@@ -12,11 +12,11 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from planner.problems.budget.optimum import BudgetOptimum, solve_many
 from planner.problems.budget.outputs import point_of
 from planner.problems.budget.parameters import BudgetParameter, elasticities, parameters
 from planner.problems.budget.problem import OUTPUTS
 from planner.problems.budget.resolve import resolve_budget
+from planner.problems.budget.search.optimum import BudgetOptimum, solve_many
 from planner.protocol.document import document_of
 from planner.protocol.elasticity import (
     EVERYTHING_FOLLOWS,

@@ -11,9 +11,9 @@ import numpy as np
 from planner.laws.law_forms import form_equation
 from planner.problems.budget.budget_task import BudgetTask
 from planner.problems.budget.comparisons import overtraining
-from planner.problems.budget.optimum import BudgetOptimum
 from planner.problems.budget.phase_costs import HOUR, PHASES, spending, symbol_values
 from planner.problems.budget.plan import BudgetPoint, PhaseShares, PhaseTokens
+from planner.problems.budget.search.optimum import BudgetOptimum
 from planner.text.errors import SolverError
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from functools import partial
 import numpy as np
 
 from planner.problems.budget.budget_task import BudgetTask, assembled
-from planner.problems.budget.optimum import BudgetOptimum, lagrangian_slope
 from planner.problems.budget.phase_costs import rl_flop_needed, served_tokens
 from planner.problems.budget.phase_keys import Inference, Reinforcement
+from planner.problems.budget.search.optimum import BudgetOptimum, lagrangian_slope
 from planner.protocol.parameter import Parameter
 
 STEP = 1e-5  # of a quantity, in logarithms; the functions are smooth and cheap

@@ -14,11 +14,11 @@ import numpy as np
 
 from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget.budget_task import BudgetTask, Required
-from planner.problems.budget.optimum import BudgetOptimum, solve_one
 from planner.problems.budget.plan import BudgetPlan
-from planner.problems.budget.posynomial_form import Array
 from planner.problems.budget.resolve import resolve_budget
-from planner.problems.budget.training_curve import training_curve
+from planner.problems.budget.search.optimum import BudgetOptimum, solve_one
+from planner.problems.budget.search.posynomial_form import Array
+from planner.problems.budget.search.training_curve import training_curve
 from planner.report.pictures.canvas import PAPER, pictured
 from planner.text.errors import InputError
 from planner.text.wording import count, money

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from planner.catalogue.ranges import ListedRange, mfu_range, no_range, rent_range
 from planner.problems.budget.answer import answer
 from planner.problems.budget.cost_sections import COLUMNS
-from planner.problems.budget.optimum import BudgetOptimum, NoBudget, solve_many
 from planner.problems.budget.outputs import point_of
 from planner.problems.budget.parameters import parameters
 from planner.problems.budget.plan import BudgetPlan
 from planner.problems.budget.resolve import resolve_budget
+from planner.problems.budget.search.optimum import BudgetOptimum, NoBudget, solve_many
 from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable

@@ -13,9 +13,9 @@ from importlib.metadata import version
 
 from planner.problems.budget.answer import NOTHING_CLOSER, allowed
 from planner.problems.budget.budget_task import compute_optimal_tokens
-from planner.problems.budget.certificate import stationary_point
 from planner.problems.budget.plan import MissedLimit
-from planner.problems.budget.training_curve import training_curve
+from planner.problems.budget.search.certificate import stationary_point
+from planner.problems.budget.search.training_curve import training_curve
 from planner.problems.lifecycle.comparisons import (
     ServingPrices,
     equal_pools,
@@ -25,8 +25,6 @@ from planner.problems.lifecycle.comparisons import (
     serving_prices,
 )
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
-from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
-from planner.problems.lifecycle.joint_program import joint_optimum
 from planner.problems.lifecycle.outputs import point_of, recheck, short
 from planner.problems.lifecycle.plan import (
     EvaluatedSize,
@@ -50,7 +48,9 @@ from planner.problems.lifecycle.resolve import (
     training_data,
     training_warnings,
 )
-from planner.problems.lifecycle.search import FINE, Unserved, optimal_size
+from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
+from planner.problems.lifecycle.search.joint_program import joint_optimum
+from planner.problems.lifecycle.search.optimal_size import FINE, Unserved, optimal_size
 from planner.problems.serving.answer import band
 from planner.protocol.plan import BindingLimit, DataSource
 from planner.scenario import resolved

@@ -21,10 +21,13 @@ from planner.problems.budget.comparisons import overtraining_of_pools
 from planner.problems.budget.elasticities import AGAIN, ENVELOPE, row_of
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.phase_costs import PHASES
-from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum, fixed_layout_optimum
 from planner.problems.lifecycle.parameters import parameters
 from planner.problems.lifecycle.resolve import resolve_life
-from planner.problems.lifecycle.search import cheapest_life
+from planner.problems.lifecycle.search.fixed_layout_optimum import (
+    FixedLayoutOptimum,
+    fixed_layout_optimum,
+)
+from planner.problems.lifecycle.search.optimal_size import cheapest_life
 from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.problems.serving.task.task import Task
 from planner.programs.geometric import Shortage

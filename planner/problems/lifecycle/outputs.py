@@ -8,7 +8,6 @@ from planner.problems.budget.budget_task import compute_optimal_tokens
 from planner.problems.budget.outputs import loss_of, put, refuse, value_of, walked
 from planner.problems.budget.phase_costs import PHASES, PhaseCost, spending, symbol_values
 from planner.problems.budget.plan import LifeSpending, PhaseShares, PhaseTokens, Spending
-from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.plan import (
     Checkpoints,
     LifeChips,
@@ -22,6 +21,7 @@ from planner.problems.lifecycle.plan import (
     TrainedTokens,
     TrainingChips,
 )
+from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.text.errors import FieldError
 
 HOUR, DAY = 3600.0, 86400.0

@@ -11,7 +11,7 @@ from functools import partial
 from types import MappingProxyType
 
 from planner.problems.budget.parameters import parameters as budget_parameters
-from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
+from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.problems.serving.task.task import Task
 from planner.protocol.parameter import Parameter

@@ -15,7 +15,7 @@ from planner.problems.lifecycle.outputs import point_of
 from planner.problems.lifecycle.parameters import parameters
 from planner.problems.lifecycle.plan import LifecyclePlan
 from planner.problems.lifecycle.resolve import resolve_life
-from planner.problems.lifecycle.search import cheapest_life
+from planner.problems.lifecycle.search.optimal_size import cheapest_life
 from planner.problems.serving.problem import choice_of
 from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in

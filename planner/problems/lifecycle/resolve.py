@@ -20,8 +20,8 @@ from planner.problems.budget.phase_costs import (
     served_tokens,
 )
 from planner.problems.budget.plan import ServedTokens
-from planner.problems.budget.posynomial_form import Budgets
 from planner.problems.budget.resolve import reinforcement, required_loss
+from planner.problems.budget.search.posynomial_form import Budgets
 from planner.problems.lifecycle.members import FamilyRule, ScaledModel
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question

@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.protocol.problem import HasPicture, problem_of
 from planner.report.files import deliver
 from planner.report.formats import dumps
 from planner.report.pictures.canvas import FORMS
@@ -19,7 +20,6 @@ from planner.text.errors import InputError, MissingExtra
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan
 
-PICTURED = ("budget", "lifecycle")
 NAME = "plan.svg"
 MOST = 250_000  # points of a picture of a sweep
 
@@ -59,15 +59,14 @@ def draw_plan(plan: Plan, folder: Path) -> None:
 
     Without Matplotlib, or where every choice was given and no curve is left, a note says so.
     """
-    if plan.problem not in PICTURED or not plan.chosen:
+    problem = problem_of(plan.problem)
+    if not isinstance(problem, HasPicture) or not plan.chosen:
         return
     if find_spec("matplotlib") is None:
         note("no picture: pip install 'token-planner[plot]'", warning=True)
         return
-    from planner.problems.budget.picture import drawn
-
     try:
-        picture = drawn(plan, "svg")
+        picture = problem.picture(plan).draw("svg")
     except InputError as error:
         note(f"no picture: {error}", warning=True)
         return

@@ -1,6 +1,7 @@
 """Members of a model family: sizes as asked, shapes as published, prices as the planner's own."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,13 +10,16 @@ import planner
 from planner.architecture import sizes
 from planner.catalogue import models
 from planner.catalogue.chips import chip
+from planner.catalogue.systems import system
 from planner.catalogue.training_runs import training_rates
 from planner.laws.model_family import TIED_BELOW, ModelFamily
-from planner.problems.budget.phase_costs import trainer, training_cost
+from planner.problems.budget.phase_costs import cheapest_phase, spending, symbol_values
+from planner.problems.budget.phase_keys import Phase
+from planner.problems.budget.plan import PhaseTokens
 from planner.problems.lifecycle.members import FamilyRule, Formats, ScaledModel
 from planner.problems.lifecycle.question import Serving
 from planner.problems.lifecycle.serving_cost import serving_question
-from planner.text.errors import CatalogueError, FieldError, ModelError
+from planner.text.errors import FieldError, ModelError
 
 LOAD = {"input_tokens": 3000, "output_tokens": 600}
 HOUR = 3600.0
@@ -152,29 +156,39 @@ def test_limits_that_admit_no_layout_name_the_part_of_the_file():
     assert caught.value.faults[0][0] == "serving.choose"
 
 
+def trained(name: str, dtype: str, mfu: float | None, price: float, *, sparse: bool = False):
+    """Pre-training on a chip at a price per hour, at a given share of the peak or a published."""
+    on = replace(system("hgx-h100"), chip=chip(name))
+    keys = {"system": on, "dtype": dtype, "price": price / HOUR}
+    phase = Phase(mfu=mfu).model_copy(update=keys)
+    return cheapest_phase("pretrain", phase, 6.0, unpriced="phases.pretrain.price", sparse=sparse)
+
+
 def test_deepseek_v3_takes_its_published_hours():
     """2.664 million hours of H800 for 14.8 trillion tokens."""
-    by = trainer(chip("h800"), 2.0 / HOUR, "fp8", None, sparse=True)
-    spent = training_cost(37e9, 14.8e12, by)
-    assert spent.chip_seconds / HOUR == pytest.approx(2.664e6, rel=1e-3)
+    phase = trained("h800", "fp8", None, 2.0, sparse=True)
+    tokens = PhaseTokens(14.8e12, 0.0, 0.0)
+    spent = spending(symbol_values({"pretrain": phase}, 37e9, tokens)).pretrain
+    assert spent.chip_hours == pytest.approx(2.664e6, rel=1e-3)
     assert spent.usd == pytest.approx(5.328e6, rel=1e-3)
-    assert by.borrowed == "h100"
+    assert phase.borrowed == "h100"
 
 
 def test_a_given_share_of_the_peak_is_taken_as_it_is():
     """6 N D over the delivered arithmetic."""
-    by = trainer(chip("h100"), 3.0 / HOUR, "bf16", 0.4)
-    spent = training_cost(7e9, 1e12, by)
-    assert spent.flop == 4.2e22
-    assert spent.chips(86400.0) == pytest.approx(4.2e22 / (0.4 * 989e12) / 86400)
+    phase = trained("h100", "bf16", 0.4, 3.0)
+    spent = spending(symbol_values({"pretrain": phase}, 7e9, PhaseTokens(1e12, 0.0, 0.0)))
+    assert spent.total.flop == pytest.approx(4.2e22, rel=1e-15)
+    peak = chip("h100").peak("bf16")
+    assert spent.total.chip_hours == pytest.approx(4.2e22 / (0.4 * peak) / HOUR)
 
 
 def test_a_chip_without_a_published_run_asks_for_an_mfu():
     """The refusal says what is known, and what to give."""
-    with pytest.raises(CatalogueError, match=r"mi300x is known; give mfu"):
-        trainer(chip("mi300x"), 1.0, "bf16", None)
-    with pytest.raises(CatalogueError, match="known are bf16 of dense models"):
-        trainer(chip("a100"), 1.0, "bf16", None, sparse=True)
+    with pytest.raises(FieldError, match=r"mi300x is known; give mfu"):
+        trained("mi300x", "bf16", None, 1.0)
+    with pytest.raises(FieldError, match="known are bf16 of dense models"):
+        trained("a100", "bf16", None, 1.0, sparse=True)
 
 
 def test_published_rates_are_shares_of_the_peak():

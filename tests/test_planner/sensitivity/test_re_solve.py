@@ -10,14 +10,9 @@ import pytest
 
 import planner
 from planner.problems.budget.elasticities import budget_rows
-from planner.problems.budget.life_givens import life_givens
-from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
-from planner.problems.lifecycle.parameters import (
-    lifecycle_elasticities,
-    moved,
-    serving_givens,
-    smooth_values,
-)
+from planner.problems.lifecycle.elasticities import lifecycle_elasticities, moved, smooth_values
+from planner.problems.lifecycle.parameters import parameters
+from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.protocol.elasticity import one_sided
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.problem import search
@@ -145,8 +140,8 @@ def lifecycle(seed: int) -> dict:
 
 def resettled(best, changed: dict, path: str) -> dict[str, float]:
     """The lifecycle of a changed scenario on the layouts of the first one."""
-    from planner.problems.lifecycle.fixed_layout_optimum import fixed_layout_optimum
     from planner.problems.lifecycle.resolve import resolve_life
+    from planner.problems.lifecycle.search.fixed_layout_optimum import fixed_layout_optimum
 
     life = resolve_life(load(changed))
     served = best.served
@@ -164,13 +159,12 @@ def resettled(best, changed: dict, path: str) -> dict[str, float]:
 def compared_life(given: dict, paths: dict = PATHS) -> int:
     """How many elasticities of one lifecycle were compared."""
     from planner.problems.lifecycle.resolve import resolve_life
-    from planner.problems.lifecycle.search import optimal_size
+    from planner.problems.lifecycle.search.optimal_size import optimal_size
 
     best = optimal_size(resolve_life(load(given)), 1.0)
     if not isinstance(best, FixedLayoutOptimum):
         return 0
-    law = life_givens(load(given), best.answer.task)
-    givens = {each.path: each for each in (*law, *serving_givens(best))}
+    givens = {row.path: row for row in parameters(best)}
     worth, count = lifecycle_elasticities(best), 0
     for path, dotted in paths.items():
         # Not every layout has an optimum beside the one it was chosen for.

@@ -9,9 +9,9 @@ import pytest
 
 from planner.laws.laws import scaling_law
 from planner.problems.budget.comparisons import overtraining
-from planner.problems.budget.optimum import BudgetOptimum, solve_many
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.resolve import resolve_budget
+from planner.problems.budget.search.optimum import BudgetOptimum, solve_many
 from planner.scenario import load
 
 STEP = 1e-4
@@ -109,7 +109,7 @@ def test_elasticities_are_those_of_solving_again(name):
     """Every given of every kind of budget, to 1e-3 of itself or 1e-5."""
     given = CASES[name]
     answer, scenario = best(given)
-    found = elasticities(answer, scenario)
+    found = elasticities(answer, scenario.inference, scenario.rl)
     assert found
     for path, elasticity in found.items():
         change = peak if ".flops." in path else moved
@@ -121,7 +121,7 @@ def test_elasticities_are_those_of_solving_again(name):
 def test_prices_and_utilisations_are_worth_the_shares_of_their_phases():
     """Cost is homogeneous in prices: their elasticities add up to one."""
     answer, scenario = best(CASES["dollars"])
-    found = elasticities(answer, scenario)
+    found = elasticities(answer, scenario.inference, scenario.rl)
     prices = [found[f"phases.{name}.price"] for name in PHASES]
     assert sum(prices) == pytest.approx(1, abs=1e-12)
     for name in PHASES:
@@ -133,7 +133,9 @@ def test_the_price_of_quality_is_the_multiplier_of_the_program():
     answer, scenario = best(CASES["flop"])
     reducible = answer.loss - answer.task.terms.floor
     expected = -answer.loss * answer.multiplier / reducible
-    assert elasticities(answer, scenario)["quality.loss"] == pytest.approx(expected, rel=1e-6)
+    assert elasticities(answer, scenario.inference, scenario.rl)["quality.loss"] == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 def test_served_tokens_move_the_tokens_of_training_as_the_formula_says():

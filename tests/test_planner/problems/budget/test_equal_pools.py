@@ -60,27 +60,27 @@ def test_what_it_costs_to_follow_equal_pools(served):
     best = solved(question(served=served))
     beside = equal_pools(best)
     tokens = served / 3  # 6 * N * D = 2 * N * served
-    assert beside["tokens"]["pretrain"] == pytest.approx(tokens)
-    assert beside["loss"] == best.loss
-    assert beside["cost"] == pytest.approx(beside["n_active"] * (6 * tokens + 2 * served))
-    loss = best.task.law.loss(beside["n_active"], tokens)
+    assert beside.tokens.pretrain == pytest.approx(tokens)
+    assert beside.loss == best.loss
+    assert beside.cost == pytest.approx(beside.n_active * (6 * tokens + 2 * served))
+    loss = best.task.law.loss(beside.n_active, tokens)
     assert loss == pytest.approx(best.loss, abs=1e-9)
-    assert beside["worse_by"] >= 0
-    assert beside["saving"] == pytest.approx(1 - best.total / beside["cost"])
+    assert beside.worse_by >= 0
+    assert beside.saving == pytest.approx(1 - best.total / beside.cost)
 
 
 def test_equal_pools_may_be_too_few_tokens_for_the_loss():
     """Hardly anything is served: so few tokens reach the loss at no size."""
     beside = equal_pools(solved(question(served=1e9)))
-    assert beside["n_active"] is None
-    assert "no loss below" in beside["why_not"]
+    assert beside.n_active is None
+    assert "no loss below" in beside.why_not
 
 
 def test_nothing_stands_beside_a_model_that_is_not_served():
     """The compute-optimal model is the answer itself, and there is no second pool."""
     best = solved(question())
     assert equal_pools(best) is None
-    assert compute_optimal(best)["worse_by"] == pytest.approx(0, abs=1e-9)
+    assert compute_optimal(best).worse_by == pytest.approx(0, abs=1e-9)
     assert overtraining(best).ratio == pytest.approx(1, rel=1e-9)
 
 
@@ -88,8 +88,8 @@ def test_equal_pools_at_a_cost_lose_quality():
     """The same money in equal pools ends at a higher loss."""
     best = solved(question(served=2e12, limit=1e24))
     beside = equal_pools(best)
-    assert beside["cost"] == pytest.approx(1e24)
-    assert beside["loss"] > best.loss
+    assert beside.cost == pytest.approx(1e24)
+    assert beside.loss > best.loss
 
 
 def test_an_interval_holds_the_answer_and_widens_with_its_coverage():
@@ -97,9 +97,10 @@ def test_an_interval_holds_the_answer_and_widens_with_its_coverage():
     best = solved(question(served=2e12))
     narrow, wide = (interval(best, 200, coverage) for coverage in (0.5, 0.9))
     for name, value in (("n_active", best.n_active), ("cost", best.total), ("loss", best.loss)):
-        assert wide[name][0] < narrow[name][0] < value < narrow[name][1] < wide[name][1]
+        low, high = getattr(wide, name), getattr(narrow, name)
+        assert low[0] < high[0] < value < high[1] < low[1]
     assert narrow == interval(best, 200, 0.5)
-    assert narrow["answered"] == 1
+    assert narrow.answered == 1
 
 
 def test_a_law_without_standard_errors_has_no_interval():
@@ -110,10 +111,10 @@ def test_a_law_without_standard_errors_has_no_interval():
 
 def test_a_fixed_loss_near_the_floor_leaves_some_drawn_laws_without_answer():
     """The share that answers is told; drawn floors lie above the loss that is asked for."""
-    found = interval(solved(question(served=2e12, required=Required(loss=1.84))), 200, 0.8)
-    assert 0.3 < found["answered"] < 1
-    if found["answered"] < 0.5:
-        assert found["cost"] is None
+    band = interval(solved(question(served=2e12, required=Required(loss=1.84))), 200, 0.8)
+    assert 0.3 < band.answered < 1
+    if band.answered < 0.5:
+        assert band.cost is None
 
 
 def test_over_training_at_a_kink_is_told_without_the_identity():

@@ -9,17 +9,11 @@ import pytest
 
 from planner.laws.laws import scaling_law
 from planner.problems.budget.budget_task import LossTerm, Required, assembled
-from planner.problems.budget.certificate import programmed, proof
-from planner.problems.budget.check import conditions
 from planner.problems.budget.comparisons import life_cost
-from planner.problems.budget.optimum import (
-    BudgetOptimum,
-    NoBudget,
-    optimum,
-    solve_many,
-    solve_one,
-    start,
-)
+from planner.problems.budget.search.certificate import programmed, proof, stationary_point
+from planner.problems.budget.search.optimum import BudgetOptimum, solve_many, solve_one
+from planner.problems.budget.search.shortfall import NoBudget
+from planner.problems.budget.search.stationary_points import start, stationary_points
 from planner.text.errors import FieldError, SolverError
 from tests.cases.budget import brute_force, phases, question, solved
 
@@ -59,12 +53,12 @@ def test_the_four_ways_agree(name):
     program = programmed(best.budgets.tangent(best.point), start(best.budgets))
     assert program.point == pytest.approx(best.point[0], abs=1e-4)
     assert program.multiplier == pytest.approx(best.multiplier, rel=1e-4)
-    point, error = conditions(best.budgets)
+    point, error = stationary_point(best.budgets)
     assert point == pytest.approx(best.point[0], abs=1e-4)
     assert error < 1e-7
     proven = proof(best)
-    assert proven.lower_bound <= best.score
-    assert proven.lower_bound == pytest.approx(best.score, rel=1e-6)
+    assert proven.relaxation <= best.score
+    assert proven.relaxation == pytest.approx(best.score, rel=1e-6)
     assert best.gap < 1e-9
 
 
@@ -173,8 +167,8 @@ def test_random_budgets_have_no_better_neighbour():
 def test_a_start_from_before_leads_to_the_same_optimum():
     """A warm start saves steps and moves nothing."""
     budgets = assembled([CASES["served"]])
-    cold = optimum(budgets)
-    warm = optimum(budgets, cold.point + 1e-3)
+    cold = stationary_points(budgets)
+    warm = stationary_points(budgets, cold.point + 1e-3)
     assert warm.steps < cold.steps
     assert warm.point == pytest.approx(cold.point, abs=1e-9)
 
@@ -235,12 +229,12 @@ IDLE = {  # what a percent of one choice changes is far below what a program is 
 def test_a_choice_that_hardly_matters_is_found_as_closely(name):
     """Its own first-order condition holds: SciPy, on ratios, agrees to 1e-8; so does the proof."""
     best = solved(IDLE[name])
-    found = conditions(best.budgets, best.point[0])
+    found = stationary_point(best.budgets, best.point[0])
     assert found is not None
     assert found[0] == pytest.approx(best.point[0], abs=1e-8)
     proven = proof(best)
     assert max(proven.differences.values()) < 1e-4
-    assert proven.lower_bound == pytest.approx(best.score, rel=1e-6)
+    assert proven.relaxation == pytest.approx(best.score, rel=1e-6)
 
 
 def test_a_budget_of_more_passes_than_anything_changes_is_no_fault():

@@ -8,7 +8,7 @@ import math
 import pytest
 from scipy.integrate import quad
 
-from planner.problems.budget.phase_costs import served
+from planner.problems.budget.phase_costs import served_tokens
 from planner.problems.budget.phase_keys import YEAR, Inference
 from planner.problems.budget.resolve import resolve_budget
 from planner.scenario import BudgetScenario, json_schema, load, resolved
@@ -210,21 +210,21 @@ def test_a_demand_over_a_life_is_the_integral_of_its_rate(name):
     years = min(demand.lifetime / YEAR, 80.0)
     counted, _ = quad(rate, 0, years, args=((1 + growth) / (1 + discount),))
     total, _ = quad(rate, 0, years, args=(1 + growth,))
-    found = served(demand)
-    assert found.counted == pytest.approx(counted, rel=1e-6)
-    assert found.total == pytest.approx(total, rel=1e-6)
+    served = served_tokens(demand)
+    assert served.counted == pytest.approx(counted, rel=1e-6)
+    assert served.tokens == pytest.approx(total, rel=1e-6)
 
 
 def test_a_chance_of_obsolescence_takes_its_share_of_the_tokens():
     """Half of the models serve: half of the tokens count, all of them are planned for."""
-    found = served(Inference(tokens=2e12, obsolescence=0.5))
-    assert (found.counted, found.total) == (1e12, 2e12)
+    served = served_tokens(Inference(tokens=2e12, obsolescence=0.5))
+    assert (served.counted, served.tokens) == (1e12, 2e12)
 
 
 def test_the_lectures_frontier_case_serves_259_trillion_tokens():
     """50 million tokens a second for two months, not 200 trillion."""
     demand = Inference(rate="50e6 tokens/s", lifetime="60 days")
-    assert served(demand).total == pytest.approx(2.592e14)
+    assert served_tokens(demand).tokens == pytest.approx(2.592e14)
 
 
 def test_growth_per_month_is_compounded():

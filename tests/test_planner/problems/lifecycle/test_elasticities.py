@@ -8,12 +8,12 @@ from types import MappingProxyType
 import pytest
 
 import planner
-from planner.problems.budget.optimum import BudgetOptimum, solve_one
-from planner.problems.lifecycle.fixed_layout_optimum import fixed_layout_optimum
-from planner.problems.lifecycle.joint_program import joint_optimum
-from planner.problems.lifecycle.parameters import lifecycle_elasticities
+from planner.problems.budget.search.optimum import BudgetOptimum, solve_one
+from planner.problems.lifecycle.elasticities import lifecycle_elasticities
 from planner.problems.lifecycle.resolve import resolve_life
-from planner.problems.lifecycle.search import cheapest_at
+from planner.problems.lifecycle.search.fixed_layout_optimum import fixed_layout_optimum
+from planner.problems.lifecycle.search.joint_program import joint_optimum
+from planner.problems.lifecycle.search.optimal_size import cheapest_at
 from planner.scenario import load
 from planner.text.errors import SolverError
 from tests.cases.lifecycle import drawn, scenario

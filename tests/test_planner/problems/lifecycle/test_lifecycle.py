@@ -10,13 +10,15 @@ import pytest
 
 import planner
 from planner.problems.budget.budget_task import assembled, compute_optimal_tokens
-from planner.problems.budget.optimum import optimum, solve_one
 from planner.problems.budget.phase_costs import PhaseCost
-from planner.problems.lifecycle.fixed_layout_optimum import fixed_layout_optimum, training_curve
-from planner.problems.lifecycle.joint_program import joint_optimum
-from planner.problems.lifecycle.parameters import lifecycle_elasticities, overtraining_from_pools
+from planner.problems.budget.search.optimum import solve_one
+from planner.problems.budget.search.stationary_points import stationary_points
+from planner.problems.budget.search.training_curve import training_curve
+from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
 from planner.problems.lifecycle.resolve import resolve_life, with_serving
-from planner.problems.lifecycle.search import optimal_size
+from planner.problems.lifecycle.search.fixed_layout_optimum import fixed_layout_optimum
+from planner.problems.lifecycle.search.joint_program import joint_optimum
+from planner.problems.lifecycle.search.optimal_size import optimal_size
 from planner.scenario import load, resolved
 from tests.cases.lifecycle import scenario
 
@@ -87,7 +89,7 @@ def test_a_price_in_proportion_to_the_size_is_a_budget(settled):
     """With a slope of one the program is that of a budget whose served FLOP has that price."""
     question, member = settled.answer.task, settled.served.member
     price = settled.served.price
-    mine = optimum(
+    mine = stationary_points(
         with_serving(assembled([question]), member.n_active, price, 1.0, question.served)
     )
     serving = PhaseCost("inference", 2.0, 1.0, price / (2 * member.n_active))

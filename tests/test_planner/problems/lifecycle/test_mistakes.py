@@ -5,10 +5,10 @@ import math
 import pytest
 
 import planner
-from planner.problems.lifecycle.fixed_layout_optimum import fixed_layout_optimum
-from planner.problems.lifecycle.parameters import lifecycle_elasticities
+from planner.problems.lifecycle.elasticities import lifecycle_elasticities
 from planner.problems.lifecycle.resolve import resolve_life
-from planner.problems.lifecycle.search import optimal_size
+from planner.problems.lifecycle.search.fixed_layout_optimum import fixed_layout_optimum
+from planner.problems.lifecycle.search.optimal_size import optimal_size
 from planner.scenario import load
 from planner.text.errors import InputError
 from tests.cases.lifecycle import scenario
@@ -93,8 +93,8 @@ def test_a_question_without_answer_says_what_falls_short(given, promise, told):
     assert plan.status == "infeasible"
     assert plan.document["plan"] is None
     (short,) = plan.infeasible
-    assert short["promise"] == promise
-    assert told in short["expression"]
+    assert short.promise == promise
+    assert told in short.expression
     assert "No model does that." in str(plan)
 
 

@@ -7,7 +7,8 @@ import pytest
 
 import planner
 from planner.cli.app import main
-from planner.problems.budget.picture import costs, drawn, plane
+from planner.problems.budget.picture import LifePicture
+from planner.protocol.problem import problem_of
 from tests.cases.lifecycle import scenario
 
 BUDGET = {
@@ -19,6 +20,11 @@ BUDGET = {
 }
 
 
+def picture(plan) -> LifePicture:
+    """The picture of an answer of any kind."""
+    return problem_of(plan.problem).picture(plan)
+
+
 @pytest.fixture(scope="module", params=["budget", "lifecycle"])
 def plan(request):
     """An answer of either problem."""
@@ -27,19 +33,19 @@ def plan(request):
 
 def test_the_same_plan_draws_the_same_picture(plan):
     """No date, no random name: a scalable picture is the same twice, and sound XML."""
-    first = drawn(plan, "svg")
-    assert first == drawn(plan, "svg")
+    first = picture(plan).draw("svg")
+    assert first == picture(plan).draw("svg")
     assert ET.fromstring(first).tag.endswith("svg")
 
 
 def test_a_picture_is_written_in_pixels_too(plan):
     """A PNG begins as one."""
-    assert drawn(plan, "png").startswith(b"\x89PNG")
+    assert picture(plan).draw("png").startswith(b"\x89PNG")
 
 
 def test_the_plan_lies_at_the_bottom_of_the_curve(plan):
     """No size on the curve is cheaper, whole numbers and straight lines aside."""
-    along = costs(plan.document)
+    along = picture(plan).curve
     total = plan.chosen["cost"]["total"]
     best = total["usd"] if plan.chosen["objective"] == "usd" else total["flop_paid"]
     assert along.total.min() == pytest.approx(best, rel=0.02)
@@ -49,14 +55,14 @@ def test_the_plan_lies_at_the_bottom_of_the_curve(plan):
 
 def test_the_curve_of_a_budget_is_fine_enough_to_look_smooth():
     """Two neighbouring sizes are a few percent apart over all that is shown."""
-    along = costs(planner.solve(BUDGET).document)
+    along = picture(planner.solve(BUDGET)).curve
     assert np.diff(np.log(along.sizes)).max() < 0.04
     assert along.total[[0, -1]] == pytest.approx(8 * along.total.min(), rel=0.5)
 
 
 def test_loss_and_cost_on_the_plane_are_those_of_the_plan(plan):
     """The middle of the plane is the plan."""
-    around = plane(plan.document, costs(plan.document))
+    around = picture(plan).plane()
     middle = tuple(length // 2 for length in around.loss.shape)
     total = plan.chosen["cost"]["total"]
     best = total["usd"] if plan.chosen["objective"] == "usd" else total["flop_paid"]
@@ -66,8 +72,8 @@ def test_loss_and_cost_on_the_plane_are_those_of_the_plan(plan):
 
 def test_curves_of_equal_loss_and_cost_touch_at_the_plan():
     """Along the curve of equal loss no neighbour of the plan costs less."""
-    document = planner.solve(BUDGET).document
-    around = plane(document, costs(document))
+    plan = planner.solve(BUDGET)
+    document, around = plan.document, picture(plan).plane()
     as_good = around.loss <= document["plan"]["loss"] * (1 + 1e-9)
     best = document["plan"]["cost"]["total"]["flop_paid"]
     assert around.cost[as_good].min() >= best * (1 - 1e-6)
@@ -77,7 +83,7 @@ def test_a_plan_of_given_choices_lies_above_the_curve():
     """The curve is that of free tokens at the same loss, so nothing given is below it."""
     given = planner.solve({**BUDGET, "choose": {"n_active": 7e9, "pretrain": 2e12}})
     best = given.chosen["cost"]["total"]["flop_paid"]
-    assert costs(given.document).total.min() <= best * (1 + 1e-6)
+    assert picture(given).curve.total.min() <= best * (1 + 1e-6)
 
 
 def test_solve_writes_the_picture_beside_the_plan(tmp_path, capsys):

@@ -4,7 +4,11 @@ import math
 
 import pytest
 
-from planner.problems.lifecycle.tangent_search import Tangent, bracketing_tangents, tangent_at_kink
+from planner.problems.lifecycle.search.tangent_search import (
+    Tangent,
+    bracketing_tangents,
+    tangent_at_kink,
+)
 from planner.text.errors import SolverError
 
 FLAT, STEEP = 0.6, 4.0
@@ -60,7 +64,7 @@ def test_the_optimum_at_a_kink_is_the_kink(start):
     assert (low.at, high.at) == pytest.approx((1.5, 1.5), abs=1e-8)
     assert (low.slope, high.slope) == (FLAT, STEEP)
     assert at.slope == pytest.approx(math.exp(2) - math.exp(1.5), abs=1e-6)
-    assert at.moved == pytest.approx(0.0, abs=1e-9)
+    assert at.offset == pytest.approx(0.0, abs=1e-9)
 
 
 def test_few_tangents_are_asked_for_at_a_kink():

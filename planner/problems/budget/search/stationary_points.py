@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from planner.problems.budget.posynomial_form import Array, Budgets, LogSum
+from planner.problems.budget.search.posynomial_form import Array, Budgets, LogSum
 
 STEPS = 60
 LONGEST = 2.0  # of a step, in logarithms

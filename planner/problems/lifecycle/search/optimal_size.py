@@ -15,11 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.problems.budget.budget_task import BudgetTask
-from planner.problems.budget.optimum import solve_one
-from planner.problems.budget.shortfall import NoBudget, least_loss
-from planner.problems.budget.training_curve import training_curve
-from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum, fixed_layout_optimum
+from planner.problems.budget.search.optimum import solve_one
+from planner.problems.budget.search.shortfall import NoBudget, least_loss
+from planner.problems.budget.search.training_curve import training_curve
 from planner.problems.lifecycle.resolve import LifecycleTask
+from planner.problems.lifecycle.search.fixed_layout_optimum import (
+    FixedLayoutOptimum,
+    fixed_layout_optimum,
+)
 from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.text.errors import Infeasible, ModelError
 

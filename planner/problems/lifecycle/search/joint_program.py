@@ -17,7 +17,7 @@ from typing import Any
 import sympy as sp
 
 from formulas.nomenclature.symbols import SYMBOLS, auxiliary
-from planner.problems.lifecycle.fixed_layout_optimum import FixedLayoutOptimum
+from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
 from planner.problems.serving.bounds.relaxation import declared, layout_given
 from planner.problems.serving.step.binding import shared_values

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.problems.budget.budget_task import BudgetTask, assembled
-from planner.problems.budget.posynomial_form import Array, Budgets
-from planner.problems.budget.stationary_points import stationary_points
+from planner.problems.budget.search.posynomial_form import Array, Budgets
+from planner.problems.budget.search.stationary_points import stationary_points
 
 RL = 1  # the column of reinforcement learning in the costs of a budget
 

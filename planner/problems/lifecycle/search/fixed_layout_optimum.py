@@ -13,13 +13,17 @@ from functools import cached_property
 import numpy as np
 
 from planner.problems.budget.budget_task import BudgetTask, assembled
-from planner.problems.budget.optimum import BudgetOptimum, lagrangian_slope, optimum_at
-from planner.problems.budget.posynomial_form import Budgets
-from planner.problems.budget.stationary_points import StationaryPoints, stationary_points
-from planner.problems.budget.training_curve import training_curve
+from planner.problems.budget.search.optimum import BudgetOptimum, lagrangian_slope, optimum_at
+from planner.problems.budget.search.posynomial_form import Budgets
+from planner.problems.budget.search.stationary_points import StationaryPoints, stationary_points
+from planner.problems.budget.search.training_curve import training_curve
 from planner.problems.lifecycle.resolve import LifecycleTask, with_serving
+from planner.problems.lifecycle.search.tangent_search import (
+    Tangent,
+    bracketing_tangents,
+    tangent_at_kink,
+)
 from planner.problems.lifecycle.serving_cost import ServedMember
-from planner.problems.lifecycle.tangent_search import Tangent, bracketing_tangents, tangent_at_kink
 from planner.text.errors import Infeasible, SolverError
 
 TINY = 1e-9  # rounding of a logarithm

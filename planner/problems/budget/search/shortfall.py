@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.problems.budget.budget_task import BudgetTask, assembled
-from planner.problems.budget.posynomial_form import Array, Budgets
+from planner.problems.budget.search.posynomial_form import Array, Budgets
 
 ENDLESS = 200.0  # logarithm of more than there is of anything
 WORN = 8.0  # multiples of a reach beyond which exp(-8) of the worth of more is left

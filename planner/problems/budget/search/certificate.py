@@ -19,11 +19,11 @@ import sympy as sp
 from scipy.optimize import root as solve_equations
 
 from formulas.nomenclature.symbols import auxiliary
-from planner.problems.budget.optimum import BudgetOptimum
 from planner.problems.budget.parameters import loss_at
 from planner.problems.budget.plan import BudgetCertificate
-from planner.problems.budget.posynomial_form import Array, Budgets
-from planner.problems.budget.stationary_points import sides, start
+from planner.problems.budget.search.optimum import BudgetOptimum
+from planner.problems.budget.search.posynomial_form import Array, Budgets
+from planner.problems.budget.search.stationary_points import sides, start
 from planner.programs.geometric import GeometricProgram, Program, ProgramSolution
 from planner.text.errors import SolverError
 

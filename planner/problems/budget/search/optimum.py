@@ -15,8 +15,8 @@ import numpy as np
 
 from planner.problems.budget.budget_task import REPETITION, BudgetTask, assembled
 from planner.problems.budget.phase_costs import PHASES
-from planner.problems.budget.posynomial_form import Array, Budgets
-from planner.problems.budget.shortfall import (
+from planner.problems.budget.search.posynomial_form import Array, Budgets
+from planner.problems.budget.search.shortfall import (
     NoBudget,
     best_possible,
     beyond,
@@ -24,7 +24,11 @@ from planner.problems.budget.shortfall import (
     unsolved,
     worn_out,
 )
-from planner.problems.budget.stationary_points import StationaryPoints, sides, stationary_points
+from planner.problems.budget.search.stationary_points import (
+    StationaryPoints,
+    sides,
+    stationary_points,
+)
 from planner.text.errors import FieldError
 
 FED = 1e-6  # of the size, for rounding

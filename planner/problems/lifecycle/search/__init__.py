@@ -1,0 +1,1 @@
+"""Which model is best over its whole life? Sizes, tangents of the price, one joint program."""
