@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ import planner
 from planner.architecture import sizes
 from planner.catalogue import models
 from planner.catalogue.chips import chip
+from planner.catalogue.prices import given_price
 from planner.catalogue.systems import system
 from planner.catalogue.training_runs import training_rates
 from planner.laws.model_family import TIED_BELOW, ModelFamily
 from planner.problems.budget.phase_costs import cheapest_phase, spending, symbol_values
-from planner.problems.budget.phase_keys import Phase
 from planner.problems.budget.plan import PhaseTokens
 from planner.problems.lifecycle.members import FamilyRule, Formats, ScaledModel
 from planner.problems.lifecycle.question import Serving
@@ -158,9 +159,8 @@ def test_limits_that_admit_no_layout_name_the_part_of_the_file():
 
 def trained(name: str, dtype: str, mfu: float | None, price: float, *, sparse: bool = False):
     """Pre-training on a chip at a price per hour, at a given share of the peak or a published."""
-    on = replace(system("hgx-h100"), chip=chip(name))
-    keys = {"system": on, "dtype": dtype, "price": price / HOUR}
-    phase = Phase(mfu=mfu).model_copy(update=keys)
+    on, rent = replace(system("hgx-h100"), chip=chip(name)), given_price(price / HOUR)
+    phase = SimpleNamespace(mfu=mfu, dtype=dtype, systems=lambda: (on,), price_of=lambda each: rent)
     return cheapest_phase("pretrain", phase, 6.0, unpriced="phases.pretrain.price", sparse=sparse)
 
 
