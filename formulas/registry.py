@@ -36,6 +36,7 @@ MODULES = (
     "serving.closed_loop",
     "serving.older_kernels",
     "serving.pools",
+    "serving.outputs",
     "scaling.sparsity",
     "economics.schedule",
     "network.expert_traffic",

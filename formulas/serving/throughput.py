@@ -1,4 +1,4 @@
-"""Prefill and decode in one pool: the throughput identity, mean TPOT, memory, and the bill.
+"""Prefill and decode in one pool: the throughput identity, mean TPOT and memory.
 
 The identity follows one sequence slot: a request holds its slot for its share of everybody's
 prefill and for its own decode steps, hence 1/X = t_prefill + (O - 1) t_decode(B) / (g B).
@@ -31,14 +31,6 @@ slot_time = Equation(
     source=definition,
 )
 
-request_rate = Equation(
-    "requests served by all replicas",
-    X_seq,
-    one_seq * n_rep * r_fill / T_slot,
-    assumes=("replicas share the load evenly",),
-    source=definition,
-)
-
 prefill_share = Equation(
     "mean time a decode step waits for prefill",
     T_share,
@@ -59,14 +51,6 @@ time_per_output_token = Equation(
     source=definition,
 )
 
-request_latency = Equation(
-    "time from arrival to last token, without queueing",
-    T_e2e,
-    T_ttft + L_dec * one_seq * T_tpot,
-    assumes=("no queue",),
-    source=definition,
-)
-
 mixed_steps = Equation(
     "share of steps that carry a prefill chunk",
     phi_mixed,
@@ -77,33 +61,6 @@ mixed_steps = Equation(
         "a sequence does not decode while its own prompt is read",
     ),
     source=definition,
-)
-
-mixed_price = Equation(
-    "price of a token at the scenario's mix",
-    C_mix,
-    p_chip * n_chips * T_slot / (n_rep * r_fill * (L_in + L_out) * one_seq),
-    assumes=("idle chips are paid too",),
-    source=lecture_equations.at("equation 4"),
-    tags=("C5",),
-)
-
-input_price = Equation(
-    "price of an input token",
-    C_in,
-    p_chip * n_chips * x_pf * T_pf_busy / (n_rep * r_fill * L_in * one_seq),
-    assumes=("input bears prefill's share of chip time",),
-    source=lecture_equations.at("equation 4"),
-    tags=("C22",),
-)
-
-output_price = Equation(
-    "price of an output token",
-    C_out,
-    p_chip * n_chips * T_out / (n_rep * r_fill * L_out * one_seq),
-    assumes=("output bears decode's share of chip time",),
-    source=lecture_equations.at("equation 4"),
-    tags=("C22",),
 )
 
 resident_sequences = Equation(
@@ -183,16 +140,5 @@ MEMORY = (
     resident_activations,
     resident_bytes,
 )
-AGGREGATED = (
-    decode_share,
-    slot_time,
-    request_rate,
-    prefill_share,
-    time_per_output_token,
-    request_latency,
-    mixed_steps,
-    mixed_price,
-    input_price,
-    output_price,
-)
+AGGREGATED = (decode_share, slot_time, prefill_share, time_per_output_token, mixed_steps)
 AGGREGATED_BOUND = (slot_bound, token_bound)

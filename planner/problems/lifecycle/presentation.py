@@ -261,7 +261,7 @@ def _closed_form(point: LifecyclePoint, whole: LifecycleAnswer) -> Iterator[str]
     """The identity of over-training in numbers, and the equations it comes from."""
     from formulas.scaling.overtraining import overtraining
     from formulas.scaling.power_laws import chinchilla_loss
-    from formulas.serving.throughput import mixed_price
+    from formulas.serving.outputs import mixed_price
 
     proof = cast("LifecycleCertificate", whole.certificate).over_training
     yield from wrapped("cost = (price of a FLOP) * 6 * N_active * D_pt + (price of serving a token "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from formulas.algebra.equation import Equation
-from planner.problems.serving.deployment.candidate import ROOFS, Candidate
+from planner.problems.serving.deployment.candidate import PER_MILLION, ROOFS
 from planner.problems.serving.deployment.pools import layouts_of
 from planner.problems.serving.dials import BATCHES, LENGTHS, turned
 from planner.problems.serving.search.batch import given
@@ -47,7 +47,7 @@ class Model:
         task, batch, fill = self._given(values)
         chosen = Step(task, self.layouts, bound=task.uses_bound)(batch, fill)
         bound = chosen if task.uses_bound else Step(task, self.layouts, bound=True)(batch, fill)
-        found = self._quantities(task, batch, fill, chosen, bound)
+        found = _quantities(task, chosen, bound)
         found |= _verdict(task, chosen, count)
         found |= {"bottleneck": self._bottleneck(task, chosen, count)}
         if totals:
@@ -98,43 +98,6 @@ class Model:
         each = np.ceil(totals / self.layouts.replicas)
         return each, totals / (each * self.layouts.replicas)
 
-    def _quantities(
-        self,
-        task: Task,
-        batch: np.ndarray,
-        fill: np.ndarray,
-        chosen: dict[str, Any],
-        bound: dict[str, Any],
-    ) -> dict[str, Any]:
-        """The numbers of a plan, named as a serving plan names them."""
-        plan = Candidate(task, self.layouts, batch, fill, chosen, bound, bound)  # type: ignore[arg-type]
-        output, into, mixed = plan.prices(chosen)
-        decodes, prefills = task.mode != "prefill", task.mode != "decode"
-        chips = int(self.layouts.chips[0])
-        tokens = chosen["requests"] * task.output_tokens if decodes else None
-        found: dict[str, Any] = {
-            "usd_per_mtok": mixed,
-            "usd_per_mtok_input": into,
-            "usd_per_mtok_output": output,
-            "usd_per_hour": task.price * chips * HOUR,
-            "ttft": chosen["ttft"] if prefills else None,
-            "tpot": chosen["tpot"] if decodes else None,
-            "e2e": chosen["latency"] if task.mode == "aggregated" else None,
-            "tokens_per_s": tokens,
-            "tokens_per_s_per_chip": None if tokens is None else tokens / chips,
-            "tokens_per_s_per_user": 1 / chosen["tpot"] if decodes else None,
-            "requests_per_s": chosen["requests"],
-            "gap": 0.0,  # nothing else could have been chosen
-            "usd_per_mtok_bound": plan.prices(bound)[2],
-            "ttft_bound": bound["ttft"] if prefills else None,
-            "tpot_bound": bound["tpot"] if decodes else None,
-        }
-        for name in () if task.uses_bound else BANDS:
-            ratio, value = task.profile.band(name), found[name]
-            if value is not None:
-                found |= {f"{name}_low": value * ratio.low, f"{name}_high": value * ratio.high}
-        return found
-
     def _bottleneck(self, task: Task, chosen: Mapping[str, Any], count: int) -> CodedColumn:
         """The largest part of a step, or the highest roof."""
         parts = _timed(task, chosen)
@@ -142,6 +105,38 @@ class Model:
         kept = _verdict(task, chosen, count)["status"] == OPTIMAL
         largest = np.argmax(np.stack([np.broadcast_to(v, count) for v in values]), axis=0)
         return CodedColumn(np.where(kept, largest + 1, 0), (None, *names))
+
+
+def _quantities(task: Task, chosen: Mapping[str, Any], bound: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a plan, named as a serving plan names them."""
+    decodes, prefills = task.mode != "prefill", task.mode != "decode"
+    found: dict[str, Any] = {
+        "usd_per_mtok": chosen["usd_per_token"] * PER_MILLION,
+        "usd_per_mtok_input": _million(chosen, "usd_per_input_token"),
+        "usd_per_mtok_output": _million(chosen, "usd_per_output_token"),
+        "usd_per_hour": chosen["usd_per_s"] * HOUR,
+        "ttft": chosen["ttft"] if prefills else None,
+        "tpot": chosen["tpot"] if decodes else None,
+        "e2e": chosen["latency"] if task.mode == "aggregated" else None,
+        "tokens_per_s": chosen.get("tokens_per_s"),
+        "tokens_per_s_per_chip": chosen.get("tokens_per_s_per_chip"),
+        "tokens_per_s_per_user": chosen.get("tokens_per_s_per_user"),
+        "requests_per_s": chosen["requests"],
+        "gap": 0.0,  # nothing else could have been chosen
+        "usd_per_mtok_bound": bound["usd_per_token"] * PER_MILLION,
+        "ttft_bound": bound["ttft"] if prefills else None,
+        "tpot_bound": bound["tpot"] if decodes else None,
+    }
+    for name in () if task.uses_bound else BANDS:
+        ratio, value = task.profile.band(name), found[name]
+        if value is not None:
+            found |= {f"{name}_low": value * ratio.low, f"{name}_high": value * ratio.high}
+    return found
+
+
+def _million(values: Mapping[str, Any], name: str) -> Any:
+    """A price of a million tokens [USD]; None of a phase that the pool lacks."""
+    return values[name] * PER_MILLION if name in values else None
 
 
 def _timed(task: Task, chosen: Mapping[str, Any]) -> dict[str, np.ndarray]:

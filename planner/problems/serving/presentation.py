@@ -297,11 +297,15 @@ def _resized(document: Mapping[str, Any]) -> list[str]:
 
 def _closed_form(plan: Plan) -> Iterable[str]:
     """The equations behind the objective and the promise that binds, as they stand."""
-    from formulas.serving.decode import decode_time
-    from formulas.serving.throughput import mixed_price, slot_time, time_per_output_token
+    from planner.problems.serving.closed_form import closed_form
 
-    equations = [mixed_price, slot_time, decode_time]
-    if any("tpot" in each["name"] for each in plan.binding):
-        equations.insert(0, time_per_output_token)
+    document = plan.document
+    chosen, demand = document["plan"], document["scenario"]["workload"]["demand"]
+    equations = closed_form(
+        chosen["mode"],
+        bound=document["provenance"]["estimate"] == "bound",
+        load="none" if demand is None else "most" if demand == "max" else "given",
+        tpot=any("tpot" in each["name"] for each in plan.binding),
+    )
     for equation in equations:
         yield from wrapped(str(equation))

@@ -13,17 +13,12 @@ from functools import cache
 import sympy as sp
 
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import B, L_in, L_out, coverage, n_chips, p_chip
+from formulas.nomenclature.lecture import B, coverage, n_chips, p_chip
 from formulas.nomenclature.pools import T_loop, x_own
 from formulas.nomenclature.serving import (
-    L_dec,
     M_cap,
     M_need,
     T_mem_bound,
-    T_pf_busy,
-    T_pf_busy_bound,
-    T_slot,
-    T_slot_bound,
     T_tpot,
     T_tpot_bound,
     T_ttft,
@@ -54,6 +49,19 @@ from formulas.nomenclature.symbols import auxiliary
 from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
 from formulas.serving.closed_loop import CLOSED_LOOP
 from formulas.serving.decode import DECODE
+from formulas.serving.outputs import (
+    DECODING,
+    ENERGY,
+    FIRST_OF_A_LOOP,
+    LATENCY,
+    PRICE,
+    READING_SLOT,
+    ROOFLINE,
+    ROOFLINE_SLOT,
+    immediate_first_token,
+    request_price,
+    request_rate,
+)
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.programs.geometric import GeometricProgram, Program
@@ -134,13 +142,13 @@ def relaxed(
     )
     if not bound:
         P.define(sp.Eq(coverage, CHORDS["c_cov"] * b_slice ** CHORDS["s_cov"]))
-    slot = _slot(bound, mode)
     if objective == "latency":
-        P.minimise(_latency(bound, mode))
-    elif given_batch:
-        P.minimise(LIMITS["factor"] * slot * B)
+        P.minimise(_of(LATENCY[mode], bound, mode))
     else:
-        P.minimise(LIMITS["factor"] * slot * chips)
+        # One replica that is full: `factor` is what its chips, or its batch, count per second.
+        alone = {p_chip: LIMITS["factor"], n_chips: B if given_batch else chips}
+        whole = dict.fromkeys((n_rep, r_fill, one_seq), sp.Integer(1))
+        P.minimise(_of(request_price, bound, mode).subs({**alone, **whole}))
     _promise(P, bound, promises, mode)
     return P.compile()
 
@@ -188,11 +196,10 @@ def layout(
     if not bound:
         P.define(sp.Eq(coverage, CHORDS["c_cov"] * B ** CHORDS["s_cov"]))
     _promise(P, bound, promises, mode, loop)
-    if objective == "latency":
-        return _latency(bound, mode, loop)
-    tokens = {"decode": L_out, "prefill": L_in}.get(mode, L_in + L_out)
-    paid = {"cost": p_chip * n_chips, "energy": n_chips}.get(objective, sp.Integer(1))
-    return paid * _slot(bound, mode) / (n_rep * r_fill * tokens * one_seq)
+    if objective == "throughput":
+        return 1 / _of(request_rate, bound, mode)
+    outputs = {"latency": LATENCY, "energy": ENERGY, "cost": PRICE}
+    return _of(outputs[objective][mode], bound, mode, loop)
 
 
 def _equations(bound: bool, unsaved: sp.Expr) -> list[Equation | sp.Eq]:
@@ -209,11 +216,15 @@ def _equations(bound: bool, unsaved: sp.Expr) -> list[Equation | sp.Eq]:
     return found
 
 
-def _slot(bound: bool, mode: str) -> sp.Expr:
-    """What a replica spends per request; without decoding, what it spends on the prompt."""
+def _of(output: Equation, bound: bool, mode: str, loop: bool = False) -> sp.Expr:
+    """An output by the times that the program defines, those of the roofline or of the estimate."""
+    first = FIRST_OF_A_LOOP if loop and not bound else immediate_first_token
+    names = [first, *(ROOFLINE if bound else ())]
     if mode == "prefill":
-        return T_pf_busy_bound if bound else T_pf_busy
-    return T_slot_bound if bound else T_slot
+        names += READING_SLOT
+    elif bound:
+        names += [*ROOFLINE_SLOT, DECODING["decode"]]
+    return output.substitute(*names).rhs
 
 
 def _first(bound: bool, loop: bool) -> sp.Symbol:
@@ -223,12 +234,6 @@ def _first(bound: bool, loop: bool) -> sp.Symbol:
     return T_loop if loop else T_ttft
 
 
-def _latency(bound: bool, mode: str, loop: bool = False) -> sp.Expr:
-    ttft, tpot = _first(bound, loop), T_tpot_bound if bound else T_tpot
-    phases = {"decode": L_dec * one_seq * tpot, "prefill": ttft}
-    return phases.get(mode, ttft + L_dec * one_seq * tpot)
-
-
 def _promise(
     P: GeometricProgram, bound: bool, promises: frozenset[str], mode: str, loop: bool = False
 ) -> None:
@@ -236,7 +241,7 @@ def _promise(
     quantities = {
         "ttft": _first(bound, loop),
         "tpot": T_tpot_bound if bound else T_tpot,
-        "latency": _latency(bound, mode, loop),
+        "latency": _of(LATENCY[mode], bound, mode, loop),
     }
     for name in sorted(promises):
         P.subject(name, sp.Le(quantities[name], LIMITS[name]), promise=True)

@@ -172,6 +172,7 @@ def layout_given(step: Step, batch: float, at: float) -> dict[str, float]:
         if _decided(step)
         else (1.0, 2.0 * (batch + row["pp"] * row["dp"] * row["cp"]))
     )
+    row["r_fill"] = 1.0  # slots are full: under a load the chips follow it
     row["f_pace"] = max(1.0, row["f_stage"] * min(1.0, batch / row["pp"]))
     row["n_chunks"] = float(np.ceil(task.input_tokens * (1 - task.cached_input) / row["c_chunk"]))
     if _looped(step):

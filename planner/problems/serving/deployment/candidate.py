@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.evaluate import scalar
-from formulas.serving.closed_loop import CLOSED_LOOP
-from formulas.serving.queues import QUEUE
+from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
+from formulas.serving.outputs import FIRST_OF_A_LOOP, first_token_quantile
+from formulas.serving.queues import QUEUE, waiting_quantile
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.relaxation import elastic
 from planner.problems.serving.search.occupancy import crowding
 from planner.problems.serving.step.engine_effects import loop_symbols
-from planner.problems.serving.step.step import BOUND, ESTIMATE, PARTS, Step
+from planner.problems.serving.step.queueing import TAILS
+from planner.problems.serving.step.step import PARTS, Step
 from planner.problems.serving.task.task import PROMISES
 from planner.text.errors import SolverError
 
@@ -69,18 +73,11 @@ class Candidate:
 
     def prices(self, values: dict[str, float]) -> tuple[float | None, float | None, float]:
         """USD per million output, input and mixed tokens."""
-        task = self.task
-        whole, prompt = values["usd_per_request"], values["usd_prefill"]
-        if task.mode == "decode":
-            output = whole / task.output_tokens * PER_MILLION
-            return output, None, output
-        if task.mode == "prefill":
-            into = prompt / task.input_tokens * PER_MILLION
-            return None, into, into
+        output, into = values.get("usd_per_output_token"), values.get("usd_per_input_token")
         return (
-            (whole - prompt) / task.output_tokens * PER_MILLION,
-            prompt / task.input_tokens * PER_MILLION,
-            whole / (task.input_tokens + task.output_tokens) * PER_MILLION,
+            None if output is None else output * PER_MILLION,
+            None if into is None else into * PER_MILLION,
+            values["usd_per_token"] * PER_MILLION,
         )
 
     def plan(self) -> dict[str, Any]:
@@ -89,7 +86,6 @@ class Candidate:
         output, into, mixed = self.prices(values)
         decodes, prefills = task.mode != "prefill", task.mode != "decode"
         chips, replicas = int(self.layouts.chips[0]), int(self.layouts.replicas[0])
-        tokens = values["requests"] * task.output_tokens if decodes else None
         parts = {part: values[f"part.{part}"] for part in PARTS} if not task.uses_bound else None
         return {
             "mode": task.mode,
@@ -100,7 +96,7 @@ class Candidate:
             "chip": task.chip.name,
             "chips": chips,
             "chips_used": replicas * int(self.layouts.replica_chips[0]),
-            "batch": max(1, round(self.batch * replicas * values.get("fill", self.fill))),
+            "batch": max(1, round(values["sequences"])),
             "batch_per_replica": int(self.batch),
             "weights": task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"],
             "kv": task.sizes.kv_dtype,
@@ -110,16 +106,16 @@ class Candidate:
             "tpot": values["tpot"] if decodes else None,
             "e2e": values["latency"] if task.mode == "aggregated" else None,
             "requests_per_s": values["requests"],
-            "tokens_per_s": tokens,
-            "input_tokens_per_s": values["requests"] * task.input_tokens if prefills else None,
-            "tokens_per_s_per_chip": tokens / chips if tokens is not None else None,
-            "tokens_per_s_per_user": 1 / values["tpot"] if decodes else None,
+            "tokens_per_s": values.get("tokens_per_s"),
+            "input_tokens_per_s": values.get("input_tokens_per_s"),
+            "tokens_per_s_per_chip": values.get("tokens_per_s_per_chip"),
+            "tokens_per_s_per_user": values.get("tokens_per_s_per_user"),
             "usd_per_mtok_output": output,
             "usd_per_mtok_input": into,
             "usd_per_mtok": mixed,
-            "usd_per_hour": task.price * chips * HOUR,
-            "power_usd_per_hour": task.electricity * chips * HOUR if task.electricity else None,
-            "joule_per_token": self._energy(values),
+            "usd_per_hour": values["usd_per_s"] * HOUR,
+            "power_usd_per_hour": values["power_usd_per_s"] * HOUR if task.electricity else None,
+            "joule_per_token": values.get("joule_per_token"),
             "memory_per_chip": self._memory(values),
             "fits_at_full_context": self.fits_at_full_context(),
             "time_per_step": parts if decodes else None,
@@ -143,7 +139,7 @@ class Candidate:
             "wait": values["wait"] if prefills else None,
             "ttft_p95": values["ttft_p95"] if prefills else None,
             "ttft_p99": values["ttft_p99"] if prefills else None,
-            "in_flight": values["requests"] * values["latency"],
+            "in_flight": values["in_flight"],
             "slots": int(self.batch) * replicas,
             "decoding_per_replica": crowd.decoding,
             "room_per_replica": crowd.room,
@@ -223,15 +219,6 @@ class Candidate:
         stages = np.ceil(sizes.n_layers / layouts.pp[0]) / sizes.n_layers
         return float(held * sizes.state_bytes_per_sequence / layouts.tp[0] * stages)
 
-    def _energy(self, values: dict[str, float]) -> float | None:
-        task = self.task
-        if task.power is None:
-            return None
-        tokens = task.input_tokens + task.output_tokens
-        if task.mode != "aggregated":
-            tokens = task.output_tokens if task.mode == "decode" else task.input_tokens
-        return values["usd_per_request"] / task.price * task.power / tokens
-
 
 ROOFS = ("memory", "compute", "network")
 
@@ -252,42 +239,60 @@ def evaluate(task: Task, layouts: Layouts, batch: float, fill: float = 1.0) -> C
 
 
 def recheck(candidate: Candidate) -> None:
-    """Compute the plan again with plain floats from the expression trees, and keep every promise.
+    """Compute every output again with plain floats from the expression trees; hold every promise.
 
     Raises
     ------
     SolverError
         If the two evaluations differ by more than 1e-9, or a promise is broken.
     """
-    task, bound = candidate.task, candidate.task.uses_bound
-    step = Step(task, candidate.layouts, bound=bound)
-    given = {
-        name: float(np.ravel(value)[0])
-        for name, value in step.values(np.array([candidate.batch]), candidate.fill).items()
-    }
-    suffix = "_bound" if bound else ""
-    names = {"tpot": f"T_tpot{suffix}", "first": f"T_ttft{suffix}", "need": "M_need"}
-    again = scalar(BOUND if bound else ESTIMATE, list(names.values()), given)
-    for name, symbol in names.items():
-        first, second = candidate.chosen_by[name], again[symbol]
-        if abs(first - second) > AGREES * abs(second):
-            raise SolverError(f"{symbol}: two evaluations differ, {first!r} and {second!r}")
-    wait = 0.0
-    if task.arrivals is not None and not bound and task.mode != "decode":
-        load = candidate.chosen_by["load"] / candidate.chosen_by["slot"]
-        wait = scalar((*ESTIMATE, *QUEUE), ["T_wait"], {**given, "x_load": load})["T_wait"]
-    if task.loop is not None and not bound:
-        met = {name: float(value) for name, value in loop_symbols(task, given).items()}
-        late = scalar((*ESTIMATE, *CLOSED_LOOP), ["T_loop"], {**given, **met})
-        wait = late["T_loop"] - again[names["first"]]
-        if abs(candidate.chosen_by["ttft"] - late["T_loop"]) > AGREES * late["T_loop"]:
-            raise SolverError("T_loop: two evaluations differ")
-    kept = {
-        "tpot": again[names["tpot"]],
-        "ttft": again[names["first"]] + wait,
-        "need": again["M_need"],
-    }
-    for name, value in kept.items():
-        limit = task.limits.get(name)
-        if limit is not None and value > limit * (1 + AGREES):
+    task, values = candidate.task, candidate.chosen_by
+    for bound, computed in ((task.uses_bound, values), (True, candidate.bound)):
+        step = Step(task, candidate.layouts, bound=bound)
+        agree(recomputed(step, candidate.batch, candidate.fill), computed)
+    for name, limit in task.limits.items():
+        if name in values and values[name] > limit * (1 + AGREES):
             raise SolverError(f"the chosen plan breaks the promise {PROMISES[name]}")
+
+
+def agree(again: Mapping[str, float], values: Mapping[str, float]) -> None:
+    """Every output is what it is when computed again, the price first.
+
+    Raises
+    ------
+    SolverError
+        If two evaluations of an output differ by more than 1e-9.
+    """
+    for name, second in again.items():
+        first = values[name]
+        if first != second and not abs(first - second) <= AGREES * abs(second):
+            raise SolverError(f"{name}: two evaluations differ, {first!r} and {second!r}")
+
+
+def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
+    """Every output of one layout by walking the equations with plain floats, the price first."""
+    bound = step.values(np.array([float(batch)]), fill)
+    symbols = {name: float(np.ravel(value)[0]) for name, value in bound.items()}
+    model, task = step.model, step.task
+    wanted = {"usd_per_token": model.outputs["usd_per_token"], **model.outputs}
+    if task.loop is not None and not step.bound:
+        rest = [e for e in model.equations if e.symbol.name != "T_first"]
+        looped = (*rest, *(PREFILL_LOOP if task.mode == "prefill" else CLOSED_LOOP))
+        late = {name: float(np.ravel(x)[0]) for name, x in loop_symbols(task, symbols).items()}
+        again = scalar((*looped, FIRST_OF_A_LOOP), wanted, {**symbols, **late})
+        return {**again, **dict.fromkeys(TAILS, again["ttft"])}
+    if task.load == "none" or step.bound or task.mode == "decode":
+        again = scalar(model.equations, wanted, symbols)
+        none = {} if task.load == "none" else {"readers": 0.0, "wait": 0.0}
+        return {**again, **none, **dict.fromkeys(TAILS, again["ttft"])}
+    del symbols["T_wait"]
+    equations = (*model.equations, *QUEUE)
+    late = {name: SYMBOLS[name] for name in ("rho_pf", "T_wait", "T_line", "T_join", "S_occ")}
+    again = scalar(equations, {**wanted, **late}, symbols)
+    line = {**symbols, **{name: again.pop(name) for name in late}}
+    tails = {}
+    for tail, share in TAILS.items():
+        at = {**line, "x_tail": share, "rho_pf": max(line["rho_pf"], share)}
+        later = (waiting_quantile, first_token_quantile)
+        tails[tail] = scalar(later, ["T_first"], {**at, "T_ttft": again["first"]})["T_first"]
+    return {**again, "readers": line["rho_pf"], "wait": line["T_wait"], **tails}

@@ -47,7 +47,7 @@ def cheapest_end(candidate: Candidate | PairCandidate) -> dict[str, Any]:
     task = one.task.with_layout(arrivals=None)
     step = Step(task, one.layouts, bound=task.uses_bound)
     group = int(one.layouts.pp[0] * one.layouts.dp_attention[0])
-    values = step(np.array([(pair.most if pair else one.batch) + group]))
+    values = step(np.array([(pair.pair.batch if pair else one.batch) + group]))
     binds = [
         PROMISES[name]
         for name, limit in task.limits.items()

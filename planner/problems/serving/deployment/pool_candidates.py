@@ -14,6 +14,7 @@ import numpy as np
 from planner.problems.serving.search.batch import chosen, feasible, given, largest_feasible
 from planner.problems.serving.search.sizing import busiest
 from planner.problems.serving.step.chip_split import Room
+from planner.problems.serving.step.pools_step import replica_rates
 from planner.problems.serving.step.step import Step
 
 __all__ = ["Decoders", "Readers", "decoders", "readers", "shards"]
@@ -25,13 +26,15 @@ DELAYED: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
 class Readers:
     """Layouts that prefill, as columns of shape (n,).
 
-    `rows` index the step's layouts; `fill` is the share of time a reader may be busy, `rate` the
-    prompts per second of a replica at it, `first` the time to first token then, transfer included.
+    `rows` index the step's layouts; `fill` is the share of time a reader may be busy, `slot` the
+    time it spends per prompt [s], `rate` the prompts per second of a replica at its most, `first`
+    the time to first token then, transfer included.
     """
 
     rows: np.ndarray
     room: Room
     fill: np.ndarray
+    slot: np.ndarray
     rate: np.ndarray
     first: np.ndarray
 
@@ -51,13 +54,16 @@ class Readers:
 class Decoders:
     """Layouts that decode, as columns of shape (n,).
 
-    `batch` is that of a replica, `rate` the requests per second it then serves, `decoding` the
-    time from the first token of a request to its last.
+    `batch` is that of a replica, `fill` the share of its slots in use, `slot` the time it spends
+    per request [s], `rate` the requests per second it then serves, `decoding` the time from the
+    first token of a request to its last.
     """
 
     rows: np.ndarray
     room: Room
     batch: np.ndarray
+    fill: np.ndarray
+    slot: np.ndarray
     rate: np.ndarray
     decoding: np.ndarray
 
@@ -95,8 +101,12 @@ def readers(step: Step, moved: np.ndarray) -> Readers:
     else:
         rows, fill = busiest(step, batch, keeps)
     values = _late(step.take(rows)(batch[rows], fill), moved[rows])
-    rate = fill * (1.0 - task.headroom) / np.broadcast_to(values["busy"], rows.shape)
-    return Readers(rows, _room(step, rows), fill, rate, np.broadcast_to(values["ttft"], rows.shape))
+    slot = np.broadcast_to(values["slot"], rows.shape)
+    rate, late = (
+        replica_rates(slot, fill, task.headroom),
+        np.broadcast_to(values["ttft"], rows.shape),
+    )
+    return Readers(rows, _room(step, rows), fill, slot, rate, late)
 
 
 def decoders(step: Step, tpot: float | None, largest: np.ndarray | None = None) -> Decoders:
@@ -116,11 +126,11 @@ def decoders(step: Step, tpot: float | None, largest: np.ndarray | None = None) 
         rows, batch, fill = given(step.task, step.layouts)
     values = step.take(rows)(batch, fill)
     keep = feasible(step.task, values)
-    rows, batch = rows[keep], batch[keep]
-    served = np.broadcast_to(values["requests"], keep.shape)[keep]
-    rate = served * (1.0 - task.headroom) / step.layouts.replicas[rows]
+    rows, batch, fill = rows[keep], batch[keep], fill[keep]
+    slot = np.broadcast_to(values["slot"], keep.shape)[keep]
     late = np.broadcast_to(values["latency"], keep.shape)[keep]
-    return Decoders(rows, _room(step, rows), batch, rate, late)
+    rate = replica_rates(slot, fill, task.headroom)
+    return Decoders(rows, _room(step, rows), batch, fill, slot, rate, late)
 
 
 def _late(values: dict[str, np.ndarray], moved: np.ndarray) -> dict[str, np.ndarray]:

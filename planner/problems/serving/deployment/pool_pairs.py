@@ -22,6 +22,7 @@ from planner.problems.serving.deployment.pool_matching import sides, sides_at
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.search.sizing import first
 from planner.problems.serving.step.chip_split import replicas_left, replicas_most
+from planner.problems.serving.step.pools_step import split_values
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 
@@ -70,8 +71,8 @@ class Pair:
     """A layout of each pool, with replicas and chips of both, and the requests/s they serve.
 
     `score` is the objective, `latency` that of a request [s]; `rows` index the layouts of the two
-    steps, `batch` is that of a decoding replica at its most, `fill` the share of time that a
-    reader may be busy.
+    steps, `batch` is that of a decoding replica at its most. `fills` are the shares of its time
+    that a replica of either pool may be used, `slots` the times it spends per request [s].
     """
 
     score: float
@@ -81,7 +82,8 @@ class Pair:
     chips: tuple[int, int]
     requests: float
     batch: float
-    fill: float
+    fills: tuple[float, float]
+    slots: tuple[float, float]
 
 
 def search_pools(pools: Pools, reading: Step, decoding: Step) -> tuple[list[Pair], int]:
@@ -181,11 +183,8 @@ def _split(
     spare, room = pools.prefill.spare, a.room.chips[i]
     pairs: dict[tuple[int, int], Pair] = {}
     for n, m in _tried(pools, a, b, i, j, chips):
-        served = np.minimum((n - spare) * a.rate[i], (m - spare) * b.rate[j])
+        served, score = _scored(pools, a, b, i, j, n, m, chips)
         good = np.flatnonzero((n > spare) & (m > spare) & (served > 0))
-        if pools.demand is not None:
-            served = np.where(served > 0, pools.demand, served)
-        score = _score(pools, a, b, i, j, served, n, chips)
         order = good[np.argsort(score[good], kind="stable")]
         # Of each pair the number of chips that is best for it; equals count, the search settles.
         _, leading = np.unique(i[order] * len(b.rows) + j[order], return_index=True)
@@ -201,7 +200,8 @@ def _split(
                     chips=(taken, int(chips[k]) - taken),
                     requests=float(served[k]),
                     batch=float(b.batch[j[k]]),
-                    fill=float(a.fill[i[k]]),
+                    fills=(float(a.fill[i[k]]), float(b.fill[j[k]])),
+                    slots=(float(a.slot[i[k]]), float(b.slot[j[k]])),
                 )
     return list(pairs.values())
 
@@ -235,22 +235,35 @@ def _tried(
     return [(n, left(n)) for n in (cross, cross - 1)]
 
 
-def _score(
+def _scored(
     pools: Pools, a: Readers, b: Decoders, i: np.ndarray, j: np.ndarray,
-    served: np.ndarray, n: np.ndarray, chips: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    """The objective of each split; infinite where nothing is served."""
-    objective = pools.prefill.objective
-    latency = a.first[i] + b.decoding[j]
-    if objective == "latency":
-        return latency
-    with np.errstate(divide="ignore"):
-        if objective == "throughput":
-            return 1.0 / np.maximum(served, 0.0)
-        taken = n * a.room.chips[i]
-        first_weight, second_weight = _weights(pools)
-        spent = taken * first_weight + (chips - taken) * second_weight
-        return spent / np.maximum(served, 0.0)
+    n: np.ndarray, m: np.ndarray, chips: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Requests per second, and the objective, of each split of n and m replicas."""
+    first, second = pools.prefill, pools.decode
+    taken = n * a.room.chips[i]
+    symbols = {
+        "n_pf": np.maximum(n - first.spare, 0), "n_dec": np.maximum(m - first.spare, 0),
+        "X_pf": a.rate[i], "X_dec": b.rate[j], "p_chip_pf": first.price,
+        "p_chip_dec": second.price, "n_chips_pf": taken,
+        "n_chips_dec": np.maximum(chips - taken, 0),
+    }  # fmt: skip
+    word = "usd_per_request"
+    if first.objective == "energy":
+        word = "joule_per_request"
+        symbols |= {"P_chip_pf": first.watts, "P_chip_dec": second.watts}
+    load = "none"
+    serves = np.minimum(symbols["n_pf"], symbols["n_dec"]) > 0
+    if pools.demand is not None:
+        load, symbols["X_arr"] = "given", np.where(serves, pools.demand, 0.0)
+    values = split_values(load, word, symbols)
+    score, served = values[word], np.broadcast_to(values["requests"], n.shape)
+    if first.objective == "latency":
+        score = a.first[i] + b.decoding[j]
+    elif first.objective == "throughput":
+        with np.errstate(divide="ignore"):
+            score = 1.0 / served
+    return served, score
 
 
 def _merged(best: list[Pair], found: list[Pair]) -> list[Pair]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulas.numerics.evaluate import kernel
 from formulas.numerics.tape import Tape
 from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.slopes.directional_derivatives import (
@@ -28,15 +29,15 @@ from planner.problems.serving.slopes.directional_derivatives import (
 )
 from planner.problems.serving.step.engine_effects import loop_first_token
 from planner.problems.serving.step.queueing import queue
-from planner.problems.serving.step.step import Step, bound_kernel, estimate_kernel
+from planner.problems.serving.step.step import Model, Step
 
 if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-__all__ = ["ARRIVALS", "LIMIT", "POWER", "Held", "Moved", "waits", "with_wait"]
+__all__ = ["ARRIVALS", "LIMIT", "Held", "Moved", "waits", "with_wait"]
 
-ARRIVALS = "arrivals"  # requests per second, as if it were a symbol
+ARRIVALS = "X_arr"
 STEP = 1e-5  # of a given, in logarithms
 
 
@@ -73,22 +74,23 @@ def _varied(row: Mapping[str, float], symbols: Mapping[str, float], by: float) -
 
 
 def _wait(task: Task, tape: Tape, row: Mapping[str, float], batch: float) -> float:
-    found = values_at(tape, row, batch)
-    arrays = {name: np.array([value]) for name, value in found.items()}
-    given = {name: np.array([value]) for name, value in {**row, "B": batch}.items()}
+    values = values_at(tape, row, batch)
+    names = {"T_pf_busy": "busy", "T_dec": "step", "T_ttft": "first", "T_tpot": "tpot"}
+    symbols = {**row, "B": batch, **{name: values[word] for name, word in names.items()}}
+    arrays = {name: np.array([value]) for name, value in symbols.items()}
     if task.loop is not None:
-        return float((loop_first_token(task, given, arrays) - arrays["T_ttft"])[0])
-    load = row[ARRIVALS] / max(row["n_rep"] - task.spare, 1e-9)
-    return float(queue(given, arrays, np.array([load]))["wait"][0])
+        return float(loop_first_token(task, arrays, {})[0]) - values["first"]
+    return float(queue({**arrays, "x_load": np.array([values["arrivals"]])})["wait"][0])
 
 
 LIMIT = "limit."  # of a promise, as if it were a symbol
-POWER = "power"  # of one chip, likewise
 ACTIVE = 1e-7  # share of a limit below which it does not hold the batch
 FLAT = 1e-7  # d ln price / d ln batch, below which a larger batch is no cheaper
 SAME = 1e-9  # prices closer than this are one
 ASIDE = 1e-6  # of a batch at which two roofs meet, where each is looked at
-NAMES = {"tpot": "T_tpot", "ttft": "T_ttft", "slot": "T_slot", "busy": "T_pf_busy"}
+# What a batch follows, and the times of which every output is made.
+WORDS = ("tpot", "first", "slot", "busy", "need", "mixed")
+QUEUED = ("step", "arrivals")
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,7 @@ class Held:
         """Every symbol's value, and the promised limits."""
         values = self.step.values(np.array([self.batch]))
         row = {name: float(np.ravel(value)[0]) for name, value in values.items()}
-        row |= {f"{LIMIT}{name}": limit for name, limit in self.task.promises.items()}
-        own = {POWER: self.task.power, ARRIVALS: self.task.arrivals if self.task.loaded else None}
-        return row | {name: value for name, value in own.items() if value is not None}
+        return row | {f"{LIMIT}{name}": limit for name, limit in self.task.promises.items()}
 
     @property
     def replicas(self) -> float:
@@ -138,7 +138,7 @@ class Held:
     @property
     def tape(self) -> Tape:
         """The equations; without ceilings where the batch is a real number."""
-        return _tape(self.task.uses_bound, smooth=self.free)
+        return _tape(self.step.model, queued=waits(self.task), smooth=self.free)
 
     def moved(self, directions: Directions) -> Moved:
         """How everything moves with every given, the batch moving as it must."""
@@ -148,7 +148,7 @@ class Held:
         values, slopes = self._at(top, directions)
         if not self.free:
             return self._held(values, slopes, directions)
-        if slopes[self._score][0, -1] > -FLAT:
+        if slopes["slot"][0, -1] > -FLAT:
             return self._flat(top, directions)
         growth = self._growth(top, values, slopes, directions)
         return Moved({**values, "batch": top}, _total(slopes, growth))
@@ -202,21 +202,14 @@ class Held:
             return 1.0
         return self.batch if over(most) > 0 else math.exp(brentq(over, 0.0, most, xtol=1e-13))
 
-    @property
-    def _score(self) -> str:
-        return "busy" if self.task.mode == "prefill" else "slot"
-
     def _named(
         self, values: dict[str, float], slopes: dict[str, np.ndarray]
     ) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-        """The outputs of the tape in plain words."""
-        suffix = "_bound" if self.task.uses_bound else ""
-        names = {word: f"{symbol}{suffix}" for word, symbol in NAMES.items()} | {"need": "M_need"}
-        if not self.task.uses_bound:
-            names["mixed"] = "phi_mixed"
+        """The times of the tape, that to first token without its wait."""
+        names = {"ttft" if word == "first" else word: word for word in WORDS}
         return (
-            {word: values[symbol] for word, symbol in names.items()},
-            {word: slopes[symbol] for word, symbol in names.items()},
+            {word: values[name] for word, name in names.items()},
+            {word: slopes[name] for word, name in names.items()},
         )
 
     def _limits(self, values: dict[str, float]) -> dict[str, float]:
@@ -316,7 +309,7 @@ class Held:
         turn = math.exp(high)
         below = self._named(*slopes_at(self.tape, self.row, turn * (1 - ASIDE), directions))
         above = self._named(*slopes_at(self.tape, self.row, turn * (1 + ASIDE), directions))
-        before, after = below[1][self._score], above[1][self._score]
+        before, after = below[1]["slot"], above[1]["slot"]
         steep = before[:, -1] - after[:, -1]
         moves = turn > 1 + ASIDE and bool((steep < -FLAT).all())
         growth = (
@@ -326,12 +319,13 @@ class Held:
 
     def _price(self, batch: float) -> float:
         values = values_at(self.tape, self.row, batch)
-        return self._named(values, dict.fromkeys(values, np.empty(0)))[0][self._score]
+        return self._named(values, dict.fromkeys(values, np.empty(0)))[0]["slot"]
 
 
 @cache
-def _tape(bound: bool, *, smooth: bool) -> Tape:
-    tape = bound_kernel().tape if bound else estimate_kernel().tape
+def _tape(model: Model, *, queued: bool, smooth: bool) -> Tape:
+    words = (*WORDS, *QUEUED) if queued else WORDS
+    tape = kernel(model.equations, {word: model.outputs[word] for word in words}).tape
     return smoothed(tape) if smooth else tape
 
 

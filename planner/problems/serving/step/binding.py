@@ -155,6 +155,8 @@ def shared_values(task: Task) -> dict[str, float]:
         "one_seq": 1.0,
         "one_token": 1.0,
         "p_chip": task.price,
+        "p_power": task.electricity,
+        **({} if task.power is None else {"P_chip": task.power}),
         "c_fwd": 1.0 if task.lecture else 2.0,
     }
 

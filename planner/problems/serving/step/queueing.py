@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -25,30 +27,33 @@ __all__ = ["TAILS", "queue"]
 TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}
 
 
-def queue(given: dict, found: dict, load: np.ndarray) -> dict[str, np.ndarray]:
-    """Utilisation of the readers, mean wait and its quantiles [s], at `load` requests/s a replica.
+def queue(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Utilisation of the readers [-], mean wait and its quantiles `TAILS` [s], shaped as they are.
 
-    Where readers cannot keep up the wait has no end: it is infinite, and so are its quantiles.
-    `given` holds the values of the step's symbols, `found` what the step computed; the arrays have
-    the shape of the points.
+    `values` holds every symbol that the queue needs, `x_load` requests per second of a replica
+    among them. Where readers cannot keep up the wait has no end: it is infinite, and so are its
+    quantiles.
     """
-    values = {**given, **found, "x_load": np.maximum(load, np.finfo(float).tiny)}
+    values = {**values, "x_load": np.maximum(values["x_load"], np.finfo(float).tiny)}
     values |= _readers()(**{name: values[name] for name in _readers().names})
     busy = values["rho_pf"]
     endless = (busy >= 1) | (values["r_pf"] >= 1)
     # Those that cannot keep up are computed as if nothing arrived, and then put to infinity.
     ready = {**values, **{n: np.where(endless, 0.0, values[n]) for n in ("rho_pf", "r_pf")}}
     ready |= _wait()(**{name: ready[name] for name in _wait().names})
-    tails = {
-        f"wait.{name}": np.where(endless, np.inf, _quantile(ready, share))
-        for name, share in TAILS.items()
-    }
-    return {"readers": busy, "wait": np.where(endless, np.inf, ready["T_wait"]), **tails}
+    tails = np.where(endless, np.inf, _quantiles(ready))
+    wait = np.where(endless, np.inf, ready["T_wait"])
+    return {"readers": busy, "wait": wait, **dict(zip(TAILS, tails, strict=True))}
 
 
-def _quantile(values: dict, share: float) -> np.ndarray:
-    """The wait that this share exceeds; fewer than that wait in line where readers are idler."""
-    at = {**values, "rho_pf": np.maximum(values["rho_pf"], share), "x_tail": share}
+def _quantiles(values: dict) -> np.ndarray:
+    """The waits that the shares of `TAILS` exceed [s], along the first axis.
+
+    Fewer than the share wait in line where readers are idler than it.
+    """
+    dimensions = max(np.ndim(values[name]) for name in _tail().names if name in values)
+    shares = np.array(list(TAILS.values())).reshape(-1, *[1] * dimensions)
+    at = {**values, "rho_pf": np.maximum(values["rho_pf"], shares), "x_tail": shares}
     return np.asarray(_tail()(**{name: at[name] for name in _tail().names})["T_tail"])
 
 

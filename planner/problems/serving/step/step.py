@@ -7,14 +7,67 @@ the bound answer in the same words, so the search does not know which of the two
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy as sp
 
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import C_in, C_out
+from formulas.nomenclature.pools import (
+    C_bill,
+    C_power,
+    C_seq,
+    E_seq,
+    E_tok,
+    T_first,
+    X_chip,
+    X_in,
+    X_out,
+    X_user,
+    n_inside,
+    n_seqs,
+    r_load,
+    x_load,
+)
+from formulas.nomenclature.serving import (
+    M_act,
+    M_kv,
+    M_need,
+    M_weights,
+    T_dec,
+    T_e2e,
+    T_math_bound,
+    T_mem_bound,
+    T_net_bound,
+    T_out,
+    T_pf_busy,
+    T_slot,
+    T_tpot,
+    T_ttft,
+    X_seq,
+    phi_mixed,
+    r_fill,
+    x_pf,
+)
+from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.evaluate import Kernel, kernel
 from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
 from formulas.serving.decode import DECODE
+from formulas.serving.outputs import (
+    DECODING,
+    LATENCY,
+    PRICE,
+    READING_SLOT,
+    ROOFLINE,
+    ROOFLINE_SLOT,
+    first_token,
+    first_token_quantile,
+    one_pool,
+    requests_in_plan,
+)
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.network.system_network import network
@@ -31,14 +84,14 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-__all__ = ["BOUND", "ESTIMATE", "PARTS", "Step", "bound_kernel", "estimate_kernel"]
+__all__ = ["BOUND", "ESTIMATE", "PARTS", "Model", "Step", "model"]
 
 # What the answer calls each part of a step, and the symbols that add up to it.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "weights": ("T_w_dec",),
     "kv": ("T_kv_dec",),
     "compute": ("T_math",),
-    "collectives": ("T_ar", "T_a2a", "T_hop"),
+    "collectives": ("T_ar", "T_a2a", "T_cp", "T_hop"),
     "overhead": ("T_over",),
     "prefill": ("T_share",),
 }
@@ -46,27 +99,104 @@ FEW = 1e-9  # replicas: none, where as many are spare as there are
 ESTIMATE = tuple(dict.fromkeys((*DECODE, *PREFILL, *MEMORY, *AGGREGATED)))
 BOUND = tuple(dict.fromkeys((*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)))
 
-_ESTIMATED = (
-    "T_ttft", "T_tpot", "T_slot", "T_pf_busy", "T_out", "phi_mixed",
-    "M_need", "M_weights", "M_kv", "M_act", "T_dec",
-    *(name for names in PARTS.values() for name in names),
-)  # fmt: skip
-_BOUNDED = (
-    "T_ttft_bound", "T_tpot_bound", "T_slot_bound", "T_pf_busy_bound", "M_need", "M_weights",
-    "M_kv", "M_act", "T_mem_bound", "T_math_bound", "T_net_bound",
-)  # fmt: skip
+
+# The outputs by the words of the search, and the symbols that give them.
+_TIMES: Mapping[str, sp.Expr] = {
+    "ttft": T_first, "first": T_ttft, "tpot": T_tpot, "slot": T_slot, "busy": x_pf * T_pf_busy,
+    "latency": T_e2e, "need": M_need, "memory.weights": M_weights, "memory.kv": M_kv,
+    "memory.activations": M_act, "load": r_load, "fill": r_fill, "arrivals": x_load,
+    "requests": X_seq, "in_flight": n_inside, "sequences": n_seqs, "usd_per_request": C_seq,
+    "usd_per_s": C_bill, "power_usd_per_s": C_power,
+}  # fmt: skip
+_DECODED: Mapping[str, sp.Expr] = {
+    "usd_per_output_token": C_out, "tokens_per_s": X_out, "tokens_per_s_per_chip": X_chip,
+    "tokens_per_s_per_user": X_user,
+}  # fmt: skip
+_READ: Mapping[str, sp.Expr] = {"usd_per_input_token": C_in, "input_tokens_per_s": X_in}
+_ENERGY: Mapping[str, sp.Expr] = {"joule_per_request": E_seq, "joule_per_token": E_tok}
+_ESTIMATED: Mapping[str, sp.Expr] = {
+    "mixed": phi_mixed, "step": T_dec,
+    **{f"part.{part}": sp.Add(*map(SYMBOLS.__getitem__, names)) for part, names in PARTS.items()},
+}  # fmt: skip
+_BOUNDED: Mapping[str, sp.Expr] = {
+    "mixed": sp.Integer(0), "roof.memory": T_mem_bound, "roof.compute": T_math_bound,
+    "roof.network": T_net_bound,
+}  # fmt: skip
+_WORK = (T_slot, T_pf_busy, T_out, T_ttft, T_tpot)
+_WAITING: Mapping[str, sp.Expr] = {"ttft": T_first, "latency": T_e2e, "in_flight": n_inside}
+
+
+@dataclass(frozen=True)
+class Model:
+    """Which equations a pool is computed with: its phases, the roofline or the estimate, its load.
+
+    `load` is `none`, `given` where it must be carried, `most` where as much as can be is served.
+    """
+
+    mode: str
+    bound: bool
+    load: str
+    powered: bool
+
+    @cached_property
+    def equations(self) -> tuple[Equation, ...]:
+        """All equations of the pool, from its layout to its price."""
+        times = BOUND if self.bound else ESTIMATE
+        slot: tuple[Equation, ...] = ROOFLINE_SLOT if self.bound else ()
+        if self.mode == "prefill":
+            times, slot = tuple(e for e in times if e.symbol != T_slot), READING_SLOT
+        if self.bound:
+            slot = (*slot, *ROOFLINE, DECODING.get(self.mode, DECODING["aggregated"]))
+        return (*times, *slot, *one_pool(self.mode, self.load))
+
+    @cached_property
+    def outputs(self) -> dict[str, sp.Expr]:
+        """Every output by its word: times [s], memory [byte], rates [1/s], money [USD], energy."""
+        return {
+            **_TIMES,
+            **(_BOUNDED if self.bound else _ESTIMATED),
+            **(_DECODED if self.mode != "prefill" else {}),
+            **(_READ if self.mode != "decode" else {}),
+            **(_ENERGY if self.powered else {}),
+            "usd_per_token": PRICE[self.mode].symbol,
+        }
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """All outputs, lowered to NumPy; the wait for a first token (`T_wait`) is given."""
+        return kernel(self.equations, self.outputs)
+
+    @cached_property
+    def every(self) -> Kernel:
+        """Every symbol that an equation gives."""
+        return kernel(self.equations, list(dict.fromkeys(e.symbol for e in self.equations)))
+
+    @cached_property
+    def times(self) -> Kernel:
+        """What does not depend on how busy a replica is: the times of its work [s], its memory."""
+        busyness = one_pool(self.mode, self.load)
+        given = {e.symbol for e in busyness}
+        plain = {word: x for word, x in self.outputs.items() if not x.free_symbols & given}
+        return kernel(self.equations, {**plain, **{x.name: x for x in _WORK}})
+
+    @cached_property
+    def busyness(self) -> Kernel:
+        """All other outputs, from those times."""
+        equations = one_pool(self.mode, self.load)
+        given = {e.symbol for e in equations}
+        outputs = {word: x for word, x in self.outputs.items() if x.free_symbols & given}
+        return kernel(equations, outputs)
+
+    @cached_property
+    def waiting(self) -> Kernel:
+        """What a wait before the prompt changes."""
+        return kernel((first_token, LATENCY[self.mode], requests_in_plan), _WAITING)
 
 
 @cache
-def estimate_kernel() -> Kernel:
-    """The calibrated estimate, lowered to NumPy."""
-    return kernel(ESTIMATE, _ESTIMATED)
-
-
-@cache
-def bound_kernel() -> Kernel:
-    """The pure roofline, lowered to NumPy."""
-    return kernel(BOUND, _BOUNDED)
+def model(mode: str, *, bound: bool, load: str = "none", powered: bool = False) -> Model:
+    """The equations of a pool, lowered once per process."""
+    return Model(mode, bound, load, powered)
 
 
 @cache
@@ -93,7 +223,14 @@ class Step:
             **peaks(task, bound=bound),
             **layout_values(task, layouts, rates.rows(layouts.tp), rates.rows(hops), bound=bound),
         }
-        self._kernel = bound_kernel() if bound else estimate_kernel()
+
+    @property
+    def model(self) -> Model:
+        """The equations that answer this question."""
+        return model(
+            self.task.mode, bound=self.bound, load=self.task.load,
+            powered=self.task.power is not None,
+        )  # fmt: skip
 
     def take(self, rows: np.ndarray) -> Step:
         """The same model on some of the layouts only."""
@@ -128,134 +265,120 @@ class Step:
     def _copy(self, layouts: Layouts, values: dict[str, float | np.ndarray]) -> Step:
         twin = object.__new__(Step)
         twin.task, twin.layouts, twin.bound = self.task, layouts, self.bound
-        twin._kernel, twin._values = self._kernel, values
+        twin._values = values
         return twin
 
     def values(
         self, batch: np.ndarray, fill: np.ndarray | float = 1.0
     ) -> dict[str, float | np.ndarray]:
-        """Every bound symbol's value, by name, batch included."""
-        values = {**self._values, "B": batch, "r_fill": fill}
+        """Every bound symbol's value, by name; nobody waits yet.
+
+        Under a load `fill` is the share of its time that a replica may be busy, else the share of
+        the slots in use.
+        """
+        values = {**self._values, "B": batch, "T_wait": 0.0, **self._busy(fill)}
+        if self.task.load != "none":
+            values["n_rep"] = np.maximum(values["n_rep"], FEW)
         if self.bound or not self.task.engine:
             return values
         factors = slowness(self.task, self.layouts, values)
         return values | {name: values[name] / factor for name, factor in factors.items()}
 
+    def _busy(self, fill: np.ndarray | float) -> dict[str, float | np.ndarray]:
+        """The symbols that say how busy replicas are."""
+        task = self.task
+        if task.load == "none":
+            return {"r_fill": fill}
+        up = np.maximum(self.layouts.replicas - float(task.spare), FEW)
+        if task.load == "given":
+            return {"n_up": up, "X_arr": float(task.arrivals or 0.0)}
+        # Without a replica that runs, the load is beyond any limit.
+        busy = np.where(up > FEW, fill, 1 / FEW)
+        return {"n_up": up, "x_free": task.headroom, "r_busy": busy}
+
     def __call__(self, batch: np.ndarray, fill: np.ndarray | float = 1.0) -> dict[str, np.ndarray]:
-        """Times [s], memory [byte] and the price of a request [USD], each of shape (n_layouts,).
+        """Times [s], memory [byte], rates and prices, each of shape (n_layouts,).
+
+        Loads and waits are those with `spare` replicas down.
 
         Parameters
         ----------
         batch : sequences in flight per replica, shape (n_layouts,).
-        fill : share of the slots that are filled, same shape.
+        fill : share of the slots that are filled, or may be, same shape.
         """
-        return self.filled(batch)(fill)
+        symbols, kernel = self.values(batch, fill), self.model.kernel
+        return self._queued(symbols, kernel(**{name: symbols[name] for name in kernel.names}))
 
     def filled(self, batch: np.ndarray) -> Callable[[np.ndarray | float], dict[str, np.ndarray]]:
-        """The same at fixed batches, as a function of the share of the slots that are filled.
+        """The same at fixed batches, as a function of the share `fill`.
 
-        How long a step takes does not depend on it, only prices and queues do.
+        How long a step takes does not depend on it, only rates, prices and queues do.
         """
-        given = self.values(batch)
-        found = self._kernel(**{name: given[name] for name in self._kernel.names})
-        rule = self._bounded if self.bound else self._estimated
-        return lambda fill: rule(found, {**given, "r_fill": fill})
+        symbols, times, rest = self.values(batch), self.model.times, self.model.busyness
+        work: dict[str, Any] = times(**{name: symbols[name] for name in times.names})
+        symbols |= {x.name: work.pop(x.name) for x in _WORK}
 
-    def _estimated(self, found: dict, given: dict) -> dict[str, np.ndarray]:
-        parts = {part: sum(found[name] for name in names) for part, names in PARTS.items()}
-        first = self._first_token(found, given)
-        return self._priced(
-            {
-                "ttft": first,
-                "first": found["T_ttft"],
-                "tpot": found["T_tpot"],
-                "slot": found["T_slot"],
-                "busy": given["x_pf"] * found["T_pf_busy"],
-                "latency": self._latency(first, found["T_tpot"], given),
-                "mixed": found["phi_mixed"],
-                "step": found["T_dec"],
-                **{f"part.{part}": value for part, value in parts.items()},
-            },
-            found,
-            given,
-        )
+        def at(fill: np.ndarray | float) -> dict[str, np.ndarray]:
+            every = {**symbols, **self._busy(fill)}
+            values = rest(**{name: every[name] for name in rest.names})
+            return self._queued(every, {**work, **values})
 
-    def _first_token(self, found: dict, given: dict) -> np.ndarray:
-        """Mean time to first token [s], where nobody waits for an open load."""
-        if self.task.loop is not None:
-            return loop_first_token(self.task, given, found)
-        return static_first_token(self.task, given) if self.task.static else found["T_ttft"]
+        return at
 
-    def _bounded(self, found: dict, given: dict) -> dict[str, np.ndarray]:
-        tpot, ttft = found["T_tpot_bound"], found["T_ttft_bound"]
-        return self._priced(
-            {
-                "ttft": ttft,
-                "first": ttft,
-                "tpot": tpot,
-                "slot": found["T_slot_bound"],
-                "busy": given["x_pf"] * found["T_pf_busy_bound"],
-                "latency": self._latency(ttft, tpot, given),
-                "mixed": np.zeros_like(tpot),
-                "roof.memory": found["T_mem_bound"],
-                "roof.compute": found["T_math_bound"],
-                "roof.network": found["T_net_bound"],
-            },
-            found,
-            given,
-        )
+    def _queued(self, symbols: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs with the waits of a load, or of a closed loop or a static batch."""
+        task = self.task
+        if task.load != "none":
+            return {**values, **self._waiting(symbols, values)}
+        if not self.bound and (task.loop is not None or task.static):
+            values = {**values, **self._first_token(symbols, values)}
+        # Nobody waits, so one request's first token comes as late as another's.
+        return {**values, **dict.fromkeys(TAILS, values["ttft"])}
 
-    def _latency(self, ttft: np.ndarray, tpot: np.ndarray, given: dict) -> np.ndarray:
-        """From arrival to the last token [s]; of a phase alone, what that phase takes of it."""
-        if self.task.mode == "prefill":
-            return ttft
-        return given["L_dec"] * tpot + (ttft if self.task.mode == "aggregated" else 0.0)
+    def _first_token(self, symbols: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """The time to first token where prompts arrive together, and what it changes."""
+        if self.task.static:
+            return self._late(symbols, values, static_first_token(self.task, symbols), 0.0)
+        times = {
+            "T_ttft": values["first"], "T_dec": values["step"], "T_tpot": values["tpot"],
+            "T_pf_busy": values["busy"],
+        }  # fmt: skip
+        return self._late(symbols, values, loop_first_token(self.task, symbols, times), 0.0)
 
-    def _priced(self, times: dict, found: dict, given: dict) -> dict[str, np.ndarray]:
-        """Add memory, request rate [1/s] and money; one identity prices estimate and bound."""
-        slot = times["slot"] if self.task.mode != "prefill" else times["busy"]
-        served = given["n_rep"] * given["r_fill"]
-        if self.task.arrivals is None:
-            # Nobody waits, so one request's first token comes as late as another's.
-            times = {**times, **dict.fromkeys(TAILS, times["ttft"])}
-        else:
-            times, served = self._arriving(times, found, given, slot)
-        hourly = given["p_chip"] * given["n_chips"]
+    def _waiting(self, symbols: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """What open arrivals add: waits [s], and the times with them. The bound knows no queue."""
+        if self.bound or self.task.mode == "decode":
+            none = np.zeros_like(values["slot"])
+            late = dict.fromkeys(("readers", "wait"), none)
+            return {**late, **dict.fromkeys(TAILS, values["ttft"])}
+        late = queue({
+            **symbols, "T_pf_busy": values["busy"], "T_dec": values["step"],
+            "x_load": values["arrivals"],
+        })  # fmt: skip
+        first = values["first"]
+        tails = _tails()(T_ttft=first, T_tail=np.stack([late[tail] for tail in TAILS]))
         return {
-            **times,
-            "need": found["M_need"],
-            "memory.weights": found["M_weights"],
-            "memory.kv": found["M_kv"],
-            "memory.activations": found["M_act"],
-            "requests": served / slot,
-            "usd_per_request": hourly * slot / served,
-            "usd_prefill": hourly * times["busy"] / served,
+            **late,
+            **self._late(symbols, values, first, late["wait"]),
+            **dict(zip(TAILS, tails["T_first"], strict=True)),
         }
 
-    def _arriving(
-        self, times: dict, found: dict, given: dict, slot: np.ndarray
-    ) -> tuple[dict, np.ndarray]:
-        """The same with the load of open arrivals, and slots in use over all replicas.
+    def _late(
+        self,
+        symbols: Mapping[str, Any],
+        values: Mapping[str, Any],
+        first: np.ndarray,
+        wait: np.ndarray | float,
+    ) -> dict[str, Any]:
+        """What follows from the time to read a prompt and from the wait before it [s]."""
+        waiting = self.model.waiting
+        every = {
+            **symbols, "T_ttft": first, "T_wait": wait, "T_tpot": values["tpot"],
+            "X_seq": values["requests"],
+        }  # fmt: skip
+        return dict(waiting(**{name: every[name] for name in waiting.names}))
 
-        Loads and waits are those with `spare` replicas down. The bound knows no queue.
-        """
-        task = self.task
-        up = np.maximum(given["n_rep"] - task.spare, FEW)
-        share = given["r_fill"] * (1.0 - task.headroom)
-        load = task.arrivals * slot / up if task.loaded else np.where(up > FEW, share, 1 / FEW)
-        served = load * up
-        if self.bound or task.mode == "decode":
-            nothing = np.zeros_like(slot)
-            late = {"readers": nothing, "wait": nothing, **{f"wait.{t}": nothing for t in TAILS}}
-        else:
-            late = queue(given, found, load / slot)
-        first = times["ttft"]
-        return {
-            **times,
-            **late,
-            "load": load,
-            "fill": served / np.maximum(given["n_rep"], FEW),
-            "ttft": first + late["wait"],
-            "latency": times["latency"] + (late["wait"] if task.mode != "decode" else 0.0),
-            **{tail: first + late[f"wait.{tail}"] for tail in TAILS},
-        }, served
+
+@cache
+def _tails() -> Kernel:
+    return kernel([first_token_quantile], ["T_first"])

@@ -162,6 +162,13 @@ class Task:
         return self.arrivals is not None and math.isfinite(self.arrivals)
 
     @property
+    def load(self) -> str:
+        """`none` without arrivals, `given` where a load is, `most` where all that can be served."""
+        if self.arrivals is None:
+            return "none"
+        return "given" if self.loaded else "most"
+
+    @property
     def uses_bound(self) -> bool:
         """Whether the plan is chosen on the pure roofline."""
         return self.lecture or self.estimate == "bound"
@@ -173,7 +180,9 @@ class Task:
         if self.objective == "throughput":
             return 1 / values["requests"]
         if self.objective == "energy":
-            return values["usd_per_request"] / self.price * self.watts
+            if self.power is None:
+                raise self._powerless()
+            return values["joule_per_request"]
         return values["usd_per_request"]
 
     @property
@@ -186,11 +195,14 @@ class Task:
             If it is not known.
         """
         if self.power is None:
-            raise CatalogueError(
-                f"objective energy: the catalogue has no power figure for {self.chip.name}; "
-                "give power: in the system"
-            )
+            raise self._powerless()
         return self.power
+
+    def _powerless(self) -> CatalogueError:
+        return CatalogueError(
+            f"objective energy: the catalogue has no power figure for {self.chip.name}; "
+            "give power: in the system"
+        )
 
     def peak(self, weights: str, *, bound: bool) -> float:
         """Arithmetic peak for weights of a dtype [flop/s].

@@ -1,0 +1,310 @@
+"""What a plan of one pool gives: price, fill, rates, times, energy and bill (two: `pools`).
+
+Everything here follows from how long a replica works on a request (`T_slot`), on its prompt
+(`T_pf_busy`) and on its answer (`T_out`), and from the two times that a user sees. The roofline
+gives the same symbols (`ROOFLINE`), so that one price is that of the bound and of the estimate.
+
+Without arrivals the share of the slots in use (`r_fill`) is given. Under a load it follows from
+what arrives; where as many requests as possible are wanted, from how busy promises let a replica
+be.
+"""
+
+from sympy import Expr
+
+from formulas.algebra.equation import Equation
+from formulas.nomenclature.lecture import *
+from formulas.nomenclature.pools import *
+from formulas.nomenclature.serving import *
+from formulas.nomenclature.sources import definition, lecture_equations, little_1961
+
+PAID = "idle chips are paid too"
+BOTH = L_in + L_out
+
+# --- how full the slots are -------------------------------------------------------------------
+carried_load = Equation(
+    "share of the slots that a load keeps in use",
+    r_load,
+    X_arr * T_slot / (n_up * one_seq),
+    assumes=("a steady state", "replicas share the load evenly, the spare ones are down"),
+    source=little_1961.at("the number served"),
+)
+
+allowed_load = Equation(
+    "share of the slots in use where as many requests are served as promises allow",
+    r_load,
+    r_busy * (1 - x_free),
+    assumes=("requests wait for slots, not slots for requests",),
+    source=definition,
+)
+
+realised_fill = Equation(
+    "share of the slots in use, spare replicas counted",
+    r_fill,
+    r_load * n_up / n_rep,
+    assumes=("spare replicas are empty",),
+    source=definition,
+)
+
+given_fill = Equation(
+    "share of the slots in use of the replicas that run, all of them",
+    r_load,
+    r_fill,
+    assumes=("no replica is spare",),
+    source=definition,
+)
+
+replica_arrivals = Equation(
+    "requests that one replica serves per second",
+    x_load,
+    r_load * one_seq / T_slot,
+    assumes=("a steady state",),
+    source=little_1961.at("the number served"),
+)
+
+replica_rate = Equation(
+    "requests that one replica of a pool serves per second at its most",
+    X_rep,
+    r_busy * (1 - x_free) * one_seq / T_slot,
+    assumes=("requests wait for slots, not slots for requests",),
+    source=definition,
+)
+
+request_rate = Equation(
+    "requests served by all replicas",
+    X_seq,
+    one_seq * n_rep * r_fill / T_slot,
+    assumes=("replicas share the load evenly",),
+    source=definition,
+)
+
+sequences_in_plan = Equation(
+    "sequences that decode, over all replicas",
+    n_seqs,
+    B * n_rep * r_fill,
+    assumes=("replicas share the load evenly",),
+    source=definition,
+)
+
+# --- times ------------------------------------------------------------------------------------
+first_token = Equation(
+    "time from arrival to first token",
+    T_first,
+    T_ttft + T_wait,
+    assumes=("a prompt is read at once when its turn comes",),
+    source=definition,
+)
+
+immediate_first_token = Equation(
+    "time from arrival to first token where nobody waits",
+    T_first,
+    T_ttft,
+    assumes=("no queue",),
+    source=definition,
+)
+
+FIRST_OF_A_LOOP = Equation(
+    "time from arrival to first token in a closed loop",
+    T_first,
+    T_loop,
+    assumes=("the prompts of others are waited for",),
+    source=definition,
+)
+
+first_token_quantile = Equation(
+    "time to first token that a given share of the requests exceed",
+    T_first,
+    T_ttft + T_tail,
+    assumes=("the prompt is of mean length; that its own is longer counts as delay",),
+    source=definition,
+)
+
+request_latency = Equation(
+    "time from arrival to last token",
+    T_e2e,
+    T_first + L_dec * one_seq * T_tpot,
+    assumes=("steps take their mean time",),
+    source=definition,
+)
+
+# By the phases that a pool runs.
+LATENCY = {
+    "aggregated": request_latency,
+    "decode": Equation(
+        "time from first to last token, of a pool that only decodes",
+        T_e2e,
+        L_dec * one_seq * T_tpot,
+        assumes=("steps take their mean time",),
+        source=definition,
+    ),
+    "prefill": Equation(
+        "time from arrival to the end of the prompt, of a pool that only reads",
+        T_e2e,
+        T_first,
+        assumes=("the prompt alone",),
+        source=definition,
+    ),
+}
+
+requests_in_plan = Equation(
+    "requests in flight over all replicas, those that wait counted",
+    n_inside,
+    X_seq * T_e2e,
+    assumes=("a steady state",),
+    source=little_1961.at("the theorem"),
+)
+
+tokens_per_user = Equation(
+    "generated tokens per second of one request",
+    X_user,
+    1 / T_tpot,
+    assumes=("first token excluded",),
+    source=definition,
+)
+
+output_token_rate = Equation(
+    "generated tokens per second", X_out, X_seq * L_out, assumes=("a steady state",),
+    source=definition,
+)  # fmt: skip
+
+input_token_rate = Equation(
+    "prompt tokens per second", X_in, X_seq * L_in,
+    assumes=("tokens found in a prefix cache are counted",), source=definition,
+)  # fmt: skip
+
+tokens_per_chip = Equation(
+    "generated tokens per second and chip", X_chip, X_out / n_chips, assumes=("idle chips count",),
+    source=definition,
+)  # fmt: skip
+
+# --- money and energy of one pool ---------------------------------------------------------------
+bill = Equation("rent of all chips", C_bill, p_chip * n_chips, assumes=(PAID,), source=definition)
+
+power_bill = Equation(
+    "what of the rent pays for power", C_power, p_power * n_chips, assumes=(PAID,),
+    source=definition,
+)  # fmt: skip
+
+
+def _per_request(of_a_chip: Expr) -> Expr:
+    """What all chips take per request, of which a replica works on one for `T_slot`."""
+    return of_a_chip * n_chips * T_slot / (n_rep * r_fill * one_seq)
+
+
+request_price = Equation(
+    "rent of all chips per request",
+    C_seq,
+    _per_request(p_chip),
+    assumes=(PAID,),
+    source=lecture_equations.at("equation 4"),
+)
+
+mixed_price = Equation(
+    "price of a token at the scenario's mix",
+    C_mix,
+    request_price.rhs / BOTH,
+    assumes=(PAID,),
+    source=lecture_equations.at("equation 4"),
+    tags=("C5",),
+)
+
+input_price = Equation(
+    "price of an input token",
+    C_in,
+    p_chip * n_chips * x_pf * T_pf_busy / (n_rep * r_fill * L_in * one_seq),
+    assumes=("input bears prefill's share of chip time",),
+    source=lecture_equations.at("equation 4"),
+    tags=("C22",),
+)
+
+output_price = Equation(
+    "price of an output token",
+    C_out,
+    p_chip * n_chips * T_out / (n_rep * r_fill * L_out * one_seq),
+    assumes=("output bears decode's share of chip time",),
+    source=lecture_equations.at("equation 4"),
+    tags=("C22",),
+)
+
+request_energy = Equation(
+    "energy of all chips per request",
+    E_seq,
+    _per_request(P_chip),
+    assumes=("chips draw their rated power all the time",),
+    source=definition,
+)
+
+
+def _energy(name: str, tokens: Expr) -> Equation:
+    return Equation(
+        name, E_tok, request_energy.rhs / tokens, assumes=request_energy.assumes, source=definition
+    )
+
+
+mixed_energy = _energy("energy of a token at the scenario's mix", BOTH)
+input_energy = _energy("energy of a prompt token, of a pool that only reads", L_in)
+output_energy = _energy("energy of a generated token, of a pool that only decodes", L_out)
+
+# --- a pool that has one phase only, and the roofline --------------------------------------------
+
+
+def _roofline(what: str, estimate: Expr, bound: Expr) -> Equation:
+    return Equation(
+        f"{what}, no faster than the roofline", estimate, bound,
+        assumes=("perfect overlap, no overhead",), source=lecture_equations.at("equation 1"),
+    )  # fmt: skip
+
+
+ROOFLINE = (
+    _roofline("time a replica spends per prompt", T_pf_busy, T_pf_busy_bound),
+    _roofline("time to first token", T_ttft, T_ttft_bound),
+    _roofline("time per output token", T_tpot, T_tpot_bound),
+)
+ROOFLINE_SLOT = (_roofline("time a replica spends per request", T_slot, T_slot_bound),)
+
+# What stands for the slot, or for its part that decodes, where a pool lacks a phase.
+READING_SLOT = (
+    Equation(
+        "time a replica spends per request, of a pool that only reads prompts",
+        T_slot,
+        x_pf * T_pf_busy,
+        assumes=("nothing is decoded",),
+        source=definition,
+    ),
+)
+DECODING = {
+    "decode": Equation(
+        "time a replica spends decoding per request, of a pool that only decodes",
+        T_out,
+        T_slot,
+        assumes=("no prompt is read",),
+        source=definition,
+    ),
+    "aggregated": Equation(
+        "time a replica spends decoding per request, what is left of its slot",
+        T_out,
+        T_slot - x_pf * T_pf_busy,
+        assumes=("input bears the time of its prompt",),
+        source=definition,
+    ),
+}
+
+# --- which of them apply --------------------------------------------------------------------------
+# Given: the share of slots; what arrives; or as much as can be served.
+FILLS = {
+    "none": (given_fill, replica_arrivals),
+    "given": (carried_load, realised_fill, replica_arrivals),
+    "most": (allowed_load, realised_fill, replica_arrivals),
+}
+COMMON = (
+    request_rate, sequences_in_plan, first_token, requests_in_plan, tokens_per_user,
+    output_token_rate, input_token_rate, tokens_per_chip, bill, power_bill, request_price,
+    input_price, output_price, mixed_price, request_energy,
+)  # fmt: skip
+# What a token costs, and takes of energy, in the phases that a pool runs.
+PRICE = {"aggregated": mixed_price, "decode": output_price, "prefill": input_price}
+ENERGY = {"aggregated": mixed_energy, "decode": output_energy, "prefill": input_energy}
+
+
+def one_pool(mode: str, load: str) -> tuple[Equation, ...]:
+    """Outputs of a pool in a mode, under a load (`none`, `given` or `most`)."""
+    return (*FILLS[load], *COMMON, LATENCY[mode], ENERGY[mode])

@@ -1,0 +1,165 @@
+"""Elasticities of every output of a plan, from those of its times: the outputs' own equations.
+
+What a given does to the times of a pool comes in; how price, rates and energy follow is read off
+the tape of the equations that compute them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import numpy as np
+
+from formulas.nomenclature.pools import T_first, X_pools
+from formulas.numerics.evaluate import kernel
+from formulas.numerics.tape import Tape
+from formulas.serving.outputs import DECODING, one_pool
+from formulas.serving.pools import POOLS_RATE
+from planner.problems.serving.slopes.batch_response import ACTIVE, Held, Moved
+from planner.problems.serving.slopes.directional_derivatives import Directions, slopes_at
+from planner.problems.serving.step.pools_step import pools_equations, pools_outputs
+from planner.problems.serving.step.step import model
+
+__all__ = ["one_pool_slopes", "own", "slower_rate_slopes", "two_pool_slopes"]
+
+# What sensitivity calls the outputs of a pool.
+NAMES: Mapping[str, str] = {
+    "usd_per_mtok": "usd_per_token", "usd_per_mtok_input": "usd_per_input_token",
+    "usd_per_mtok_output": "usd_per_output_token", "usd_per_hour": "usd_per_s",
+    "requests_per_s": "requests", "ttft": "ttft", "e2e": "latency",
+    "tokens_per_s": "tokens_per_s", "tokens_per_s_per_chip": "tokens_per_s_per_chip",
+    "tokens_per_s_per_user": "tokens_per_s_per_user", "joule_per_token": "joule_per_token",
+}  # fmt: skip
+NOISE = 1e-14  # of terms that cancel
+POWERLESS = 1.0  # W; where no power is known its elasticities are those of any
+
+
+def own(directions: Directions, symbol: str) -> np.ndarray:
+    """d ln symbol / d ln of every given, shape (n_givens,)."""
+    return np.array([moved.get(symbol, 0.0) for moved in directions.values()])
+
+
+def one_pool_slopes(
+    pool: Held, response: Moved, directions: Directions, *, resized: bool
+) -> dict[str, np.ndarray]:
+    """Elasticities of the outputs of one pool by all givens, shape (2, n_givens) each.
+
+    Where it is `resized` replicas and chips follow the load, and stay as full as they are.
+    """
+    task, values, slopes = pool.task, response.values, response.slopes
+    symbols = {
+        "P_chip": POWERLESS, **pool.row, "T_slot": values["slot"], "T_pf_busy": values["busy"],
+        "T_first": values["ttft"], "T_tpot": values["tpot"], "r_fill": 1.0,
+    }  # fmt: skip
+    moved = {
+        "T_slot": slopes["slot"], "T_pf_busy": slopes["busy"], "T_first": slopes["ttft"],
+        "T_tpot": slopes["tpot"],
+    }  # fmt: skip
+    if resized:
+        follow = own(directions, "X_arr") + slopes["slot"]
+        moved |= {"n_rep": follow, "n_chips": follow}
+    tape = _pool_tape(task.mode, "none" if resized else task.load)
+    given = {name: own(directions, name) + 0.0 * slopes["slot"] for name in _names(tape)}
+    out = _composed(tape, symbols, {**given, **moved})
+    none = {"aggregated": (), "decode": ("ttft", "e2e"), "prefill": ("e2e",)}[task.mode]
+    answer = {name: out[word] for name, word in NAMES.items() if word in out and name not in none}
+    if task.mode != "prefill":
+        answer["tpot"] = slopes["tpot"]
+    return {**answer, "batch": slopes["batch"]}
+
+
+def two_pool_slopes(
+    pools: Sequence[Held],
+    responses: Sequence[Moved],
+    directions: Sequence[Directions],
+    requests: np.ndarray,
+    chips: Sequence[np.ndarray],
+    weights: Sequence[float],
+    transfer: tuple[float, np.ndarray],
+) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """Times of two pools [s], and elasticities of their outputs, shape (2, n_givens) each.
+
+    `requests` are the slopes of the rate of both, `chips` those of either pool's chips, `weights`
+    how many chips each has beside the other; `transfer` is the cache's way [s] and its slopes.
+    """
+    first, second = responses
+    symbols = {
+        "one_seq": 1.0, "X_arr": 1.0, "T_ttft": first.values["ttft"], "T_wait": 0.0,
+        "T_move": transfer[0], "T_tpot": second.values["tpot"],
+        **{name: pools[1].row[name] for name in ("L_in", "L_out", "L_dec")},
+    }  # fmt: skip
+    flat = 0.0 * requests
+    moved = {
+        "X_arr": requests, "T_ttft": first.slopes["ttft"], "T_move": transfer[1] + flat,
+        "T_tpot": second.slopes["tpot"],
+        **{name: own(directions[1], name) + flat for name in ("L_in", "L_out", "L_dec")},
+    }  # fmt: skip
+    for place, name in enumerate(("pf", "dec")):
+        row, turned = pools[place].row, directions[place]
+        symbols[f"n_chips_{name}"] = weights[place]
+        moved[f"n_chips_{name}"] = chips[place]
+        for symbol in ("p_chip", "P_chip", "p_power"):
+            symbols[f"{symbol}_{name}"] = row.get(symbol, POWERLESS)
+            moved[f"{symbol}_{name}"] = own(turned, symbol) + flat
+    out = _composed(_pools_tape(), symbols, moved)
+    told = {name: out[word] for name, word in NAMES.items()}
+    told |= {"tpot": second.slopes["tpot"], "batch": second.slopes["batch"]}
+    late = first.values["ttft"] + transfer[0]
+    return {"ttft": late, "tpot": second.values["tpot"]}, told
+
+
+def slower_rate_slopes(
+    rates: tuple[float, float], slots: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    """Slopes of the rate of the slower of two pools, from those of their slot times."""
+    level = abs(math.log(rates[0] / rates[1])) <= ACTIVE
+    symbols = {"n_pf": 1.0, "n_dec": 1.0, "X_pf": rates[0], "X_dec": rates[0 if level else 1]}
+    return _composed(_slower_tape(), symbols, {"X_pf": -slots[0], "X_dec": -slots[1]})["requests"]
+
+
+def _composed(
+    tape: Tape, symbols: Mapping[str, float], moved: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Elasticities of the outputs of a tape whose symbols move so, shape (2, n_givens): chained."""
+    sides = []
+    for side in (0, 1):
+        columns = {name: slope[side] for name, slope in moved.items() if slope[side].any()}
+        count = next(iter(moved.values())).shape[1]
+        directions = {
+            str(i): {name: float(column[i]) for name, column in columns.items() if column[i]}
+            for i in range(count)
+        }
+        _, slopes = slopes_at(tape, symbols, symbols.get("B", 1.0), directions)
+        sides.append({name: slope[side, :-1] for name, slope in slopes.items()})
+        for slope in sides[-1].values():
+            slope[np.abs(slope) < NOISE] = 0.0
+    return {name: np.stack([sides[0][name], sides[1][name]]) for name in sides[0]}
+
+
+def _names(tape: Tape) -> list[str]:
+    """Symbols that the tape asks for, the batch apart."""
+    return [name for name in tape.arguments if name != "B"]
+
+
+@cache
+def _pool_tape(mode: str, load: str) -> Tape:
+    """The outputs of a pool from its times, the wait for a first token in that."""
+    rest = DECODING.get(mode, DECODING["aggregated"])
+    equations = [e for e in one_pool(mode, load) if e.symbol != T_first]
+    every = model(mode, bound=False, load=load, powered=True)
+    outputs = {word: every.outputs[word] for word in NAMES.values() if word in every.outputs}
+    return kernel([*equations, rest], outputs).tape
+
+
+@cache
+def _pools_tape() -> Tape:
+    """The outputs of two pools at a given rate."""
+    outputs = pools_outputs({"P_chip_pf": 1.0, "P_chip_dec": 1.0})
+    return kernel(pools_equations("given"), {word: outputs[word] for word in NAMES.values()}).tape
+
+
+@cache
+def _slower_tape() -> Tape:
+    return kernel([POOLS_RATE["none"]], {"requests": X_pools}).tape
