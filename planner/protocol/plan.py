@@ -9,7 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType, ModuleType
+from importlib import import_module
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from planner.protocol.document import document_of
@@ -263,7 +264,7 @@ class MappingPlan(Plan[Any]):
     raw: Mapping[str, Any] = field(default_factory=dict)
     worth: Mapping[str, float] = field(default_factory=dict)
     sentences: tuple[str, ...] = ()
-    words: ModuleType | None = None
+    words: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The mapping with its schema."""
@@ -312,11 +313,11 @@ class MappingPlan(Plan[Any]):
 
     def why(self) -> str:
         """As the kind says it."""
-        text: str = self.words.why(self)  # type: ignore[union-attr]
+        text: str = import_module(self.words).why(self)
         return text
 
     def __str__(self) -> str:
-        text: str = self.words.answer(self)  # type: ignore[union-attr]
+        text: str = import_module(self.words).answer(self)
         return text
 
     def summary(self) -> str:

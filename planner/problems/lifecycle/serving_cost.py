@@ -271,7 +271,7 @@ def _pools(chosen: Candidate | PairCandidate) -> list[tuple[Candidate, float]]:
     if isinstance(chosen, Candidate):
         return [(chosen, 1.0)]
     pools = []
-    for pool, batch in ((chosen.readers, None), (chosen.decoders, chosen.most)):
+    for pool, batch in ((chosen.readers, None), (chosen.decoders, chosen.pair.batch)):
         used = pool.chosen_by.get("fill", pool.fill)
         needed = pool.chosen_by["usd_per_request"] * used
         alone = replace(pool, task=pool.task.with_layout(arrivals=None))

@@ -95,7 +95,9 @@ def _plan(
     explain: Callable[[], list[dict[str, Any]]] | None = None,
     slopes_held: Callable[[], Mapping[str, tuple[float, float]]] | None = None,
 ) -> Plan:
-    return ServingPlan(dict, document, elasticities, warnings, presentation, explain, slopes_held)
+    return ServingPlan(
+        dict, document, elasticities, warnings, presentation.__name__, explain, slopes_held
+    )
 
 
 def _alternatives(

@@ -73,7 +73,7 @@ def test_serving_bound_lies_below_the_estimate(task: Task) -> None:
     bound, estimate = (Step(task, layouts, bound=b) for b in (True, False))
     for row in range(len(layouts)):
         low, high = over_batches(bound, row), over_batches(estimate, row)
-        for name in ("tpot", "ttft", "latency", "usd_per_request", "usd_prefill"):
+        for name in ("tpot", "ttft", "latency", "usd_per_request", "usd_per_token"):
             assert (low[name] <= high[name] * ROUNDING).all(), name
 
 
