@@ -240,7 +240,7 @@ def profile(name: str) -> Profile:
     if name in names:
         return _shipped(name)
     if name.endswith(".toml"):
-        return _own(Path(name))
+        return _profile_of_file(Path(name))
     raise CatalogueError(
         f"no profile {name!r}{did_you_mean(name, names)}; known profiles: {', '.join(names)}; "
         "or the path of a .toml file that planner calibrate wrote"
@@ -341,7 +341,7 @@ def _shipped(name: str) -> Profile:
     return profile_from(name, tomllib.loads(path.read_text(encoding="utf-8")))
 
 
-def _own(path: Path) -> Profile:
+def _profile_of_file(path: Path) -> Profile:
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         return profile_from(path.stem, raw)

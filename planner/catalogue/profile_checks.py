@@ -34,12 +34,12 @@ def _faults(profile: Profile) -> Iterator[str]:
             yield f"{name} is {value:g}, expected 0 or more"
     for name, (low, high) in profile.intervals.items():
         if name not in COEFFICIENTS or not all(x == 0 or _within(x, 0) for x in (low, high)):
-            yield f"the interval {quoted(name)} is {_told(low)} to {_told(high)}"
+            yield f"the interval {quoted(name)} is {_shown(low)} to {_shown(high)}"
     for kind, engines in profile.all_bands.items():
         for engine, bands in engines.items():
             for name, band in bands.items():
                 if not (_within(band.low, 0) and _within(band.high, 0) and band.low <= band.high):
-                    yield f"the band {kind}.{engine}.{name} is {_told(band.low)} to " + _told(
+                    yield f"the band {kind}.{engine}.{name} is {_shown(band.low)} to " + _shown(
                         band.high
                     )
     for name in BANDS:
@@ -47,29 +47,29 @@ def _faults(profile: Profile) -> Iterator[str]:
             yield f"no band of {name} is given"
     for name in SPREADS if profile.spread else ():
         if not _within(profile.spread.get(name), 0):
-            yield f"the spread {name} is {_told(profile.spread.get(name))}, expected above 0"
+            yield f"the spread {name} is {_shown(profile.spread.get(name))}, expected above 0"
     for adjustment in profile.adjustments:
         yield from _adjustment(adjustment)
 
 
 def _head(profile: Profile) -> Iterator[str]:
     if not isinstance(profile.as_of, str) or not DATE.fullmatch(profile.as_of):
-        yield f"as_of is {_told(profile.as_of)}, expected a date such as 2026-11-21"
+        yield f"as_of is {_shown(profile.as_of)}, expected a date such as 2026-11-21"
     if not isinstance(profile.engine, str) or not isinstance(profile.source, str):
         yield "engine and source are texts"
     if not _within(profile.coverage, 0, 1):
-        yield f"coverage is {_told(profile.coverage)}, expected a share such as 0.8"
+        yield f"coverage is {_shown(profile.coverage)}, expected a share such as 0.8"
 
 
 def _adjustment(adjustment: Adjustment) -> Iterator[str]:
     for name in adjustment.of:
         if name not in COEFFICIENTS:
-            yield f"an adjustment of {_told(name)}, which is no coefficient"
+            yield f"an adjustment of {_shown(name)}, which is no coefficient"
     for key in adjustment.scope:
         if key not in PLACES:
-            yield f"an adjustment by {_told(key)}, expected one of {', '.join(sorted(PLACES))}"
+            yield f"an adjustment by {_shown(key)}, expected one of {', '.join(sorted(PLACES))}"
     if not _within(adjustment.factor, 0):
-        yield f"a factor on {', '.join(map(str, adjustment.of))} is {_told(adjustment.factor)}"
+        yield f"a factor on {', '.join(map(str, adjustment.of))} is {_shown(adjustment.factor)}"
 
 
 def _within(value: object, above: float, most: float = math.inf) -> bool:
@@ -79,6 +79,6 @@ def _within(value: object, above: float, most: float = math.inf) -> bool:
     return above < value <= most and math.isfinite(value)
 
 
-def _told(value: object) -> str:
+def _shown(value: object) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return f"{value:g}" if number else quoted(value)

@@ -9,7 +9,7 @@ from planner.claims.figure import PhysicalFigure
 
 __all__ = ["MODULES", "PhysicalFigure", "physical", "physical_ids"]
 
-MODULES = ("batches", "racks", "training", "caches")  # each holds FIGURES, by claim
+MODULES = ("batches", "racks", "training_and_caches")  # each holds FIGURES, by claim
 
 
 def physical(claim: str) -> tuple[PhysicalFigure, ...]:

@@ -148,7 +148,7 @@ def export(
     out: Annotated[Path | None, typer.Option("--out", help="folder for the files")] = None,
 ) -> None:
     """Write the chosen plan as launch flags of an engine, or as Kubernetes manifests."""
-    from planner.engines import TARGETS, known
+    from planner.engines import TARGETS, engine_of
     from planner.engines import export as launch
     from planner.protocol.solve import solve as answer
     from planner.report.files import deliver
@@ -157,7 +157,7 @@ def export(
     target, inside = to or engine, engine if to else None
     if target is None:
         raise InputError(f"say for what with --engine, one of {', '.join(TARGETS)}")
-    known(target, inside)
+    engine_of(target, inside)
     require_folder(out)
     plan = answer(file, sets or ())
     warn(plan.warnings)

@@ -1,15 +1,9 @@
-"""A plan in the words of an inference engine: flags, files and manifests that start it.
+"""How do I start it? A plan as the launch of an inference engine: options, script, manifests.
 
-launch.py      what a page makes of a plan: options, each with its reason
-deployment.py  a plan in the terms that engines share
-limits.py      what stops any engine; words.py  what several pages say alike
-vllm.py        one page an engine: its version, its options, what it cannot run
-sglang.py
-trtllm.py
-script.py      a launch as a script, kubernetes.py  as manifests
-exports.py     all of it behind one call
+What each engine's release offers is a row of `releases.toml`; a page per engine turns a deployment
+into a launch or says why it cannot; `export` is all of it behind one call.
 """
 
-from planner.engines.exports import ENGINES, TARGETS, Export, export, known
+from planner.engines.exports import ENGINES, TARGETS, Export, engine_of, export
 
-__all__ = ["ENGINES", "TARGETS", "Export", "export", "known"]
+__all__ = ["ENGINES", "TARGETS", "Export", "engine_of", "export"]

@@ -183,20 +183,20 @@ def checkpoint(scenario: Scenario) -> Checkpoint:
             "catalogue or the config.json of one"
         )
     if isinstance(name, File):
-        parent = str(Path(name.given).parent)
+        parent = str(Path(name.written).parent)
         # What begins with a dash would be read as an option.
         place = f"./{parent}" if parent.startswith("-") else parent
-        return _held(place, read_config(name.path), folder=True)
+        return _checkpoint(place, read_config(name.path), folder=True)
     match = HUB.search(models.record(name).source)
     if match is None:
         raise InputError(
             f"the weights of {name} are not published on Hugging Face; name a model whose "
             "checkpoint an engine can load, or the config.json beside your own"
         )
-    return _held(match.group(1), models.load(name), folder=False)
+    return _checkpoint(match.group(1), models.load(name), folder=False)
 
 
-def _held(place: str, model: Model, *, folder: bool) -> Checkpoint:
+def _checkpoint(place: str, model: Model, *, folder: bool) -> Checkpoint:
     blocks = model.prediction.blocks if model.prediction else 0
     return Checkpoint(place, sizes(model), folder, blocks)
 

@@ -83,7 +83,7 @@ def export(
     Infeasible
         If there is no plan, or the engine cannot run it: says why, and what would work.
     """
-    page = known(target, engine)
+    page = engine_of(target, engine)
     if not plan.chosen:
         raise Infeasible(_nothing(plan))
     tree = Tree("scenario", dict(plan.document["scenario"]))
@@ -111,7 +111,7 @@ def export(
     return Export(target, launches, MappingProxyType(files))
 
 
-def known(target: str, engine: str | None) -> ModuleType:
+def engine_of(target: str, engine: str | None) -> ModuleType:
     """The page of the engine that a target runs; raises InputError for a name that is none."""
     for word, names in ((target, TARGETS), (engine, tuple(ENGINES))):
         if word is not None and word not in names:

@@ -1,11 +1,15 @@
-"""Times of collectives with a band, the reason for it, and the bound beside them."""
+"""Times of collectives with a band, the reason for it, and the bound beside them.
+
+How long one collective takes on groups of a network, beside the least that it could take.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import log2, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +17,11 @@ from formulas.network.collectives import collective_time as general_time
 from formulas.network.collectives import hand_over_time
 from formulas.numerics.evaluate import Kernel, kernel
 from planner.catalogue.collective_curves import ANY, collectives
-from planner.network.group import EXCHANGES, Group, algorithms, library, named
+from planner.network.group import EXCHANGES, Group, algorithms, group_of, library, named
 from planner.network.measured_curves import BorrowedCurve, borrowed_curve
+from planner.network.network_source import DescribedNetwork
+from planner.text.errors import InputError
+from topologies.fabric.limits import TopologyError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -115,7 +122,7 @@ def collective_time(
     if group.n == 1:
         return _nothing(sizes)
     names = offered if algorithm is None else (named(group, operation, algorithm),)
-    candidates = [_one(group, operation, name, sizes, network) for name in names]
+    candidates = [_estimate(group, operation, name, sizes, network) for name in names]
     best = np.argmin(np.stack([found.seconds for found in candidates]), axis=0)
     return CollectiveTime(
         *(
@@ -185,7 +192,7 @@ def hop_time(
     return np.asarray(times)
 
 
-def _one(
+def _estimate(
     group: Group, operation: str, algorithm: str, sizes: np.ndarray, network: str
 ) -> CollectiveTime:
     """By one algorithm."""
@@ -242,3 +249,45 @@ def _general() -> Kernel:
 @cache
 def _hop() -> Kernel:
     return kernel([*hand_over_time.where, hand_over_time], [hand_over_time.symbol])
+
+
+def timed(
+    of: DescribedNetwork, operation: str, sizes: Sequence[int], messages: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Seconds of an operation for each size of group and of message, base units.
+
+    Parameters
+    ----------
+    operation : str
+        `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch` or `combine`.
+    messages : sequence of float
+        What each chip holds, ends with, begins with or sends, its own part included. [byte]
+
+    Raises
+    ------
+    InputError
+        When there is no such operation or group.
+    """
+    rows = []
+    for n in sizes:
+        try:
+            group = group_of(of.machine if of.machine is not None else of.fabric, n)
+        except TopologyError as error:
+            raise InputError(str(error)) from error
+        times = collective_time(group, operation, list(messages))
+        rows += [
+            {
+                "operation": operation,
+                "chips": n,
+                "domains": group.domains,
+                "bytes": size,
+                "seconds": float(times.seconds[i]),
+                "low": float(times.low[i]),
+                "high": float(times.high[i]),
+                "bound": float(times.bound[i]),
+                "algorithm": str(times.algorithm[i]),
+                "reason": str(times.reason[i]),
+            }
+            for i, size in enumerate(messages)
+        ]
+    return rows

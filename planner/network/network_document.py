@@ -126,7 +126,7 @@ def _timed(
 ) -> list[dict[str, Any]]:
     if collective is None:
         return []
-    from planner.network.times import timed
+    from planner.network.collective_times import timed
 
     return timed(of, collective, sizes, messages)
 
@@ -229,7 +229,7 @@ class Rates:
 
     def __init__(self, of: DescribedNetwork, domain: int, routing: str) -> None:
         self.of, self.domain, self.routing = of, domain, routing
-        self.known = of.machine if of.machine is not None else of.fabric
+        self.network = of.machine if of.machine is not None else of.fabric
         self.chips = len(accelerators(of.fabric))
         self.adds = any(sums for _, sums in of.fabric.nodes(data="in_network_reduce"))
 
@@ -241,7 +241,7 @@ class Rates:
         TopologyError
             When the network has no such group.
         """
-        rate = group_rate(self.known, n)
+        rate = group_rate(self.network, n)
         row = {
             "chips": n,
             "domains": rate.domains,

@@ -87,13 +87,13 @@ def network(
     joint: dict[str, Any] = {"join": join, "leaf": leaf, "oversubscription": oversubscription}
     arguments = {"chips": chips, "shape": shape, "twisted": twisted or None, **joint}
     options = [f"--{option}" for option, value in arguments.items() if value is not None]
-    if not _known(name) and _file(name):
+    if not _in_catalogue(name) and _file(name):
         if options:
             raise InputError(
                 f"{', '.join(options)}: for machines of the catalogue; {name} says what it is"
             )
         return _from_file(name)
-    if not _known(name):
+    if not _in_catalogue(name):
         hint = did_you_mean(name, names()) or f"; known: {', '.join(names())}"
         raise CatalogueError(
             f"unknown machine {quoted(name)}{hint} (a file ends in {', '.join(FILES)})"
@@ -107,7 +107,7 @@ def network(
         raise InputError(str(error)) from error
 
 
-def _known(name: str) -> bool:
+def _in_catalogue(name: str) -> bool:
     try:
         machine(name)
     except TopologyError:  # an alias is known too, though it is not among the names

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from planner.scenario.located_yaml import yaml_tree
-from planner.scenario.tree import Path, Position, Tree, dotted
+from planner.scenario.tree import Path, Position, Tree, dotted, yaml_tree
 from planner.text.errors import InputError, Mistake, quoted
 
 # the symbols of the equations, where they mean one key

@@ -32,7 +32,7 @@ class Document:
 
     problem: str
     file: str
-    given: Mapping[str, Any] = field(hash=False)
+    data: Mapping[str, Any] = field(hash=False)
 
 
 def room(kind: str) -> ModuleType:

@@ -14,10 +14,9 @@ from pydantic import ValidationError
 from planner.scenario.changes import changed
 from planner.scenario.keys.fields import QuestionRecord
 from planner.scenario.kinds import PLANNED, ROOMS, Document, question_type, question_types
-from planner.scenario.located_yaml import yaml_tree
 from planner.scenario.mistakes import mistakes_of
 from planner.scenario.schema_document import resolved
-from planner.scenario.tree import Tree, dotted
+from planner.scenario.tree import Tree, dotted, yaml_tree
 from planner.text.errors import InputError, Mistake, quoted
 from topologies.files.located_yaml import DEEPEST
 
@@ -53,7 +52,7 @@ def read(source: Source) -> Tree:
     if isinstance(source, QuestionRecord):
         return Tree(INSIDE, resolved(source, full_paths=True))
     if isinstance(source, Document):
-        return Tree(source.file, dict(source.given))
+        return Tree(source.file, dict(source.data))
     if isinstance(source, Mapping):
         return Tree(INSIDE, _plain(source, 0))
     if not isinstance(source, str | FilePath):

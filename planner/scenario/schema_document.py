@@ -23,7 +23,7 @@ def resolved(scenario: BaseModel | Document, *, full_paths: bool = False) -> dic
     It loads again to an equal scenario. Files are named as given, or by their `full_paths`.
     """
     if isinstance(scenario, Document):
-        return dict(_plain(dict(scenario.given), full_paths))
+        return dict(_plain(dict(scenario.data), full_paths))
     return {
         name: _plain(getattr(scenario, name), full_paths) for name in type(scenario).model_fields
     }
@@ -65,7 +65,7 @@ def _plain(value: Any, full: bool) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item, full) for item in value]
     if isinstance(value, File):
-        return str(value.path.resolve()) if full else value.given
+        return str(value.path.resolve()) if full else value.written
     if isinstance(value, Limit):
         return value.value if value.per is None else f"{value.value!r} {value.per}"
     if isinstance(value, float) and math.isinf(value):

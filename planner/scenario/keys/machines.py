@@ -108,7 +108,7 @@ class SystemDescription(Record):
             read_measured(file.path)
         except InputError as error:
             raise Refusals(
-                [((), f"{file.given}: {each.path}: {each.message}") for each in error.mistakes]
+                [((), f"{file.written}: {each.path}: {each.message}") for each in error.mistakes]
                 or [((), error)]
             ) from None
         return file
@@ -118,12 +118,12 @@ class SystemDescription(Record):
         if self.measured is not None and self.like is not None:
             reason = misfit(read_measured(self.measured.path), _described(self).chip)
             if reason is not None:
-                raise Refusals([(("measured",), f"{self.measured.given}: {reason}")])
+                raise Refusals([(("measured",), f"{self.measured.written}: {reason}")])
         return self
 
     @field_validator("like")
     @classmethod
-    def _known(cls, value: str | None) -> str | None:
+    def _in_catalogue(cls, value: str | None) -> str | None:
         if value is not None:
             system(value)
         return value

@@ -53,12 +53,12 @@ def _read(file: File) -> None:
     """Raises ValueError where the file is no profile."""
     if file.path.suffix != ".toml":
         raise ValueError(
-            f"expected a .toml file that planner calibrate wrote, got {quoted(file.given)}"
+            f"expected a .toml file that planner calibrate wrote, got {quoted(file.written)}"
         )
     try:
         read_profile = profile(str(file.path))
     except CatalogueError as error:
-        raise ValueError(str(error).replace(str(file.path), file.given)) from None
+        raise ValueError(str(error).replace(str(file.path), file.written)) from None
     reason = unsound(read_profile)
     if reason is not None:
-        raise ValueError(f"{file.given}: is no sound profile: {reason}")
+        raise ValueError(f"{file.written}: is no sound profile: {reason}")

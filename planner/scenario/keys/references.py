@@ -19,9 +19,9 @@ Found = list[tuple[Path, str | ValueError]]
 
 @dataclass(frozen=True)
 class File:
-    """A file a scenario points to: `given` as written there, `path` as found."""
+    """A file a scenario points to: `written` as it stands there, `path` as found."""
 
-    given: str
+    written: str
     path: FilePath
 
 

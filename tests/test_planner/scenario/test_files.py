@@ -142,4 +142,4 @@ def test_standard_input_is_read(monkeypatch):
 def test_a_byte_order_mark_and_windows_lines_are_no_mistake(tmp_path):
     """Text as other systems write it is read."""
     file = written(tmp_path, b"\xef\xbb\xbfproblem: training\r\nx: 1\r\n")
-    assert load(file).given == {"problem": "training", "x": 1}
+    assert load(file).data == {"problem": "training", "x": 1}

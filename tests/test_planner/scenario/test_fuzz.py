@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.scenario import BudgetScenario, Document, Scenario, load, resolved
-from planner.scenario.located_yaml import yaml_tree
+from planner.scenario.tree import yaml_tree
 from planner.text.errors import InputError
 
 RIGHT = {

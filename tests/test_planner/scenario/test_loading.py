@@ -169,7 +169,7 @@ def test_yaml_is_version_1_2(tmp_path):
     file = tmp_path / "s.yaml"
     text = "problem: training\na: no\nb: 1e15\nc: 1:30\nd: 2026-11-01\ne: 0o17\nf: yes\ng: ~\n"
     file.write_text(text)
-    assert load(file).given == {
+    assert load(file).data == {
         "problem": "training", "a": "no", "b": 1e15, "c": "1:30", "d": "2026-11-01", "e": 15,
         "f": "yes", "g": None,
     }  # fmt: skip
@@ -180,7 +180,7 @@ def test_other_problems_keep_their_place(problem):
     """Other problems load as documents for the code that answers them."""
     document = load({"problem": problem, "anything": [1]})
     assert isinstance(document, Document)
-    assert (document.problem, document.given["anything"]) == (problem, [1])
+    assert (document.problem, document.data["anything"]) == (problem, [1])
 
 
 def test_changes_apply_in_order_and_open_names():

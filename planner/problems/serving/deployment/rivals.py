@@ -76,7 +76,7 @@ def compared(
 
 def _names(scenario: Scenario) -> list[str]:
     """What the systems are called: catalogue names, or the files that wire them."""
-    return [each.given if isinstance(each, File) else each.name for each in scenario.systems()]
+    return [each.written if isinstance(each, File) else each.name for each in scenario.systems()]
 
 
 def _short(plan: Mapping[str, Any]) -> dict[str, Any]:

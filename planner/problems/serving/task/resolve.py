@@ -158,8 +158,8 @@ def hardware_of(scenario: Scenario) -> tuple[Hardware, ...]:
 def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardware:
     if isinstance(system, File):
         told = (
-            f"{system.given} says how chips are wired, but not which chips; "
-            f"write {{like: hgx-h200, topology: {system.given}}}"
+            f"{system.written} says how chips are wired, but not which chips; "
+            f"write {{like: hgx-h200, topology: {system.written}}}"
         )
         raise FieldError(("system", told))
     with _at("price"):
@@ -209,7 +209,7 @@ def _model(scenario: Scenario, notes: _Notes) -> Model | ModelDescription:
         return asked
     name = asked.like if isinstance(asked, ModelDescription) else asked
     if isinstance(name, File):
-        notes.data.append({"what": f"model {name.given}", "source": name.given, "as_of": ""})
+        notes.data.append({"what": f"model {name.written}", "source": name.written, "as_of": ""})
         return read_config(name.path)
 
     record = models.record(name)
