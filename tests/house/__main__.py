@@ -9,6 +9,14 @@ from tests.house import names
 from tests.house.layers import excuse
 from tests.house.measures import FIGURES, FILE, RULES, exceptions, key, limits, tightened
 
+SERVING, PROTOCOL = "tests/test_planner/problems/serving", "tests/test_planner/protocol"
+SHOWN_BY_RUNNING = {
+    "price, equation against number, of 200 plans": f"pytest {SERVING}/test_outputs.py",
+    "one line outside its room for a new kind": f"pytest {PROTOCOL}/test_toy_kind.py",
+    "answers are what they were": "pytest tests/test_frozen.py",
+    "processor time of the faces": "pytest tests/benches/bench_faces.py -m benchmark -s",
+}
+
 
 def main() -> None:
     """The table; with --list what breaks a rule; with --tighten smaller limits in house.json."""
@@ -37,6 +45,9 @@ def main() -> None:
         mark = "  <- may shrink" if allowed - breaks else ""
         mark = "  <- over" if breaks - allowed else mark
         print(f"{rule.name:<52}{len(breaks):>9}{len(allowed):>9}{0:>9}{mark}")
+    print("\nShown by running:")
+    for what, command in SHOWN_BY_RUNNING.items():
+        print(f"  {what:<50}{command}")
 
 
 if __name__ == "__main__":
