@@ -105,8 +105,8 @@ def size_of_loss(
 
     def gap(pairs: float) -> float:
         ln_n = _root(_slope(law, ratio, pairs), pairs - WIDEST, WIDEST)
-        found = float(terms.excess(math.exp(ln_n), math.exp(pairs - ln_n)))
-        return math.log(found) - math.log(loss - terms.floor)
+        excess = float(terms.excess(math.exp(ln_n), math.exp(pairs - ln_n)))
+        return math.log(excess) - math.log(loss - terms.floor)
 
     pairs = _root(gap, 0.0, WIDEST)
     return allocation(law, flop_per * math.exp(pairs), sparsity=ratio, flop_per=flop_per)
@@ -117,8 +117,8 @@ def _need_both(law: ScalingLaw) -> None:
         law.need(choice)
 
 
-def _sparsity(law: ScalingLaw, given: float | None) -> float:
-    return (law.fixed_sparsity or 1.0) if given is None else given
+def _sparsity(law: ScalingLaw, sparsity: float | None) -> float:
+    return (law.fixed_sparsity or 1.0) if sparsity is None else sparsity
 
 
 def _by_rule(law: ScalingLaw, arithmetic: float, flop_per: float) -> tuple[float, float]:

@@ -58,9 +58,9 @@ def drawn_values(
     for _ in range(REDRAWN * max(count, 1)):
         if len(drawn) == count:
             break
-        found = {**values, **step(rng)}
-        if _sound(found):
-            drawn.append(found)
+        candidate = {**values, **step(rng)}
+        if _sound(candidate):
+            drawn.append(candidate)
     if len(drawn) < count:
         raise FieldError(
             ("law", "its standard errors are so large that most laws drawn from them are none: an "
@@ -70,7 +70,7 @@ def drawn_values(
 
 
 def joined(
-    dense: Covariance | None, routing: Covariance | None, kept: Iterable[str]
+    dense: Covariance | None, routing: Covariance | None, routed: Iterable[str]
 ) -> Covariance | None:
     """Both covariances side by side, errors of one law independent of those of the other.
 
@@ -78,7 +78,7 @@ def joined(
     """
     if dense is None or routing is None:
         return dense
-    names = {*kept}
+    names = {*routed}
     rows = [i for i, x in enumerate(routing.of) if x.removeprefix("ln ") in names]
     first, second = len(dense.of), len(rows)
     return Covariance(

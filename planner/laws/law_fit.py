@@ -111,14 +111,14 @@ def fit_law(
     SolverError
         If no search converges.
     """
-    given = read_points(points) if isinstance(points, str | Path) else points
-    kept = given.without_highest(drop_highest) if drop_highest else given
-    _refuse(kept)
-    middle = np.array([np.log(kept.size).mean(), np.log(kept.tokens).mean()])
-    best, objective = _searched(kept, middle)
-    _refuse_undetermined(kept, best)
+    measured = read_points(points) if isinstance(points, str | Path) else points
+    used = measured.without_highest(drop_highest) if drop_highest else measured
+    _refuse(used)
+    middle = np.array([np.log(used.size).mean(), np.log(used.tokens).mean()])
+    best, objective = _searched(used, middle)
+    _refuse_undetermined(used, best)
     rng = np.random.default_rng(seed)
-    drawn = np.array([_resampled(kept, middle, best, rng) for _ in range(max(resamples, 2))])
+    drawn = np.array([_resampled(used, middle, best, rng) for _ in range(max(resamples, 2))])
     drawn = drawn[np.isfinite(drawn).all(axis=1)]
     centre, spread = _uncentred(best, middle), _uncentred(drawn, middle)
     names = ("A_N", "B_D", "loss_min", "alpha_N", "beta_D")
@@ -129,8 +129,8 @@ def fit_law(
         covariance=np.cov(spread.T),
         resamples=spread,
         objective=objective,
-        residuals=_residuals(kept, middle)(best)[0],
-        points=kept,
+        residuals=_residuals(used, middle)(best)[0],
+        points=used,
     )
 
 
@@ -185,12 +185,12 @@ def _polished(
         value, slope = objective(x)
         return value * scale, slope * scale
 
-    found = minimize(
+    minimum = minimize(
         scaled, start, jac=True, method="L-BFGS-B",
         bounds=[(None, None)] * 3 + [(1e-3, 5.0)] * 2,
         options={"maxiter": steps, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20},
     )  # fmt: skip
-    return found.x, float(found.fun / scale)
+    return minimum.x, float(minimum.fun / scale)
 
 
 def _searched(points: Points, middle: np.ndarray) -> tuple[np.ndarray, float]:
@@ -202,10 +202,10 @@ def _searched(points: Points, middle: np.ndarray) -> tuple[np.ndarray, float]:
         for a, b, e, alpha, beta in product(SHARES, SHARES, FLOORS, EXPONENTS, EXPONENTS)
     ]
     starts.sort(key=lambda x: objective(x)[0])
-    found = [_polished(points, middle, start, ROUGH) for start in starts[:STARTS]]
-    found.sort(key=lambda each: each[1])
+    minima = [_polished(points, middle, start, ROUGH) for start in starts[:STARTS]]
+    minima.sort(key=lambda row: row[1])
     best, value = min(
-        (_polished(points, middle, start) for start, _ in found[:KEPT]), key=lambda each: each[1]
+        (_polished(points, middle, start) for start, _ in minima[:KEPT]), key=lambda row: row[1]
     )
     if not np.isfinite(value):
         raise SolverError(f"{points.file}: no law could be fitted to the points")

@@ -242,7 +242,7 @@ class RewardLaw:
         return float(rl_arithmetic_needed.numpy("R_pass")(reward, **self.values))
 
 
-def reward_law(name: str = "scalerl-2025", **given: float) -> RewardLaw:
+def reward_law(name: str = "scalerl-2025", **coefficients: float) -> RewardLaw:
     """The sigmoid of a catalogue name, with what belongs to the model at hand.
 
     Parameters
@@ -260,10 +260,11 @@ def reward_law(name: str = "scalerl-2025", **given: float) -> RewardLaw:
     if name not in law_names("sigmoid"):
         raise CatalogueError.unknown("law of reward", name, law_names("sigmoid"))
     entry = law(name)
-    values = {**entry.values, **given}
+    values = {**entry.values, **coefficients}
     lacking = [x for x in NAMES if x not in values]
     faults = [(f"rl.{x}", f"{name} does not say {MEANING[x]}; give it") for x in lacking]
-    faults += [(f"rl.{x}", "no such coefficient of a reward") for x in given if x not in NAMES]
+    others = [x for x in coefficients if x not in NAMES]
+    faults += [(f"rl.{x}", "no such coefficient of a reward") for x in others]
     if not faults and not 0 <= values["R_start"] < values["R_most"]:
         low, high = values["R_start"], values["R_most"]
         faults = [("rl.R_start", f"expected less than the ceiling {high:g}, got {low:g}")]

@@ -58,8 +58,8 @@ class Points:
 
     def without_highest(self, count: int) -> Points:
         """The points without the `count` of highest loss, as Besiroglu et al. drop five."""
-        kept = np.sort(np.argsort(self.loss, kind="stable")[: len(self) - count])
-        return Points(self.size[kept], self.tokens[kept], self.loss[kept], self.file)
+        rest = np.sort(np.argsort(self.loss, kind="stable")[: len(self) - count])
+        return Points(self.size[rest], self.tokens[rest], self.loss[rest], self.file)
 
 
 def read_points(path: str | Path) -> Points:
@@ -104,16 +104,16 @@ def read_points(path: str | Path) -> Points:
 def _columns(file: str, header: list[str]) -> dict[str, str]:
     """{what is meant: column of the file}, tokens before arithmetic."""
     folded = {"".join(x for x in name.lower() if x.isalnum()): name for name in header if name}
-    found = {}
+    columns = {}
     for what, names in COLUMNS.items():
         for name in names:
             if name in folded:
-                found[what] = folded[name]
+                columns[what] = folded[name]
                 break
-    if "tokens" in found:
-        found.pop("flop", None)
-    lacking = [what for what in ("size", "loss") if what not in found]
-    lacking += [] if {"tokens", "flop"} & set(found) else ["tokens"]
+    if "tokens" in columns:
+        columns.pop("flop", None)
+    lacking = [what for what in ("size", "loss") if what not in columns]
+    lacking += [] if {"tokens", "flop"} & set(columns) else ["tokens"]
     if lacking:
         there = ", ".join(quoted(name) for name in header) or "none"
         apart = [mark for mark in SEPARATORS if len(header) == 1 and mark in header[0]]
@@ -121,7 +121,7 @@ def _columns(file: str, header: list[str]) -> dict[str, str]:
             there += f"; cells are to be separated by commas, not by {SEPARATORS[apart[0]]}"
         wanted = "; ".join(f"{what} ({', '.join(COLUMNS[what][:3])})" for what in lacking)
         raise InputError(Mistake(file, 1, None, "", f"no column of {wanted}; columns: {there}"))
-    return found
+    return columns
 
 
 def _cell(text: str | None, what: str) -> tuple[float, str]:

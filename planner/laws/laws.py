@@ -55,46 +55,48 @@ def needed(form: str) -> frozenset[str]:
     return frozenset(x for x in kernel.names if x not in GIVEN and not x.startswith("one_"))
 
 
-def entry_of(name: str, given: Mapping[str, Any]) -> Law:
+def entry_of(name: str, description: Mapping[str, Any]) -> Law:
     """The law of a checked mapping; what says where it comes from may be left out."""
     row = {
         "title": name, "source": "given", "link": "", "as_of": "given", "scope": "not said",
-        "verified": "given", **{key: value for key, value in given.items() if key != "name"},
+        "verified": "given", **{key: value for key, value in description.items() if key != "name"},
     }  # fmt: skip
     row["coefficients"] = {
         x: dict(each) if isinstance(each, Mapping) else {"value": each}
-        for x, each in given["coefficients"].items()
+        for x, each in description["coefficients"].items()
     }
     return law_of(name, row)
 
 
-def entry_faults(given: Mapping[str, Any]) -> list[Fault]:
+def entry_faults(description: Mapping[str, Any]) -> list[Fault]:
     """(dotted path, what is wrong) for everything that keeps a mapping from being a law."""
-    faults = [(str(key), f"unknown{did_you_mean(key, KEYS)}") for key in given if key not in KEYS]
+    unknown = [key for key in description if key not in KEYS]
+    faults = [(str(key), f"unknown{did_you_mean(key, KEYS)}") for key in unknown]
     faults += [
-        (key, f"expected text, got {quoted(given[key])}")
+        (key, f"expected text, got {quoted(description[key])}")
         for key in TEXTS
-        if key in given and not isinstance(given[key], str)
+        if key in description and not isinstance(description[key], str)
     ]
-    form = given.get("form")
+    form = description.get("form")
     if not isinstance(form, str) or form not in FORMS or form == "routed":
-        known = ", ".join(each for each in FORMS if each != "routed")
-        return [*faults, ("form", f"expected one of {known}, got {quoted(form)}")]
+        forms = ", ".join(each for each in FORMS if each != "routed")
+        return [*faults, ("form", f"expected one of {forms}, got {quoted(form)}")]
     faults += [
-        *_coefficients(form, given), *_ranges(given.get("range", {})), *_covariance(given)
+        *_coefficients(form, description), *_ranges(description.get("range", {})),
+        *_covariance(description),
     ]  # fmt: skip
-    return faults or _together(given)
+    return faults or _together(description)
 
 
-def _coefficients(form: str, given: Mapping[str, Any]) -> list[Fault]:
-    found, settings = given.get("coefficients"), given.get("settings", {})
-    if not isinstance(found, Mapping) or not found:
-        return [("coefficients", f"expected a mapping of numbers, got {quoted(found)}")]
+def _coefficients(form: str, description: Mapping[str, Any]) -> list[Fault]:
+    coefficients, settings = description.get("coefficients"), description.get("settings", {})
+    if not isinstance(coefficients, Mapping) or not coefficients:
+        return [("coefficients", f"expected a mapping of numbers, got {quoted(coefficients)}")]
     if not isinstance(settings, Mapping):
         return [("settings", f"expected a mapping of numbers, got {quoted(settings)}")]
-    faults = [fault for x, each in found.items() for fault in _coefficient(f"{x}", each)]
+    faults = [fault for x, each in coefficients.items() for fault in _coefficient(f"{x}", each)]
     faults += [fault for x, each in settings.items() for fault in _bare(f"settings.{x}", x, each)]
-    there = {*found, *settings}
+    there = {*coefficients, *settings}
     if form in RULES:
         if not any(rule <= there for rule in RULES[form]):
             either = " or ".join(" and ".join(sorted(rule)) for rule in RULES[form])
@@ -106,45 +108,45 @@ def _coefficients(form: str, given: Mapping[str, Any]) -> list[Fault]:
         faults.append(("coefficients", f"the form {form} needs {', '.join(lacking)} too"))
     faults += [
         (f"coefficients.{x}", f"the form {form} has none of that name{did_you_mean(x, wanted)}")
-        for x in found
+        for x in coefficients
         if x not in wanted
     ]
     return faults
 
 
-def _coefficient(name: str, each: object) -> list[Fault]:
+def _coefficient(name: str, entry: object) -> list[Fault]:
     """What is wrong with one coefficient."""
     at = f"coefficients.{name}"
-    if not isinstance(each, Mapping):
-        return _bare(at, name, each)
-    wrong = [key for key in each if key not in COEFFICIENT]
-    if wrong or "value" not in each:
-        there = ", ".join(map(str, each)) or "nothing"
+    if not isinstance(entry, Mapping):
+        return _bare(at, name, entry)
+    wrong = [key for key in entry if key not in COEFFICIENT]
+    if wrong or "value" not in entry:
+        there = ", ".join(map(str, entry)) or "nothing"
         return [(at, f"expected value with error, or low and high, got {there}")]
-    if not isinstance(each.get("ln", False), bool):
-        return [(f"{at}.ln", f"expected true or false, got {quoted(each['ln'])}")]
-    number = _finite if each.get("ln") else _positive
+    if not isinstance(entry.get("ln", False), bool):
+        return [(f"{at}.ln", f"expected true or false, got {quoted(entry['ln'])}")]
+    number = _finite if entry.get("ln") else _positive
     faults = []
     for key in ("value", "error", "low", "high", "scale"):
         sound = _positive if key in ("error", "scale") else number
-        if key in each and not sound(each[key]):
-            faults.append((f"{at}.{key}", f"expected a positive number, got {quoted(each[key])}"))
+        if key in entry and not sound(entry[key]):
+            faults.append((f"{at}.{key}", f"expected a positive number, got {quoted(entry[key])}"))
     if faults:
         return faults
-    if each.get("ln") and abs(each["value"]) > 600:
+    if entry.get("ln") and abs(entry["value"]) > 600:
         return [(f"{at}.value", "the exponential of this is no number")]
-    low, high = (each.get(key, each["value"]) for key in ("low", "high"))
-    if not low <= each["value"] <= high:
-        return [(at, f"expected low <= value <= high, got {low:g}, {each['value']:g}, {high:g}")]
-    value = math.exp(each["value"]) if each.get("ln") else float(each["value"])
-    return _beyond(f"{at}.value", name, value * each.get("scale", 1.0))
+    low, high = (entry.get(key, entry["value"]) for key in ("low", "high"))
+    if not low <= entry["value"] <= high:
+        return [(at, f"expected low <= value <= high, got {low:g}, {entry['value']:g}, {high:g}")]
+    value = math.exp(entry["value"]) if entry.get("ln") else float(entry["value"])
+    return _beyond(f"{at}.value", name, value * entry.get("scale", 1.0))
 
 
-def _bare(at: str, name: str, each: object) -> list[Fault]:
+def _bare(at: str, name: str, number: object) -> list[Fault]:
     """What is wrong with a number alone."""
-    if not _positive(each):
-        return [(at, f"expected a positive number, got {quoted(each)}")]
-    return _beyond(at, name, float(each))  # type: ignore[arg-type]
+    if not _positive(number):
+        return [(at, f"expected a positive number, got {quoted(number)}")]
+    return _beyond(at, name, float(number))  # type: ignore[arg-type]
 
 
 def _beyond(at: str, name: str, value: float) -> list[Fault]:
@@ -155,26 +157,26 @@ def _beyond(at: str, name: str, value: float) -> list[Fault]:
     return [(at, f"expected {least:g} to {most:g}, got {value:.4g}")]
 
 
-def _together(given: Mapping[str, Any]) -> list[Fault]:
+def _together(description: Mapping[str, Any]) -> list[Fault]:
     """Coefficients that are sound alone and no law together."""
-    x = entry_of("given", given).values
+    x = entry_of("given", description).values
     at = "coefficients"
     if "E_limit" in x and not x["E_limit"] > x["E_first"]:
         first, limit = x["E_first"], x["E_limit"]
         return [(f"{at}.E_limit", f"expected more than E_first = {first:g}, got {limit:g}")]
-    if given["form"] == "kaplan":
+    if description["form"] == "kaplan":
         steep = x["alpha_N"] / x["alpha_D"]
         if abs(steep * math.log(x["N_c"])) > math.log(LEVEL[1]):
-            told = f"N_c to the power alpha_N/alpha_D = {steep:.3g} is beyond any loss"
-            return [(f"{at}.alpha_D", told)]
+            fault = f"N_c to the power alpha_N/alpha_D = {steep:.3g} is beyond any loss"
+            return [(f"{at}.alpha_D", fault)]
     return []
 
 
-def _ranges(given: object) -> list[Fault]:
-    if not isinstance(given, Mapping):
-        return [("range", f"expected n, d, sparsity with two numbers each, got {quoted(given)}")]
+def _ranges(ranges: object) -> list[Fault]:
+    if not isinstance(ranges, Mapping):
+        return [("range", f"expected n, d, sparsity with two numbers each, got {quoted(ranges)}")]
     faults = []
-    for key, pair in given.items():
+    for key, pair in ranges.items():
         if key not in RANGES:
             faults.append((f"range.{key}", f"unknown{did_you_mean(key, RANGES)}"))
         elif not (
@@ -187,18 +189,19 @@ def _ranges(given: object) -> list[Fault]:
     return faults
 
 
-def _covariance(given: Mapping[str, Any]) -> list[Fault]:
-    found, at = given.get("covariance"), "covariance"
-    if found is None:
+def _covariance(description: Mapping[str, Any]) -> list[Fault]:
+    covariance, at = description.get("covariance"), "covariance"
+    if covariance is None:
         return []
-    if not isinstance(found, Mapping) or set(found) - {"of", "spread", "correlation", "source"}:
+    keys = {"of", "spread", "correlation", "source"}
+    if not isinstance(covariance, Mapping) or set(covariance) - keys:
         return [(at, "expected of, spread, correlation and source")]
-    names, spread, table = (found.get(key) for key in ("of", "spread", "correlation"))
+    names, spread, table = (covariance.get(key) for key in ("of", "spread", "correlation"))
     if not (isinstance(names, list) and all(isinstance(x, str) for x in names)):
         return [(f"{at}.of", 'expected coefficients, or "ln" and a coefficient')]
     bare = [re.sub(r"^ln ", "", x) for x in names]
-    known = given.get("coefficients")
-    lost = [x for x in bare if not isinstance(known, Mapping) or x not in known]
+    coefficients = description.get("coefficients")
+    lost = [x for x in bare if not isinstance(coefficients, Mapping) or x not in coefficients]
     if lost:
         return [(f"{at}.of", f"there is no coefficient {quoted(lost[0])}")]
     if not (isinstance(spread, list) and len(spread) == len(names) and all(map(_positive, spread))):
@@ -206,7 +209,8 @@ def _covariance(given: Mapping[str, Any]) -> list[Fault]:
     if not _correlates(table, len(names)):
         message = "of correlations: ones on the diagonal, symmetric, no negative variance"
         return [(f"{at}.correlation", f"expected {len(names)} rows {message}")]
-    return [] if isinstance(found.get("source", ""), str) else [(f"{at}.source", "expected text")]
+    source = covariance.get("source", "")
+    return [] if isinstance(source, str) else [(f"{at}.source", "expected text")]
 
 
 def _correlates(table: object, size: int) -> bool:
@@ -274,10 +278,10 @@ def scaling_law(
 def _loss_law(name: str) -> ScalingLaw:
     entry = law(name)
     if entry.form == "sigmoid":
-        known = ", ".join(each for each in law_names() if law(each).form == "chinchilla")
+        dense = ", ".join(each for each in law_names() if law(each).form == "chinchilla")
         raise FieldError(
             ("law", f"{name} gives a reward over reinforcement learning and no loss; a loss is "
-                    f"given by {known} and others"),
+                    f"given by {dense} and others"),
         )  # fmt: skip
     return of_catalogue(entry)
 
@@ -296,64 +300,72 @@ def _of_file(path: Path, folder: Path | None) -> ScalingLaw:
 
 
 def _of_mapping(
-    given: Mapping[str, Any], at: str, folder: Path | None, name: str = "given"
+    description: Mapping[str, Any], at: str, folder: Path | None, name: str = "given"
 ) -> ScalingLaw:
     """A law from a mapping that stands at a dotted path."""
-    name = str(given.get("name", name))
-    if "law" in given or "routing" in given:
-        return _pair(given, at, folder)
-    if "fit" in given:
-        return _fitted(given, folder, name, at)
-    faults = entry_faults(given)
+    name = str(description.get("name", name))
+    if "law" in description or "routing" in description:
+        return _pair(description, at, folder)
+    if "fit" in description:
+        return _fitted(description, folder, name, at)
+    faults = entry_faults(description)
     if faults:
         raise FieldError(*((".".join(p for p in (at, path) if p), text) for path, text in faults))
-    return of_catalogue(entry_of(name, given))
+    return of_catalogue(entry_of(name, description))
 
 
-def _pair(given: Mapping[str, Any], at: str, folder: Path | None) -> ScalingLaw:
+def _pair(description: Mapping[str, Any], at: str, folder: Path | None) -> ScalingLaw:
     """A dense law, bearing a routed one where there is one."""
-    if set(given) - {"law", "routing", "name"} or not isinstance(given.get("law"), str | Mapping):
+    if set(description) - {"law", "routing", "name"} or not isinstance(
+        description.get("law"), str | Mapping
+    ):
         raise FieldError((at or "law", "expected law: NAME, and with it routing: NAME"))
-    files = [x for x in given.values() if str(x).lower().endswith(FILES)]
+    files = [x for x in description.values() if str(x).lower().endswith(FILES)]
     if not at and files:
         raise FieldError(("law", f"a file of a law cannot name another file, {quoted(files[0])}"))
-    dense = scaling_law(given["law"], folder)
-    if "routing" not in given:
+    dense = scaling_law(description["law"], folder)
+    if "routing" not in description:
         return dense
-    return dense.routed_by(scaling_law(given["routing"], folder))
+    return dense.routed_by(scaling_law(description["routing"], folder))
 
 
-def _fitted(given: Mapping[str, Any], folder: Path | None, name: str, at: str = "") -> ScalingLaw:
+def _fitted(
+    description: Mapping[str, Any], folder: Path | None, name: str, at: str = ""
+) -> ScalingLaw:
     """The law fitted to a CSV file of points."""
     from planner.laws.law_fit import COORDINATES, fit_law
 
-    wrong = [key for key in given if key not in FIT_KEYS]
-    wrong += [x for x in ("drop_highest", "resamples", "seed") if not _counts(given.get(x, 0))]
-    if wrong or not isinstance(given["fit"], str):
+    wrong = [key for key in description if key not in FIT_KEYS]
+    wrong += [
+        x for x in ("drop_highest", "resamples", "seed") if not _counts(description.get(x, 0))
+    ]
+    if wrong or not isinstance(description["fit"], str):
         path = ".".join(part for part in (at, wrong[0] if wrong else "fit") if part)
         raise FieldError((path, f"expected fit: points.csv, with whole {', '.join(FIT_KEYS[1:4])}"))
-    options = {x: int(given[x]) for x in ("drop_highest", "resamples", "seed") if x in given}
-    found = fit_law(_placed(given["fit"], folder), **options)
-    spread, correlation = found.spread_and_correlation
-    size, tokens = found.points.size, found.points.tokens
+    options = {
+        x: int(description[x]) for x in ("drop_highest", "resamples", "seed") if x in description
+    }
+    fit = fit_law(_placed(description["fit"], folder), **options)
+    spread, correlation = fit.spread_and_correlation
+    size, tokens = fit.points.size, fit.points.tokens
     return ScalingLaw(
         name=name,
         form="chinchilla",
-        title=str(given.get("title", f"fit of {Path(found.points.file).name}")),
-        source=f"{len(found.points)} points of {Path(found.points.file).name}",
+        title=str(description.get("title", f"fit of {Path(fit.points.file).name}")),
+        source=f"{len(fit.points)} points of {Path(fit.points.file).name}",
         as_of="given",
-        scope=f"{len(found.points)} runs of {Path(found.points.file).name}",
-        values=found.values,
-        errors=found.errors,
+        scope=f"{len(fit.points)} runs of {Path(fit.points.file).name}",
+        values=fit.values,
+        errors=fit.errors,
         covariance=Covariance(
-            COORDINATES, spread, correlation, f"{len(found.resamples)} resamples of the points"
+            COORDINATES, spread, correlation, f"{len(fit.resamples)} resamples of the points"
         ),
         limits={
             "n": (float(size.min()), float(size.max())),
             "d": (float(tokens.min()), float(tokens.max())),
             "sparsity": (1.0, 1.0),
         },
-        note=f"root mean square {found.scatter:.2g} in the logarithm of the loss",
+        note=f"root mean square {fit.scatter:.2g} in the logarithm of the loss",
     )
 
 

@@ -96,9 +96,9 @@ class ModelFamily:
         def missing(hidden: float) -> float:
             real = shaped(hidden)
             passed = real.inner if sparsity == 1.0 else (ACTIVE + SHARED) * real.inner
-            each = self._attention(hidden, real.heads)
-            each += hidden * (3 * passed + real.experts + 2)  # the router is one row an expert
-            return _outside(hidden, shared) + real.layers * each - n_active
+            layer = self._attention(hidden, real.heads)
+            layer += hidden * (3 * passed + real.experts + 2)  # the router is one row an expert
+            return _outside(hidden, shared) + real.layers * layer - n_active
 
         return shaped(_root(missing))
 
@@ -127,14 +127,14 @@ class ModelFamily:
         """Parameters of one attention part, its norms aside."""
         if self.attention == "gqa":
             return 2 * hidden * HEAD * (heads + KV_HEADS)
-        one = LATENT
-        rank = one.query_rank or 0
-        queries = rank * (hidden + heads * (one.nope + one.rope) + 1)
-        cached = hidden * (one.cache_rank + one.rope) + one.cache_rank
+        latent = LATENT
+        rank = latent.query_rank or 0
+        queries = rank * (hidden + heads * (latent.nope + latent.rope) + 1)
+        cached = hidden * (latent.cache_rank + latent.rope) + latent.cache_rank
         return (
             queries
             + cached
-            + heads * (one.cache_rank * (one.nope + one.value) + one.value * hidden)
+            + heads * (latent.cache_rank * (latent.nope + latent.value) + latent.value * hidden)
         )
 
     def _mixer(self, hidden: int, heads: int) -> Mixer:
@@ -197,16 +197,16 @@ def _sparse(rest: float, idle: float, experts: float, whole: Measures) -> FeedFo
     Their number is whole steps, so their width decides the total; what every token passes takes
     up the rest of the active parameters, the router's included.
     """
-    each = 3 * whole.hidden * whole.layers
+    width_parameters = 3 * whole.hidden * whole.layers
     step = next(step for least, step in STEPS if experts >= least)
 
     def widths(number: int) -> tuple[int, int]:
-        inner = max(_near(idle / ((number - ACTIVE) * each), FINE), FINE)
-        routed = ACTIVE * inner * each + whole.hidden * number * whole.layers
-        return inner, _near((rest - routed) / each, FINE)
+        inner = max(_near(idle / ((number - ACTIVE) * width_parameters), FINE), FINE)
+        routed = ACTIVE * inner * width_parameters + whole.hidden * number * whole.layers
+        return inner, _near((rest - routed) / width_parameters, FINE)
 
     def missed(number: int) -> float:
-        return abs((number - ACTIVE) * widths(number)[0] * each / idle - 1)
+        return abs((number - ACTIVE) * widths(number)[0] * width_parameters / idle - 1)
 
     first = max(_near(experts, step), ACTIVE + step)
     near = [first + step * k for k in range(TRIED)]

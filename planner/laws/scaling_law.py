@@ -33,11 +33,11 @@ WORDS = {
 
 
 def outside(
-    name: str, limits: Mapping[str, tuple[float, float]], given: Mapping[str, float]
+    name: str, limits: Mapping[str, tuple[float, float]], values: Mapping[str, float]
 ) -> list[str]:
     """One sentence for each value outside its limits; values without limits are not judged."""
-    found = []
-    for key, value in given.items():
+    sentences = []
+    for key, value in values.items():
         if key not in limits:
             continue
         low, high = limits[key]
@@ -48,8 +48,9 @@ def outside(
         else:
             continue
         fitted = _shown(key, low) if low == high else f"{_shown(key, low)} to {_shown(key, high)}"
-        found.append(f"{name} was fitted on {fitted} {WORDS[key]}; {_shown(key, value)} is {apart}")
-    return found
+        shown = _shown(key, value)
+        sentences.append(f"{name} was fitted on {fitted} {WORDS[key]}; {shown} is {apart}")
+    return sentences
 
 
 def _shown(key: str, value: float) -> str:
@@ -251,8 +252,8 @@ class ScalingLaw:
         epochs: float | None = None,
     ) -> list[str]:
         """Sentences, one for each value that lies outside what the law was fitted on."""
-        given = {"n": n, "d": d, "sparsity": sparsity, "arithmetic": arithmetic, "epochs": epochs}
-        return outside(self.name, self.limits, {k: v for k, v in given.items() if v is not None})
+        values = {"n": n, "d": d, "sparsity": sparsity, "arithmetic": arithmetic, "epochs": epochs}
+        return outside(self.name, self.limits, {k: v for k, v in values.items() if v is not None})
 
     def draws(self, count: int, seed: int = 0) -> list[ScalingLaw]:
         """Laws with coefficients drawn from their standard errors; see `law_draws`.
@@ -285,9 +286,9 @@ class ScalingLaw:
         """
         for name in values:
             if name not in self.values:
-                known = ", ".join(self.values)
+                names = ", ".join(self.values)
                 raise FieldError(
-                    ("law", f"{self.name} has no coefficient {name!r}; it has {known}")
+                    ("law", f"{self.name} has no coefficient {name!r}; it has {names}")
                 )
         return replace(self, values={**self.values, **values})
 
@@ -323,11 +324,11 @@ class ScalingLaw:
 def of_catalogue(entry: Law) -> ScalingLaw:
     """The law of a catalogue entry, or of one shaped as such."""
     errors = {}
-    for name, each in entry.coefficients.items():
-        if each.error is not None:
-            errors[name] = each.value * each.error if each.ln else each.error * each.scale
-        elif each.low is not None and each.high is not None:
-            errors[name] = (each.high - each.low) / TENTH_TO_NINETIETH
+    for name, row in entry.coefficients.items():
+        if row.error is not None:
+            errors[name] = row.value * row.error if row.ln else row.error * row.scale
+        elif row.low is not None and row.high is not None:
+            errors[name] = (row.high - row.low) / TENTH_TO_NINETIETH
     return ScalingLaw(
         name=entry.name, form=entry.form, title=entry.title, source=entry.source,
         as_of=entry.as_of, scope=entry.scope, values=entry.values, errors=errors,

@@ -55,7 +55,7 @@ def answer(scenario: BudgetScenario) -> BudgetPlan:
         return _plan(_by_rule(resolution), scenario)
     solved = solve_many(resolution.tasks)
     ranked = sorted(
-        (each for each in solved if isinstance(each, BudgetOptimum)), key=lambda each: each.score
+        (each for each in solved if isinstance(each, BudgetOptimum)), key=lambda row: row.score
     )
     if not ranked:
         return _plan(_infeasible(resolution, solved), scenario)
@@ -106,9 +106,9 @@ def answers(scenarios: Sequence[BudgetScenario]) -> list[Solved]:
         optima = [each for each in mine if isinstance(each, BudgetOptimum)]
         misses = [each for each in mine if isinstance(each, NoBudget)]
         if optima:
-            best.append(min(optima, key=lambda each: each.score))
+            best.append(min(optima, key=lambda row: row.score))
         else:
-            best.append(min(misses, key=lambda each: each.short_by))
+            best.append(min(misses, key=lambda row: row.short_by))
     return best
 
 
@@ -178,7 +178,7 @@ def _by(law: ScalingLaw, resolution: ResolvedBudget) -> OtherLaw:
     if not optima:
         why = next(each.reason for each in solved if isinstance(each, NoBudget))
         return OtherLaw(law.name, None, why)
-    return OtherLaw(law.name, point_of(min(optima, key=lambda each: each.score)), None)
+    return OtherLaw(law.name, point_of(min(optima, key=lambda row: row.score)), None)
 
 
 def _by_rule(resolution: ResolvedBudget) -> RuledAnswer:
@@ -211,7 +211,7 @@ def _by_rule(resolution: ResolvedBudget) -> RuledAnswer:
 def _infeasible(resolution: ResolvedBudget, solved: Sequence[Solved]) -> InfeasibleBudget:
     """The answer to a question without one: what falls short, and by how much."""
     misses = (each for each in solved if isinstance(each, NoBudget))
-    nearest = min(misses, key=lambda each: each.short_by)
+    nearest = min(misses, key=lambda row: row.short_by)
     considered = len(resolution.tasks)
     return InfeasibleBudget(
         problem="budget",

@@ -41,7 +41,7 @@ def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
     optima = [each for each in solved if isinstance(each, BudgetOptimum)]
     if not optima:
         raise InputError("--of: a rule for an arithmetic has no optimum that could move")
-    best = min(optima, key=lambda each: each.score)
+    best = min(optima, key=lambda row: row.score)
     rows = list(parameters(best.task, scenario.inference, scenario.rl))
     if _judged_by(best, name):
         slopes = elasticities(best, scenario.inference, scenario.rl)

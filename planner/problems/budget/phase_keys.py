@@ -224,14 +224,14 @@ class Phase(Record):
     @field_validator("dtype")
     @classmethod
     def _computes(cls, value: str, info: ValidationInfo) -> str:
-        found: list[tuple[Path, str | ValueError]] = []
-        for each in _listed(info.data.get("system")):
-            if isinstance(each, System) and not each.chip.computes(value):
-                units = ", ".join(each.chip.flops)
-                told = f"the chip {each.chip.name} has no {value} arithmetic (it has {units})"
-                found.append(((), told))
-        if found:
-            raise Refusals(found)
+        faults: list[tuple[Path, str | ValueError]] = []
+        for choice in _listed(info.data.get("system")):
+            if isinstance(choice, System) and not choice.chip.computes(value):
+                units = ", ".join(choice.chip.flops)
+                fault = f"the chip {choice.chip.name} has no {value} arithmetic (it has {units})"
+                faults.append(((), fault))
+        if faults:
+            raise Refusals(faults)
         return value
 
     @field_validator("system")
@@ -250,8 +250,8 @@ class Phase(Record):
 
         Raises CatalogueError when there is none.
         """
-        given = self.price if self.price is not None else system.price
-        return default_price(system.chip.name) if given is None else given_price(given)
+        price = self.price if self.price is not None else system.price
+        return default_price(system.chip.name) if price is None else given_price(price)
 
 
 class Phases(Record):

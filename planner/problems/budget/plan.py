@@ -282,6 +282,7 @@ class BudgetPlan(Plan[BudgetAnswer]):
     question: BudgetScenario
 
     kind = "budget"
+    answer_type = BudgetAnswer
 
     @property
     def cost(self) -> float | None:

@@ -60,11 +60,11 @@ class Chosen(Protocol):
 
 def answer(plan: BudgetPlan) -> str:
     """The whole answer as lines of at most 80 columns."""
-    whole_answer, asked = plan.answer, plan.question
-    blocks = [question_text(asked, whole_answer.demand)]
+    whole_answer, scenario = plan.answer, plan.question
+    blocks = [question_text(scenario, whole_answer.demand)]
     point = whole_answer.plan
     if point is not None:
-        in_loss = asked.cost is not None
+        in_loss = scenario.cost is not None
         blocks += [_chosen(point, whole_answer), spent(point), _machines(point)]
         blocks += [_beside(whole_answer, in_loss), _others(whole_answer, in_loss)]
         blocks.append(_laws(whole_answer, in_loss))
@@ -121,14 +121,14 @@ def quality_text(quality: Quality) -> str:
     return f"as good as {kind} of {size}{trained}"
 
 
-def question_text(asked: BudgetScenario, served: ServedTokens) -> str:
+def question_text(scenario: BudgetScenario, served: ServedTokens) -> str:
     """What was asked, in a sentence."""
-    rl, limit = asked.rl, asked.cost
-    if asked.quality is not None:
-        wanted = quality_text(asked.quality)
+    rl, limit = scenario.rl, scenario.cost
+    if scenario.quality is not None:
+        wanted = quality_text(scenario.quality)
     else:
         assert limit is not None  # one of both is given
-        per = limit.per or ("USD" if asked.objective == "cost" else "FLOP")
+        per = limit.per or ("USD" if scenario.objective == "cost" else "FLOP")
         wanted = f"the best model that costs {limit.value:g} {per}"
     parts = [wanted]
     if served.tokens is None:
@@ -142,10 +142,10 @@ def question_text(asked: BudgetScenario, served: ServedTokens) -> str:
         parts.append(f"{count(rl.tokens)} tokens of RL")
     if rl.reward:
         parts.append(f"a reward of {rl.reward.needed:g} after RL")
-    if asked.data.unique:
-        parts.append(f"{count(asked.data.unique)} unique tokens")
-    least = "cost in USD" if asked.objective == "cost" else "FLOP"
-    aim = "best loss" if asked.quality is None else f"least {least}"
+    if scenario.data.unique:
+        parts.append(f"{count(scenario.data.unique)} unique tokens")
+    least = "cost in USD" if scenario.objective == "cost" else "FLOP"
+    aim = "best loss" if scenario.quality is None else f"least {least}"
     return "\n".join(filled(f"{', '.join(parts)}; {aim}"))
 
 

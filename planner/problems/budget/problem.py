@@ -56,7 +56,7 @@ class Budget(Room["BudgetScenario"]):
         optima = [each for each in solved if isinstance(each, BudgetOptimum)]
         if not optima:
             return []
-        best = min(optima, key=lambda each: each.score)
+        best = min(optima, key=lambda row: row.score)
         return scenario_rows(question, parameters(best.task, question.inference, question.rl))
 
     def search(
@@ -72,12 +72,12 @@ class Budget(Room["BudgetScenario"]):
         considered = {"points_considered": len(solved)}
         if not optima:
             misses = [each for each in solved if isinstance(each, NoBudget)]
-            nearest = min(misses, key=lambda each: each.short_by)
+            nearest = min(misses, key=lambda row: row.short_by)
             return Search(
                 NO_PLAN.outputs, NO_PLAN.choice, NO_PLAN.score, considered=considered,
                 missed=lambda: [MissedPromise(nearest.promise, nearest.short_by, nearest.reason)],
             )  # fmt: skip
-        best = min(optima, key=lambda each: each.score)
+        best = min(optima, key=lambda row: row.score)
         plan = document_of(point_of(best))
         sparsity = best.task.sparsity
         return Search(
@@ -94,8 +94,8 @@ class Budget(Room["BudgetScenario"]):
         from planner.problems.budget.cost_sections import sections
         from planner.problems.budget.presentation import question_text
 
-        asked = question_text(plan.question, plan.answer.demand)
-        return sections(" ".join(asked.split()), self.outputs, plan)
+        question = question_text(plan.question, plan.answer.demand)
+        return sections(" ".join(question.split()), self.outputs, plan)
 
     def picture(self, plan: BudgetPlan) -> LifePicture:
         """Cost against size, pools, equal loss and equal cost."""

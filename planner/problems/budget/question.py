@@ -21,7 +21,7 @@ DEFAULT_LAW = "besiroglu-2024"
 DRAWS, MOST_DRAWS = 400, 20_000
 
 
-def few(draws: int) -> int:
+def bounded_draws(draws: int) -> int:
     """The draws, unless they are more than a machine should be asked for."""
     if draws > MOST_DRAWS:
         raise ValueError(f"expected at most {MOST_DRAWS:,} draws, got {draws:,}")
@@ -88,7 +88,7 @@ class BudgetScenario(QuestionRecord):
         description="false refuses what lies outside the law's range; true answers, with a "
         "warning; absent: sizes and tokens outside are answered, sparsities are not",
     )
-    draws: Annotated[int, Whole(least=0), AfterValidator(few)] = Field(
+    draws: Annotated[int, Whole(least=0), AfterValidator(bounded_draws)] = Field(
         DRAWS, description="draws from the law's standard errors, for the intervals; 0 for none"
     )
     coverage: Annotated[float, Quantity("share", below=1.0)] = Field(
@@ -121,8 +121,8 @@ class BudgetScenario(QuestionRecord):
     @field_validator("objective")
     @classmethod
     def _priced(cls, value: str, info: ValidationInfo) -> str:
-        known = {"cost", "inference", "rl", "phases"}
-        if not known <= info.data.keys():
+        needed = {"cost", "inference", "rl", "phases"}
+        if not needed <= info.data.keys():
             return value
         phases, used = info.data["phases"], used_phases(info.data["inference"], info.data["rl"])
         limit: Limit | None = info.data["cost"]

@@ -79,7 +79,7 @@ def answer(scenario: LifecycleScenario) -> LifecyclePlan:
     sought = [optimal_size(life, sparsity) for sparsity in life.sparsities]
     optima = sorted(
         (each for each in sought if isinstance(each, FixedLayoutOptimum)),
-        key=lambda each: each.whole.total,
+        key=lambda row: row.whole.total,
     )
     warnings = [*life.left_out, *life.serving.warnings]
     if optima:
@@ -211,7 +211,7 @@ def _infeasible(
     """The answer to a question without one."""
     reasons = [each.law for each in misses if each.law is not None]
     if reasons:
-        nearest = min(reasons, key=lambda each: each.short_by)
+        nearest = min(reasons, key=lambda row: row.short_by)
         missed = MissedLimit(nearest.promise, nearest.short_by, nearest.reason)
     else:
         sizes = sorted(size for each in misses for size in each.sizes)

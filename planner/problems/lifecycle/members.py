@@ -106,8 +106,8 @@ class ScaledModel:
 
     def growth(self, member: Member, n_active: float) -> Growth:
         """Between a member and the same model at another size."""
-        each = (n_active / member.n_active) ** CUBE
-        return Growth(each, each, each)
+        factor = (n_active / member.n_active) ** CUBE
+        return Growth(factor, factor, factor)
 
 
 @dataclass(frozen=True)

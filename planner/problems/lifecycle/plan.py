@@ -328,6 +328,7 @@ class LifecyclePlan(Plan[LifecycleAnswer]):
     question: LifecycleScenario
 
     kind = "lifecycle"
+    answer_type = LifecycleAnswer
 
     @property
     def cost(self) -> float | None:

@@ -119,10 +119,10 @@ def hardware(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
         f"{store.count} of {size(store.bytes)} for {store.seconds / 86400:.3g} days are "
         f"{money(store.usd)}, {percent(store.share)} of the cost: left out"
     )
-    held = f"{unit.chips_per_unit} {chip}, {formats(serving)}, {serving['batch']} in flight"
+    contents = f"{unit.chips_per_unit} {chip}, {formats(serving)}, {serving['batch']} in flight"
     lines += [
         row("serve as", laid_out(serving)),
-        row("a unit is", held),
+        row("a unit is", contents),
         row("it carries", rate),
         f"{'price':<{LABEL}}{text:<42} bound ${least:.3g}/Mtok",
         row("times", ", ".join(times)),
@@ -133,7 +133,7 @@ def hardware(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
 
 
 def question_text(
-    asked: LifecycleScenario, served: ServedTokens, resolved: Mapping[str, Any]
+    scenario: LifecycleScenario, served: ServedTokens, resolved: Mapping[str, Any]
 ) -> str:
     """What was asked, in a sentence."""
     counted = ""
@@ -151,7 +151,7 @@ def question_text(
     if served.tokens is not None:
         many = f"{count(served.tokens)} tokens served"
     text = (
-        f"{quality_text(asked.quality)}, {many}{counted}, in requests of "
+        f"{quality_text(scenario.quality)}, {many}{counted}, in requests of "
         f"{length(load['input_tokens'])} tokens in and {length(load['output_tokens'])} out on "
         f"{named(unit['system'], 'system')}, "
         f"{f'keeping {promises}' if promises else 'with no promise'}; least cost of the whole life"
@@ -196,13 +196,13 @@ def _sizes(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
     shown = {*others[::every], mine}
     title = f"{'tokens':>9}{'training':>11}{'$/Mtok':>9}{'serving':>11}{'in all':>11}"
     lines = [f"{'at the same loss':<18}{title}"]
-    for name, each in rows.items():
+    for name, at in rows.items():
         if name in shown:
-            note = "the plan" if name == mine else more((each.total_usd or 0.0) / best - 1)
+            note = "the plan" if name == mine else more((at.total_usd or 0.0) / best - 1)
             lines.append(
-                f"  {name:<16}{count(each.pretrain or 0.0):>9}{money(each.training_usd or 0.0):>11}"
-                f"{each.usd_per_mtok:>9.3g}{money(each.serving_usd or 0.0):>11}"
-                f"{money(each.total_usd or 0.0):>11}  {note}"
+                f"  {name:<16}{count(at.pretrain or 0.0):>9}{money(at.training_usd or 0.0):>11}"
+                f"{at.usd_per_mtok:>9.3g}{money(at.serving_usd or 0.0):>11}"
+                f"{money(at.total_usd or 0.0):>11}  {note}"
             )
     return "\n".join(lines)
 
@@ -225,12 +225,12 @@ def _beside(whole: LifecycleAnswer) -> str:
 
 def _others(whole: LifecycleAnswer) -> str:
     lines = []
-    for each in whole.alternatives:
-        label = f"sparsity {each.sparsity:.3g}" if each.sparsity > 1 else "dense"
+    for choice in whole.alternatives:
+        label = f"sparsity {choice.sparsity:.3g}" if choice.sparsity > 1 else "dense"
         text = (
-            f"{count(each.n_active)} of {count(each.n_total)} on "
-            f"{count(each.tokens.pretrain)} tokens, ${each.usd_per_mtok:.3g}/Mtok: "
-            f"{money(each.cost.total.usd)}"
+            f"{count(choice.n_active)} of {count(choice.n_total)} on "
+            f"{count(choice.tokens.pretrain)} tokens, ${choice.usd_per_mtok:.3g}/Mtok: "
+            f"{money(choice.cost.total.usd)}"
         )
         lines += listed(label, text)
     return "\n".join(["next best, of other sparsities", *lines]) if lines else ""

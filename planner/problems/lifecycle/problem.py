@@ -68,8 +68,8 @@ class Lifecycle(Room["LifecycleScenario"]):
         from planner.problems.budget.cost_sections import sections
         from planner.problems.lifecycle.presentation import question_text
 
-        asked = question_text(plan.question, plan.answer.demand, plan.answer.scenario)
-        return sections(" ".join(asked.split()), self.outputs, plan)
+        question = question_text(plan.question, plan.answer.demand, plan.answer.scenario)
+        return sections(" ".join(question.split()), self.outputs, plan)
 
     def picture(self, plan: LifecyclePlan) -> LifePicture:
         """That of a budget, with the sizes at which serving was planned."""

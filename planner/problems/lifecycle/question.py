@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from planner.catalogue.models import names
 from planner.problems.budget.phase_keys import Inference, Phase, Quality, Reinforcement
-from planner.problems.budget.question import DEFAULT_LAW, DRAWS, BudgetData, few
+from planner.problems.budget.question import DEFAULT_LAW, DRAWS, BudgetData, bounded_draws
 from planner.problems.serving.question import ESTIMATES
 from planner.scenario.keys.amounts import INTERVAL, LawField, Ratios
 from planner.scenario.keys.choices import Choose
@@ -176,7 +176,7 @@ class LifecycleScenario(QuestionRecord):
         description="false refuses what lies outside the law's range; true answers, with a "
         "warning; absent: sizes and tokens outside are answered, sparsities are not",
     )
-    draws: Annotated[int, Whole(least=0), AfterValidator(few)] = Field(
+    draws: Annotated[int, Whole(least=0), AfterValidator(bounded_draws)] = Field(
         DRAWS, description="draws from the law's standard errors, for the intervals; 0 for none"
     )
     coverage: Annotated[float, Quantity("share", below=1.0)] = Field(

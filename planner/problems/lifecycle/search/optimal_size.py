@@ -59,19 +59,19 @@ def optimal_size(life: LifecycleTask, sparsity: float) -> FixedLayoutOptimum | U
         return Unserved(sparsity, alone)
     evaluated = _scan(life, budget, sparsity, alone.n_active)
     priced = [(_total(life, budget, each), each) for each in evaluated.values() if each is not None]
-    priced = sorted((one for one in priced if math.isfinite(one[0])), key=lambda one: one[0])
+    priced = sorted((pair for pair in priced if math.isfinite(pair[0])), key=lambda pair: pair[0])
     if not priced:
         served = [size for size, each in evaluated.items() if each is not None]
         return Unserved(sparsity, _untrained(budget, served), tuple(evaluated))
     refined = [_refined(life, budget, sparsity, each, evaluated) for _, each in priced[:BEST]]
-    return min(refined, key=lambda each: each.whole.total)
+    return min(refined, key=lambda row: row.whole.total)
 
 
 def cheapest_life(life: LifecycleTask) -> FixedLayoutOptimum | None:
     """The cheapest life over all sparsities; None where nothing keeps the promises."""
     sought = (optimal_size(life, sparsity) for sparsity in life.sparsities)
     optima = [each for each in sought if isinstance(each, FixedLayoutOptimum)]
-    return min(optima, key=lambda each: each.whole.total) if optima else None
+    return min(optima, key=lambda row: row.whole.total) if optima else None
 
 
 def _untrained(budget: BudgetTask, sizes: Sequence[float]) -> NoBudget | None:
