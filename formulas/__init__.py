@@ -16,21 +16,6 @@ if TYPE_CHECKING:
     from formulas.roofline.batching import critical_batch
     from formulas.roofline.roofline import step_time
 
-__all__ = [
-    "SYMBOLS",
-    "Derivation",
-    "Equation",
-    "UnitError",
-    "all_derivations",
-    "all_equations",
-    "critical_batch",
-    "find",
-    "kernel",
-    "scalar",
-    "step_time",
-    "token_cost",
-]
-
 _HOMES = {
     "SYMBOLS": "registry",
     "UnitError": "nomenclature.dimensions",
@@ -45,6 +30,8 @@ _HOMES = {
     "step_time": "roofline.roofline",
     "token_cost": "economics.prices",
 }
+
+__all__ = [*sorted(_HOMES)]
 
 
 def __getattr__(name: str) -> Any:

@@ -240,9 +240,14 @@ class Derivation:
             self._refuse("numbers have been put in; take the equation before `at`")
         left_out = tuple(f"{s.neglected}: {s.why}" for s in approximations(self))
         return Equation(
-            self.name, self.symbol, self.rhs, (*self.assumes, *left_out), self.source, self.tags,
+            self.name,
+            self.symbol,
+            self.rhs,
+            (*self.assumes, *left_out),
+            self.source,
+            self.tags,
             self.where,
-        )  # fmt: skip
+        )
 
     def numpy(self, *axes: sp.Symbol | str) -> Function:
         """The result as a function of floats or arrays; see `Equation.numpy`."""

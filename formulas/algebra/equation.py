@@ -121,9 +121,15 @@ class Equation:
         rest = tuple(e for e in self.where if e.symbol not in used)
         assumes = dict.fromkeys(a for e in (self, *equations) for a in e.assumes)
         return Equation(
-            self.name, self.symbol, rhs, tuple(assumes),
-            self.source, self.tags, rest, branches or None,
-        )  # fmt: skip
+            self.name,
+            self.symbol,
+            rhs,
+            tuple(assumes),
+            self.source,
+            self.tags,
+            rest,
+            branches or None,
+        )
 
     @property
     def expanded(self) -> Equation:

@@ -113,9 +113,14 @@ def approached(
 ) -> DerivationStep:
     """The form in the limit, and its distance from it."""
     return DerivationStep(
-        "limit", last.lhs, claim, why, size=last.rhs / claim - 1,
-        neglected=f"limit {x.name} -> {to}", approach=(x, to),
-    )  # fmt: skip
+        "limit",
+        last.lhs,
+        claim,
+        why,
+        size=last.rhs / claim - 1,
+        neglected=f"limit {x.name} -> {to}",
+        approach=(x, to),
+    )
 
 
 def unfit(x: sp.Symbol, claim: sp.Expr) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from formulas.claims.claim import Claim, Worked
+from formulas.claims.claim import Claim, Worked, named
 from formulas.nomenclature.sources import (
     lecture_hardware,
     lecture_notes,
@@ -133,10 +133,18 @@ CLAIMS = (
         equations=("sparsity", "least_coverage"),
         worked=(
             Worked("total over active", "sparsity", says=8),
-            Worked("32 of 256", "least_coverage", says=Fraction(1, 8),
-                   inputs={"k_experts": 32, "n_experts": 256}),
-            Worked("6 of 256", "least_coverage", says=Fraction(1, 8),
-                   inputs={"k_experts": 6, "n_experts": 256}),
+            Worked(
+                "32 of 256",
+                "least_coverage",
+                says=Fraction(1, 8),
+                inputs={"k_experts": 32, "n_experts": 256},
+            ),
+            Worked(
+                "6 of 256",
+                "least_coverage",
+                says=Fraction(1, 8),
+                inputs={"k_experts": 6, "n_experts": 256},
+            ),
         ),
     ),
     Claim(
@@ -167,9 +175,9 @@ CLAIMS = (
         "higher",
         "Holds, and more: by 1/(1 - L/L_star), without bound at L_star, beyond which no batch is "
         "arithmetic-bound unless attention does enough arithmetic per cached byte.",
-        equations=(
-            "critical_batch_with_kv", "critical_batch_attention", "critical_batch_anywhere",
-            "balance_context", "never_context",
+        equations=named(
+            "critical_batch_with_kv critical_batch_attention critical_batch_anywhere "
+            "balance_context never_context"
         ),
         lecture=CLIFF,
         worked=(
@@ -177,4 +185,4 @@ CLAIMS = (
             Worked("L_star in tokens", "balance_context"),
         ),
     ),
-)  # fmt: skip
+)

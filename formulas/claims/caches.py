@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from formulas.claims.claim import Claim, Worked
+from formulas.claims.claim import Claim, Worked, named
 from formulas.nomenclature.sources import (
     lecture_equations,
     lecture_hardware,
@@ -27,12 +27,15 @@ CLAIMS = (
         "batch; with the weights' own traffic it is less, and a cliff may lie after the kink.",
         equations=("cache_bytes_from_cliff", "cache_bytes_from_kink"),
         worked=(
-            Worked("one byte per weight", "cache_bytes_from_cliff", says=Fraction(5000, 3),
-                   unit="B"),
-            Worked("half a byte", "cache_bytes_from_cliff", unit="B",
-                   inputs={"F": 600 * 20 * 10**12}),
-            Worked("two bytes", "cache_bytes_from_cliff", unit="B",
-                   inputs={"F": 150 * 20 * 10**12}),
+            Worked(
+                "one byte per weight", "cache_bytes_from_cliff", says=Fraction(5000, 3), unit="B"
+            ),
+            Worked(
+                "half a byte", "cache_bytes_from_cliff", unit="B", inputs={"F": 600 * 20 * 10**12}
+            ),
+            Worked(
+                "two bytes", "cache_bytes_from_cliff", unit="B", inputs={"F": 150 * 20 * 10**12}
+            ),
         ),
     ),
     Claim(
@@ -56,14 +59,18 @@ CLAIMS = (
         "B*L*b = weights in one place, L*b/bandwidth = N_active/FLOPs in another",
         "The two readings coincide at the critical batch and nowhere else; with both terms the "
         "kink lies at L_star*(1 - B_0/B), so the same cliff means fewer bytes.",
-        equations=("cliff_readings", "cliff_context", "cache_bytes_by_weights",
-                   "cache_bytes_from_kink"),
+        equations=named(
+            "cliff_readings cliff_context cache_bytes_by_weights cache_bytes_from_kink"
+        ),
         worked=(
             Worked("read against weights", "cache_bytes_by_weights", unit="B"),
-            Worked("against weights, at 2.5 times the batch", "cache_bytes_by_weights", unit="B",
-                   inputs={"B": 6000}),
-            Worked("with both terms, there", "cache_bytes_from_kink", unit="B",
-                   inputs={"B": 6000}),
+            Worked(
+                "against weights, at 2.5 times the batch",
+                "cache_bytes_by_weights",
+                unit="B",
+                inputs={"B": 6000},
+            ),
+            Worked("with both terms, there", "cache_bytes_from_kink", unit="B", inputs={"B": 6000}),
         ),
     ),
     Claim(
@@ -78,8 +85,7 @@ CLAIMS = (
         lecture=CLIFF | {"B": 10**12, "x_cliff": Fraction(3, 2)},
         worked=(
             Worked("covered up to, tokens", "surcharge_context"),
-            Worked("mean from 200 000 to 1 000 000", "cliff_surcharge",
-                   inputs={"L_ctx": 600_000}),
+            Worked("mean from 200 000 to 1 000 000", "cliff_surcharge", inputs={"L_ctx": 600_000}),
         ),
     ),
     Claim(
@@ -101,14 +107,19 @@ CLAIMS = (
         "Holds if a read keeps the tier busy and nothing else; otherwise the drain time is "
         "multiplied by what it keeps busy, and along a continuum of tiers the rule is optimal only "
         "where prices fall as the root of the drain time.",
-        equations=("fetch_cost", "drain_rule", "drain_rule_prices", "tier_edge",
-                   "best_drain_time", "drain_rule_exponent"),
+        equations=named(
+            "fetch_cost drain_rule drain_rule_prices tier_edge best_drain_time drain_rule_exponent"
+        ),
         lecture=CHIP | {"p_tier": 1, "p_read": 1, "t_hold": 300},
         worked=(
             Worked("hold time of HBM", "drain_rule", unit="ms"),
             Worked("fall of prices that makes the rule optimal", "drain_rule_exponent"),
-            Worked("best drain time for 300 s if prices fall as the cube root", "best_drain_time",
-                   unit="s", inputs={"n_fall": Fraction(1, 3)}),
+            Worked(
+                "best drain time for 300 s if prices fall as the cube root",
+                "best_drain_time",
+                unit="s",
+                inputs={"n_fall": Fraction(1, 3)},
+            ),
         ),
     ),
     Claim(
@@ -118,8 +129,10 @@ CLAIMS = (
         "10 times",
         "A price; the break-even is derivable: in HBM it is the drain time times the balance "
         "context, so the edge of that tier and the context cliff are one number.",
-        equations=("remake_cost", "break_even_hold", "break_even_hold_in_tier",
-                   "fetch_over_remake", "hit_chance_needed", "keep_cache"),
+        equations=named(
+            "remake_cost break_even_hold break_even_hold_in_tier fetch_over_remake "
+            "hit_chance_needed keep_cache"
+        ),
         lecture=CLIFF | {"a_kv": 0, "L_in": 200_000, "e_pf": 1},
         worked=(
             Worked("break-even hold in HBM", "break_even_hold", unit="s"),
@@ -145,8 +158,10 @@ CLAIMS = (
         "reads grow as sqrt(L)",
         "Holds for two levels of selection with blocks that grow with the context; an index of "
         "every token, as in DeepSeek's, and packed entries stay linear with a smaller slope.",
-        equations=("block_reads", "block_size", "block_reads_least", "wide_context", "top_reads",
-                   "top_share", "top_slope", "packed_reads", "packed_slope"),
+        equations=named(
+            "block_reads block_size block_reads_least wide_context top_reads top_share top_slope "
+            "packed_reads packed_slope"
+        ),
         lecture=CLIFF | {"k_block": 16, "L_window": 128},
         worked=(
             Worked("two levels, entries of 200 000", "block_reads_least"),
@@ -162,15 +177,20 @@ CLAIMS = (
         "no path to 100M tokens",
         "Holds, but capacity is the first wall wherever a step may last longer than draining the "
         "memory that the weights leave.",
-        equations=("longest_context", "readable_context", "readable_over_stored",
-                   "kv_time_per_sequence"),
-        lecture=CLIFF | {"M": 72 * 288 * 10**9, "W": 72 * 20 * 10**12,
-                         "T_kv_max": Fraction(20, 1000)},
+        equations=named(
+            "longest_context readable_context readable_over_stored kv_time_per_sequence"
+        ),
+        lecture=CLIFF
+        | {"M": 72 * 288 * 10**9, "W": 72 * 20 * 10**12, "T_kv_max": Fraction(20, 1000)},
         worked=(
             Worked("a rack holds, tokens per sequence", "longest_context"),
             Worked("it reads in 20 ms", "readable_context"),
-            Worked("100M tokens, one sequence on one chip", "kv_time_per_sequence", unit="ms",
-                   inputs={"L_ctx": 10**8, "W": 20 * 10**12}),
+            Worked(
+                "100M tokens, one sequence on one chip",
+                "kv_time_per_sequence",
+                unit="ms",
+                inputs={"L_ctx": 10**8, "W": 20 * 10**12},
+            ),
         ),
     ),
     Claim(
@@ -186,4 +206,4 @@ CLAIMS = (
             Worked("four fifths of them shared by all", "shared_by_all", unit="us"),
         ),
     ),
-)  # fmt: skip
+)

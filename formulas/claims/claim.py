@@ -24,10 +24,23 @@ KINDS = {
 }
 ROUNDING = Fraction(1, 20)  # the lecture rounds in the head: 14.4 is "about 15"
 UNITS = {
-    "%": Fraction(1, 100), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": 1, "h": 3600,
-    "day": 86400, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "GB/s": 10**9,
-    "TB/s": 10**12, "T token": 10**12, "billion parameters": 10**9, "M token/s": 10**6,
-}  # fmt: skip
+    "%": Fraction(1, 100),
+    "us": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": 1,
+    "h": 3600,
+    "day": 86400,
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "GB/s": 10**9,
+    "TB/s": 10**12,
+    "T token": 10**12,
+    "billion parameters": 10**9,
+    "M token/s": 10**6,
+}
 
 # The lecture's machine and model: Rubin's memory, 300 multiply-accumulates (called FLOPs) per byte,
 # one byte per weight, one position per sequence and step, 100e9 of 800e9 parameters active.
@@ -45,6 +58,11 @@ LECTURE: Mapping[str, int | Fraction] = {
     "L_ctx": 200_000,
     "T_step": Fraction(20, 1000),
 }
+
+
+def named(words: str) -> tuple[str, ...]:
+    """Names of equations, written one after the other."""
+    return tuple(words.split())
 
 
 @dataclass(frozen=True)

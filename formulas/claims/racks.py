@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from formulas.claims.claim import Claim, Worked
+from formulas.claims.claim import Claim, Worked, named
 from formulas.nomenclature.sources import lecture_equations, lecture_hardware, lecture_notes
 
 CLIFF = {"b_kv": Fraction(5000, 3)}  # bytes per token that put the cliff at 200 000 tokens
@@ -28,13 +28,16 @@ CLAIMS = (
         "40 ms; running faster than the drain time is impossible",
         "Holds while departures have room (mean 1.5 intervals); it is not end-to-end latency. "
         "Faster steps are possible: the floor is the weights' share of the drain time.",
-        equations=("arrival_wait", "longest_wait", "mean_wait", "longest_wait_full",
-                   "floor_over_drain"),
+        equations=named("arrival_wait longest_wait mean_wait longest_wait_full floor_over_drain"),
         worked=(
             Worked("longest", "longest_wait", says=40, unit="ms"),
             Worked("mean", "mean_wait", unit="ms"),
-            Worked("floor over drain time, a rack of 72", "floor_over_drain", unit="%",
-                   inputs={"M": 72 * 288 * 10**9}),
+            Worked(
+                "floor over drain time, a rack of 72",
+                "floor_over_drain",
+                unit="%",
+                inputs={"M": 72 * 288 * 10**9},
+            ),
         ),
     ),
     Claim(
@@ -48,8 +51,12 @@ CLAIMS = (
         worked=(
             Worked("steps per second", "trains_per_second", says=64),
             Worked("tokens per second", "rack_throughput", says=128_000),
-            Worked("at batch 2000 and 1/64 s", "rack_throughput", says=128_000,
-                   inputs={"B": 2000, "T_step": Fraction(1, 64)}),
+            Worked(
+                "at batch 2000 and 1/64 s",
+                "rack_throughput",
+                says=128_000,
+                inputs={"B": 2000, "T_step": Fraction(1, 64)},
+            ),
         ),
     ),
     Claim(
@@ -76,11 +83,16 @@ CLAIMS = (
         "64 experts are not 64 times the parameters: that model holds 20 times as many, as half "
         "the blocks are routed; it equals a dense model 3.5 to 3.7 times larger, so the exponent "
         "is 0.43, not 1/3.",
-        equations=("effective_parameters", "saturated_experts", "parameter_gain",
-                   "sparsity_return", "sparsity"),
+        equations=named(
+            "effective_parameters saturated_experts parameter_gain sparsity_return sparsity"
+        ),
         worked=(
-            Worked("1.3B over 370M", "parameter_gain", says=4,
-                   inputs={"N_eff": 13 * 10**8, "N_active": 37 * 10**7}),
+            Worked(
+                "1.3B over 370M",
+                "parameter_gain",
+                says=4,
+                inputs={"N_eff": 13 * 10**8, "N_active": 37 * 10**7},
+            ),
             Worked("exponent as stated", "sparsity_return", inputs={"x_gain": 4, "sigma": 64}),
         ),
     ),
@@ -120,8 +132,9 @@ CLAIMS = (
         "Holds: half the traffic crosses and the exchange takes four times as long per chip. It "
         "bounds cost, not latency: spread over seven racks or more the same batch is faster "
         "again; and networks differ (9 to 18 times).",
-        equations=("slowdown", "crossing_share", "scale_out_penalty", "break_even_slowdown",
-                   "racks_that_recover"),
+        equations=named(
+            "slowdown crossing_share scale_out_penalty break_even_slowdown racks_that_recover"
+        ),
         lecture={"n_span": 2, "x_slow": 8},
         worked=(
             Worked("share that crosses", "crossing_share", says=50, unit="%"),
@@ -138,14 +151,18 @@ CLAIMS = (
         "Not together with C7 and C12: at twice the critical batch and the context cliff the "
         "roofline ratio is at most 1.5. Five needs a batch of 480, or four times the cliff's "
         "context; a price ratio measures utilisation, not the roofline alone.",
-        equations=("price_ratio", "batch_for_ratio", "context_for_ratio",
-                   "ratio_at_twice_critical"),
+        equations=named("price_ratio batch_for_ratio context_for_ratio ratio_at_twice_critical"),
         lecture=CLIFF | {"rho_price": 5},
         worked=(
-            Worked("at twice the critical batch and the cliff", "price_ratio", says=5,
-                   inputs={"B": 4800}),
-            Worked("batch for a ratio of five, short context", "batch_for_ratio",
-                   inputs={"L_ctx": 0}),
+            Worked(
+                "at twice the critical batch and the cliff",
+                "price_ratio",
+                says=5,
+                inputs={"B": 4800},
+            ),
+            Worked(
+                "batch for a ratio of five, short context", "batch_for_ratio", inputs={"L_ctx": 0}
+            ),
             Worked("context for a ratio of five at 2400", "context_for_ratio", unit="tokens"),
         ),
     ),
@@ -184,8 +201,12 @@ CLAIMS = (
         worked=(
             Worked("one stage", "pipeline_memory", unit="GB", inputs={"n_stages": 1}),
             Worked("four stages", "pipeline_memory", unit="GB"),
-            Worked("four stages, two microbatches", "pipeline_memory_in_flight", unit="GB",
-                   inputs={"n_flight": 2}),
+            Worked(
+                "four stages, two microbatches",
+                "pipeline_memory_in_flight",
+                unit="GB",
+                inputs={"n_flight": 2},
+            ),
         ),
     ),
     Claim(
@@ -227,8 +248,7 @@ CLAIMS = (
         lecture={"n_domain": 72, "M_each": 192 * 10**9, "N_total": 10**12},
         worked=(
             Worked("72 chips of 192 GB", "rack_memory", says=Fraction(27, 2), unit="TB"),
-            Worked("weights", "floor_over_drain", unit="%",
-                   inputs={"M": Fraction(27, 2) * 10**12}),
+            Worked("weights", "floor_over_drain", unit="%", inputs={"M": Fraction(27, 2) * 10**12}),
         ),
     ),
-)  # fmt: skip
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from formulas.claims.claim import Claim, Worked
+from formulas.claims.claim import Claim, Worked, named
 from formulas.nomenclature.sources import lecture_equations, lecture_hardware, lecture_notes
 
 DAYS = 86_400
@@ -21,15 +21,19 @@ CLAIMS = (
         "a real efficiency cost, no number",
         "Holds: the wait is (P-1) microbatches' time under GPipe and 1F1B alike, a v-th of it "
         "interleaved, and none under ZB-H2 where forward and both backward parts take equal time.",
-        equations=(
-            "bubble_share", "bubble_share_interleaved", "bubble_time", "bubble_time_interleaved",
-            "bubble_time_zb_h1", "bubble_time_zb_h2", "zero_bubble",
+        equations=named(
+            "bubble_share bubble_share_interleaved bubble_time bubble_time_interleaved "
+            "bubble_time_zb_h1 bubble_time_zb_h2 zero_bubble"
         ),
         lecture={"n_stages": 4, "n_micro": 8, "n_virtual": 2, "t_fwd": 1, "t_bwd": 1, "t_wgt": 1},
         worked=(
             Worked("4 stages, 8 microbatches", "bubble_share", unit="%"),
-            Worked("8 stages, 32 microbatches", "bubble_share", unit="%",
-                   inputs={"n_stages": 8, "n_micro": 32}),
+            Worked(
+                "8 stages, 32 microbatches",
+                "bubble_share",
+                unit="%",
+                inputs={"n_stages": 8, "n_micro": 32},
+            ),
             Worked("the first, interleaved by two", "bubble_share_interleaved", unit="%"),
             Worked("ZB-H1, forward passes waited", "bubble_time_zb_h1"),
             Worked("ZB-H2, forward passes waited", "bubble_time_zb_h2"),
@@ -42,9 +46,9 @@ CLAIMS = (
         "6ND; 2ND",
         "Holds; attention adds 12 * layers * heads * width * length per token when every pair is "
         "computed, and the input embedding multiplies nothing.",
-        equations=(
-            "training_arithmetic", "pretraining_arithmetic", "serving_arithmetic",
-            "training_arithmetic_attention", "backward_arithmetic",
+        equations=named(
+            "training_arithmetic pretraining_arithmetic serving_arithmetic "
+            "training_arithmetic_attention backward_arithmetic"
         ),
         lecture=ONE_EACH | {"D_inf": 1, "eta_inf": 1},
         worked=(
@@ -61,9 +65,7 @@ CLAIMS = (
         "Holds if one divides by the efficiency; multiplied by it, as written, a pool as large as "
         "pre-training would hold nine times its tokens. The notes give 30 % for the efficiency "
         "of reinforcement learning in one place and 15 % in another.",
-        equations=(
-            "rl_arithmetic", "serving_arithmetic", "all_arithmetic", "equal_serving_tokens",
-        ),
+        equations=("rl_arithmetic", "serving_arithmetic", "all_arithmetic", "equal_serving_tokens"),
         lecture=ONE_EACH | THIRD,
         worked=(
             Worked("D_inf over D_pt, divided", "equal_serving_tokens", says=1),
@@ -99,8 +101,11 @@ CLAIMS = (
         lecture={"C_pt": 1, "q_pt": Fraction(1, 5), "q_rl": Fraction(1, 5)},
         worked=(
             Worked("second pool over first, alike", "equalisation", says=1),
-            Worked("at elasticities of 3 to 1", "equalisation",
-                   inputs={"q_pt": Fraction(3, 10), "q_rl": Fraction(1, 10)}),
+            Worked(
+                "at elasticities of 3 to 1",
+                "equalisation",
+                inputs={"q_pt": Fraction(3, 10), "q_rl": Fraction(1, 10)},
+            ),
         ),
     ),
     Claim(
@@ -140,9 +145,9 @@ CLAIMS = (
         "Does not hold: for an additive loss over-training is the number of pools to the power "
         "1/beta, so three pools give 100 only at an exponent below any that was fitted (20 times "
         "with the fit of Besiroglu et al., 47 to 51 with that of Hoffmann et al.).",
-        equations=(
-            "overtraining", "overtraining_proportional", "equal_pools_overtraining",
-            "exponent_for_overtraining", "overtraining_serving",
+        equations=named(
+            "overtraining overtraining_proportional equal_pools_overtraining "
+            "exponent_for_overtraining overtraining_serving"
         ),
         lecture={"x_over": 100, "n_pools": 3},
         worked=(
@@ -159,14 +164,21 @@ CLAIMS = (
         "training tokens follow with an elasticity below one.",
         equations=("expected_tokens", "discounted_tokens", "serving_shift"),
         lecture={
-            "X_tok": 5 * 10**7, "t_life": 60 * DAYS, "p_ahead": Fraction(1, 2), "r_all": 2,
-            "delta_t": Fraction(1, 60 * DAYS), "alpha_N": Fraction(1, 3), "beta_D": Fraction(1, 3),
+            "X_tok": 5 * 10**7,
+            "t_life": 60 * DAYS,
+            "p_ahead": Fraction(1, 2),
+            "r_all": 2,
+            "delta_t": Fraction(1, 60 * DAYS),
+            "alpha_N": Fraction(1, 3),
+            "beta_D": Fraction(1, 3),
         },
         worked=(
             Worked("at one half", "expected_tokens", unit="T token"),
             Worked("overtaken once in 60 days", "discounted_tokens", unit="T token"),
-            Worked("percent of training per percent of serving, two equal pools, exponents 1/3",
-                   "serving_shift"),
+            Worked(
+                "percent of training per percent of serving, two equal pools, exponents 1/3",
+                "serving_shift",
+            ),
         ),
     ),
     Claim(
@@ -176,9 +188,10 @@ CLAIMS = (
         "(x, y + f(x)) in one account, (y, x + f(y)) in another",
         "Holds in both forms, the first if the halves take turns, and exactly only in exact "
         "arithmetic: floating point inverts approximately.",
-        equations=("feistel_round", "feistel_inverse", "reversible_layer_first",
-                   "reversible_layer_second", "reversible_inverse_first",
-                   "reversible_inverse_second"),
+        equations=named(
+            "feistel_round feistel_inverse reversible_layer_first reversible_layer_second "
+            "reversible_inverse_first reversible_inverse_second"
+        ),
         note="z = y + f(x), y = z - f(x); y1 = x1 + F(x2), y2 = x2 + G(y1), undone in reverse",
     ),
     Claim(
@@ -189,10 +202,11 @@ CLAIMS = (
         "Holds: 8ND for 6ND and one layer's activations for all. Checkpoints every root of the "
         "layers cost slightly less arithmetic and always more memory. Cache and layer stand on "
         "one balance: kept up to the drain time times their arithmetic per byte over the chip's.",
-        equations=("reversible_arithmetic", "reversible_overhead", "activations_kept",
-                   "activations_reversible", "checkpointed_least_memory",
-                   "checkpointed_arithmetic", "checkpointed_over_reversible", "keep_or_compute",
-                   "keep_or_compute_drain", "keep_activations"),
+        equations=named(
+            "reversible_arithmetic reversible_overhead activations_kept activations_reversible "
+            "checkpointed_least_memory checkpointed_arithmetic checkpointed_over_reversible "
+            "keep_or_compute keep_or_compute_drain keep_activations"
+        ),
         lecture={"N_active": 1, "D_pt": 1, "c_fwd": 2, "n_blocks": 64},
         worked=(
             Worked("FLOP per parameter and token, reversible", "reversible_arithmetic"),
@@ -210,4 +224,4 @@ CLAIMS = (
         "Rumours: no source is given, and nothing here rests on them.",
         kind="rumour",
     ),
-)  # fmt: skip
+)

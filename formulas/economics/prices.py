@@ -117,14 +117,15 @@ ratio_at_twice_critical = (
     .begin(rho_price, price_ratio.rhs, why=price_ratio.name)
     .substitute(Equation("twice the critical batch", B, 2 * B_0 / m_pos, source=definition))
     .substitute(
-        Equation("context at which caches balance arithmetic", L_ctx, m_pos * L_star,
-                 source=definition)
+        Equation(
+            "context at which caches balance arithmetic", L_ctx, m_pos * L_star, source=definition
+        )
     )
     .rewrite(
         Rational(3, 2) * m_pos / g,
         why="one half from the weights, one from the caches, where arithmetic alone gives m_pos/g",
     )
-)  # fmt: skip
+)
 
 pass_time_per_position = Equation(
     "time of a pass per position",

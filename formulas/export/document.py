@@ -106,12 +106,21 @@ def _entry(item: Equation | Derivation, cases: Cases, home: str, python: str) ->
     named = item.lhs.is_Symbol
     numbers = [(case, _value(item, values)) for case, values in cases.items()] if named else []
     return FormulaEntry(
-        item.name, steps, item.assumes, item.where, item.source, item.tags,
-        isinstance(item, Derivation), exact, home, python,
+        item.name,
+        steps,
+        item.assumes,
+        item.where,
+        item.source,
+        item.tags,
+        isinstance(item, Derivation),
+        exact,
+        home,
+        python,
         str(unit_of_symbol(item.lhs)) if named and not numeric else "",
-        tuple((case, value) for case, value in numbers if value is not None), sizes,
+        tuple((case, value) for case, value in numbers if value is not None),
+        sizes,
         tuple(sorted(x.name for x in _solved_symbols(item))),
-    )  # fmt: skip
+    )
 
 
 def _sizes(item: Derivation, name: str, case: Case) -> tuple[NeglectedSize, ...]:

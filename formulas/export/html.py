@@ -164,9 +164,11 @@ def _chapter(whole: FormulaDocument, chapter: Chapter) -> str:
 
 
 def _entry(entry: FormulaEntry) -> str:
-    kind = '<span class="tag exact">exact</span>' if entry.exact else (
-        '<span class="tag near">approximate</span>'
-    )  # fmt: skip
+    kind = (
+        '<span class="tag exact">exact</span>'
+        if entry.exact
+        else ('<span class="tag near">approximate</span>')
+    )
     tags = "".join(f'<span class="tag">{_words(tag)}</span>' for tag in entry.tags)
     word = "derivation" if entry.derived else "equation"
     parts = [

@@ -16,25 +16,38 @@ from formulas.export.document import (
 from formulas.export.typesetting.breaking import fitted
 from formulas.export.typesetting.latex_math import latex_math
 from formulas.export.typesetting.layout import figure, layout, relation
-from formulas.export.typesetting.notation import GREEK
+from formulas.export.typesetting.notation import GREEK, alternating
 
 _SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "–": "--", "—": "---", "‘": "`", "’": "'", "“": "``", "”": "''", "…": r"\ldots{}",
-    "\u00a0": "~", "\u2009": r"\,", "\u202f": r"\,", "µ": r"\ensuremath{\mu}",
-}  # fmt: skip
-_MATHS = {
-    "<": "<", ">": ">", "|": "|", "≈": r"\approx", "→": r"\to", "←": r"\gets",
-    "↔": r"\leftrightarrow",
-    "⇔": r"\Leftrightarrow", "⇒": r"\Rightarrow", "≤": r"\le", "≥": r"\ge", "≠": r"\ne",
-    "√": r"\surd", "∞": r"\infty", "×": r"\times", "÷": r"\div", "±": r"\pm", "−": "-",
-    "·": r"\cdot", "⋅": r"\cdot", "∝": r"\propto", "∂": r"\partial", "∑": r"\sum", "Σ": r"\Sigma",
-    "∏": r"\prod", "∈": r"\in", "≪": r"\ll", "≫": r"\gg", "⌈": r"\lceil", "⌉": r"\rceil",
-    "⌊": r"\lfloor", "⌋": r"\rfloor", "⁻": "^{-}", "½": r"\tfrac{1}{2}", "°": r"^{\circ}",
-    "∀": r"\forall", "∃": r"\exists", "⊕": r"\oplus", "≡": r"\equiv", "∼": r"\sim", "′": "'",
-    "²": "^{2}", "³": "^{3}", "¹": "^{1}",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    "—": "---",
+    "‘": "`",
+    "’": "'",
+    "“": "``",
+    "”": "''",
+    "…": r"\ldots{}",
+    "\u00a0": "~",
+    "\u2009": r"\,",
+    "\u202f": r"\,",
+    "µ": r"\ensuremath{\mu}",
+}
+_MATHS = alternating(
+    r"< <  > >  | |  ≈ \approx  → \to  ← \gets  ↔ \leftrightarrow  ⇔ \Leftrightarrow "
+    r"⇒ \Rightarrow  ≤ \le  ≥ \ge  ≠ \ne  √ \surd  ∞ \infty  × \times  ÷ \div  ± \pm  − - "
+    r"· \cdot  ⋅ \cdot  ∝ \propto  ∂ \partial  ∑ \sum  Σ \Sigma  ∏ \prod  ∈ \in  ≪ \ll  ≫ \gg "
+    r"⌈ \lceil  ⌉ \rceil  ⌊ \lfloor  ⌋ \rfloor  ⁻ ^{-}  ½ \tfrac{1}{2}  ° ^{\circ}  ∀ \forall "
+    r"∃ \exists  ⊕ \oplus  ≡ \equiv  ∼ \sim  ′ '  ² ^{2}  ³ ^{3}  ¹ ^{1}"
+)
 _MATHS |= {mark: f"^{{{digit}}}" for digit, mark in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
 _MATHS |= {mark: f"_{{{digit}}}" for digit, mark in enumerate("₀₁₂₃₄₅₆₇₈₉")}
 _MATHS |= {letter: f"\\{name}" for name, letter in GREEK.items()}

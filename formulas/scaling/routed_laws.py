@@ -129,14 +129,10 @@ fine_grained_optimal_tokens = (
     .solve(
         D_pt,
         one_token
-        * (
-            beta_D
-            * B_D
-            / (alpha_N * (A_fine / G_fine**gamma_G + A_N) * SIZE_TERM)
-        ) ** (1 / beta_D),
+        * (beta_D * B_D / (alpha_N * (A_fine / G_fine**gamma_G + A_N) * SIZE_TERM)) ** (1 / beta_D),
         named=D_opt,
     )
-)  # fmt: skip
+)
 
 sparse_loss = Equation(
     "loss of a sparse model of given total size",
@@ -193,10 +189,11 @@ sparse_optimal_tokens = (
                 alpha_N * A_N * SIZE_TERM
                 + gamma_S * A_mix * sigma**delta_S * (one_param / N_total) ** gamma_S
             )
-        ) ** (1 / beta_D),
+        )
+        ** (1 / beta_D),
         named=D_opt,
     )
-)  # fmt: skip
+)
 
 
 SIZE_EXPONENT = alpha_N - gamma_E * log(E_hat)

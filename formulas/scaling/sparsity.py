@@ -140,14 +140,19 @@ effective_parameters = (
         * (E_hat / E_first) ** (b_route / (a_route - c_route * l_first)),
         why="a power of the parameters times a power of the experts",
         where=(
-            Equation("logarithm of parameters", l_N, log(N_active / one_param) / DECADE,
-                     source=definition),
+            Equation(
+                "logarithm of parameters",
+                l_N,
+                log(N_active / one_param) / DECADE,
+                source=definition,
+            ),
             Equation("logarithm of experts", l_E, log(E_hat) / DECADE, source=definition),
-            Equation("logarithm of first experts", l_first, log(E_first) / DECADE,
-                     source=definition),
+            Equation(
+                "logarithm of first experts", l_first, log(E_first) / DECADE, source=definition
+            ),
         ),
     )
-)  # fmt: skip
+)
 
 parameter_gain = Equation(
     "effective over active parameters",

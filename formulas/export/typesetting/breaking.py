@@ -62,9 +62,7 @@ def fitted(x: Layout, width: float) -> Layout:
         return x
     match x:
         case BoxRow(parts, spaced):
-            return _relation(x, width) or (
-                _product(parts, width) if spaced else _sum(parts, width)
-            )  # fmt: skip
+            return _relation(x, width) or (_product(parts, width) if spaced else _sum(parts, width))
         case Fraction(over, under):
             return Fraction(fitted(over, width - 0.3), fitted(under, width - 0.3))
         case Script(base, _, _):

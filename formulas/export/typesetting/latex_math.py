@@ -16,16 +16,13 @@ from formulas.export.typesetting.boxes import (
     Root,
     Script,
 )
-from formulas.export.typesetting.notation import GREEK
+from formulas.export.typesetting.notation import GREEK, alternating
 
-_COMMANDS = {letter: f"\\{name}" for name, letter in GREEK.items()} | {
-    "+": "+", "−": "-", "⋅": r"\cdot", "=": "=", "≈": r"\approx", "≠": r"\ne", "<": "<", ">": ">",
-    "*": "*", "⋆": r"\star", "′": r"\prime", "∘": r"\circ", "†": r"\dagger",
-    "≤": r"\le", "≥": r"\ge", "∞": r"\infty", "∑": r"\sum", "∏": r"\prod", "→": r"\to",
-}  # fmt: skip
-_BRACKETS = {
-    "⌈": r"\lceil", "⌉": r"\rceil", "⌊": r"\lfloor", "⌋": r"\rfloor", "{": r"\{", "}": r"\}",
-}  # fmt: skip
+_COMMANDS = {letter: f"\\{name}" for name, letter in GREEK.items()} | alternating(
+    r"+ +  − -  ⋅ \cdot  = =  ≈ \approx  ≠ \ne  < <  > >  * *  ⋆ \star  ′ \prime  ∘ \circ "
+    r"† \dagger  ≤ \le  ≥ \ge  ∞ \infty  ∑ \sum  ∏ \prod  → \to"
+)
+_BRACKETS = alternating(r"⌈ \lceil  ⌉ \rceil  ⌊ \lfloor  ⌋ \rfloor  { \{  } \}")
 
 
 def latex_math(x: Layout) -> str:

@@ -26,9 +26,7 @@ from formulas.nomenclature.symbols import latex_names
 ATOMS = (Mark, Script)
 PLUS, MINUS, DOT = Mark("+", "sign"), Mark("−", "sign"), Mark("⋅", "sign")
 
-_RELATIONS = {
-    sp.Eq: "=", sp.Ne: "≠", sp.Lt: "<", sp.Le: "≤", sp.Gt: ">", sp.Ge: "≥",
-}  # fmt: skip
+_RELATIONS = {sp.Eq: "=", sp.Ne: "≠", sp.Lt: "<", sp.Le: "≤", sp.Gt: ">", sp.Ge: "≥"}
 _NAMES = {sp.Max: "max", sp.Min: "min", sp.log: "ln"}
 _FENCES = {sp.ceiling: ("⌈", "⌉"), sp.floor: ("⌊", "⌋"), sp.Abs: ("|", "|")}
 

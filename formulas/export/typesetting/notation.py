@@ -6,14 +6,12 @@ import re
 
 from formulas.export.typesetting.boxes import Accent, BoxRow, Layout, Mark, Script
 
-GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ϵ", "varepsilon": "ε",
-    "zeta": "ζ", "eta": "η", "theta": "θ", "iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ",
-    "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "upsilon": "υ",
-    "phi": "ϕ", "varphi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω", "Gamma": "Γ", "Delta": "Δ",
-    "Theta": "Θ", "Lambda": "Λ", "Xi": "Ξ", "Pi": "Π", "Sigma": "Σ", "Phi": "Φ", "Psi": "Ψ",
-    "Omega": "Ω", "ell": "ℓ",
-}  # fmt: skip
+_GREEK_NAMES = (
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi "
+    "rho sigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi "
+    "Psi Omega ell"
+)
+GREEK = dict(zip(_GREEK_NAMES.split(), "αβγδϵεζηθικλμνξπρστυϕφχψωΓΔΘΛΞΠΣΦΨΩℓ", strict=True))
 
 # Other commands that a symbol may be written with.
 SPECIAL = {"infty": "∞", "ast": "*", "star": "⋆", "prime": "′", "circ": "∘", "dagger": "†"}
@@ -80,3 +78,9 @@ def _letters(tokens: list[str]) -> str:
     inner = tokens[end + 1 : -1][::-1]
     del tokens[end:]
     return "".join(inner)
+
+
+def alternating(words: str) -> dict[str, str]:
+    """{character: command} from words that take turns."""
+    listed = words.split()
+    return dict(zip(listed[::2], listed[1::2], strict=True))

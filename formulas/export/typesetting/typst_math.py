@@ -47,9 +47,11 @@ def _set(x: Layout) -> str:
         case Fraction(over, under):
             return f"frac({_set(over)}, {_set(under)})"
         case Root(inside, index):
-            return f"sqrt({_set(inside)})" if index is None else (
-                f"root({_set(index)}, {_set(inside)})"
-            )  # fmt: skip
+            return (
+                f"sqrt({_set(inside)})"
+                if index is None
+                else (f"root({_set(index)}, {_set(inside)})")
+            )
         case Fence(left, inside, right):
             return f"lr({_bracket(left)} {_set(inside)} {_bracket(right)})"
         case List(parts):
