@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "SYMBOLS": "registry",
-    "UnitError": "nomenclature.dimensions",
     "Derivation": "algebra.derivation",
     "Equation": "algebra.equation",
+    "UnitError": "nomenclature.dimensions",
     "all_derivations": "registry",
     "all_equations": "registry",
     "critical_batch": "roofline.batching",
@@ -31,7 +31,7 @@ _HOMES = {
     "token_cost": "economics.prices",
 }
 
-__all__ = [*sorted(_HOMES)]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

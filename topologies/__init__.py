@@ -61,9 +61,9 @@ _HOME = {
     "rates.routing.all_reduce": "all_reduce_bounds best_all_reduce",
     "rates.traffic": "Traffic all_to_all pairs",
 }
-_MODULE = {name: module for module, words in _HOME.items() for name in words.split()}
+_MODULE = dict(sorted((name, home) for home, names_ in _HOME.items() for name in names_.split()))
 
-__all__ = [*sorted(_MODULE)]
+__all__ = list(_MODULE)
 
 
 def __getattr__(name: str) -> Any:
