@@ -100,7 +100,7 @@ def module_of(subject: str) -> str:
 
 
 def description(subject: str) -> str:
-    """What the module of a subject is about: the first paragraph of its docstring."""
+    """The first paragraph of the docstring of a subject's module."""
     words = import_module(module_of(subject)).__doc__ or ""
     return " ".join(words.split("\n\n")[0].split())
 

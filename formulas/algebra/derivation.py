@@ -52,7 +52,7 @@ def strain_of(derivation: Derivation, case: Mapping[str | sp.Symbol, float]) -> 
 
 
 def _put_in(derivation: Derivation) -> list[Assignment]:
-    """What solved symbols are, in this derivation and in approximate ones that it puts in."""
+    """Definitions of solved symbols, of this derivation and of the approximate ones it uses."""
     definitions: dict[sp.Symbol, Assignment] = {}
     if derivation.lhs.is_Symbol and not derivation.numeric:
         roots = {s.solved for s in derivation.steps if s.solved} | {derivation.lhs}
@@ -198,7 +198,7 @@ class Derivation:
     def replayed(
         self, changes: Mapping[int, Mapping[str, object]] = MappingProxyType({})
     ) -> Derivation:
-        """The same verbs called again, with other arguments for some steps, numbered from 1.
+        """Replay the derivation, with other arguments for some steps, numbered from 1.
 
         `{2: {"claim": 2 * x}}` makes the second step anew with another claim.
         """
@@ -231,7 +231,7 @@ class Derivation:
 
     @property
     def exact(self) -> bool:
-        """Whether no step neglects anything."""
+        """True if no step neglects a term."""
         return all(step.exact for step in self.steps)
 
     def equation(self) -> Equation:
@@ -267,7 +267,7 @@ class Derivation:
 
     @cached_property
     def proofs(self) -> tuple[str, ...]:
-        """How each step was shown to follow.
+        """The proof of each step, in words.
 
         Raises
         ------

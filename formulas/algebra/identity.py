@@ -56,7 +56,7 @@ class Identity:
         raise NoPointError(f"no point to compare {text(self.left)} and {text(self.right)} at")
 
     def proof(self) -> str:
-        """How the identity was shown: `symbolically`, or at how many points of which kind."""
+        """The method of proof: `symbolically`, or the number and kind of points compared."""
         if not self.relations and _cancels(self.left - self.right):
             return "symbolically"
         exact = self._rational()
@@ -88,7 +88,7 @@ class Identity:
 
 
 def limit_differs(before: sp.Expr, after: sp.Expr, x: sp.Symbol, to: sp.Expr) -> str | None:
-    """What speaks against before → after as x → to, at a few points; None if they approach."""
+    """Counterexample to before → after as x → to, from a few points; None if they converge."""
     symbols = sorted((before.free_symbols | after.free_symbols) - {x}, key=lambda y: y.name)
     checked, count = 0, limit_points(before, after)
     for point in _points(symbols, _branched(before) or _branched(after)):
@@ -116,7 +116,7 @@ def limit_points(before: sp.Expr, after: sp.Expr) -> int:
 
 
 def never_positive(expression: sp.Expr) -> bool:
-    """Whether an expression is above zero at none of a few points; False where it never exists."""
+    """True if an expression is positive at no sample point; False if undefined at all of them."""
     symbols = sorted(expression.free_symbols, key=lambda y: y.name)
     positive = []
     for _, point in zip(range(TRIES), _points(symbols, branched=True), strict=False):
@@ -139,7 +139,7 @@ def _branched(expression: sp.Basic) -> bool:
 
 
 def _cancels(gap: sp.Expr) -> bool:
-    """Whether SymPy can show that an expression is zero."""
+    """True if SymPy simplifies an expression to zero."""
     if _branched(gap):
         return False
     return bool(gap == 0 or sp.cancel(sp.together(gap)) == 0 or sp.simplify(gap) == 0)

@@ -99,7 +99,7 @@ def _ratios(rhs: sp.Expr, x: sp.Symbol) -> tuple[sp.Symbol, sp.Expr, dict[sp.Exp
 
 
 def _plain(solution: sp.Expr, symbols: set[sp.Symbol]) -> bool:
-    """Whether only the equation's own symbols and the functions of this package occur."""
+    """True if only the equation's own symbols and the functions of this package occur."""
     if solution.has(sp.I) or solution.free_symbols - symbols:
         return False
     return all(isinstance(each, sp.exp | sp.log) for each in solution.atoms(sp.Function))

@@ -38,7 +38,7 @@ class DerivationStep:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing was neglected, here or in what was put in."""
+        """True if no term was neglected, here or in the equations used."""
         return self.size is None and not self.borrowed
 
     @property
@@ -56,7 +56,7 @@ class DerivationStep:
         return f"  {number}. {self.verb}{why}\n       {self}\n       [{proof}{size}]"
 
     def proof(self, before: DerivationStep | None) -> str:
-        """How this step was shown to follow from the one before.
+        """The proof that this step follows from the one before, in words.
 
         Raises
         ------

@@ -108,7 +108,7 @@ class Worked:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the lecture says, in words and numbers, and what holds.
+    """A statement of the lecture in words and numbers, with a verdict.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class Claim:
 
     @property
     def reproduces(self) -> bool | None:
-        """Whether every number the lecture gives comes out within rounding; None without one."""
+        """True if all numbers of the lecture are reproduced within rounding; None without."""
         stated = [
             abs(value / float(each.says) - 1) <= ROUNDING
             for each, value in zip(self.worked, self.values(), strict=True)

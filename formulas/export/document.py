@@ -24,7 +24,7 @@ Cases = Mapping[str, Case]
 
 @dataclass(frozen=True)
 class NeglectedSize:
-    """How large a neglected term is in one case over what is kept, or why that cannot be said."""
+    """Relative size of a neglected term in one case [-], or the symbol without a value."""
 
     case: str
     neglected: str
@@ -33,7 +33,7 @@ class NeglectedSize:
 
     @property
     def remark(self) -> str:
-        """What a size of a half or more means."""
+        """A warning where the neglected term is half of the term kept or more."""
         large = self.size is not None and self.size >= NOT_SMALL
         return ", which is not small: the approximation fails here" if large else ""
 
@@ -69,7 +69,7 @@ class FormulaEntry:
 
     @property
     def anchor(self) -> str:
-        """What a link to it ends with."""
+        """The fragment of a link to this entry."""
         return self.python or slug(self.name)
 
     @property
@@ -124,7 +124,7 @@ def _entry(item: Equation | Derivation, cases: Cases, home: str, python: str) ->
 
 
 def _sizes(item: Derivation, name: str, case: Case) -> tuple[NeglectedSize, ...]:
-    """What each approximate step neglects, in a case; what the case lacks is named."""
+    """Relative sizes of all neglected terms in a case; a missing symbol is named instead."""
     if item.exact:
         return ()
     # A limit is taken at the value that the case gives; a solved symbol is what came out.
@@ -178,7 +178,7 @@ class SymbolRow:
 
     @property
     def differs(self) -> bool:
-        """Whether two cases give it different values."""
+        """True if two cases give different values."""
         return len(set(self.values) - {None}) > 1
 
 
@@ -210,7 +210,7 @@ class FormulaDocument:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the cover says: how to read it, where that needs saying, and the caller's words."""
+        """The paragraphs of the cover: a guide for long documents, then the caller's words."""
         return (*(GUIDE if self.headed else ()), *self.about)
 
     @property
@@ -225,7 +225,7 @@ class FormulaDocument:
 
     @property
     def headed(self) -> bool:
-        """Whether there is enough for chapters and a table of contents."""
+        """True if there are enough entries for chapters and a table of contents."""
         return len(self.entries) > 3
 
 

@@ -45,7 +45,7 @@ class Unit:
 
     @property
     def is_count(self) -> bool:
-        """Whether it counts one kind of thing (token, seq, chip or param), or is one over that."""
+        """True for a count of tokens, sequences, chips or parameters, and for its reciprocal."""
         return len(self.powers) == 1 and all(b in COUNTS and abs(p) == 1 for b, p in self.powers)
 
     def __str__(self) -> str:

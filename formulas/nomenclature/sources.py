@@ -36,7 +36,7 @@ class Citation:
 
     @property
     def link(self) -> str:
-        """Where the work can be read; empty for a definition."""
+        """URL of the work; empty for a definition."""
         return self.source.link if self.source else ""
 
 

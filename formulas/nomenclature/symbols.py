@@ -66,7 +66,7 @@ def unit_of_symbol(x: sp.Symbol | str) -> Unit:
 
 
 def meaning(x: sp.Symbol | str) -> str:
-    """What a registered symbol stands for, in words."""
+    """The meaning of a registered symbol, in words."""
     return _MEANINGS[_registered(x)]
 
 

@@ -96,7 +96,7 @@ def _alone(chips: int, trunks: Trunks, out: float, latency: float, relay: str) -
 
 
 def _copies(chips: int, domain: Fabric) -> int:
-    """How many copies of the domain hold `chips` chips."""
+    """Number of copies of the domain that hold `chips` chips."""
     size = len(accelerators(domain))
     fault = count_fault(chips)
     if fault is None and chips % size:

@@ -26,7 +26,7 @@ from topologies.fabric.limits import TopologyError
 
 
 class End(NamedTuple):
-    """What of a copy sends into the network outside, and what receives from it."""
+    """The nodes of a copy that send into the outer network and receive from it."""
 
     sender: Group
     receiver: Group
@@ -76,7 +76,7 @@ def copied(domain: Fabric, count: int, ports: list[Node]) -> tuple[Fabric, Ports
 
 
 def _domain(copy: int, inner: Node, domains: int) -> Node:
-    """What the scale-up domain of a chip of a copy is called."""
+    """Name of the scale-up domain of a chip of a copy."""
     if domains == 1:
         return copy
     return (copy, *inner) if isinstance(inner, tuple) else (copy, inner)

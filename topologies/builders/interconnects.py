@@ -20,7 +20,7 @@ Leaf: TypeAlias = tuple[Group, list[End]]
 
 @dataclass(frozen=True)
 class Trunks:
-    """How the levels of a Clos network are cut. See `clos` for the meaning of each."""
+    """Shape of a Clos network: radix, levels, oversubscription. See `clos` for each."""
 
     leaf: int | None = None
     levels: int = 2
@@ -39,7 +39,7 @@ class Trunks:
 
 
 def trunk_faults(join: str, trunks: Trunks) -> Iterator[str]:
-    """What is wrong with the cut of the levels, or does not go with the joint."""
+    """Faults of the shape, and arguments that the kind of interconnect does not take."""
     for name in ("spines", "cores", "leaf", "pod"):
         value = getattr(trunks, name)
         if value is not None and (fault := count_fault(value)) is not None:

@@ -129,7 +129,7 @@ def _per_dimension(value: T | Sequence[T], dimensions: int) -> list[T]:
 
 
 def _seat(box: Sequence[TorusSide], place: tuple[int, ...]) -> str:
-    """What all symmetries of a box leave of a place: distances from open ends, by kind of side."""
+    """Orbit label of a position under the symmetries of a box: distances from open ends."""
     return _seats_text(
         (dimension, 0 if dimension.even else min(x, dimension.side - 1 - x))
         for dimension, x in zip(box, place, strict=True)
@@ -209,7 +209,7 @@ def twisted_torus(
 
 
 def twisted_sides(dims: Sequence[int]) -> bool:
-    """Whether a box of these sides can be twisted."""
+    """True if a box of these sides can be twisted."""
     return _fault(tuple(dims)) is None
 
 

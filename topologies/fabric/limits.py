@@ -59,7 +59,7 @@ def count_fault(value: object) -> str | None:
 
 
 def rate_suspicion(value: float) -> str | None:
-    """What is odd about a sound bandwidth [byte/s], if anything is."""
+    """A warning about a bandwidth [byte/s] outside the usual range, else None."""
     if value < SLOWEST:
         return f"is {value:g} byte/s, below 1 MB/s (GB/s written as byte/s?)"
     if value > FASTEST:

@@ -35,7 +35,7 @@ def domain(G: Fabric, chip: Hashable) -> list[Node]:
 
 
 def domain_size(G: Fabric, chip: Hashable) -> int:
-    """How many accelerators the scale-up domain of `chip` has."""
+    """Number of accelerators in the scale-up domain of `chip`."""
     return len(domain(G, chip))
 
 

@@ -147,7 +147,7 @@ def _change(state: _State, index: int, change: Change) -> None:
 
 
 def _form_faults(change: object) -> list[str]:
-    """What is wrong with a change whatever the fabric is."""
+    """Faults of a change that do not depend on the fabric."""
     if not isinstance(change, Mapping):
         return [f"{change!r} is no mapping; one with link or node was expected"]
     faults = [f"unknown key {key!r}; {meant(key, KEYS)}" for key in change if key not in KEYS]

@@ -65,7 +65,7 @@ class Placement:
         )
 
     def divided(self, axes: Sequence[str], into: Mapping[str, int]) -> Placement:
-        """The same chips with some neighbouring axes divided in another way.
+        """A placement of the same chips with some neighbouring axes divided in another way.
 
         Experts are spread over the chips of a stage without regard to its tensor-parallel and
         data-parallel ranks: `divided(("tp", "dp"), {"tp_expert": 2, "ep": 16})`.
@@ -99,7 +99,7 @@ class Placement:
         return Placement(self.chips, (*self.axes[:first], *into.items(), *self.axes[end:]))
 
     def _places(self, axes: Sequence[str]) -> list[int]:
-        """Where the axes stand in the order."""
+        """Positions of the axes in the order."""
         names = [name for name, _ in self.axes]
         problems = [f"unknown axis {axis!r}; {meant(axis, names)}" for axis in axes]
         problems = [p for p, axis in zip(problems, axes, strict=True) if axis not in names]

@@ -56,7 +56,7 @@ def check(G: Fabric) -> Fabric:
 
 
 def suspicions(G: Fabric) -> list[str]:
-    """What is sound but odd: bandwidths below 1 MB/s or above 100 TB/s, most likely unit slips.
+    """Warnings about bandwidths below 1 MB/s or above 100 TB/s, most likely unit slips.
 
     One line for all arcs of a bandwidth.
     """
@@ -80,7 +80,7 @@ def _of_graph(G: Fabric) -> Iterator[str]:
 
 
 def node_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
-    """What is wrong with the attributes of one node; with `orbits` it has to name its own."""
+    """Faults of the attributes of one node; with `orbits` an orbit is required."""
     yield from _unknown(data, NODE_ATTRIBUTES)
     if data.get("kind") not in KINDS:
         yield f"kind is {shown(data.get('kind'))}; one of {', '.join(KINDS)} was expected"
@@ -103,7 +103,7 @@ def node_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
 
 
 def arc_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
-    """What is wrong with the attributes of one arc; with `orbits` it has to name its own."""
+    """Faults of the attributes of one arc; with `orbits` an orbit is required."""
     yield from _unknown(data, ARC_ATTRIBUTES)
     for name, fault in (("bandwidth", rate_fault), ("latency", latency_fault)):
         if name not in data:
@@ -121,7 +121,7 @@ def arc_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
 
 
 def graph_faults(data: Attributes) -> Iterator[str]:
-    """What is wrong with the attributes of the fabric itself."""
+    """Faults of the attributes of the graph."""
     yield from _unknown(data, GRAPH_ATTRIBUTES)
     for name in ("name", "source", "as_of"):
         text = data.get(name)

@@ -161,7 +161,7 @@ def _dimension(
     places: dict[Node, Place],
     problems: list[str],
 ) -> AstraDimension:
-    """What joins the chips along coordinate `d`."""
+    """The network dimension that joins the chips along coordinate `d`."""
     side, lines = sides[d], prod(sides) // sides[d]
     hubs = [node for node in {u for u, _ in arcs} if node not in places]
     direct = [(u, v) for u, v in arcs if u in places and v in places]
@@ -199,7 +199,7 @@ def _dimension(
 
 
 def _relay_faults(G: Fabric, box: list[AstraDimension]) -> list[str]:
-    """Whether chips relay exactly where they do in a format of dimensions."""
+    """Faults where chips relay otherwise than a format of dimensions can say."""
     chips = accelerators(G)
     if len(chips) <= 2:
         return []
@@ -228,7 +228,7 @@ GREATEST = 1e15  # of the figures in a file
 
 
 def is_astra(root: Located) -> bool:
-    """Whether a document is in this format, sound or not."""
+    """True if a document is in this format, sound or not."""
     return isinstance(root.value, dict) and bool({"topology", "npus_count"} & root.value.keys())
 
 

@@ -84,7 +84,7 @@ def read_value(
     many: bool = False,
     only: bool = False,
 ) -> object:
-    """What `one` makes of a value; a tuple of these where `many` are allowed, or `only` many.
+    """A value converted by `convert`; a tuple where `many` are allowed, or `only` many.
 
     What it cannot make anything of is noted as a fault of `at`, and None.
     """
@@ -105,7 +105,7 @@ def read_value(
 
 
 def reader(name: str, annotation: str) -> Callable[[object], object]:
-    """What makes an argument of a builder out of a plain value."""
+    """The converter from a plain value to an argument of a builder."""
     if name.endswith("latency"):
         return latency
     if "float" in annotation:
@@ -221,7 +221,7 @@ def _labels(node: Located, document: YamlDocument, path: str) -> Iterator[tuple[
 
 
 def _made(node: Located, document: YamlDocument, path: str, depth: int) -> Fabric | None:
-    """What a builder, or the catalogue, makes of the arguments in the file."""
+    """The fabric that a builder or the catalogue makes from the arguments in the file."""
     key = "kind" if "kind" in node.value else "machine"
     which, choices = node.value[key], BUILDERS if key == "kind" else names()
     if not isinstance(which.value, str) or which.value not in choices:
@@ -255,7 +255,7 @@ def _made(node: Located, document: YamlDocument, path: str, depth: int) -> Fabri
 
 
 def _maker(key: str, which: str) -> tuple[Callable[..., Fabric], Mapping[str, inspect.Parameter]]:
-    """What makes the fabric, and the arguments that it takes."""
+    """The function that builds the fabric, and its parameters."""
     if key == "kind":
         return BUILDERS[which], inspect.signature(BUILDERS[which]).parameters
     slices, drawn = (inspect.signature(f).parameters for f in (machine, graph))

@@ -39,7 +39,7 @@ class Bisection:
 
 
 def bisection(G: Fabric) -> Bisection:
-    """What one half of the accelerators can send to the other at once.
+    """Bisection bandwidth of the accelerators [byte/s], the narrowest of the cuts tried.
 
     Raises
     ------

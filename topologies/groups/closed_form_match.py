@@ -51,7 +51,7 @@ def inner_nodes(G: Fabric, chips: Sequence[Node]) -> list[Node]:
 
 
 def shape_of(G: Fabric, chips: Sequence[Node]) -> Domains | None:
-    """What the fabric `G` is, all of whose accelerators are these chips of one domain.
+    """The closed form that describes a one-domain fabric, or None.
 
     A switch or several planes of switches, a mesh of chips that do not relay, or a box of a
     torus of chips that do; None for anything else.

@@ -60,7 +60,7 @@ def exchange(G: Fabric, small: AggregatedFabric, *, routing: str = "optimal") ->
 
 
 def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> ConcurrentRate:
-    """How fast all of a traffic can be served, per unit of weight. [byte/s]"""
+    """Largest rate at which all of a traffic is served at once, per unit of weight. [byte/s]"""
     if routing not in ROUTINGS:
         raise TopologyError("traffic", f"unknown routing {routing!r}; {meant(routing, ROUTINGS)}")
     routed = ecmp(G, traffic)
@@ -162,7 +162,7 @@ def _limit(G: Fabric, traffic: Traffic, routed: Routed) -> float:
 def _share_of(
     G: Fabric, small: AggregatedFabric, lanes: Sequence[Arc], users: Mapping[Arc, int]
 ) -> Fabric:
-    """What a group has to itself: the arcs of its shortest paths, its share of each."""
+    """The subgraph of a group's shortest paths, each arc at the group's share of its bandwidth."""
     arcs = {arc: users[each] for each in lanes for arc in small.arcs[each]}
     part = G.edge_subgraph(arcs).copy()
     part.graph["orbits"] = False

@@ -30,7 +30,7 @@ from topologies.rates.rate_table import GroupRate
 
 
 class DomainWiring:
-    """How one domain is wired, and what that says of all that are wired alike.
+    """The wiring of one scale-up domain, shared by all domains wired alike.
 
     Attributes
     ----------
@@ -352,7 +352,7 @@ def _sound(name: str, G: Fabric, chips: Sequence[Node]) -> Sequence[Node]:
 
 
 def _entrance(G: Fabric, chip: Node) -> float:
-    """What a chip can send into its scale-up network; into all there is, if it has none."""
+    """Injection bandwidth of a chip into its scale-up network, else into all links. [byte/s]"""
     arcs = list(G.succ[chip].values())
     inside = [arc["bandwidth"] for arc in arcs if arc["tier"] == SCALE_UP]
     return float(sum(inside or [arc["bandwidth"] for arc in arcs]))

@@ -85,7 +85,7 @@ def rate_table(
 def _answering(
     of: Machine | Fabric, order: Sequence[Hashable] | None
 ) -> tuple[Callable[[int], GroupRate], str]:
-    """What answers for a size, and what it is called in an error."""
+    """The function of a group size that gives its rate, and the name used in errors."""
     if isinstance(of, Machine):
         return lambda n: _of_machine(of, n), f"machine {of.name!r}"
     if isinstance(of, str):
@@ -127,7 +127,7 @@ def _domains(machine: Machine) -> Domains:
 
 
 def _above(machine: Machine) -> float | None:
-    """What leads up from a leaf or a rail for each card; None if there is nothing above it."""
+    """Uplink bandwidth of a leaf or rail per card [byte/s]; None without a level above."""
     if machine.scale_out is None or machine.join == "spine":
         return None
     if machine.join == "rails" and machine.oversubscription == 1:

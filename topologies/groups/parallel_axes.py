@@ -31,7 +31,7 @@ KINDS = (GATHER, EXCHANGE, RING, STAGES)
 
 @dataclass(frozen=True)
 class AxisRate:
-    """How fast the groups of an axis talk, all at once.
+    """Rate and latency of the groups of a parallel axis, all at once.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ def _own_links(G: Fabric, groups: Sequence[Group]) -> list[tuple[Fabric, Sequenc
 def _judged(
     G: Fabric, groups: Sequence[Group], kind: str, crossing: float | None, routing: str
 ) -> tuple[ConcurrentRate, int, float]:
-    """What these groups reach at once, per chip, and their longest way in hops and seconds."""
+    """Concurrent rate of these groups per chip [byte/s], and their longest path in hops and [s]."""
     ways = GroupPaths(G, groups)
     times = len(groups[0]) - 1 if kind in (GATHER, EXCHANGE) else 1
     if kind == GATHER:

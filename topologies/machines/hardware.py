@@ -139,7 +139,7 @@ class Machine:
 
     @property
     def rings(self) -> tuple[bool, ...]:
-        """Which sides of the torus close into rings."""
+        """For each side of the torus, whether it closes into a ring."""
         return self.rings_of(self.dims)
 
     def box(self, chips: int) -> tuple[int, ...]:
@@ -157,7 +157,7 @@ class Machine:
         return best_box(self.dims, chips, self.links, self.rings_of, exact=True)
 
     def rings_of(self, sides: Sides) -> tuple[bool, ...]:
-        """Which sides of a slice of this torus would close into rings."""
+        """For each side of a slice of this torus, whether it closes into a ring."""
         fits = [bool(self.ring) and side % self.ring == 0 for side in sides]
         return (all(fits),) * len(fits) if self.ring_all else tuple(fits)
 
@@ -169,12 +169,12 @@ class Machine:
 
     @property
     def caution(self) -> str:
-        """What to think of the figures as a whole; empty if they are stated by their sources."""
+        """A caution about the figures as a whole; empty if their sources state them."""
         return CERTAINTIES[self.certainty]
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What is uncertain about the machine, a line each; empty if every figure is stated."""
+        """Uncertain figures of the machine, a line each; empty if every figure is stated."""
         whole = [f"{self.title or self.name}: {self.caution}"] if self.caution else []
         return (*whole, *(f"{f.name}: {f.source}" for f in self.figures if f.assumed))
 

@@ -107,7 +107,7 @@ class Slices:
     alike: bool = True
 
     def offers(self, shape: Sides) -> bool:
-        """Whether there is a slice of this shape, turned in any way if sides are alike."""
+        """True if a slice of this shape is offered, in any rotation if sides are alike."""
         return any(turned in self._all() for turned in self._turns(shape))
 
     def of(self, chips: int) -> list[Sides]:

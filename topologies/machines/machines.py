@@ -114,7 +114,7 @@ def graph(
 
 
 class _Trunks(NamedTuple):
-    """What joins the domains of a fabric, where it differs from what the machine says."""
+    """Interconnect of the domains of a fabric, where it differs from the machine's."""
 
     join: str | None
     leaf: int | None

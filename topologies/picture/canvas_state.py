@@ -21,7 +21,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class NodePosition:
-    """Where a node stands: its middle, and half its width and height."""
+    """Centre of a node, and half its width and height. [px]"""
 
     x: float
     y: float

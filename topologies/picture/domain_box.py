@@ -23,7 +23,7 @@ def domain_box_height(sheet: PictureSheet, domain: Node) -> float:
 
 
 def inner_rows(sheet: PictureSheet, domain: Node) -> dict[Node, list[Node]]:
-    """What else is in the domain: network cards, then switches and hosts by their level."""
+    """The other nodes of a domain: network cards, then switches and hosts by level."""
     rows: dict[Node, list[Node]] = {}
     for node, where in sheet.scene.inside.items():
         if where == domain:

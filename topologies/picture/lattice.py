@@ -25,7 +25,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class View:
-    """Where a place of the box is on the page.
+    """Projection of lattice coordinates to the page.
 
     `axes` are the sides drawn to the right, downwards and into the page; `slots` the position of
     each place that is drawn, along each side; `gaps` those after which some are left out.
@@ -103,7 +103,7 @@ def lattice(
 
 
 def _arrows(sheet: PictureSheet, view: View, x: float, y: float) -> None:
-    """Which way each side of the box runs on the page."""
+    """The arrows that name the axes of the lattice on the page."""
     ways = ((30.0, 0.0), (0.0, -30.0), (24.0, -22.0))
     for axis, (dx, dy) in zip(view.axes, ways, strict=False):
         if view.sides[axis] > 1:

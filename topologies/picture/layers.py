@@ -147,7 +147,7 @@ def _end(sheet: PictureSheet, node: Node, whole: set[Node]) -> Node:
 
 
 def _missing(sheet: PictureSheet, lines: list[tuple[float, list[Node]]]) -> None:
-    """Where a node lacks a link that others of its role have, the way it would have gone."""
+    """Draw missing links as stubs, from nodes with fewer links than others of their role."""
     for fault in sheet.faults:
         if fault.link is not None or not fault.nodes or fault.nodes[0] not in sheet.places:
             continue

@@ -20,7 +20,7 @@ from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, Node,
 
 @dataclass(frozen=True)
 class PictureLimits:
-    """How much is drawn: chips in all, domains, switches of one row, places along a torus' side."""
+    """Limits of detail: chips in all, domains, switches of one row, places along a torus' side."""
 
     chips: int
     domains: int
@@ -50,7 +50,7 @@ class Gap:
 
     @property
     def count(self) -> int:
-        """How many are left out."""
+        """Number of items left out."""
         return len(self.items)
 
 
@@ -109,7 +109,7 @@ class Link:
 
     @property
     def kind(self) -> Kind:
-        """What links of one kind share, whatever their rate."""
+        """Tier, roles, direction and axis: the class of a link, whatever its rate."""
         return (self.tier, self.roles, self.back is None, self.axis)
 
     @property
@@ -134,7 +134,7 @@ class LinkClass:
 
     @property
     def roles(self) -> tuple[str, str]:
-        """What it joins."""
+        """Roles of the two ends."""
         return self.kind[1]
 
     @property
@@ -201,12 +201,12 @@ def label(node: Node, *, short: bool = False) -> str:
 
 
 def side_name(d: int) -> str:
-    """What a side of a torus is called: x, y, z, then w4 and so on."""
+    """Name of a side of a torus: x, y, z, then w4 and so on."""
     return "xyz"[d] if d < len("xyz") else f"w{d + 1}"
 
 
 def role(G: Fabric, node: Node) -> str:
-    """What a node is called as one of many: chip, or its kind of switch by its name."""
+    """Role of a node: chip, or its kind of switch by its name."""
     kind = G.nodes[node].get("kind")
     if kind == ACCELERATOR:
         return CHIP

@@ -111,7 +111,7 @@ def _numbers(rates: list[object]) -> Floats | None:
 
 @dataclass(frozen=True, eq=False)
 class NodeDemand:
-    """What each node sends to which, without a row for every pair.
+    """Traffic matrix of a demand, held as exchanges and explicit pairs.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class NodeDemand:
     sent: SparseMatrix
 
     def row(self, source: int) -> Floats:
-        """What `source` sends to each node."""
+        """Demand of `source` to each node, shape (nodes,)."""
         row = self.sent[[source]].toarray()[0]
         for weight, members in self._of(source):
             row[members] += weight

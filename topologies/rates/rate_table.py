@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupRate:
-    """What `n` chips reach together. Rates are per chip, one way. [byte/s]
+    """Collective rates of a group of `n` chips, per chip and one way. [byte/s]
 
     Attributes
     ----------

@@ -57,7 +57,7 @@ def width_of(x: Layout) -> float:
 
 
 def fitted(x: Layout, width: float) -> Layout:
-    """The same within a width [em], where it can be broken; never wider than it was."""
+    """The layout broken to a width [em] where possible; never wider than before."""
     if width_of(x) <= width:
         return x
     match x:

@@ -73,7 +73,7 @@ def _atom(tokens: list[str]) -> Layout:
 
 
 def _letters(tokens: list[str]) -> str:
-    """What stands in the braces that follow, as it stands."""
+    """The literal content of the braces that follow."""
     end = len(tokens) - tokens[::-1].index("}") - 1
     inner = tokens[end + 1 : -1][::-1]
     del tokens[end:]

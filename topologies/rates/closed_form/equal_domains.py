@@ -158,7 +158,7 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
 
 
 def _trunk(domains: Domains, n: int) -> Trunk | None:
-    """What lies above the leaves or rails, if there is anything."""
+    """The uplinks above the leaves or rails, or None."""
     if domains.join == "clos" and domains.leaf is not None and domains.above is not None:
         above = domains.above * domains.leaf
         return clos_trunk(n, chips=domains.chips, leaf=domains.leaf, above=above)

@@ -19,7 +19,7 @@ Member = tuple[int, int]  # its domain, and the card it has of all
 
 @dataclass(frozen=True)
 class Trunk:
-    """What the links above leaves or rails leave to every group at once.
+    """Bounds on group rates from the uplinks above leaves or rails.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def _members(n: int, chips: int, first: int) -> list[Member]:
 def _shared(
     n: int, groups: list[list[Member]], below: Callable[[int], int], above: float, *, gathers: bool
 ) -> Trunk:
-    """What is left to each where `above` leads up from every place and down to it."""
+    """Rate of each member where every leaf has `above` of uplink bandwidth each way. [byte/s]"""
     crossing: Counter[int] = Counter()
     leaves: Counter[int] = Counter()
     enters: Counter[int] = Counter()

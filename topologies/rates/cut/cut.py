@@ -178,12 +178,12 @@ class Cut:
 
     @property
     def bus_bandwidth(self) -> float:
-        """What enters (or leaves) one member over all. [byte/s]"""
+        """Bus bandwidth: bytes entering (or leaving) one member per second. [byte/s]"""
         return self.rate * (self.members - 1)
 
 
 def all_gather_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> Cut:
-    """How fast every member can be brought what all the others hold.
+    """Optimal all-gather rate of a group: the narrowest cut per member beyond it. [byte/s]
 
     Parameters
     ----------

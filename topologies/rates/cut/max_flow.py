@@ -55,7 +55,7 @@ class GroupArcs:
 
 
 def arcs_of(net: FlowNetwork, members: Ints, *, mirror: bool = False) -> GroupArcs:
-    """What `members` may use of a network, every arc turned round if `mirror`."""
+    """The subnetwork usable by `members`, with every arc reversed if `mirror`."""
     usable = net.forwards.copy()
     usable[members] = True
     is_member = np.zeros(usable.size, dtype=bool)
@@ -96,7 +96,7 @@ class Flows:
         self.ratios: dict[float, Fraction] | None = _simple(arcs.rate)
 
     def at(self, rate: Floats) -> Flows:
-        """The same arcs at other rates."""
+        """A copy with other bandwidths."""
         twin = copy(self)
         twin.arcs = replace(self.arcs, rate=rate)
         twin.ratios = _simple(rate)
@@ -150,7 +150,7 @@ class Flows:
                 return left[drains] <= ENOUGH, self._reached(left > 0.999 * unit)
 
     def _unit(self, share: float) -> float:
-        """What a divisor of all rates is, in shares; 0 if none is known."""
+        """A common divisor of all rates, in shares; 0 if none is known."""
         if self.ratios is None:
             return 0.0
         base = min(self.ratios)

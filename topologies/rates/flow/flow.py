@@ -104,7 +104,7 @@ class _Router:
         return loads * (task.share[:, None] / (task.members * task.capacity)), costs
 
     def _loads(self, i: int, length: Floats, far: Floats, near: float) -> Floats:
-        """What source `i` puts on each arc orbit, split evenly over cheapest last arcs."""
+        """Load of source `i` on each arc orbit, split evenly over its cheapest last arcs."""
         task, net = self.task, self.task.net
         starts, head = net.starts, net.head
         reach = far[starts] + length
@@ -181,13 +181,13 @@ class Bottleneck:
 
     @property
     def members(self) -> int:
-        """How many arcs there are."""
+        """Number of arcs."""
         return len(self.arcs)
 
 
 @dataclass(frozen=True)
 class Flow:
-    """How fast a demand is served.
+    """Maximum concurrent flow of a demand.
 
     Attributes
     ----------

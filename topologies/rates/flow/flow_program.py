@@ -59,7 +59,7 @@ def maximum(
 
 
 def columns_of(task: ReducedProgram) -> int:
-    """How many variables the program has at most."""
+    """Upper bound on the number of variables of the program."""
     return int(task.sources.size * task.net.tail.size + 1)
 
 

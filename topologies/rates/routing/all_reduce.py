@@ -22,7 +22,7 @@ PLAIN, IN_NETWORK = "plain", "in_network"
 
 @dataclass(frozen=True)
 class AllReduceRate:
-    """What an all-reduce reaches at most with one algorithm.
+    """Upper bound on the rate of an all-reduce with one algorithm.
 
     Attributes
     ----------

@@ -49,7 +49,7 @@ STEPS = 500
 
 @dataclass(frozen=True)
 class ConcurrentCollectives:
-    """What all groups reach at once.
+    """Rate that all groups reach at once.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ def _reached(uses: LinkUsage, cuts: UsageRows, division: Floats) -> float:
 
 
 def _add_cut(uses: LinkUsage, cuts: UsageRows, number: int, inside: NDArray[np.bool_]) -> None:
-    """What leaves a set is as much as its members supply."""
+    """Add a cut constraint: the flow out of a set is at least what its members supply."""
     phase = uses.phases[number]
     arcs = phase.arcs
     leaving = np.flatnonzero(inside[arcs.tail] & ~inside[arcs.head])

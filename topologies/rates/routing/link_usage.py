@@ -74,7 +74,7 @@ class UsagePhase:
 
 
 class LinkUsage:
-    """What groups use of arcs: columns, and the rows that hold for them.
+    """Linear program of arc usage by groups: its columns, and constraints on them.
 
     Column 0 is the rate, in units.
 
@@ -129,7 +129,7 @@ class LinkUsage:
         return np.arange(self.width - count, self.width)
 
     def flow_columns(self) -> int:
-        """How many variables more it takes to say that every target has a flow of its own."""
+        """Number of further variables of the formulation with one flow per target."""
         return sum(phase.targets.size * phase.use.size for phase in self.phases)
 
     def flows(self) -> UsageRows:

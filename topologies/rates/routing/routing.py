@@ -38,7 +38,7 @@ SAME = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Sent:
-    """What is sent to one destination.
+    """Traffic to one destination.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class NetworkPaths:
         return replace(self.net, bandwidth=1.0 + kind)
 
     def loads(self, parts: list[Sent], *, by_path: bool) -> Floats:
-        """What each arc carries of some of the traffic at 1 byte/s per unit of weight."""
+        """Load of each arc by part of the traffic, at 1 byte/s per unit of weight."""
         targets = np.array([part.target for part in parts])
         away = self._hops(targets)
         mass = np.zeros(away.shape)
@@ -146,7 +146,7 @@ class _Ways:
         return _Ways(self.arcs[keep], self.tails[keep], self.heads[keep], self.away)
 
     def paths(self, worth: Floats, ends: NDArray[np.bool_]) -> Floats:
-        """How many shortest paths lead from each place to its target."""
+        """Number of shortest paths from each place to its target, shape (places,)."""
         counts = ends.astype(float)
         for level in self.levels:
             ahead = worth[level] * counts[self.heads[level]]
@@ -154,7 +154,7 @@ class _Ways:
         return counts
 
     def carried(self, worth: Floats, mass: Floats) -> Floats:
-        """What each arc carries when every place divides its mass in proportion to `worth`."""
+        """Load of each arc when every place divides its traffic in proportion to `worth`."""
         share = worth / np.bincount(self.tails, worth, mass.size)[self.tails]
         mass, carried = mass.copy(), np.zeros(worth.size)
         for level in reversed(self.levels):
@@ -239,7 +239,7 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
 
 
 def _parts(what: NodeDemand, symmetry: Orbits) -> list[Sent]:
-    """What is sent to one destination of each orbit."""
+    """Traffic to one destination of each orbit."""
     of: dict[int, list[int]] = {}
     for g, members in enumerate(what.groups):
         for member in members.tolist():

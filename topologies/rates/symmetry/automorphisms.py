@@ -77,7 +77,7 @@ class ColoredStructure:
         return np.r_[move, np.array(beyond, dtype=np.int64)]
 
     def images(self, move: Ints) -> Ints | None:
-        """Where each arc goes when every node `i` goes to `move[i]`; None if it is no symmetry.
+        """Image of each arc under the node permutation `move`; None if it is no automorphism.
 
         `move` is a permutation of all nodes, groups among them.
         """
@@ -235,7 +235,7 @@ class AutomorphismSearch:
         return self._refined(marked)
 
     def _alike(self, a: int, left: Colours, b: int, right: Colours) -> bool:
-        """Whether a symmetry that takes `a` to `b` is found, and taken into account."""
+        """Search an automorphism that maps `a` to `b`, merge its orbits; True if found."""
         stays = np.flatnonzero(left == right)
         if stays.size:
             # Most symmetries of switched networks leave all where it is that can stay.

@@ -152,6 +152,6 @@ def _indicator(classes: Ints) -> SparseMatrix:
 
 
 def _uneven(sums: SparseMatrix, like: Ints) -> bool:
-    """Whether a row differs from the row that it should be like."""
+    """True if a row differs from the representative of its class."""
     gap = abs(sums - sums[like])
     return bool(gap.nnz and gap.max() > 1e-12 * abs(sums).max())

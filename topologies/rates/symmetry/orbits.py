@@ -153,7 +153,7 @@ def orbits(net: FlowNetwork, demand: NodeDemand) -> Orbits:
 
 
 def _open(symmetry: Orbits, demand: NodeDemand) -> bool:
-    """Whether the sources are still in several orbits."""
+    """True if the sources are still in several orbits."""
     return np.unique(symmetry.nodes[demand.sources()]).size > 1
 
 
