@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import PchipInterpolator
 
-from planner.network.monotone_cubic import monotone_cubic
+from planner.network.measured_curves import monotone_cubic
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 17])
