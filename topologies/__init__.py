@@ -1,4 +1,4 @@
-"""What is wired: networks of accelerators as graphs, plain numbers out.
+"""Networks of accelerators as graphs, and their rates and latencies as plain numbers.
 
 A fabric is a `networkx.DiGraph` in the vocabulary of `topologies.fabric.fabric`; a `Machine` is the
 same thing as a handful of figures, known by name. Bandwidths are in byte/s one way, latencies

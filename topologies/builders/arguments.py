@@ -1,4 +1,4 @@
-"""What builders ask of their arguments before they begin: every fault of a call in one error."""
+"""Checks of the arguments of builders: every fault of a call in one error."""
 
 from __future__ import annotations
 

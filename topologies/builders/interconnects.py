@@ -1,4 +1,4 @@
-"""What joins copies of a fabric: a spine, rails, or a Clos network of leaves, spines and cores."""
+"""Interconnects of copies of a fabric: a spine, rails, or a Clos network."""
 
 from __future__ import annotations
 

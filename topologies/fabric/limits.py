@@ -1,8 +1,8 @@
-"""Which numbers can be a bandwidth, a latency or a count, and what to say of those that cannot.
+"""Limits of bandwidths, latencies and counts, and the error for values beyond them.
 
 A fault is a sentence that finishes "bandwidth ...", or None when the number is sound.
 
-The one error of this package: everything that is wrong, each with its place.
+`TopologyError` is the one error of this package: every fault, each with its place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plain numbers of a fabric: who shares a domain, how far two chips are, how fast a path is.
+"""Figures of a fabric: members of a domain, hops and latency between chips, rate of a path.
 
 Paths are those that the fabric permits: every node between the two ends forwards. Among them
 the one with fewest hops counts, then the one of least latency, then the widest.

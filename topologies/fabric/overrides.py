@@ -1,4 +1,4 @@
-"""Changes to a fabric that stands: links, cards and nodes that are gone or have become slower.
+"""Changes to a built fabric: links, network cards and nodes removed or degraded.
 
 A change is a mapping. It names a `link` (two nodes) or a `node` (all links of it), and says
 `remove`, or any of `factor` and `bandwidth` and `latency`:

@@ -1,4 +1,4 @@
-"""Which accelerator has which rank, and which of them form the groups of each parallel axis.
+"""Placement of ranks on accelerators, and the groups of each parallel axis.
 
 Ranks are mixed-radix numbers: each axis is one digit, the first of the order the one that varies
 fastest. A group of an axis holds the ranks that differ in that digit alone; several axes together

@@ -1,4 +1,4 @@
-"""What is wrong with a fabric: every problem, each with its place, in one error."""
+"""Validation of a fabric: every fault, each with its place, in one error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many arcs a builder would make, asked before it makes them."""
+"""Upper bounds on the number of arcs of a fabric, before it is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The network format of ASTRA-sim's analytical backend: what each dimension of a box of chips is.
+"""The network format of ASTRA-sim's analytical backend: a box of chips, dimension by dimension.
 
     topology: [ Ring, FullyConnected, Switch ]
     npus_count: [ 2, 8, 4 ]

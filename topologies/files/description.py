@@ -1,8 +1,4 @@
-"""The `overrides` of a description: links and nodes that are gone or slower than the rest.
-
-Arguments of builders out of the values of a file: counts, rates, times, flags and words.
-
-Fabrics as a YAML file says how they are generated: a kind and its figures, or a machine.
+"""Fabrics described in YAML: a builder and its arguments, or a machine, with `overrides`.
 
     kind: torus
     dims: [4, 4, 4]

@@ -1,6 +1,6 @@
-"""Fabrics from files and to files: which form a file has, and that it is whole or not there.
+"""Reading and writing fabrics: the format of a file by its suffix; a file is whole or absent.
 
-A fabric as GraphML, for programs that draw or study graphs; it is written and never read.
+GraphML is for programs that draw or study graphs; it is written and never read.
 
 Ids that are tuples become texts such as `0,1` and `spine`, and their parts are lost: who wants
 the fabric back writes JSON.

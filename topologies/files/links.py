@@ -1,4 +1,4 @@
-"""Fabrics node by node and link by link, as JSON: what was measured or drawn up by other means.
+"""Fabrics as node-link JSON, for networks that were measured or drawn by other means.
 
 The shape is that of node-link data: `{"directed": true, "graph": {...}, "nodes": [{"id": ...}],
 "links": [{"source": ..., "target": ...}]}` with a fabric's attributes in plain numbers, byte/s

@@ -1,4 +1,4 @@
-"""Rates and times as people write them in a file, "45 GB/s", "400 Gbit/s", "0.5 us".
+"""Parsing of rates and times in a file: "45 GB/s", "400 Gbit/s", "0.5 us".
 
 A plain number is in the base unit, byte/s or s. `B` is a byte and `b` a bit, case counts; GB is
 1e9 bytes and GiB 1024**3.

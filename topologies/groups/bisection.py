@@ -1,4 +1,4 @@
-"""What the halves of a fabric can send each other: the narrowest of the cuts that one would try.
+"""Bisection bandwidth: the narrowest of the halvings that one would try first.
 
 A torus is halved across each of its sides; anything else between the first and the last half of
 its accelerators, domain after domain. The narrowest of all halvings is hard to find and may be

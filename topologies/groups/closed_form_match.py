@@ -1,4 +1,4 @@
-"""Which formula a fabric has: what its domains are, and whether what joins them ever blocks.
+"""Matching a fabric to a closed form: its domains, and whether their interconnect ever blocks.
 
 Every node and arc is looked at: one link that is missing, slower or more than the shape has, and
 the fabric has no formula.

@@ -1,4 +1,4 @@
-"""Many groups of one fabric talking at once: the rate that all of them reach together.
+"""Concurrent groups on one fabric: the rate that all of them reach at once.
 
 A rate on shortest paths that a cut shows to be the best of all is taken as it is; only where no
 cut does is a linear program solved.

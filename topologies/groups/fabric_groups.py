@@ -1,4 +1,4 @@
-"""Rates of groups on any fabric: which groups there are of a size, and what answers for them.
+"""Rates of groups on any fabric: the groups of each size, and the engine that rates them.
 
 Groups of a size that a domain holds lie side by side within domains, in a torus as boxes; a
 larger group takes as few whole domains as hold it, evenly filled. All groups of a size talk at

@@ -1,4 +1,4 @@
-"""How fast groups of chips can talk: every size at once, on a machine or on any fabric.
+"""Collective rates of groups of chips, one size or many, on a machine or on any fabric.
 
 A group takes as few domains as hold it and spreads evenly over them. On a machine the rates are
 formulas; on a fabric, formulas where its links are all alike and the flow and cut engines

@@ -1,4 +1,4 @@
-"""Chips that hang on the same switches by equal links, drawn as one for each group they are in.
+"""Aggregation of equivalent endpoints: chips of a group behind the same switches by equal links.
 
 Such twins can be exchanged without changing anything, so a rate that is the same for all of them
 is found on the smaller fabric. A chip that does not relay is drawn as two nodes, where traffic

@@ -1,4 +1,4 @@
-"""What each parallel axis sends, and how fast that goes while all of its groups talk at once.
+"""Rates of parallel axes: the pattern each sends, with all groups of the axis at work.
 
 Tensor-parallel and data-parallel ranks gather and scatter, experts exchange, context-parallel
 ranks pass blocks around a ring, pipeline stages hand on to the next. A group that straddles a

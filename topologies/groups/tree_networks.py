@@ -1,4 +1,4 @@
-"""Domains below levels of switches that are alike: leaves, spines, cores, or rails below spines.
+"""Tree networks: domains below uniform levels of switches (leaves, spines, cores, or rails).
 
 In such a network traffic spreads evenly over the switches of a level, so what binds is what
 leads out of a chip, out of all that lies below a switch, or out of a pod: every rate is a count.

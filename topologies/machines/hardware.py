@@ -1,4 +1,4 @@
-"""A machine as a handful of numbers: what is inside a scale-up domain, and what joins domains.
+"""Machines as a few figures: the scale-up domain, and the interconnect of domains.
 
 Loads no graph library. All rates are per chip and one way: a vendor's bidirectional figure is
 twice ours.

@@ -1,4 +1,4 @@
-"""A picture of a fabric: who shares a domain, what joins the domains, how fast, what is broken.
+"""A picture of a fabric as SVG: domains, their interconnect, link rates, degraded links.
 
 Plain SVG text, the same for the same fabric. Equal things are shown a few times and counted, so
 that a pod of thousands of chips is drawn with a few hundred marks.

@@ -1,4 +1,4 @@
-"""What is drawn with: lines, boxes and text as SVG, every text escaped, every number rounded."""
+"""SVG primitives: lines, boxes and text, every text escaped, every number rounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One picture in the making: what it shows, where things have been put, how a link is drawn."""
+"""State of a picture: the scene, positions of drawn nodes, styles of links."""
 
 from __future__ import annotations
 

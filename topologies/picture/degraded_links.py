@@ -1,4 +1,4 @@
-"""What seems to be broken in a fabric: links slower than their like, and links that are not there.
+"""Detection of degraded fabrics: links slower than their class, and missing links.
 
 A fabric does not say what it has lost. A link is taken for missing where at least three in four
 nodes of the same role have one more of the same kind, or where a torus has a hole.

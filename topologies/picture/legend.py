@@ -1,4 +1,4 @@
-"""What the marks of a picture mean: classes of links at the left, everything else below."""
+"""Legend of a picture: classes of links at the left, everything else below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Things that are wired to each other without a switch above them: on a circle, links across.
+"""Ring layout of nodes wired to each other without a switch above: on a circle, links across.
 
 Either the chips of one domain (a full mesh), or whole domains (the groups of a dragonfly).
 """

@@ -1,4 +1,4 @@
-"""Which of many equal things are drawn, so that a large fabric stays a picture.
+"""Scene of a picture: domains, levels and link classes, and which of many like nodes are drawn.
 
 A fabric as a picture sees it: domains, what stands above them, and its links by class.
 

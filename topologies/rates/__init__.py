@@ -1,1 +1,1 @@
-"""How fast a group of accelerators can talk: plain rates in byte/s, one engine a file."""
+"""Rates of groups of accelerators in byte/s, by several engines."""

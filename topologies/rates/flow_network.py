@@ -1,4 +1,4 @@
-"""A fabric and what is sent through it as arrays, ready for the flow program.
+"""A fabric and its traffic as arrays, for the flow program.
 
 A node that does not forward is two places: where its own traffic starts and where traffic for
 it ends. No path leads from the second to the first, which is the whole relay rule.

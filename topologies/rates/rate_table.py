@@ -1,4 +1,4 @@
-"""What a group of chips reaches together, for one size or for many as columns."""
+"""Rates of a group of chips, for one size or for many as columns."""
 
 from __future__ import annotations
 

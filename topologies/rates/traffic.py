@@ -1,4 +1,4 @@
-"""What is sent: groups that exchange all to all, and pairs with weights, in any sum.
+"""Traffic: groups that exchange all to all, and weighted pairs, in any sum.
 
 Weights say how the demands compare; how fast they can all be served at once is what
 `topologies.rates.flow.flow` answers, in byte/s per unit of weight.

@@ -1,4 +1,4 @@
-"""Closed forms: how fast n accelerators can all talk at once on the fabrics that have a formula.
+"""Closed-form rates of all-to-all and all-gather on regular fabrics.
 
 Rates are per ordered pair of members, which is what adds up on a link:
 
@@ -9,7 +9,7 @@ Rates are per ordered pair of members, which is what adds up on a link:
 Upper bounds are cuts and hop counts; that they are reached is held by tests against a linear
 program and a maximum flow.
 
-Which box of a torus a given number of chips should take.
+Also the best box of a torus for a number of chips.
 
 A slice of its own may close its sides into rings where the machine's optics allow it; a group
 inside a slice has a ring only along a side that it fills.

@@ -1,4 +1,4 @@
-"""What groups side by side share above the leaves of a Clos network, or above rails, by formula.
+"""Sharing of uplinks by concurrent groups above the leaves of a Clos network or above rails.
 
 Domains stand one after the other, so do the groups; the pattern of groups on leaves repeats, and
 its fullest leaf counts. Groups that lie below one leaf share nothing.

@@ -9,7 +9,7 @@ it, whatever the members' own links.
 Chips of the group relay for it even where `forward` is False: whatever passes through a member
 is data that it was to receive anyway. Chips outside the group relay only if they forward.
 
-What no routing can beat on any fabric: every byte takes as many links as its way is long.
+`hop_bound` limits all-to-all on any fabric: every byte uses as many links as its path is long.
 
 The rate is an upper bound for an all-to-all, and reached where symmetries take every chip to
 every other and every link to every other: there, shortest ways fill all links alike.

@@ -1,4 +1,4 @@
-"""Most traffic that a fabric can carry when every flow may take any permitted path.
+"""Maximum concurrent flow: the most traffic that a fabric carries over any permitted paths.
 
 The maximum concurrent flow: the largest theta such that theta times every demand can be sent
 at once. No schedule beats it. One linear program, with the flows of a source taken together;

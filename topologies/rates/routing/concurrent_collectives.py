@@ -1,4 +1,4 @@
-"""Collectives at work side by side: how fast all of them can go on the links that they share.
+"""Concurrent collectives: the rate that all of them reach on the links that they share.
 
 Every collective divides its use of the arcs so that its own cuts are wide enough; the uses of
 all add up to no more than the bandwidths. A node that can neither add nor copy passes on as

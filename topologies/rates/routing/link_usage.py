@@ -1,4 +1,4 @@
-"""The linear program of collectives side by side: who uses how much of each arc.
+"""The linear program of concurrent collectives: the share of each arc that each group uses.
 
 One group stands for all that a symmetry takes to each other. A group that is alone keeps only
 one target and one use for each orbit of its own; of several groups each keeps all its targets,

@@ -1,4 +1,4 @@
-"""What a fabric carries when traffic takes shortest paths only and splits evenly where they part.
+"""Rates under shortest-path routing with equal splits (ECMP).
 
 This is what equal-cost multipath switches do: each hop divides a flow evenly over the cables that
 lie on a shortest permitted path to the destination, blind to load. Shortest is fewest hops, then

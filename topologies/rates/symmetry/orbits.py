@@ -1,4 +1,4 @@
-"""Which sources and which arcs a symmetry makes equal, so that one stands for all.
+"""Orbits of sources and arcs under the symmetries of a fabric, so that one stands for all.
 
 A fabric may declare its orbits, but a declaration is no proof: a link may have failed since,
 and the traffic may tell apart what the fabric does not. So symmetries are always exhibited
