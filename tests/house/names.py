@@ -15,9 +15,14 @@ BANNED = {
 }
 # A file of this name is the same part of every room that has it.
 REPEATED = {
-    *("question", "parameters", "search", "answer", "plan", "presentation"),
-    *("__init__", "__main__"),
+    *("question", "parameters", "search", "answer", "plan", "presentation", "problem", "outputs"),
+    *("resolve", "comparisons", "elasticities", "picture", "__init__", "__main__"),
 }
+# Two folders about the same subjects: claims and what catalogues say of them, text and pictures.
+SIDE_BY_SIDE = (
+    {"formulas/claims", "planner/claims"},
+    {"planner/report/text", "planner/report/pictures"},
+)
 
 
 def bindings(file: Path) -> Iterator[tuple[str, int]]:
@@ -79,7 +84,12 @@ def file_names_twice() -> list[str]:
     for file in files():
         if file.stem not in REPEATED:
             where[file.stem].append(place(file))
-    return [f"{name}: {', '.join(at)}" for name, at in sorted(where.items()) if len(at) > 1]
+    pairs = [
+        (name, at)
+        for name, at in sorted(where.items())
+        if len(at) > 1 and {path.rpartition("/")[0] for path in at} not in SIDE_BY_SIDE
+    ]
+    return [f"{name}: {', '.join(at)}" for name, at in pairs]
 
 
 def signatures_with_any(package: str) -> tuple[int, int]:
