@@ -174,9 +174,9 @@ def interval(
         "over_training": [_ratio(each) for each in answers],
     }
     return BudgetInterval(
-        coverage,
-        f"{count} draws from the standard errors of {task.law.name}",
-        len(answers) / count,
+        coverage=coverage,
+        source=f"{count} draws from the standard errors of {task.law.name}",
+        answered=len(answers) / count,
         **{name: ends(values, count, coverage) for name, values in columns.items()},
     )
 

@@ -36,6 +36,7 @@ MOST_FLOP = 1e40
 FORWARD = 2.0  # flop/(param*token): a multiply and an add; backward is twice that
 ENDLESS = 300.0  # logarithm of a growth beyond which nobody counts
 STEADY = 1e-6  # change over a lifetime below which a demand counts as constant
+REWARD = "scalerl-2025"  # the sigmoid of reward over arithmetic
 SUFFIX = {"pretrain": "pt", "rl": "rl", "inference": "inf"}  # of a phase's symbols in `formulas`
 
 
@@ -278,7 +279,7 @@ def rl_flop_needed(reward: Reward) -> float:
     if reward.most is not None:
         values["R_most"] = reward.most
     with np.errstate(over="ignore"):  # what overflows is refused below
-        flop = reward_law(**values).arithmetic(reward.needed)
+        flop = reward_law(REWARD, **values).arithmetic(reward.needed)
     if not flop < MOST_FLOP:
         raise FieldError(("rl.reward", f"this reward needs over {MOST_FLOP:g} FLOP: out of reach"))
     return flop

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget.budget_task import BudgetTask, Required
-from planner.problems.budget.plan import BudgetPlan
+from planner.problems.budget.plan import BudgetPlan, BudgetPoint, LifePoint
 from planner.problems.budget.resolve import resolve_budget
 from planner.problems.budget.search.optimum import BudgetOptimum, solve_one
 from planner.problems.budget.search.posynomial_form import Array
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.contour import ContourSet
     from matplotlib.figure import Figure
 
-    from planner.problems.budget.plan import BudgetPoint, LifeSpending, PhaseShares, PhaseTokens
 
 POINTS = 193
 WIDEST = 60.0  # factor of sizes beside the plan that is looked at
@@ -68,22 +67,6 @@ class LossPlane:
     cost: Array
 
 
-class Drawable(Protocol):
-    """What is drawn of a plan, whichever kind it is of."""
-
-    n_active: float
-    sparsity: float
-    tokens: PhaseTokens
-    cost: LifeSpending
-    share: PhaseShares
-    loss: float | None
-    law: str
-    objective: str
-
-    @property
-    def total(self) -> float: ...
-
-
 @dataclass(frozen=True)
 class LifePicture:
     """The picture of a budget or a lifecycle.
@@ -104,7 +87,7 @@ class LifePicture:
         (size, cost of serving) where the serving planner was asked.
     """
 
-    plan: Drawable
+    plan: LifePoint
     law: ScalingLaw
     curve: CostCurve
     unique: float | None = None
@@ -261,7 +244,7 @@ def _beside(axes: Axes, picture: LifePicture, sizes: Sequence[float]) -> None:
               label=text)  # fmt: skip
 
 
-def _pools(axes: Axes, point: Drawable) -> None:
+def _pools(axes: Axes, point: LifePoint) -> None:
     """What each phase costs: the plan, and beside it equal pools."""
     unit, bottom = point.objective, 0.0
     for name, label in NAMES.items():
@@ -280,7 +263,7 @@ def _pools(axes: Axes, point: Drawable) -> None:
     axes.spines["bottom"].set_visible(False)
 
 
-def _map(axes: Axes, point: Drawable, around: LossPlane) -> None:
+def _map(axes: Axes, point: LifePoint, around: LossPlane) -> None:
     """Size against tokens: curves of equal loss and of equal cost that touch at the plan."""
     unit, middle = point.objective, (point.n_active, point.tokens.pretrain)
     axes.set_xscale("log")
@@ -317,7 +300,7 @@ def _labelled(axes: Axes, lines: ContourSet, labels: Mapping[float, str]) -> Non
         text.set(visible=inside, bbox=PAPER)
 
 
-def _title(point: Drawable) -> str:
+def _title(point: LifePoint) -> str:
     served = count(point.tokens.inference)
     return f"cost at a loss of {point.loss:.4f} by {point.law}, {served} tokens served"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from planner.problems.budget.question import BudgetScenario
 from planner.protocol.document import Unit, json_key
@@ -72,6 +72,33 @@ class PhaseMachine:
     usd_per_flop: Annotated[float, Unit("USD/flop")] | None
 
 
+class LifePoint(Protocol):
+    """What the plans of a budget and of a lifecycle have in common."""
+
+    @property
+    def n_active(self) -> float: ...
+    @property
+    def n_total(self) -> float: ...
+    @property
+    def sparsity(self) -> float: ...
+    @property
+    def tokens(self) -> PhaseTokens: ...
+    @property
+    def epochs(self) -> float | None: ...
+    @property
+    def cost(self) -> LifeSpending: ...
+    @property
+    def share(self) -> PhaseShares: ...
+    @property
+    def loss(self) -> float | None: ...
+    @property
+    def law(self) -> str: ...
+    @property
+    def objective(self) -> str: ...
+    @property
+    def total(self) -> float: ...
+
+
 @dataclass(frozen=True)
 class BudgetPoint:
     """A size, its tokens, and what follows from them by the equations of `formulas`."""
@@ -108,7 +135,7 @@ class RuledPoint(BudgetPoint):
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LawInterval:
     """Ends that hold a share of the answers by laws drawn from the standard errors."""
 
@@ -120,7 +147,7 @@ class LawInterval:
     cost: Ends | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BudgetInterval(LawInterval):
     """The same with loss and over-training."""
 
@@ -305,7 +332,7 @@ class BudgetPlan(Plan[BudgetAnswer]):
         return size_and_cost(self.answer.plan)
 
 
-def size_and_cost(plan: BudgetPoint | None) -> str:
+def size_and_cost(plan: LifePoint | None) -> str:
     """Size, tokens and cost of a plan in half a line."""
     if plan is None:
         return ""

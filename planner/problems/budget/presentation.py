@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from planner.laws.law_forms import FORMS, form_equation
 from planner.text.wording import (
@@ -29,14 +29,11 @@ if TYPE_CHECKING:
         BudgetPlan,
         BudgetPoint,
         LawInterval,
-        LifeSpending,
-        MissedLimit,
-        PhaseShares,
-        PhaseTokens,
+        LifePoint,
         ServedTokens,
     )
     from planner.problems.budget.question import BudgetScenario
-    from planner.protocol.plan import BindingLimit, DataSource
+    from planner.protocol.plan import BindingLimit, DataSource, Shortfall
 
 BAR, SHORT = 20, 12  # of a share, without and with dollars beside it
 PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
@@ -44,18 +41,6 @@ LONGEST = 34  # of a label that keeps its text beside it
 NOTHING = 5e-4  # an elasticity below it does not matter
 NAMES = 32  # width of the names of quantities, unless one is longer
 SAVINGS = 17  # width of what a budget is compared with
-
-
-class Chosen(Protocol):
-    """What the plan of a budget and of a lifecycle have in common."""
-
-    n_active: float
-    n_total: float
-    sparsity: float
-    tokens: PhaseTokens
-    epochs: float | None
-    cost: LifeSpending
-    share: PhaseShares
 
 
 def answer(plan: BudgetPlan) -> str:
@@ -150,7 +135,7 @@ def question_text(scenario: BudgetScenario, served: ServedTokens) -> str:
 
 
 def size_and_tokens(
-    point: Chosen, band: LawInterval | None, ratio: str, beside: str = ""
+    point: LifePoint, band: LawInterval | None, ratio: str, beside: str = ""
 ) -> list[str]:
     """Size, with `beside` under it, tokens of each phase of training, and their `ratio`."""
     size = f"{count(point.n_active)} parameters"
@@ -158,9 +143,9 @@ def size_and_tokens(
         size = f"{count(point.n_active)} active of {count(point.n_total)}"
     pretrain, rl = point.tokens.pretrain, point.tokens.rl
     lines = [
-        ranged("model", size, band and band.n_active, count),
+        ranged("model", size, band.n_active if band else None, count),
         *([row("", beside)] if beside else []),
-        ranged("pre-training", f"{count(pretrain)} tokens", band and band.pretrain, count),
+        ranged("pre-training", f"{count(pretrain)} tokens", band.pretrain if band else None, count),
     ]
     if rl:
         lines.append(row("RL", f"{count(rl)} tokens"))
@@ -184,17 +169,17 @@ def _chosen(point: BudgetPoint, whole_answer: BudgetAnswer) -> str:
     lines = size_and_tokens(point, band, f"{point.tokens_per_parameter:.3g}")
     if point.over_training is not None:
         ratio = f"{point.over_training:.3g} x compute-optimal tokens"
-        lines.append(ranged("over-trained", ratio, band and band.over_training, digits))
+        lines.append(ranged("over-trained", ratio, band.over_training if band else None, digits))
     if point.loss is not None:
         text = f"{point.loss:.4f} nat per token"
-        lines.append(ranged("loss", text, band and band.loss, loss))
+        lines.append(ranged("loss", text, band.loss if band else None, loss))
     form = money if point.objective == "usd" else flop
     peak = " of the peak" if form is flop and point.total != point.cost.total.flop else ""
-    lines.append(ranged("cost", f"{form(point.total)}{peak}", band and band.cost, form))
+    lines.append(ranged("cost", f"{form(point.total)}{peak}", band.cost if band else None, form))
     return "\n".join([*lines, *band_text(band)])
 
 
-def spent(point: Chosen) -> str:
+def spent(point: LifePoint) -> str:
     """What each phase costs: FLOP, dollars, chip hours, and its share as a bar."""
     total = point.cost.total
     priced, rated = total.usd is not None, total.flop_paid != total.flop
@@ -283,7 +268,7 @@ def _short(point: BudgetPoint, in_loss: bool) -> str:
     return text + (money if point.objective == "usd" else flop)(point.total)
 
 
-def shortfall(title: str, missed: tuple[MissedLimit, ...]) -> str:
+def shortfall(title: str, missed: Sequence[Shortfall]) -> str:
     """Why there is no answer, and by how much it falls short."""
     lines = [title]
     for miss in missed:

@@ -17,6 +17,7 @@ from planner.problems.budget.search.optimum import BudgetOptimum, NoBudget, solv
 from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
+from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.protocol.section import Section
 
@@ -89,16 +90,18 @@ class Budget(Room["BudgetScenario"]):
         """The plan with its certificate, its comparisons and its provenance."""
         return answer(question)
 
-    def sections(self, plan: BudgetPlan) -> Sequence[Section]:
+    def sections(self, plan: Plan) -> Sequence[Section]:
         """The question with its numbers, and what the cost adds up from."""
+        assert isinstance(plan, BudgetPlan)
         from planner.problems.budget.cost_sections import sections
         from planner.problems.budget.presentation import question_text
 
         question = question_text(plan.question, plan.answer.demand)
         return sections(" ".join(question.split()), self.outputs, plan)
 
-    def picture(self, plan: BudgetPlan) -> LifePicture:
+    def picture(self, plan: Plan) -> LifePicture:
         """Cost against size, pools, equal loss and equal cost."""
+        assert isinstance(plan, BudgetPlan)
         from planner.problems.budget.picture import picture_of
 
         return picture_of(plan)

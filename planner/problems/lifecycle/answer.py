@@ -166,7 +166,7 @@ def _certificate(best: FixedLayoutOptimum, prices: ServingPrices) -> LifecycleCe
         over_training=OvertrainingCheck(ratio, from_pools),
         interpolation_error=prices.error,
         multiplier=smooth.multiplier,
-        program=program and ProgramBound(program.cost, program.lower_bound),
+        program=None if program is None else ProgramBound(program.cost, program.lower_bound),
         differences=SolverDifferences(difference, apart),
     )
 

@@ -134,12 +134,15 @@ def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> LawInterval | N
     total = training + prices.at(np.exp(logs)) * budget.served
     lowest = (_lowest(logs, *pair) for pair in zip(total, tokens, strict=True))
     answered = [row for row in lowest if row is not None]
-    columns = ([row[column] for row in answered] for column in range(3))
+    columns = {
+        name: ends([row[column] for row in answered], draws, coverage)
+        for column, name in enumerate(("n_active", "pretrain", "cost"))
+    }
     return LawInterval(
-        coverage,
-        f"{draws} draws from the standard errors of {budget.law.name}",
-        len(answered) / draws,
-        *(ends(values, draws, coverage) for values in columns),
+        coverage=coverage,
+        source=f"{draws} draws from the standard errors of {budget.law.name}",
+        answered=len(answered) / draws,
+        **columns,
     )
 
 

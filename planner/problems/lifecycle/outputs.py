@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from planner.problems.budget.budget_task import compute_optimal_tokens
 from planner.problems.budget.outputs import loss_of, put, refuse, value_of, walked
 from planner.problems.budget.phase_costs import PHASES, PhaseCost, spending, symbol_values
@@ -51,7 +53,7 @@ def point_of(best: FixedLayoutOptimum) -> LifecyclePoint:
         tokens=tokens,
         epochs=unique and value_of(outputs.passes_over_data, D_pt=whole.pretrain, D_unique=unique),
         cost=cost,
-        share=PhaseShares(*shares.tolist()),
+        share=PhaseShares(*np.asarray(shares).tolist()),
         over_training=_overtraining(best),
         tokens_per_parameter=value_of(
             outputs.tokens_per_parameter, D_pt=whole.pretrain, N_active=whole.n_active

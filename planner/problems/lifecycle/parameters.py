@@ -5,10 +5,11 @@ A quantity of training gives a `BudgetTask` with it varied, one of serving a `Se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from planner.problems.budget.parameters import parameters as budget_parameters
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
@@ -35,7 +36,7 @@ def serving_parameters(best: FixedLayoutOptimum) -> Iterator[Parameter]:
         path: str, value: float | None, unit: str, group: str, vary: Callable[[Task, float], Task]
     ) -> Parameter:
         def to(factor: float) -> ServedMember:
-            return served.changed(partial(vary, factor=factor))
+            return served.changed(lambda task: vary(task, factor))
 
         return Parameter(path, value, unit, group, to)
 
@@ -63,7 +64,7 @@ def _figure(name: str, task: Task, factor: float) -> Task:
     return _chip(task, {name: getattr(task.chip, name) * factor})
 
 
-def _chip(task: Task, figures: Mapping[str, object]) -> Task:
+def _chip(task: Task, figures: dict[str, Any]) -> Task:
     return replace(task, chip=replace(task.chip, **figures))
 
 

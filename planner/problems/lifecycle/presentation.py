@@ -168,7 +168,7 @@ def _chosen(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
         lines.append(row("over-trained", text))
     lines.append(row("loss", f"{point.loss:.4f} nat per token"))
     total = point.cost.total.usd or 0.0
-    lines.append(ranged("cost", money(total), band and band.cost, money))
+    lines.append(ranged("cost", money(total), band.cost if band else None, money))
     return "\n".join([*lines, *band_text(band)])
 
 

@@ -20,6 +20,7 @@ from planner.problems.serving.problem import choice_of
 from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter
+from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.protocol.section import Section
 from planner.scenario.keys.machines import resolved_system
@@ -63,16 +64,18 @@ class Lifecycle(Room["LifecycleScenario"]):
         """The plan with its certificate, its comparisons and its provenance."""
         return answer(question)
 
-    def sections(self, plan: LifecyclePlan) -> Sequence[Section]:
+    def sections(self, plan: Plan) -> Sequence[Section]:
         """The question with its numbers, and what the cost adds up from."""
+        assert isinstance(plan, LifecyclePlan)
         from planner.problems.budget.cost_sections import sections
         from planner.problems.lifecycle.presentation import question_text
 
         question = question_text(plan.question, plan.answer.demand, plan.answer.scenario)
         return sections(" ".join(question.split()), self.outputs, plan)
 
-    def picture(self, plan: LifecyclePlan) -> LifePicture:
+    def picture(self, plan: Plan) -> LifePicture:
         """That of a budget, with the sizes at which serving was planned."""
+        assert isinstance(plan, LifecyclePlan)
         from planner.problems.lifecycle.picture import picture_of
 
         return picture_of(plan)

@@ -212,9 +212,9 @@ class ServedMember:
         )
         span = math.log1p(NUDGE) - math.log1p(-NUDGE)
         return sum(
-            slope * math.log(high[symbol.name] / low[symbol.name]) / span
+            slope * math.log(high[str(symbol)] / low[str(symbol)]) / span
             for symbol, slope in solved.elasticities().items()
-            if slope and low.get(symbol.name, 0.0) > 0
+            if slope and low.get(str(symbol), 0.0) > 0
         )
 
 

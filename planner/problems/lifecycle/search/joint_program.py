@@ -145,12 +145,12 @@ def _solved(
     at = batch
     for _ in range(ROUNDS):
         row = {**layout_given(step, batch, at), **inputs}
-        solution = program.solve({s: row[names.get(s, s.name)] for s in program.givens})
+        solution = program.solve({s: row[names.get(s, str(s))] for s in program.givens})
         chosen = solution.choices[SYMBOLS["B"]]
         if abs(chosen / at - 1) < SETTLED:
             break
         at = chosen
-    slopes = {names.get(s, s.name): slope for s, slope in solution.elasticities().items()}
+    slopes = {names.get(s, str(s)): slope for s, slope in solution.elasticities().items()}
     return JointOptimum(
         n_active=reference[0] * solution.choices[SIZE],
         pretrain=reference[1] * solution.choices[TOKENS],
