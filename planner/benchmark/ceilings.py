@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from planner.benchmark.record import MeasuredChip
     from planner.catalogue.chips import Chip
 
-__all__ = ["ceilings", "misfit"]
-
 ABOVE = 1.1  # of the peak: more is no measurement of this chip
 BELOW = 0.2  # of the peak bandwidth: less is another chip, or one that others used meanwhile
 FABRICS = ("nccl", "xccl")  # gloo passes through the host

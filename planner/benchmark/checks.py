@@ -11,8 +11,6 @@ import numpy as np
 from planner.benchmark.device import TimingSample
 from planner.benchmark.kernels import AllReduce, Attention, KernelLaunch, Product, Work
 
-__all__ = ["fault"]
-
 SINGLE = 2.0**-24
 # Half a step of the precision that a result of each dtype is rounded to; whole numbers are exact.
 HALF_STEP = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8": 2.0**-8, "fp32": SINGLE, "int8": 0.0}

@@ -22,18 +22,6 @@ from planner.benchmark.kernels import CLOSED, AllReduce, Count, Timed
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "Device",
-    "Facts",
-    "Ready",
-    "Reduced",
-    "Timing",
-    "TimingSample",
-    "Unsupported",
-    "summary",
-    "timed",
-]
-
 
 class Unsupported(Exception):  # noqa: N818 - it says what the device is not able to do
     """The device or its library does not do this work; the message says why."""

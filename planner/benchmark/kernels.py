@@ -11,19 +11,6 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-__all__ = [
-    "WIDTH",
-    "AllReduce",
-    "Attention",
-    "Count",
-    "KernelLaunch",
-    "Precision",
-    "Product",
-    "Stream",
-    "Timed",
-    "Work",
-]
-
 CLOSED = ConfigDict(extra="forbid")
 Count = Annotated[int, Field(strict=True, ge=1, le=1 << 53)]
 Precision = Literal["bf16", "fp16", "fp8", "int8", "fp32"]

@@ -33,17 +33,6 @@ from planner.benchmark.suite import BEYOND
 from planner.catalogue.chips import chip_names
 from planner.text.errors import InputError, Mistake, did_you_mean, quoted
 
-__all__ = [
-    "FORMAT",
-    "Measured",
-    "MeasuredChip",
-    "SkippedWork",
-    "TimeLine",
-    "line",
-    "read_measured",
-    "separable",
-]
-
 
 @dataclass(frozen=True)
 class TimeLine:

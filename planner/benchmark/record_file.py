@@ -10,8 +10,6 @@ from typing import Any
 from planner.benchmark.record import LISTS, TABLES, Measured, MeasuredChip
 from planner.text.quantities import show
 
-__all__ = ["toml"]
-
 HEADING = """\
 # A chip as it was measured by `planner measure`: times in s, sizes in bytes.
 # median, best and spread (10th to 90th percentile over the median) are of so many repeats.

@@ -33,8 +33,6 @@ from planner.benchmark.record import Head, Measured, MeasuredChip, SkippedWork
 from planner.benchmark.suite import message_sizes, suite
 from planner.catalogue.chips import chip
 
-__all__ = ["ChipTimes", "measure", "recognised"]
-
 WORD = re.compile(r"[A-Z0-9]+")
 ROOM = 0.2  # between the memory that is listed and what a driver reports
 

@@ -13,8 +13,6 @@ from itertools import product
 from planner.benchmark.device import Facts
 from planner.benchmark.kernels import WIDTH, Attention, KernelLaunch, Product, Stream, Timed
 
-__all__ = ["BEYOND", "message_sizes", "suite"]
-
 BEYOND = 4  # times the last on-chip level, and nothing of it is still there
 LEAST = 64 * 2**20  # [byte] of an array, where that level is small
 DECODE = (1, 8, 16, 32, 64, 128, 256, 512)  # tokens of a decode step

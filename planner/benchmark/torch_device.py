@@ -16,8 +16,6 @@ from planner.benchmark.torch_kernels import loaded
 from planner.benchmark.torch_processes import all_reduce
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
-__all__ = ["KINDS", "TorchDevice", "torch_device"]
-
 KINDS = ("cuda", "xpu", "mps", "cpu")  # those that come first are preferred
 CACHE = 64 * 2**20  # [byte] taken where the last on-chip level is not told
 AMD_CACHE = 256 * 2**20  # [byte] of MI300's last level, of which its driver tells the one before

@@ -15,8 +15,6 @@ import numpy as np
 from planner.benchmark.device import TimingSample, Unsupported
 from planner.benchmark.kernels import Attention, KernelLaunch, Product, Stream, Timed
 
-__all__ = ["Run", "loaded"]
-
 ROW = 16384  # numbers of one row that is summed
 SCALE = 3.0  # of a triad
 SAMPLES = 64

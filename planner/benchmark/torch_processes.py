@@ -17,8 +17,6 @@ import numpy as np
 from planner.benchmark.device import Reduced, TimingSample, Unsupported
 from planner.benchmark.kernels import REDUCED, AllReduce
 
-__all__ = ["all_reduce"]
-
 BACKENDS = {"cuda": "nccl", "xpu": "xccl", "cpu": "gloo"}
 PATIENCE = 120.0  # [s] that processes may take to meet, and to finish after
 LEAVE = 2.0  # [s] that a process may take to leave

@@ -10,8 +10,6 @@ from planner.calibration.cross_validation import folds as shuffled
 from planner.calibration.features import features
 from planner.measurements.measurement import Measurement
 
-__all__ = ["FOLDS", "constant", "folds", "roofline"]
-
 FOLDS = 5
 SEED = 20261121
 

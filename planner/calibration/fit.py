@@ -23,8 +23,6 @@ from planner.calibration.profile_file import shipped_text, thin_text
 from planner.calibration.sample import Sample, marks_text, runs_sample, steady_sample, untold_sample
 from planner.measurements.readers import runs, steadies
 
-__all__ = ["Fitted", "fit_of", "fit_profile", "main", "profiles"]
-
 SEED = 20261121
 DRAWS = 20
 # An adjustment that changes times by less is dropped, a monthly one by less in so many months.

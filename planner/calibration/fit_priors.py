@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from planner.calibration.hierarchy import Family, Loss
 from planner.catalogue.profile import COEFFICIENTS
 
-__all__ = ["RUNS", "STEADY", "Era"]
-
 
 @dataclass(frozen=True)
 class Era:

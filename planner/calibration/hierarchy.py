@@ -17,8 +17,6 @@ from scipy.linalg import solve
 from planner.calibration.features import WAIT, Features
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Place
 
-__all__ = ["Effect", "Family", "Hierarchy", "Loss", "effects", "fitted", "worthwhile"]
-
 OUTLIER = 0.12
 ROUNDS = 60
 SETTLED = 1e-7  # of the objective

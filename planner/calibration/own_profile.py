@@ -25,8 +25,6 @@ from planner.measurements.measurement import Measurement
 from planner.measurements.readers import Readings
 from planner.text.errors import Infeasible, InputError
 
-__all__ = ["FEWEST_RUNS", "Calibrated", "calibrated"]
-
 FEWEST_RUNS = 3
 WORST = 3  # rows that are named
 QUANTITIES = ("tpot", "ttft")

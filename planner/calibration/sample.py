@@ -28,22 +28,6 @@ from planner.measurements.measurement import NEW, Measurement, network_between, 
 from planner.measurements.readers import Readings
 from planner.measurements.roofline_bound import alike, bounds_of
 
-__all__ = [
-    "BELOW",
-    "Rows",
-    "Sample",
-    "configuration_of",
-    "mark",
-    "marks_text",
-    "own_rows",
-    "own_sample",
-    "runs_sample",
-    "seen_by",
-    "steady_sample",
-    "untold_sample",
-    "weight_of",
-]
-
 TTFT_WEIGHT = 0.3  # first tokens under load hold queueing that no coefficient describes
 # The few published steps of engines of 2025 are all there is of groups of more than eight chips.
 WIDE_WEIGHT = 5.0

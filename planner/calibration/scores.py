@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["COVERAGE", "Score", "coverage_of", "quantiles", "score"]
-
 COVERAGE = 0.8
 
 

@@ -13,10 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from planner.measurements.entry import Entry
-from planner.measurements.measurement import Pools
+from planner.measurements.measurement import RunPools
 from planner.measurements.roofline_bound import bound_of
-
-__all__ = ["below_bound", "settled", "speculating", "unit_suspects"]
 
 SPECULATED = 0.85  # a group this much faster than expected speculates
 SLACK = 1e-9
@@ -85,7 +83,7 @@ def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str])
     return "suspect data or a fault of ours"
 
 
-def _workers_stated(pools: Pools) -> bool:
+def _workers_stated(pools: RunPools) -> bool:
     return pools.prefill.stated and pools.decode.stated
 
 

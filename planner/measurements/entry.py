@@ -15,8 +15,6 @@ from planner.measurements.prediction import Prediction
 from planner.measurements.readers.collective_rows import Row
 from planner.text.errors import InputError
 
-__all__ = ["Entry", "facts_of"]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -15,24 +15,8 @@ from functools import cache
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
 from planner.catalogue.profile import Place, Profile, months_between, profile
-from planner.measurements.published_names import Refused, aliases, chip_of, sizes_of
+from planner.measurements.published_names import aliases
 from topologies import Machine, TopologyError, machine
-
-__all__ = [
-    "Measurement",
-    "NotComputed",
-    "Pool",
-    "Pools",
-    "Refused",
-    "aliases",
-    "chip_of",
-    "engine_of",
-    "layout_of",
-    "network_between",
-    "place_of",
-    "profile_of",
-    "sizes_of",
-]
 
 ONE = {"tp": 1, "pp": 1, "dp_attention": 1, "ep": 1, "tp_expert": 1}
 # Share of drafted tokens that are taken, one after the other, net of what drafting itself takes:
@@ -53,7 +37,7 @@ class NotComputed:
 
 
 @dataclass(frozen=True)
-class Pool:
+class RunPool:
     """One of the two pools of a disaggregated run: `workers` alike, each of `chips`.
 
     `low` and `high` hold the number of workers of four in five such runs; they equal `workers`
@@ -69,11 +53,11 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Pools:
+class RunPools:
     """The two pools of a disaggregated run, and how many requests were in flight over both."""
 
-    prefill: Pool
-    decode: Pool
+    prefill: RunPool
+    decode: RunPool
     concurrency: float
 
 
@@ -125,7 +109,7 @@ class Measurement:
     version: str = ""
     looped: bool = False
     leanest: Sizes | None = None
-    pools: Pools | None = None
+    pools: RunPools | None = None
     speculated: bool | None = None
     repeats: str = ""
     assumed: str = ""

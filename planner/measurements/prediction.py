@@ -13,8 +13,6 @@ from planner.measurements.measurement import Measurement, place_of, profile_of
 from planner.measurements.roofline_bound import bounds_of
 from planner.measurements.row_step import RowStep, alike_rows
 
-__all__ = ["Prediction", "estimates", "predict"]
-
 BANDS = {"ttft": "ttft"}  # every other quantity is a time of decoding
 
 

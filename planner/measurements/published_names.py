@@ -26,25 +26,6 @@ from planner.catalogue.models import load, record
 from planner.catalogue.models import names as model_names
 from planner.text.errors import InputError, ModelError, did_you_mean, quoted
 
-__all__ = [
-    "CONFIG",
-    "FORMATS",
-    "NamedModel",
-    "Refused",
-    "aliases",
-    "base_of",
-    "chip_of",
-    "format_of",
-    "is_entry",
-    "letters",
-    "machine_of",
-    "model_of",
-    "named_in",
-    "sizes_of",
-    "sizes_on",
-    "spellings",
-]
-
 CONFIG = re.compile(r"(.+\.json)(?:#(.+))?")  # a configuration, and the id that it stands for
 
 RELEASE = re.compile(r"\d{4}|\d{6,8}|v\d+\.\d+|\d+k")  # 0528, 20250826, v0.1, 8k

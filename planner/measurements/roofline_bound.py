@@ -22,8 +22,6 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from topologies import Machine
 
-__all__ = ["alike", "bound_of", "bounds_of", "strange_units"]
-
 FREE = 1e21  # byte/s of a network that costs nothing
 # Published times are 1 to 100 bounds: a thousand more or less, and another unit was meant.
 THOUSAND, SLOWEST = 1e3, 100.0

@@ -19,8 +19,6 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import ClosedLoop, Task
 from planner.text.errors import InputError
 
-__all__ = ["OFF", "RowStep", "alike_rows", "task_of"]
-
 # With every coefficient switched off nothing takes time.
 OFF: Mapping[str, float] = {c: np.inf if c in EFFICIENCIES else 0.0 for c in COEFFICIENTS}
 NO_ENGINE = Profile("nothing", "", "", (), 0, "", 1.0, {}, {}, OFF)

@@ -14,8 +14,6 @@ from planner.measurements.readers.collective_rows import Row, row_of
 from planner.measurements.readers.kinds import MeasurementTable
 from planner.text.errors import PlannerError
 
-__all__ = ["collective_entries", "exchange_entries"]
-
 MICRO = 1e-6
 LEAST, MOST = 1e-12, {"time": 1e6, "size": 1e15}  # s, byte
 MOST_CHIPS = 1_000_000

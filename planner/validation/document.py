@@ -17,8 +17,6 @@ from planner.measurements.readers.kinds import MeasurementTable
 from planner.measurements.roofline_bound import alike
 from planner.validation.entry_scores import GROUPINGS, grouped, section
 
-__all__ = ["document"]
-
 WORST = 10
 EVERY = "all of them"
 # What the groupings are called where no engine serves no model.

@@ -32,8 +32,6 @@ from planner.validation.own_entries import generator_entries, own_entries
 from planner.validation.serving_entries import run_entries, steady_entries, training_entries
 from topologies import TopologyError
 
-__all__ = ["estimated", "files_in", "found_in", "predictions_text", "read"]
-
 AUTO = "auto"
 
 

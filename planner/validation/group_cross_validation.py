@@ -23,8 +23,6 @@ from planner.measurements.measurement import Measurement, place_of
 from planner.measurements.prediction import Prediction
 from planner.text.errors import InputError
 
-__all__ = ["Fit", "Predictor", "by_era", "refitted"]
-
 Predictor = Callable[[Sequence[Measurement], Features], np.ndarray]
 Fit = Callable[[Sequence[Measurement], Features, np.ndarray], Predictor]
 TAIL = 0.1  # on either side of the band

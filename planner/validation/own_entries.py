@@ -13,8 +13,6 @@ from planner.measurements.readers.kinds import MeasurementTable, positive_of
 from planner.measurements.readers.sheets import Documents
 from planner.measurements.readers.table_columns import columns_of
 
-__all__ = ["generator_entries", "own_entries"]
-
 TOKEN = ("tpot", "step")
 STEMS: Mapping[str, tuple[str, ...]] = {
     "ttft": ("ttft",),

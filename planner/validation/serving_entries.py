@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.measurements.entry import Entry
-from planner.measurements.measurement import Measurement, Refused
+from planner.measurements.measurement import Measurement
+from planner.measurements.published_names import Refused
 from planner.measurements.readers import runs, steady
 from planner.measurements.readers.kinds import MeasurementTable, positive_of
-
-__all__ = ["run_entries", "steady_entries", "step_bound", "training_entries"]
 
 RUN_COLUMNS = {"tpot_ms": "tpot", "ttft_ms": "ttft"}
 # What may differ between two rows of one configuration.

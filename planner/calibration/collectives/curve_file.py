@@ -20,8 +20,6 @@ from planner.measurements.readers.collective_rows import (
 )
 from planner.network.coefficients import Triple, fit_triple, intervals
 
-__all__ = ["profile", "written"]
-
 SEED, DRAWS = 20261121, 40
 GRID = 2.0 ** np.arange(9, 30)  # 512 bytes to 512 MiB
 SHAPES = (

@@ -14,8 +14,6 @@ from planner.measurements.readers.collective_rows import Row, traffic_of
 from planner.network.coefficients import fit_triple
 from topologies import Machine, group_rate, machine
 
-__all__ = ["crossings"]
-
 EFA = "AWS P6-B200 (EFAv4 50 GB/s/GPU)"
 FLOOR = "2x8 H20, IB NDR, NVLSTree"
 ISLANDS = "GB200 across racks (IB only)"

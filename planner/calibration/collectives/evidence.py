@@ -23,8 +23,6 @@ from planner.measurements.readers.collective_rows import (
 )
 from planner.network.coefficients import Triple, fit_triple
 
-__all__ = ["COVERAGE", "POOLED", "Evidence", "MeasuredCurves", "cells_of", "curves_of", "scores"]
-
 LIBRARY = frozenset({"ring", "in-network", "pairwise"})
 POOLED = LIBRARY | {"fused"}
 COVERAGE = 0.8

@@ -15,8 +15,6 @@ from planner.calibration.collectives.curve_file import profile, written
 from planner.calibration.collectives.evidence import Evidence, curves_of
 from planner.measurements.readers.collective_rows import read_collectives
 
-__all__ = ["fitted"]
-
 AS_OF = "2026-11-21"
 SOURCE = (
     "nccl-tests sweeps and TensorRT-LLM kernels of ai-dynamo/aiconfigurator at 095f58a; "

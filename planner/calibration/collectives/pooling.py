@@ -16,8 +16,6 @@ import numpy as np
 
 from planner.measurements.readers.collective_rows import FAMILIES
 
-__all__ = ["Cells", "CurvePool", "envelope", "nominal"]
-
 # Amplitudes of effects as relative times, and the octaves over which they vary. Errors on curves
 # left out move by less than a hundredth when any of them is halved or doubled.
 BROAD, FINE, KINKS, NOISE = 0.1, 0.03, 0.1, 0.03

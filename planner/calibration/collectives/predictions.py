@@ -9,8 +9,6 @@ from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, Row
 from planner.network import collective_time, group_of
 from topologies import Machine, TopologyError, machine
 
-__all__ = ["CollectivePrediction", "predictions"]
-
 OTHERS = {"h800": "hgx-h800", "h20": "hgx-h20", "mi300x": "mi300x-8"}
 ISLANDS = "across racks (IB only)"  # of as many chips as a node has
 CARDS_ONLY = "DeepEP first release low-latency"  # pure RDMA, inside a node too

@@ -17,17 +17,6 @@ from formulas.network.collectives import (
 from formulas.network.expert_copies import distinct_nodes_of
 from topologies import group_rate, machine
 
-__all__ = [
-    "FAMILIES",
-    "MACHINES",
-    "REDUCE_FROM",
-    "Row",
-    "rate_of",
-    "read_collectives",
-    "row_of",
-    "traffic_of",
-]
-
 # The machine whose network joins chips of a kind, and the family whose habits a chip shares.
 MACHINES = {
     "a100": "hgx-a100",

@@ -44,8 +44,6 @@ from planner.measurements.readers.sheets import (
 )
 from planner.text.errors import InputError
 
-__all__ = ["PLAIN", "fullest_of", "read_runs", "run", "runs", "speculated_in"]
-
 TIMES = ("tpot_ms", "ttft_ms")
 # What two rows of one run share beside both times. Exports differ in the sixteenth digit; times of
 # fewer than TELLING digits agree by chance.

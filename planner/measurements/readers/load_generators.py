@@ -21,8 +21,6 @@ from typing import Any
 
 from planner.measurements.published_names import FORMATS as NUMBERS
 
-__all__ = ["FORMATS", "format_of_document", "runs_in"]
-
 Document = Mapping[str, Any]
 FORMATS = ("vllm", "sglang", "guidellm", "inference-perf")
 # How clients call what they speak to, and the engines that speak nothing else.

@@ -27,8 +27,6 @@ from planner.measurements.published_names import (
 from planner.measurements.readers.sheets import Sheet
 from planner.text.errors import InputError, ModelError
 
-__all__ = ["BESIDE", "Configurations", "configurations"]
-
 BESIDE = "hf_configs"  # a folder of this name beside a file of measurements is looked into
 PATTERNS = ("*_config.json", "*/config.json", "*/*/config.json")
 QUANT = "_hf_quant_config.json"  # stands beside a configuration

@@ -32,8 +32,6 @@ from planner.measurements.readers.sheets import (
 from planner.measurements.readers.table_columns import COLUMNS, VALUES, columns_of
 from planner.measurements.roofline_bound import strange_units
 
-__all__ = ["entries", "measured_run", "owns"]
-
 
 @dataclass(frozen=True)
 class _RunPlace:

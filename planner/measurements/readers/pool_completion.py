@@ -15,11 +15,9 @@ from dataclasses import dataclass, replace
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
-from planner.measurements.measurement import ONE, Pool, Pools
+from planner.measurements.measurement import ONE, RunPool, RunPools
 from planner.measurements.readers.published_settings import chips_of, ways_of
 from planner.measurements.readers.sheets import Row, count, number, number_or_none
-
-__all__ = ["in_decode", "pools_of", "rate_of_prefill"]
 
 # Cached tokens in flight per chip of one decode worker from which attention is copied.
 COPIED = 120e3
@@ -47,7 +45,7 @@ class _Sides:
     all: int | None = None
 
 
-def pools_of(row: Row, sizes: Sizes, chip: Chip) -> Pools:
+def pools_of(row: Row, sizes: Sizes, chip: Chip) -> RunPools:
     """Both pools of a run; numbers that the row lacks are estimates with a range.
 
     Raises
@@ -71,10 +69,10 @@ def pools_of(row: Row, sizes: Sizes, chip: Chip) -> Pools:
     most = max(1, room) if domain == RACK else workers
     workers = most if sides.all else min(workers, most)
     low, high = max(1, workers // 2), max(1, min(2 * workers, most) if workers > 1 else 2)
-    return Pools(Pool(ways, chips_of(ways), workers, low, high, False), decode, requests)
+    return RunPools(RunPool(ways, chips_of(ways), workers, low, high, False), decode, requests)
 
 
-def in_decode(pools: Pools, prompt: float, output: float, sizes: Sizes, chip: Chip) -> float:
+def in_decode(pools: RunPools, prompt: float, output: float, sizes: Sizes, chip: Chip) -> float:
     """Requests that decode at once, over all workers.
 
     Nearly all of them where the prefill pool keeps up. Where it clearly does not (by more than
@@ -95,7 +93,7 @@ def in_decode(pools: Pools, prompt: float, output: float, sizes: Sizes, chip: Ch
     return max(1.0, decoding)
 
 
-def rate_of_prefill(pool: Pool, prompt: float, sizes: Sizes, chip: Chip) -> float:
+def rate_of_prefill(pool: RunPool, prompt: float, sizes: Sizes, chip: Chip) -> float:
     """Prompts per second of one prefill worker, at a typical share of peak [1/s]."""
     weights = sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"]
     unit = weights if weights in ("fp8", "nvfp4") else "bf16"
@@ -104,18 +102,18 @@ def rate_of_prefill(pool: Pool, prompt: float, sizes: Sizes, chip: Chip) -> floa
     return PREFILL * peak * pool.chips / work
 
 
-def _pools_stated(row: Row, sizes: Sizes) -> Pools:
+def _pools_stated(row: Row, sizes: Sizes) -> RunPools:
     sides = []
     for name in ("prefill", "decode"):
         ways = ways_of(row, sizes.n_experts, f"{name}_")
         n = count(row, f"{name}_num_workers", 1)
-        sides.append(Pool(ways, chips_of(ways), n, n, n, True))
+        sides.append(RunPool(ways, chips_of(ways), n, n, n, True))
     requests = number_or_none(row, "concurrency")
     if requests is None:
         decode = sides[1]
         decode_batch = number(row, "decode_batch_size") * decode.layout["dp_attention"]
         requests = decode_batch * decode.workers
-    return Pools(sides[0], sides[1], requests)
+    return RunPools(sides[0], sides[1], requests)
 
 
 def _sides(row: Row, sizes: Sizes, chip: Chip, tokens: float, prompt: float) -> _Sides:
@@ -166,7 +164,7 @@ def _decode(
     domain: int,
     sizes: Sizes,
     spread: bool,
-) -> Pool:
+) -> RunPool:
     latent = any(cache.kind == "latent" for cache in sizes.caches)
     wide = chips > EIGHT and (domain == RACK or chips > 2 * EIGHT)
     copied = chips > 1 and (wide or requests * context / chips >= COPIED)
@@ -181,9 +179,9 @@ def _decode(
     if copied or not latent:
         several = latent and domain == EIGHT and chips <= EIGHT and prompt <= 2048
         workers = COPIES_OF_EIGHT if several else 1
-        return Pool(layout, chips, workers, 1, 5 if several else 2, False)
+        return RunPool(layout, chips, workers, 1, 5 if several else 2, False)
     workers, high = _shared(int(requests), chips)
-    return Pool(layout, chips, workers, min(SHARED_LOW, workers), high, False)
+    return RunPool(layout, chips, workers, min(SHARED_LOW, workers), high, False)
 
 
 def _shared(requests: int, chips: int) -> tuple[int, int]:
@@ -214,7 +212,7 @@ def _prefill(chips: int, row: Row, sizes: Sizes) -> dict[str, int]:
 
 def _balance(
     ways: dict[str, int],
-    decode: Pool,
+    decode: RunPool,
     requests: float,
     prompt: float,
     output: float,
@@ -225,12 +223,12 @@ def _balance(
     if decode.layout["dp_attention"] == 1:
         return 1
     step = _step(decode, requests, prompt + output / 2, sizes, chip)
-    pool = Pool(ways, chips_of(ways), 1, 1, 1, False)
+    pool = RunPool(ways, chips_of(ways), 1, 1, 1, False)
     wanted = requests / (output * step) / rate_of_prefill(pool, prompt, sizes, chip)
     return max(1, round(wanted))
 
 
-def _step(pool: Pool, requests: float, context: float, sizes: Sizes, chip: Chip) -> float:
+def _step(pool: RunPool, requests: float, context: float, sizes: Sizes, chip: Chip) -> float:
     """A typical decode step of one worker [s]."""
     per_worker = requests / pool.workers
     read = sum(sizes.streamed_bytes.values()) / pool.chips

@@ -27,8 +27,6 @@ from planner.measurements.measurement import ONE
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.sheets import Row, count
 
-__all__ = ["Settings", "chips_of", "drafting", "settings_of", "ways_of"]
-
 NOMINAL = {(1024, 1024), (1024, 8192), (8192, 1024)}
 DRAWN = 0.9  # mean of lengths drawn evenly from 0.8 to 1.0 of the nominal
 BLACKWELL, HOPPER = "blackwell", "hopper"

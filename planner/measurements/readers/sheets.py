@@ -24,24 +24,6 @@ from planner.measurements.measurement import Measurement, NotComputed
 from planner.measurements.published_names import Refused
 from planner.text.errors import InputError, Mistake, SolverError, quoted
 
-__all__ = [
-    "Documents",
-    "Readings",
-    "Row",
-    "Sheet",
-    "Source",
-    "count",
-    "day",
-    "header_of",
-    "number",
-    "number_or_none",
-    "opened",
-    "positive",
-    "rows_of",
-    "sheet",
-    "tokens",
-]
-
 SEPARATORS = ",;\t"
 LARGEST = 1 << 30  # bytes of a file; records of every request may be in it
 LONGEST = 10_000_000  # characters of one cell; beyond, a file is not a table

@@ -31,8 +31,6 @@ from planner.measurements.readers.sheets import (
 )
 from planner.text.errors import InputError
 
-__all__ = ["read_steady", "steadies", "steady"]
-
 # A row needs the first; others may be missing, as if they were blank.
 NEEDED = ("model", "phase", "chip", "n_chips", "weight_dtype", "context_or_isl", "metric", "value")
 OTHERS = ("id", "source", "layout", "kv_dtype", "batch", "osl", "notes", "quality")

@@ -26,8 +26,6 @@ from collections.abc import Mapping, Sequence
 
 from planner.text.errors import InputError, did_you_mean, quoted
 
-__all__ = ["COLUMNS", "VALUES", "columns_of"]
-
 # Every column, and the words that others use for it, in the form that `_plain` gives.
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "model": ("model_id", "model_path", "model_name"),

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.measurements.measurement import NotComputed, Refused, chip_of, layout_of, sizes_of
+from planner.measurements.measurement import NotComputed, layout_of
+from planner.measurements.published_names import Refused, chip_of, sizes_of
 from planner.measurements.readers import read_runs, read_steady
 
 HEADER = (

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-__all__ = ["CHUNK", "RAMP", "EngineTraits", "chunk_of", "engine_called", "resident_most"]
-
 CHUNK = 8192  # tokens of prompt per step: vLLM's default max_num_batched_tokens for servers
 
 # Ten prompts per slot, as the published runs were sent (InferenceX, benchmark_serving, 2025-10).
