@@ -8,11 +8,11 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from planner.benchmark.device import Facts, Ready, Reduced, Unsupported
 from planner.benchmark.kernels import Timed
-from planner.benchmark.torch_kernels import loaded
+from planner.benchmark.torch_kernels import Run, loaded
 from planner.benchmark.torch_processes import all_reduce
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
@@ -113,7 +113,7 @@ class TorchDevice:
 class _Loaded:
     """A work ready to be run on a device."""
 
-    def __init__(self, device: TorchDevice, run: Any) -> None:
+    def __init__(self, device: TorchDevice, run: Run) -> None:
         self.device, self.run = device, run
         self.sample = run.sample
 
@@ -141,7 +141,7 @@ def torch_device(place: str | None = None) -> TorchDevice:
     return TorchDevice(place or next(kind for kind in KINDS if _count(torch, kind)))
 
 
-def _torch() -> Any:
+def _torch() -> ModuleType:
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -160,7 +160,7 @@ def _parsed(place: str) -> tuple[str, int]:
     return match[1], int(match[2] or 0)
 
 
-def _count(torch: Any, kind: str) -> int:
+def _count(torch: ModuleType, kind: str) -> int:
     """Visible devices of a kind."""
     if kind == "cpu":
         return 1
@@ -170,7 +170,7 @@ def _count(torch: Any, kind: str) -> int:
     return int(module.device_count()) if module is not None and module.is_available() else 0
 
 
-def _described(torch: Any, kind: str, index: int) -> tuple[str, int, int, int]:
+def _described(torch: ModuleType, kind: str, index: int) -> tuple[str, int, int, int]:
     """Name, capacity, free memory and last on-chip level [byte]."""
     if kind in ("cuda", "xpu"):
         module = getattr(torch, kind)
@@ -202,7 +202,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine() or "unknown processor"
 
 
-def _software(torch: Any, kind: str) -> dict[str, str]:
+def _software(torch: ModuleType, kind: str) -> dict[str, str]:
     """Versions of the library, of what it was built for, and of the driver."""
     versions = {"torch": str(torch.__version__)}
     if kind == "cuda":

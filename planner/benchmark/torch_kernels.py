@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.benchmark.device import TimingSample, Unsupported
 from planner.benchmark.kernels import Attention, KernelLaunch, Product, Stream, Timed
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch import dtype as torch_dtype
 
 ROW = 16384  # numbers of one row that is summed
 SCALE = 3.0  # of a triad
@@ -41,7 +46,7 @@ class Run:
         return self._sample(self.done)
 
 
-def loaded(torch: Any, place: str, work: Timed) -> Run:
+def loaded(torch: ModuleType, place: str, work: Timed) -> Run:
     """The work with its operands in the memory of the device `place`."""
     torch.manual_seed(20261121)
     with torch.no_grad():
@@ -54,7 +59,7 @@ def loaded(torch: Any, place: str, work: Timed) -> Run:
         return _launch(torch, place, work)
 
 
-def _stream(torch: Any, place: str, work: Stream) -> Run:
+def _stream(torch: ModuleType, place: str, work: Stream) -> Run:
     rows = max(1, work.size // (4 * ROW))
     x = _plane(torch, place, rows)
     seen = _spaced(rows)
@@ -84,19 +89,19 @@ def _stream(torch: Any, place: str, work: Stream) -> Run:
     return Run(triad, sample)
 
 
-def _plane(torch: Any, place: str, rows: int) -> Any:
+def _plane(torch: ModuleType, place: str, rows: int) -> Tensor:
     """Sums of two random lines: large arrays of random numbers take longer than what is timed."""
     across, down = (torch.empty(n, device=place).uniform_(-1, 1) for n in (ROW, rows))
     return across[None, :] + down[:, None]
 
 
-def _product(torch: Any, place: str, work: Product) -> Run:
+def _product(torch: ModuleType, place: str, work: Product) -> Run:
     dtype = _dtype(torch, work.dtype)
     a = _filled(torch, place, dtype, work.m, work.k)
     weight = _filled(torch, place, dtype, work.n, work.k)
     weights = [weight, *(weight.clone() for _ in range(work.copies - 1))]
     times = _times(torch, place, work.dtype)
-    last: list[Any] = [None]
+    last: list[Tensor] = [a]
 
     def step(number: int) -> None:
         last[0] = times(a, weights[number % work.copies].t())
@@ -110,10 +115,10 @@ def _product(torch: Any, place: str, work: Product) -> Run:
     return Run(step, sample)
 
 
-def _times(torch: Any, place: str, dtype: str) -> Callable[[Any, Any], Any]:
+def _times(torch: ModuleType, place: str, dtype: str) -> Callable[[Tensor, Tensor], Tensor]:
     """The library's product in one precision."""
     if dtype == "int8":
-        multiply: Callable[[Any, Any], Any] = torch._int_mm
+        multiply: Callable[[Tensor, Tensor], Tensor] = torch._int_mm
         return multiply
     if dtype == "fp8":
         scale = torch.ones((), device=place)
@@ -125,11 +130,11 @@ def _times(torch: Any, place: str, dtype: str) -> Callable[[Any, Any], Any]:
             out_dtype=torch.bfloat16,
             use_fast_accum=fast,
         )
-    plain: Callable[[Any, Any], Any] = torch.mm
+    plain: Callable[[Tensor, Tensor], Tensor] = torch.mm
     return plain
 
 
-def _attention(torch: Any, place: str, work: Attention) -> Run:
+def _attention(torch: ModuleType, place: str, work: Attention) -> Run:
     """Query heads that share keys and values stand side by side as queries of one head.
 
     Without a mask that is the same arithmetic, and the cache is read once, as engines do.
@@ -139,7 +144,7 @@ def _attention(torch: Any, place: str, work: Attention) -> Run:
     q = _filled(torch, place, dtype, work.batch, work.kv_heads, shared, work.head_dim)
     k, v = (_filled(torch, place, dtype, *shape) for _ in range(2))
     attend = torch.nn.functional.scaled_dot_product_attention
-    last: list[Any] = [None]
+    last: list[Tensor] = [q]
 
     def step(_: int) -> None:
         last[0] = attend(q, k, v)
@@ -156,7 +161,7 @@ def _attention(torch: Any, place: str, work: Attention) -> Run:
     return Run(step, sample)
 
 
-def _launch(torch: Any, place: str, work: KernelLaunch) -> Run:
+def _launch(torch: ModuleType, place: str, work: KernelLaunch) -> Run:
     """A counter that every launch adds one to, so that none is lost unseen."""
     count = torch.zeros(1, dtype=torch.int32, device=place)
 
@@ -174,7 +179,10 @@ def _launch(torch: Any, place: str, work: KernelLaunch) -> Run:
 
 
 def _graph(
-    torch: Any, count: Any, once: Callable[[], None], sample: Callable[[int], TimingSample]
+    torch: ModuleType,
+    count: Tensor,
+    once: Callable[[], None],
+    sample: Callable[[int], TimingSample],
 ) -> Run:
     graph = torch.cuda.CUDAGraph()
     side = torch.cuda.Stream()
@@ -189,7 +197,7 @@ def _graph(
     return Run(lambda _: graph.replay(), lambda done: sample(done * GRAPH), GRAPH)
 
 
-def _dtype(torch: Any, name: str) -> Any:
+def _dtype(torch: ModuleType, name: str) -> torch_dtype:
     names = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "int8": "int8"}
     if name != "fp8":
         return getattr(torch, names[name])
@@ -198,7 +206,7 @@ def _dtype(torch: Any, name: str) -> Any:
     return torch.float8_e4m3fnuz if older else torch.float8_e4m3fn
 
 
-def _filled(torch: Any, place: str, dtype: Any, *shape: int) -> Any:
+def _filled(torch: ModuleType, place: str, dtype: torch_dtype, *shape: int) -> Tensor:
     """Numbers at random; whole ones from -127 to 127."""
     if dtype == torch.int8:
         return torch.randint(-127, 128, shape, dtype=dtype, device=place)
@@ -207,7 +215,7 @@ def _filled(torch: Any, place: str, dtype: Any, *shape: int) -> Any:
     return torch.empty(shape, dtype=torch.bfloat16, device=place).normal_().to(dtype)
 
 
-def _rows(torch: Any, of: Any, rows: list[int]) -> Any:
+def _rows(torch: ModuleType, of: Tensor, rows: list[int]) -> Tensor:
     """Rows of a matrix, whose bytes are taken where its numbers cannot be."""
     if of.dtype.is_floating_point and of.dtype.itemsize == 1:
         return of.view(torch.uint8)[rows].view(of.dtype).to(torch.float32)
@@ -219,6 +227,6 @@ def _spaced(length: int, most: int = SAMPLES) -> list[int]:
     return sorted({round(x) for x in np.linspace(0, length - 1, min(length, most)).tolist()})
 
 
-def _array(of: Any) -> np.ndarray:
+def _array(of: Tensor) -> np.ndarray:
     values: np.ndarray = of.detach().to("cpu").double().numpy()
     return values

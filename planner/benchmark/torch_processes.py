@@ -10,12 +10,16 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.benchmark.device import Reduced, TimingSample, Unsupported
 from planner.benchmark.kernels import REDUCED, AllReduce
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
 
 BACKENDS = {"cuda": "nccl", "xpu": "xccl", "cpu": "gloo"}
 PATIENCE = 120.0  # [s] that processes may take to meet, and to finish after
@@ -53,7 +57,7 @@ def all_reduce(kind: str, devices: int, sizes: Sequence[int], repeats: int) -> I
         yield Reduced(work, tuple(seconds.tolist()), sample)
 
 
-def _waited(group: Sequence[Any], folder: Path) -> None:
+def _waited(group: Sequence[BaseProcess], folder: Path) -> None:
     """Wait for the files of all processes; raises Unsupported if one fails or they take too long.
 
     Not for the processes themselves: taking a group down hangs in some versions of gloo.
@@ -102,7 +106,7 @@ def _measured(
         world_size=devices,
         timeout=timedelta(seconds=PATIENCE / 2),
     )
-    results: dict[str, list[Any]] = {"seconds": [], "parts": [], "results": []}
+    results: dict[str, list[object]] = {"seconds": [], "parts": [], "results": []}
     for size in sizes:
         for key, value in _one_process(torch, group, place, kind, rank, size, repeats).items():
             results[key].append(value)
@@ -114,7 +118,7 @@ def _measured(
 
 
 def _one_process(
-    torch: Any, group: Any, place: str, kind: str, rank: int, size: int, repeats: int
+    torch: ModuleType, group: ModuleType, place: str, kind: str, rank: int, size: int, repeats: int
 ) -> dict[str, list[float]]:
     """Readings of one size, then one sum that is checked."""
     torch.manual_seed(rank)

@@ -45,7 +45,7 @@ def format_of_document(document: Document) -> str | None:
 
 def runs_in(documents: Sequence[Document], name: str) -> list[dict[str, str]]:
     """Runs of a load generator's objects by the names of `columns.COLUMNS`, blank where unknown."""
-    read: Mapping[str, Callable[[Document], list[dict[str, Any]]]] = {
+    read: Mapping[str, Callable[[Document], list[dict[str, object]]]] = {
         "vllm": _vllm,
         "sglang": _sglang,
         "guidellm": _guidellm,
@@ -58,7 +58,7 @@ def runs_in(documents: Sequence[Document], name: str) -> list[dict[str, str]]:
     ]
 
 
-def _vllm(document: Document) -> list[dict[str, Any]]:
+def _vllm(document: Document) -> list[dict[str, object]]:
     run = _closed_or_open(document, document.get("mean_e2el_ms"))
     accepted = _number(document.get("spec_decode_acceptance_length"))
     drafts, proposed = (
@@ -72,7 +72,7 @@ def _vllm(document: Document) -> list[dict[str, Any]]:
     return [{**facts, **run}]
 
 
-def _sglang(document: Document) -> list[dict[str, Any]]:
+def _sglang(document: Document) -> list[dict[str, object]]:
     run = _closed_or_open(document, document.get("mean_e2e_latency_ms"))
     info = document.get("server_info")
     server = info if isinstance(info, dict) else {}
@@ -104,13 +104,13 @@ def _engine(document: Document, client: str) -> str:
     return next((engine for start, engine in PROTOCOLS.items() if name.startswith(start)), client)
 
 
-def _format(name: Any) -> str | None:
+def _format(name: object) -> str | None:
     """The number format that an engine's option names; None for `auto`, or where it names none."""
     words = str(name or "").lower().replace("_", "-").split("-")
     return next((word for word in reversed(words) if word in NUMBERS), None)
 
 
-def _closed_or_open(document: Document, latency: Any) -> dict[str, Any]:
+def _closed_or_open(document: Document, latency: object) -> dict[str, object]:
     """What both engines' own clients write; an open loop holds rate x latency requests."""
     completed = _number(document.get("completed")) or 0.0
     rate = document.get("request_rate")
@@ -129,7 +129,7 @@ def _closed_or_open(document: Document, latency: Any) -> dict[str, Any]:
     return run
 
 
-def _guidellm(document: Document) -> list[dict[str, Any]]:
+def _guidellm(document: Document) -> list[dict[str, object]]:
     runs = []
     for benchmark in document["benchmarks"]:
         metrics = benchmark.get("metrics", {})
@@ -160,7 +160,7 @@ def _guidellm(document: Document) -> list[dict[str, Any]]:
     return runs
 
 
-def _inference_perf(document: Document) -> list[dict[str, Any]]:
+def _inference_perf(document: Document) -> list[dict[str, object]]:
     good = document["successes"]
     run = {
         "concurrency": _inside(document, "load_summary", "concurrency"),
@@ -176,7 +176,9 @@ def _inference_perf(document: Document) -> list[dict[str, Any]]:
     return [run]
 
 
-def _in_flight(rate: Any, latency: Any, unit: float, run: Mapping[str, Any]) -> dict[str, Any]:
+def _in_flight(
+    rate: object, latency: object, unit: float, run: Mapping[str, object]
+) -> dict[str, object]:
     """Requests in flight by Little's law, from the mean latency or from its parts [in `unit` s]."""
     per_second, whole = _number(rate), _number(latency)
     if whole is None:
@@ -190,22 +192,24 @@ def _in_flight(rate: Any, latency: Any, unit: float, run: Mapping[str, Any]) -> 
     return {"concurrency": max(1.0, per_second * whole * unit), "assumed": IN_FLIGHT}
 
 
-def _inside(document: Any, *keys: str | int) -> Any:
+def _inside(document: object, *keys: str | int) -> object:
     """What stands under keys in turn; None where one of them is missing."""
     for key in keys:
-        try:
+        if isinstance(document, Mapping):
+            document = document.get(key)
+        elif isinstance(document, list) and isinstance(key, int) and key < len(document):
             document = document[key]
-        except (KeyError, IndexError, TypeError):
+        else:
             return None
     return document
 
 
-def _first(document: Any, *paths: tuple[str | int, ...]) -> Any:
+def _first(document: object, *paths: tuple[str | int, ...]) -> object:
     values = (_inside(document, *keys) for keys in paths)
     return next((value for value in values if value is not None), None)
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -215,6 +219,6 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _mean(total: Any, count: float) -> float | None:
+def _mean(total: object, count: float) -> float | None:
     number = _number(total)
     return number / count if number is not None and count else None
