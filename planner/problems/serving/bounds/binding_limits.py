@@ -90,9 +90,18 @@ def binding(solution: ProgramSolution) -> list[dict[str, Any]]:
     ]
 
 
-def worth(solution: ProgramSolution) -> dict[str, float]:
-    """d ln objective / d ln quantity of what a scenario gives, by its path; zeros left out."""
+def worth(
+    solution: ProgramSolution,
+    coefficients: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+) -> dict[str, float]:
+    """d ln objective / d ln quantity of what a scenario gives, by its path; zeros left out.
+
+    `coefficients` say d ln coefficient / d ln symbol where an engine's coefficient follows others.
+    """
     slopes = {symbol.name: slope for symbol, slope in solution.elasticities().items()}
+    for name, powers in coefficients.items():
+        for symbol, power in powers.items():
+            slopes[symbol] = slopes.get(symbol, 0.0) + power * slopes.get(name, 0.0)
     found = {
         quantity: sum(slopes.get(name, 0.0) for name in names)
         for quantity, names in QUANTITIES.items()

@@ -69,7 +69,7 @@ class Candidate:
         """
         step = Step(self.task, self.layouts, bound=self.task.uses_bound)
         solution = elastic(step, self.batch)
-        return binding(solution), worth(solution)
+        return binding(solution), worth(solution, step.coefficient_powers(self.batch))
 
     def prices(self, values: dict[str, float]) -> tuple[float | None, float | None, float]:
         """USD per million output, input and mixed tokens."""

@@ -8,7 +8,7 @@ real numbers: two pools then stay in balance, and under a load the fleet follows
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -151,10 +151,7 @@ def _tasks(pools: Pools) -> tuple[Task, Task]:
 def _symbols(bound: Bound, given: Parameter) -> tuple[dict[str, float], ...]:
     """d ln symbol / d ln given of every pool: looked up on both sides, or known."""
     if given.to is None:
-        return tuple(
-            dict.fromkeys((name for name in given.symbols if name in pool.row), 1.0)
-            for pool in bound.pools
-        )
+        return tuple(_through(pool, given.symbols) for pool in bound.pools)
     sides = []
     for sign in (1, -1):
         tasks = bound.tasks(ask(given.to(math.exp(sign * STEP))))
@@ -170,6 +167,16 @@ def _symbols(bound: Bound, given: Parameter) -> tuple[dict[str, float], ...]:
         }
         for above, below in zip(*sides, strict=True)
     )
+
+
+def _through(pool: Held, symbols: Iterable[str]) -> dict[str, float]:
+    """d ln symbol / d ln given, of what an engine slows as well, where the given is symbols."""
+    moved = dict.fromkeys((name for name in symbols if name in pool.row), 1.0)
+    for name, powers in pool.step.coefficient_powers(pool.batch).items():
+        power = sum(powers.get(symbol, 0.0) for symbol in moved)
+        if abs(power) > STILL:
+            moved = {**moved, name: power}
+    return moved
 
 
 def _power(above: float, below: float) -> float:

@@ -40,6 +40,7 @@ FEW = 3.0  # prompts that an engine reads, of those that wait, before it decodes
 VECTOR = {"a100": 19.5e12, "h100": 67e12, "h200": 67e12, "l40s": 91.6e12}
 ALONE = 50e9  # what one multiprocessor reads by itself [byte/s], about alike on the chips above
 IN_KERNEL = "apple-silicon"  # chips whose kernels widen quantised weights on the way
+STEP = 1e-5  # of a symbol, in logarithms
 WIDE = 2.0  # bytes per widened weight, written once and read once
 
 
@@ -139,6 +140,28 @@ def slowness(
         symbols = {**values, "w_mp": ALONE, "n_mp": heads}
         factors["e_kv"] = np.asarray(_cache_kernel()(**_named(_cache_kernel(), symbols))["x_lone"])
     return factors
+
+
+def coefficient_powers(
+    task: Task, layouts: Layouts, values: Mapping[str, float | np.ndarray]
+) -> dict[str, dict[str, float]]:
+    """d ln coefficient / d ln symbol of what the engine slows, at one layout; empty for most.
+
+    `values` are every symbol of the step, the batch included. A batch that moves is left out.
+    """
+    powers: dict[str, dict[str, float]] = {}
+    for name, factor in slowness(task, layouts, values).items():
+        powers[name] = {}
+        for symbol in (*_beside_kernel().names, *_cache_kernel().names):
+            if symbol == "B" or symbol not in values or not np.all(values[symbol]):
+                continue
+            ends = [
+                slowness(task, layouts, {**values, symbol: values[symbol] * np.exp(sign * STEP)})
+                for sign in (1, -1)
+            ]
+            change = np.log(ends[0][name] / ends[1][name]) / (2 * STEP)
+            powers[name][symbol] = -float(np.ravel(change)[0]) if np.all(factor) else 0.0
+    return powers
 
 
 def loop_first_token(

@@ -73,6 +73,7 @@ from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.network.system_network import network
 from planner.problems.serving.step.binding import engine_values, layout_values, peaks, shared_values
 from planner.problems.serving.step.engine_effects import (
+    coefficient_powers,
     loop_first_token,
     slowness,
     static_first_token,
@@ -295,6 +296,13 @@ class Step:
         # Without a replica that runs, the load is beyond any limit.
         busy = np.where(up > FEW, fill, 1 / FEW)
         return {"n_up": up, "x_free": task.headroom, "r_busy": busy}
+
+    def coefficient_powers(self, batch: float) -> dict[str, dict[str, float]]:
+        """d ln coefficient / d ln symbol of what the engine slows at one layout and batch."""
+        if self.bound or not self.task.engine:
+            return {}
+        values = {**self._values, "B": np.array([batch])}
+        return coefficient_powers(self.task, self.layouts, values)
 
     def __call__(self, batch: np.ndarray, fill: np.ndarray | float = 1.0) -> dict[str, np.ndarray]:
         """Times [s], memory [byte], rates and prices, each of shape (n_layouts,).
