@@ -73,9 +73,7 @@ class RowStep:
     def _values(
         self, step: Step, coefficients: Mapping[str, float | np.ndarray]
     ) -> dict[str, np.ndarray]:
-        # With everything switched off a step takes no time, and rates are not asked for.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = step.under(coefficients)(self.batch)
+        values = step.under(coefficients).work(self.batch)
         return {name: np.broadcast_to(value, self.batch.shape) for name, value in values.items()}
 
     def _step(self, task: Task) -> Step:
@@ -84,8 +82,7 @@ class RowStep:
     def _loop(self) -> ClosedLoop:
         """The loop that the rows ran in; the batch is limited to what memory holds."""
         task = task_of(self.first, "aggregated", self.layouts, None)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            alone = self._step(task)(np.ones(len(self.rows)))
+        alone = self._step(task).work(np.ones(len(self.rows)))
         most = resident_most(task, self.layouts, alone["memory.weights"], alone["memory.kv"])
         sent, self.batch = self.batch, np.minimum(self.batch, most)
         if self.first.pooled:

@@ -317,6 +317,15 @@ class Step:
         symbols, kernel = self.values(batch, fill), self.model.kernel
         return self._queued(symbols, kernel(**{name: symbols[name] for name in kernel.names}))
 
+    def work(self, batch: np.ndarray) -> dict[str, np.ndarray]:
+        """Times of the work [s] and memory [byte], each of shape (n_layouts,); no rates or prices.
+
+        They may be none, where every coefficient is switched off.
+        """
+        symbols, times = self.values(batch), self.model.times
+        values = times(**{name: symbols[name] for name in times.names})
+        return {**values, "ttft": self._first_token(symbols, values)}
+
     def filled(self, batch: np.ndarray) -> Callable[[np.ndarray | float], dict[str, np.ndarray]]:
         """The same at fixed batches, as a function of the share `fill`.
 
@@ -338,20 +347,24 @@ class Step:
         task = self.task
         if task.load != "none":
             return {**values, **self._waiting(symbols, values)}
-        if not self.bound and (task.loop is not None or task.static):
-            values = {**values, **self._first_token(symbols, values)}
+        first = self._first_token(symbols, values)
+        if first is not values["first"]:
+            values = {**values, **self._late(symbols, values, first, 0.0)}
         # Nobody waits, so one request's first token comes as late as another's.
         return {**values, **dict.fromkeys(TAILS, values["ttft"])}
 
-    def _first_token(self, symbols: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-        """The time to first token where prompts arrive together, and what it changes."""
-        if self.task.static:
-            return self._late(symbols, values, static_first_token(self.task, symbols), 0.0)
+    def _first_token(self, symbols: Mapping[str, Any], values: Mapping[str, Any]) -> np.ndarray:
+        """The time to first token without a load, where prompts arrive together as well."""
+        task, alone = self.task, values["first"]
+        if self.bound or (task.loop is None and not task.static):
+            return alone
+        if task.static:
+            return static_first_token(task, symbols)
         times = {
-            "T_ttft": values["first"], "T_dec": values["step"], "T_tpot": values["tpot"],
+            "T_ttft": alone, "T_dec": values["step"], "T_tpot": values["tpot"],
             "T_pf_busy": values["busy"],
         }  # fmt: skip
-        return self._late(symbols, values, loop_first_token(self.task, symbols, times), 0.0)
+        return loop_first_token(task, symbols, times)
 
     def _waiting(self, symbols: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
         """What open arrivals add: waits [s], and the times with them. The bound knows no queue."""
