@@ -323,7 +323,7 @@ class Step:
         They may be none, where every coefficient is switched off.
         """
         symbols, times = self.values(batch), self.model.times
-        values = times(**{name: symbols[name] for name in times.names})
+        values: dict[str, Any] = times(**{name: symbols[name] for name in times.names})
         return {**values, "ttft": self._first_token(symbols, values)}
 
     def filled(self, batch: np.ndarray) -> Callable[[np.ndarray | float], dict[str, np.ndarray]]:
