@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from planner.engines import export
     from planner.library import calibrate, catalog, check, model, topology, validate
     from planner.protocol.plan import Plan
-    from planner.protocol.solve import solve
-    from planner.report.text.frontier import pareto
+    from planner.protocol.solve import pareto, solve
     from planner.scenario import Scenario, load
     from planner.text.errors import Infeasible, InputError, PlannerError, SolverError
 
@@ -48,8 +47,7 @@ _HOMES = {
     "planner.engines": ("export",),
     "planner.library": ("calibrate", "catalog", "check", "model", "topology", "validate"),
     "planner.protocol.plan": ("Plan",),
-    "planner.protocol.solve": ("solve",),
-    "planner.report.text.frontier": ("pareto",),
+    "planner.protocol.solve": ("pareto", "solve"),
     "planner.scenario": ("Scenario", "load"),
     "planner.text.errors": ("Infeasible", "InputError", "PlannerError", "SolverError"),
 }

@@ -15,7 +15,7 @@ import typer
 
 from planner.cli import lookup, measurements, study
 from planner.cli.options import File, Json, Out, Sets, require_folder, warn
-from planner.text.console import QUIET, Commands, exits, show
+from planner.text.console import QUIET, Commands, exits, note, show
 from planner.text.errors import InputError
 
 app = typer.Typer(
@@ -73,6 +73,9 @@ def solve(
     require_folder(out)
     plan = answer(file, sets or ())
     warn(plan.warnings)
+    if plan.document["scenario"].get("uncertain"):
+        note("note: uncertain: is left aside here; planner sensitivity --sobol N studies it",
+             warning=True)  # fmt: skip
     plan = plan.explained() if why else plan
     document = dumps(plan.document)
     text = str(plan) + (f"\n\n{plan.why()}" if why else "")
@@ -94,19 +97,18 @@ def pareto(
     ] = None,
 ) -> None:
     """Show price against speed: the cheapest plan at each speed, and its layout."""
+    from planner.protocol.solve import pareto as answer
     from planner.report.formats import dumps
     from planner.report.pictures.picture_files import check_frontier_file, write_frontier
-    from planner.report.text.frontier import frontier_text
-    from planner.report.text.frontier import pareto as answer
 
     if out is not None:
         check_frontier_file(out)
     curve = answer(file, sets or (), points)
     warn(curve.warnings)
     if out is not None:
-        write_frontier(curve.document, out)
-    show(dumps(curve.document) if json else frontier_text(curve.document))
-    raise typer.Exit(0 if curve.frontier.status == "optimal" else 1)
+        write_frontier(curve, out)
+    show(dumps(curve.document) if json else str(curve))
+    raise typer.Exit(0 if curve.status == "optimal" else 1)
 
 
 def check(file: File, sets: Sets = None, json: Json = False) -> None:

@@ -303,11 +303,28 @@ class HasPicture(Protocol):
         ...
 
 
+class FrontierAnswer(Protocol):
+    """What a frontier of two outputs answers; `str()` is its text."""
+
+    document: Mapping[str, Any]
+    warnings: tuple[str, ...]
+
+    @property
+    def status(self) -> str:
+        """`optimal`, or `infeasible` when nothing keeps the promises."""
+        ...
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The points as plain dicts of numbers and words."""
+        ...
+
+
 @runtime_checkable
 class HasFrontier(Protocol[Q_contra]):
     """Trades one output for another, choice by choice."""
 
-    def frontier(self, question: Q_contra, points: int | None) -> Any:
+    def frontier(self, question: Q_contra, points: int | None) -> FrontierAnswer:
         """The choices that nothing beats in both; `points` of them are sought."""
         ...
 

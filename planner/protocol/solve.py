@@ -9,7 +9,7 @@ from typing import Any
 
 from planner.protocol.document import schema_of
 from planner.protocol.plan import Plan
-from planner.protocol.problem import HasFrontier, problem_of
+from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
 from planner.scenario import Document, Tree, opened
 from planner.scenario.kinds import ROOMS
 from planner.text.errors import FieldError, InputError
@@ -35,8 +35,14 @@ def solve(source: Source, sets: Sequence[str] = ()) -> Plan:
         return problem_of(question.problem).answer(question)
 
 
-def frontier(source: Source, sets: Sequence[str] = (), points: int | None = None) -> Any:
-    """The cheapest plan at each speed; `points` speeds are looked at, as many as usual if None.
+def pareto(source: Source, sets: Sequence[str] = (), points: int | None = None) -> FrontierAnswer:
+    """The frontier of price against speed of a scenario: the cheapest plan at each speed.
+
+    Parameters
+    ----------
+    source : a file's path, a mapping of the same shape, or a scenario that was read.
+    sets : changes "path.in.file=value", as `--set` takes them.
+    points : how many speeds to look at; as many as usual if None.
 
     Raises
     ------

@@ -19,6 +19,7 @@ from planner.text.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan
+    from planner.protocol.problem import FrontierAnswer
 
 NAME = "plan.svg"
 MOST = 250_000  # points of a picture of a sweep
@@ -78,7 +79,7 @@ def check_frontier_file(out: Path) -> None:
     check_picture(out, "--out", tuple(TEXTS))
 
 
-def write_frontier(document: Mapping[str, Any], out: Path) -> None:
+def write_frontier(frontier: FrontierAnswer, out: Path) -> None:
     """Write the frontier in the form that the file's ending says.
 
     Raises
@@ -88,20 +89,18 @@ def write_frontier(document: Mapping[str, Any], out: Path) -> None:
     """
     form = form_of(out)
     if form in TEXTS:
-        deliver(TEXTS[form](document), out)
-    elif document["points"]:
+        deliver(TEXTS[form](frontier), out)
+    elif frontier.rows:
         from planner.report.pictures.frontier import drawn
 
-        deliver(drawn(document, form), out)
+        deliver(drawn(frontier.document, form), out)
     else:
         note(f"planner: {out} is not drawn: no plan keeps every promise")
 
 
-def frontier_csv(document: Mapping[str, Any]) -> str:
+def frontier_csv(frontier: FrontierAnswer) -> str:
     """The rows as comma-separated values with a header, base units."""
-    from planner.report.text.frontier import rows_of
-
-    rows = rows_of(document)
+    rows = frontier.rows
     written = io.StringIO()
     names = list(rows[0]) if rows else ["tokens_per_s_per_user", "usd_per_mtok"]
     table = csv.DictWriter(written, names, lineterminator="\n")
@@ -110,16 +109,10 @@ def frontier_csv(document: Mapping[str, Any]) -> str:
     return written.getvalue()
 
 
-def _frontier_text(document: Mapping[str, Any]) -> str:
-    from planner.report.text.frontier import frontier_text
-
-    return frontier_text(document)
-
-
-TEXTS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+TEXTS: Mapping[str, Callable[[FrontierAnswer], str]] = {
     "csv": frontier_csv,
-    "json": dumps,
-    "txt": _frontier_text,
+    "json": lambda frontier: dumps(frontier.document),
+    "txt": str,
 }
 
 

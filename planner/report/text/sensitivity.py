@@ -243,8 +243,8 @@ def _choices(document: Mapping[str, Any]) -> list[str]:
 def _knowing(document: Mapping[str, Any]) -> list[str]:
     found, unit = document["knowing"], document["unit"]
     lines = ["what knowing before choosing is worth"]
-    if found is None and len(document["choices"]) > 1 and document["problem"] == "serving":
-        told = "not known: too few draws at which all of these choices have a plan"
+    if found is None and len(document["choices"]) > 1:
+        told = "not known: too few draws at which all of these choices can be compared"
         return [*lines, *wrapped(told)]
     if found is None:
         return []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from planner.problems.serving.deployment.current import current
 from planner.problems.serving.deployment.ends import cheapest_end, fastest_end
 from planner.problems.serving.deployment.pair import PairCandidate
 from planner.problems.serving.deployment.pools import Question, best_of, questions_of, ranked
+from planner.problems.serving.frontier_text import frontier_text, rows_of
 from planner.problems.serving.task.requests import modes as modes_of
 from planner.problems.serving.task.resolve import Asked, ask
 from planner.scenario import Scenario
@@ -33,9 +35,9 @@ FAST_PRICE = 6.0
 EDGE = 1 + 1e-9  # a promise equal to a plan's own time must not fail by a rounding
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Frontier:
-    """The frontier of one scenario; frozen.
+    """The cheapest plan at each speed; shows itself as a table, in a notebook too.
 
     `document` is exactly what `planner pareto --json` prints, in base units (s, byte, USD, token).
     """
@@ -57,6 +59,28 @@ class Frontier:
     def marks(self) -> Mapping[str, int]:
         """Places of the fast, the normal and the slow mode among the plans."""
         return dict(self.document["marks"])
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The points as plain dicts of numbers and words, fastest first."""
+        return rows_of(self.document)
+
+    def __str__(self) -> str:
+        return frontier_text(self.document)
+
+    def __repr__(self) -> str:
+        rows = self.rows
+        if not rows:
+            return "<Pareto: infeasible>"
+        ends = [f"{row['tokens_per_s_per_user']:.3g}" for row in (rows[-1], rows[0])]
+        prices = [f"${row['usd_per_mtok']:.3g}" for row in (rows[-1], rows[0])]
+        return (
+            f"<Pareto of {len(rows)} plans: {ends[0]} to {ends[1]} tokens/s per user, "
+            f"{prices[0]} to {prices[1]} per Mtok>"
+        )
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="line-height:1.35">{escape(str(self))}</pre>'
 
 
 def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:

@@ -19,11 +19,11 @@ from planner.cli.app import main
 from planner.problems.serving.deployment.frontier import FAST_PRICE, modes
 from planner.problems.serving.deployment.pool_pairs import Pools, search_pools
 from planner.problems.serving.deployment.pools import one_pool, two_pools
+from planner.problems.serving.frontier_text import frontier_text, rows_of
 from planner.problems.serving.search.batch import feasible, given
 from planner.problems.serving.step.step import Step
 from planner.report.pictures.frontier import drawn
 from planner.report.pictures.picture_files import frontier_csv
-from planner.report.text.frontier import frontier_text, rows_of
 from tests.cases.serving import MODELS, all_layouts, columns, product, question
 from tests.paths import EXAMPLES
 
@@ -238,7 +238,7 @@ def test_a_frontier_shows_itself(answered):
 
 def test_rows_as_csv(answered):
     """The header names the columns, the numbers are those of the rows."""
-    rows = list(csv.DictReader(io.StringIO(frontier_csv(answered.document))))
+    rows = list(csv.DictReader(io.StringIO(frontier_csv(answered))))
     assert [float(row["usd_per_mtok"]) for row in rows] == [
         row["usd_per_mtok"] for row in rows_of(answered.document)
     ]

@@ -7,20 +7,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
-from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
 
-from planner.problems.serving.deployment.frontier import Frontier
 from planner.problems.serving.presentation import question, shortfall
-from planner.protocol.solve import frontier
-from planner.scenario import Scenario
 from planner.text.quantities import show
 from planner.text.wording import WIDTH, duration, figure, laid_out
-
-__all__ = ["Pareto", "frontier_text", "pareto", "rows_of"]
 
 NARROW = 40
 AIM = "least cost at every speed"
@@ -38,73 +30,6 @@ HELD = {
     "batch": "the batch is given",
     "demand": "the load is given",
 }
-
-
-@dataclass(frozen=True, repr=False)
-class Pareto:
-    """The cheapest plan at each speed; shows itself as a table, in a notebook too."""
-
-    frontier: Frontier
-
-    @property
-    def document(self) -> Mapping[str, Any]:
-        """What `planner pareto --json` prints, in base units (s, byte, USD, token)."""
-        return self.frontier.document
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """The points as plain dicts of numbers and words, fastest first."""
-        return rows_of(self.document)
-
-    @property
-    def marks(self) -> Mapping[str, int]:
-        """Places of the fast, the normal and the slow mode among the rows."""
-        return self.frontier.marks
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What the user should know of the figures behind it."""
-        return self.frontier.warnings
-
-    def __str__(self) -> str:
-        return frontier_text(self.document)
-
-    def __repr__(self) -> str:
-        rows = self.rows
-        if not rows:
-            return "<Pareto: infeasible>"
-        ends = [f"{row['tokens_per_s_per_user']:.3g}" for row in (rows[-1], rows[0])]
-        prices = [f"${row['usd_per_mtok']:.3g}" for row in (rows[-1], rows[0])]
-        return (
-            f"<Pareto of {len(rows)} plans: {ends[0]} to {ends[1]} tokens/s per user, "
-            f"{prices[0]} to {prices[1]} per Mtok>"
-        )
-
-    def _repr_html_(self) -> str:
-        return f'<pre style="line-height:1.35">{escape(frontier_text(self.document))}</pre>'
-
-
-def pareto(
-    source: str | Path | Mapping[str, Any] | Scenario,
-    sets: Sequence[str] = (),
-    points: int | None = None,
-) -> Pareto:
-    """The frontier of price against speed of a scenario: the cheapest plan at each speed.
-
-    Parameters
-    ----------
-    source : a file's path, a mapping of the same shape, or a `Scenario`.
-    sets : changes "path.in.file=value", as `--set` takes them.
-    points : how many speeds to look at; 25 if None.
-
-    Raises
-    ------
-    InputError
-        With every mistake in the input.
-    SolverError
-        When a plan does not survive its own checks.
-    """
-    return Pareto(frontier(source, sets, points))
 
 
 def rows_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
