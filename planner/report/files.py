@@ -10,8 +10,6 @@ from pathlib import Path
 from planner.text.console import note, show
 from planner.text.errors import InputError, SolverError
 
-__all__ = ["deliver", "write"]
-
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # full, over quota, too much, broken
 
 

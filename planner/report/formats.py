@@ -10,8 +10,6 @@ from typing import Any
 
 from planner.text.errors import MissingExtra, SolverError
 
-__all__ = ["dumps", "pdf"]
-
 
 def dumps(document: Any) -> str:
     """The document as indented JSON text.

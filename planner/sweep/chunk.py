@@ -16,8 +16,6 @@ from planner.sweep.preflight import Survey, scenario_at
 from planner.sweep.rows import refused, row_of
 from planner.text.errors import FieldError, InputError, PlannerError
 
-__all__ = ["Chunk", "chunks", "mistaken", "solved"]
-
 LONGEST = 32  # points of a chunk: what a killed worker loses
 SHARES = 8  # chunks per worker of what is left, so that all end together
 

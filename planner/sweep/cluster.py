@@ -23,8 +23,6 @@ from planner.text.errors import InputError, MissingExtra, SolverError
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Cluster"]
-
 ANSWERS = 10.0  # seconds in which a scheduler answers, and has a worker
 LOOKS = 1.0  # seconds between looks at a scheduler that says nothing
 ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://([^\s/:]+|\[[0-9a-fA-F:]+\]):\d{1,5}/?")

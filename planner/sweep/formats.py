@@ -22,8 +22,6 @@ from planner.text.errors import InputError, MissingExtra
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["KINDS", "PARTS", "assembled", "encoded", "kind_of", "loaded", "meta_of", "rows_in"]
-
 KINDS = ("parquet", "csv", "jsonl")
 PARTS = {  # ending of the parts of each kind of file
     "parquet": "arrow",

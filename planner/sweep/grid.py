@@ -17,8 +17,6 @@ from typing import Any
 from planner.scenario import ALIASES
 from planner.text.errors import InputError, quoted
 
-__all__ = ["Axis", "Grid", "Listed", "Span", "grid_of", "measured"]
-
 NUMBER = re.compile(r"\s*(\$?)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
 WHOLE = re.compile(r"\s*(\d{1,15})\s*\.\.\s*(\d{1,15})\s*")
 SPANNED = re.compile(r"\s*(lin|log)\s*\((.*)\.\.(.*),\s*(\d{1,15})\s*\)\s*")

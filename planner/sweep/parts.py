@@ -20,8 +20,6 @@ from planner.sweep.rows import Columns
 from planner.text.console import note
 from planner.text.errors import InputError, SolverError
 
-__all__ = ["Parts"]
-
 MANIFEST = "manifest.json"
 LOCK = "lock"
 NAMED = re.compile(r"(\d{12})-(\d{12})\.([0-9a-f]{12})\.(\w+)")

@@ -19,8 +19,6 @@ from planner.scenario import Tree, changed, checked, read, resolved
 from planner.sweep.grid import Axis, Grid, Listed, Span, measured
 from planner.text.errors import InputError, Mistake
 
-__all__ = ["Column", "Survey", "scenario_at", "survey"]
-
 LOOKED_AT = 1000  # values of one list that are read before a sweep; those beyond it while it runs
 SAME = 1e-9
 

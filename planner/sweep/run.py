@@ -20,8 +20,6 @@ from planner.sweep.workers import in_processes, serially
 from planner.text.console import note, progress
 from planner.text.errors import InputError, SolverError
 
-__all__ = ["Order", "Outcome", "executed", "ordered"]
-
 ASKED = 100_000  # points solved one by one that nobody means by mistake
 ASKED_CLOSED = 20_000_000  # points of a closed form: some gigabytes of table
 MOST = 10**9

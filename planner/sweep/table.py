@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-__all__ = ["Table", "table"]
-
 SHOWN = 10  # rows of a repr
 FIRST = ("usd_per_mtok", "ttft", "tpot", "tokens_per_s", "layout", "bottleneck")
 

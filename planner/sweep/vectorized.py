@@ -24,8 +24,6 @@ from planner.sweep.preflight import Column, Survey, scenario_at
 from planner.sweep.rows import ANSWERED, Columns
 from planner.text.errors import InputError, PlannerError
 
-__all__ = ["ClosedForm", "closed_form"]
-
 MOST_MODELS = 4096  # combinations of axes that are no dials
 MOST_LOOKED_AT = 1_000_000  # values of an axis of whole numbers that are looked at
 STATUSES = ("optimal", "infeasible", "refused")

@@ -21,8 +21,6 @@ from typing import Any, TypeAlias
 from planner.sweep.chunk import Chunk, solved
 from planner.sweep.rows import refused
 
-__all__ = ["AHEAD", "Done", "Rows", "in_processes", "killed", "serially"]
-
 ATTEMPTS = 3  # of one point alone, whose worker may have been killed for no fault of its own
 AHEAD = 2  # chunks per worker that wait for it
 

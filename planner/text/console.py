@@ -22,8 +22,6 @@ from typer.core import TyperGroup
 
 from planner.text.errors import InputError, PlannerError, SolverError
 
-__all__ = ["QUIET", "Commands", "exits", "note", "progress", "show"]
-
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 EVERYWHERE = {"--quiet", "-q", "--no-color"}
 INTERRUPTED = 130  # 128 + SIGINT, as shells count

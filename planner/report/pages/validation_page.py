@@ -23,19 +23,6 @@ from planner.report.pictures.validation import (
 )
 from planner.report.text.validation import shapes
 
-__all__ = [
-    "groups",
-    "named",
-    "network",
-    "numbers",
-    "page",
-    "reasons",
-    "recorded",
-    "rows",
-    "scores",
-    "summary",
-]
-
 NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
 SAID = (
     ("estimate", "estimate"),

@@ -14,8 +14,6 @@ from planner.text.errors import MissingExtra
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FORMS", "PAPER", "pictured"]
-
 FORMS = ("svg", "png", "pdf")
 DOTS = 160  # an inch
 STYLE = {

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["drawn"]
-
 INCHES = (9.5, 5.0)  # of the curve; the strip comes below
 ROW = 0.19  # inches of a row in the strip
 MOST_ROWS = 12

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LARGE", "study_drawn", "tornado"]
-
 LESS, MORE = "#0072B2", "#D55E00"  # safe for readers who see red and green alike
 LARGE = 1e4  # from which on an axis is in thousands, millions, ...
 ROW, WIDE, AROUND = 0.3, 8.5, 1.3  # inches

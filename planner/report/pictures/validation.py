@@ -13,8 +13,6 @@ from typing import Any
 
 from planner.text.wording import duration
 
-__all__ = ["Scale", "backdrop", "band_bars", "histogram", "panel", "scale_of", "scatter"]
-
 SIDE = 1000  # units of a scatter plot, inside its frame
 GRID = 5  # units of the grid that points are set on
 LEFT, BELOW, ABOVE = 170, 110, 96

@@ -11,8 +11,6 @@ from planner.catalogue.chips import Chip, chip
 from planner.text.quantities import show
 from planner.text.wording import duration, figure, row, size, wrapped
 
-__all__ = ["measured_document", "measured_text"]
-
 SHOWN = 6  # of the works left out
 UNITS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s"))
 BUSY = 0.25  # spread of times beyond which somebody else may have used the device

@@ -9,8 +9,6 @@ from planner.catalogue.profile import EFFICIENCIES
 from planner.report.text.validation import shapes
 from planner.text.wording import duration, wrapped
 
-__all__ = ["calibration_text"]
-
 HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
 NAMES = {"tpot": "Time per token", "ttft": "Time to first token"}
 BANDS = {"tpot": "TPOT", "ttft": "TTFT", "usd_per_mtok": "cost"}

@@ -21,8 +21,6 @@ from planner.catalogue.systems import system, system_names
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.quantities import show
 
-__all__ = ["catalog_text", "described", "listed", "model_text"]
-
 STRONG = 0.9  # correlations of coefficients that are printed
 
 

@@ -21,8 +21,6 @@ from formulas.registry import by_name, find, subject
 from planner.text.errors import InputError
 from planner.text.symbol_values import Values, read_values, shown_value
 
-__all__ = ["formula_text", "formulas_text", "one_formula", "the_formulas"]
-
 
 def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> dict[str, Any]:
     """One equation with its symbols and source; its value and elasticities where all is given.

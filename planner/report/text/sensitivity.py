@@ -14,8 +14,6 @@ from typing import Any
 from planner.text.quantities import show
 from planner.text.wording import WIDTH, wrapped
 
-__all__ = ["even_text", "sensitivity_text", "study_text"]
-
 SWITCH = " " * 6
 THOUSAND = 1000.0
 NOTHING = 5e-4  # an elasticity that is no influence in three digits

@@ -7,8 +7,6 @@ from typing import Any
 
 from planner.text.wording import duration, wrapped
 
-__all__ = ["shapes", "validation_text"]
-
 HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
 NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
 REASONS = 8  # told one by one; the rest are counted together
