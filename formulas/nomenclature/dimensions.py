@@ -24,23 +24,23 @@ class UnitError(ValueError):
 
 
 @dataclass(frozen=True)
-class Unit:
+class UnitProduct:
     """A product of powers of the bases, kept as sorted (base, exponent) pairs without zeros."""
 
     powers: tuple[tuple[str, Fraction], ...] = ()
 
-    def __mul__(self, factor: Unit) -> Unit:
+    def __mul__(self, factor: UnitProduct) -> UnitProduct:
         total = dict(self.powers)
         for base, power in factor.powers:
             total[base] = total.get(base, Fraction(0)) + power
-        return Unit(tuple(sorted((b, p) for b, p in total.items() if p)))
+        return UnitProduct(tuple(sorted((b, p) for b, p in total.items() if p)))
 
-    def __pow__(self, power: int | Fraction) -> Unit:
+    def __pow__(self, power: int | Fraction) -> UnitProduct:
         if not power:
             return ONE
-        return Unit(tuple((b, p * power) for b, p in self.powers))
+        return UnitProduct(tuple((b, p * power) for b, p in self.powers))
 
-    def __truediv__(self, divisor: Unit) -> Unit:
+    def __truediv__(self, divisor: UnitProduct) -> UnitProduct:
         return self * divisor**-1
 
     @property
@@ -57,10 +57,10 @@ class Unit:
         return f"{top}/{under[0]}" if len(under) == 1 else f"{top}/({'*'.join(under)})"
 
 
-ONE = Unit()
+ONE = UnitProduct()
 
 
-def unit(text: str) -> Unit:
+def unit(text: str) -> UnitProduct:
     """The unit written as `flop/(param*token)`: names of bases, `*`, `/`, `**` and brackets.
 
     >>> str(unit("byte*s/flop") * unit("flop/s"))
@@ -73,7 +73,7 @@ def unit(text: str) -> Unit:
     return result
 
 
-def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], Unit]) -> Unit | None:
+def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], UnitProduct]) -> UnitProduct | None:
     """The unit of an expression, given the unit of each symbol; None where any unit fits (0, ∞).
 
     Raises
@@ -92,7 +92,9 @@ def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], Unit]) -> Unit | 
     raise UnitError(f"no rule for the unit of {type(expression).__name__} in {expression}")
 
 
-def _common(expression: sp.Basic, parts: tuple[sp.Basic, ...], lookup: Callable) -> Unit | None:
+def _common(
+    expression: sp.Basic, parts: tuple[sp.Basic, ...], lookup: Callable
+) -> UnitProduct | None:
     """The one unit that all parts share."""
     first, common = None, None
     for part in parts:
@@ -108,7 +110,7 @@ def _common(expression: sp.Basic, parts: tuple[sp.Basic, ...], lookup: Callable)
     return common
 
 
-def _product_rule(expression: sp.Mul, lookup: Callable) -> Unit | None:
+def _product_rule(expression: sp.Mul, lookup: Callable) -> UnitProduct | None:
     total = ONE
     for factor in expression.args:
         here = unit_of(factor, lookup)
@@ -118,7 +120,7 @@ def _product_rule(expression: sp.Mul, lookup: Callable) -> Unit | None:
     return total
 
 
-def _power_rule(expression: sp.Pow, lookup: Callable) -> Unit | None:
+def _power_rule(expression: sp.Pow, lookup: Callable) -> UnitProduct | None:
     base, exponent = expression.as_base_exp() if expression.is_Pow else expression.args
     below = unit_of(base, lookup)
     if below is None:
@@ -133,7 +135,7 @@ def _power_rule(expression: sp.Pow, lookup: Callable) -> Unit | None:
     return ONE
 
 
-def _number_rule(expression: sp.Function, lookup: Callable) -> Unit:
+def _number_rule(expression: sp.Function, lookup: Callable) -> UnitProduct:
     (argument,) = expression.args
     here = unit_of(argument, lookup)
     if here not in (None, ONE):
@@ -141,22 +143,22 @@ def _number_rule(expression: sp.Function, lookup: Callable) -> Unit:
     return ONE
 
 
-def _same_rule(expression: sp.Basic, lookup: Callable) -> Unit | None:
+def _same_rule(expression: sp.Basic, lookup: Callable) -> UnitProduct | None:
     return _common(expression, expression.args, lookup)
 
 
-def _piecewise_rule(expression: sp.Piecewise, lookup: Callable) -> Unit | None:
+def _piecewise_rule(expression: sp.Piecewise, lookup: Callable) -> UnitProduct | None:
     for _, condition in expression.args:
         unit_of(condition, lookup)
     return _common(expression, tuple(value for value, _ in expression.args), lookup)
 
 
-def _relation_rule(expression: sp.Basic, lookup: Callable) -> Unit:
+def _relation_rule(expression: sp.Basic, lookup: Callable) -> UnitProduct:
     _common(expression, expression.args, lookup)
     return ONE
 
 
-def _truth_rule(expression: sp.Basic, lookup: Callable) -> Unit:
+def _truth_rule(expression: sp.Basic, lookup: Callable) -> UnitProduct:
     for part in expression.args:
         unit_of(part, lookup)
     return ONE
@@ -191,7 +193,7 @@ def _tokens(text: str) -> list[str]:
     return tokens
 
 
-def _product(tokens: list[str], text: str) -> Unit:
+def _product(tokens: list[str], text: str) -> UnitProduct:
     total = _factor(tokens, text)
     while tokens and tokens[0] in "*/":
         sign = 1 if tokens.pop(0) == "*" else -1
@@ -199,7 +201,7 @@ def _product(tokens: list[str], text: str) -> Unit:
     return total
 
 
-def _factor(tokens: list[str], text: str) -> Unit:
+def _factor(tokens: list[str], text: str) -> UnitProduct:
     if not tokens:
         raise UnitError(f"the unit {text!r} stops in the middle")
     head = tokens.pop(0)
@@ -208,7 +210,7 @@ def _factor(tokens: list[str], text: str) -> Unit:
         if not tokens or tokens.pop(0) != ")":
             raise UnitError(f"the unit {text!r} lacks a closing bracket")
     elif head in BASES:
-        result = Unit(((head, Fraction(1)),))
+        result = UnitProduct(((head, Fraction(1)),))
     elif head == "1":
         result = ONE
     else:

@@ -14,12 +14,12 @@ from collections.abc import Iterable
 
 import sympy as sp
 
-from formulas.nomenclature.dimensions import Unit, unit
+from formulas.nomenclature.dimensions import UnitProduct, unit
 from formulas.nomenclature.symbol_error import SymbolError
 
 SYMBOLS: dict[str, sp.Symbol] = {}
 
-_UNITS: dict[sp.Symbol, Unit] = {}
+_UNITS: dict[sp.Symbol, UnitProduct] = {}
 _MEANINGS: dict[sp.Symbol, str] = {}
 _LATEX: dict[sp.Symbol, str] = {}
 _OWNED_BY_SYMPY = frozenset("EINOQS") | {"C"}
@@ -60,7 +60,7 @@ def auxiliary(name: str, **assumptions: bool) -> sp.Symbol:
     return sp.Symbol(name, **assumptions)
 
 
-def unit_of_symbol(x: sp.Symbol | str) -> Unit:
+def unit_of_symbol(x: sp.Symbol | str) -> UnitProduct:
     """The unit of a registered symbol."""
     return _UNITS[_registered(x)]
 

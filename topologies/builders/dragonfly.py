@@ -88,8 +88,8 @@ def _group(G: Fabric, g: int, p: int, a: int, up: float, local: float, latency: 
         G.add_node(router, kind=SWITCH, forward=True, orbit=f"router {seat}")
         for i in range(p):
             G.add_node((g, r, i), kind=ACCELERATOR, forward=False, domain=g, orbit=f"chip {seat}")
-            ways = (f"up {seat}", f"down {seat}")
-            link(G, (g, r, i), router, bandwidth=up, latency=latency, orbit=ways)
+            orbits = (f"up {seat}", f"down {seat}")
+            link(G, (g, r, i), router, bandwidth=up, latency=latency, orbit=orbits)
         for s in range(r):
             there, back = _local_orbit(s, r, a), _local_orbit(r, s, a)
             neighbour = (g, s, "router")

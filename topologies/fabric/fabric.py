@@ -95,7 +95,7 @@ def link(
     50000000000.0
     """
     there, back = (orbit, orbit) if orbit is None or isinstance(orbit, str) else orbit
-    ways = [(a, b, there)] if one_way else [(a, b, there), (b, a, back)]
+    arcs = [(a, b, there)] if one_way else [(a, b, there), (b, a, back)]
     faults = [
         f"link {a!r} - {b!r}: {what} {fault}"
         for what, fault in (
@@ -108,12 +108,12 @@ def link(
     faults += [
         f"link {u!r} -> {v!r}: these two are joined already; cables in parallel are one link "
         "with count=2"
-        for u, v, _ in ways
+        for u, v, _ in arcs
         if G.has_edge(u, v)
     ]
     if faults:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", faults)
-    for u, v, label in ways:
+    for u, v, label in arcs:
         arc = {"bandwidth": bandwidth * count, "latency": latency, "tier": tier, "count": count}
         G.add_edge(u, v, **arc, **({} if label is None else {"orbit": label}))
 

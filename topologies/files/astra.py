@@ -190,10 +190,10 @@ def _dimension(
             values[float(G.edges[u, v][name])].append((u, v))
         figures[name] = next(iter(values), 1.0)
         if len(values) > 1:
-            (one, (first, *_)), (two, (second, *_)), *_ = values.items()
+            (low, (first, *_)), (high, (second, *_)), *_ = values.items()
             problems.append(
-                f"coordinate {d}: one {name} was expected, not {one:g} of {first[0]!r} -> "
-                f"{first[1]!r} and {two:g} of {second[0]!r} -> {second[1]!r}"
+                f"coordinate {d}: one {name} was expected, not {low:g} of {first[0]!r} -> "
+                f"{first[1]!r} and {high:g} of {second[0]!r} -> {second[1]!r}"
             )
     return AstraDimension(block, side, figures["bandwidth"], figures["latency"])
 

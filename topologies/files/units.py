@@ -195,7 +195,7 @@ def _product(words: list[str], shown: str, start: dict[str, int]) -> tuple[float
         elif open_for_word and word in MAGNITUDES and after in COUNTED:
             scale *= MAGNITUDES[word] ** sign
         elif open_for_word and (word.isalpha() or word in "$%¢"):
-            factor, powers = _known(word, shown)
+            factor, powers = _unit_word(word, shown)
             scale *= factor**sign
             for name, power in powers.items():
                 total[name] = total.get(name, 0) + sign * power
@@ -207,12 +207,12 @@ def _product(words: list[str], shown: str, start: dict[str, int]) -> tuple[float
     return scale, tuple(sorted((name, power) for name, power in total.items() if power))
 
 
-def _known(word: str, shown: str) -> tuple[float, dict[str, int]]:
-    found = TABLE.get(word)
-    if found is None:
+def _unit_word(word: str, shown: str) -> tuple[float, dict[str, int]]:
+    entry = TABLE.get(word)
+    if entry is None:
         hint = SUGGESTIONS.get(word) or did_you_mean(word, TABLE)
         raise UnreadAmount(shown, f"; unknown unit {word!r}{hint}")
-    return found
+    return entry
 
 
 def _table() -> dict[str, tuple[float, dict[str, int]]]:

@@ -113,7 +113,7 @@ def gather(G: Fabric, small: AggregatedFabric, lanes: Sequence[Sequence[Arc]]) -
         if key not in cuts:
             cut = all_gather_rate(part, group)
             cuts[key] = cut.rate, cut.starved, cut.arcs
-    rate, starved, arcs = min(cuts.values(), key=lambda found: found[0])
+    rate, starved, arcs = min(cuts.values(), key=lambda cut: cut[0])
     if _gathered(G, groups, starved, arcs) <= rate * (1 + SAME):
         return ConcurrentRate(rate, arcs, "cuts")
     if sum(map(len, groups)) * G.number_of_edges() > LARGEST:
@@ -257,17 +257,17 @@ class GroupPaths:
             searches = len(group) * len(self.paths.arcs)
             rows = range(0, len(group), max(1, searches // SEARCHED))
             starts, ends = [group[i].start for i in rows], [a.end for a in group]
-            ways = self.paths.distances(starts, ends)
+            paths = self.paths.distances(starts, ends)
             # From a chip that has no twin to itself is no way to look at.
             alone = [(row, i) for row, i in enumerate(rows) if len(group[i].chips) == 1]
             for row, i in alone:
-                ways.hops[row, i], ways.latency[row, i] = 0, 0.0
-            if (ways.hops < 0).any():
-                row, j = np.argwhere(ways.hops < 0)[0]
+                paths.hops[row, i], paths.latency[row, i] = 0, 0.0
+            if (paths.hops < 0).any():
+                row, j = np.argwhere(paths.hops < 0)[0]
                 a, b = group[rows[row]].chips[0], group[j].chips[-1]
                 fault = f"no permitted path from {a!r} to {b!r}"
                 raise TopologyError(f"fabric {self.fabric.graph.get('name')!r}", fault)
-            distances.append((group, rows, ways))
+            distances.append((group, rows, paths))
         return distances
 
     def farthest(self) -> tuple[int, float]:
@@ -277,21 +277,21 @@ class GroupPaths:
         of thousands it is looked from some of them to all.
         """
         return (
-            max(int(ways.hops.max()) for *_, ways in self._within),
-            max(float(ways.latency.max()) for *_, ways in self._within),
+            max(int(paths.hops.max()) for *_, paths in self._within),
+            max(float(paths.latency.max()) for *_, paths in self._within),
         )
 
     def step(self) -> float:
         """Seconds between members that follow each other, domain by domain; the longest step."""
         return max(self._step(*each) for each in self._within)
 
-    def _step(self, group: Sequence[AggregateNode], rows: range, ways: Distances) -> float:
+    def _step(self, group: Sequence[AggregateNode], rows: range, paths: Distances) -> float:
         domain = [self.fabric.nodes[aggregate.chips[0]]["domain"] for aggregate in group]
         wired = max((arc["latency"] for _, _, arc in wires(self.fabric, group)), default=np.inf)
         order = [i for i, aggregate in enumerate(group) for _ in aggregate.chips]
         return float(
             max(
-                min(ways.latency[rows.index(i), j], wired if domain[i] == domain[j] else np.inf)
+                min(paths.latency[rows.index(i), j], wired if domain[i] == domain[j] else np.inf)
                 for i, j in {*pairwise(order), (order[-1], order[0])}
                 if i in rows
             )
@@ -301,9 +301,9 @@ class GroupPaths:
 def group_rates(G: Fabric, groups: Sequence[Group]) -> GroupRate:
     """Rates of groups of one size, all at once, and the longest ways within any of them."""
     n = len(groups[0])
-    ways = GroupPaths(G, groups)
-    hops, latency = ways.farthest()
-    theta, gathered = ways.exchange().rate, ways.gather()
+    paths = GroupPaths(G, groups)
+    hops, latency = paths.farthest()
+    theta, gathered = paths.exchange().rate, paths.gather()
     evenly = gathered.engine == EVENLY
     # To send a share to each of the others is a way to gather, too.
     alpha = max(gathered.rate, theta) if evenly else gathered.rate
@@ -311,10 +311,10 @@ def group_rates(G: Fabric, groups: Sequence[Group]) -> GroupRate:
         n,
         all_to_all=theta * (n - 1),
         all_gather=alpha * (n - 1),
-        send=ways.send(),
+        send=paths.send(),
         latency_hops=hops,
         latency=latency,
         domains=max(len({G.nodes[chip]["domain"] for chip in group}) for group in groups),
-        step_latency=ways.step(),
+        step_latency=paths.step(),
         shared_evenly=evenly,
     )

@@ -111,7 +111,7 @@ def axis_rate(
     if len(groups[0]) == 1:
         return AxisRate(axes, kind, 1, len(groups), None, (), (), span, 0, 0.0)
     places = _own_links(G, groups) if span[1] == 1 else [(G, groups)]
-    rates = [_judged(part, some, kind, crossing, routing) for part, some in places]
+    rates = [_concurrent_rate(part, some, kind, crossing, routing) for part, some in places]
     slowest = min((answer for answer, _, _ in rates), key=lambda answer: answer.rate)
     return AxisRate(
         axes=axes,
@@ -169,19 +169,19 @@ def _own_links(G: Fabric, groups: Sequence[Group]) -> list[tuple[Fabric, Sequenc
     return parts
 
 
-def _judged(
+def _concurrent_rate(
     G: Fabric, groups: Sequence[Group], kind: str, crossing: float | None, routing: str
 ) -> tuple[ConcurrentRate, int, float]:
     """Concurrent rate of these groups per chip [byte/s], and their longest path in hops and [s]."""
-    ways = GroupPaths(G, groups)
+    paths = GroupPaths(G, groups)
     times = len(groups[0]) - 1 if kind in (GATHER, EXCHANGE) else 1
     if kind == GATHER:
-        answer = ways.gather()
+        answer = paths.gather()
     elif kind == EXCHANGE and crossing is None:
-        answer = ways.exchange(routing=routing)
+        answer = paths.exchange(routing=routing)
     else:
         answer = served(G, _traffic(G, kind, groups, crossing), routing=routing)
-    return replace(answer, rate=answer.rate * times), *ways.farthest()
+    return replace(answer, rate=answer.rate * times), *paths.farthest()
 
 
 def _traffic(G: Fabric, kind: str, groups: Sequence[Group], crossing: float | None) -> Traffic:

@@ -153,9 +153,9 @@ class PictureSheet:
 
 def link_text(link: Link) -> str:
     """A link in a sentence."""
-    ways = f"{rate_text(link.there)} one way" if link.back == link.there else _unequal(link)
+    rate = f"{rate_text(link.there)} one way" if link.back == link.there else _unequal(link)
     cables = f", {link.count} cables" if link.count > 1 else ""
-    return f"{label(link.a)} – {label(link.b)}: {ways}{cables}, {time_text(link.latency)}"
+    return f"{label(link.a)} – {label(link.b)}: {rate}{cables}, {time_text(link.latency)}"
 
 
 def _unequal(link: Link) -> str:

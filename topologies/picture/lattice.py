@@ -104,8 +104,8 @@ def lattice(
 
 def _arrows(sheet: PictureSheet, view: View, x: float, y: float) -> None:
     """The arrows that name the axes of the lattice on the page."""
-    ways = ((30.0, 0.0), (0.0, -30.0), (24.0, -22.0))
-    for axis, (dx, dy) in zip(view.axes, ways, strict=False):
+    directions = ((30.0, 0.0), (0.0, -30.0), (24.0, -22.0))
+    for axis, (dx, dy) in zip(view.axes, directions, strict=False):
         if view.sides[axis] > 1:
             sheet.marks.line([(x, y), (x + dx, y + dy)], QUIET, 1.4)
             sheet.marks.text(

@@ -87,15 +87,15 @@ class _Router:
         size = (net.places,) * 2
         numbered = csr_array((np.arange(net.tail.size, dtype=float), ends), shape=size)
         self.order = numbered.data.astype(np.int64)
-        self.ways = numbered
+        self.graph = numbered
 
     def cheapest(self, lengths: Floats, step: float) -> tuple[Floats, Floats]:
         """Load of each arc orbit by each source at theta = 1 as a part of its capacity; costs."""
         task = self.task
         length = lengths[task.orbit] + step
-        self.ways.data = length[self.order]
+        self.graph.data = length[self.order]
         at = task.net.origin[task.sources]
-        far = np.atleast_2d(dijkstra(self.ways, indices=at))
+        far = np.atleast_2d(dijkstra(self.graph, indices=at))
         size = task.rows.shape[1]
         costs = np.array(
             [row[row > 0] @ away[:size][row > 0] for row, away in zip(task.rows, far, strict=True)]

@@ -95,7 +95,7 @@ def _matrix(task: ReducedProgram) -> tuple[SparseMatrix, int]:
     """All rows, and how many of them are balances. The last column is theta."""
     net, size = task.net, task.rows.shape[1]
     starts = net.starts
-    ways = csr_array((np.ones(net.tail.size), (starts, net.head)), shape=(net.places,) * 2)
+    graph = csr_array((np.ones(net.tail.size), (starts, net.head)), shape=(net.places,) * 2)
     cells: list[tuple[Ints, Ints, Floats]] = []
     width, height = 0, 0
     loads: list[tuple[Ints, Ints, Floats]] = []
@@ -103,7 +103,7 @@ def _matrix(task: ReducedProgram) -> tuple[SparseMatrix, int]:
     for i, source in enumerate(task.sources.tolist()):
         here = int(net.origin[source])
         seen = np.zeros(net.places, dtype=bool)
-        seen[breadth_first_order(ways, here, return_predecessors=False)] = True
+        seen[breadth_first_order(graph, here, return_predecessors=False)] = True
         wanted = np.zeros(net.places, dtype=bool)
         wanted[:size] = net.forwards | (task.rows[i] > 0)
         wanted[[here, source]] = False

@@ -76,8 +76,8 @@ def task(net: FlowNetwork, demand: NodeDemand, symmetry: Orbits, name: object) -
     sources = senders[first]
     rows = np.array([demand.row(int(source)) for source in sources])
     _, arc, members = np.unique(symmetry.arcs, return_index=True, return_counts=True)
-    ways = csr_array((np.ones(net.tail.size), (net.starts, net.head)), shape=(net.places,) * 2)
-    hops = np.atleast_2d(dijkstra(ways, unweighted=True, indices=net.origin[sources]))
+    graph = csr_array((np.ones(net.tail.size), (net.starts, net.head)), shape=(net.places,) * 2)
+    hops = np.atleast_2d(dijkstra(graph, unweighted=True, indices=net.origin[sources]))
     hops = hops[:, : demand.size]
     _reached(net, sources, rows, hops, name)
     travelled = np.where(rows > 0, hops, 0.0)

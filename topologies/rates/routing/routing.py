@@ -89,12 +89,12 @@ class NetworkPaths:
                     f"fabric {self.name!r}", f"no permitted path from {a!r} to {b!r}"
                 )
             mass[row, part.sources] += part.weights * part.times
-        ways = self._ways(targets, away)
-        worth = self.cables[ways.arcs]
+        shortest = self._shortest_arcs(targets, away)
+        worth = self.cables[shortest.arcs]
         if by_path:
-            worth = worth * ways.paths(worth, away.ravel() == 0)[ways.heads]
-        carried = ways.carried(worth, mass.ravel())
-        return np.asarray(np.bincount(ways.arcs, carried, self.cables.size), dtype=float)
+            worth = worth * shortest.paths(worth, away.ravel() == 0)[shortest.heads]
+        carried = shortest.carried(worth, mass.ravel())
+        return np.asarray(np.bincount(shortest.arcs, carried, self.cables.size), dtype=float)
 
     def _hops(self, targets: Ints) -> Floats:
         """Arcs on the shortest permitted path from every node to each of the targets."""
@@ -113,18 +113,20 @@ class NetworkPaths:
         away[np.arange(targets.size), targets] = 0.0
         return np.asarray(away)
 
-    def _ways(self, targets: Ints, away: Floats) -> _Ways:
+    def _shortest_arcs(self, targets: Ints, away: Floats) -> _ShortestArcs:
         """For each target the arcs that lie on a shortest path to it."""
         net, n = self.net, len(self.net.nodes)
         nearer = away[:, net.tail] == away[:, net.head] + 1
         nearer &= np.isfinite(away[:, net.tail])  # infinity is one more than itself
         nearer &= net.forwards[net.head] | (net.head == targets[:, None])
         rows, arcs = np.nonzero(nearer)
-        ways = _Ways(arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel())
-        return ways.soonest(self.latency) if np.ptp(self.latency) > 0 else ways
+        shortest = _ShortestArcs(
+            arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel()
+        )
+        return shortest.soonest(self.latency) if np.ptp(self.latency) > 0 else shortest
 
 
-class _Ways:
+class _ShortestArcs:
     """Arcs one hop nearer to a target, for many targets, in levels by how far they are.
 
     A place is a node as seen from one target: row times the number of nodes plus the node.
@@ -136,14 +138,14 @@ class _Ways:
         order = np.argsort(step, kind="stable")
         self.levels = np.split(order, np.flatnonzero(np.diff(step[order])) + 1)
 
-    def soonest(self, latency: Floats) -> _Ways:
+    def soonest(self, latency: Floats) -> _ShortestArcs:
         """Those of least latency among them."""
         late = np.where(self.away == 0, 0.0, np.inf)
         taken = latency[self.arcs]
         for level in self.levels:
             np.minimum.at(late, self.tails[level], taken[level] + late[self.heads[level]])
         keep = taken + late[self.heads] <= late[self.tails] * (1 + SAME)
-        return _Ways(self.arcs[keep], self.tails[keep], self.heads[keep], self.away)
+        return _ShortestArcs(self.arcs[keep], self.tails[keep], self.heads[keep], self.away)
 
     def paths(self, worth: Floats, ends: NDArray[np.bool_]) -> Floats:
         """Number of shortest paths from each place to its target, shape (places,)."""
