@@ -4,8 +4,6 @@ A module is listed here once, after those whose equations it uses; what it binds
 and no module before it does is its own.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 

@@ -3,8 +3,6 @@
 Formulas stand as LaTeX between dollar signs, which a notebook typesets; words are escaped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 

@@ -1,7 +1,5 @@
 """Whether two expressions are equal: symbolically, or at points whose coordinates are fractions."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Turning an equation round: the closed form of one symbol, put back before it is believed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import sympy as sp

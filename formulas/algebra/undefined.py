@@ -3,8 +3,6 @@
 The branches of a Max or Min at the top of an expression, and the names they go by.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import sympy as sp

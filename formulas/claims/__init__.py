@@ -1,7 +1,5 @@
 """The claims of the lecture: what it says, what the equations say, and whether the two agree."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from formulas.claims.claim import Claim, Worked

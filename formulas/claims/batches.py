@@ -1,7 +1,5 @@
 """Claims C1 to C13: the roofline, what a batch costs, and the batch at which the roofs meet."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from formulas.claims.claim import Claim, Worked, named

@@ -1,7 +1,5 @@
 """Claims C38 to C48: what prices say of caches, where they are kept, and how far contexts go."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from formulas.claims.claim import Claim, Worked, named

@@ -4,8 +4,6 @@ What the lecture says is typed; what we say is computed, from the lecture's own 
 equations that the claim names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction

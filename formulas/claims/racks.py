@@ -1,7 +1,5 @@
 """Claims C14 to C28: the train schedule, racks, sparsity, expert traffic, prices, pipelines."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from formulas.claims.claim import Claim, Worked, named

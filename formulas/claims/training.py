@@ -1,7 +1,5 @@
 """Claims C29 to C37 and C49 to C51: pipelines, 6ND, pools of equal cost, reversible networks."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from formulas.claims.claim import Claim, Worked, named

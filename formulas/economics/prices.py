@@ -1,7 +1,5 @@
 """What tokens cost: from the time of a step, input against output, fast and slow modes."""
 
-from __future__ import annotations
-
 from sympy import Rational
 
 from formulas.algebra.derivation import Derivation

@@ -5,8 +5,6 @@ to save memory. Both stand on the same balance: a byte held for the drain time c
 arithmetic that fits beside its reading costs.
 """
 
-from __future__ import annotations
-
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.lecture import *

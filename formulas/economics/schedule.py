@@ -3,8 +3,6 @@
 The wait is that of the first step alone: no prefill, no token after the first.
 """
 
-from __future__ import annotations
-
 from sympy import Rational
 
 from formulas.algebra.derivation import Derivation

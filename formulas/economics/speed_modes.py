@@ -3,8 +3,6 @@
 With every weight read in every step, these are the equations of the prices (`r_cov` = 1).
 """
 
-from __future__ import annotations
-
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.lecture import *

@@ -5,8 +5,6 @@ it is read. The drain time of a tier, capacity over bandwidth, is the hold time 
 cost the same.
 """
 
-from __future__ import annotations
-
 from sympy import Rational, diff
 
 from formulas.algebra.derivation import Derivation

@@ -1,7 +1,5 @@
 """Equations and derivations written out: text, Markdown, LaTeX, HTML, a notebook, Typst."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 

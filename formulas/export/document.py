@@ -1,7 +1,5 @@
 """The document that every format writes: a cover, chapters by subject, and what they are about."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby

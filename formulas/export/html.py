@@ -3,8 +3,6 @@
 The style of the HTML page: one column, large enough on a phone, dark where that is preferred.
 """
 
-from __future__ import annotations
-
 from html import escape
 
 from formulas.algebra.steps import DerivationStep

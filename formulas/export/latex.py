@@ -3,8 +3,6 @@
 Words as LaTeX sets them: its own characters made literal, others by their commands.
 """
 
-from __future__ import annotations
-
 from formulas.algebra.steps import DerivationStep
 from formulas.export.document import (
     Chapter,

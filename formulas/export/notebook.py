@@ -1,7 +1,5 @@
 """A Jupyter notebook whose cells check every statement again with this package."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

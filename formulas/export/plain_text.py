@@ -3,8 +3,6 @@
 Plain text, for the terminal.
 """
 
-from __future__ import annotations
-
 from textwrap import fill
 
 from formulas.algebra.steps import DerivationStep

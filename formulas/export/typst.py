@@ -1,7 +1,5 @@
 """A Typst document that stands alone; `typst` makes a PDF of it without a network."""
 
-from __future__ import annotations
-
 import re
 
 from formulas.algebra.steps import DerivationStep

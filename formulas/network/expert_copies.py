@@ -3,8 +3,6 @@
 The node passes the copy on inside. Who sends one copy for each expert instead sends up to k.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from sympy import Integer, Mul

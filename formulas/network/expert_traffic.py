@@ -6,8 +6,6 @@ Twice the chips hold half the experts each, which saves time whatever the batch;
 racks costs more for every position. Below a batch, or above a size of experts, crossing pays.
 """
 
-from __future__ import annotations
-
 from sympy import ceiling, sqrt
 
 from formulas.algebra.derivation import Derivation

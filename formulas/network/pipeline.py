@@ -1,7 +1,5 @@
 """Pipelines in inference: what stages divide, what they do not, and what a hop costs."""
 
-from __future__ import annotations
-
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.lecture import *

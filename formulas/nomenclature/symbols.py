@@ -7,8 +7,6 @@ this module hold nothing but symbols, so that a file of equations takes those of
 `from formulas.nomenclature.SUBJECT import *` and writes them as a blackboard does.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

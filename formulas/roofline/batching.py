@@ -1,7 +1,5 @@
 """At which batch arithmetic and memory take equal time, and what a batch costs."""
 
-from __future__ import annotations
-
 from sympy import Piecewise, oo
 
 from formulas.algebra.derivation import Derivation

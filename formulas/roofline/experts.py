@@ -1,7 +1,5 @@
 """Mixture of experts: which share of the weights a step reads, and how few it can read."""
 
-from __future__ import annotations
-
 from sympy import diff, oo
 
 from formulas.algebra.derivation import Derivation

@@ -3,8 +3,6 @@
 Memory: what lies on a chip, what pipelining divides, and how much context fits.
 """
 
-from __future__ import annotations
-
 from sympy import ceiling, oo
 
 from formulas.algebra.derivation import Derivation

@@ -6,8 +6,6 @@ the largest feasible batch is the cheapest per token; where they fail (tiles, sw
 algorithms, hit rates that depend on free memory) smaller batches must be tried.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from formulas.algebra.derivation import Derivation

@@ -1,7 +1,5 @@
 """The roofline of one decode step: arithmetic, weights, caches, and the time of the whole."""
 
-from __future__ import annotations
-
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.lecture import *
 from formulas.nomenclature.sources import (

@@ -4,8 +4,6 @@ Choosing costs reads too. Two levels of selection read 2*sqrt(k*L) entries at be
 every token keeps the reads linear in the context with a smaller slope, and so does packing.
 """
 
-from __future__ import annotations
-
 from sympy import diff, oo, sqrt
 
 from formulas.algebra.derivation import Derivation

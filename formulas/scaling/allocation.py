@@ -4,8 +4,6 @@ Such a rule says how to split a given arithmetic; it says nothing of the loss aw
 optimum, so it cannot weigh a smaller model trained for longer.
 """
 
-from __future__ import annotations
-
 from sympy import sqrt
 
 from formulas.algebra.derivation import Derivation

@@ -5,8 +5,6 @@ form at proportional arithmetic is derived here; the steeper growth of size that
 off is that of runs stopped early, and another thing.
 """
 
-from __future__ import annotations
-
 from sympy import diff
 
 from formulas.algebra.derivation import Derivation

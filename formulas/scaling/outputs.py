@@ -4,8 +4,6 @@ Every phase has its own chip, its own share of the peak and its own price. Arith
 it is done, so a phase that runs badly costs more money for the same FLOP.
 """
 
-from __future__ import annotations
-
 from sympy import Integer
 
 from formulas.algebra.equation import Equation

@@ -5,8 +5,6 @@ over the pre-training arithmetic, to the power 1/beta_D: the exponent of the dat
 coefficients of the loss do not matter.
 """
 
-from __future__ import annotations
-
 from sympy import diff, log
 
 from formulas.algebra.derivation import Derivation

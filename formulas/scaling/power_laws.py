@@ -5,8 +5,6 @@ in a catalogue, with their sources and standard errors. Exponents matter: roundi
 digits moves the optimum by a fifth.
 """
 
-from __future__ import annotations
-
 from sympy import diff, exp, log, oo
 
 from formulas.algebra.derivation import Derivation

@@ -4,8 +4,6 @@ Convexity in the logarithms is what lets a geometric program carry them: each te
 tangent monomials, and the tangents at the optimum are the optimum's own conditions.
 """
 
-from __future__ import annotations
-
 from sympy import diff, exp
 
 from formulas.algebra.derivation import Derivation

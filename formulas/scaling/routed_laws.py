@@ -9,8 +9,6 @@ At a given sparsity each of these laws is a floor and monomials in active parame
 the sparsity itself enters so that it is better tried out than solved for.
 """
 
-from __future__ import annotations
-
 from sympy import diff, exp, log
 
 from formulas.algebra.derivation import Derivation

@@ -3,8 +3,6 @@
 The coefficients of the routing law are symbols here; fitted values stand in the planner.
 """
 
-from __future__ import annotations
-
 from sympy import Integer, log
 
 from formulas.algebra.derivation import Derivation

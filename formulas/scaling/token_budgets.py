@@ -3,8 +3,6 @@
 Equal pools are the optimum only where the quality reacts alike to each of them.
 """
 
-from __future__ import annotations
-
 from sympy import diff, exp
 
 from formulas.algebra.derivation import Derivation

@@ -6,8 +6,6 @@ engine that reads prompts before it decodes keeps them marching in step. Prompts
 a pass costs once is counted by the share of it that a prompt fills.
 """
 
-from __future__ import annotations
-
 from sympy import sqrt
 
 from formulas.algebra.equation import Equation

@@ -6,8 +6,6 @@ they are alike. It is taken at full efficiency, so that what remains is still a 
 coefficients add. All prompts of a batch are read in one go; each attends to itself alone.
 """
 
-from __future__ import annotations
-
 from sympy import sqrt
 
 from formulas.algebra.equation import Equation

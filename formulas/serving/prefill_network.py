@@ -4,8 +4,6 @@ The same collectives as in a decode step, over the tokens of the prompt, chunk a
 count once a chunk, bytes once a prompt, and roots of bytes as the root of chunks times bytes.
 """
 
-from __future__ import annotations
-
 from sympy import sqrt
 
 from formulas.algebra.equation import Equation

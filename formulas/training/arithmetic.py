@@ -5,8 +5,6 @@ eight when the forward pass is done again instead of kept. The phases after pre-
 lower efficiency; dividing by it states their arithmetic in the worth of pre-training.
 """
 
-from __future__ import annotations
-
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.lecture import *

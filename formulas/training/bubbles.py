@@ -5,8 +5,6 @@ gradients of the weights. What differs is what fills the time until the pipeline
 it has begun to drain.
 """
 
-from __future__ import annotations
-
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.lecture import *

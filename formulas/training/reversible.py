@@ -5,8 +5,6 @@ fixed point). In floating point (x + f) - f is only near x. `f_left`, `f_x2` and
 the values of arbitrary functions of the half that is passed on unchanged.
 """
 
-from __future__ import annotations
-
 from sympy import Rational, diff, sqrt
 
 from formulas.algebra.derivation import Derivation

@@ -4,8 +4,6 @@ As in `topologies.fabric.measure`, the path with fewest hops counts and of those
 latency; here all chips are looked at together, level by level, as arrays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 

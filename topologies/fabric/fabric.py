@@ -5,8 +5,6 @@ directions may differ. Whether a node may relay the traffic of others is said on
 (`forward`): a switch does, a chip of a torus does, a chip behind a switch does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Any, TypeAlias
 

@@ -4,8 +4,6 @@ Paths are those that the fabric permits: every node between the two ends forward
 the one with fewest hops counts, then the one of least latency, then the widest.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Hashable

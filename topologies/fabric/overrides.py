@@ -7,8 +7,6 @@ A change is a mapping. It names a `link` (two nodes) or a `node` (all links of i
     {"node": [0, 3], "tier": "scale_out", "remove": True}
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches

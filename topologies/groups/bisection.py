@@ -5,8 +5,6 @@ its accelerators, domain after domain. The narrowest of all halvings is hard to 
 narrower still where a fabric is irregular.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass

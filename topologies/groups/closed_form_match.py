@@ -4,8 +4,6 @@ Every node and arc is looked at: one link that is missing, slower or more than t
 the fabric has no formula.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod

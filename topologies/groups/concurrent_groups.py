@@ -4,8 +4,6 @@ A rate on shortest paths that a cut shows to be the best of all is taken as it i
 cut does is a linear program solved.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

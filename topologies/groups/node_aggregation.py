@@ -5,8 +5,6 @@ is found on the smaller fabric. A chip that does not relay is drawn as two nodes
 starts and where it ends, so that what twins send each other has a way to take.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ ranks pass blocks around a ring, pipeline stages hand on to the next. A group th
 node or a rack shows up as the slower rate, and as the arcs that are full.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

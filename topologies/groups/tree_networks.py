@@ -4,8 +4,6 @@ In such a network traffic spreads evenly over the switches of a level, so what b
 leads out of a chip, out of all that lies below a switch, or out of a pod: every rate is a count.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Plain SVG text, the same for the same fabric. Equal things are shown a few times
 that a pod of thousands of chips is drawn with a few hundred marks.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators

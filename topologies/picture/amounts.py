@@ -1,7 +1,5 @@
 """Rates, times and counts as a picture says them."""
 
-from __future__ import annotations
-
 
 def rate_text(value: float) -> str:
     """A bandwidth [byte/s] as people write it.

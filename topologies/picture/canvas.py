@@ -1,7 +1,5 @@
 """SVG primitives: lines, boxes and text, every text escaped, every number rounded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 

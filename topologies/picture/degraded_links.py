@@ -4,8 +4,6 @@ A fabric does not say what it has lost. A link is taken for missing where at lea
 nodes of the same role have one more of the same kind, or where a torus has a hole.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

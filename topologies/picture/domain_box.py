@@ -1,7 +1,5 @@
 """A scale-up domain as a box: its chips in a row, its own switches below them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from topologies.fabric.fabric import Node

@@ -4,8 +4,6 @@ Long sides are shortened to their first places and the last. The links that clos
 ring are drawn on every row of a plane, and on the faces that one sees of a box.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product

@@ -1,7 +1,5 @@
 """Domains side by side, and the switches that join them above: leaves, rails, spines, cores."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Legend of a picture: classes of links at the left, everything else below."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

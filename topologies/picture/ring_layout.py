@@ -3,8 +3,6 @@
 Either the chips of one domain (a full mesh), or whole domains (the groups of a dragonfly).
 """
 
-from __future__ import annotations
-
 from math import cos, hypot, pi, sin
 
 from topologies.fabric.fabric import Group, Node

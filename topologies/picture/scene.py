@@ -7,8 +7,6 @@ file's and one made by hand are read alike. Links that join nodes of the same ro
 rate are one class, which is labelled once.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

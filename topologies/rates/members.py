@@ -1,7 +1,5 @@
 """The chips that take part in a collective, checked before anything is worked out."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from topologies.fabric.fabric import ACCELERATOR, Fabric, Node, accelerators

@@ -1,7 +1,5 @@
 """Breaking: a layout made to fit a width, by putting terms and arguments below each other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """LaTeX's notation for formulas (amsmath), written from a layout."""
 
-from __future__ import annotations
-
 from formulas.export.typesetting.boxes import (
     Accent,
     Big,

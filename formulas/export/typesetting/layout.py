@@ -4,8 +4,6 @@ MathML, Typst and LaTeX are written from one layout, so that a formula reads the
 them. `formulas.export.typesetting.breaking` makes a layout fit a width.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from formulas.export.typesetting.boxes import (

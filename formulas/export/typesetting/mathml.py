@@ -1,7 +1,5 @@
 """MathML: a layout in the markup that browsers set without any script (MathML Core)."""
 
-from __future__ import annotations
-
 from html import escape
 
 from formulas.export.typesetting.boxes import (

@@ -1,7 +1,5 @@
 """Notation: how a symbol looks, read from the little LaTeX that the nomenclature is written in."""
 
-from __future__ import annotations
-
 import re
 
 from formulas.export.typesetting.boxes import Accent, BoxRow, Layout, Mark, Script

@@ -1,7 +1,5 @@
 """Typst's notation for formulas, written from a layout."""
 
-from __future__ import annotations
-
 from formulas.export.typesetting.boxes import (
     Accent,
     Big,

@@ -15,8 +15,6 @@ A slice of its own may close its sides into rings where the machine's optics all
 inside a slice has a ring only along a side that it fills.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product

@@ -5,8 +5,6 @@ smallest box that holds it, of equals the one in which it exchanges most. Groups
 links of their own, so that one group alone is as fast as all of them at once.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf

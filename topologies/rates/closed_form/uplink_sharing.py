@@ -4,8 +4,6 @@ Domains stand one after the other, so do the groups; the pattern of groups on le
 its fullest leaf counts. Groups that lie below one leaf share nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -17,8 +17,6 @@ every other and every link to every other: there, shortest ways fill all links a
 The search for the narrowest cut: the least of exit(S) over the members in S.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass

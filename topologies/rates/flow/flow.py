@@ -22,8 +22,6 @@ Ford, Fulkerson, A suggested computation for maximal multi-commodity network flo
 Wentges, Weighted Dantzig-Wolfe decomposition, 1997 (prices between the last and the best).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

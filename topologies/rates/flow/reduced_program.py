@@ -1,7 +1,5 @@
 """One flow program, cut down to one source and one arc of each orbit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import islice
 

@@ -7,8 +7,6 @@ the links. Across nodes it holds for what stays under such switches; a spine tha
 still carries the exchange between the nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ Switches that add are nodes like members then, without a share of their own: thi
 reduction in the network is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

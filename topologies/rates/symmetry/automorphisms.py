@@ -7,8 +7,6 @@ dropped, so a symmetry may be overlooked but none is invented.
 What a symmetry has to keep: arcs and their rates, relay permission, and who sends to whom.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 

@@ -10,8 +10,6 @@ Node `(r, i)` is chip i of rack r, and whatever else bears r or i in the same pl
 goes along. What a guess is worth is decided elsewhere, on the arcs.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
