@@ -15,8 +15,6 @@ from planner.catalogue.prices import default_price
 from planner.catalogue.training_runs import training_rates
 from planner.text.errors import CatalogueError, FieldError
 
-__all__ = ["ListedRange", "mfu_range", "no_range", "rent_range"]
-
 WITH_RANGES = "rents (price), the MFU of training (phases.pretrain.mfu) and a profile (profile.e_w)"
 
 

@@ -22,8 +22,6 @@ from planner.catalogue.collective_curves import ANY, Curve, collectives
 from planner.network.group import Group
 from planner.text.errors import CatalogueError
 
-__all__ = ["monotone_cubic"]
-
 
 def monotone_cubic(x: np.ndarray, y: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """The shape-preserving cubic interpolant of Fritsch and Butland (1984) on [x[0], x[-1]].

@@ -11,8 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["Bracket", "bracketed", "bracketed_together", "middle", "within_factor"]
-
 ROUNDS = 200  # far above what halving a bracket of floats can take
 
 

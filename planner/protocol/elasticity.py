@@ -7,17 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-__all__ = [
-    "EVERYTHING_FOLLOWS",
-    "LAYOUT_HELD",
-    "OFFSETS",
-    "STEP",
-    "Elasticity",
-    "Method",
-    "one_per_parameter",
-    "one_sided",
-]
-
 Method = Literal["dual", "slope", "re-solve"]
 # What stays while the parameter moves: the two questions that an elasticity may answer.
 EVERYTHING_FOLLOWS = "everything follows"  # replicas and pools are resized, chips follow

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from planner.protocol.problem import Problem
 
-__all__ = ["Output", "output_named", "values_in"]
-
 
 @dataclass(frozen=True)
 class Output:

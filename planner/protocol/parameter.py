@@ -17,16 +17,6 @@ from planner.scenario import ALIASES, Tree, changed, checked, read, resolved
 from planner.scenario.kinds import question_type
 from planner.text.errors import InputError
 
-__all__ = [
-    "Parameter",
-    "folder_of",
-    "scenario_with",
-    "settable",
-    "unit_of",
-    "value_at",
-    "with_value",
-]
-
 
 @dataclass(frozen=True)
 class Parameter:

@@ -17,17 +17,6 @@ from planner.protocol.document import document_of
 from planner.protocol.section import text_of, why_of
 from planner.scenario.kinds import room
 
-__all__ = [
-    "Answer",
-    "BindingLimit",
-    "DataSource",
-    "PlainAnswer",
-    "PlainProvenance",
-    "Plan",
-    "Provenance",
-    "Shortfall",
-]
-
 
 @dataclass(frozen=True)
 class BindingLimit:

@@ -13,8 +13,6 @@ from typing import Any
 
 from planner.catalogue.profile import Profile
 
-__all__ = ["chance_better"]
-
 
 def chance_better(
     chosen: Mapping[str, Any], other: Mapping[str, Any], profile: Profile

@@ -20,33 +20,6 @@ from planner.protocol.plan import Plan
 from planner.protocol.section import Section, sections_of_outputs
 from planner.scenario.kinds import room
 
-__all__ = [
-    "BESIDE",
-    "FEW",
-    "NO_PLAN",
-    "ArrayModel",
-    "Coefficient",
-    "HasArrays",
-    "HasBand",
-    "HasCoefficients",
-    "HasDuals",
-    "HasElasticities",
-    "HasFrontier",
-    "HasLaunch",
-    "HasParts",
-    "HasPicture",
-    "HasRanges",
-    "HasSearchMany",
-    "HasSlopes",
-    "MissedPromise",
-    "Problem",
-    "Room",
-    "Search",
-    "problem_of",
-    "search",
-    "search_many",
-]
-
 Q = TypeVar("Q")
 Q_contra = TypeVar("Q_contra", contravariant=True)
 Counts = tuple[tuple[str, int], ...]

@@ -9,8 +9,6 @@ from typing import Any
 from planner.protocol.output import Output, values_in
 from planner.text.wording import quantity
 
-__all__ = ["Line", "Section", "sections_of_outputs", "text_of", "why_of"]
-
 
 @dataclass(frozen=True)
 class Line:

@@ -14,8 +14,6 @@ from typing import Any
 
 from planner.text.errors import InputError
 
-__all__ = ["PLANNED", "PROBLEMS", "ROOMS", "Document", "question_type", "question_types", "room"]
-
 ROOMS = {
     "serving": "planner.problems.serving",
     "budget": "planner.problems.budget",

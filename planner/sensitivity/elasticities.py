@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from planner.protocol.plan import Plan
     from planner.uncertainty.global_study import Study
 
-__all__ = ["Elasticities", "elasticity_table", "sensitivity"]
-
 
 def _rank(row: Elasticity) -> tuple[bool, float, str]:
     return (not row.known, -abs(row.elasticity) if row.known else 0.0, row.path)

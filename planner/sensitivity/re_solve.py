@@ -19,8 +19,6 @@ from planner.protocol.parameter import Parameter
 from planner.protocol.problem import HasDuals, HasElasticities, HasSlopes, Problem, search
 from planner.text.errors import InputError
 
-__all__ = ["MOST", "SWING", "re_solved_row", "rows_of", "tornado_bars"]
-
 AGAIN = "solved again on either side"
 COUNTED = "solved again with a few fewer and a few more"
 DUAL = "multipliers (envelope theorem)"

@@ -29,8 +29,6 @@ from planner.sweep.grid import Axis, grid_of
 from planner.text.console import progress
 from planner.text.errors import InputError, quoted
 
-__all__ = ["CLOSE", "STEPS", "break_even", "next_switch", "switched"]
-
 STEPS = (1.03, 1.1, 1.25, 1.6, 2.2, 3.0)
 CLOSE = 1.003  # factor within which a switch is found
 MATTERS = 2e-3  # elasticity, of any output, below which no switch is sought

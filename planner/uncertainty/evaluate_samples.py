@@ -26,8 +26,6 @@ from planner.text.console import progress
 from planner.text.errors import InputError, PlannerError
 from planner.uncertainty.distributions import Marginal
 
-__all__ = ["Answered", "answered"]
-
 Sets: TypeAlias = Sequence[str]
 Question: TypeAlias = tuple[Any, Mapping[str, float]]  # with the coefficients beside it
 

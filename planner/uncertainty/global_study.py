@@ -25,8 +25,6 @@ from planner.uncertainty.indices import (
     sobol_design,
 )
 
-__all__ = ["Study", "explore"]
-
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BINS = 40
 TOLD = 8  # choices that are told

@@ -23,19 +23,6 @@ import numpy as np
 
 from planner.text.errors import InputError
 
-__all__ = [
-    "INTERVAL",
-    "Knowing",
-    "Morris",
-    "Sobol",
-    "effects",
-    "frequent",
-    "knowing",
-    "morris_design",
-    "sobol",
-    "sobol_design",
-]
-
 INTERVAL = 0.9
 RESAMPLES = 200
 LEVELS = 4
