@@ -74,7 +74,8 @@ class RowStep:
         self, step: Step, coefficients: Mapping[str, float | np.ndarray]
     ) -> dict[str, np.ndarray]:
         values = step.under(coefficients).work(self.batch)
-        return {name: np.broadcast_to(value, self.batch.shape) for name, value in values.items()}
+        shown = ("ttft", "tpot", "step")
+        return {name: np.broadcast_to(values[name], self.batch.shape) for name in shown}
 
     def _step(self, task: Task) -> Step:
         return Step(task, self.layouts, bound=False)
