@@ -17,10 +17,16 @@ import numpy as np
 
 from planner.calibration.bands import bands, spreads
 from planner.calibration.cross_validation import LeftOut, errors, folds, leave_out
-from planner.calibration.fit_priors import RUNS, STEADY, Era
+from planner.calibration.fit_priors import RUNS, STEADY, FitSpec
 from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted, pruned, worthwhile
 from planner.calibration.profile_file import shipped_text, thin_text
-from planner.calibration.sample import Sample, marks_text, runs_sample, steady_sample, untold_sample
+from planner.calibration.sample import (
+    Sample,
+    digests_text,
+    runs_sample,
+    steady_sample,
+    untold_sample,
+)
 from planner.measurements.readers import runs, steadies
 
 SEED = 20261121
@@ -50,7 +56,7 @@ THIN = {
 class Fitted:
     """One profile as it is written: what was fitted, on what, and how it did on rows left out."""
 
-    era: Era
+    spec: FitSpec
     sample: Sample
     hierarchy: Hierarchy
     low: Hierarchy
@@ -71,26 +77,26 @@ def profiles(steady: Path, run: Path) -> list[Fitted]:
     ]
 
 
-def fit_of(era: Era) -> Callable[[Sample], Hierarchy]:
-    """The fit of an era, as a function of the rows it may see."""
+def fit_of(spec: FitSpec) -> Callable[[Sample], Hierarchy]:
+    """The fit of a specification, as a function of the rows it may see."""
 
     def fit(sample: Sample) -> Hierarchy:
         return pruned(
-            lambda candidates, start: _solved(era, sample, candidates, start),
-            effects(sample.places, era.families),
-            lambda draft: _worth_keeping(era, sample, draft),
+            lambda candidates, start: _solved(spec, sample, candidates, start),
+            effects(sample.places, spec.families),
+            lambda draft: _worth_keeping(spec, sample, draft),
             PRUNINGS,
         )
 
     return fit
 
 
-def fit_profile(era: Era, sample: Sample, untold: Sample | None = None) -> Fitted:
+def fit_profile(spec: FitSpec, sample: Sample, untold: Sample | None = None) -> Fitted:
     """Coefficients with intervals, errors on rows left out in four ways, bands.
 
     `untold` rows are in no fit; how far predictions are from them is a band of their own.
     """
-    fit = fit_of(era)
+    fit = fit_of(spec)
     hierarchy = fit(sample)
     floor = sample.columns.roofline
     left = {
@@ -117,10 +123,10 @@ def fit_profile(era: Era, sample: Sample, untold: Sample | None = None) -> Fitte
         ranges["assumed"] = bands(LeftOut(untold, np.zeros(len(seen), dtype=int), seen))[0]
         scores |= errors(LeftOut(untold, folds(untold.configurations, SEED), seen),
                          untold.columns.roofline, "untold_")  # fmt: skip
-    low, high = _intervals(era, sample, hierarchy)
+    low, high = _intervals(spec, sample, hierarchy)
     by_engine = {name: _of_engine(left["known"], floor, name) for name in _engines(sample)}
     apart = spreads(left["known"].take(~pooled))
-    return Fitted(era, sample, hierarchy, low, high, ranges, scores, by_engine, apart)
+    return Fitted(spec, sample, hierarchy, low, high, ranges, scores, by_engine, apart)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -130,10 +136,10 @@ def main(arguments: list[str] | None = None) -> None:
         parser.add_argument(name, type=Path, required=True)
     options = parser.parse_args(arguments)
     for fitted_profile in profiles(options.steady, options.runs):
-        name = fitted_profile.era.name
+        name = fitted_profile.spec.name
         (options.out / f"{name}.toml").write_text(shipped_text(fitted_profile), encoding="utf-8")
         (options.out / f"{name}.rows").write_text(
-            marks_text(fitted_profile.sample.rows), encoding="ascii"
+            digests_text(fitted_profile.sample.rows), encoding="ascii"
         )
         for thin, (whole, engine, as_of) in THIN.items():
             if whole == name:
@@ -141,39 +147,39 @@ def main(arguments: list[str] | None = None) -> None:
                 (options.out / f"{thin}.toml").write_text(text, encoding="utf-8")
 
 
-def _worth_keeping(era: Era, sample: Sample, fit: Hierarchy) -> tuple[Effect, ...]:
+def _worth_keeping(spec: FitSpec, sample: Sample, fit: Hierarchy) -> tuple[Effect, ...]:
     """The adjustments that change times by enough, or that the rows speak for enough."""
-    if era.worth is not None:
+    if spec.worth is not None:
         return worthwhile(
             sample.columns,
             sample.seconds,
             sample.places,
             fit,
-            era.prior,
-            era.worth,
+            spec.prior,
+            spec.worth,
             weights=sample.weights,
-            loss=era.loss,
+            loss=spec.loss,
         )
     pairs = zip(fit.effects, fit.adjusted, strict=True)
     return tuple(e for e, x in pairs if abs(x) * (MONTHS if e.monthly else 1) >= LEAST)
 
 
 def _solved(
-    era: Era, sample: Sample, candidates: tuple[Effect, ...], start: Hierarchy | None
+    spec: FitSpec, sample: Sample, candidates: tuple[Effect, ...], start: Hierarchy | None
 ) -> Hierarchy:
     return fitted(
         sample.columns,
         sample.seconds,
         sample.places,
         candidates,
-        era.prior,
+        spec.prior,
         weights=sample.weights,
         start=start,
-        loss=era.loss,
+        loss=spec.loss,
     )
 
 
-def _intervals(era: Era, sample: Sample, hierarchy: Hierarchy) -> tuple[Hierarchy, Hierarchy]:
+def _intervals(spec: FitSpec, sample: Sample, hierarchy: Hierarchy) -> tuple[Hierarchy, Hierarchy]:
     """Ends of the ranges [10 %, 90 %] over samples of whole configurations, drawn with return."""
     draw = np.random.default_rng(SEED)
     names, member = np.unique(sample.configurations, return_inverse=True)
@@ -181,7 +187,7 @@ def _intervals(era: Era, sample: Sample, hierarchy: Hierarchy) -> tuple[Hierarch
     shared, adjusted = [], []
     for _ in range(DRAWS):
         chosen = np.concatenate([members[i] for i in draw.integers(0, len(names), len(names))])
-        refit = _solved(era, sample.take(chosen), hierarchy.effects, hierarchy)
+        refit = _solved(spec, sample.take(chosen), hierarchy.effects, hierarchy)
         shared.append(refit.shared)
         adjusted.append(refit.adjusted)
     low, high = np.quantile(shared, [0.1, 0.9], axis=0)

@@ -14,7 +14,7 @@ from planner.catalogue.profile import COEFFICIENTS
 
 
 @dataclass(frozen=True)
-class Era:
+class FitSpec:
     """A profile to be: name, date, source, priors {coefficient: (value, width)}, families.
 
     A width is the standard deviation of the logarithm. Coefficients not named by a table of its
@@ -39,7 +39,7 @@ REDUCTIONS = ("e_ar", "t_ar", "e_ar_pf")
 FIRST = ("n_sched", "t_tok", "t_request", "t_pf_moe", "t_pf_chunk")
 DECODE = tuple(name for name in COEFFICIENTS if name not in FIRST)
 
-RUNS = Era(
+RUNS = FitSpec(
     name="engines-2026",
     as_of="2026-04-22",
     source="ai-dynamo aiconfigurator-core 0.12.0, end-to-end runs of 2025-10 to 2026-04",
@@ -89,7 +89,7 @@ RUNS = Era(
     ),
 )
 
-STEADY = Era(
+STEADY = FitSpec(
     name="steady-2024",
     as_of="2024-06",
     source="published static batches: TensorRT-LLM 0.9, FasterTransformer, llama.cpp, PaLM on TPU",

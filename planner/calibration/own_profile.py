@@ -16,7 +16,15 @@ from planner.calibration.bands import FEWEST_OWN, everywhere, own_bands, own_cov
 from planner.calibration.baselines import constant, roofline
 from planner.calibration.cross_validation import LeftOut
 from planner.calibration.own_fit import OwnFit, estimates_at, left_out, own_fit, seen_by_rows
-from planner.calibration.sample import BELOW, Rows, Sample, mark, own_rows, own_sample, seen_by
+from planner.calibration.sample import (
+    BELOW,
+    Rows,
+    Sample,
+    own_rows,
+    own_sample,
+    row_digest,
+    seen_by,
+)
 from planner.calibration.scores import score
 from planner.catalogue.profile import KNOWN, Band, Profile, choose_profile
 from planner.catalogue.profile_checks import unsound
@@ -193,7 +201,7 @@ def _beside(
 ) -> list[str]:
     """What to know of the errors before: whether they are in sample, and whether they fell."""
     digests = seen_by(start.name)
-    seen = sum(mark(row) in digests for row in rows) if digests else 0
+    seen = sum(row_digest(row) in digests for row in rows) if digests else 0
     if seen:
         return [
             f"IN SAMPLE: {start.name} was fitted on {seen:,} of these {len(rows):,} values, so its "

@@ -106,21 +106,21 @@ def _text(text: str) -> str:
 
 def shipped_text(fit: Fitted) -> str:
     """The profile with its adjustments, bands and errors."""
-    sample, era = fit.sample, fit.era
+    sample, spec = fit.sample, fit.spec
     left_out = ", ".join(f"{n} {reason}" for reason, n in sorted(sample.left_out.items()))
     lines = [
         f"# Written by planner.calibration.fit. Rows left out of the fit: {left_out or 'none'}.",
         "# Intervals hold 80 % of refits to resampled configurations. Errors are on configurations",
         "# left out of the fit; unseen_groups_, unseen_models_, unseen_chips_ on whole groups,",
         "# models and chips left out; pooled_ on runs of two pools. Bands: measured / predicted.",
-        f'as_of = "{era.as_of}"',
+        f'as_of = "{spec.as_of}"',
         'engine = "any"',
-        *(["base = true  # chosen by name alone"] if fit.era.base else []),
+        *(["base = true  # chosen by name alone"] if fit.spec.base else []),
         f"engines = {_words(place.engine for place in sample.places)}",
         f"chips = {_words(sample.column('chip_name'))}",
         f"models = {_words(place.model for place in sample.places)}",
         f"rows = {len(sample.rows)}",
-        f'source = "{era.source}"',
+        f'source = "{spec.source}"',
         f"coverage = {COVERAGE}",
         "# Not identified by these rows, so held near the value expected beforehand.",
         f"held = {listed(fit.hierarchy.untold)}",
@@ -145,10 +145,10 @@ def thin_text(fit: Fitted, engine: str, as_of: str) -> str:
     rows = scores.pop("rows")
     places = [place for place in fit.sample.places if place.engine == engine]
     lines = [
-        f"# Written by planner.calibration.fit. {fit.era.name} as {engine} is expected to run.",
-        f'like = "{fit.era.name}"',
+        f"# Written by planner.calibration.fit. {fit.spec.name} as {engine} is expected to run.",
+        f'like = "{fit.spec.name}"',
         f'engine = "{engine}"',
-        f'as_of = "{as_of or fit.era.as_of}"',
+        f'as_of = "{as_of or fit.spec.as_of}"',
         f"chips = {_words(place.chip for place in places)}",
         f"rows = {int(rows)}",
         "\n[errors]",

@@ -174,7 +174,7 @@ BYTES = 4
 A_LINE = 10
 
 
-def mark(row: Measurement) -> str:
+def row_digest(row: Measurement) -> str:
     """The digest of a row, the same for its repeats with the same value."""
     value = f"{row.seconds:.6g} {row.prompt:g} {row.output:g} {row.batch:g}"
     text = f"{row.model} {row.chip.name} {row.quantity} {value}"
@@ -190,9 +190,9 @@ def seen_by(profile: str) -> frozenset[str] | None:
     return frozenset(path.read_text(encoding="ascii").split())
 
 
-def marks_text(rows: Iterable[Measurement]) -> str:
+def digests_text(rows: Iterable[Measurement]) -> str:
     """The digests of a fit's rows, as they stand in the profile's file of rows."""
-    digests = sorted({mark(row) for row in rows})
+    digests = sorted({row_digest(row) for row in rows})
     lines = [" ".join(digests[i : i + A_LINE]) for i in range(0, len(digests), A_LINE)]
     return "\n".join(lines) + "\n"
 

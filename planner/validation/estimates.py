@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from formulas.nomenclature.symbols import SymbolError
 from planner.calibration.baselines import roofline
-from planner.calibration.sample import mark, seen_by
+from planner.calibration.sample import row_digest, seen_by
 from planner.catalogue.profile import profile as named
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import Measurement, network_between, profile_of
@@ -70,7 +70,7 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
                 unit=units[i] or "",
                 roofline=roofs[i],
                 profile=name,
-                seen=None if fitted is None else mark(row) in fitted,
+                seen=None if fitted is None else row_digest(row) in fitted,
             )
         else:
             reason = reasons[i] or made or ""

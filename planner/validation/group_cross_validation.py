@@ -14,7 +14,7 @@ import numpy as np
 from planner.calibration.baselines import FOLDS, folds
 from planner.calibration.collectives.evidence import Evidence, curves_of
 from planner.calibration.features import Features, features
-from planner.calibration.fit_priors import RUNS, STEADY, Era
+from planner.calibration.fit_priors import RUNS, STEADY, FitSpec
 from planner.calibration.hierarchy import Hierarchy, effects, fitted
 from planner.calibration.sample import configuration_of, weight_of
 from planner.calibration.suspects import settled, speculating
@@ -36,7 +36,7 @@ def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> li
     ----------
     leave : `configurations` (a layout at its lengths) or `groups` of model, chip and engine, a
         fifth of them at a time, or `models` one by one. Of collectives, curves, or chips.
-    fit : from rows, their columns and times [s] to what predicts others; `by_era` by default.
+    fit : from rows, their columns and times [s] to what predicts others; `by_spec` by default.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> li
     if len(set(keys)) < 2:
         raise InputError(f"--refit {leave}: rows of two {leave} or more are needed")
     fold = folds(keys, len(set(keys)) if leave == "models" else FOLDS)
-    estimate = _left_out(predicted, fold, fit or by_era)
+    estimate = _left_out(predicted, fold, fit or by_spec)
     low, high = _bands(predicted, estimate, fold)
     refits = list(entries)
     for i, place in enumerate(at):
@@ -69,13 +69,13 @@ def _key(entry: Entry, leave: str) -> str:
     return entry.model if leave == "models" else entry.group
 
 
-def by_era(rows: Sequence[Measurement], columns: Features, seconds: np.ndarray) -> Predictor:
+def by_spec(rows: Sequence[Measurement], columns: Features, seconds: np.ndarray) -> Predictor:
     """A fit of the runs under load and one of the static batches, as the shipped profiles have."""
     looped = np.array([row.looped for row in rows])
     fits = {
-        under_load: _fitted(era, [r for r, here in zip(rows, mask, strict=True) if here],
+        under_load: _fitted(spec, [r for r, here in zip(rows, mask, strict=True) if here],
                             columns.take(mask), seconds[mask])
-        for under_load, era, mask in ((True, RUNS, looped), (False, STEADY, ~looped))
+        for under_load, spec, mask in ((True, RUNS, looped), (False, STEADY, ~looped))
         if mask.any()
     }  # fmt: skip
 
@@ -84,10 +84,10 @@ def by_era(rows: Sequence[Measurement], columns: Features, seconds: np.ndarray) 
         loads = np.array([row.looped for row in others])
         for load in np.unique(loads):
             here = np.flatnonzero(loads == load)
-            era = RUNS if load else STEADY
+            spec = RUNS if load else STEADY
             # With no row of its kind to learn from, the other fit is all there is.
             fit = fits.get(bool(load), next(iter(fits.values())))
-            places = [place_of(others[int(i)], era.as_of) for i in here]
+            places = [place_of(others[int(i)], spec.as_of) for i in here]
             seconds[here] = of.take(here).times(fit.unknowns(places))
         return seconds
 
@@ -95,12 +95,12 @@ def by_era(rows: Sequence[Measurement], columns: Features, seconds: np.ndarray) 
 
 
 def _fitted(
-    era: Era, rows: Sequence[Measurement], columns: Features, seconds: np.ndarray
+    spec: FitSpec, rows: Sequence[Measurement], columns: Features, seconds: np.ndarray
 ) -> Hierarchy:
-    places = [place_of(row, era.as_of) for row in rows]
+    places = [place_of(row, spec.as_of) for row in rows]
     weights = np.array([weight_of(row) for row in rows])
-    tellable = effects(places, era.families)
-    return fitted(columns, seconds, places, tellable, era.prior, weights=weights, loss=era.loss)
+    tellable = effects(places, spec.families)
+    return fitted(columns, seconds, places, tellable, spec.prior, weights=weights, loss=spec.loss)
 
 
 def _left_out(entries: Sequence[Entry], fold: np.ndarray, fit: Fit) -> np.ndarray:

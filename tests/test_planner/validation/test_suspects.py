@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.calibration.sample import mark, marks_text
+from planner.calibration.sample import digests_text, row_digest
 from planner.calibration.suspects import below_bound, speculating, unit_suspects
 from planner.validation.estimates import read
 from tests.cases.validation import RUN_HEAD, STEADY_HEAD, run_row, steady_row, written
@@ -74,6 +74,6 @@ def test_a_prompt_read_alone_is_bounded_alone(drafted):
 def test_a_row_is_known_again_by_its_digest(drafted):
     """The same row always has the same digest, and another value has another."""
     row = drafted[0].measurement
-    assert mark(row) == mark(replace(row, id="9", source="elsewhere"))
-    assert mark(row) != mark(replace(row, seconds=row.seconds * 1.001))
-    assert marks_text([row, row]).split() == [mark(row)]
+    assert row_digest(row) == row_digest(replace(row, id="9", source="elsewhere"))
+    assert row_digest(row) != row_digest(replace(row, seconds=row.seconds * 1.001))
+    assert digests_text([row, row]).split() == [row_digest(row)]
