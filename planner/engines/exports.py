@@ -127,7 +127,7 @@ def engine_of(target: str, engine: str | None) -> ModuleType:
 def _nothing(plan: Plan) -> str:
     """Why there is no plan, promise by promise."""
     lines = ["there is nothing to export, for no plan keeps every promise; short are"]
-    lines += [f"  {s['promise']} by a factor of {s['short_by']:.3g}" for s in plan.infeasible]
+    lines += [f"  {s.promise} by a factor of {s.short_by:.3g}" for s in plan.infeasible]
     return "\n".join(lines)
 
 

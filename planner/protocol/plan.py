@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -116,6 +115,17 @@ class PlainAnswer:
 A = TypeVar("A", bound=Answer)
 
 
+@dataclass(frozen=True)
+class KnownAnswer:
+    """An answer that is there already, where a plan asks for one to be made."""
+
+    answer: Any
+
+    def __call__(self) -> Any:
+        """The answer."""
+        return self.answer
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(ABC, Generic[A]):
     """The answer to one scenario; frozen.
@@ -134,6 +144,10 @@ class Plan(ABC, Generic[A]):
     def answer(self) -> A:
         """Everything that `--json` prints, typed, in base units (s, byte, USD, token)."""
         return self.make()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The plan with its answer worked out: what makes it does not travel."""
+        return {**self.__dict__, "make": KnownAnswer(self.answer)}
 
     def to_json(self) -> dict[str, Any]:
         """The document that `--json` prints; mappings are made of an answer only here."""
@@ -244,80 +258,3 @@ class Plan(ABC, Generic[A]):
         from planner.protocol.page import plan_page
 
         return plan_page(self)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MappingPlan(Plan[Any]):
-    """A plan around a mapping, for kinds whose answer is not typed yet."""
-
-    raw: Mapping[str, Any] = field(default_factory=dict)
-    worth: Mapping[str, float] = field(default_factory=dict)
-    sentences: tuple[str, ...] = ()
-    words: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The mapping with its schema."""
-        return {"schema": f"{self.kind}/{self.version}", **self.raw}
-
-    @property
-    def status(self) -> str:
-        """`optimal` or `infeasible`."""
-        return str(self.raw["status"])
-
-    @property
-    def cost(self) -> float | None:
-        """USD in all."""
-        total: float | None = self.chosen.get("cost", {}).get("total", {}).get("usd")
-        return total
-
-    @property
-    def bound(self) -> Mapping[str, Any]:
-        """What no choice goes below."""
-        return MappingProxyType(self.raw["bound"] or {})
-
-    @property
-    def certificate(self) -> Mapping[str, Any]:
-        """How the choice was shown to be best."""
-        return MappingProxyType(self.raw["certificate"])
-
-    @property
-    def binding(self) -> Sequence[Any]:
-        """What binds."""
-        return tuple(self.raw["binding"])
-
-    @property
-    def infeasible(self) -> Sequence[Any]:
-        """What falls short."""
-        return tuple(self.raw["infeasible"] or ())
-
-    @property
-    def elasticities(self) -> Mapping[str, float]:
-        """d ln objective / d ln quantity."""
-        return self.worth
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Sentences."""
-        return self.sentences
-
-    def why(self) -> str:
-        """As the kind says it."""
-        text: str = import_module(self.words).why(self)
-        return text
-
-    def __str__(self) -> str:
-        text: str = import_module(self.words).answer(self)
-        return text
-
-    def summary(self) -> str:
-        """Size, tokens and cost."""
-        plan, spent = self.chosen, self.chosen["cost"]["total"]
-        cost = f"{spent['flop']:.4g} FLOP" if self.cost is None else f"${self.cost:,.4g}"
-        sizes = f"{plan['n_active']:.4g} parameters on {plan['tokens']['pretrain']:.4g} tokens"
-        return f"{sizes}, {cost}"
-
-    def __repr__(self) -> str:
-        if not self.chosen:
-            short = ", ".join(f"{s['promise']} {s['short_by']:.3g}x" for s in self.infeasible)
-            return f"<Plan {self.kind}: infeasible, short by {short}>"
-        return f"<Plan {self.kind}: {self.summary()}>"

@@ -87,12 +87,12 @@ def turns(plan: Plan) -> list[str]:
     lines = ["What would have to change for another kind to win"]
     names = [each["system"] for each in plan.document["systems"] or ()]
     for each in plan.rivals:
-        ways = " or if ".join(_way(change, names) for change in each["wins_if"] or ())
+        ways = " or if ".join(_way(vars(change), names) for change in each.wins_if or ())
         if ways:
-            lines += wrapped(f"{each['kind']} wins if {ways}")
+            lines += wrapped(f"{each.kind} wins if {ways}")
         else:
             told = "no single quantity found that would do, up to three times or a third of it"
-            lines += wrapped(f"{each['kind']}: {told}")
+            lines += wrapped(f"{each.kind}: {told}")
     if not plan.rivals:
         lines.append("  no other kind keeps the promises")
     return lines

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from planner.catalogue.profile import Profile
-from planner.problems.serving import presentation
 from planner.problems.serving.bounds.binding_limits import EXPRESSIONS, together
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.current import current
@@ -24,13 +23,20 @@ from planner.problems.serving.deployment.pools import (
 )
 from planner.problems.serving.deployment.relaxed_promises import eased
 from planner.problems.serving.deployment.rivals import compared, explained, rivals
-from planner.problems.serving.plan import ServingPlan
+from planner.problems.serving.plan import (
+    RivalKind,
+    ServingAnswer,
+    ServingBand,
+    ServingBound,
+    ServingPlan,
+    ServingPoint,
+)
 from planner.problems.serving.search.occupancy import crowded
-from planner.problems.serving.slopes.serving import layout_held
 from planner.problems.serving.step.binding import uneven
 from planner.problems.serving.task.resolve import Asked, ask
 from planner.problems.serving.task.task import PROMISES
-from planner.protocol.plan import Plan
+from planner.protocol.document import typed
+from planner.protocol.plan import KnownAnswer
 from planner.protocol.probability_better import chance_better
 from planner.scenario import Scenario, resolved
 from planner.text.errors import Infeasible, SolverError
@@ -44,8 +50,11 @@ METHOD = (
 )
 
 
-def answer(scenario: Scenario) -> Plan:
+def answer(scenario: Scenario) -> ServingPlan:
     """The cheapest (fastest, ...) layouts and batches that keep the promises.
+
+    The best plan is found and checked at once; what proves it and what stands beside it is worked
+    out when it is looked at.
 
     Raises
     ------
@@ -57,47 +66,63 @@ def answer(scenario: Scenario) -> Plan:
     asked = ask(scenario)
     questions = questions_of(asked)
     points = ranked(questions)
+    mine = current(scenario, asked.tasks)
     if not points:
-        return _infeasible(scenario, asked, questions)
+        whole = typed(ServingAnswer, _infeasible(scenario, asked, questions, mine))
+        return ServingPlan(KnownAnswer(whole), scenario, None)
     best = points[0].candidate
     best.recheck()
-    binds, elasticities, unknown = _worth(best)
-    chosen = best.plan()
-    even = uneven(chosen, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
-    told = (*asked.warnings, *unknown, *together(chosen), *even, *crowded(chosen["demand"]))
-    asked = replace(asked, warnings=told)
+    chosen, floor = best.plan(), best.floor()
+    spread = band(best, chosen)
     document = {
         **head(scenario, "optimal"),
         "plan": chosen,
-        "band": band(best, chosen),
-        "bound": best.floor(),
+        "band": spread,
+        "bound": floor,
         "estimate": best.expected(),
+        "current": mine,
+    }
+    return ServingPlan(
+        partial(_answer, scenario, asked, questions, points, document),
+        scenario,
+        typed(ServingPoint, chosen),
+        typed(ServingBound, floor),
+        typed(ServingBand, spread),
+    )
+
+
+def _answer(
+    scenario: Scenario,
+    asked: Asked,
+    questions: Sequence[Question],
+    points: Sequence[Point],
+    document: Mapping[str, Any],
+) -> ServingAnswer:
+    """The whole answer around the best plan: proof, elasticities, runners-up, sources."""
+    best, chosen = points[0].candidate, document["plan"]
+    binds, elasticities, unknown = _worth(best)
+    even = uneven(chosen, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
+    warnings = (*asked.warnings, *unknown, *together(chosen), *even, *crowded(chosen["demand"]))
+    asked = replace(asked, warnings=warnings)
+    whole = {
+        **document,
         "certificate": _certificate(questions, points[0]),
         "binding": binds,
         "elasticities": elasticities,
         "alternatives": _alternatives(best, chosen, points[1 : 1 + ALTERNATIVES]),
         "rivals": rivals(scenario, questions, points[0]),
         "systems": compared(scenario, questions, points[0]),
-        "current": current(scenario, asked.tasks),
         "infeasible": None,
         "eased": None,
         "provenance": provenance(scenario, asked, best.task.profile),
     }
-    explain = partial(explained, scenario)
-    slopes_held = partial(layout_held, scenario, tuple(elasticities))
-    return _plan(document, elasticities, asked.warnings, explain, slopes_held)
+    answer: ServingAnswer = typed(ServingAnswer, whole)
+    return answer
 
 
-def _plan(
-    document: Mapping[str, Any],
-    elasticities: Mapping[str, float],
-    warnings: tuple[str, ...],
-    explain: Callable[[], list[dict[str, Any]]] | None = None,
-    slopes_held: Callable[[], Mapping[str, tuple[float, float]]] | None = None,
-) -> Plan:
-    return ServingPlan(
-        dict, document, elasticities, warnings, presentation.__name__, explain, slopes_held
-    )
+def explained_rivals(scenario: Scenario) -> tuple[RivalKind, ...]:
+    """The best plan of every other kind, with what would let it win."""
+    return tuple(typed(RivalKind, each) for each in explained(scenario))
 
 
 def _alternatives(
@@ -165,9 +190,11 @@ def band(best: Candidate | PairCandidate, plan: Mapping[str, Any]) -> dict[str, 
     return found
 
 
-def _infeasible(scenario: Scenario, asked: Asked, questions: Sequence[Question]) -> Plan:
+def _infeasible(
+    scenario: Scenario, asked: Asked, questions: Sequence[Question], mine: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """The document of a question without answer: which promises fall short, and by how much."""
-    document = {
+    return {
         **head(scenario, "infeasible"),
         "plan": None,
         "band": None,
@@ -186,11 +213,10 @@ def _infeasible(scenario: Scenario, asked: Asked, questions: Sequence[Question])
         "alternatives": [],
         "rivals": [],
         "systems": None,
-        "current": current(scenario, asked.tasks),
+        "current": mine,
         **_way_out(questions),
         "provenance": provenance(scenario, asked, questions[0].task.profile),
     }
-    return _plan(document, {}, asked.warnings)
 
 
 def _way_out(questions: Sequence[Question]) -> dict[str, Any]:

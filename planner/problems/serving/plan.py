@@ -1,63 +1,488 @@
-"""The plan of a serving question."""
+"""The answer to a serving question, typed: pools, times, prices, memory, proof, sources.
+
+Everything is in base units; `document_of` makes JSON of it, keys in the order of the fields.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
-from planner.protocol.plan import MappingPlan
+from planner.problems.serving.question import Scenario
+from planner.protocol.document import Unit, json_key
+from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer, Plan
 
-__all__ = ["ServingPlan"]
+Second = Annotated[float, Unit("s")]
+Byte = Annotated[float, Unit("byte")]
+PerMillion = Annotated[float, Unit("USD per million tokens")]
+PerHour = Annotated[float, Unit("USD/hour")]
+Sequences = Annotated[int, Unit("seq")]
+Chips = Annotated[int, Unit("chip")]
+Rate = Annotated[float, Unit("seq/s")]
+TokenRate = Annotated[float, Unit("token/s")]
+Share = Annotated[float, Unit("1")]
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class PoolLayout:
+    """How the chips of a pool are split; tp * dp_attention * cp * pp of them are a replica."""
+
+    tp: int
+    pp: int
+    cp: int
+    dp_attention: int
+    ep: int
+    tp_expert: int
+    replicas: int
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """What fills the memory of one chip."""
+
+    capacity: Byte
+    weights: Byte
+    kv: Byte
+    state: Byte
+    activations: Byte
+    reserved: Byte
+    free: Byte
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Parts that add up to one decode step."""
+
+    weights: Second
+    kv: Second
+    compute: Second
+    collectives: Second
+    overhead: Second
+    prefill: Second
+
+
+@dataclass(frozen=True)
+class PlannedPool:
+    """One of two pools: the one that reads prompts, or the one that decodes."""
+
+    layout: PoolLayout
+    chip: str
+    chips: Chips
+    chips_used: Chips
+    batch: Sequences
+    batch_per_replica: Sequences
+    weights: str
+    kv: str
+    redundant_experts: int | None
+    memory_per_chip: MemoryUse
+    usd_per_hour: PerHour
+    utilisation: Share
+
+
+@dataclass(frozen=True)
+class CacheTransfer:
+    """The way of a prompt's cache from the pool that read it to the one that decodes."""
+
+    seconds: Second
+    bytes: Byte
+    bytes_per_s: Annotated[float, Unit("byte/s")]
+
+
+@dataclass(frozen=True)
+class BorneLoad:
+    """How a plan bears open arrivals: load, waiting, spare room."""
+
+    requests_per_s: Rate
+    load: Share
+    spare_replicas: int
+    readers_busy: Share | None
+    wait: Second | None
+    ttft_p95: Second | None
+    ttft_p99: Second | None
+    in_flight: Annotated[float, Unit("seq")]
+    slots: Sequences
+    decoding_per_replica: Annotated[float, Unit("seq")]
+    room_per_replica: Sequences
+    crowded: Share
+
+
+@dataclass(frozen=True)
+class ServingPoint:
+    """A layout and a batch of one pool, or of two, and everything they give."""
+
+    mode: str
+    layout: PoolLayout | None
+    prefill: PlannedPool | None
+    decode: PlannedPool | None
+    transfer: CacheTransfer | None
+    chip: str | None
+    chips: Chips
+    chips_used: Chips
+    batch: Sequences
+    batch_per_replica: Sequences | None
+    weights: str
+    kv: str
+    redundant_experts: int | None
+    chunk: Annotated[int, Unit("token")] | None
+    ttft: Second | None
+    tpot: Second | None
+    e2e: Second | None
+    requests_per_s: Rate
+    tokens_per_s: TokenRate | None
+    input_tokens_per_s: TokenRate | None
+    tokens_per_s_per_chip: Annotated[float, Unit("token/(s*chip)")] | None
+    tokens_per_s_per_user: TokenRate | None
+    usd_per_mtok_output: PerMillion | None
+    usd_per_mtok_input: PerMillion | None
+    usd_per_mtok: PerMillion
+    usd_per_hour: PerHour
+    power_usd_per_hour: PerHour | None
+    joule_per_token: Annotated[float, Unit("J/token")] | None
+    memory_per_chip: MemoryUse
+    fits_at_full_context: bool
+    time_per_step: StepTimes | None
+    bottleneck: str
+    demand: BorneLoad | None
+
+
+@dataclass(frozen=True)
+class NextBest(ServingPoint):
+    """A runner-up, and the probability that it is the cheaper one; null where nobody knows."""
+
+    chance_better: Share | None
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """Times of one step by each roof: the highest is how long it takes at least."""
+
+    memory: Second
+    compute: Second
+    network: Second
+
+
+@dataclass(frozen=True)
+class UniformRouting:
+    """The roofline where tokens spread evenly over the experts."""
+
+    usd_per_mtok: PerMillion
+    tpot: Second
+
+
+@dataclass(frozen=True)
+class ServingBound:
+    """The pure roofline of the plan, which no implementation beats."""
+
+    usd_per_mtok: PerMillion
+    tpot: Second | None
+    ttft: Second | None
+    roofs: Roofs | None
+    uniform_routing: UniformRouting | None
+
+
+@dataclass(frozen=True)
+class ServingEstimate:
+    """What the profile expects of the plan."""
+
+    usd_per_mtok: PerMillion
+    tpot: Second | None
+    ttft: Second | None
+
+
+@dataclass(frozen=True)
+class ServingBand:
+    """Ranges that hold the stated share of measured runs."""
+
+    coverage: Share
+    profile: str = json_key("from")
+    tpot: Annotated[Ends, Unit("s")] | None = None
+    ttft: Annotated[Ends, Unit("s")] | None = None
+    usd_per_mtok: Annotated[Ends, Unit("USD per million tokens")] | None = None
+    tokens_per_s: Annotated[Ends, Unit("token/s")] | None = None
+
+
+@dataclass(frozen=True)
+class ServingCertificate:
+    """How many points were decided; what no layout beats, in the unit of the objective."""
+
+    layouts_considered: int
+    points_considered: int
+    points_evaluated: int
+    objective: float | None
+    relaxation: float | None
+    gap: Share | None
+    programs_solved: int
+    method: str
+
+
+@dataclass(frozen=True)
+class ShortPool:
+    """One of two pools of a runner-up."""
+
+    layout: PoolLayout
+    chip: str
+    chips: Chips
+    chips_used: Chips
+    batch: Sequences
+
+
+@dataclass(frozen=True)
+class ShortPoint:
+    """A runner-up of another kind in a few numbers."""
+
+    mode: str
+    layout: PoolLayout | None
+    prefill: ShortPool | None
+    decode: ShortPool | None
+    chip: str | None
+    chips: Chips
+    batch: Sequences
+    ttft: Second | None
+    tpot: Second | None
+    usd_per_mtok: PerMillion
+    tokens_per_s: TokenRate | None
+    e2e: Second | None
+    joule_per_token: Annotated[float, Unit("J/token")] | None
+
+
+@dataclass(frozen=True)
+class WinningChange:
+    """A change of one quantity, by `factor`, at which another kind of plan overtakes the plan."""
+
+    what: str
+    factor: float
+    value: float | None
+    before: float | None
+    dimension: str
+    verified: bool
+
+
+@dataclass(frozen=True)
+class RivalKind:
+    """The best plan of another kind, by how much it is worse, and what would let it win."""
+
+    kind: str
+    plan: ShortPoint
+    behind: Share
+    wins_if: tuple[WinningChange, ...] | None
+
+
+@dataclass(frozen=True)
+class ComparedSystem:
+    """The best plan on one system of a list, by how much it is worse; null where there is none."""
+
+    system: str
+    behind: Share | None
+
+
+@dataclass(frozen=True)
+class ExceededPromise:
+    """A promise that the user's own layout breaks, and by which factor."""
+
+    promise: str
+    short_by: float
+
+
+@dataclass(frozen=True)
+class CurrentPoint(ServingPoint):
+    """The user's own layout, its roofline, and the promises it breaks."""
+
+    bound: ServingBound
+    breaks: tuple[ExceededPromise, ...]
+
+
+@dataclass(frozen=True)
+class BrokenPromise:
+    """A promise that the nearest plan breaks; `alone` would be feasible, all others unchanged."""
+
+    promise: str
+    short_by: float
+    expression: str
+    alone: float | None
+
+
+@dataclass(frozen=True)
+class RelaxedPromise:
+    """A promise, and the least value that all others leave possible; null where none is."""
+
+    promise: str
+    promised: float
+    alone: float | None
+
+
+@dataclass(frozen=True)
+class ServingProvenance:
+    """What an answer rests on: version, assumptions, profile, sources, warnings."""
+
+    version: str
+    assumptions: str
+    estimate: str
+    profile: str
+    queueing: str
+    data: tuple[DataSource, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ServingAnswer:
+    """The whole answer to a serving question."""
+
+    problem: str
+    status: str
+    scenario: Mapping[str, Any]
+    plan: ServingPoint | None
+    band: ServingBand | None
+    bound: ServingBound | None
+    estimate: ServingEstimate | None
+    certificate: ServingCertificate
+    binding: tuple[BindingLimit, ...]
+    elasticities: Mapping[str, float]
+    alternatives: tuple[NextBest | ServingPoint, ...]
+    rivals: tuple[RivalKind, ...]
+    systems: tuple[ComparedSystem, ...] | None
+    current: CurrentPoint | None
+    infeasible: tuple[BrokenPromise, ...] | None
+    eased: tuple[RelaxedPromise, ...] | None
+    provenance: ServingProvenance
+
+
+@dataclass(frozen=True)
+class ExplainedAnswer(ServingAnswer):
+    """The same with the elasticities, left and right, of the layout held as it is."""
+
+    layout_held: Mapping[str, Ends] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ServingPlan(MappingPlan):
-    """The answer to a serving question; `explain` works out what would let other kinds win."""
+class ServingPlan(Plan[ServingAnswer]):
+    """The answer to a serving question; what proves and explains it is worked out when looked at.
+
+    `point` is the plan, None where nothing keeps the promises.
+    """
+
+    question: Scenario
+    point: ServingPoint | None
+    floor: ServingBound | None = field(default=None)
+    spread: ServingBand | None = field(default=None)
 
     kind = "serving"
-
-    explain: Callable[[], list[dict[str, Any]]] | None = field(default=None)
-    slopes_held: Callable[[], Mapping[str, tuple[float, float]]] | None = field(default=None)
+    answer_type = ServingAnswer
 
     @property
-    def cost(self) -> float | None:
-        """USD per million tokens, input and output together."""
-        return self.chosen.get("usd_per_mtok")
+    def status(self) -> str:
+        """`optimal`, or `infeasible` when nothing keeps the promises."""
+        return "infeasible" if self.point is None else "optimal"
 
     @property
-    def layout(self) -> Mapping[str, int]:
-        """tp, pp, cp, dp_attention, ep, tp_expert and replicas."""
-        return MappingProxyType(self.chosen.get("layout") or {})
+    def mode(self) -> str | None:
+        """aggregated, disaggregated, decode or prefill."""
+        return self.point.mode if self.point else None
+
+    @property
+    def pools(self) -> tuple[PlannedPool | ServingPoint, ...]:
+        """The pool of the plan, or that of prompts and that of answers; empty without a plan."""
+        point = self.point
+        if point is None:
+            return ()
+        pair = (point.prefill, point.decode)
+        return (point,) if point.layout else tuple(pool for pool in pair if pool)
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        """tp, pp, cp, dp_attention, ep, tp_expert and replicas; of two pools by phase."""
+        point = self.point
+        if point is None:
+            return MappingProxyType({})
+        if point.layout:
+            return MappingProxyType(vars(point.layout))
+        pools = {"prefill": point.prefill, "decode": point.decode}
+        return MappingProxyType({k: dict(vars(v.layout)) for k, v in pools.items() if v})
 
     @property
     def batch(self) -> int | None:
         """Sequences in flight over all replicas."""
-        return self.chosen.get("batch")
+        return self.point.batch if self.point else None
+
+    @property
+    def ttft(self) -> float | None:
+        """Mean time to first token [s]; None where no prompt is read."""
+        return self.point.ttft if self.point else None
+
+    @property
+    def tpot(self) -> float | None:
+        """Mean time per output token [s]; None where nothing is decoded."""
+        return self.point.tpot if self.point else None
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Generated tokens per second of all chips."""
+        return self.point.tokens_per_s if self.point else None
+
+    @property
+    def cost(self) -> float | None:
+        """USD per million tokens, input and output together; None when there is no plan."""
+        return self.point.usd_per_mtok if self.point else None
+
+    @property
+    def bound(self) -> ServingBound | None:
+        """The pure roofline of the same plan, which no implementation beats."""
+        return self.floor
+
+    @property
+    def band(self) -> ServingBand | None:
+        """Ranges that hold the stated share of measured runs; None of a bound."""
+        return self.spread
 
     @cached_property
-    def rivals(self) -> tuple[Mapping[str, Any], ...]:
-        """The best plan of every other kind, and the nearest changes that would let it win."""
-        return tuple(self.explain() if self.explain else self.document.get("rivals", ()))
+    def rivals(self) -> tuple[RivalKind, ...]:
+        """The best plan of every other kind, and the nearest changes that would let it win.
+
+        Worked out when first asked for, by solving both kinds again at other values.
+        """
+        from planner.problems.serving.answer import explained_rivals
+
+        return explained_rivals(self.question) if self.point else ()
 
     @cached_property
-    def layout_held(self) -> Mapping[str, tuple[float, float]]:
+    def layout_held(self) -> Mapping[str, Ends]:
         """d ln price / d ln parameter, left and right, with the layout held.
 
         `elasticities` are those where everything follows: replicas, pools and chips. Empty where
         both are one question.
         """
-        return self.slopes_held() if self.slopes_held else {}
+        from planner.problems.serving.slopes.serving import layout_held
 
-    def explained(self) -> ServingPlan:
+        return layout_held(self.question, tuple(self.elasticities)) if self.point else {}
+
+    def explained(self) -> Plan[ServingAnswer]:
         """The same with what would let the rivals win, and with the layout held."""
-        sides = {path: list(pair) for path, pair in self.layout_held.items()}
-        raw = {**self.raw, "rivals": list(self.rivals), "layout_held": sides or None}
-        return replace(self, raw=raw)
+        parts = {**vars(self.answer), "rivals": self.rivals}
+        answer = ExplainedAnswer(**parts, layout_held=self.layout_held or None)
+        plan = ServingPlan(KnownAnswer(answer), self.question, self.point, self.floor, self.spread)
+        plan.__dict__.update(rivals=self.rivals, layout_held=self.layout_held)
+        return plan
+
+    def why(self) -> str:
+        """What binds, what each quantity is worth, and the closed form, as text."""
+        from planner.problems.serving.presentation import why
+
+        return why(self)
+
+    def __str__(self) -> str:
+        from planner.problems.serving.presentation import answer
+
+        return answer(self)
 
     def summary(self) -> str:
-        """Layout, batch and price."""
-        sizes = " ".join(f"{k}={v}" for k, v in self.layout.items() if v != 1)
-        return f"{sizes} batch={self.batch}, ${self.cost:.4g}/Mtok"
+        """Mode, layouts, batch and price."""
+        texts = [
+            " ".join(f"{k}={v}" for k, v in vars(pool.layout).items() if v != 1)
+            for pool in self.pools
+        ]
+        names = ("prefill", "decode") if len(texts) > 1 else ("",)
+        sizes = ", ".join(f"{n} {text}".strip() for n, text in zip(names, texts, strict=True))
+        return f"{self.mode}, {sizes or 'one chip'}, batch {self.batch}, ${self.cost:.4g}/Mtok"

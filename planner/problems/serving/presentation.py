@@ -54,8 +54,8 @@ def why(plan: Plan) -> str:
     lines = ["Why this plan"]
     for each in plan.binding:
         lines += wrapped(
-            f"binds: {each['name']}; one percent more room changes the objective by "
-            f"{each['elasticity']:+.2f} %"
+            f"binds: {each.name}; one percent more room changes the objective by "
+            f"{each.elasticity:+.2f} %"
         )
     if not plan.binding:
         lines += wrapped("no promise binds: the price has its minimum inside the limits")
@@ -305,7 +305,7 @@ def _closed_form(plan: Plan) -> Iterable[str]:
         chosen["mode"],
         bound=document["provenance"]["estimate"] == "bound",
         load="none" if demand is None else "most" if demand == "max" else "given",
-        tpot=any("tpot" in each["name"] for each in plan.binding),
+        tpot=any("tpot" in each.name for each in plan.binding),
     )
     for equation in equations:
         yield from wrapped(str(equation))
