@@ -55,7 +55,7 @@ def test_a_plan_says_what_it_costs_and_how_it_is_laid_out(plan):
     assert plan.layout == plan.document["plan"]["layout"]
     assert plan.batch == plan.document["plan"]["batch"]
     assert "Closed form" in plan.why()
-    assert plan.bound["usd_per_mtok"] <= plan.cost
+    assert plan.bound.usd_per_mtok <= plan.cost
 
 
 def test_a_plan_shows_itself(plan):
@@ -83,7 +83,7 @@ def test_an_infeasible_plan_shows_what_falls_short():
     assert (found.status, found.cost, dict(found.layout)) == ("infeasible", None, {})
     assert "tpot" in repr(found)
     assert "short by a factor of" in str(found)
-    assert found.infeasible[0]["short_by"] > 1
+    assert found.infeasible[0].short_by > 1
     assert "short by" in found.why()
 
 

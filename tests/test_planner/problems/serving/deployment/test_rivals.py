@@ -20,6 +20,7 @@ from planner.problems.serving.deployment.relaxed_promises import eased
 from planner.problems.serving.deployment.rivals import rivals
 from planner.problems.serving.presentation import answer, why
 from planner.problems.serving.task.resolve import ask
+from planner.protocol.document import document_of
 from planner.scenario import load
 from tests.cases import serving as serving_cases
 
@@ -196,9 +197,9 @@ def test_what_would_have_to_change_is_worked_out_when_asked():
     """The document has the kinds at once; `why` has a sentence for each; a plan still pickles."""
     plan = pickle.loads(pickle.dumps(planner.solve(SMALL)))
     assert [each["wins_if"] for each in plan.document["rivals"]] == [None] * len(plan.rivals)
-    assert plan.explained().document["rivals"] == list(plan.rivals)
+    assert plan.explained().document["rivals"] == document_of(plan.rivals)
     text = " ".join(why(plan).split())
-    assert all(each["kind"] in text for each in plan.rivals)
+    assert all(each.kind in text for each in plan.rivals)
 
 
 IMPOSSIBLE = {
@@ -256,7 +257,7 @@ def test_a_promise_eased_to_what_is_told_is_just_kept(scenario):
         assert value > each["promised"]
         assert math.isfinite(least({**scenario, "promises": {**others, name: value * (1 + 1e-9)}}))
         assert math.isinf(least({**scenario, "promises": {**others, name: value * (1 - 1e-6)}}))
-    missed = {each["promise"]: each["alone"] for each in plan.infeasible}
+    missed = {each.promise: each.alone for each in plan.infeasible}
     told = {each["promise"]: each["alone"] for each in plan.document["eased"]}
     assert all(missed[name] == told.get(name) for name in missed)
 

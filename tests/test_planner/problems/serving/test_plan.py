@@ -1,0 +1,69 @@
+"""A serving plan as attributes: the same words in every mode, and JSON that its type describes."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import planner
+from planner.problems.serving.plan import ServingAnswer, ServingPoint
+from planner.protocol.document import document_of, schema_of, typed
+
+BASE = {
+    "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,
+    "workload": {"input_tokens": 1000, "output_tokens": 300},
+}  # fmt: skip
+MODES = ("aggregated", "disaggregated", "decode", "prefill")
+
+
+@pytest.fixture(scope="module", params=MODES)
+def plan(request) -> planner.Plan:
+    """The plan of one mode."""
+    return planner.solve({**BASE, "choose": {"mode": request.param}})
+
+
+def test_a_plan_has_its_numbers_before_it_is_proved(plan):
+    """Mode, pools, layouts, batch, times, price, bound and band, without a certificate."""
+    assert "answer" not in vars(plan)
+    point = plan.point
+    assert plan.mode in repr(plan) and f"${plan.cost:.4g}/Mtok" in repr(plan)
+    assert sum(pool.chips for pool in plan.pools) == point.chips == 4
+    names = [pool.layout for pool in plan.pools]
+    assert (
+        [dict(plan.layout[k]) for k in ("prefill", "decode")] == [vars(n) for n in names]
+        if (plan.mode == "disaggregated")
+        else plan.layout == vars(names[0])
+    )
+    assert (plan.batch, plan.ttft, plan.tpot) == (point.batch, point.ttft, point.tpot)
+    assert plan.tokens_per_s == point.tokens_per_s
+    assert plan.bound.usd_per_mtok <= plan.cost
+    low, high = plan.band.usd_per_mtok
+    assert low < plan.cost < high
+    assert "answer" not in vars(plan)
+    assert plan.certificate.gap >= 0
+    assert plan.answer.plan == point
+
+
+def test_the_document_is_the_typed_answer(plan):
+    """Keys in the order of the fields, the schema first; read back it is the same answer."""
+    document = plan.document
+    assert list(document)[0] == "schema" and document["schema"] == "serving/1"
+    whole = {key: value for key, value in document.items() if key != "schema"}
+    assert typed(ServingAnswer, whole) == plan.answer
+    assert list(document_of(plan.point)) == list(document["plan"])
+    schema = schema_of(ServingAnswer, "serving/1")
+    assert set(schema["$defs"]["ServingPoint"]["required"]) == set(document["plan"])
+    assert schema["$defs"]["ServingPoint"]["properties"]["tpot"]["unit"] == "s"
+
+
+def test_a_plan_travels_with_its_answer(plan):
+    """What comes out of a pickle prints as what went in."""
+    assert pickle.loads(pickle.dumps(plan)).document == plan.document
+
+
+def test_another_key_is_no_plan():
+    """A document that lacks a number, or has one more, is refused by name."""
+    document = planner.solve({**BASE, "choose": {"mode": "decode"}}).document["plan"]
+    with pytest.raises(TypeError, match="tpot"):
+        typed(ServingPoint, {key: value for key, value in document.items() if key != "tpot"})
