@@ -27,14 +27,14 @@ def test_a_plan_has_its_numbers_before_it_is_proved(plan):
     """Mode, pools, layouts, batch, times, price, bound and band, without a certificate."""
     assert "answer" not in vars(plan)
     point = plan.point
-    assert plan.mode in repr(plan) and f"${plan.cost:.4g}/Mtok" in repr(plan)
+    assert plan.mode in repr(plan)
+    assert f"${plan.cost:.4g}/Mtok" in repr(plan)
     assert sum(pool.chips for pool in plan.pools) == point.chips == 4
     names = [pool.layout for pool in plan.pools]
-    assert (
-        [dict(plan.layout[k]) for k in ("prefill", "decode")] == [vars(n) for n in names]
-        if (plan.mode == "disaggregated")
-        else plan.layout == vars(names[0])
-    )
+    if plan.mode == "disaggregated":
+        assert [plan.layout[phase] for phase in ("prefill", "decode")] == list(map(vars, names))
+    else:
+        assert plan.layout == vars(names[0])
     assert (plan.batch, plan.ttft, plan.tpot) == (point.batch, point.ttft, point.tpot)
     assert plan.tokens_per_s == point.tokens_per_s
     assert plan.bound.usd_per_mtok <= plan.cost
@@ -48,7 +48,7 @@ def test_a_plan_has_its_numbers_before_it_is_proved(plan):
 def test_the_document_is_the_typed_answer(plan):
     """Keys in the order of the fields, the schema first; read back it is the same answer."""
     document = plan.document
-    assert list(document)[0] == "schema" and document["schema"] == "serving/1"
+    assert next(iter(document.items())) == ("schema", "serving/1")
     whole = {key: value for key, value in document.items() if key != "schema"}
     assert typed(ServingAnswer, whole) == plan.answer
     assert list(document_of(plan.point)) == list(document["plan"])
