@@ -51,7 +51,7 @@ MODULES = (
     "scaling.allocation",
     "scaling.token_budgets",
     "scaling.overtraining",
-    "scaling.outputs",
+    "scaling.budget_outputs",
     "economics.tiers",
     "roofline.sparse_attention",
     "training.reversible",

@@ -80,7 +80,8 @@ def test_a_file_of_equations_defines_every_name_it_uses(module):
 
 
 def test_an_entry_belongs_to_the_module_that_makes_it():
-    """The registry lists a module after those it takes equations from."""
+    """The registry lists a module after those it takes equations from; no two share a name."""
+    assert len({module.rpartition(".")[2] for module in MODULES}) == len(MODULES)
     for name, value in by_name().items():
         text = Path(importlib.import_module(module_of(subject(name))).__file__).read_text("utf-8")
         assert re.search(rf"^{name} = ", text, re.MULTILINE), value

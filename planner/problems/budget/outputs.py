@@ -24,7 +24,7 @@ AGREE = 1e-9  # of a number by its equation and by another way, relative
 
 def point_of(best: BudgetOptimum) -> BudgetPoint:
     """The plan of an optimum: every number by its equation."""
-    from formulas.scaling import outputs
+    from formulas.scaling import budget_outputs as outputs
 
     task, ratio = best.task, overtraining(best)
     size, tokens = best.n_active, PhaseTokens(best.pretrain, best.rl, task.served)
@@ -61,7 +61,7 @@ def loss_equations(
     task: BudgetTask, size: float, tokens: PhaseTokens
 ) -> Iterator[tuple[Equation, Mapping[str, float]]]:
     """The equations whose sum is the loss, with the values of their symbols."""
-    from formulas.scaling.outputs import reinforcement_loss
+    from formulas.scaling.budget_outputs import reinforcement_loss
 
     law, term = task.law, task.rl_term
     law.need("loss")
@@ -95,7 +95,7 @@ def recheck(point: BudgetPoint, best: BudgetOptimum) -> None:
     SolverError
         For a number that its equation does not give.
     """
-    from formulas.scaling import outputs
+    from formulas.scaling import budget_outputs as outputs
 
     task, cost, tokens, size = best.task, point.cost, point.tokens, point.n_active
     refuse("the objective", point.loss if task.aim == "quality" else point.total, best.score)

@@ -81,7 +81,7 @@ class PhaseCost:
         """Arithmetic that one chip delivers [flop/(chip*s)]; None without a chip."""
         if self.system is None or self.mfu is None:
             return None
-        from formulas.scaling.outputs import delivered_arithmetic
+        from formulas.scaling.budget_outputs import delivered_arithmetic
 
         peak = self.system.chip.peak(self.dtype)
         return float(delivered_arithmetic.numpy()(u_peak=self.mfu, F=peak, n_chips=1.0))
@@ -108,7 +108,7 @@ class PhaseCost:
 def symbol_values(
     phases: Mapping[str, PhaseCost], n_active: float, tokens: PhaseTokens
 ) -> dict[str, float]:
-    """{symbol: value} of `formulas.scaling.outputs` at a size [param] and tokens [token].
+    """{symbol: value} of `formulas.scaling.budget_outputs` at a size [param] and tokens [token].
 
     A phase that is absent takes no tokens; rates and prices that nobody gave are not numbers.
     """
@@ -128,10 +128,10 @@ def symbol_values(
 def spending(values: Mapping[str, float]) -> LifeSpending:
     """USD, FLOP done, FLOP of the peak paid for and chip hours, of each phase and in all.
 
-    Every column is one equation of `formulas.scaling.outputs`: of a phase, with its tokens alone.
-    None where a phase has no chip or no price.
+    Every column is one equation of `formulas.scaling.budget_outputs`: of a phase, with its tokens
+    alone. None where a phase has no chip or no price.
     """
-    from formulas.scaling import outputs
+    from formulas.scaling import budget_outputs as outputs
 
     columns = (
         (outputs.life_cost, "w", 1.0), (outputs.done_arithmetic, "", 1.0),
@@ -218,7 +218,7 @@ def cheapest_phase(
     FieldError
         At `unpriced` where a system has no price, at the phase's `mfu` where no run is known.
     """
-    from formulas.scaling.outputs import flop_price
+    from formulas.scaling.budget_outputs import flop_price
 
     price_of_flop, costs = flop_price.numpy(), []
     for system in phase.systems():

@@ -36,7 +36,7 @@ LONG = 90 * DAY  # training where no duration is given [s]
 
 def point_of(best: FixedLayoutOptimum) -> LifecyclePoint:
     """The plan of an optimum: the member in whole numbers, every number by its equation."""
-    from formulas.scaling import outputs
+    from formulas.scaling import budget_outputs as outputs
 
     whole, budget, served = best.whole, best.answer.task, best.served
     tokens = PhaseTokens(whole.pretrain, whole.rl, budget.served)
@@ -87,7 +87,7 @@ def recheck(point: LifecyclePoint, best: FixedLayoutOptimum) -> None:
     SolverError
         For a number that its equation does not give.
     """
-    from formulas.scaling import outputs
+    from formulas.scaling import budget_outputs as outputs
 
     cost, tokens, size = point.cost, point.tokens, point.n_active
     refuse("the objective", cost.total.usd, best.whole.total)
@@ -111,7 +111,7 @@ def _symbols(best: FixedLayoutOptimum, tokens: PhaseTokens) -> dict[str, float]:
 
 def _spending(best: FixedLayoutOptimum, tokens: PhaseTokens) -> LifeSpending:
     """USD, FLOP done and paid for and chip hours of each phase and in all."""
-    from formulas.scaling import outputs
+    from formulas.scaling import budget_outputs as outputs
 
     served, values = best.served, _symbols(best, tokens)
     training = spending({**values, "D_inf": 0.0})
@@ -172,7 +172,7 @@ def _of_training(phase: PhaseCost, cost: Spending) -> TrainingChips:
 
 def _overtraining(best: FixedLayoutOptimum) -> float | None:
     """Tokens over those that are compute-optimal for the size."""
-    from formulas.scaling.outputs import overtraining_ratio
+    from formulas.scaling.budget_outputs import overtraining_ratio
 
     try:
         tokens = compute_optimal_tokens(best.answer.task.terms, best.whole.n_active)
