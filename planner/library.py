@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from planner.calibration.own_profile import Calibrated
     from planner.measurements.entry import Entry
     from planner.measurements.readers.kinds import MeasurementTable
-    from planner.scenario.loading import Asked
+    from planner.scenario.loading import Question
     from topologies.fabric.fabric import Fabric
 
 Document = Mapping[str, Any]
 Facts = Mapping[str, str] | Iterable[str]
 
 
-def check(source: Any, sets: Sequence[str] = ()) -> Asked:
+def check(source: Any, sets: Sequence[str] = ()) -> Question:
     """The scenario of a source, read and validated but not solved.
 
     Parameters
@@ -212,8 +212,8 @@ def validate(
     from planner.validation.estimates import files_in, read
     from planner.validation.group_cross_validation import refitted
 
-    known = facts_of(_texts(facts))
-    tables = [read(path, profile, known, models) for path in files_in([Path(x) for x in data])]
+    named = facts_of(_texts(facts))
+    tables = [read(path, profile, named, models) for path in files_in([Path(x) for x in data])]
     if refit is not None:
         tables = [(table, refitted(entries, refit)) for table, entries in tables]
     return Validation(document(profile, tables, by, refit), tuple(tables))
@@ -262,11 +262,11 @@ def calibrate(
     _require_name(name)
     file = _profile_file(out)
     day = _day(as_of)
-    known = facts_of(_texts(facts))
+    named = facts_of(_texts(facts))
     paths = files_in([Path(path) for path in data])
     if file is not None and file.resolve() in [path.resolve() for path in paths]:
         raise InputError(f"--out {file}: is a file of the measurements; name another")
-    files = {label: read(path, models, **known) for label, path in _labelled(paths).items()}
+    files = {label: read(path, models, **named) for label, path in _labelled(paths).items()}
     fit = calibrated(files, name, day, like, measured)
     if fit.profile is not None and file is not None:
         start = fit.document["like"]

@@ -191,6 +191,6 @@ def _groupings(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in GROUPINGS:
-            known = ", ".join(GROUPINGS)
-            raise InputError(f"--by {name}{did_you_mean(name, GROUPINGS)} (known: {known})")
+            choices = ", ".join(GROUPINGS)
+            raise InputError(f"--by {name}{did_you_mean(name, GROUPINGS)} (known: {choices})")
     return names

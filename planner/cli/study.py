@@ -183,7 +183,7 @@ def sweep(
     outcome = executed(order, parts, workers=workers, scheduler=scheduler)
     statuses = ", ".join(f"{n:,} {status}" for status, n in sorted(outcome.statuses.items()))
     line = f"{out}: {outcome.points:,} points by {order.method}, {statuses}; "
-    counts = {
+    counts: dict[str, Any] = {
         "statuses": dict(outcome.statuses),
         "resumed": outcome.resumed,
         "seconds": outcome.seconds,

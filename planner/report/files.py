@@ -50,8 +50,8 @@ def write(path: Path, content: str | bytes) -> None:
         _write(path, content)
     except OSError as error:
         reason = error.strerror or str(error)
-        told = f"{path} cannot be written: {reason}; name another file"
-        raise (SolverError if error.errno in DISK else InputError)(told) from error
+        message = f"{path} cannot be written: {reason}; name another file"
+        raise (SolverError if error.errno in DISK else InputError)(message) from error
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -55,8 +55,8 @@ class PartCrossing:
     why: str | None = None
 
     def __str__(self) -> str:
-        told = f"at {self.symbol} = {self.form}" if self.form else f"no closed form ({self.why})"
-        return f"{self.before} = {self.after}{' ' if self.form else ', '}{told}"
+        form = f"at {self.symbol} = {self.form}" if self.form else f"no closed form ({self.why})"
+        return f"{self.before} = {self.after}{' ' if self.form else ', '}{form}"
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -73,17 +73,17 @@ def crossings(closed: ClosedForm | None, table: Table) -> list[PartCrossing]:
         return []
     x, words = table[along], table["bottleneck"]
     apart = list(zip(*(table[name] for name in others), strict=True)) or [()] * len(table)
-    found: list[PartCrossing] = []
+    kinks: list[PartCrossing] = []
     for value in dict.fromkeys(apart):
         rows = sorted((i for i, each in enumerate(apart) if each == value), key=x.__getitem__)
         for i, j in pairwise(rows):
             if words[i] != words[j] and None not in (words[i], words[j]):
                 line = line_at(closed, axis, i)
                 if line is not None:
-                    found += line.between((i, j), float(x[i]), float(x[j]))
-            if len(found) >= MOST_CROSSINGS:
-                return found
-    return found
+                    kinks += line.between((i, j), float(x[i]), float(x[j]))
+            if len(kinks) >= MOST_CROSSINGS:
+                return kinks
+    return kinks
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class SweptLine:
             yield PartSwitch(low, beyond, before, after)
             low, before = beyond, after
 
-    def at(self, x: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def at(self, x: np.ndarray) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """Parts and symbols at values of what is varied."""
         at_rest = {name: np.full(len(x), value) for name, value in self.at_rest.items()}
         return self.model.parts({**at_rest, self.along: x})
@@ -158,30 +158,30 @@ class SweptLine:
     def crossing(self, rows: tuple[int, int], step: PartSwitch) -> PartCrossing:
         """The step with its closed form, or why it has none."""
         low, high, before, after = step.low, step.high, step.before, step.after
-        known: Known = (rows, self.along, high, before, after)
+        head: Known = (rows, self.along, high, before, after)
         if self.along in self.batches:
-            return self._of_batches(known, low, high)
+            return self._of_batches(head, low, high)
         if self.along in self.whole:
-            return PartCrossing(*known, why="whole numbers")
+            return PartCrossing(*head, why="whole numbers")
         parts, _ = self.at(np.array([low, high]))
         gaps = np.broadcast_to(parts[before] - parts[after], 2) / np.max(parts[before])
         if np.abs(gaps).max() > JUMP:
-            return PartCrossing(*known, why="a jump")
-        return self._turned(known, moving=self._moving(high))
+            return PartCrossing(*head, why="a jump")
+        return self._turned(head, moving=self._moving(high))
 
-    def _turned(self, known: Known, moving: set[str], even: bool = False) -> PartCrossing:
+    def _turned(self, head: Known, moving: set[str], even: bool = False) -> PartCrossing:
         """With the closed form, or why there is none."""
-        _, _, x, before, after = known
+        _, _, x, before, after = head
         _, values = self.at(np.array([x]))
         plain = {name: float(np.ravel(value)[0]) for name, value in values.items()}
         if even:
             plain["B"] = x * self.model.batch_scale
         symbols, equations = self.model.symbols, self.model.equations
-        found: Turned | str = ""
+        turned: Turned | str = ""
         shown = set() if self.up is None else self._moving_up(x, self.up)
         # What goes up a map is written out where it can be.
         for more, steady in ((shown, even or self.up in self.batches), (set[str](), even)):
-            found = turned_round(
+            turned = turned_round(
                 symbols[before],
                 symbols[after],
                 plain,
@@ -190,11 +190,11 @@ class SweptLine:
                 equations=equations,
                 even=steady,
             )
-            if not isinstance(found, str):
+            if not isinstance(turned, str):
                 break
-        if isinstance(found, str):
-            return PartCrossing(*known, why=found)
-        return PartCrossing(*known, found.symbol, found.value, str(found).partition(" = ")[2])
+        if isinstance(turned, str):
+            return PartCrossing(*head, why=turned)
+        return PartCrossing(*head, turned.symbol, turned.value, str(turned).partition(" = ")[2])
 
     def _moving(self, x: float) -> set[str]:
         """Symbols that change with what is varied, near a value."""
@@ -209,21 +209,21 @@ class SweptLine:
         near = replace(self, along=up, at_rest={**self.at_rest, self.along: x}, up=None)
         return near._moving(self.at_rest[up]) - {"B"}
 
-    def _of_batches(self, known: Known, low: float, high: float) -> PartCrossing:
+    def _of_batches(self, head: Known, low: float, high: float) -> PartCrossing:
         """The crossing of the equations without ceilings, where these agree at both ends."""
-        rows, along, _, before, after = known
+        rows, along, _, before, after = head
         exact, values = self.at(np.array([low, high]))
         plain = {name: float(np.ravel(value)[0]) for name, value in values.items()}
         symbols, equations = self.model.symbols, self.model.equations
         scale = self.model.batch_scale
 
         def times(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            given = {**plain, "B": x * scale}
-            return relaxed_times(symbols[before], symbols[after], given, equations)
+            values_at = {**plain, "B": x * scale}
+            return relaxed_times(symbols[before], symbols[after], values_at, equations)
 
         for name, smooth in zip((before, after), times(np.array([low, high])), strict=True):
             if not np.allclose(exact[name], smooth, rtol=1e-9, atol=0):
-                return PartCrossing(*known, why="ceilings")
+                return PartCrossing(*head, why="ceilings")
 
         def difference(points: Sequence[float]) -> list[float]:
             first, second = times(np.asarray(points))
@@ -278,10 +278,10 @@ class Boundary:
     why: str | None = None
 
     def __str__(self) -> str:
-        told = f"{self.before} = {self.after}"
+        form = f"{self.before} = {self.after}"
         if not self.forms:
-            return f"{told}, no closed form ({self.why})"
-        return f"{told} at {', or at '.join(self.forms)}"
+            return f"{form}, no closed form ({self.why})"
+        return f"{form} at {', or at '.join(self.forms)}"
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -312,11 +312,11 @@ def boundaries(closed: ClosedForm | None, table: Table) -> list[Boundary]:
     up, along = numeric
     ways = [_looked(closed, table, along, up), _looked(closed, table, up, along)]
     pairs: dict[tuple[str, str], list[list[_Found]]] = {}
-    for way, found in enumerate(ways):
-        for each in found:
-            first, second = sorted((each.step.before, each.step.after))
-            pairs.setdefault((first, second), [[], []])[way].append(each)
-    return [_boundary(pair, found) for pair, found in pairs.items()]
+    for side, row in enumerate(ways):
+        for spot in row:
+            first, second = sorted((spot.step.before, spot.step.after))
+            pairs.setdefault((first, second), [[], []])[side].append(spot)
+    return [_boundary(pair, row) for pair, row in pairs.items()]
 
 
 def _looked(closed: ClosedForm, table: Table, along: str, up: str) -> list[_Found]:
@@ -333,7 +333,7 @@ def _looked(closed: ClosedForm, table: Table, along: str, up: str) -> list[_Foun
         if value in chosen:
             at_value.setdefault(value, []).append(i)
     flat = along == _last(table)
-    found = []
+    points = []
     for number, value in enumerate(sorted(at_value)):
         rows = sorted(at_value[value], key=x.__getitem__)
         for i, j in pairwise(rows):
@@ -342,25 +342,25 @@ def _looked(closed: ClosedForm, table: Table, along: str, up: str) -> list[_Foun
                 for step in line.steps(float(x[i]), float(x[j])) if line else ():
                     at = (step.low + step.high) / 2
                     point = (at, float(value)) if flat else (float(value), at)
-                    found.append(_Found(number, line, step, point))  # type: ignore[arg-type]
-    return found
+                    points.append(_Found(number, line, step, point))  # type: ignore[arg-type]
+    return points
 
 
-def _boundary(pair: tuple[str, str], found: Sequence[Sequence[_Found]]) -> Boundary:
+def _boundary(pair: tuple[str, str], sides: Sequence[Sequence[_Found]]) -> Boundary:
     """One boundary from its crossings along and up."""
-    whole = [bool(way) and way[0].line.along in way[0].line.whole for way in found]
+    whole = [bool(row) and row[0].line.along in row[0].line.whole for row in sides]
     # Between whole numbers a line is known less well than between others.
-    kept = [way for way, steps in zip(found, whole, strict=True) if not steps and len(way) > 1]
-    lines = tuple(line for way in kept or found for line in _joined(way))
+    fine = [row for row, steps in zip(sides, whole, strict=True) if not steps and len(row) > 1]
+    lines = tuple(line for row in fine or sides for line in _joined(row))
     forms: dict[str, None] = {}
     whys: dict[str, None] = {}
-    for way in found:
-        for each in way[:: max(1, -(-len(way) // PLACES))]:
-            told = each.line.crossing((0, 0), each.step)
-            if told.form:
-                forms[f"{told.symbol} = {told.form}"] = None
+    for row in sides:
+        for spot in row[:: max(1, -(-len(row) // PLACES))]:
+            kink = spot.line.crossing((0, 0), spot.step)
+            if kink.form:
+                forms[f"{kink.symbol} = {kink.form}"] = None
             else:
-                whys[str(told.why)] = None
+                whys[str(kink.why)] = None
         if forms:
             break
     why = None if forms else ", ".join(whys)
@@ -372,17 +372,17 @@ def _last(table: Table) -> str:
     return [name for name in table.over if len(dict.fromkeys(table[name])) > 1][-1]
 
 
-def _joined(found: Sequence[_Found]) -> Iterator[tuple[tuple[float, float], ...]]:
+def _joined(spots: Sequence[_Found]) -> Iterator[tuple[tuple[float, float], ...]]:
     """Crossings of neighbouring lines of the table as lines of the map."""
     lines: list[list[_Found]] = []
-    for each in found:
+    for spot in spots:
         before = [
             line for line in lines
-            if line[-1].number == each.number - 1 and line[-1].step.before == each.step.before
+            if line[-1].number == spot.number - 1 and line[-1].step.before == spot.step.before
         ]  # fmt: skip
         if before:
-            before[0].append(each)
+            before[0].append(spot)
         else:
-            lines.append([each])
+            lines.append([spot])
     for line in lines:
-        yield tuple(each.point for each in line)
+        yield tuple(spot.point for spot in line)

@@ -110,5 +110,5 @@ def mistaken(error: InputError) -> str:
         return "; ".join(dict.fromkeys(f"{path}: {words}" for path, words in error.faults))
     if not error.mistakes:
         return str(error)
-    told = [f"{m.path}: {m.message}" if m.path else m.message for m in error.mistakes]
-    return "; ".join(dict.fromkeys(told))
+    messages = [f"{m.path}: {m.message}" if m.path else m.message for m in error.mistakes]
+    return "; ".join(dict.fromkeys(messages))

@@ -59,8 +59,8 @@ def turned_round(
     even : leave ceilings out, where they are known to do nothing.
     """
     definitions = _relaxed(equations) if even else _definitions(equations)
-    known = _Known(definitions, values, frozenset(moving) | frozenset(shown))
-    left, right = (known.written(names) for names in (first, second))
+    local = _Known(definitions, values, frozenset(moving) | frozenset(shown))
+    left, right = (local.written(names) for names in (first, second))
     varied = sorted((x for x in (left / right).free_symbols if x.name in moving), key=str)
     if not varied:
         return "no symbol of the two moves"
@@ -74,16 +74,16 @@ def turned_round(
     shape = _collapsed(quotient, x, short)
     if sum(each == x for each in sp.preorder_traversal(shape)) > MOST_TIMES:
         return f"{x.name} cannot be isolated"
-    one = sp.Dummy("one", positive=True)
+    unity = sp.Dummy("one", positive=True)
     try:
-        found = inverse(f"{' + '.join(first)}", one, shape, x, None)
+        solution = inverse(f"{' + '.join(first)}", unity, shape, x, None)
     except ValueError:
         return f"{x.name} cannot be isolated"
-    found = put(found, {one: sp.Integer(1), **short})
-    value = known.value(found)
+    solution = put(solution, {unity: sp.Integer(1), **short})
+    value = local.value(solution)
     if not abs(value - values[x.name]) <= AGREES * abs(values[x.name]):
         return "several roots"
-    return Turned(x.name, found, value)
+    return Turned(x.name, solution, value)
 
 
 def relaxed_times(
@@ -94,9 +94,9 @@ def relaxed_times(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The two sums [s] without ceilings, of the shape of what is given as an array."""
     compiled = _relaxed_kernel(tuple(first), tuple(second), equations)
-    found = compiled(**{name: values[name] for name in compiled.names})
+    sums = compiled(**{name: values[name] for name in compiled.names})
     shape = np.broadcast_shapes(*(np.shape(value) for value in values.values()))
-    return np.broadcast_to(found["first"], shape), np.broadcast_to(found["second"], shape)
+    return np.broadcast_to(sums["first"], shape), np.broadcast_to(sums["second"], shape)
 
 
 @cache
@@ -115,13 +115,13 @@ def _relaxed_kernel(
 def _relaxed(equations: tuple[Any, ...]) -> dict[sp.Symbol, sp.Expr]:
     """The definitions without ceilings of batches: what they are where these divide evenly."""
     definitions = _definitions(equations)
-    known = _Known(definitions, {}, frozenset({"B"}))
+    local = _Known(definitions, {}, frozenset({"B"}))
 
     def without(expression: sp.Basic) -> sp.Basic:
         steps = {
             each: without(each.args[0])
             for each in expression.atoms(sp.ceiling)
-            if any(map(known.moves, each.free_symbols))
+            if any(map(local.moves, each.free_symbols))
         }
         return put(expression, steps) if steps else expression
 
@@ -208,9 +208,9 @@ class _Known:
                 plain[x] = sp.Integer(int(number))
         expression = put(expression, plain)
         while extremes := expression.atoms(sp.Max, sp.Min):
-            each = min(extremes, key=lambda found: found.count_ops())
-            pick = max if isinstance(each, sp.Max) else min
-            expression = put(expression, {each: pick(each.args, key=self.value)})
+            extreme = min(extremes, key=lambda node: node.count_ops())
+            pick = max if isinstance(extreme, sp.Max) else min
+            expression = put(expression, {extreme: pick(extreme.args, key=self.value)})
         return expression
 
 

@@ -75,8 +75,8 @@ class Cluster:
             self._leave()
             if isinstance(error, InputError):
                 raise
-            told = "has no workers" if connected else "does not answer"
-            raise SolverError(f"the scheduler at {self.address} {told}") from error
+            fault = "has no workers" if connected else "does not answer"
+            raise SolverError(f"the scheduler at {self.address} {fault}") from error
         return self
 
     def __exit__(
@@ -141,17 +141,17 @@ class Cluster:
     def _same_version(self) -> None:
         mine = version("token-planner")
         try:
-            found = {f"worker {where}": v for where, v in
+            versions = {f"worker {where}": v for where, v in
                      self.client.run(version, "token-planner").items()}  # fmt: skip
-            found["scheduler"] = self.client.run_on_scheduler(version, "token-planner")
+            versions["scheduler"] = self.client.run_on_scheduler(version, "token-planner")
         except ImportError as error:
             raise InputError(
                 f"the scheduler at {self.address} or a worker of it lacks this package; "
                 f"install token-planner {mine} there"
             ) from error
-        for where, other in sorted(found.items()):
-            if other != mine:
-                raise InputError(f"the {where} has token-planner {other}, this is {mine}")
+        for where, theirs in sorted(versions.items()):
+            if theirs != mine:
+                raise InputError(f"the {where} has token-planner {theirs}, this is {mine}")
 
     def _gone(self) -> SolverError:
         return SolverError(f"the scheduler at {self.address} went away")

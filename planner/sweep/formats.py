@@ -127,26 +127,26 @@ def meta_of(file: Path, kind: str) -> dict[str, Any]:
 
 
 def _joined_lines(parts: Sequence[Path], out: Path) -> dict[str, int]:
-    found: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
     with out.open("w", encoding="utf-8") as whole:
         for part in parts:
             text = part.read_text(encoding="utf-8")
-            found.update(STATUS.findall(text))
+            statuses.update(STATUS.findall(text))
             whole.write(text)
-    return dict(found)
+    return dict(statuses)
 
 
 def _joined_rows(parts: Sequence[Path], out: Path) -> dict[str, int]:
-    found: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
     names = named(_header(part) for part in parts)
     with out.open("w", encoding="utf-8", newline="") as whole:
         table = csv.DictWriter(whole, names, lineterminator="\n")
         table.writeheader()
         for part in parts:
             for row in _read(part):
-                found[row["status"]] += 1
+                statuses[row["status"]] += 1
                 table.writerow(row)
-    return dict(found)
+    return dict(statuses)
 
 
 def _header(part: Path) -> list[str]:
@@ -202,15 +202,15 @@ def _parquet_of(parts: Sequence[Path], out: Path, meta: Mapping[str, Any]) -> di
     schema = _arrow_schema(_arrow_table(part).schema for part in parts).with_metadata(
         {KEY: json.dumps(meta)}
     )
-    found: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
     # Measured numbers seldom repeat: a dictionary of them only costs time.
     repeats = [f.name for f in schema if not pa.types.is_floating(f.type)]
     with pq.ParquetWriter(out, schema, compression="snappy", use_dictionary=repeats) as whole:
         for table in _arrow_groups(parts, schema):
-            for each in pc.value_counts(table["status"].combine_chunks()).to_pylist():
-                found[str(each["values"])] += each["counts"]
+            for count in pc.value_counts(table["status"].combine_chunks()).to_pylist():
+                statuses[str(count["values"])] += count["counts"]
             whole.write_table(table, row_group_size=GROUP)
-    return dict(found)
+    return dict(statuses)
 
 
 def _parquet_columns(file: Path) -> dict[str, list[Any]]:
@@ -265,20 +265,20 @@ def _arrow_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
     """One schema for all parts: numbers of both kinds are floats, numbers and words are words."""
     import pyarrow as pa
 
-    found: dict[str, pa.Field] = {}
+    fields: dict[str, pa.Field] = {}
     for schema in schemas:
-        for each in schema:
-            coded = pa.types.is_dictionary(each.type)
-            field = pa.field(each.name, each.type.value_type if coded else each.type)
-            other = found.setdefault(field.name, field)
-            if other.type == field.type:
+        for column in schema:
+            coded = pa.types.is_dictionary(column.type)
+            field = pa.field(column.name, column.type.value_type if coded else column.type)
+            earlier = fields.setdefault(field.name, field)
+            if earlier.type == field.type:
                 continue
-            pair = [pa.schema([other]), pa.schema([field])]
+            pair = [pa.schema([earlier]), pa.schema([field])]
             try:
-                found[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
+                fields[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
             except pa.ArrowException:
-                found[field.name] = pa.field(field.name, pa.string())
-    return pa.schema(list(found.values()))
+                fields[field.name] = pa.field(field.name, pa.string())
+    return pa.schema(list(fields.values()))
 
 
 def _arrow_array(column: Any) -> pa.Array:
@@ -300,12 +300,12 @@ def _arrow_words(column: CodedColumn) -> pa.Array:
     import numpy as np
     import pyarrow as pa
 
-    said = np.array([word is not None for word in column.words])
-    if not said.any():
+    present = np.array([word is not None for word in column.words])
+    if not present.any():
         return pa.nulls(len(column))
-    kind = np.int8 if len(said) < 128 else np.int32
-    places = np.maximum(np.cumsum(said) - 1, 0).astype(kind)
-    codes = pa.array(places[column.codes], mask=~said[column.codes])
+    kind = np.int8 if len(present) < 128 else np.int32
+    places = np.maximum(np.cumsum(present) - 1, 0).astype(kind)
+    codes = pa.array(places[column.codes], mask=~present[column.codes])
     return pa.DictionaryArray.from_arrays(
         codes, pa.array([word for word in column.words if word is not None])
     )

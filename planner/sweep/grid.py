@@ -107,11 +107,11 @@ class Grid:
 
     def places(self, point: int) -> tuple[int, ...]:
         """Where on each axis a point lies."""
-        found = []
+        at = []
         for axis in reversed(self.axes):
             point, place = divmod(point, len(axis))
-            found.append(place)
-        return tuple(reversed(found))
+            at.append(place)
+        return tuple(reversed(at))
 
     def sets(self, point: int) -> list[str]:
         """The changes `PATH=VALUE` that make the point out of the scenario."""
@@ -128,18 +128,18 @@ def grid_of(over: Mapping[str, Any] | Sequence[str]) -> Grid:
     InputError
         With everything that cannot be read.
     """
-    told: list[str] = []
+    wrong: list[str] = []
     axes: list[Axis] = []
-    for name, values in _pairs(over, told):
+    for name, values in _pairs(over, wrong):
         try:
             axes.append(_axis(name, values))
         except InputError as error:
-            told.append(f"--over {_shown(name)}: {error}")
-    told += _overlaps(axes)
-    if not axes and not told:
-        told.append(f"nothing is varied; give --over PATH=SPEC such as chips={EXAMPLES}")
-    if told:
-        raise InputError("\n".join(told))
+            wrong.append(f"--over {_shown(name)}: {error}")
+    wrong += _overlaps(axes)
+    if not axes and not wrong:
+        wrong.append(f"nothing is varied; give --over PATH=SPEC such as chips={EXAMPLES}")
+    if wrong:
+        raise InputError("\n".join(wrong))
     return Grid(tuple(axes))
 
 
@@ -149,18 +149,18 @@ def measured(text: str) -> tuple[float, str, str] | None:
     >>> measured("20 ms"), measured("1.5k"), measured("hgx-h200")
     ((20.0, '', ' ms'), (1500.0, '', ''), None)
     """
-    found = NUMBER.fullmatch(text)
-    if found is None or (found[3] and found[3][0] not in "/%µ" and not found[3][0].isalpha()):
+    match = NUMBER.fullmatch(text)
+    if match is None or (match[3] and match[3][0] not in "/%µ" and not match[3][0].isalpha()):
         return None
-    value, unit = float(found[2]), found[3]
+    value, unit = float(match[2]), match[3]
     if not math.isfinite(value):
         return None
     if unit in COUNTED:
-        return value * COUNTED[unit], found[1], ""
-    return value, found[1], f" {unit}" if unit and unit[0].isalpha() else unit
+        return value * COUNTED[unit], match[1], ""
+    return value, match[1], f" {unit}" if unit and unit[0].isalpha() else unit
 
 
-def _pairs(over: Mapping[str, Any] | Sequence[str], told: list[str]) -> Iterator[tuple[str, Any]]:
+def _pairs(over: Mapping[str, Any] | Sequence[str], wrong: list[str]) -> Iterator[tuple[str, Any]]:
     if isinstance(over, Mapping):
         yield from ((str(name), values) for name, values in over.items())
         return
@@ -169,7 +169,7 @@ def _pairs(over: Mapping[str, Any] | Sequence[str], told: list[str]) -> Iterator
         if sign and name.strip():
             yield name.strip(), spec
         else:
-            told.append(f"--over {_shown(text)}: expected PATH=SPEC such as chips={EXAMPLES}")
+            wrong.append(f"--over {_shown(text)}: expected PATH=SPEC such as chips={EXAMPLES}")
 
 
 def _axis(name: str, values: Any) -> Axis:
@@ -213,11 +213,11 @@ def _span(kind: str, first: str, last: str, count: int) -> Span:
     for text, end in zip((first, last), ends, strict=True):
         if end is None:
             raise InputError(f"{quoted(text.strip())} is no number; expected two, as 1k..200k")
-    (low, before, unit), (high, _, other) = ends  # type: ignore[misc]
+    (low, before, unit), (high, _, last_unit) = ends  # type: ignore[misc]
     before = before or ends[1][1]  # type: ignore[index]
-    if unit and other and unit != other:
+    if unit and last_unit and unit != last_unit:
         raise InputError(
-            f"one end is in{_word(unit)}, the other in{_word(other)}; write both in one unit"
+            f"one end is in{_word(unit)}, the other in{_word(last_unit)}; write both in one unit"
         )
     if count < 2 and low != high:
         raise InputError(f"{count} points do not reach from one end to the other; give 2 or more")
@@ -227,7 +227,7 @@ def _span(kind: str, first: str, last: str, count: int) -> Span:
         raise InputError("the ends of log(...) must be above zero; lin(...) takes any")
     if low == high and count > 1:
         raise InputError(f"both ends are {low:g}, so that {count} points would be one")
-    return Span(kind, low, high, count, before, unit or other)
+    return Span(kind, low, high, count, before, unit or last_unit)
 
 
 def _word(unit: str) -> str:

@@ -59,8 +59,8 @@ class Parts:
         """Whether the file is this very sweep, complete; InputError if it is another one."""
         if not out.is_file() or out.with_name(f"{out.name}.parts").exists():
             return False
-        known = meta_of(out, kind_of(out))
-        if known.get("digest") == meta["digest"] and known.get("version") == meta["version"]:
+        there = meta_of(out, kind_of(out))
+        if there.get("digest") == meta["digest"] and there.get("version") == meta["version"]:
             return True
         raise InputError(
             f"--resume {out}: is no unfinished sweep of this scenario and grid; "
@@ -106,7 +106,7 @@ class Parts:
         whole = target.with_name(f".{target.name[:200]}.part")
         try:
             ordered = [part for *_, part in sorted(self.found)]
-            found = assembled(ordered, whole, self.kind, self.meta)
+            statuses = assembled(ordered, whole, self.kind, self.meta)
             if self.kind != "parquet":
                 beside = self.out.with_name(f"{self.out.name}.meta.json")
                 (self.folder / MANIFEST).replace(beside)
@@ -118,7 +118,7 @@ class Parts:
             whole.unlink(missing_ok=True)
         self.close()
         shutil.rmtree(self.folder)
-        return found
+        return statuses
 
     def close(self) -> None:
         """Let another run have the folder."""
@@ -129,21 +129,21 @@ class Parts:
     def _refuse_other(self, resume: bool) -> None:
         """Refuse a folder that this sweep must not touch."""
         try:
-            known = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
+            manifest = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            known = {}
+            manifest = {}
         parts = [name for name in _names(self.folder) if NAMED.fullmatch(name)]
-        other = [name for name in parts if NAMED.fullmatch(name)[3] != self.digest]  # type: ignore[index]
+        foreign = [name for name in parts if NAMED.fullmatch(name)[3] != self.digest]  # type: ignore[index]
         if not parts:
             return
-        if other:
+        if foreign:
             raise InputError(
-                f"{self.folder / sorted(other)[0]}: is of another scenario or grid; "
+                f"{self.folder / sorted(foreign)[0]}: is of another scenario or grid; "
                 "name another --out, or remove the folder"
             )
-        if known.get("version", self.meta["version"]) != self.meta["version"]:
+        if manifest.get("version", self.meta["version"]) != self.meta["version"]:
             raise InputError(
-                f"{self.folder}: was begun by version {known['version']}, this is "
+                f"{self.folder}: was begun by version {manifest['version']}, this is "
                 f"{self.meta['version']}; name another --out, or remove the folder"
             )
         if not resume:
@@ -154,7 +154,7 @@ class Parts:
 
     def _sound(self) -> list[tuple[int, int, Path]]:
         """Whole parts of the folder; torn ones are removed and will be computed again."""
-        found: list[tuple[int, int, Path]] = []
+        sound: list[tuple[int, int, Path]] = []
         for name in sorted(_names(self.folder)):
             part, match = self.folder / name, NAMED.fullmatch(name)
             if name.endswith(".part"):
@@ -162,13 +162,13 @@ class Parts:
             if match is None or match[4] != PARTS[self.kind]:
                 continue
             first, last = int(match[1]), int(match[2])
-            overlaps = bool(found) and first <= found[-1][1]
+            overlaps = bool(sound) and first <= sound[-1][1]
             if overlaps or rows_in(part, self.kind) != last - first + 1:
                 note(f"{part}: is torn; its points are computed again", warning=True)
                 part.unlink()
                 continue
-            found.append((first, last, part))
-        return found
+            sound.append((first, last, part))
+        return sound
 
 
 def _names(folder: Path) -> Sequence[str]:
@@ -184,10 +184,10 @@ def _locked(file: Path) -> int | None:
         import fcntl
     except ImportError:  # Windows has no such lock
         return None
-    held = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        os.close(held)
+        os.close(lock)
         raise InputError(f"{file.parent}: another run is at work on this sweep") from error
-    return held
+    return lock

@@ -75,8 +75,8 @@ def survey(source: Any, sets: Sequence[str], grid: Grid, certify: bool = False) 
     if isinstance(source, Path):
         source = str(source)
     tree = changed(read(source), sets)
-    known = isinstance(source, str) and source != "-"
-    folder = (Path(tree.file).parent if known else Path()).resolve()
+    on_disk = isinstance(source, str) and source != "-"
+    folder = (Path(tree.file).parent if on_disk else Path()).resolve()
     corners = [[0] * len(grid.axes), [len(axis) - 1 for axis in grid.axes]]
     mistakes: dict[tuple[str, str], Mistake] = {}
     problem = ""
@@ -115,7 +115,7 @@ def _at_a_corner(
     corners: Sequence[Sequence[int]],
     number: int,
     place: int,
-    told: dict[tuple[str, str], Mistake],
+    mistakes: dict[tuple[str, str], Mistake],
 ) -> Any:
     """The scenario with one axis at a place, the others all first or all last; else mistakes."""
     missed: list[Mistake] = []
@@ -127,7 +127,7 @@ def _at_a_corner(
         except InputError as error:
             missed = missed or [_renamed(mistake) for mistake in error.mistakes]
     for mistake in missed:
-        told.setdefault((mistake.path, mistake.message), mistake)
+        mistakes.setdefault((mistake.path, mistake.message), mistake)
     return None
 
 
@@ -152,16 +152,16 @@ def _value(document: Mapping[str, Any], path: Sequence[str]) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _column(axis: Axis, found: Mapping[int, Any], problem: str) -> Column:
+def _column(axis: Axis, read_at: Mapping[int, Any], problem: str) -> Column:
     values, unit = axis.values, unit_of(problem, axis.path)
     if isinstance(values, Span):
-        ends = [found.get(i) for i in (0, len(values) - 1)]
+        ends = [read_at.get(i) for i in (0, len(values) - 1)]
         scale = _scale(values, ends)
         if scale is not None:
             return Column(axis.name, unit, span=values, scale=scale)
         written = f"{values.before}{values.after}".strip()
         return Column(axis.name, written or unit, span=values)
-    labels = [found.get(i) for i in range(len(values))]
+    labels = [read_at.get(i) for i in range(len(values))]
     numbers = [x for x in labels if isinstance(x, int | float) and not isinstance(x, bool)]
     absent = sum(text == "null" for text in values.texts)
     if numbers and len(numbers) + absent == len(labels):
@@ -196,10 +196,10 @@ def _digest(tree: Tree, folder: Path, grid: Grid, certify: bool) -> str:
     text = json.dumps(
         [tree.data, axes, *(["certify"] if certify else [])], sort_keys=True, default=str
     )
-    told = hashlib.sha256(text.encode())
+    digest = hashlib.sha256(text.encode())
     for file in sorted(set(_files(tree.data, folder))):
-        told.update(hashlib.sha256(file.read_bytes()).digest())
-    return told.hexdigest()
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def _files(value: Any, folder: Path) -> list[Path]:

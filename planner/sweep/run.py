@@ -108,9 +108,9 @@ def ordered(
     order = Order(looked, closed_form(looked))
     most = ASKED_CLOSED if order.closed else ASKED
     if order.points > most and not yes:
-        each = "" if order.closed else ", each of which is solved"
+        cost = "" if order.closed else ", each of which is solved"
         raise InputError(
-            f"--over makes {order.points:,} points{each}; more than {most:,} are computed only "
+            f"--over makes {order.points:,} points{cost}; more than {most:,} are computed only "
             "with --yes"
         )
     return order
@@ -196,9 +196,9 @@ def _solved(
         return
     workers = min(workers, max(left, 1))
     waiting = chunks(order.survey, missing, workers)
-    found = serially(waiting) if workers == 1 else in_processes(waiting, workers)
-    with closing(found):
-        for chunk, rows in found:
+    answered = serially(waiting) if workers == 1 else in_processes(waiting, workers)
+    with closing(answered):
+        for chunk, rows in answered:
             yield _piece(order, chunk, rows)
 
 

@@ -120,10 +120,10 @@ class Table:
 
     def statuses(self) -> dict[str, int]:
         """How many rows have each status."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for status in self["status"]:
-            found[status] = found.get(status, 0) + 1
-        return found
+            counts[status] = counts.get(status, 0) + 1
+        return counts
 
     def __repr__(self) -> str:
         names, rows = self._shown()
@@ -138,8 +138,8 @@ class Table:
         body = "".join(
             f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
         )
-        told = escape(" ".join([self._title(), *self._rest()]))
-        return f"<table><caption>{told}</caption><tr>{head}</tr>{body}</table>"
+        caption = escape(" ".join([self._title(), *self._rest()]))
+        return f"<table><caption>{caption}</caption><tr>{head}</tr>{body}</table>"
 
     def _title(self) -> str:
         counts = ", ".join(f"{count:,} {status}" for status, count in self.statuses().items())
@@ -151,11 +151,11 @@ class Table:
 
     def _shown(self) -> tuple[list[str], list[list[str]]]:
         """Names with units and the first rows, of the columns that say most."""
-        kept = [name for name in named([self.over, ("status",), FIRST]) if name in self.columns]
-        if len(kept) == len(self.over) + 1:  # a problem without serving's words
-            kept = list(self.columns)[: len(self.over) + 8]
-        heads = [f"{n} [{self.units[n]}]" if n in self.units else n for n in kept]
-        columns = [plain(_first(self.columns[name])) for name in kept]
+        shown = [name for name in named([self.over, ("status",), FIRST]) if name in self.columns]
+        if len(shown) == len(self.over) + 1:  # a problem without serving's words
+            shown = list(self.columns)[: len(self.over) + 8]
+        heads = [f"{n} [{self.units[n]}]" if n in self.units else n for n in shown]
+        columns = [plain(_first(self.columns[name])) for name in shown]
         return heads, [[_cell(value) for value in row] for row in zip(*columns, strict=True)]
 
 
@@ -175,7 +175,7 @@ class Memory:
 
     def columns(self) -> Columns:
         """All rows in order."""
-        tables = [columns for _, columns in sorted(self.kept, key=lambda each: each[0])]
+        tables = [columns for _, columns in sorted(self.kept, key=lambda part: part[0])]
         return {name: _joined(name, tables) for name in named(tables)}
 
 

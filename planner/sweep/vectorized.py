@@ -64,13 +64,13 @@ class ClosedForm:
                 table.refuse(whole, model)
             else:
                 table.put(whole, number, model({name: v[whole] for name, v in values.items()}))
-        found: dict[str, Any] = {
+        columns_of: dict[str, Any] = {
             column.name: shown(column, places[i]) for i, column in enumerate(self.survey.columns)
         }
         elapsed = (perf_counter() - start) / count
         for name, column in table.columns(elapsed).items():
-            found[f"plan.{name}" if name in found else name] = column
-        return found
+            columns_of[f"plan.{name}" if name in columns_of else name] = column
+        return columns_of
 
 
 def closed_form(survey: Survey) -> ClosedForm | None:
@@ -107,12 +107,12 @@ def spanned(span: Span, places: np.ndarray) -> np.ndarray:
         return span.first + places.astype(np.float64)
     share = places / max(span.count - 1, 1)
     if span.kind == "log":
-        found = span.first * (span.last / span.first) ** share
+        values = span.first * (span.last / span.first) ** share
     else:
-        found = span.first + share * (span.last - span.first)
+        values = span.first + share * (span.last - span.first)
     with np.errstate(divide="ignore"):
-        scale = 10.0 ** (11 - np.floor(np.log10(np.abs(found))))
-    rounded = np.where(found == 0, 0.0, np.round(found * scale) / scale)
+        scale = 10.0 ** (11 - np.floor(np.log10(np.abs(values))))
+    rounded = np.where(values == 0, 0.0, np.round(values * scale) / scale)
     rounded[places == span.count - 1] = span.last
     rounded[places == 0] = span.first
     return rounded
@@ -122,18 +122,18 @@ def shown(column: Column, places: np.ndarray) -> Any:
     """The column of an axis in the table."""
     if column.span is None:
         return CodedColumn(places, column.labels or ())
-    found = numbers(column, places)
-    return found.astype(np.int64) if column.span.kind == "whole" and column.scale == 1 else found
+    values = numbers(column, places)
+    return values.astype(np.int64) if column.span.kind == "whole" and column.scale == 1 else values
 
 
 def _places(survey: Survey, first: int, last: int) -> list[np.ndarray]:
     """Where on each axis the points lie, each of shape (last - first + 1,)."""
     point = np.arange(first, last + 1, dtype=np.int64)
-    found = []
+    places = []
     for axis in reversed(survey.grid.axes):
         point, place = np.divmod(point, len(axis))
-        found.append(place)
-    return found[::-1]
+        places.append(place)
+    return places[::-1]
 
 
 def _turns(problem: HasArrays[Any], column: Column) -> bool:
@@ -143,8 +143,8 @@ def _turns(problem: HasArrays[Any], column: Column) -> bool:
     if column.name not in problem.whole or column.span is None or column.span.kind == "whole":
         return True
     short = column.span.count <= MOST_LOOKED_AT
-    found = numbers(column, np.arange(column.span.count)) if short else np.array([np.nan])
-    return bool((found == np.round(found)).all())
+    values = numbers(column, np.arange(column.span.count)) if short else np.array([np.nan])
+    return bool((values == np.round(values)).all())
 
 
 def _bound(
@@ -152,7 +152,7 @@ def _bound(
 ) -> ArrayModel | str | None:
     """The model at places of the other axes, or why there is none; None if it needs a search."""
     grid = survey.grid
-    found: list[ArrayModel | str | None] = []
+    models: list[ArrayModel | str | None] = []
     for end in (0, 1):
         at = {**places, **{i: _ends(survey.columns[i])[end] for i in dials}}
         sets = [axis.set_to(at[i]) for i, axis in enumerate(grid.axes)]
@@ -165,12 +165,12 @@ def _bound(
             model = problem.array_model(scenario, ends)
             if model is None:
                 return None
-            found.append(model)
+            models.append(model)
         except InputError as error:
-            found.append(mistaken(error))
+            models.append(mistaken(error))
         except PlannerError:
             return None
-    first, last = found
+    first, last = models
     if isinstance(first, str) or isinstance(last, str):
         return first if first == last else None
     return first if last is not None else None
@@ -199,17 +199,17 @@ class _Filled:
         self.model = np.full(count, -1)
         self.words: dict[str, tuple[np.ndarray, list[Any]]] = {}
 
-    def put(self, rows: Any, number: int, found: Mapping[str, Any]) -> None:
+    def put(self, rows: Any, number: int, columns: Mapping[str, Any]) -> None:
         """The values of a model at some rows; floats are arrays, words are `CodedColumn`."""
-        kept = found["status"] == 0
-        self.status[rows] = found["status"]
-        self.model[rows] = np.where(kept, number, -1)
-        for name, value in found.items():
+        feasible = columns["status"] == 0
+        self.status[rows] = columns["status"]
+        self.model[rows] = np.where(feasible, number, -1)
+        for name, value in columns.items():
             if isinstance(value, CodedColumn):
                 self._say(name, rows, value)
             elif name != "status":
                 column = self.numbers.setdefault(name, np.full(self.count, np.nan))
-                column[rows] = value if name == "short_by" else np.where(kept, value, np.nan)
+                column[rows] = value if name == "short_by" else np.where(feasible, value, np.nan)
 
     def refuse(self, rows: Any, reason: str) -> None:
         """Rows of a combination that is none."""
@@ -221,23 +221,23 @@ class _Filled:
         """All columns, in the order of the rows of solved plans."""
         plans = [None if isinstance(m, str) else m.words for m in self.models]
         nothing = CodedColumn(np.zeros(self.count, dtype=np.int8), (None,))
-        found: dict[str, Any] = {}
+        columns_of: dict[str, Any] = {}
         for name in self.names:
             if name == "status":
-                found[name] = CodedColumn(self.status, STATUSES)
+                columns_of[name] = CodedColumn(self.status, STATUSES)
             elif name == "elapsed_s":
-                found[name] = np.full(self.count, elapsed)
+                columns_of[name] = np.full(self.count, elapsed)
             elif name in self.words:
                 codes, words = self.words[name]
-                found[name] = CodedColumn(codes, tuple(words))
+                columns_of[name] = CodedColumn(codes, tuple(words))
             elif name in self.numbers:
-                found[name] = self.numbers[name]
+                columns_of[name] = self.numbers[name]
             elif any(plan is not None and name in plan for plan in plans):
                 words = [None, *(None if plan is None else plan[name] for plan in plans)]
-                found[name] = CodedColumn(self.model + 1, tuple(words))
+                columns_of[name] = CodedColumn(self.model + 1, tuple(words))
             else:
-                found[name] = nothing
-        return found
+                columns_of[name] = nothing
+        return columns_of
 
     def _say(self, name: str, rows: Any, value: CodedColumn) -> None:
         codes, words = self.words.setdefault(name, (np.zeros(self.count, dtype=np.int64), [None]))

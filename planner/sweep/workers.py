@@ -54,8 +54,8 @@ def in_processes(
 
 def killed(chunk: Chunk) -> Rows:
     """The rows of points that end every worker that tries them."""
-    told = "the worker process was killed at this point; is there enough memory?"
-    return [refused("failed", told, 0.0) for _ in chunk.points]
+    reason = "the worker process was killed at this point; is there enough memory?"
+    return [refused("failed", reason, 0.0) for _ in chunk.points]
 
 
 def _drained(
@@ -74,7 +74,7 @@ def _drained(
             return
         ready, _ = wait(running, return_when=FIRST_COMPLETED)
         # Those that ended well are passed on before a broken one breaks off.
-        for future in sorted(ready, key=lambda each: each.exception() is not None):
+        for future in sorted(ready, key=lambda done: done.exception() is not None):
             rows = future.result()
             yield running.pop(future), rows
 

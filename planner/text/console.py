@@ -62,10 +62,10 @@ def exits() -> Iterator[None]:
     except Exception as error:
         if os.environ.get("PLANNER_TRACEBACK"):
             note(traceback.format_exc())
-        told = " ".join(str(error).split())[:300]
+        fault = " ".join(str(error).split())[:300]
         last = traceback.extract_tb(error.__traceback__)[-1]
         _leave(
-            f"planner: a fault of ours: {type(error).__name__}: {told} "
+            f"planner: a fault of ours: {type(error).__name__}: {fault} "
             f"({Path(last.filename).name}, line {last.lineno}); please report it with the "
             "scenario (PLANNER_TRACEBACK=1 shows more)",
             3,

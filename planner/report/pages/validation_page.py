@@ -43,22 +43,22 @@ def summary(files: Iterable[Mapping[str, Any]]) -> str:
     """One line for every quantity of every file."""
     body, links = [], []
     for index, file in enumerate(files):
-        for i, each in enumerate(file["sections"]):
-            found = each["scores"]
-            if found is None:
+        for i, section in enumerate(file["sections"]):
+            errors = section["scores"]
+            if errors is None:
                 continue
             links.append(f"s{index}-{i}")
             body.append(
                 [
-                    f"{file['name']}: {named(each)}",
-                    _percent(each["predicted"] / each["rows"]),
-                    *_numbers(found["estimate"])[:5],
-                    _percent(found["band"]["holds"]),
+                    f"{file['name']}: {named(section)}",
+                    _percent(section["predicted"] / section["rows"]),
+                    *_numbers(errors["estimate"])[:5],
+                    _percent(errors["band"]["holds"]),
                     *(
-                        _percent(found[name]["median"]) if found[name] else ""
+                        _percent(errors[name]["median"]) if errors[name] else ""
                         for name in ("constant", "roofline")
                     ),
-                    _sampled(each),
+                    _sampled(section),
                 ]
             )
     head = ["", "coverage", *HEAD[:5], "in band", "constant", "roofline", "sample"]
@@ -67,14 +67,14 @@ def summary(files: Iterable[Mapping[str, Any]]) -> str:
 
 def scores(section: Mapping[str, Any]) -> str:
     """Errors of the estimate and of the baselines."""
-    found = section["scores"]
-    body = [[said, *_numbers(found[name])] for name, said in SAID if found[name]]
-    for name, said in (
+    errors = section["scores"]
+    body = [[label, *_numbers(errors[name])] for name, label in SAID if errors[name]]
+    for name, label in (
         ("without_speculation", "estimate, without groups that seem to speculate"),
         ("unseen", "estimate, rows that the fit never saw"),
     ):
         if section[name]:
-            body.append([said, *_numbers(section[name]["estimate"])])
+            body.append([label, *_numbers(section[name]["estimate"])])
     return _table(["", *HEAD], body, own=0)
 
 
@@ -89,17 +89,17 @@ def rows(listed: Sequence[Mapping[str, Any]], of: str) -> str:
     body = []
     for row in listed:
         ratio = "" if row[of] is None else f"{row[of] / row['seconds']:.2f}"
-        told = [str(row["line"]), NAMES.get(row["quantity"], row["quantity"]), row["model"]]
-        told += [row["chip"], row["engine"], ratio]
-        body.append([*told, row["why"]] if "why" in row else told)
+        cells = [str(row["line"]), NAMES.get(row["quantity"], row["quantity"]), row["model"]]
+        cells += [row["chip"], row["engine"], ratio]
+        body.append([*cells, row["why"]] if "why" in row else cells)
     head = ["line", "", "model", "chip", "engine", f"{of} / measured time"]
     return _table([*head, WHY] if listed and "why" in listed[0] else head, body)
 
 
-def reasons(told: Mapping[str, int]) -> str:
+def reasons(counts: Mapping[str, int]) -> str:
     """Why rows have no estimate, and how many."""
     return _table(
-        ["why there is no estimate", "rows"], [[why, f"{n:,}"] for why, n in told.items()]
+        ["why there is no estimate", "rows"], [[why, f"{n:,}"] for why, n in counts.items()]
     )
 
 
@@ -220,8 +220,8 @@ def page(document: Mapping[str, Any]) -> str:
 
 def numbers(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document as the page holds it: every score, and single rows by line and reason only."""
-    told = {key: value for key, value in document.items() if key != "files"}
-    told["files"] = [
+    shown = {key: value for key, value in document.items() if key != "files"}
+    shown["files"] = [
         {
             **{key: value for key, value in file.items() if key not in ("sections", "units")},
             "below_bound": [
@@ -235,17 +235,17 @@ def numbers(document: Mapping[str, Any]) -> dict[str, Any]:
         }
         for file in document["files"]
     ]
-    return told
+    return shown
 
 
 def _file(file: Mapping[str, Any], index: int) -> str:
-    kept = file["rows"] - file["repeats"]
+    distinct = file["rows"] - file["repeats"]
     profiles = ", ".join(file["profiles"]) or "none"
     below = file["below_bound"]
     parts = [
         f"<h2>{escape(file['name'])}</h2>",
         f"<p>{file['rows']:,} {escape(file['kind'])}, {file['repeats']:,} of them repeats, left "
-        f"out; {file['predicted']:,} of {kept:,} predicted. Profile: {escape(profiles)}.</p>",
+        f"out; {file['predicted']:,} of {distinct:,} predicted. Profile: {escape(profiles)}.</p>",
         f'<p class="quiet">{escape(" ".join(shapes(file["models"])))}</p>'
         if file["models"]
         else "",
@@ -262,42 +262,42 @@ def _file(file: Mapping[str, Any], index: int) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _section(each: Mapping[str, Any], labels: Mapping[str, str], name: str) -> str:
-    told = f"{each['predicted']:,} of {each['rows']:,} predicted"
-    title = f'<h3 id="{name}">{escape(named(each))}</h3>'
-    parts = [f'<p class="quiet">{told}</p>']
-    if each["scores"] is not None:
-        parts += [_sample(each), scores(each), *_pictures(each, labels, name)]
-        for key, listed in each["by"].items():
-            told = f"by {escape(labels[key])}"
-            parts.append(_folded(told, groups(listed, key, labels[key])))
-        parts.append(_folded("rows furthest off", rows(each["worst"], "estimate")))
-    if each["refused"]:
-        count = sum(each["refused"].values())
-        parts.append(_folded(f"{count:,} without an estimate, and why", reasons(each["refused"])))
+def _section(part: Mapping[str, Any], labels: Mapping[str, str], name: str) -> str:
+    counts = f"{part['predicted']:,} of {part['rows']:,} predicted"
+    title = f'<h3 id="{name}">{escape(named(part))}</h3>'
+    parts = [f'<p class="quiet">{counts}</p>']
+    if part["scores"] is not None:
+        parts += [_sample(part), scores(part), *_pictures(part, labels, name)]
+        for key, listed in part["by"].items():
+            counts = f"by {escape(labels[key])}"
+            parts.append(_folded(counts, groups(listed, key, labels[key])))
+        parts.append(_folded("rows furthest off", rows(part["worst"], "estimate")))
+    if part["refused"]:
+        count = sum(part["refused"].values())
+        parts.append(_folded(f"{count:,} without an estimate, and why", reasons(part["refused"])))
     inner = "\n".join(parts)
-    aside = each["part"] in ASIDE and each["scores"] is not None
+    aside = part["part"] in ASIDE and part["scores"] is not None
     return title + (
         _folded("rows that their source does not call clean", inner) if aside else inner
     )
 
 
-def _pictures(each: Mapping[str, Any], labels: Mapping[str, str], name: str) -> list[str]:
-    points, scale = each["points"], scale_of(each["points"])
-    band = each["scores"]["band"]
-    key = "engine" if "engine" in each["by"] else next(iter(each["by"]), "")
-    held = (
+def _pictures(section: Mapping[str, Any], labels: Mapping[str, str], name: str) -> list[str]:
+    points, scale = section["points"], scale_of(section["points"])
+    band = section["scores"]["band"]
+    key = "engine" if "engine" in section["by"] else next(iter(section["by"]), "")
+    bands = (
         f"<h4>Share inside the {band['coverage']:.0%} band: {band['holds']:.1%} of all, "
-        f"by {escape(labels[key])}</h4>{band_bars(each['by'][key], key, band['coverage'])}"
+        f"by {escape(labels[key])}</h4>{band_bars(section['by'][key], key, band['coverage'])}"
         if key
         else f"<h4>Share inside the {band['coverage']:.0%} band: {band['holds']:.1%}</h4>"
     )
     parts = [
         backdrop(points, scale, f"{name}-all"),
-        f'<div class="pair"><div>{scatter(points, scale, named(each))}</div><div>'
-        f"<h4>Predicted over measured time, less one</h4>{histogram(points)}{held}</div></div>",
+        f'<div class="pair"><div>{scatter(points, scale, named(section))}</div><div>'
+        f"<h4>Predicted over measured time, less one</h4>{histogram(points)}{bands}</div></div>",
     ]
-    for grouping, listed in each["by"].items():
+    for grouping, listed in section["by"].items():
         names = [row[grouping] for row in listed if row["n"] >= FEWEST][:PANELS]
         if len(names) < 2:
             continue
@@ -310,31 +310,31 @@ def _pictures(each: Mapping[str, Any], labels: Mapping[str, str], name: str) -> 
     return parts
 
 
-def _sample(each: Mapping[str, Any]) -> str:
-    if not each["sample_known"]:
-        told = "The profile does not record its rows: these may be in sample."
-    elif each["in_sample"]:
-        told = (
-            f"In sample: the profile was fitted on {each['in_sample']:,} of these "
-            f"{each['predicted']:,} rows. Its errors on rows left out stand at the end of the page."
+def _sample(part: Mapping[str, Any]) -> str:
+    if not part["sample_known"]:
+        text = "The profile does not record its rows: these may be in sample."
+    elif part["in_sample"]:
+        text = (
+            f"In sample: the profile was fitted on {part['in_sample']:,} of these "
+            f"{part['predicted']:,} rows. Its errors on rows left out stand at the end of the page."
         )
     else:
         return '<p class="quiet">Out of sample: no fit saw the rows it is scored on.</p>'
-    return f'<p class="sample">{told}</p>'
+    return f'<p class="sample">{text}</p>'
 
 
 def _recorded(profiles: Sequence[Mapping[str, Any]]) -> str:
     parts = ["<h2>What the profiles record of themselves, on rows that their fits did not see</h2>"]
-    for each in profiles:
-        shown = network if each["kind"] == "collectives" else recorded
-        parts.append(f"<h3>{escape(each['name'])} ({escape(each['as_of'])})</h3>")
+    for row in profiles:
+        shown = network if row["kind"] == "collectives" else recorded
+        parts.append(f"<h3>{escape(row['name'])} ({escape(row['as_of'])})</h3>")
         parts.append(
-            f'<p class="quiet">{each["rows"]:,} measurements on {escape(", ".join(each["chips"]))}'
-            f": {escape(each['source'])}.</p>"
+            f'<p class="quiet">{row["rows"]:,} measurements on {escape(", ".join(row["chips"]))}'
+            f": {escape(row['source'])}.</p>"
         )
-        parts.append(shown(each["errors"]))
+        parts.append(shown(row["errors"]))
     return "\n".join(parts)
 
 
-def _folded(told: str, inner: str) -> str:
-    return f"<details><summary>{told}</summary>{inner}</details>"
+def _folded(title: str, inner: str) -> str:
+    return f"<details><summary>{title}</summary>{inner}</details>"

@@ -69,16 +69,16 @@ def _curve(axes: Axes, document: Mapping[str, Any], plans: Sequence[Mapping[str,
         slow = [(1 / tpot[1], usd[1]) for tpot, usd in spans]
         fast = [(1 / tpot[0], usd[0]) for tpot, usd in spans]
         outline = [*slow, *reversed(fast)]
-        told = f"{band['coverage']:.0%} of measured runs (profile {band['from']})"
-        axes.fill(*zip(*outline, strict=True), color="0.5", alpha=0.13, lw=0, label=told)
+        label = f"{band['coverage']:.0%} of measured runs (profile {band['from']})"
+        axes.fill(*zip(*outline, strict=True), color="0.5", alpha=0.13, lw=0, label=label)
     axes.plot(speed, price, color="0.35", lw=1.1, zorder=2)
     floor = [point["bound"]["usd_per_mtok"] for point in points]
     if any(low < usd * (1 - SAME) for low, usd in zip(floor, price, strict=True)):
         axes.plot(speed, floor, color="0.45", lw=1, ls=(0, (4, 2)),
                   label="no implementation of the same plan is cheaper")  # fmt: skip
     for mode, family in dict.fromkeys((plan["mode"], _family(plan)) for plan in plans):
-        own = [plan for plan in plans if (plan["mode"], _family(plan)) == (mode, family)]
-        axes.plot([_speed(plan) for plan in own], [plan["usd_per_mtok"] for plan in own],
+        members = [plan for plan in plans if (plan["mode"], _family(plan)) == (mode, family)]
+        axes.plot([_speed(plan) for plan in members], [plan["usd_per_mtok"] for plan in members],
                   ls="", marker=MARKERS[family], ms=5, color=COLOURS[mode], zorder=3,
                   label=f"{mode}, {family}")  # fmt: skip
     every = max(1, -(-len(plans) // LABELLED))
@@ -103,10 +103,10 @@ def _marks(axes: Axes, document: Mapping[str, Any], plans: Sequence[Mapping[str,
         plan = plans[place]
         at = (_speed(plan), plan["usd_per_mtok"])
         axes.plot(*at, ls="", marker="o", ms=12, mfc="none", mec="black", mew=1.1, zorder=4)
-        told = f"{', '.join(names)}: {figure(at[0])} tokens/s, ${at[1]:.3g}"
+        label = f"{', '.join(names)}: {figure(at[0])} tokens/s, ${at[1]:.3g}"
         right = (log(at[0]) - left) / (end - left) > RIGHTMOST
         down = 14 if right else -6 if "normal" in names or "fast" in names else -20
-        axes.annotate(told, at, xytext=(-10 if right else 10, down), textcoords="offset points",
+        axes.annotate(label, at, xytext=(-10 if right else 10, down), textcoords="offset points",
                       ha="right" if right else "left", va="bottom" if right else "top",
                       fontsize=8.5, fontweight="bold", zorder=5, bbox=PAPER)  # fmt: skip
 
@@ -130,17 +130,17 @@ def _axes(axes: Axes, document: Mapping[str, Any], plans: Sequence[Mapping[str, 
         axis.set_minor_formatter(NullFormatter())
     axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
     axes.set_ylabel("price [USD per million tokens]")
-    asked = document["scenario"]
-    load = asked["workload"]
-    model, system = named(asked["model"], "model"), named(asked["system"], "system")
+    scenario = document["scenario"]
+    load = scenario["workload"]
+    model, system = named(scenario["model"], "model"), named(scenario["system"], "system")
     axes.set_title(
-        f"{model} on {numbers(asked['chips'])} chips of {system}: "
+        f"{model} on {numbers(scenario['chips'])} chips of {system}: "
         f"{length(load['input_tokens'])} tokens in, {length(load['output_tokens'])} out",
         loc="left", fontsize=10.5, fontweight="bold", pad=18,
     )  # fmt: skip
     ground = document["provenance"]
-    told = f"assumptions {ground['assumptions']}, estimate {ground['estimate']}"
-    axes.text(0, 1.015, f"each point is the cheapest plan that is as fast; {told}", fontsize=8,
+    grounds = f"assumptions {ground['assumptions']}, estimate {ground['estimate']}"
+    axes.text(0, 1.015, f"each point is the cheapest plan that is as fast; {grounds}", fontsize=8,
               color="0.35", transform=axes.transAxes)  # fmt: skip
 
 

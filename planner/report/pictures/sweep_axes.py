@@ -66,18 +66,18 @@ def scaled(table: Any, name: str) -> Scaled:
     unit = str(table.units.get(name, ""))
     sizes = sorted(abs(number) for number in numbers if math.isfinite(number) and number)
     middle = sizes[len(sizes) // 2] if sizes else 1.0
-    factor, told = 1.0, unit
+    factor, larger_unit = 1.0, unit
     for size, larger in LARGER.get(unit, ()):
         if middle >= size * 0.999 or len(LARGER[unit]) == 1:
-            factor, told = size, larger
-    return Scaled(name, told, tuple(number / factor for number in numbers))
+            factor, larger_unit = size, larger
+    return Scaled(name, larger_unit, tuple(number / factor for number in numbers))
 
 
 def factor_of(table: Any, quantity: Scaled) -> float:
     """Units of the picture per base unit."""
-    for given, shown in zip(table[quantity.name], quantity.values, strict=True):
-        if given:
-            return shown / float(given)
+    for value, shown in zip(table[quantity.name], quantity.values, strict=True):
+        if value:
+            return shown / float(value)
     return 1.0
 
 
@@ -108,10 +108,10 @@ def arranged(table: Any, names: Sequence[str]) -> tuple[list[str], list[str]]:
     numeric = [name for name in names if all(isinstance(v, int | float) for v in table[name])]
     others = [name for name in names if name not in numeric]
     if len(numeric) == 2:
-        few = min(numeric, key=lambda name: len(dict.fromkeys(table[name])))
-        if len(dict.fromkeys(table[few])) <= MOST_LINES // 2:
-            numeric.remove(few)
-            others = [few]
+        shortest = min(numeric, key=lambda name: len(dict.fromkeys(table[name])))
+        if len(dict.fromkeys(table[shortest])) <= MOST_LINES // 2:
+            numeric.remove(shortest)
+            others = [shortest]
     return numeric, others
 
 

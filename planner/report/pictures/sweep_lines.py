@@ -67,8 +67,8 @@ def drawn(table: Any, form: str, of: str | None = None, crossings: Sequence[Any]
 
 def _price(table: Any) -> str:
     """The first column of a price that has values."""
-    known = [name for name in PRICES if name in table.columns]
-    return next((name for name in known if any(table[name])), PRICES[0])
+    prices = [name for name in PRICES if name in table.columns]
+    return next((name for name in prices if any(table[name])), PRICES[0])
 
 
 def _filled(
@@ -98,7 +98,7 @@ def _lines(
     x = scaled(table, along)
     kind, words = ("bottleneck", table["bottleneck"]) if crossings else regions(table)
     apart = table[others[0]] if others else [None] * len(x.values)
-    told: list[str] = []
+    entries: list[str] = []
     count = 0
     for number, value in enumerate(dict.fromkeys(apart)):
         rows = [i for i, each in enumerate(apart) if each == value]
@@ -118,14 +118,14 @@ def _lines(
                     count += 1
                     _kink(axes, (at, between(at, (i, j), x, quantity)), letter, colour)
                     place = f"{label}, " if label else ""
-                    told.append(f"{letter}  {place}from {figure(at)} {x.unit}: {word}")
-                    told += form
+                    entries.append(f"{letter}  {place}from {figure(at)} {x.unit}: {word}")
+                    entries += form
     set_axis(axes.xaxis, x)
     set_axis(axes.yaxis, quantity)
     axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
-    if told:
-        told += [NO_FORM] if kind == "layout" else []
-        listed(axes.figure, f"kinks, where another {kind} is {SUPERLATIVE[kind]}:", told)
+    if entries:
+        entries += [NO_FORM] if kind == "layout" else []
+        listed(axes.figure, f"kinks, where another {kind} is {SUPERLATIVE[kind]}:", entries)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8, title=others[0] if others else None,
                     title_fontsize=8)  # fmt: skip
@@ -159,8 +159,8 @@ def _bars(axes: Axes, table: Any, names: Sequence[str], quantity: Scaled) -> Non
     for i, value in enumerate(quantity.values):
         if math.isfinite(value):
             axes.barh(i, value, color=COLOURS[0], height=0.62)
-        told = figure(value) if math.isfinite(value) else table["status"][i]
-        axes.annotate(f" {told}", (value if math.isfinite(value) else 0, i), va="center",
+        label_text = figure(value) if math.isfinite(value) else table["status"][i]
+        axes.annotate(f" {label_text}", (value if math.isfinite(value) else 0, i), va="center",
                       fontsize=7.5, color="0.25")  # fmt: skip
     axes.set_yticks(range(len(labels)), labels)
     axes.invert_yaxis()
@@ -191,12 +191,12 @@ def switches(
     Places are in the units of the picture, of which `factor` make one of the table. Where nothing
     nearer is known, the later point is the place.
     """
-    found = [each for each in crossings if each.rows == rows]
-    if not found:
+    kinks = [kink for kink in crossings if kink.rows == rows]
+    if not kinks:
         yield x.values[rows[1]], str(words[rows[1]]), []
-    for each in found:
-        told = textwrap.wrap(str(each), WIDTH, break_long_words=False)
-        yield each.at * factor, each.after, [f"     {line}" for line in told]
+    for kink in kinks:
+        wrapped = textwrap.wrap(str(kink), WIDTH, break_long_words=False)
+        yield kink.at * factor, kink.after, [f"     {line}" for line in wrapped]
 
 
 def between(at: float, rows: tuple[int, int], x: Any, quantity: Any) -> float:
@@ -213,10 +213,10 @@ def between(at: float, rows: tuple[int, int], x: Any, quantity: Any) -> float:
 def crossing_lines(crossings: Sequence[Any], units: Mapping[str, str]) -> list[str]:
     """What a terminal says of the kinks of a sweep, on lines or along the lines of a map."""
     lines = []
-    for each in crossings:
-        if not hasattr(each, "along"):
-            lines.append(f"  {each}")
+    for kink in crossings:
+        if not hasattr(kink, "along"):
+            lines.append(f"  {kink}")
             continue
-        unit = f" {units[each.along]}" if units.get(each.along) else ""
-        lines.append(f"  {each.along} {figure(each.at)}{unit}: {each}")
+        unit = f" {units[kink.along]}" if units.get(kink.along) else ""
+        lines.append(f"  {kink.along} {figure(kink.at)}{unit}: {kink}")
     return ["where another part of a step becomes the largest:", *lines] if lines else []

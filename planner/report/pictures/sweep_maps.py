@@ -72,12 +72,12 @@ def mapped(
         bar.ax.yaxis.set_minor_formatter(NullFormatter())
     bar.outline.set_visible(False)
     if kind or len(set(word.ravel())) > 1:
-        known = {frozenset((each.before, each.after)) for each in boundaries}
-        _outlined(axes, edges, word, known)
+        exact = {frozenset((each.before, each.after)) for each in boundaries}
+        _outlined(axes, edges, word, exact)
         box = axes.get_xlim(), axes.get_ylim()
-        told = _drawn(axes, boundaries, (factor_of(table, along), factor_of(table, up)))
+        entries = _drawn(axes, boundaries, (factor_of(table, along), factor_of(table, up)))
         axes.set(xlim=box[0], ylim=box[1])
-        _lettered(axes, (x, y), word, kind, told)
+        _lettered(axes, (x, y), word, kind, entries)
 
 
 def _edges(values: Sequence[float], logarithmic: bool) -> list[float]:
@@ -92,7 +92,7 @@ def _outlined(
     axes: Axes,
     edges: tuple[Sequence[float], Sequence[float]],
     word: np.ndarray,
-    known: Collection[frozenset[str]],
+    exact: Collection[frozenset[str]],
 ) -> None:
     """A line between neighbours of different regions, but for those whose line is known."""
     from matplotlib.collections import LineCollection
@@ -101,23 +101,23 @@ def _outlined(
     lines = []
     for j in range(word.shape[0]):
         for i in range(word.shape[1]):
-            if i and _apart(word[j, i], word[j, i - 1], known):
+            if i and _apart(word[j, i], word[j, i - 1], exact):
                 lines.append([(x[i], y[j]), (x[i], y[j + 1])])
-            if j and _apart(word[j, i], word[j - 1, i], known):
+            if j and _apart(word[j, i], word[j - 1, i], exact):
                 lines.append([(x[i], y[j]), (x[i + 1], y[j])])
     axes.add_collection(LineCollection(lines, colors="white", linewidths=1.4, zorder=3))
     axes.add_collection(LineCollection(lines, colors="black", linewidths=0.6, zorder=4))
 
 
-def _apart(first: str, second: str, known: Collection[frozenset[str]]) -> bool:
-    return first != second and frozenset((first, second)) not in known
+def _apart(first: str, second: str, exact: Collection[frozenset[str]]) -> bool:
+    return first != second and frozenset((first, second)) not in exact
 
 
 def _drawn(axes: Axes, boundaries: Sequence[Any], factors: tuple[float, float]) -> list[str]:
     """The exact lines between bottlenecks, numbered, and what is said of each below the map."""
-    told: list[str] = []
-    for number, each in enumerate(boundaries, 1):
-        lines = [[(x * factors[0], y * factors[1]) for x, y in line] for line in each.lines if line]
+    entries: list[str] = []
+    for number, edge in enumerate(boundaries, 1):
+        lines = [[(x * factors[0], y * factors[1]) for x, y in line] for line in edge.lines if line]
         for line in lines:
             x, y = zip(*line, strict=True)
             for width, colour in ((1.8, "white"), (0.9, "black")):
@@ -127,9 +127,9 @@ def _drawn(axes: Axes, boundaries: Sequence[Any], factors: tuple[float, float]) 
         axes.text(*longest[len(longest) // 2], str(number), ha="center", va="center", fontsize=8,
                   zorder=6, bbox={"boxstyle": "square,pad=0.15", "facecolor": "white",
                                   "edgecolor": "black", "lw": 0.5})  # fmt: skip
-        first, *rest = textwrap.wrap(str(each), WIDTH, break_long_words=False)
-        told += [f"{number}  {first}", *(f"     {line}" for line in rest)]
-    return told
+        first, *rest = textwrap.wrap(str(edge), WIDTH, break_long_words=False)
+        entries += [f"{number}  {first}", *(f"     {line}" for line in rest)]
+    return entries
 
 
 def _lettered(
@@ -144,7 +144,7 @@ def _lettered(
 
     names, counts = np.unique(word, return_counts=True)
     order = [str(names[i]) for i in np.argsort(-counts, kind="stable")]
-    told = []
+    entries = []
     for letter, name in zip(LETTERS, order, strict=False):
         rows, columns = np.nonzero(word == name)
         # The cell of the region that is nearest to its middle.
@@ -155,9 +155,9 @@ def _lettered(
                       fontsize=9, fontweight="bold", zorder=5,
                       bbox={"boxstyle": "circle,pad=0.2", "facecolor": "white", "alpha": 0.85,
                             "lw": 0})  # fmt: skip
-        told.append(f"{letter}  {name} ({_share(len(rows) / word.size)})")
+        entries.append(f"{letter}  {name} ({_share(len(rows) / word.size)})")
     title = f"where each {kind} is {SUPERLATIVE[kind]}:" if kind else "what is found:"
-    listed(axes.figure, title, [*told, *lines])
+    listed(axes.figure, title, [*entries, *lines])
 
 
 def _share(share: float) -> str:

@@ -81,13 +81,13 @@ def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
     """
     if document["distribution"] is None:
         raise InputError("--plot: steps along one given know no spread; give --sobol as well")
-    found = document["sobol"] or {}
-    below = SENSITIVITY_STUDY_PLOTS_ROW * len(found) + 0.8
+    indices = document["sobol"] or {}
+    below = SENSITIVITY_STUDY_PLOTS_ROW * len(indices) + 0.8
 
     def filled(canvas: Figure) -> None:
         above, under = canvas.subplots(2, 1, height_ratios=[HIGH, below])
         _spread(above, document)
-        _indices(under, found)
+        _indices(under, indices)
 
     return pictured((SENSITIVITY_STUDY_PLOTS_WIDE, HIGH + below), filled, form)
 
@@ -95,26 +95,26 @@ def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
 def _spread(axes: Axes, document: Mapping[str, Any]) -> None:
     from matplotlib.ticker import EngFormatter
 
-    found, unit = document["distribution"], document["unit"]
-    axes.stairs(found["histogram"]["shares"], found["histogram"]["edges"], fill=True, color=SPREAD)
-    low, middle, high = (found["quantiles"][q] for q in ("0.05", "0.5", "0.95"))
+    drawn, unit = document["distribution"], document["unit"]
+    axes.stairs(drawn["histogram"]["shares"], drawn["histogram"]["edges"], fill=True, color=SPREAD)
+    low, middle, high = (drawn["quantiles"][q] for q in ("0.05", "0.5", "0.95"))
     for value, style in ((low, ":"), (middle, "-"), (high, ":")):
         axes.axvline(value, color="0.25", lw=0.9, ls=style)
     axes.set_xlabel(f"{document['of']} [{unit or '1'}]")
     axes.set_ylabel("share of the draws")
     if middle >= LARGE:
         axes.xaxis.set_major_formatter(EngFormatter())
-    told = f"half of the draws below {valued(middle, unit)}; dotted: nine of ten between"
-    axes.set_title(told, loc="left", fontsize=9, fontweight="bold")
+    title = f"half of the draws below {valued(middle, unit)}; dotted: nine of ten between"
+    axes.set_title(title, loc="left", fontsize=9, fontweight="bold")
 
 
-def _indices(axes: Axes, found: Mapping[str, Any]) -> None:
-    ranked = sorted(found.items(), key=lambda pair: -pair[1]["total"])
-    for place, (_, each) in enumerate(ranked):
+def _indices(axes: Axes, indices: Mapping[str, Any]) -> None:
+    ranked = sorted(indices.items(), key=lambda pair: -pair[1]["total"])
+    for place, (_, index) in enumerate(ranked):
         for key, colour, aside in (("first", ALONE, -0.18), ("total", WITH, 0.18)):
             label = ("alone" if key == "first" else "with the others") if not place else None
-            low, high = (max(end, 0.0) for end in each[f"{key}_interval"])
-            axes.barh(place + aside, max(each[key], 0.0), height=0.32, color=colour, label=label)
+            low, high = (max(end, 0.0) for end in index[f"{key}_interval"])
+            axes.barh(place + aside, max(index[key], 0.0), height=0.32, color=colour, label=label)
             axes.plot([low, high], [place + aside] * 2, color="0.2", lw=1)
     axes.set_yticks(range(len(ranked)), [path for path, _ in ranked])
     axes.invert_yaxis()

@@ -119,13 +119,13 @@ def band_bars(rows: Sequence[Mapping[str, Any]], key: str, coverage: float) -> s
     marks = []
     for i, row in enumerate(rows):
         y = BAR * i
-        held = row["band_holds"]
+        share = row["band_holds"]
         marks.append(
             f'<text x="{ROOM - 12}" y="{y + 32}" text-anchor="end">{escape(row[key][:24])}</text>'
             f'<rect class="track" x="{ROOM}" y="{y + 7}" width="{ROOM}" height="{BAR - 14}"/>'
-            f'<rect class="held" x="{ROOM}" y="{y + 7}" width="{ROOM * held:.1f}" '
+            f'<rect class="held" x="{ROOM}" y="{y + 7}" width="{ROOM * share:.1f}" '
             f'height="{BAR - 14}"/>'
-            f'<text x="{2 * ROOM + 12}" y="{y + 32}">{held:.0%} of {row["n"]:,}</text>'
+            f'<text x="{2 * ROOM + 12}" y="{y + 32}">{share:.0%} of {row["n"]:,}</text>'
         )
     return (
         f'<svg class="bands" viewBox="0 0 {2 * ROOM + 240} {height}" role="img">'
@@ -155,12 +155,12 @@ def _ticks(scale: Scale, labelled: bool) -> list[str]:
     for time in [factor * 10.0**power for power in powers[::step] for factor in factors]:
         if not scale.least <= math.log10(time) <= scale.most:
             continue
-        at, told = scale.at(time), escape(_tick(time))
+        at, label = scale.at(time), escape(_tick(time))
         parts.append(f'<path class="grid" d="M{at} 0V{SIDE}M0 {SIDE - at}H{SIDE}"/>')
         if labelled:
-            parts.append(f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{told}</text>')
+            parts.append(f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{label}</text>')
         if labelled and at - told_at >= APART:
-            parts.append(f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{told}</text>')
+            parts.append(f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{label}</text>')
             told_at = at
     return parts
 

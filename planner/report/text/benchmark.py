@@ -36,11 +36,11 @@ def measured_document(measured: MeasuredChip) -> dict[str, Any]:
 
 def measured_text(measured: MeasuredChip) -> str:
     """The same on a terminal, at most 80 columns wide."""
-    known = chip(measured.head.chip) if measured.head.chip else None
+    catalogued = chip(measured.head.chip) if measured.head.chip else None
     blocks = [
         _head(measured),
-        "\n".join([*_memory(measured, known), *_attention(measured), *_launch(measured)]),
-        _products(measured, known),
+        "\n".join([*_memory(measured, catalogued), *_attention(measured), *_launch(measured)]),
+        _products(measured, catalogued),
         _all_reduce(measured),
         _busy(measured),
         _listed("wrong results, not kept", measured.refused),
@@ -55,53 +55,53 @@ def _plain(measured: Measured[Any]) -> dict[str, Any]:
 
 def _head(measured: MeasuredChip) -> str:
     head = measured.head
-    known = f"{head.chip} of the catalogue" if head.chip else "not in the catalogue by this name"
+    origin = f"{head.chip} of the catalogue" if head.chip else "not in the catalogue by this name"
     software = ", ".join(f"{name} {version}" for name, version in head.software.items())
     part = "" if head.complete else "; not complete"
     return "\n".join(
         [
-            row("device", f"{head.device} ({known}), {size(head.capacity)}"),
+            row("device", f"{head.device} ({origin}), {size(head.capacity)}"),
             row("measured", f"{head.as_of}, {software}, in {head.seconds:.0f} s{part}"),
         ]
     )
 
 
-def _memory(measured: MeasuredChip, known: Chip | None) -> Iterator[str]:
+def _memory(measured: MeasuredChip, catalogued: Chip | None) -> Iterator[str]:
     if measured.memory_bandwidth is None:
         return
-    peak = _of_peak(measured.memory_bandwidth, known.memory_bandwidth if known else None)
+    peak = _of_peak(measured.memory_bandwidth, catalogued.memory_bandwidth if catalogued else None)
     yield row("memory", f"{show(measured.memory_bandwidth, 'bandwidth')}{peak}")
-    for each in measured.memory:
-        spread = f"{each.timing.repeats} times, spread {each.timing.spread:.1%}"
-        rate = show(each.rate, "bandwidth")
-        yield row("", f"{each.work.kind:<6}{size(each.work.size):>9}{rate:>11}   {spread}")
+    for run in measured.memory:
+        spread = f"{run.timing.repeats} times, spread {run.timing.spread:.1%}"
+        rate = show(run.rate, "bandwidth")
+        yield row("", f"{run.work.kind:<6}{size(run.work.size):>9}{rate:>11}   {spread}")
 
 
 def _attention(measured: MeasuredChip) -> Iterator[str]:
-    for at, each in enumerate(measured.attention):
-        work, rate = each.work, show(each.rate, "bandwidth")
+    for at, run in enumerate(measured.attention):
+        work, rate = run.work, show(run.rate, "bandwidth")
         what = f"{work.dtype}, {work.batch} sequences of {work.context} tokens"
         yield row("" if at else "attention", f"{what}: {rate}")
 
 
 def _launch(measured: MeasuredChip) -> Iterator[str]:
     words = {"call": "by a call", "graph": "in a graph"}
-    told = [f"{duration(each.timing.median)} {words[each.work.how]}" for each in measured.launch]
-    if told:
-        yield row("launch", ", ".join(told))
+    times = [f"{duration(each.timing.median)} {words[each.work.how]}" for each in measured.launch]
+    if times:
+        yield row("launch", ", ".join(times))
 
 
-def _products(measured: MeasuredChip, known: Chip | None) -> str:
+def _products(measured: MeasuredChip, catalogued: Chip | None) -> str:
     if not measured.products:
         return ""
     by_shape: dict[tuple[int, int], dict[int, dict[str, float]]] = {}
-    for each in measured.products:
-        work = each.work
+    for run in measured.products:
+        work = run.work
         rows = by_shape.setdefault((work.n, work.k), {})
-        rows.setdefault(work.m, {})[work.dtype] = each.rate
+        rows.setdefault(work.m, {})[work.dtype] = run.rate
     dtypes = list(measured.product_rates)
     most = max(measured.product_rates.values())
-    scale, unit = next((each for each in UNITS if most >= each[0]), UNITS[-1])
+    scale, unit = next((run for run in UNITS if most >= run[0]), UNITS[-1])
     lines = [row("products", f"{unit} of (tokens, k) times (k, n)")]
     for (n, k), rows in by_shape.items():
         lines.append(f"{f'n {n}, k {k}':>22}" + "".join(f"{dtype:>10}" for dtype in dtypes))
@@ -109,19 +109,19 @@ def _products(measured: MeasuredChip, known: Chip | None) -> str:
             cells = "".join(f"{_cell(rows[m].get(dtype), scale):>10}" for dtype in dtypes)
             lines.append(f"{f'{m} tokens':>22}{cells}")
     for dtype, rate in measured.product_rates.items():
-        peak = known.peak(dtype) if known and known.computes(dtype) else None
+        peak = catalogued.peak(dtype) if catalogued and catalogued.computes(dtype) else None
         lines.append(row("", f"{dtype}: at best {show(rate, 'compute')}{_of_peak(rate, peak)}"))
     return "\n".join(lines)
 
 
 def _all_reduce(measured: MeasuredChip) -> str:
     lines: list[str] = []
-    for devices, found in measured.all_reduces.items():
-        told = (
-            f"{devices} devices: {duration(found.latency)} + bytes sent at "
-            f"{show(found.rate, 'bandwidth')} (within {found.error:.0%})"
+    for devices, run in measured.all_reduces.items():
+        line = (
+            f"{devices} devices: {duration(run.latency)} + bytes sent at "
+            f"{show(run.rate, 'bandwidth')} (within {run.error:.0%})"
         )
-        lines.append(row("" if lines else "all-reduce", told))
+        lines.append(row("" if lines else "all-reduce", line))
     return "\n".join(lines)
 
 
@@ -132,13 +132,13 @@ def _busy(measured: MeasuredChip) -> str:
     return row("doubt", "the times of memory spread widely; was the device used by others?")
 
 
-def _listed(label: str, found: Sequence[SkippedWork]) -> str:
-    if not found:
+def _listed(label: str, skipped: Sequence[SkippedWork]) -> str:
+    if not skipped:
         return ""
     lines: Iterable[str] = (
-        line for each in found[:SHOWN] for line in wrapped(f"{each.what}: {each.why}")
+        line for each in skipped[:SHOWN] for line in wrapped(f"{each.what}: {each.why}")
     )
-    more = [f"  and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    more = [f"  and {len(skipped) - SHOWN} more"] if len(skipped) > SHOWN else []
     return "\n".join([label, *lines, *more])
 
 

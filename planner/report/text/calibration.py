@@ -60,16 +60,16 @@ def _rows(document: Mapping[str, Any]) -> list[str]:
 
 
 def _errors(document: Mapping[str, Any]) -> list[str]:
-    said = {
+    labels = {
         "before": f"{document['like']} as it is",
         "after": "own, on rows left out",
         "constant": "constant x roofline",
         "roofline": "plain roofline",
     }
     lines = wrapped(f"own errors are of fits that saw nothing of a row's {document['left_out_by']}")
-    for quantity, each in document["errors"].items():
+    for quantity, score in document["errors"].items():
         lines += ["", f"{NAMES[quantity]:<27}{HEAD[27:]}"]
-        lines += [_line(said[which], each[which]) for which in said]
+        lines += [_line(labels[which], score[which]) for which in labels]
     return lines
 
 
@@ -82,32 +82,32 @@ def _line(label: str, score: Mapping[str, Any]) -> str:
 
 
 def _coefficients(document: Mapping[str, Any]) -> list[str]:
-    some = document["coefficients"]
-    told = [each for each in some if each["state"] in SAID]
+    rows = document["coefficients"]
+    fitted = [row for row in rows if row["state"] in SAID]
     lines = ["", f"{'Coefficients':<16}{'before':>10}{'now':>10}   80 % interval"]
-    for each in told:
-        name = each["name"]
-        ends = f"{_shown(name, each['low'])} to {_shown(name, each['high'])}"
+    for row in fitted:
+        name = row["name"]
+        ends = f"{_shown(name, row['low'])} to {_shown(name, row['high'])}"
         lines.append(
-            f"  {name:<14}{_shown(name, each['before']):>10}{_shown(name, each['value']):>10}   "
-            f"{ends:<22}{SAID[each['state']]}"
+            f"  {name:<14}{_shown(name, row['before']):>10}{_shown(name, row['value']):>10}   "
+            f"{ends:<22}{SAID[row['state']]}"
         )
-    if not told:
+    if not fitted:
         lines += wrapped("the rows tell none of them by itself")
-    for each in document["adjustments"]:
-        scope = ", ".join(f"{key} {value}" for key, value in each["scope"].items())
-        low, high = each["interval"]
+    for row in document["adjustments"]:
+        scope = ", ".join(f"{key} {value}" for key, value in row["scope"].items())
+        low, high = row["interval"]
         lines += wrapped(
-            f"{scope}: x {each['factor']:.3g} ({low:.3g} to {high:.3g}) on the times of "
-            f"{', '.join(each['of'])}"
+            f"{scope}: x {row['factor']:.3g} ({low:.3g} to {high:.3g}) on the times of "
+            f"{', '.join(row['of'])}"
         )
-    for state, said in REST.items():
-        names = [each["name"] for each in some if each["state"] == state]
+    for state, word in REST.items():
+        names = [row["name"] for row in rows if row["state"] == state]
         if names:
-            lines += wrapped(f"{said}: {', '.join(names)}")
+            lines += wrapped(f"{word}: {', '.join(names)}")
     for name, most in document["limits"].items():
         lines += wrapped(f"the measured chip sustains {most:.3g} of the peak: {name} at most")
-    used, free = document["rows"]["used"], len(some)
+    used, free = document["rows"]["used"], len(rows)
     if used < free:
         lines += wrapped(
             f"{used} values for {free} coefficients: what they cannot tell apart stays as "
@@ -118,25 +118,25 @@ def _coefficients(document: Mapping[str, Any]) -> list[str]:
 
 def _bands(document: Mapping[str, Any]) -> list[str]:
     lines = ["", "80 % of runs to come, measured over predicted"]
-    for name, each in document["bands"].items():
-        told = f"from {each['from']}"
-        if each["holds"] is not None:
-            told += f"; of other folds it holds {each['holds']:.0%}"
-        if each["from"] != "rows left out":
-            told = f"kept from {each['from']}: fewer than {each['fewest']} values"
+    for name, row in document["bands"].items():
+        origin = f"from {row['from']}"
+        if row["holds"] is not None:
+            origin += f"; of other folds it holds {row['holds']:.0%}"
+        if row["from"] != "rows left out":
+            origin = f"kept from {row['from']}: fewer than {row['fewest']} values"
         lines.append(
-            f"  {BANDS.get(name, name):<8}{each['low']:.2f} to {each['high']:.2f}   {told}"
+            f"  {BANDS.get(name, name):<8}{row['low']:.2f} to {row['high']:.2f}   {origin}"
         )
     return lines
 
 
 def _worst(document: Mapping[str, Any]) -> list[str]:
     lines = ["", "Furthest off"]
-    for each in document["worst"]:
-        ratio = each["estimate"] / each["measured"]
+    for run in document["worst"]:
+        ratio = run["estimate"] / run["measured"]
         lines += wrapped(
-            f"{each['row']} {each['quantity']}: {duration(each['measured'])}, the others say "
-            f"{duration(each['estimate'])} ({ratio:.2g} x)"
+            f"{run['row']} {run['quantity']}: {duration(run['measured'])}, the others say "
+            f"{duration(run['estimate'])} ({ratio:.2g} x)"
         )
     return lines
 

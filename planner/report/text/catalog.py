@@ -46,18 +46,18 @@ def listed(kind: str | None, name: str | None) -> dict[str, Any]:
     return {"kind": kind, "name": name, **entry(name)}
 
 
-def catalog_text(found: Mapping[str, Any]) -> str:
+def catalog_text(card: Mapping[str, Any]) -> str:
     """The same on a terminal."""
-    if "kinds" in found:
+    if "kinds" in card:
         return "\n\n".join(
             f"{kind} ({len(names)})\n  " + "\n  ".join(names)
-            for kind, names in found["kinds"].items()
+            for kind, names in card["kinds"].items()
         )
-    if "names" in found:
-        return "\n".join(found["names"])
-    lines = [f"{found['name']}{': ' + found['title'] if found.get('title') else ''}"]
-    lines += [f"{key}: {value}" for key, value in found.get("facts", {}).items()]
-    for figure in found.get("figures", []):
+    if "names" in card:
+        return "\n".join(card["names"])
+    lines = [f"{card['name']}{': ' + card['title'] if card.get('title') else ''}"]
+    lines += [f"{key}: {value}" for key, value in card.get("facts", {}).items()]
+    for figure in card.get("figures", []):
         note = f"  {figure['note']}" if figure["note"] else ""
         lines += [
             f"{figure['name']:<18} {figure['value']:g} {figure['unit']}{note}",
@@ -84,14 +84,14 @@ def _figures(figures: Mapping[str, Figure]) -> list[dict[str, Any]]:
 
 
 def _chip(name: str) -> dict[str, Any]:
-    found = chip(name)
-    return {"title": found.title, "figures": _figures(found.figures)}
+    entry = chip(name)
+    return {"title": entry.title, "figures": _figures(entry.figures)}
 
 
 def _system(name: str) -> dict[str, Any]:
-    found = system(name)
-    facts = {"chip": found.chip.name, "network": found.topology}
-    return {"facts": facts, "figures": _figures(found.figures)}
+    entry = system(name)
+    facts = {"chip": entry.chip.name, "network": entry.topology}
+    return {"facts": facts, "figures": _figures(entry.figures)}
 
 
 def _model(name: str) -> dict[str, Any]:
@@ -125,50 +125,50 @@ def _price(name: str) -> dict[str, Any]:
 
 
 def _profile(name: str) -> dict[str, Any]:
-    found = profile(name)
+    entry = profile(name)
     facts = {
-        "engine": found.engine,
-        "chips": ", ".join(found.chips),
-        "rows": found.rows,
-        "source": found.source,
-        "as_of": found.as_of,
-        **{f"error {key}": value for key, value in found.errors.items()},
-        **{f"band {key}": f"{b.low:g} to {b.high:g}" for key, b in found.bands.items()},
-        **dict(found.values),
+        "engine": entry.engine,
+        "chips": ", ".join(entry.chips),
+        "rows": entry.rows,
+        "source": entry.source,
+        "as_of": entry.as_of,
+        **{f"error {key}": value for key, value in entry.errors.items()},
+        **{f"band {key}": f"{b.low:g} to {b.high:g}" for key, b in entry.bands.items()},
+        **dict(entry.values),
     }
     return {"facts": facts}
 
 
 def _law(name: str) -> dict[str, Any]:
-    found = law(name)
+    entry = law(name)
     facts = {
-        "form": found.form,
-        **{symbol: _spread(each) for symbol, each in found.coefficients.items()},
-        **{symbol: f"{value:g} (chosen)" for symbol, value in found.settings.items()},
-        **_together(found.covariance),
-        "fitted on": found.scope,
-        **_ranges(found),
-        **({"note": found.note} if found.note else {}),
-        "source": f"{found.source} {found.link} ({found.as_of}, verified: {found.verified})",
+        "form": entry.form,
+        **{symbol: _spread(each) for symbol, each in entry.coefficients.items()},
+        **{symbol: f"{value:g} (chosen)" for symbol, value in entry.settings.items()},
+        **_together(entry.covariance),
+        "fitted on": entry.scope,
+        **_ranges(entry),
+        **({"note": entry.note} if entry.note else {}),
+        "source": f"{entry.source} {entry.link} ({entry.as_of}, verified: {entry.verified})",
     }
-    numbers = {symbol: asdict(each) for symbol, each in found.coefficients.items()}
-    more = {"range": dict(found.range), "settings": dict(found.settings)}
-    if found.covariance is not None:
-        more["covariance"] = asdict(found.covariance)
-    return {"title": found.title, "facts": facts, "coefficients": numbers, **more}
+    numbers = {symbol: asdict(each) for symbol, each in entry.coefficients.items()}
+    more = {"range": dict(entry.range), "settings": dict(entry.settings)}
+    if entry.covariance is not None:
+        more["covariance"] = asdict(entry.covariance)
+    return {"title": entry.title, "facts": facts, "coefficients": numbers, **more}
 
 
 def _tier(name: str) -> dict[str, Any]:
-    found = tier(name)
-    drain = show(found.capacity / found.read_rate, "time")
-    facts = {"kind": found.kind, "drain time": drain}
-    return {"title": found.title, "facts": facts, "figures": _figures(found.figures)}
+    entry = tier(name)
+    drain = show(entry.capacity / entry.read_rate, "time")
+    facts = {"kind": entry.kind, "drain time": drain}
+    return {"title": entry.title, "facts": facts, "figures": _figures(entry.figures)}
 
 
-def _ranges(found: Law) -> dict[str, str]:
+def _ranges(entry: Law) -> dict[str, str]:
     """The ranges that were fitted on, as `range of n`: lowest to highest."""
     facts = {}
-    for key, (low, high) in found.range.items():
+    for key, (low, high) in entry.range.items():
         ends = (_end(x, RANGES[key]) for x in (low, high))
         facts[f"range of {key}"] = " to ".join(dict.fromkeys(ends))
     return facts
@@ -238,25 +238,24 @@ def described(name: str) -> dict[str, Any]:
     return summary(models.load(name)) | {"as_of": record.as_of}
 
 
-def model_text(found: Mapping[str, Any]) -> str:
+def model_text(card: Mapping[str, Any]) -> str:
     """The same on a terminal."""
-    active = found["n_active"]
+    active = card["n_active"]
     lines = [
-        f"{found['name']} ({found['family']}), "
-        f"{found['n_layers']} layers, hidden {found['hidden']}",
-        f"total parameters     {found['n_total']:>20,}",
+        f"{card['name']} ({card['family']}), {card['n_layers']} layers, hidden {card['hidden']}",
+        f"total parameters     {card['n_total']:>20,}",
         f"active, all          {active['all']:>20,}",
         f"  no input embedding {active['no_input_embedding']:>20,}   what FLOP are counted with",
         f"  no embedding, head {active['no_embedding_no_head']:>20,}",
         "",
         "layers",
     ]
-    for kind in found["layers"]:
+    for kind in card["layers"]:
         mixer, window = kind["mixer"] or "nothing", kind.get("window")
         if window:
             mixer = f"{mixer} {window}" if mixer == "window" else f"{mixer}, window {window}"
         lines.append(f"  {kind['count']:>4} x {mixer} + {kind['ffn'] or 'nothing'}")
-    experts = found["experts"]
+    experts = card["experts"]
     if experts["routed"]:
         lines.append(
             f"  {experts['routed']} experts, {experts['active']} of them and "
@@ -264,25 +263,25 @@ def model_text(found: Mapping[str, Any]) -> str:
         )
     lines += ["", "weights"]
     for group in CLASSES:
-        if found["params"][group]:
-            size = show(found["weight_bytes"][group], "size")
-            dtype = found["weight_dtypes"][group]
-            lines.append(f"  {group:<10} {found['params'][group]:>18,}  {size:>9}  {dtype}")
+        if card["params"][group]:
+            size = show(card["weight_bytes"][group], "size")
+            dtype = card["weight_dtypes"][group]
+            lines.append(f"  {group:<10} {card['params'][group]:>18,}  {size:>9}  {dtype}")
     lines += [
-        f"  {'in all':<10} {found['n_total']:>18,}  "
-        f"{show(sum(found['weight_bytes'].values()), 'size'):>9}",
+        f"  {'in all':<10} {card['n_total']:>18,}  "
+        f"{show(sum(card['weight_bytes'].values()), 'size'):>9}",
         "",
-        f"KV cache             {found['kv_bytes_per_token']:,.0f} byte/token ({found['kv_dtype']})",
+        f"KV cache             {card['kv_bytes_per_token']:,.0f} byte/token ({card['kv_dtype']})",
     ]
     for key, label in (
         ("window_bytes_per_sequence", "windows"),
         ("state_bytes_per_sequence", "state"),
     ):
-        if found[key]:
-            lines.append(f"{label:<20} {show(found[key], 'size')} per sequence")
-    attention = found["attention_flop_per_cached_token"]
+        if card[key]:
+            lines.append(f"{label:<20} {show(card[key], 'size')} per sequence")
+    attention = card["attention_flop_per_cached_token"]
     lines.append(f"attention            {attention:,.0f} FLOP per cached token")
-    if found["excluded"]:
-        lines.append(f"not counted          {', '.join(found['excluded'])}")
-    lines.append(f"source               {found['source']}")
+    if card["excluded"]:
+        lines.append(f"not counted          {', '.join(card['excluded'])}")
+    lines.append(f"source               {card['source']}")
     return "\n".join(lines)

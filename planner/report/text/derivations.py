@@ -112,10 +112,10 @@ def rows_text(listed: Sequence[Mapping[str, Any]]) -> str:
     """The list on a terminal: derivations with their steps, then equations."""
     lines: list[str] = []
     for kind in ("derivation", "equation"):
-        some = [row for row in listed if row["kind"] == kind]
-        if some:
-            lines += ["", f"{len(some)} {kind}s"] if lines else [f"{len(some)} {kind}s"]
-        for row in some:
+        rows = [row for row in listed if row["kind"] == kind]
+        if rows:
+            lines += ["", f"{len(rows)} {kind}s"] if lines else [f"{len(rows)} {kind}s"]
+        for row in rows:
             form = "exact" if row["exact"] else "approximate"
             steps = f"{row['steps']} step{'s' * (row['steps'] > 1)}, {form}, "
             claims = f" ({', '.join(row['claims'])})" if row["claims"] else ""

@@ -32,17 +32,17 @@ def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> dict[s
         or if the equation has no value at the point.
     """
     try:
-        found = find(name)
-        equation = _equation(found)
+        entry = find(name)
+        equation = _equation(entry)
         turned = equation if solve_for is None else equation.solve_for(solve_for)
     except ValueError as error:
         raise InputError(str(error)) from error
     values = read_values(turned, sets)
     compiled = _compiled(turned, values)
-    exact = isinstance(found, Equation) or found.exact
+    exact = isinstance(entry, Equation) or entry.exact
     missing = [each for each in compiled.names if each not in values]
     document = {
-        "name": next(python for python, value in by_name().items() if value is found),
+        "name": next(python for python, value in by_name().items() if value is entry),
         "title": turned.name,
         "text": str(turned) if exact else str(turned).replace(" = ", " ≈ ", 1),
         "exact": exact,
@@ -62,25 +62,25 @@ def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> dict[s
     return document | (nothing if missing else _numbers(turned, compiled, values))
 
 
-def formula_text(found: Mapping[str, Any]) -> str:
+def formula_text(card: Mapping[str, Any]) -> str:
     """One equation on a terminal."""
-    lines = [found["title"], "", f"  {found['text']}"]
-    lines += [f"  where {each}" for each in found["where"]]
+    lines = [card["title"], "", f"  {card['text']}"]
+    lines += [f"  where {each}" for each in card["where"]]
     lines.append("")
-    given = [_given(row) for row in found["symbols"]]
-    widths = [max(map(len, given)), max(len(row["unit"]) + 2 for row in found["symbols"])]
-    for shown, row in zip(given, found["symbols"], strict=True):
+    symbols = [_given(row) for row in card["symbols"]]
+    widths = [max(map(len, symbols)), max(len(row["unit"]) + 2 for row in card["symbols"])]
+    for shown, row in zip(symbols, card["symbols"], strict=True):
         unit = f"[{row['unit']}]"
         lines.append(f"  {shown:<{widths[0]}}  {unit:<{widths[1]}}  {row['meaning']}")
     lines.append("")
-    lines += [f"assumes: {each}" for each in found["assumes"]]
-    lines.append(f"source: {found['source']}{' ' + found['link'] if found['link'] else ''}")
-    symbol = found["symbols"][0]["symbol"]
-    if found["shown"] is not None:
-        lines += ["", _value_line(symbol, found)]
-        lines += _elasticity_lines(symbol, found["elasticities"])
-    elif found["given"]:
-        lines += ["", f"for a value of {symbol}, still give {', '.join(found['missing'])}"]
+    lines += [f"assumes: {each}" for each in card["assumes"]]
+    lines.append(f"source: {card['source']}{' ' + card['link'] if card['link'] else ''}")
+    symbol = card["symbols"][0]["symbol"]
+    if card["shown"] is not None:
+        lines += ["", _value_line(symbol, card)]
+        lines += _elasticity_lines(symbol, card["elasticities"])
+    elif card["given"]:
+        lines += ["", f"for a value of {symbol}, still give {', '.join(card['missing'])}"]
     return "\n".join(lines)
 
 
@@ -171,26 +171,26 @@ def _given(row: Mapping[str, Any]) -> str:
     return f"{row['symbol']} = {shown_value(row['symbol'], row['given'])}"
 
 
-def _value_line(symbol: str, found: Mapping[str, Any]) -> str:
+def _value_line(symbol: str, result: Mapping[str, Any]) -> str:
     """`T_mem = 46.2 ms   (0.0462 s; memory decides)`."""
     notes = []
-    if found["value"] is not None:
-        base = f"{found['value']:.6g}" + ("" if found["unit"] == "1" else f" {found['unit']}")
-        notes += [base] if base != found["shown"] else []
-    if found["decides"]:
-        notes.append(f"{found['decides']} decides")
-    return f"{symbol} = {found['shown']}" + (f"   ({'; '.join(notes)})" if notes else "")
+    if result["value"] is not None:
+        base = f"{result['value']:.6g}" + ("" if result["unit"] == "1" else f" {result['unit']}")
+        notes += [base] if base != result["shown"] else []
+    if result["decides"]:
+        notes.append(f"{result['decides']} decides")
+    return f"{symbol} = {result['shown']}" + (f"   ({'; '.join(notes)})" if notes else "")
 
 
 def _elasticity_lines(symbol: str, slopes: Mapping[str, list[float] | None] | None) -> list[str]:
     """One line for each symbol that moves the value, the strongest first."""
     if not slopes:
         return []
-    told = {x: pair for x, pair in slopes.items() if pair is not None and any(pair)}
-    ranked = sorted(told, key=lambda x: (-max(map(abs, told[x])), x))
+    nonzero = {x: pair for x, pair in slopes.items() if pair is not None and any(pair)}
+    ranked = sorted(nonzero, key=lambda x: (-max(map(abs, nonzero[x])), x))
     lines = [f"one percent more of a symbol changes {symbol} by, in percent:"]
     for x in ranked:
-        down, up = told[x]
+        down, up = nonzero[x]
         kink = "" if math.isclose(down, up, rel_tol=1e-9, abs_tol=1e-12) else "  (at a kink: "
         kink += f"{down:+.3f} per percent less)" if kink else ""
         lines.append(f"  {x:<{max(map(len, ranked))}}  {up:+.3f}{kink}")

@@ -46,13 +46,13 @@ def wrapped_head(document: Mapping[str, Any]) -> list[str]:
     below = "; below it, the nearest changes at which another choice is the best" if sought else ""
     rows = document["rows"]
     others = dict.fromkeys(each["question"] for row in rows for each in _beside(row))
-    told = "One percent more of a quantity changes it by so many percent (at a kink: less | more)"
+    text = "One percent more of a quantity changes it by so many percent (at a kink: less | more)"
     if others:
-        told += f", {rows[0]['question']}; in brackets, {', '.join(others)}"
+        text += f", {rows[0]['question']}; in brackets, {', '.join(others)}"
     return [
         f"{document['of']} = {value}",
         *wrapped(f"held: {', '.join(filter(None, (document['choice'], document['counts'])))}"),
-        *textwrap.wrap(f"{told}{below}", WIDTH),
+        *textwrap.wrap(f"{text}{below}", WIDTH),
     ]
 
 
@@ -81,8 +81,8 @@ def elastic(row: Mapping[str, Any]) -> str:
 
 def _line(row: Mapping[str, Any], width: int) -> str:
     value = valued(row["value"], row["unit"])
-    other = "".join(f"  ({elastic(each)})" for each in _beside(row))
-    line = f"  {row['path']:<{width}}  {value:>16}  {elastic(row)}{other}"
+    beside = "".join(f"  ({elastic(each)})" for each in _beside(row))
+    line = f"  {row['path']:<{width}}  {value:>16}  {elastic(row)}{beside}"
     return line[:WIDTH] if len(line) > WIDTH else line.rstrip()
 
 
@@ -92,29 +92,29 @@ def _beside(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _switches(row: Mapping[str, Any]) -> list[str]:
-    found = []
-    for each in row["switches"] or ():
-        change = 100 * (each["factor"] - 1)
-        value = valued(None if row["value"] is None else row["value"] * each["factor"], row["unit"])
+    lines = []
+    for move in row["switches"] or ():
+        change = 100 * (move["factor"] - 1)
+        value = valued(None if row["value"] is None else row["value"] * move["factor"], row["unit"])
         at = f" ({value})" if value else ""
-        told = f"{change:+.3g} %{at}: {_new(each)}"
-        found += textwrap.wrap(told, WIDTH, initial_indent=SWITCH, subsequent_indent=f"{SWITCH}  ")
-    return found
+        line = f"{change:+.3g} %{at}: {_new(move)}"
+        lines += textwrap.wrap(line, WIDTH, initial_indent=SWITCH, subsequent_indent=f"{SWITCH}  ")
+    return lines
 
 
 def _new(switch: Mapping[str, Any]) -> str:
     """The choice that becomes the best, without what stays the same."""
     before, after = (switch[key].rpartition(" on ") for key in ("from", "to"))
-    told = after[0] if after[0] and before[2] == after[2] else switch["to"]
+    name = after[0] if after[0] and before[2] == after[2] else switch["to"]
     first, then = switch["counts"]
     if first == then or not then:
-        return str(told)
-    return str(then if switch["from"] == switch["to"] else f"{told}, {then}")
+        return str(name)
+    return str(then if switch["from"] == switch["to"] else f"{name}, {then}")
 
 
-def even_text(found: Sequence[Mapping[str, Any]]) -> str:
+def even_text(crossings: Sequence[Mapping[str, Any]]) -> str:
     """All comparisons, one paragraph each."""
-    return "\n\n".join("\n".join(_told(each)) for each in found)
+    return "\n\n".join("\n".join(_told(each)) for each in crossings)
 
 
 def _told(each: Mapping[str, Any]) -> list[str]:
@@ -169,27 +169,27 @@ def study_text(document: Mapping[str, Any]) -> str:
 
 def _givens(document: Mapping[str, Any]) -> list[str]:
     lines = ["uncertain"]
-    for each in document["uncertain"]:
-        ends = [end if isinstance(end, str) else valued(end, each["unit"]) for end in each["ends"]]
-        form = MEANS.get(each["kind"])
-        told = form.format(*ends) if form else "one of " + ", ".join(ends)
-        of = each["source"]
-        if of and each["kind"] == "lognormal":
-            told = f"{ends[0]} to {ends[1]}"
-        lines += wrapped(f"{each['path']}: {told}{f' ({of})' if of else ''}")
+    for row in document["uncertain"]:
+        ends = [end if isinstance(end, str) else valued(end, row["unit"]) for end in row["ends"]]
+        form = MEANS.get(row["kind"])
+        span = form.format(*ends) if form else "one of " + ", ".join(ends)
+        of = row["source"]
+        if of and row["kind"] == "lognormal":
+            span = f"{ends[0]} to {ends[1]}"
+        lines += wrapped(f"{row['path']}: {span}{f' ({of})' if of else ''}")
     return [*lines, *wrapped(APART)] if len(document["uncertain"]) > 1 else lines
 
 
 def _spread(document: Mapping[str, Any]) -> list[str]:
-    found, unit = document["distribution"], document["unit"]
-    if found is None:
+    spread, unit = document["distribution"], document["unit"]
+    if spread is None:
         return []
-    quantiles = found["quantiles"]
+    quantiles = spread["quantiles"]
     lines = [f"{document['of']} over {document['draws']:,} draws, {document['method']}"]
     lines += wrapped(
-        f"mean {valued(found['mean'], unit)}, standard deviation {found['deviation']:.3g}; half of "
-        f"the draws lie between {quantiles['0.25']:.4g} and {quantiles['0.75']:.4g}, nine of ten "
-        f"between {quantiles['0.05']:.4g} and {quantiles['0.95']:.4g}"
+        f"mean {valued(spread['mean'], unit)}, standard deviation {spread['deviation']:.3g}; half "
+        f"of the draws lie between {quantiles['0.25']:.4g} and {quantiles['0.75']:.4g}, nine of "
+        f"ten between {quantiles['0.05']:.4g} and {quantiles['0.95']:.4g}"
     )
     if document["without_plan"]:
         lines += wrapped(f"at {document['without_plan']:.1%} of the draws no plan keeps promises")
@@ -197,15 +197,15 @@ def _spread(document: Mapping[str, Any]) -> list[str]:
 
 
 def _sobol(document: Mapping[str, Any]) -> list[str]:
-    found = document["sobol"]
-    if found is None:
+    indices = document["sobol"]
+    if indices is None:
         return []
-    width = max(map(len, found))
+    width = max(map(len, indices))
     lines = [f"{'share of the variance':<{width + 2}}  {'alone':<20}  with the others"]
-    for path, each in sorted(found.items(), key=lambda pair: -pair[1]["total"]):
-        alone = _within(each["first"], each["first_interval"])
+    for path, index in sorted(indices.items(), key=lambda pair: -pair[1]["total"]):
+        alone = _within(index["first"], index["first_interval"])
         lines.append(f"  {path:<{width}}  {alone:<20}  "
-                     f"{_within(each['total'], each['total_interval'])}")  # fmt: skip
+                     f"{_within(index['total'], index['total_interval'])}")  # fmt: skip
     return lines
 
 
@@ -215,17 +215,17 @@ def _within(value: float, ends: tuple[float, float]) -> str:
 
 
 def _morris(document: Mapping[str, Any]) -> list[str]:
-    found = document["morris"]
-    if found is None:
+    effects = document["morris"]
+    if effects is None:
         return []
-    width = max(map(len, found))
+    width = max(map(len, effects))
     lines = [f"{'over its whole range':<{width + 2}}  size of effect  mean        deviation"]
-    for path, each in sorted(found.items(), key=lambda pair: -(pair[1]["size"] or 0.0)):
-        if each["size"] is None:
+    for path, effect in sorted(effects.items(), key=lambda pair: -(pair[1]["size"] or 0.0)):
+        if effect["size"] is None:
             lines.append(f"  {path:<{width}}  no step of it has a plan on both ends")
             continue
-        lines.append(f"  {path:<{width}}  {each['size']:<14.4g}  {each['mean']:<+10.4g}  "
-                     f"{each['deviation']:.4g}")  # fmt: skip
+        lines.append(f"  {path:<{width}}  {effect['size']:<14.4g}  {effect['mean']:<+10.4g}  "
+                     f"{effect['deviation']:.4g}")  # fmt: skip
     return lines
 
 
@@ -233,25 +233,25 @@ def _choices(document: Mapping[str, Any]) -> list[str]:
     if not document["choices"]:
         return []
     lines = ["the best choice, by share of the draws"]
-    for each in document["choices"]:
-        lines += wrapped(f"{each['best']:.1%}  {each['choice']}")
+    for choice in document["choices"]:
+        lines += wrapped(f"{choice['best']:.1%}  {choice['choice']}")
     return lines
 
 
 def _knowing(document: Mapping[str, Any]) -> list[str]:
-    found, unit = document["knowing"], document["unit"]
+    worth, unit = document["knowing"], document["unit"]
     lines = ["what knowing before choosing is worth"]
-    if found is None and len(document["choices"]) > 1:
-        told = "not known: too few draws at which all of these choices can be compared"
-        return [*lines, *wrapped(told)]
-    if found is None:
+    if worth is None and len(document["choices"]) > 1:
+        text = "not known: too few draws at which all of these choices can be compared"
+        return [*lines, *wrapped(text)]
+    if worth is None:
         return []
-    if not found["all"]:
+    if not worth["all"]:
         return [*lines, *wrapped("nothing: the same choice is best, or nearly so, at every draw")]
-    share = found["all"] / abs(found["mean"])
-    lines += wrapped(f"all of it: {valued(found['all'], unit)}, {share:.2%} of "
-                     f"{valued(found['mean'], unit)} with the one choice that is best on average "
-                     f"({found['best']})")  # fmt: skip
-    for path, value in sorted(found["each"].items(), key=lambda pair: -pair[1]):
-        lines += wrapped(f"{path} alone: {value / abs(found['mean']):.2%}")
+    share = worth["all"] / abs(worth["mean"])
+    lines += wrapped(f"all of it: {valued(worth['all'], unit)}, {share:.2%} of "
+                     f"{valued(worth['mean'], unit)} with the one choice that is best on average "
+                     f"({worth['best']})")  # fmt: skip
+    for path, value in sorted(worth["each"].items(), key=lambda pair: -pair[1]):
+        lines += wrapped(f"{path} alone: {value / abs(worth['mean']):.2%}")
     return lines

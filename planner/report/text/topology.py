@@ -32,18 +32,18 @@ def machines_text(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def topology_text(found: Mapping[str, Any]) -> str:
+def topology_text(net: Mapping[str, Any]) -> str:
     """The document of a network on a terminal, at most 80 columns wide."""
     blocks = [
-        _head(found),
-        _links(found["links"]),
-        _facts(found),
-        _groups(found),
-        _binding(found["groups"]),
-        _times_of(found["collectives"]),
-        _listed("faults", found["faults"]),
-        _listed("doubts", found["doubts"]),
-        _grounds(found),
+        _head(net),
+        _links(net["links"]),
+        _facts(net),
+        _groups(net),
+        _binding(net["groups"]),
+        _times_of(net["collectives"]),
+        _listed("faults", net["faults"]),
+        _listed("doubts", net["doubts"]),
+        _grounds(net),
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -88,23 +88,21 @@ def written(G: Any, path: Path) -> None:
     note(f"wrote {path}", warning=True)
 
 
-def _head(found: Mapping[str, Any]) -> str:
-    domains = found["domains"]
+def _head(net: Mapping[str, Any]) -> str:
+    domains = net["domains"]
     sizes = [f"{n:,}" for n in domains["chips"]]
-    one = domains["count"] == 1
-    chips = f"{found['chips']:,} chip{'s' if found['chips'] != 1 else ''}"
-    where = "in one scale-up domain" if one else f"in {domains['count']:,} scale-up domains"
-    if not one:
+    single = domains["count"] == 1
+    chips = f"{net['chips']:,} chip{'s' if net['chips'] != 1 else ''}"
+    where = "in one scale-up domain" if single else f"in {domains['count']:,} scale-up domains"
+    if not single:
         where += f" of {sizes[0]}" if len(sizes) == 1 else f" of {sizes[0]} to {sizes[-1]}"
     others = [
         f"{many:,} {kind if many == 1 else 'switches' if kind == 'switch' else kind + 's'}"
-        for kind, many in found["nodes"].items()
+        for kind, many in net["nodes"].items()
         if kind != "accelerator"
     ]
-    relays = "chips relay for others" if found["relays"] else "chips relay for nobody"
-    title = (
-        found["name"] if found["title"] == found["name"] else f"{found['name']}: {found['title']}"
-    )
+    relays = "chips relay for others" if net["relays"] else "chips relay for nobody"
+    title = net["name"] if net["title"] == net["name"] else f"{net['name']}: {net['title']}"
     return "\n".join(
         [*_wrapped(title), *_wrapped("; ".join([f"{chips} {where}", *others, relays]))]
     )
@@ -135,25 +133,25 @@ def _links(rows: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _facts(found: Mapping[str, Any]) -> str:
+def _facts(net: Mapping[str, Any]) -> str:
     lines = []
-    half = found["bisection"]
+    half = net["bisection"]
     if half:
         where = (
             f"across {half['across']}" if len(half["across"]) == 1 else f"of the {half['across']}"
         )
         lines += _row("bisection", f"{show(half['rate'], 'bandwidth')} each way, halves {where}")
-    out = found["leaving"]
+    out = net["leaving"]
     if out:
-        said = f"begins with groups of {out['from_chips']:,} chips"
+        leaving = f"begins with groups of {out['from_chips']:,} chips"
         if out["slowdown_all_to_all"]:
             exchange, gather = out["slowdown_all_to_all"], out["slowdown_all_gather"]
-            said += f"; from one domain to two an all-to-all becomes {_times(exchange)}"
-            said += f", an all-gather {_times(gather)}"
+            leaving += f"; from one domain to two an all-to-all becomes {_times(exchange)}"
+            leaving += f", an all-gather {_times(gather)}"
         if out["slowdown_links"]:
-            said += f"; a chip's own links: {_times(out['slowdown_links'])}"
-        lines += _row("leaving a domain", said)
-    adds = found["in_network_reduce"]
+            leaving += f"; a chip's own links: {_times(out['slowdown_links'])}"
+        lines += _row("leaving a domain", leaving)
+    adds = net["in_network_reduce"]
     if adds["switches"]:
         since = f", used from groups of {adds['from_chips']}" if adds["from_chips"] else ""
         many = f"{adds['switches']:,} switch{'es' if adds['switches'] != 1 else ''}"
@@ -161,13 +159,13 @@ def _facts(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _groups(found: Mapping[str, Any]) -> str:
-    rows = found["groups"]
-    boxes = found["leaving"] and any(row["box"] for row in rows)
-    held = ", at most what it reaches in a domain" if boxes else ""
-    routing = "" if found["routing"] == "optimal" else ", on shortest paths"
+def _groups(net: Mapping[str, Any]) -> str:
+    rows = net["groups"]
+    boxes = net["leaving"] and any(row["box"] for row in rows)
+    limit = ", at most what it reaches in a domain" if boxes else ""
+    routing = "" if net["routing"] == "optimal" else ", on shortest paths"
     lines = [
-        f"what a chip reaches in a group: a bound{held}{routing}",
+        f"what a chip reaches in a group: a bound{limit}{routing}",
         f"{'chips':>8}{'domains':>9}{'all-to-all':>13}{'all-gather':>13}{'send':>12}{'latency':>11}",
     ]
     for row in rows:
@@ -222,33 +220,33 @@ def _times_of(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _class(each: Mapping[str, Any]) -> str:
-    return f"{' - '.join(each['ends'])} of {show(each['bandwidth'], 'bandwidth')}"
+def _class(link: Mapping[str, Any]) -> str:
+    return f"{' - '.join(link['ends'])} of {show(link['bandwidth'], 'bandwidth')}"
 
 
-def _listed(title: str, said: Sequence[str]) -> str:
-    if not said:
+def _listed(title: str, sentences: Sequence[str]) -> str:
+    if not sentences:
         return ""
     lines = [title]
-    for each in said[:SHOWN]:
-        lines += textwrap.wrap(each, WIDTH, initial_indent="  ", subsequent_indent="    ")
-    if len(said) > SHOWN:
-        lines.append(f"  and {len(said) - SHOWN:,} more")
+    for sentence in sentences[:SHOWN]:
+        lines += textwrap.wrap(sentence, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    if len(sentences) > SHOWN:
+        lines.append(f"  and {len(sentences) - SHOWN:,} more")
     return "\n".join(lines)
 
 
-def _grounds(found: Mapping[str, Any]) -> str:
+def _grounds(net: Mapping[str, Any]) -> str:
     seen: dict[tuple[str, str], list[str]] = {}
-    for figure in found["figures"]:
+    for figure in net["figures"]:
         if figure["assumed"]:  # a doubt, and told there
             continue
         seen.setdefault((figure["source"], figure["as_of"]), []).append(figure["name"])
     lines = []
     for (source, as_of), names in seen.items():
         lines += _wrapped(f"{', '.join(names)}: {source} ({as_of})")
-    if not lines and found["source"]:
-        dated = f" ({found['as_of']})" if found["as_of"] else ""
-        lines = _wrapped(f"source: {found['source']}{dated}")
+    if not lines and net["source"]:
+        dated = f" ({net['as_of']})" if net["as_of"] else ""
+        lines = _wrapped(f"source: {net['source']}{dated}")
     return "\n".join(lines)
 
 

@@ -49,8 +49,8 @@ def _file(file: Mapping[str, Any]) -> str:
         ),
     ]
     lines += [*shapes(file["models"]), *_engines(file["engines_unseen"])]
-    for each in file["sections"]:
-        lines += ["", *_section(each, file["labels"])]
+    for section in file["sections"]:
+        lines += ["", *_section(section, file["labels"])]
     lines += ["", *_bounds(file)]
     if file["units"]:
         lines += ["", f"{len(file['units']):,} values are left out: another unit, it seems"]
@@ -59,52 +59,52 @@ def _file(file: Mapping[str, Any]) -> str:
 
 
 def _engines(unseen: Mapping[str, int]) -> list[str]:
-    told = ", ".join(f"{name} ({n:,})" for name, n in unseen.items())
-    return wrapped(f"values of engines that no fit saw: {told}") if told else []
+    engines = ", ".join(f"{name} ({n:,})" for name, n in unseen.items())
+    return wrapped(f"values of engines that no fit saw: {engines}") if engines else []
 
 
-def _section(each: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
-    lines = [_title(each)]
-    if each["scores"] is None:
+def _section(row: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
+    lines = [_title(row)]
+    if row["scores"] is None:
         lines += wrapped("nothing to score")
     else:
-        lines += _scores(each)
-    lines += _refused(each["refused"])
-    if each["scores"] is not None:
-        for name, rows in each["by"].items():
+        lines += _scores(row)
+    lines += _refused(row["refused"])
+    if row["scores"] is not None:
+        for name, rows in row["by"].items():
             lines += _groups(name, labels[name], rows)
-        lines += ["  furthest off", *_listed(each["worst"][:FURTHEST])]
+        lines += ["  furthest off", *_listed(row["worst"][:FURTHEST])]
     return lines
 
 
-def _title(each: Mapping[str, Any]) -> str:
-    name = NAMES.get(each["quantity"], each["quantity"])
-    part = f", {each['part']}" if each["part"] else ""
-    told = f"{name} ({each['column']}){part}: {each['predicted']:,} of {each['rows']:,} predicted"
-    return f"{told} ({_share(each['predicted'], each['rows'])})"
+def _title(row: Mapping[str, Any]) -> str:
+    name = NAMES.get(row["quantity"], row["quantity"])
+    part = f", {row['part']}" if row["part"] else ""
+    title = f"{name} ({row['column']}){part}: {row['predicted']:,} of {row['rows']:,} predicted"
+    return f"{title} ({_share(row['predicted'], row['rows'])})"
 
 
-def _scores(each: Mapping[str, Any]) -> list[str]:
-    found = each["scores"]
+def _scores(section: Mapping[str, Any]) -> list[str]:
+    errors = section["scores"]
     lines = [HEAD]
-    lines += [_line(f"  {SAID[name]}", found[name]) for name in ROWS if found[name]]
-    if each["without_speculation"]:
-        lines.append(_line("  unless speculating", each["without_speculation"]["estimate"]))
-    if each["unseen"]:
-        lines.append(_line("  rows the fit never saw", each["unseen"]["estimate"]))
-    band = found["band"]
+    lines += [_line(f"  {SAID[name]}", errors[name]) for name in ROWS if errors[name]]
+    if section["without_speculation"]:
+        lines.append(_line("  unless speculating", section["without_speculation"]["estimate"]))
+    if section["unseen"]:
+        lines.append(_line("  rows the fit never saw", section["unseen"]["estimate"]))
+    band = errors["band"]
     lines += wrapped(f"{band['holds']:.1%} lie in the {band['coverage']:.0%} band")
-    return lines + _sample(each)
+    return lines + _sample(section)
 
 
-def _sample(each: Mapping[str, Any]) -> list[str]:
-    if not each["sample_known"]:
+def _sample(section: Mapping[str, Any]) -> list[str]:
+    if not section["sample_known"]:
         return wrapped("the profile does not record its rows: these may be in sample")
-    if not each["in_sample"]:
+    if not section["in_sample"]:
         return wrapped("out of sample: no fit saw the rows it is scored on")
     return wrapped(
-        f"IN SAMPLE: the profile was fitted on {each['in_sample']:,} of these "
-        f"{each['predicted']:,} rows; its errors on rows left out stand below"
+        f"IN SAMPLE: the profile was fitted on {section['in_sample']:,} of these "
+        f"{section['predicted']:,} rows; its errors on rows left out stand below"
     )
 
 
@@ -152,25 +152,25 @@ def _listed(rows: Iterable[Mapping[str, Any]], of: str = "estimate") -> list[str
     lines = []
     for row in rows:
         ratio = row[of] / row["seconds"]
-        told = (
+        line = (
             f"line {row['line']} {row['model']} {row['chip']} {row['engine']} {row['setting']} "
             f"{row['quantity']}: {duration(row['seconds'])}, {of} {duration(row[of])} "
             f"({ratio:.2g} x)"
         )
-        lines += wrapped(told + (f"; {row['why']}" if row.get("why") else ""))
+        lines += wrapped(line + (f"; {row['why']}" if row.get("why") else ""))
     return lines
 
 
 def _recorded(profiles: Sequence[Mapping[str, Any]], scored: bool) -> str:
     title = "What the profiles record of themselves, on rows that their fits did not see"
     lines = [title, *([] if scored else wrapped("no --data was given"))]
-    for each in profiles:
-        lines += ["", f"{each['name']} ({each['as_of']}), {each['rows']:,} measurements"]
-        lines += wrapped(each["source"])
-        if each["kind"] == "collectives":
-            lines += _network(each["errors"])
+    for profile in profiles:
+        lines += ["", f"{profile['name']} ({profile['as_of']}), {profile['rows']:,} measurements"]
+        lines += wrapped(profile["source"])
+        if profile["kind"] == "collectives":
+            lines += _network(profile["errors"])
         else:
-            lines += _own(each["errors"])
+            lines += _own(profile["errors"])
     return "\n".join(lines)
 
 
@@ -182,25 +182,28 @@ def _own(errors: Mapping[str, float]) -> list[str]:
             key = f"{prefix}{quantity}"
             if f"{key}_rows" not in errors:
                 continue
-            held = errors.get(f"{key}_band_holds")
+            share = errors.get(f"{key}_band_holds")
             lines.append(
                 f"  {name + ', ' + label:<25}{errors[f'{key}_rows']:>6,.0f}"
                 f"{errors[f'{key}_median']:>8.1%}{errors[f'{key}_mean']:>8.1%}"
                 f"{errors[f'{key}_within_10']:>8.1%}{errors[f'{key}_within_20']:>8.1%}"
-                + (f"{held:>9.1%}" if held is not None else "")
+                + (f"{share:>9.1%}" if share is not None else "")
             )
-            for base, said in (("constant", "constant x roofline"), ("roofline", "plain roofline")):
+            for base, words in (
+                ("constant", "constant x roofline"),
+                ("roofline", "plain roofline"),
+            ):
                 if f"{key}_{base}_median" in errors:
-                    lines.append(f"    {said:<29}{errors[f'{key}_{base}_median']:>8.1%}")
+                    lines.append(f"    {words:<29}{errors[f'{key}_{base}_median']:>8.1%}")
     return lines
 
 
 def _network(errors: Mapping[str, Mapping[str, float]]) -> list[str]:
     lines = [f"{'':<33}{'curves':>8}{'rows':>6}{'median':>8}{'mean':>8}{'worst':>8}"]
-    for name, each in errors.items():
+    for name, errors_of in errors.items():
         lines.append(
-            f"  {name.replace('_', ' '):<31}{each['curves']:>8.0f}{each['rows']:>6,.0f}"
-            f"{each['median']:>8.1%}{each['mean']:>8.1%}{each['worst']:>8.1%}"
+            f"  {name.replace('_', ' '):<31}{errors_of['curves']:>8.0f}{errors_of['rows']:>6,.0f}"
+            f"{errors_of['median']:>8.1%}{errors_of['mean']:>8.1%}{errors_of['worst']:>8.1%}"
         )
     return lines
 
