@@ -174,7 +174,7 @@ def sweep(
 
         check_sweep_picture(plot, [len(axis) for axis in order.survey.grid.axes])
     if resume and Parts.finished(out, order.meta):
-        counts = {"statuses": None, "resumed": order.points, "seconds": 0.0}
+        counts: dict[str, Any] = {"statuses": None, "resumed": order.points, "seconds": 0.0}
         _finish(order, out, plot, of, counts, f"{out}: is complete already", json=json)
         return
     parts = Parts(out, order.meta, resume=resume)
@@ -183,7 +183,7 @@ def sweep(
     outcome = executed(order, parts, workers=workers, scheduler=scheduler)
     statuses = ", ".join(f"{n:,} {status}" for status, n in sorted(outcome.statuses.items()))
     line = f"{out}: {outcome.points:,} points by {order.method}, {statuses}; "
-    counts: dict[str, Any] = {
+    counts = {
         "statuses": dict(outcome.statuses),
         "resumed": outcome.resumed,
         "seconds": outcome.seconds,
