@@ -1,13 +1,12 @@
-"""What repeated tokens, and parameters beyond what the data feeds, are worth.
-
-The worth w of x, both as logarithms, is x up to a knee and then bends towards a ceiling. It is
-concave, so a loss that falls with w is convex: its tangent monomials lie below it.
-
-A scaling law as a geometric program sees it: a floor, and monomials in size and tokens.
+"""A scaling law as a geometric program sees it: a floor, and monomials in size and tokens.
 
 `loss = floor + (sum of the monomials) ** power`. With `power` 1 the requirement `loss <= L` reads
 `sum <= L - floor`; Kaplan's form has its exponent outside, and reads `sum <= (L - floor) **
 (1 / power)`. Either way the left side is a posynomial and the right side a number.
+
+Repeated tokens, and parameters beyond what the data feeds, count for less: the effective amount,
+both as logarithms, is the amount up to a knee and then bends towards a ceiling. It is concave, so
+a loss that falls with it is convex: its tangent monomials lie below it.
 """
 
 from __future__ import annotations
@@ -145,73 +144,3 @@ class Terms:
     def limit(self, loss: float) -> float:
         """What the sum of the monomials may be at most for a loss [nat]; 0 at the floor."""
         return max(loss - self.floor, 0.0) ** (1 / self.power)
-
-
-@dataclass(frozen=True)
-class Repetition:
-    """What repeated tokens and parameters beyond what the data feeds are worth (Muennighoff).
-
-    Attributes
-    ----------
-    unique
-        Distinct tokens.
-    r_half, r_excess
-        Repetitions, and multiples of the fed parameters, after which 1/e of the worth is left.
-    fed_at_one, fed_exponent
-        Parameters that x distinct tokens feed are `fed_at_one * x**fed_exponent`.
-    """
-
-    unique: float
-    r_half: float
-    r_excess: float
-    fed_at_one: float
-    fed_exponent: float
-
-    @property
-    def fed(self) -> float:
-        """Parameters that all distinct tokens feed."""
-        return self.fed_at_one * self.unique**self.fed_exponent
-
-    @property
-    def ceiling(self) -> float:
-        """Tokens that no repetition is worth more than."""
-        return self.unique * (1 + self.r_half)
-
-    def tokens_worth(self, d: float) -> tuple[float, float]:
-        """Fresh tokens that `d` tokens are worth, and percent of it per percent of `d`."""
-        return _worth(d, min(d, self.unique), self.r_half)
-
-    def tangent(self, terms: Terms, n: float, d: float) -> Terms:
-        """The terms of size and of tokens as monomials that touch them at a point."""
-        worth, slope = self.tokens_worth(d)
-        fed = self.fed_at_one * min(d, self.unique) ** self.fed_exponent
-        size, size_slope = _worth(n, min(n, fed), self.r_excess)
-        feeding = self.fed_exponent * (1 - size_slope) if d < self.unique else 0.0
-        size_term, data_term = terms.terms
-        return Terms(
-            terms.floor,
-            (
-                _touching(size_term, size_term.size, size, (n, size_slope), (d, feeding)),
-                _touching(data_term, data_term.tokens, worth, (n, 0.0), (d, slope)),
-            ),
-        )
-
-
-def _worth(x: float, knee: float, reach: float) -> tuple[float, float]:
-    """Worth of x that counts in full up to a knee, and its elasticity."""
-    left = np.exp(-(x / knee - 1) / reach)
-    worth = knee * (1 + reach * (1 - left))
-    return float(worth), float(x * left / worth)
-
-
-def _touching(
-    term: Term,
-    exponent: float,
-    worth: float,
-    size: tuple[float, float],
-    tokens: tuple[float, float],
-) -> Term:
-    """`coefficient * worth**exponent` as a monomial; each variable with the worth's elasticity."""
-    value = term.coefficient * worth**exponent
-    powers = exponent * size[1], exponent * tokens[1]
-    return Term(value / (size[0] ** powers[0] * tokens[0] ** powers[1]), *powers)

@@ -4,7 +4,7 @@ A scaling law that can be evaluated: loss, fitted range, drawn coefficients, mon
 
 Everything is in natural units: active parameters, tokens, FLOP, nats per token. A law comes from
 the catalogue, from a file of the same shape, from a mapping, or from points of the user's own
-(`planner.laws.law_files`). A routed law may be put on a dense one, `besiroglu-2024 +
+(`planner.laws.laws`). A routed law may be put on a dense one, `besiroglu-2024 +
 clark-2022-s-base`: the loss of the dense law at the effective size of the routed one.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from planner.catalogue.scaling_laws import RANGES, Covariance, Law
 from planner.laws.law_draws import drawn_values, joined, unpaired
 from planner.laws.law_forms import FORMS, form_kernel
-from planner.laws.law_monomials import Repetition, Terms
+from planner.laws.law_monomials import Terms
 from planner.text.errors import FieldError
 from planner.text.quantities import show
 
@@ -196,7 +196,7 @@ class ScalingLaw:
 
         Muennighoff's law is here without repetition and without excess parameters, as it is for
         models that their tokens feed (`n` up to the compute-optimal size for `d`); beyond, see
-        `repetition` and `tangent`.
+        `fed`.
 
         Raises
         ------
@@ -208,8 +208,8 @@ class ScalingLaw:
         made = FORMS[self.form].terms
         return None if made is None else made(self.values, float(sparsity))
 
-    def repetition(self, unique: float) -> Repetition:
-        """What repeated tokens and excess parameters are worth, for distinct tokens [token].
+    def fed(self, tokens: float) -> float:
+        """Active parameters that distinct tokens feed: more of them count for less [param].
 
         Raises
         ------
@@ -218,23 +218,8 @@ class ScalingLaw:
         """
         self.need("repetition")
         x = self.values
-        return Repetition(
-            unique=unique, r_half=x["R_half"], r_excess=x["R_excess"],
-            fed_at_one=(x["alpha_N"] * x["A_N"] / (x["beta_D"] * x["B_D"])) ** (1 / x["alpha_N"]),
-            fed_exponent=x["beta_D"] / x["alpha_N"],
-        )  # fmt: skip
-
-    def tangent(
-        self, n: float, d: float, *, sparsity: float = 1.0, unique: float | None = None
-    ) -> Terms | None:
-        """Monomials that touch the law's terms at a point and lie nowhere above them.
-
-        Where the terms are monomials these are the terms themselves.
-        """
-        terms = self.terms(sparsity)
-        if terms is None or unique is None or "repetition" in self.lacks:
-            return terms
-        return self.repetition(unique).tangent(terms, n, d)
+        at_one = (x["alpha_N"] * x["A_N"] / (x["beta_D"] * x["B_D"])) ** (1 / x["alpha_N"])
+        return float(at_one * tokens ** (x["beta_D"] / x["alpha_N"]))
 
     # -- how far it reaches, and how well it is known ---------------------------------------------
 

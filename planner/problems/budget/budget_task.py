@@ -243,7 +243,7 @@ def _effective(tasks: Sequence[BudgetTask]) -> EffectiveAmounts:
         x, unique = task.law.values, task.unique or math.inf
         seen = min(unique, task.fixed_choices.get("pretrain", math.inf))
         knees.append(math.log(unique))
-        fed.append(math.log(task.law.repetition(seen).fed))
+        fed.append(math.log(task.law.fed(seen)))
         half.append(x["R_half"])
         excess.append(x["R_excess"])
     return EffectiveAmounts(

@@ -36,6 +36,31 @@ class BudgetData(Record):
     )
 
 
+# Keys that a budget and a lifecycle share.
+Extrapolate = Annotated[
+    bool | None,
+    Field(
+        description="false refuses what lies outside the law's range; true answers, with a "
+        "warning; absent: sizes and tokens outside are answered, sparsities are not"
+    ),
+]
+Draws = Annotated[
+    int,
+    Whole(least=0),
+    AfterValidator(bounded_draws),
+    Field(description="draws from the law's standard errors, for the intervals; 0 for none"),
+]
+Coverage = Annotated[
+    float,
+    Quantity("share", below=1.0),
+    Field(description="share of the draws that the intervals hold"),
+]
+Distributions = Annotated[
+    Uncertain | None,
+    Field(description="distributions of what is not known, by path; for planner sensitivity"),
+]
+
+
 class BudgetChoose(Record):
     """Values that a choice may take; what is absent is chosen freely."""
 
@@ -83,20 +108,10 @@ class BudgetScenario(QuestionRecord):
     objective: Annotated[str, Word(OBJECTIVES)] = Field(
         "flop", validate_default=True, description="what is made small: flop, or cost in USD"
     )
-    extrapolate: bool | None = Field(
-        None,
-        description="false refuses what lies outside the law's range; true answers, with a "
-        "warning; absent: sizes and tokens outside are answered, sparsities are not",
-    )
-    draws: Annotated[int, Whole(least=0), AfterValidator(bounded_draws)] = Field(
-        DRAWS, description="draws from the law's standard errors, for the intervals; 0 for none"
-    )
-    coverage: Annotated[float, Quantity("share", below=1.0)] = Field(
-        INTERVAL, description="share of the draws that the intervals hold"
-    )
-    uncertain: Uncertain | None = Field(
-        None, description="distributions of what is not known, by path; for planner sensitivity"
-    )
+    extrapolate: Extrapolate = None
+    draws: Draws = DRAWS
+    coverage: Coverage = INTERVAL
+    uncertain: Distributions = None
 
     @field_validator("inference", "rl", "data", "choose", "phases", mode="before")
     @classmethod

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from planner.catalogue.models import names
 from planner.problems.budget.phase_keys import Inference, Phase, Quality, Reinforcement
-from planner.problems.budget.question import DEFAULT_LAW, DRAWS, BudgetData, bounded_draws
+from planner.problems.budget.question import (
+    DEFAULT_LAW,
+    DRAWS,
+    BudgetData,
+    Coverage,
+    Distributions,
+    Draws,
+    Extrapolate,
+)
 from planner.problems.serving.question import ESTIMATES
 from planner.scenario.keys.amounts import INTERVAL, LawField, Ratios
 from planner.scenario.keys.choices import Choose
-from planner.scenario.keys.fields import (
-    Numbers,
-    Quantity,
-    QuestionRecord,
-    Record,
-    Rent,
-    Whole,
-    Word,
-)
+from planner.scenario.keys.fields import Numbers, Quantity, QuestionRecord, Record, Rent, Word
 from planner.scenario.keys.machines import SystemField
 from planner.scenario.keys.profiles import ProfileField
-from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Promises, Workload
 from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import did_you_mean, quoted
@@ -171,20 +170,10 @@ class LifecycleScenario(QuestionRecord):
     )
     serving: Serving = Field(description="how the model is served")
     phases: LifecyclePhases = Field(description="where it is trained")
-    extrapolate: bool | None = Field(
-        None,
-        description="false refuses what lies outside the law's range; true answers, with a "
-        "warning; absent: sizes and tokens outside are answered, sparsities are not",
-    )
-    draws: Annotated[int, Whole(least=0), AfterValidator(bounded_draws)] = Field(
-        DRAWS, description="draws from the law's standard errors, for the intervals; 0 for none"
-    )
-    coverage: Annotated[float, Quantity("share", below=1.0)] = Field(
-        INTERVAL, description="share of the draws that the intervals hold"
-    )
-    uncertain: Uncertain | None = Field(
-        None, description="distributions of what is not known, by path; for planner sensitivity"
-    )
+    extrapolate: Extrapolate = None
+    draws: Draws = DRAWS
+    coverage: Coverage = INTERVAL
+    uncertain: Distributions = None
 
     @field_validator("rl", "data", "family", "choose", mode="before")
     @classmethod

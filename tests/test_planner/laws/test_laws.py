@@ -11,6 +11,7 @@ from formulas.registry import by_name
 from planner.catalogue.scaling_laws import law, law_names
 from planner.laws.allocation import allocation, size_of_loss
 from planner.laws.law_forms import FORMS, reward_law
+from planner.laws.law_monomials import Saturation
 from planner.laws.laws import scaling_law
 from planner.text.errors import CatalogueError, FieldError, InputError
 
@@ -58,7 +59,7 @@ def test_monomials_are_the_equation(name):
             continue
         terms = found.terms(sparsity)
         if found.form == "repetition":
-            n = np.minimum(n, found.repetition(1e12).fed_at_one * d)  # models that are fed
+            n = np.minimum(n, found.fed(1.0) * d)  # models that are fed
         if terms is not None:
             assert terms.loss(n, d) == pytest.approx(found.loss(n, d, sparsity=sparsity), rel=1e-12)
 
@@ -184,35 +185,13 @@ def test_repeated_data(size, tokens, expected):
     assert float(found) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(("n", "d"), [(2e9, 1e11), (6e9, 3e11), (1e9, 1e10), (5e9, 1e12)])
-def test_tangents_touch_from_below(n, d):
-    """Equal at the point, nowhere above, and of the same slopes: what a geometric program needs."""
-    unique = 2.5e10
-    touching = MUENNIGHOFF.tangent(n, d, unique=unique)
-    assert float(touching.loss(n, d)) == pytest.approx(
-        float(MUENNIGHOFF.loss(n, d, unique=unique)), rel=1e-12
-    )
-    sizes, tokens = np.meshgrid(n * np.geomspace(0.01, 30, 41), d * np.geomspace(0.01, 30, 41))
-    true = MUENNIGHOFF.loss(sizes, tokens, unique=unique)
-    assert (touching.loss(sizes, tokens) <= true * (1 + 1e-12)).all()
-    for way in ((1e-5, 0), (0, 1e-5)):
-        up, down = ((n * math.exp(s * way[0]), d * math.exp(s * way[1])) for s in (1, -1))
-        true = MUENNIGHOFF.loss(*up, unique=unique) - MUENNIGHOFF.loss(*down, unique=unique)
-        assert touching.loss(*up) - touching.loss(*down) == pytest.approx(true, rel=1e-4)
-
-
-def test_without_repetition_the_tangent_is_the_law():
-    """Monomials are their own tangents."""
-    assert BESIROGLU.tangent(1e9, 1e10) == BESIROGLU.terms()
-    assert MUENNIGHOFF.tangent(1e9, 1e10) == MUENNIGHOFF.terms()
-
-
 def test_no_repetition_exceeds_the_ceiling():
     """16.4 times the distinct tokens."""
-    repeated = MUENNIGHOFF.repetition(1e10)
-    assert repeated.ceiling == pytest.approx(16.388e10, rel=1e-4)
-    assert repeated.tokens_worth(1e14)[0] == pytest.approx(repeated.ceiling)
-    assert repeated.tokens_worth(4e10)[0] == pytest.approx(3.726e10, rel=1e-3)
+    reach = np.array([MUENNIGHOFF.values["R_half"]])
+    repeated = Saturation(np.log([1e10]), reach)
+    assert np.exp(repeated.ceiling) == pytest.approx(16.388e10, rel=1e-4)
+    assert repeated.at(np.log([1e14]))[0] == pytest.approx(repeated.ceiling)
+    assert np.exp(repeated.at(np.log([4e10]))[0]) == pytest.approx(3.726e10, rel=1e-3)
 
 
 # --- range ----------------------------------------------------------------------------------------

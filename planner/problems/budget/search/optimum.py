@@ -247,7 +247,7 @@ def _check_fed(task: BudgetTask, n_active: float, pretrain: float) -> None:
     """Refuse a given size that is more than the tokens feed, where the tokens are still free."""
     if task.law.form != REPETITION or set(task.fixed_choices) != {"n_active"}:
         return
-    fed = task.law.repetition(min(pretrain, task.unique or math.inf)).fed
+    fed = task.law.fed(min(pretrain, task.unique or math.inf))
     if n_active > fed * (1 + FED):
         raise FieldError(
             ("choose.n_active", f"{n_active:.3g} parameters are more than {pretrain:.3g} tokens "

@@ -199,7 +199,7 @@ def test_more_parameters_than_the_data_feeds_count_for_less():
                          required=Required(n_active=11e9))  # fmt: skip
         best = solved(asked)
         proof(best)
-        assert best.n_active > asked.law.repetition(min(1.8e11, unique or 1.8e11)).fed
+        assert best.n_active > asked.law.fed(min(1.8e11, unique or 1.8e11))
         assert asked.law.loss(best.n_active, 1.8e11, unique=unique) == pytest.approx(best.loss)
     with pytest.raises(FieldError, match="counts them for less"):
         solve_one(question("muennighoff-2023", fixed_choices={"n_active": 1e12}))
