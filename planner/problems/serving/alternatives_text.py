@@ -99,20 +99,22 @@ def turns(plan: Plan) -> list[str]:
 
 
 def alone(document: Mapping[str, Any]) -> list[str]:
-    """What each promise would have to be with all others kept, or that nothing would do."""
+    """What each promise would have to be, others unchanged, or that no value of it is feasible."""
     would, never = [], []
     for each in document.get("eased") or ():
         name = PROMISED[each["promise"]]
         if each["alone"] is None:
-            never.append(f"no {name}")
+            never.append(f"any {name}")
         else:
             value, given = duration(each["alone"]), duration(each["promised"])
             would.append(
                 f"{name} {value if value != given else 'a little more'} instead of {given}"
             )
-    lines = wrapped(f"with all else kept, {' or '.join(would)} would do") if would else []
-    told = " and ".join(never)
-    return lines + (wrapped(f"with all else kept, {told} would do") if never else [])
+    lines = wrapped(f"feasible if {' or '.join(would)}, other promises unchanged") if would else []
+    names = " or ".join(never)
+    return lines + (
+        wrapped(f"not feasible with {names}, other promises unchanged") if never else []
+    )
 
 
 def _worse(document: Mapping[str, Any], behind: float) -> str:

@@ -26,7 +26,7 @@ HELD = {
     "tpot": "the promise on TPOT is used up; --set promises.tpot=null shows what lies beyond",
     "e2e": "the promise on the whole request is used up",
     "prefill keeps up": "prompts take all the time that decoding leaves",
-    "readers of prompts keep up": "the pool that reads prompts is busy all the time",
+    "prefill queue is stable": "the pool that reads prompts is busy all the time",
     "batch": "the batch is given",
     "demand": "the load is given",
 }

@@ -6,7 +6,14 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from planner.problems.serving.alternatives_text import alone, alternatives, others, systems, turns
+from planner.problems.serving.alternatives_text import (
+    PROMISED,
+    alone,
+    alternatives,
+    others,
+    systems,
+    turns,
+)
 from planner.text.quantities import show
 from planner.text.wording import (
     LABEL,
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["answer", "question", "shortfall", "why"]
 
 BAR = 24
+MANIFOLD = 3.0  # times a limit, from which on the excess is told as a factor
 
 
 def answer(plan: Plan) -> str:
@@ -232,7 +240,7 @@ def _bars(title: str, parts: Mapping[str, float], whole: float, form: Any) -> st
 
 def shortfall(document: Mapping[str, Any]) -> str:
     """Which promises fall short, and by how much."""
-    lines = ["No plan keeps every promise. The nearest one would need"]
+    lines = ["No plan keeps every promise. The nearest one"]
     for each in document["infeasible"]:
         if each["promise"] == "demand":
             lines = ["These chips do not carry the load within the promises."]
@@ -242,10 +250,15 @@ def shortfall(document: Mapping[str, Any]) -> str:
             )
             continue
         lines += wrapped(
-            f"{each['promise']}: short by a factor of {each['short_by']:.3g}   "
-            f"({each['expression']})"
+            f"misses {PROMISED.get(each['promise'], each['promise'])} by "
+            f"{_excess(each['short_by'])}   ({each['expression']})"
         )
     return "\n".join([*lines, *alone(document)])
+
+
+def _excess(factor: float) -> str:
+    """By how much a limit is exceeded, in words."""
+    return f"{100 * (factor - 1):.3g} %" if factor < MANIFOLD else f"a factor of {factor:.3g}"
 
 
 def _current(document: Mapping[str, Any]) -> str:

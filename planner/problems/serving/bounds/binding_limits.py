@@ -29,7 +29,7 @@ EXPRESSIONS = MappingProxyType(
         "e2e": "T_ttft + L_dec*T_tpot <= e2e",
         "prefill keeps up": "phi_mixed <= 1",
         "demand": "x_load*T_slot <= 1 - headroom",
-        "readers of prompts keep up": "rho_pf < 1",
+        "prefill queue is stable": "rho_pf < 1",
         "ttft_p95": "T_ttft + T_tail <= ttft_p95",
         "ttft_p99": "T_ttft + T_tail <= ttft_p99",
     }

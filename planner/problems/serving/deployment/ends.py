@@ -54,7 +54,7 @@ def cheapest_end(candidate: Candidate | PairCandidate) -> dict[str, Any]:
         if float(np.ravel(values[name])[0]) > limit
     ]
     if pair and pair.readers.chosen_by.get("fill", pair.readers.fill) >= FULL:
-        binds.append("readers of prompts keep up")
+        binds.append("prefill queue is stable")
     return {"binds": binds}
 
 

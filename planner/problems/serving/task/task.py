@@ -49,7 +49,7 @@ PROMISES = MappingProxyType(
         "latency": "e2e",
         "mixed": "prefill keeps up",
         "load": "demand",
-        "readers": "readers of prompts keep up",
+        "readers": "prefill queue is stable",
         "ttft_p95": "ttft_p95",
         "ttft_p99": "ttft_p99",
     }

@@ -310,7 +310,7 @@ def test_nothing_feasible_is_an_answer(scenario, tmp_path, capsys):
     picture = tmp_path / "a.svg"
     status, text, said = ran([*asked, "--out", str(picture)], capsys)
     assert status == 1
-    assert "short by a factor of" in text
+    assert "misses TPOT by" in text
     assert "not drawn" in said
     assert not picture.exists()
 

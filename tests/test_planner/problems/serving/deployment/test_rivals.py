@@ -265,4 +265,4 @@ def test_a_promise_eased_to_what_is_told_is_just_kept(scenario):
 def test_the_text_says_what_would_do():
     """The nearest promise that would do is told with its unit."""
     scenario = IMPOSSIBLE["one pool"]
-    assert "TTFT" in answer(planner.solve(scenario)).split("with all else kept, ")[1]
+    assert "TTFT" in answer(planner.solve(scenario)).split("feasible if ")[1]
