@@ -24,6 +24,11 @@ class File:
     written: str
     path: FilePath
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, str]:
+        """In a scenario it is the text of its path."""
+        return {"type": "string"}
+
 
 class Reference:
     """Reads a name, a path or a mapping; `record` gives the mapping's JSON Schema."""
