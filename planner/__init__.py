@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 # At once, for they are called like their modules, which would take their place when first imported.
-from planner.sensitivity import sensitivity
+from planner.library import sensitivity  # after the module of that name, which it imports
 from planner.sweep import sweep
 
 if TYPE_CHECKING:

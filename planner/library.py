@@ -1,7 +1,7 @@
 """The commands as functions: what `planner check`, `model`, `catalog`, ... answer, in Python.
 
 Each has the power of its command and answers with an object or a document in place of text.
-`planner.solve`, `sweep`, `sensitivity`, `pareto` and `export` stand with what they do; these are
+`planner.solve`, `sweep`, `pareto` and `export` stand with what they do; these are
 the others. Everything heavy is imported inside.
 """
 
@@ -14,17 +14,68 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.sensitivity.elasticities import Elasticities, elasticity_table
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
     from planner.calibration.own_profile import Calibrated
     from planner.measurements.entry import Entry
     from planner.measurements.readers.kinds import MeasurementTable
+    from planner.protocol.plan import Plan
     from planner.scenario.loading import Question
+    from planner.uncertainty.global_study import Study
     from topologies.fabric.fabric import Fabric
 
 Document = Mapping[str, Any]
 Facts = Mapping[str, str] | Iterable[str]
+
+
+def sensitivity(
+    of: Plan | Any,
+    *,
+    output: str | None = None,
+    sets: Sequence[str] = (),
+    switches: bool = False,
+    sobol: int | None = None,
+    morris: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+) -> Elasticities | Study:
+    """What one percent of each given quantity is worth.
+
+    Parameters
+    ----------
+    of : a plan, or what `planner.solve` takes. Of a plan alone come the elasticities of its
+        objective, which it has from the multipliers of its geometric program (envelope theorem)
+        without another solve; a quantity without influence is absent.
+    output : what of the answer is looked at, such as cost, tpot, throughput, tokens or
+        over_training; the cost if None. All given quantities are then in the table.
+    sets : changes "path.in.file=value" made before.
+    switches : seek, for each quantity, the nearest change each way at which another choice is
+        the best, by solving again.
+    sobol, morris, seed, workers : study what the scenario's `uncertain:` says instead, with so
+        many base draws, or trajectories, in so many processes: a `Study` comes back.
+
+    Raises
+    ------
+    InputError
+        With every mistake in the input, or if the answer has no such output.
+    Infeasible
+        If nothing keeps the promises.
+    """
+    from planner.protocol.plan import Plan
+
+    if sobol is not None or morris is not None:
+        from planner.uncertainty.global_study import explore
+
+        source = of.document["scenario"] if isinstance(of, Plan) else of
+        return explore(source, output, sets, sobol=sobol, morris=morris, seed=seed, workers=workers)
+    if isinstance(of, Plan):
+        if output is None and not sets and not switches:
+            ranked = sorted(of.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
+            return Elasticities(ranked)
+        of = of.document["scenario"]
+    return elasticity_table(of, output, sets, switches=switches)
 
 
 def check(source: Any, sets: Sequence[str] = ()) -> Question:

@@ -312,7 +312,7 @@ class HasLaunch(Protocol):
 
 
 @dataclass(frozen=True)
-class Coefficient:
+class UncertainCoefficient:
     """A number beside the scenario that may be uncertain, such as one of a profile.
 
     `read` checks a value as it is written; `listed` is the range that refits give it, and
@@ -330,7 +330,7 @@ class Coefficient:
 class HasCoefficients(Protocol[Q_contra]):
     """Has numbers beside the scenario that `search` takes as coefficients."""
 
-    def coefficient(self, question: Q_contra, path: str) -> Coefficient | None:
+    def coefficient(self, question: Q_contra, path: str) -> UncertainCoefficient | None:
         """The coefficient that a path names, None if it is a path of the scenario."""
         ...
 

@@ -11,8 +11,8 @@ from planner.protocol.elasticity import Elasticity
 from planner.text.errors import Infeasible, InputError
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import Plan
-    from planner.uncertainty.global_study import Study
+    from planner.protocol.output import Output
+    from planner.protocol.problem import Search
 
 
 def _rank(row: Elasticity) -> tuple[bool, float, str]:
@@ -46,54 +46,6 @@ class Elasticities(dict[str, float]):
         return "\n".join(f"{name:<{width}}  {value:+.3f}" for name, value in self.items())
 
 
-def sensitivity(
-    of: Plan | Any,
-    *,
-    output: str | None = None,
-    sets: Sequence[str] = (),
-    switches: bool = False,
-    sobol: int | None = None,
-    morris: int | None = None,
-    seed: int = 0,
-    workers: int = 1,
-) -> Elasticities | Study:
-    """What one percent of each given quantity is worth.
-
-    Parameters
-    ----------
-    of : a plan, or what `planner.solve` takes. Of a plan alone come the elasticities of its
-        objective, which it has from the multipliers of its geometric program (envelope theorem)
-        without another solve; a quantity without influence is absent.
-    output : what of the answer is looked at, such as cost, tpot, throughput, tokens or
-        over_training; the cost if None. All given quantities are then in the table.
-    sets : changes "path.in.file=value" made before.
-    switches : seek, for each quantity, the nearest change each way at which another choice is
-        the best, by solving again.
-    sobol, morris, seed, workers : study what the scenario's `uncertain:` says instead, with so
-        many base draws, or trajectories, in so many processes: a `Study` comes back.
-
-    Raises
-    ------
-    InputError
-        With every mistake in the input, or if the answer has no such output.
-    Infeasible
-        If nothing keeps the promises.
-    """
-    from planner.protocol.plan import Plan
-
-    if sobol is not None or morris is not None:
-        from planner.uncertainty.global_study import explore
-
-        source = of.document["scenario"] if isinstance(of, Plan) else of
-        return explore(source, output, sets, sobol=sobol, morris=morris, seed=seed, workers=workers)
-    if isinstance(of, Plan):
-        if output is None and not sets and not switches:
-            ranked = sorted(of.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
-            return Elasticities(ranked)
-        of = of.document["scenario"]
-    return elasticity_table(of, output, sets, switches=switches)
-
-
 def elasticity_table(
     source: Any,
     output: str | None = None,
@@ -118,7 +70,7 @@ def elasticity_table(
     """
     from planner.protocol.output import output_named
     from planner.protocol.problem import problem_of
-    from planner.scenario import opened, resolved
+    from planner.scenario import opened
     from planner.sensitivity.re_solve import rows_of, tornado_bars
     from planner.sensitivity.switch_point import switched
 
@@ -140,12 +92,24 @@ def elasticity_table(
     if sought:
         nearest = switched(best, parameters, rows, shown=shown)
         rows = [replace(row, switches=nearest.get(row.path)) for row in rows]
-    document: dict[str, Any] = {
-        "problem": problem.kind,
+    document = _document(problem.kind, question, best, target)
+    table = Elasticities.of(rows, document)
+    document["rows"] = [row.document() for row in table.rows]
+    if swing is not None:
+        document["bars"] = tornado_bars(parameters, rows, document, swing)
+    return table
+
+
+def _document(kind: str, question: Any, best: Search, target: Output) -> dict[str, Any]:
+    """What `--json` prints of a table, its rows left out."""
+    from planner.scenario import resolved
+
+    return {
+        "problem": kind,
         "status": "optimal",
         "scenario": resolved(question),
-        "of": name,
-        "value": best.outputs[name],
+        "of": target.name,
+        "value": best.outputs[target.name],
         "unit": target.unit,
         "choice": best.choice,
         "counts": best.small_counts,
@@ -153,8 +117,3 @@ def elasticity_table(
         "bars": None,
         "provenance": {"version": version("token-planner")},
     }
-    table = Elasticities.of(rows, document)
-    document["rows"] = [row.document() for row in table.rows]
-    if swing is not None:
-        document["bars"] = tornado_bars(parameters, rows, document, swing)
-    return table

@@ -16,7 +16,7 @@ from typing import Any
 
 from planner.protocol.parameter import unit_of
 from planner.scenario import Tree, changed, checked, read, resolved
-from planner.sweep.grid import Axis, Grid, Listed, Span, measured
+from planner.scenario.grid import Axis, Grid, Listed, Span, measured
 from planner.text.errors import InputError, Mistake
 
 LOOKED_AT = 1000  # values of one list that are read before a sweep; those beyond it while it runs

@@ -10,8 +10,8 @@ from importlib.metadata import version
 from time import perf_counter
 from typing import Any, Protocol
 
+from planner.scenario.grid import grid_of
 from planner.sweep.chunk import Chunk, chunks
-from planner.sweep.grid import grid_of
 from planner.sweep.parts import Parts
 from planner.sweep.preflight import Survey, survey
 from planner.sweep.rows import Columns, by_name, units_of

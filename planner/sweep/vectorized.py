@@ -18,8 +18,8 @@ import numpy as np
 
 from planner.protocol.columns import CodedColumn
 from planner.protocol.problem import ArrayModel, HasArrays, problem_of
+from planner.scenario.grid import Span
 from planner.sweep.chunk import mistaken
-from planner.sweep.grid import Span
 from planner.sweep.preflight import Column, Survey, scenario_at
 from planner.sweep.rows import ANSWERED, Columns
 from planner.text.errors import InputError, PlannerError

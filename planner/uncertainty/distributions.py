@@ -15,10 +15,10 @@ from planner.catalogue.ranges import ListedRange, no_range
 from planner.protocol.parameter import scenario_with, unit_of, value_at
 from planner.protocol.problem import (
     BESIDE,
-    Coefficient,
     HasCoefficients,
     HasRanges,
     Problem,
+    UncertainCoefficient,
     problem_of,
 )
 from planner.scenario import Tree
@@ -122,7 +122,7 @@ def _marginal(tree: Tree, folder: Path, scenario: Any, path: str, spread: Any) -
     return Marginal(path, kind, values, unit)
 
 
-def _coefficient(problem: Problem[Any], scenario: Any, path: str) -> Coefficient | None:
+def _coefficient(problem: Problem[Any], scenario: Any, path: str) -> UncertainCoefficient | None:
     """The coefficient that a path names; None if it is a path of the scenario."""
     if isinstance(problem, HasCoefficients):
         return problem.coefficient(scenario, path)
@@ -133,7 +133,7 @@ def _coefficient(problem: Problem[Any], scenario: Any, path: str) -> Coefficient
 
 
 def _listed(
-    problem: Problem[Any], scenario: Any, path: str, coefficient: Coefficient | None
+    problem: Problem[Any], scenario: Any, path: str, coefficient: UncertainCoefficient | None
 ) -> ListedRange:
     """The range that a catalogue or a profile knows of a path; FieldError if there is none."""
     if coefficient is not None:

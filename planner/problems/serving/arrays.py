@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from formulas.algebra.equation import Equation
+from planner.catalogue.chips import MATH
 from planner.problems.serving.deployment.candidate import PER_MILLION, ROOFS
 from planner.problems.serving.deployment.pools import layouts_of
-from planner.problems.serving.dials import BATCHES, LENGTHS, turned
+from planner.problems.serving.quantities import BATCHES, PEAKS, names_of
 from planner.problems.serving.search.batch import given
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import BOUND, ESTIMATE, PARTS, Step
 from planner.problems.serving.table_row import BANDS, LAYOUT
+from planner.problems.serving.task.requests import context, promised
 from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task import PROMISES, Task
 from planner.protocol.columns import CodedColumn
 from planner.scenario import Scenario
 from planner.text.wording import laid_out
 
-__all__ = ["Model", "model_of"]
-
 HOUR = 3600.0
+TASK, CHIP, PROMISED, LENGTHS, RENTS = map(
+    names_of, ("task", "chip", "promises", "lengths", "rent")
+)
 ROOF_SYMBOLS = {"memory": ("T_mem_bound",), "compute": ("T_math_bound",),
                 "network": ("T_net_bound",)}  # fmt: skip
 OPTIMAL, INFEASIBLE = 0, 1
@@ -32,7 +36,7 @@ RADIX = 16  # above the number of promises, so that a list of them is one number
 
 
 @dataclass(frozen=True)
-class Model:
+class FixedPointModel:
     """A question that has one layout and one batch; `words` are the columns that do not vary."""
 
     scenario: Scenario
@@ -86,7 +90,7 @@ class Model:
 
     def _given(self, values: Mapping[str, np.ndarray]) -> tuple[Task, np.ndarray, np.ndarray]:
         """The task, sequences per replica and share of slots in use at some values."""
-        task = turned(self.task, self.scenario, values)
+        task = with_arrays(self.task, self.scenario, values)
         totals = [values[name] for name in BATCHES if name in values]
         return task, *self._batches(task, totals[0] if totals else None)
 
@@ -148,7 +152,7 @@ def _timed(task: Task, chosen: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {part: chosen[f"part.{part}"] for part in PARTS}
 
 
-def model_of(scenario: Scenario, ends: Mapping[str, np.ndarray]) -> Model | None:
+def model_of(scenario: Scenario, ends: Mapping[str, np.ndarray]) -> FixedPointModel | None:
     """The model of a scenario with one layout and one batch; None if there is a choice.
 
     `ends` are the least and the most of each number that varies, for which the same must hold.
@@ -172,7 +176,7 @@ def model_of(scenario: Scenario, ends: Mapping[str, np.ndarray]) -> Model | None
     layouts = layouts_of(task)
     if len(layouts) != 1:
         return None
-    model = Model(scenario, task, layouts, _words(task, layouts))
+    model = FixedPointModel(scenario, task, layouts, _words(task, layouts))
     model(ends)
     return model
 
@@ -231,3 +235,39 @@ def _listed(code: int, names: list[str]) -> str | None:
         code, place = divmod(code, RADIX)
         found.insert(0, names[place - 1])
     return ", ".join(found) or None
+
+
+def with_arrays(task: Task, scenario: Scenario, values: Mapping[str, np.ndarray]) -> Task:
+    """The task with arrays of shape (n,) in place of the numbers that the paths mean.
+
+    `scenario` is one of the points, from which what is not varied is taken; batches are no part of
+    a task.
+    """
+    changes: dict[str, Any] = {TASK[n]: v for n, v in values.items() if n in TASK}
+    for name in RENTS:
+        if name in values:
+            changes["price"] = values[name] + task.electricity
+    changes |= _lengths(task, scenario, values)
+    made = {PROMISED[name]: value for name, value in values.items() if name in PROMISED}
+    if made:
+        promises = scenario.promises.model_copy(update=made)
+        changes["promises"] = promised(task.mode, promises, pooled=False)
+    chip: dict[str, Any] = {CHIP[name]: value for name, value in values.items() if name in CHIP}
+    peaks = {MATH[n.removeprefix(PEAKS)]: v for n, v in values.items() if n.startswith(PEAKS)}
+    if peaks:
+        chip["flops"] = MappingProxyType({**task.chip.flops, **peaks})
+    if chip:
+        changes["chip"] = replace(task.chip, **chip)
+    return replace(task, **changes)
+
+
+def _lengths(task: Task, scenario: Scenario, values: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Lengths of prompts and answers, and the context that follows from them."""
+    load = scenario.workload
+    varied = {LENGTHS[name]: value for name, value in values.items() if name in LENGTHS}
+    if not varied:
+        return {}
+    both = {name: replace(getattr(load, name), mean=value) for name, value in varied.items()}
+    load = load.model_copy(update=both)
+    prompt = load.input_tokens.mean
+    return {**varied, "context": prompt if task.mode == "prefill" else context(load)}

@@ -13,92 +13,111 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.network.system_network import UNUSED
-from planner.problems.serving.bounds.binding_limits import QUANTITIES
+from planner.problems.serving.quantities import BY_PATH, QUANTITIES, is_array
 from planner.protocol.parameter import Parameter
 from planner.scenario import Scenario, SystemDescription
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task_builder import Hardware
-    from planner.scenario.keys.workload import Distribution
-
-__all__ = ["GROUPS", "serving_parameters"]
-
-GROUPS = ("chip", "network", "model", "workload", "promises", "prices", "engine", "law", "phases")
-PROMISES = ("ttft", "ttft_p95", "ttft_p99", "tpot", "e2e", "tokens_per_s_per_user")
-# Numbers of a catalogue or a profile that move together: symbols of the equations.
-TOGETHER = {
-    name: symbols for name, symbols in QUANTITIES.items() if name.startswith(("model.", "engine."))
-}
+    from planner.scenario.keys.workload import Demand, Distribution
 
 
 def serving_parameters(scenario: Scenario, hardware: Sequence[Hardware]) -> list[Parameter]:
-    """Every given quantity of a serving scenario; `hardware` are its systems, looked up."""
+    """Every parameter of a serving scenario; `hardware` are its systems, looked up."""
     return [
         *_of_systems(scenario, hardware),
-        *(Parameter(name, None, "", name.partition(".")[0], symbols=symbols)
-          for name, symbols in TOGETHER.items()),
+        *(_row(each.path, None, None) for each in QUANTITIES if each.group in ("model", "engine")),
         *_of_workload(scenario),
         *_of_promises(scenario),
         *_of_prices(scenario, hardware),
-    ]  # fmt: skip
+    ]
+
+
+def _row(
+    path: str,
+    value: float | None,
+    to: Callable[[float], Any] | None,
+    *,
+    quantity: str | None = None,
+    unit: str | None = None,
+) -> Parameter:
+    """The parameter of a quantity; of one of several systems the `quantity` is that of one."""
+    row = BY_PATH[quantity or path]
+    return Parameter(
+        path,
+        value,
+        unit or row.unit,
+        row.group,
+        to,
+        row.symbols,
+        whole=row.whole,
+        array=is_array(path),
+    )
 
 
 def _of_systems(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Parameter]:
     several = len(hardware) > 1
-    for k, own in enumerate(hardware):
-        path = f"system.{k}" if several else "system"
+    for k, machine in enumerate(hardware):
+        prefix = f"system.{k}" if several else "system"
         vary = partial(_described, scenario, k)
-        chip = own.chip
-        for name in ("memory_bandwidth", "memory"):
-            value = getattr(chip, name)
-            unit = "byte" if name == "memory" else "byte/s"
-            yield Parameter(
-                f"{path}.{name}", value, unit, "chip", partial(_times, vary, name, value)
-            )
-        yield Parameter(f"{path}.flops", None, "flop/s", "chip", partial(_faster, vary, chip.flops))
+        chip = machine.chip
+
+        def row(
+            name: str,
+            value: float,
+            prefix: str = prefix,
+            vary: Callable[[Mapping[str, Any]], Scenario] = vary,
+        ) -> Parameter:
+            to = partial(_times, vary, name, value)
+            return _row(f"{prefix}.{name}", value, to, quantity=f"system.{name}")
+
+        yield row("memory_bandwidth", chip.memory_bandwidth)
+        yield row("memory", chip.memory)
+        faster = partial(_faster, vary, chip.flops)
+        yield _row(f"{prefix}.flops", None, faster, quantity="system.flops")
         if chip.sram and scenario.estimate == "bound":
-            yield Parameter(f"{path}.sram", chip.sram, "byte", "chip",
-                        partial(_times, vary, "sram", chip.sram))  # fmt: skip
+            yield row("sram", chip.sram)
         if chip.power and (scenario.objective == "energy" or scenario.power_price):
-            yield Parameter(f"{path}.power", chip.power, "J/s", "chip",
-                        partial(_times, vary, "power", chip.power))  # fmt: skip
-        if own.fabric is None and scenario.assumptions != "lecture":
+            yield row("power", chip.power)
+        if machine.fabric is None and scenario.assumptions != "lecture":
             for link in ("scale_up", "scale_out"):
-                rate = getattr(own.machine, link)
+                rate = getattr(machine.machine, link)
                 if rate is not None and rate != UNUSED:
-                    yield Parameter(f"{path}.{link}", rate, "byte/s", "network",
-                                partial(_times, vary, link, rate))  # fmt: skip
+                    yield row(link, rate)
 
 
 def _of_workload(scenario: Scenario) -> Iterator[Parameter]:
     load = scenario.workload
 
-    def given(name: str, unit: str, value: float, change: Callable[[float], Any]) -> Parameter:
+    def row(
+        name: str, value: float, change: Callable[[float], Any], unit: str | None = None
+    ) -> Parameter:
         def to(factor: float) -> Scenario:
-            changed = load.model_copy(update={name: change(factor)})
-            return scenario.model_copy(update={"workload": changed})
+            varied = load.model_copy(update={name: change(factor)})
+            return scenario.model_copy(update={"workload": varied})
 
-        return Parameter(
-            f"workload.{name}", value, unit, "workload", to, whole=name == "concurrency"
-        )
+        return _row(f"workload.{name}", value, to, unit=unit)
 
     for name in ("input_tokens", "output_tokens"):
         lengths = getattr(load, name)
-        yield given(name, "token", lengths.mean, partial(_longer, lengths))
+        yield row(name, lengths.mean, partial(_longer, lengths))
     if load.cached_input:
-        yield given("cached_input", "1", load.cached_input, partial(_cached, load.cached_input))
+        yield row("cached_input", load.cached_input, partial(_cached, load.cached_input))
     if load.routing_skew > 1:
-        yield given("routing_skew", "1", load.routing_skew,
-                    lambda f: max(load.routing_skew * f, 1.0))  # fmt: skip
+        yield row("routing_skew", load.routing_skew, lambda f: max(load.routing_skew * f, 1.0))
     demand = load.demand
     if demand is not None and math.isfinite(demand.value):
         unit = "seq/s" if demand.per == "request" else "token/s"
-        yield given("demand", unit, demand.value,
-                    lambda f: replace(demand, value=demand.value * f))  # fmt: skip
+        more = partial(_demanded, demand)
+        yield row("demand", demand.value, more, unit)
     if load.concurrency is not None:
         count = load.concurrency
-        yield given("concurrency", "seq", float(count), lambda f: max(round(count * f), 1))
+        yield row("concurrency", float(count), lambda f: max(round(count * f), 1))
+
+
+def _demanded(demand: Demand, factor: float) -> Demand:
+    return replace(demand, value=demand.value * factor)
 
 
 def _cached(share: float, factor: float) -> float:
@@ -112,33 +131,32 @@ def _longer(lengths: Distribution, factor: float) -> Distribution:
 
 
 def _of_promises(scenario: Scenario) -> Iterator[Parameter]:
-    for name in PROMISES:
+    for path in (row.path for row in QUANTITIES if row.group == "promises"):
+        name = path.removeprefix("promises.")
         value = getattr(scenario.promises, name)
         if value is None:
             continue
 
         def to(factor: float, name: str = name, value: float = value) -> Scenario:
-            made = scenario.promises.model_copy(update={name: value * factor})
-            return scenario.model_copy(update={"promises": made})
+            promises = scenario.promises.model_copy(update={name: value * factor})
+            return scenario.model_copy(update={"promises": promises})
 
-        unit = "token/s" if name == "tokens_per_s_per_user" else "s"
-        yield Parameter(f"promises.{name}", value, unit, "promises", to)
+        yield _row(path, value, to)
 
 
 def _of_prices(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Parameter]:
-    unit = "USD/(chip*s)"
     if scenario.price is not None or len(hardware) == 1:
         rent = hardware[0].price
-        yield Parameter("price", rent, unit, "prices", partial(_rented, scenario, rent))
+        yield _row("price", rent, partial(_rented, scenario, rent))
     else:
-        for k, own in enumerate(hardware):
+        for k, machine in enumerate(hardware):
             vary = partial(_described, scenario, k)
-            yield Parameter(f"system.{k}.price", own.price, unit, "prices",
-                        partial(_times, vary, "price", own.price))  # fmt: skip
-    for name, base in (("power_price", "USD/J"), ("pue", "1")):
+            to = partial(_times, vary, "price", machine.price)
+            yield _row(f"system.{k}.price", machine.price, to, quantity="system.price")
+    for name in ("power_price", "pue"):
         value = getattr(scenario, name)
         if value is not None and (name == "power_price" or value > 1):
-            yield Parameter(name, value, base, "prices", partial(_scaled, scenario, name, value))
+            yield _row(name, value, partial(_scaled, scenario, name, value))
 
 
 def _rented(scenario: Scenario, value: float, factor: float) -> Scenario:
@@ -174,11 +192,13 @@ def _described(scenario: Scenario, k: int, figures: Mapping[str, Any]) -> Scenar
     what a chip of another day does.
     """
     choices = list(_choices(scenario))
-    own = choices[k]
-    described = own if isinstance(own, SystemDescription) else SystemDescription(like=str(own))
+    system = choices[k]
+    described = (
+        system if isinstance(system, SystemDescription) else SystemDescription(like=str(system))
+    )
     choices[k] = described.model_copy(update=dict(figures))
-    system = tuple(choices) if len(choices) > 1 else choices[0]
-    return scenario.model_copy(update={"system": system})
+    systems = tuple(choices) if len(choices) > 1 else choices[0]
+    return scenario.model_copy(update={"system": systems})
 
 
 def _unpriced(choice: Any) -> Any:

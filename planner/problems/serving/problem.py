@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.serving.answer import answer, short_by
 from planner.problems.serving.deployment.pools import Point, Question, questions_of, ranked
-from planner.problems.serving.dials import BATCHES, WHOLE, is_dial
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.profiled import coefficient, profiled
+from planner.problems.serving.quantities import BATCHES, WHOLE, is_array
 from planner.problems.serving.table_row import COLUMNS, row_of
 from planner.problems.serving.task.resolve import ask
 from planner.protocol.output import Output, values_in
@@ -20,11 +20,11 @@ from planner.protocol.plan import Plan
 from planner.protocol.problem import (
     NO_PLAN,
     ArrayModel,
-    Coefficient,
     Counts,
     MissedPromise,
     Room,
     Search,
+    UncertainCoefficient,
 )
 from planner.protocol.section import Section
 from planner.text.wording import laid_out
@@ -34,13 +34,11 @@ if TYPE_CHECKING:
     from planner.problems.serving.question import Scenario
     from planner.protocol.elasticity import Elasticity
 
-__all__ = ["PROBLEM", "Serving"]
-
 SAME = 1e-9  # plans this close are as good as each other
 AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
 
 
-class Serving(Room["Scenario"]):
+class ServingProblem(Room["Scenario"]):
     """The cheapest, fastest or thriftiest layouts and batches that keep the promises."""
 
     kind = "serving"
@@ -124,7 +122,7 @@ class Serving(Room["Scenario"]):
 
     def is_array(self, path: str) -> bool:
         """Whether a path is one number of the equations."""
-        return is_dial(path)
+        return is_array(path)
 
     def array_model(self, question: Scenario, ends: Mapping[str, Any]) -> ArrayModel | None:
         """The model of one layout and one batch; None if there is a choice."""
@@ -136,7 +134,7 @@ class Serving(Room["Scenario"]):
 
         return model_of(question, ends)
 
-    def coefficient(self, question: Scenario, path: str) -> Coefficient | None:
+    def coefficient(self, question: Scenario, path: str) -> UncertainCoefficient | None:
         """The coefficient of the profile that a path names."""
         return coefficient(question, path)
 
@@ -217,4 +215,4 @@ def holds_of(plan: Mapping[str, Any], scenario: Scenario) -> tuple[str, ...]:
     return ("choose.mode=disaggregated", f"chips={plan['chips']}", *formats, *pools)
 
 
-PROBLEM = Serving()
+PROBLEM = ServingProblem()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
 from planner.catalogue.ranges import ListedRange
-from planner.protocol.problem import BESIDE, Coefficient
+from planner.protocol.problem import BESIDE, UncertainCoefficient
 from planner.scenario import Scenario
 from planner.text.errors import FieldError, did_you_mean, quoted
 from planner.text.quantities import parse
@@ -24,12 +24,10 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.resolve import Asked
     from planner.problems.serving.task.task import Task
 
-__all__ = ["COVERED", "coefficient", "profiled"]
-
 COVERED = 0.8  # share of refits that a profile's intervals hold
 
 
-def coefficient(scenario: Scenario, path: str) -> Coefficient | None:
+def coefficient(scenario: Scenario, path: str) -> UncertainCoefficient | None:
     """The coefficient that a path names, of the profile of a scenario's first task.
 
     Raises
@@ -52,7 +50,7 @@ def coefficient(scenario: Scenario, path: str) -> Coefficient | None:
         "leave it out, or give a distribution"
     )
     unit = "s" if name.startswith("t_") else "1"
-    return Coefficient(path, unit, partial(_read, path, name), listed, missing)
+    return UncertainCoefficient(path, unit, partial(_read, path, name), listed, missing)
 
 
 def _profile(scenario: Scenario, path: str) -> Profile:

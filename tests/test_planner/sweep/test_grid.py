@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.sweep.grid import grid_of, measured
+from planner.scenario.grid import grid_of, measured
 from planner.text.errors import InputError
 
 

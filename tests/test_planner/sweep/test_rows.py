@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import planner
+from planner.scenario.grid import grid_of
 from planner.sweep.chunk import chunks, solved
-from planner.sweep.grid import grid_of
 from planner.sweep.preflight import survey
 from tests.paths import EXAMPLES
 

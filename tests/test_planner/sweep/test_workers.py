@@ -12,8 +12,8 @@ import pytest
 
 import planner
 from planner.scenario import Tree
+from planner.scenario.grid import grid_of
 from planner.sweep.chunk import Chunk, chunks
-from planner.sweep.grid import grid_of
 from planner.sweep.preflight import survey
 from planner.sweep.workers import in_processes
 from planner.text.errors import InputError, SolverError

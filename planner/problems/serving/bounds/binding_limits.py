@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.problems.serving.bounds.programs import LIMITS
+from planner.problems.serving.quantities import QUANTITIES
 from planner.programs.geometric import ProgramSolution
 
 __all__ = ["EXPRESSIONS", "NAMES", "binding", "together", "worth"]
@@ -34,26 +35,7 @@ EXPRESSIONS = MappingProxyType(
         "ttft_p99": "T_ttft + T_tail <= ttft_p99",
     }
 )
-# One quantity of the scenario is several symbols: all move together by the same percent.
-QUANTITIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "price": ("p_chip",),
-        "system.memory_bandwidth": ("W_chip",),
-        "system.memory": ("M_cap", "M_reserve"),  # the runtime keeps a share of it
-        "system.flops": ("F_attn", "F_ffn", "F_routed", "F_head", "F_sdpa"),
-        "system.network": ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring"),
-        "model.weight_bytes": ("S_fixed", "S_routed", "M_fixed", "M_routed"),
-        "model.active_params": ("N_attn", "N_ffn", "N_exp", "N_head"),
-        "model.kv_bytes_per_token": ("b_kv", "b_store", "R_bnd", "R_bnd_mem", "R_state"),
-        "engine.efficiency": (
-            "e_w", "e_kv", "e_c", "e_at", "e_pf", "e_pf_x", "e_pf_a", "e_ar", "e_ar_pf", "e_a2a",
-        ),
-        "engine.overhead": (
-            "t_layer", "t_moe", "t_ep", "t_ar", "t_a2a", "t_hop_sw", "t_seq", "t_step",
-            "t_pf_chunk", "t_pf_moe", "t_tok", "t_request",
-        ),
-    }
-)  # fmt: skip
+SYMBOLS = {row.path: row.symbols for row in QUANTITIES if row.symbols}
 RANKS, LATE = 4, 0.05  # ranks, and share of a step, from which on waiting is worth a word
 PROMISED = MappingProxyType({"ttft": "ttft", "tpot": "tpot", "latency": "e2e"})
 
@@ -104,7 +86,7 @@ def worth(
             slopes[symbol] = slopes.get(symbol, 0.0) + power * slopes.get(name, 0.0)
     found = {
         quantity: sum(slopes.get(name, 0.0) for name in names)
-        for quantity, names in QUANTITIES.items()
+        for quantity, names in SYMBOLS.items()
     }
     for name, promise in PROMISED.items():
         found[f"promises.{promise}"] = slopes.get(LIMITS[name].name, 0.0)

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 import planner
 from formulas.numerics.evaluate import Kernel, kernel
-from planner.problems.serving.bounds.binding_limits import QUANTITIES, worth
+from planner.problems.serving.bounds.binding_limits import SYMBOLS, worth
 from planner.problems.serving.bounds.relaxation import elastic, relaxation
 from planner.problems.serving.search.batch import search
 from planner.problems.serving.step.step import BOUND, ESTIMATE, Step
@@ -106,7 +106,7 @@ def slopes(step: Step, batch: float) -> dict[str, float]:
         "n_chunks": math.ceil(new / row["c_chunk"]),
         "f_pace": max(1.0, row["f_stage"] * min(1.0, batch / row["pp"])),
     }
-    quantities = {**QUANTITIES, **{f"promises.{p}": (p,) for p in task.promises}}
+    quantities = {**SYMBOLS, **{f"promises.{p}": (p,) for p in task.promises}}
     found = {}
     for quantity, names in quantities.items():
         ends = []

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner.scenario import ALIASES
+from planner.scenario.changes import ALIASES
 from planner.text.errors import InputError, quoted
 
 NUMBER = re.compile(r"\s*(\$?)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
