@@ -15,6 +15,7 @@ LAYOUT_HELD = "layout held"  # layouts and replicas stay, the batch is as large 
 STEP = 1e-3  # of a parameter, in logarithms
 CLOSER = (1e-4, 1e-5)  # where the sides differ
 OFFSETS = (-2, -1, 1, 2)  # steps at which it is solved again
+FEWER = 0.02  # share of a whole number by which it is varied
 ALIKE = 1e-3  # slopes of both sides, relative, that are one
 
 
@@ -123,3 +124,19 @@ def _sides(at: float, values: Sequence[float | None], step: float) -> tuple[floa
     first = sides[0] if sides[0] is not None else sides[1]
     second = sides[1] if sides[1] is not None else sides[0]
     return (math.nan if first is None else first, math.nan if second is None else second)
+
+
+def counted_sides(value: float, log: Callable[[float], float | None]) -> tuple[float, float]:
+    """Slopes of a whole number to the left and right; `log` gives the output's at a count."""
+    step, at = max(1, round(FEWER * value)), log(value)
+    sides: list[float | None] = []
+    for count in (value - step, value + step):
+        there = log(count) if count else None
+        if at is not None and there is not None:
+            sides.append((there - at) / math.log(count / value))
+        else:
+            sides.append(None)
+    left, right = (
+        next((side for side in order if side is not None), 0.0) for order in (sides, sides[::-1])
+    )
+    return left, right

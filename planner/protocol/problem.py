@@ -259,15 +259,6 @@ class HasArrays(Protocol[Q_contra]):
 
 
 @runtime_checkable
-class HasBand(Protocol):
-    """Measured errors put a band around the outputs."""
-
-    def band(self, plan: Plan) -> Mapping[str, tuple[float, float]]:
-        """Least and most of each output that has a band."""
-        ...
-
-
-@runtime_checkable
 class HasPicture(Protocol):
     """An answer that can be drawn."""
 
@@ -299,15 +290,6 @@ class HasFrontier(Protocol[Q_contra]):
 
     def frontier(self, question: Q_contra, points: int | None) -> FrontierAnswer:
         """The choices that nothing beats in both; `points` of them are sought."""
-        ...
-
-
-@runtime_checkable
-class HasLaunch(Protocol):
-    """Plans that an engine can start."""
-
-    def launch(self, plan: Plan) -> Any:
-        """What starts it."""
         ...
 
 

@@ -12,6 +12,7 @@ from planner.protocol.elasticity import (
     OFFSETS,
     STEP,
     Elasticity,
+    counted_sides,
     one_per_parameter,
     one_sided,
 )
@@ -23,7 +24,6 @@ AGAIN = "solved again on either side"
 COUNTED = "solved again with a few fewer and a few more"
 DUAL = "multipliers (envelope theorem)"
 SLOPE = "slopes of the equations, layout held"
-FEWER = 0.02  # share of a whole number by which it is varied
 SWING = 0.2
 MOST = 14
 NOTHING = 1e-3  # elasticity below which there is no bar
@@ -50,11 +50,13 @@ def rows_of(problem: Problem[Any], question: Any, name: str) -> list[Elasticity]
 
 def re_solved_row(problem: Problem[Any], question: Any, row: Parameter, name: str) -> Elasticity:
     """The elasticity of an output to a parameter by searching again on either side of it."""
-    at = math.log(problem.search(question).outputs[name])
     begin = (row.path, row.value, row.unit, row.group)
     if row.whole:
-        left, right = _counted(problem, row, name, at)
+        value = row.value or 1.0
+        left, right = counted_sides(value, lambda n: _log(problem, row, n / value, name))
         return Elasticity(*begin, left, right, "re-solve", COUNTED, EVERYTHING_FOLLOWS)
+
+    at = math.log(problem.search(question).outputs[name])
 
     def logs(step: float) -> list[float | None]:
         """The output's logarithm at the offsets; None where there is no answer."""
@@ -62,20 +64,6 @@ def re_solved_row(problem: Problem[Any], question: Any, row: Parameter, name: st
 
     left, right = one_sided(at, logs(STEP), logs)
     return Elasticity(*begin, left, right, "re-solve", AGAIN, EVERYTHING_FOLLOWS)
-
-
-def _counted(problem: Problem[Any], row: Parameter, name: str, at: float) -> tuple[float, float]:
-    """Slopes of a whole number, from a few fewer and a few more."""
-    value = row.value or 1.0
-    step = max(1, round(FEWER * value))
-    sides = []
-    for count in (value - step, value + step):
-        log = _log(problem, row, count / value, name) if count else None
-        sides.append(None if log is None else (log - at) / math.log(count / value))
-    left, right = (
-        next((side for side in order if side is not None), 0.0) for order in (sides, sides[::-1])
-    )
-    return left, right
 
 
 def _log(problem: Problem[Any], row: Parameter, factor: float, name: str) -> float | None:

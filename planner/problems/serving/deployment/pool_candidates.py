@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.problems.serving.search.batch import chosen, feasible, given, largest_feasible
 from planner.problems.serving.search.sizing import busiest
-from planner.problems.serving.step.chip_split import Room
+from planner.problems.serving.step.chip_split import ChipSplit
 from planner.problems.serving.step.pools_step import replica_rates
 from planner.problems.serving.step.step import Step
 
@@ -32,7 +32,7 @@ class Readers:
     """
 
     rows: np.ndarray
-    room: Room
+    room: ChipSplit
     fill: np.ndarray
     slot: np.ndarray
     rate: np.ndarray
@@ -60,7 +60,7 @@ class Decoders:
     """
 
     rows: np.ndarray
-    room: Room
+    room: ChipSplit
     batch: np.ndarray
     fill: np.ndarray
     slot: np.ndarray
@@ -139,13 +139,13 @@ def _late(values: dict[str, np.ndarray], moved: np.ndarray) -> dict[str, np.ndar
     return {**values, **{name: values[name] + moved for name in late}}
 
 
-def _room(step: Step, rows: np.ndarray) -> Room:
+def _room(step: Step, rows: np.ndarray) -> ChipSplit:
     layouts = step.layouts
     domain = np.full(len(rows), step.task.machine.chips_per_domain)
-    return Room(layouts.stage[rows], layouts.pp[rows], domain)
+    return ChipSplit(layouts.stage[rows], layouts.pp[rows], domain)
 
 
-def _fastest(room: Room, rate: np.ndarray) -> np.ndarray:
+def _fastest(room: ChipSplit, rate: np.ndarray) -> np.ndarray:
     """Of rows whose replicas take the same room, the one of the highest rate."""
     order = np.lexsort((-rate, room.stages, room.stage))
     stage, stages = room.stage[order], room.stages[order]

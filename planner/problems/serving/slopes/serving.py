@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +21,7 @@ from planner.problems.serving.slopes.fixed_layout import (
     symbol_powers,
 )
 from planner.problems.serving.task.resolve import ask
-from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, Elasticity
+from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, Elasticity, counted_sides
 from planner.protocol.parameter import Parameter
 from planner.protocol.problem import search
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 METHOD = "slopes of the equations, layout held"
 RESIZED = f"{METHOD}, replicas as real numbers"
 AGAIN = "solved again with a few fewer and a few more"
-FEW = 0.02  # share of a whole number by which it is varied
 
 
 def serving_rows(scenario: Scenario, name: str) -> list[Elasticity]:
@@ -96,24 +94,16 @@ def layout_held(scenario: Scenario, paths: Collection[str]) -> dict[str, tuple[f
     return {each.path: (float(price[0, i]), float(price[1, i])) for i, each in enumerate(givens)}
 
 
-def _counted(given: Parameter, name: str) -> Elasticity:
+def _counted(row: Parameter, name: str) -> Elasticity:
     """The row of a whole number, from solving with a few fewer and a few more."""
-    value = given.value or 1.0
-    step = max(1, round(FEW * value))
-    ends = []
-    for count in (value - step, value, value + step):
-        found = search(given.to(count / value)).outputs.get(name) if given.to and count else None
-        ends.append(None if found is None else (math.log(count), math.log(found)))
-    sides = [
-        None if low is None or high is None else (high[1] - low[1]) / (high[0] - low[0])
-        for low, high in pairwise(ends)
-    ]
-    left, right = (
-        next((each for each in order if each is not None), 0.0) for order in (sides, sides[::-1])
-    )
-    return Elasticity(
-        given.path, given.value, given.unit, given.group, left, right, "re-solve", AGAIN
-    )
+    value = row.value or 1.0
+
+    def log(count: float) -> float | None:
+        output = search(row.to(count / value)).outputs.get(name) if row.to else None
+        return None if output is None else math.log(output)
+
+    left, right = counted_sides(value, log)
+    return Elasticity(row.path, row.value, row.unit, row.group, left, right, "re-solve", AGAIN)
 
 
 def parameters_of(scenario: Scenario) -> list[Parameter]:

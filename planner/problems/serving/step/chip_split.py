@@ -11,20 +11,20 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-__all__ = ["Room", "replicas_left", "replicas_most"]
+__all__ = ["ChipSplit", "replicas_left", "replicas_most"]
 
 
 @dataclass(frozen=True)
-class Room:
+class ChipSplit:
     """Room that a replica takes: chips of a stage, stages, chips of a domain; arrays alike."""
 
     stage: np.ndarray
     stages: np.ndarray
     domain: np.ndarray
 
-    def take(self, rows: np.ndarray) -> Room:
+    def take(self, rows: np.ndarray) -> ChipSplit:
         """The same of some rows."""
-        return Room(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+        return ChipSplit(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
     @property
     def chips(self) -> np.ndarray:
@@ -32,14 +32,16 @@ class Room:
         return self.stage * self.stages
 
 
-def replicas_most(chips: np.ndarray, room: Room) -> np.ndarray:
+def replicas_most(chips: np.ndarray, room: ChipSplit) -> np.ndarray:
     """Most replicas that `chips` chips of one pool alone hold."""
     domain = room.domain
     inside = chips // domain * (domain // room.stage) + chips % domain // room.stage
     return np.where(room.stage <= domain, inside, chips // room.stage) // room.stages
 
 
-def replicas_left(chips: np.ndarray, first: Room, count: np.ndarray, second: Room) -> np.ndarray:
+def replicas_left(
+    chips: np.ndarray, first: ChipSplit, count: np.ndarray, second: ChipSplit
+) -> np.ndarray:
     """Most replicas of the second pool beside `count` of the first, on `chips` chips in all.
 
     Negative where the first pool alone does not fit. Both rooms are of one system.

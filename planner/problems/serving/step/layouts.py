@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.step.chip_split import Room, replicas_most
+from planner.problems.serving.step.chip_split import ChipSplit, replicas_most
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
@@ -67,7 +67,7 @@ class Layouts:
 
     def on(self, chips: np.ndarray, domain: int) -> Layouts:
         """The same layouts on other numbers of chips, with as many replicas as these hold."""
-        rooms = Room(self.stage, self.pp, np.full(len(self), domain))
+        rooms = ChipSplit(self.stage, self.pp, np.full(len(self), domain))
         replicas = replicas_most(chips, rooms)
         return replace(self, chips=chips, replicas=replicas)
 
@@ -168,7 +168,7 @@ def _contexts(largest: int, wanted: Sequence[int] | None) -> np.ndarray:
 
 def _most(table: np.ndarray, domain: int) -> np.ndarray:
     """Most replicas of rows of (tp, dp, cp, pp, ep, xtp, chips, ...) on their chips."""
-    rooms = Room(table[:, :3].prod(axis=1), table[:, 3], np.full(len(table), domain))
+    rooms = ChipSplit(table[:, :3].prod(axis=1), table[:, 3], np.full(len(table), domain))
     return replicas_most(table[:, 6], rooms)
 
 

@@ -15,7 +15,7 @@ from planner.problems.serving.deployment.pair import evaluate_pair
 from planner.problems.serving.deployment.pool_candidates import readers
 from planner.problems.serving.deployment.pool_pairs import Pools, search_pools
 from planner.problems.serving.deployment.pools import layouts_of
-from planner.problems.serving.step.chip_split import Room, replicas_left, replicas_most
+from planner.problems.serving.step.chip_split import ChipSplit, replicas_left, replicas_most
 from planner.problems.serving.step.step import Step
 from tests.cases.serving import all_layouts, columns, dense, question, sparse
 
@@ -129,7 +129,7 @@ def exhaustive(pools: Pools, most: int) -> float:
                     m = int(
                         replicas_most(
                             np.array([chips - taken]),
-                            Room(np.array([d[0] * d[3]]), np.array([d[1]]),
+                            ChipSplit(np.array([d[0] * d[3]]), np.array([d[1]]),
                                  np.array([second.machine.chips_per_domain])),
                         )[0]
                     )  # fmt: skip
@@ -183,7 +183,8 @@ def test_what_one_pool_leaves_is_counted_stage_by_stage(chips, domain, n, sides)
     if not usable or any(stage > domain > chips for stage, _ in sides):
         return
     rooms = [
-        Room(np.array([stage]), np.array([stages]), np.array([domain])) for stage, stages in sides
+        ChipSplit(np.array([stage]), np.array([stages]), np.array([domain]))
+        for stage, stages in sides
     ]
     if any(stage > min(domain, chips) and chips < domain for stage, _ in sides):
         return
