@@ -13,7 +13,7 @@ from formulas.algebra.equation import Equation
 from planner.catalogue.chips import MATH
 from planner.problems.serving.deployment.candidate import PER_MILLION, ROOFS
 from planner.problems.serving.deployment.pools import layouts_of
-from planner.problems.serving.quantities import BATCHES, PEAKS, names_of
+from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.search.batch import given
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import BOUND, ESTIMATE, PARTS, Step

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.serving.answer import answer, short_by
 from planner.problems.serving.deployment.pools import Point, Question, questions_of, ranked
+from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.profiled import coefficient, profiled
-from planner.problems.serving.quantities import BATCHES, WHOLE, is_array
 from planner.problems.serving.table_row import COLUMNS, row_of
 from planner.problems.serving.task.resolve import ask
 from planner.protocol.output import Output, values_in

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.problems.serving.bounds.programs import LIMITS
-from planner.problems.serving.quantities import QUANTITIES
+from planner.problems.serving.parameters import QUANTITIES
 from planner.programs.geometric import ProgramSolution
 
 __all__ = ["EXPRESSIONS", "NAMES", "binding", "together", "worth"]
