@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,26 @@ PER_MILLION = 1e6
 HOUR = 3600.0
 
 
+class Later(Mapping[str, float]):
+    """Values by name that are computed when one of them is first asked for."""
+
+    def __init__(self, make: Callable[[], Mapping[str, float]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _values(self) -> Mapping[str, float]:
+        return self._make()
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One layout of one task at one batch: estimate and bound side by side, plain floats."""
@@ -41,12 +62,12 @@ class Candidate:
     layouts: Layouts
     batch: float
     fill: float
-    estimate: dict[str, float]
-    bound: dict[str, float]
-    uniform: dict[str, float]
+    estimate: Mapping[str, float]
+    bound: Mapping[str, float]
+    uniform: Mapping[str, float]
 
     @property
-    def chosen_by(self) -> dict[str, float]:
+    def chosen_by(self) -> Mapping[str, float]:
         """The values the plan was chosen on."""
         return self.bound if self.task.uses_bound else self.estimate
 
@@ -71,7 +92,7 @@ class Candidate:
         solution = elastic(step, self.batch)
         return binding(solution), worth(solution, step.coefficient_powers(self.batch))
 
-    def prices(self, values: dict[str, float]) -> tuple[float | None, float | None, float]:
+    def prices(self, values: Mapping[str, float]) -> tuple[float | None, float | None, float]:
         """USD per million output, input and mixed tokens."""
         output, into = values.get("usd_per_output_token"), values.get("usd_per_input_token")
         return (
@@ -198,7 +219,7 @@ class Candidate:
         more = sum(c.stored_bytes(longest) for c in caches) / mean - 1 if mean else 0.0
         return values["need"] + cache * max(more, 0.0) <= task.chip.memory
 
-    def _memory(self, values: dict[str, float]) -> dict[str, float]:
+    def _memory(self, values: Mapping[str, float]) -> dict[str, float]:
         task = self.task
         state = self._state()
         capacity, reserved = task.chip.memory, task.reserve * task.chip.memory
@@ -230,11 +251,14 @@ def evaluate(task: Task, layouts: Layouts, batch: float, fill: float = 1.0) -> C
     def floats(step: Step) -> dict[str, float]:
         return {k: float(np.ravel(v)[0]) for k, v in step(at, fill).items()}
 
-    roofline = Step(task, layouts, bound=True)
-    bound = floats(roofline)
-    uniform = bound if task.lecture else floats(roofline.routed_uniformly(batch))
+    @cache
+    def roofline() -> Step:
+        return Step(task, layouts, bound=True)
+
+    bound = Later(lambda: floats(roofline()))
+    uniform = bound if task.lecture else Later(lambda: floats(roofline().routed_uniformly(batch)))
     # The lecture has no estimate beside its roofline.
-    estimate = bound if task.lecture else floats(Step(task, layouts, bound=False))
+    estimate = bound if task.lecture else Later(lambda: floats(Step(task, layouts, bound=False)))
     return Candidate(task, layouts, float(batch), float(fill), estimate, bound, uniform)
 
 

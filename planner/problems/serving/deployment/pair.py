@@ -12,6 +12,7 @@ from formulas.numerics.evaluate import scalar
 from planner.problems.serving.deployment.candidate import (
     PER_MILLION,
     Candidate,
+    Later,
     agree,
     evaluate,
     recheck,
@@ -48,7 +49,7 @@ class PairCandidate:
     pair: Pair
     symbols: dict[str, float]
     outputs: dict[str, float]
-    bound: dict[str, float]
+    bound: Mapping[str, float]
 
     @property
     def task(self) -> Task:
@@ -248,18 +249,14 @@ def evaluate_pair(pools: Pools, reading: Step, decoding: Step, pair: Pair) -> Pa
     moved = float(pools.transfer(senders, shards(decoding)[pair.rows[1]]))
     both = (readers, decoders)
     load, symbols = pools_symbols(pools, both, [c.chosen_by for c in both], moved, pair, pair.slots)
-    bounds = [c.bound for c in both]
-    slots = bounds[0]["slot"], bounds[1]["slot"]
-    at_most = pools_symbols(pools, both, bounds, moved, None, slots)
+
+    def bound() -> dict[str, float]:
+        values = [c.bound for c in both]
+        slots = values[0]["slot"], values[1]["slot"]
+        return pools_values(*pools_symbols(pools, both, values, moved, None, slots))
+
     return PairCandidate(
-        pools,
-        readers,
-        decoders,
-        moved,
-        pair,
-        symbols,
-        pools_values(load, symbols),
-        pools_values(*at_most),
+        pools, readers, decoders, moved, pair, symbols, pools_values(load, symbols), Later(bound)
     )
 
 

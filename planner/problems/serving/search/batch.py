@@ -133,15 +133,22 @@ def feasible(task: Task, values: dict[str, np.ndarray]) -> np.ndarray:
 
 def largest_feasible(step: Step) -> tuple[np.ndarray, int]:
     """Largest whole batch of each layout that keeps every promise (0 if none), by bisection."""
+    limits = step.task.limits
+    key = (step.model, step.task.spare, step.task.headroom, *sorted(limits.items()))
+    if key in step.largest:
+        largest, looked = step.largest[key]
+        return largest.copy(), looked
     low = np.zeros(len(step.layouts))
     high = np.full(len(step.layouts), float(LARGEST_BATCH + 1))
     looked = 0
     while True:
         open_rows = np.flatnonzero(high - low > 1)
         if not open_rows.size:
+            step.largest[key] = low.copy(), looked
             return low, looked
         middle = _between(low[open_rows], high[open_rows])
-        kept = feasible(step.task, step.take(open_rows)(middle))
+        part = step if open_rows.size == low.size else step.take(open_rows)
+        kept = feasible(step.task, part.only(("need", *limits), middle))
         low[open_rows[kept]] = middle[kept]
         high[open_rows[~kept]] = middle[~kept]
         looked += open_rows.size
@@ -155,7 +162,7 @@ def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray
     # Most layouts are too slow even for one sequence, or kept by something else than the pace.
     for batch in (np.ones(rows.size), high - 1):
         at = np.flatnonzero(high - low > 1)
-        keeps = step.take(rows[at])(batch[at])["tpot"] <= pace[at]
+        keeps = step.take(rows[at]).only(("tpot",), batch[at])["tpot"] <= pace[at]
         low[at[keeps]] = batch[at[keeps]]
         high[at[~keeps]] = batch[at[~keeps]]
     while True:
@@ -163,7 +170,7 @@ def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray
         if not at.size:
             return low.reshape(paces.size, largest.size)
         middle = _between(low[at], high[at])
-        keeps = step.take(rows[at])(middle)["tpot"] <= pace[at]
+        keeps = step.take(rows[at]).only(("tpot",), middle)["tpot"] <= pace[at]
         low[at[keeps]] = middle[keeps]
         high[at[~keeps]] = middle[~keeps]
 

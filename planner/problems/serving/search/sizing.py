@@ -139,7 +139,7 @@ def _carried(step: Step, each: np.ndarray) -> Callable[[np.ndarray, np.ndarray],
 
 def _carries(step: Step, batch: np.ndarray) -> np.ndarray:
     limit = step.task.limits["load"]
-    return np.broadcast_to(step(batch)["load"] <= limit, batch.shape)
+    return np.broadcast_to(step.only(("load",), batch)["load"] <= limit, batch.shape)
 
 
 def _paying(step: Step, chips: np.ndarray, domain: int) -> Step:

@@ -164,6 +164,14 @@ def coefficient_powers(
     return powers
 
 
+def slowness_follows_batch(task: Task) -> bool:
+    """Whether the factors of `slowness` change with the batch."""
+    engine = _engine(task.engine)
+    if task.mode == "prefill":
+        return engine.fused and not task.static and "B" in _beside_kernel().names
+    return engine.unsplit and "B" in _cache_kernel().names
+
+
 def loop_first_token(
     task: Task, values: Mapping[str, float | np.ndarray], outputs: Mapping[str, np.ndarray]
 ) -> np.ndarray:

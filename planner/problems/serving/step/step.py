@@ -6,7 +6,7 @@ the bound answer in the same words, so the search does not know which of the two
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,7 @@ from formulas.nomenclature.serving import (
 )
 from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.evaluate import Kernel, kernel
+from formulas.numerics.kernel import PreparedKernel
 from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
 from formulas.serving.decode import DECODE
 from formulas.serving.outputs import (
@@ -76,6 +77,7 @@ from planner.problems.serving.step.engine_effects import (
     coefficient_powers,
     loop_first_token,
     slowness,
+    slowness_follows_batch,
     static_first_token,
 )
 from planner.problems.serving.step.layouts import hop_groups
@@ -96,6 +98,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "overhead": ("T_over",),
     "prefill": ("T_share",),
 }
+# Outputs that no wait changes.
+UNHURRIED = frozenset({"need", "tpot", "load", "mixed", "slot", "busy", "fill", "requests"})
 FEW = 1e-9  # replicas: none, where as many are spare as there are
 ESTIMATE = tuple(dict.fromkeys((*DECODE, *PREFILL, *MEMORY, *AGGREGATED)))
 BOUND = tuple(dict.fromkeys((*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)))
@@ -219,7 +223,10 @@ class Step:
         hops = hop_groups(task, layouts)
         sizes = np.concatenate([layouts.tp, hops])
         rates = network(task.network, task.machine.chips_per_domain, sizes)
-        self._values: dict[str, float | np.ndarray] = {
+        self._origin: tuple[Step, np.ndarray] | None = None
+        self._ready: dict[tuple, PreparedKernel | None] = {}
+        self.largest: dict[tuple, tuple[np.ndarray, int]] = {}  # what a search remembers
+        self._bound_values: dict[str, float | np.ndarray] | None = {
             **shared_values(task),
             **peaks(task, bound=bound),
             **layout_values(task, layouts, rates.rows(layouts.tp), rates.rows(hops), bound=bound),
@@ -235,16 +242,26 @@ class Step:
 
     def take(self, rows: np.ndarray) -> Step:
         """The same model on some of the layouts only."""
-        values = {
-            name: value[rows] if isinstance(value, np.ndarray) else value
-            for name, value in self._values.items()
-        }
-        return self._copy(self.layouts.take(rows), values)
+        twin = self._copy(self.layouts.take(rows), None)
+        twin._origin = (self, rows)
+        return twin
+
+    @property
+    def _values(self) -> dict[str, float | np.ndarray]:
+        """The values bound; those of some rows of another step are taken when first needed."""
+        if self._bound_values is None and self._origin is not None:
+            step, rows = self._origin
+            self._bound_values = {
+                name: value[rows] if isinstance(value, np.ndarray) else value
+                for name, value in step._values.items()
+            }
+        return self._bound_values or {}
 
     def asked(self, task: Task) -> Step:
         """The same model for the same question asked with other limits."""
-        twin = self._copy(self.layouts, self._values)
-        twin.task = task
+        twin = self._copy(self.layouts, self._bound_values)
+        twin.task, twin._origin = task, self._origin
+        twin._ready, twin.largest = self._ready, self.largest
         return twin
 
     def under(self, coefficients: Mapping[str, float | np.ndarray]) -> Step:
@@ -263,10 +280,10 @@ class Step:
         share = coverage_kernel()(**{name: given[name] for name in names})["coverage"]
         return self._copy(self.layouts, self._values | {"k_experts": share * given["n_experts"]})
 
-    def _copy(self, layouts: Layouts, values: dict[str, float | np.ndarray]) -> Step:
+    def _copy(self, layouts: Layouts, values: dict[str, float | np.ndarray] | None) -> Step:
         twin = object.__new__(Step)
         twin.task, twin.layouts, twin.bound = self.task, layouts, self.bound
-        twin._values = values
+        twin._bound_values, twin._origin, twin._ready, twin.largest = values, None, {}, {}
         return twin
 
     def values(
@@ -314,8 +331,65 @@ class Step:
         batch : sequences in flight per replica, shape (n_layouts,).
         fill : share of the slots that are filled, or may be, same shape.
         """
-        symbols, kernel = self.values(batch, fill), self.model.kernel
-        return self._queued(symbols, kernel(**{name: symbols[name] for name in kernel.names}))
+        values = self._computed(None, batch, fill)
+        task = self.task
+        if task.load == "none" and (self.bound or not (task.loop is not None or task.static)):
+            # Nobody waits, so one request's first token comes as late as another's.
+            return {**values, **dict.fromkeys(TAILS, values["ttft"])}
+        return self._queued(self.values(batch, fill), values)
+
+    def only(self, words: Iterable[str], batch: np.ndarray) -> dict[str, np.ndarray]:
+        """Some of the outputs, all slots in use, each of shape (n_layouts,).
+
+        What depends on them alone is computed, where nothing waits for anything.
+        """
+        task, names = self.task, tuple(words)
+        waits = task.load == "most" or (task.load != "none" and not {*names} <= UNHURRIED)
+        if waits or (not self.bound and (task.loop is not None or task.static)):
+            return self(batch)
+        symbols = tuple(dict.fromkeys("ttft" if name in TAILS else name for name in names))
+        values = self._computed(symbols, batch, 1.0)
+        return {name: values["ttft" if name in TAILS else name] for name in names}
+
+    def _computed(
+        self, words: tuple[str, ...] | None, batch: np.ndarray, fill: np.ndarray | float
+    ) -> Mapping[str, Any]:
+        """What the kernel gives before any waits: these outputs, or all of them."""
+        at = self._busy(fill) if np.ndim(fill) else {}
+        ready = self._prepared(None if np.ndim(fill) else float(fill), tuple(at))
+        if ready is None or np.shape(batch) != (ready.rows,):
+            symbols, kernel = self.values(batch, fill), self.model.kernel
+            return kernel(**{name: symbols[name] for name in kernel.names})
+        varying = {name: at[name] for name in ready.varying if name != "B"}
+        return ready(words, B=batch, **varying)
+
+    def _prepared(self, fill: float | None, busy: tuple[str, ...]) -> PreparedKernel | None:
+        """The kernel with everything put in but the batch, and the symbols that a `fill` gives.
+
+        None where the values of a symbol follow the batch, or are those of many questions.
+        """
+        task, model = self.task, self.model
+        if not self.bound and task.engine and slowness_follows_batch(task):
+            return None
+        key = (model, fill, task.spare, task.arrivals, task.headroom)
+        if key in self._ready:
+            return self._ready[key]
+        if self._origin is not None:
+            step, rows = self._origin
+            whole = step.asked(task)._prepared(fill, busy)
+            self._ready[key] = None if whole is None else whole.take(rows)
+        else:
+            one = np.ones(len(self.layouts))
+            symbols = self.values(one, one if fill is None else fill)
+            varying = ("B", *(name for name in busy if np.ndim(symbols[name])))
+            names = [name for name in model.kernel.names if name not in varying]
+            varying = tuple(name for name in varying if name in model.kernel.names)
+            try:
+                ready = model.kernel.prepared(varying, **{name: symbols[name] for name in names})
+            except ValueError:
+                ready = None
+            self._ready[key] = ready if ready is not None and ready.rows == one.size else None
+        return self._ready[key]
 
     def work(self, batch: np.ndarray) -> dict[str, np.ndarray]:
         """Times of the work [s] and memory [byte], each of shape (n_layouts,); no rates or prices.
