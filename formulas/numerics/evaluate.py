@@ -7,6 +7,7 @@ Python floats and shares nothing with it but the definitions, so that one checks
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 import sympy as sp
@@ -84,11 +85,8 @@ def scalar(
     """
     definitions = {x: e for x, e in collect(equations).items() if x.name not in values}
     wanted = _wanted(outputs, definitions, list(values))
-    needed = ordered(definitions, wanted.values())
+    needed, free = _order(tuple(definitions.items()), tuple(wanted.values()))
     numbers: dict[sp.Symbol, float] = {}
-    free = set().union(*(e.free_symbols for e in (*wanted.values(), *needed.values()))) - set(
-        needed
-    )
     refuse_missing(values, sorted(x.name for x in free))
     for x in free:
         numbers[x] = float(values[x.name])
@@ -97,6 +95,16 @@ def scalar(
     for x, expression in needed.items():
         numbers[x] = value_of(expression, numbers)
     return {name: value_of(expression, numbers) for name, expression in wanted.items()}
+
+
+@lru_cache(maxsize=64)
+def _order(
+    definitions: tuple[tuple[sp.Symbol, sp.Expr], ...], wanted: tuple[sp.Expr, ...]
+) -> tuple[Mapping[sp.Symbol, sp.Expr], frozenset[sp.Symbol]]:
+    """What `ordered` gives, and the symbols that nothing defines."""
+    needed = ordered(dict(definitions), wanted)
+    used = set().union(*(e.free_symbols for e in (*wanted, *needed.values())))
+    return needed, frozenset(used - set(needed))
 
 
 def collect(equations: Iterable[Definition]) -> dict[sp.Symbol, sp.Expr]:
