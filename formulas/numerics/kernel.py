@@ -72,11 +72,14 @@ class Kernel:
             If an array has another shape.
         """
         fixed = {name: values[name] for name in self.names if name in values}
-        rows = {np.shape(value) for value in fixed.values()} - {()}
+        refuse_missing({**values, **dict.fromkeys(varying)}, self.names)
+        arrays = {name: _sound(name, value) for name, value in fixed.items()}
+        rows = {array.shape for array in arrays.values()} - {()}
         if len(rows) > 1 or any(len(shape) > 1 for shape in rows):
             raise ValueError(f"arrays of one shape (n,) are prepared, not {sorted(rows)}")
         shape = rows.pop() if rows else (1,)
-        arrays = self._checked({**fixed, **dict.fromkeys(varying, np.ones(shape))})
+        arrays |= dict.fromkeys(varying, np.ones(shape))
+        arrays = {name: arrays[name] for name in self.names}
         with np.errstate(all="ignore"):
             ready = self._executor(arrays).prepared(arrays, frozenset(varying))
         return PreparedKernel(self, tuple(varying), shape[0], ready)
@@ -103,21 +106,11 @@ class Kernel:
     def __repr__(self) -> str:
         return f"Kernel(({', '.join(self.names)}) -> ({', '.join(self.outputs)}))"
 
-    def _checked(self, values: Mapping[str, object]) -> dict[str, np.ndarray]:
+    def _checked(self, values: Mapping[str, object]) -> dict[str, np.ndarray | np.float64]:
         """Arguments as float64 arrays, in the kernel's order; anything amiss is named."""
         refuse_unknown(values, self.names)
         refuse_missing(values, self.names)
-        arrays = {}
-        for name in self.names:
-            try:
-                array = np.asarray(values[name], dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise SymbolError(f"{_described(name)} must be a number or an array") from error
-            if not (array >= 0).all():
-                what = "is not a number (NaN)" if np.isnan(array).any() else "is negative"
-                raise SymbolError(f"{_described(name)} {what}")
-            arrays[name] = array
-        return arrays
+        return {name: _sound(name, values[name]) for name in self.names}
 
 
 class PreparedKernel:
@@ -160,6 +153,20 @@ class PreparedKernel:
             name: result if result.shape == shape else np.broadcast_to(result, shape)
             for name, result in results.items()
         }
+
+
+def _sound(name: str, value: object) -> np.ndarray | np.float64:
+    """A value as float64; a number stays one. SymbolError if it is negative or not a number."""
+    if type(value) is float and value >= 0:
+        return np.float64(value)
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise SymbolError(f"{_described(name)} must be a number or an array") from error
+    if not (array >= 0).all():
+        what = "is not a number (NaN)" if np.isnan(array).any() else "is negative"
+        raise SymbolError(f"{_described(name)} {what}")
+    return array
 
 
 def _refuse_undefined(results: Mapping[str, np.ndarray]) -> None:

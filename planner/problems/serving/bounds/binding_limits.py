@@ -80,7 +80,7 @@ def worth(
 
     `coefficients` say d ln coefficient / d ln symbol where an engine's coefficient follows others.
     """
-    slopes = {symbol.name: slope for symbol, slope in solution.elasticities().items()}
+    slopes = {str(symbol): slope for symbol, slope in solution.elasticities().items()}
     for name, powers in coefficients.items():
         for symbol, power in powers.items():
             slopes[symbol] = slopes.get(symbol, 0.0) + power * slopes.get(name, 0.0)

@@ -9,6 +9,8 @@ real, and puts tangents at the plan's batch, so its multipliers are the plan's e
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import sympy as sp
 
@@ -46,6 +48,7 @@ from formulas.nomenclature.serving import (
     xtp,
 )
 from formulas.nomenclature.symbols import auxiliary
+from formulas.numerics.store import stored
 from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
 from formulas.serving.closed_loop import CLOSED_LOOP
 from formulas.serving.decode import DECODE
@@ -64,7 +67,8 @@ from formulas.serving.outputs import (
 )
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
-from planner.programs.geometric import GeometricProgram, Program
+from planner.programs import geometric
+from planner.programs.geometric import GeometricProgram, Program, ProgramStructure
 
 __all__ = ["CHORDS", "LIMITS", "continuous", "layout", "relaxed"]
 
@@ -73,6 +77,7 @@ def _parameter(name: str) -> sp.Symbol:
     return auxiliary(f"{name}_", positive=True)
 
 
+SOURCES = (Path(__file__), Path(geometric.__file__).parent)  # beside the equations
 # Coefficient and exponent of the monomials that stand in for coverage and for B - 1.
 CHORDS = {name: _parameter(name) for name in ("c_cov", "s_cov", "c_others", "s_others")}
 # Interval of the batch, largest numbers of ranks, stages and chips, promised limits, and the share
@@ -108,6 +113,23 @@ def relaxed(
     *, bound: bool, objective: str, promises: frozenset[str], given_batch: bool, mode: str
 ) -> Program:
     """The program whose optimum no layout of a group beats, at any batch of an interval.
+
+    Symbols go by their names. It is lowered once and kept (`formulas.numerics.store`).
+    """
+    words = ("relaxed", objective, mode, *(["bound"] if bound else []),
+             *(["batch"] if given_batch else []), *sorted(promises))  # fmt: skip
+
+    def lowered() -> dict[str, Any]:
+        program = _relaxed(bound, objective, promises, mode, given_batch=given_batch)
+        return program.structure.plain()
+
+    return Program(ProgramStructure.of_plain(stored("-".join(words), lowered, SOURCES)))
+
+
+def _relaxed(
+    bound: bool, objective: str, promises: frozenset[str], mode: str, *, given_batch: bool
+) -> Program:
+    """`relaxed` over SymPy symbols.
 
     Choices are the ranks dp, the stages pp and the sequences of a stage; tp and cp are given. A
     given batch is spread over as many replicas as the chips allow.
@@ -157,11 +179,21 @@ def relaxed(
 def continuous(
     *, bound: bool, objective: str, promises: frozenset[str], mode: str, loop: bool = False
 ) -> Program:
-    """The program of one layout with a real batch; its multipliers are elasticities."""
-    P = GeometricProgram("serving plan")
-    declared = layout(P, bound=bound, objective=objective, promises=promises, mode=mode, loop=loop)
-    P.minimise(declared)
-    return P.compile()
+    """The program of one layout with a real batch; its multipliers are elasticities.
+
+    Symbols go by their names. It is lowered once and kept (`formulas.numerics.store`).
+    """
+    words = ("layout", objective, mode, *(["bound"] if bound else []),
+             *(["loop"] if loop else []), *sorted(promises))  # fmt: skip
+
+    def lowered() -> dict[str, Any]:
+        P = GeometricProgram("serving plan")
+        P.minimise(
+            layout(P, bound=bound, objective=objective, promises=promises, mode=mode, loop=loop)
+        )
+        return P.compile().structure.plain()
+
+    return Program(ProgramStructure.of_plain(stored("-".join(words), lowered, SOURCES)))
 
 
 def layout(

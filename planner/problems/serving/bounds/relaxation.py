@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from formulas.nomenclature.symbols import SYMBOLS
 from planner.catalogue.profile import EFFICIENCIES
 from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
 from planner.problems.serving.bounds.programs import CHORDS, LIMITS, continuous, relaxed
@@ -25,7 +24,7 @@ from planner.problems.serving.search.batch import Found
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import PROMISES, Task
-from planner.programs.geometric import ProgramSolution
+from planner.programs.geometric import Program, ProgramSolution
 from planner.text.errors import SolverError
 
 __all__ = [
@@ -140,7 +139,7 @@ def elastic(step: Step, batch: float) -> ProgramSolution:
     for _ in range(8):
         given = layout_given(step, batch, at)
         solution = program.solve(_named(program, given))
-        settled = solution.choices[SYMBOLS["B"]]
+        settled = solution.choices["B"]
         if abs(settled / at - 1) < SETTLED:
             break
         at = max(settled, alone(step))
@@ -301,7 +300,7 @@ def _promised(step: Step) -> frozenset[str]:
     return frozenset(step.task.limits) & {"ttft", "tpot", "latency"}
 
 
-def _named(program: object, given: dict[str, float]) -> dict[object, float]:
+def _named(program: Program, given: dict[str, float]) -> dict[Hashable, float]:
     """Values for exactly the symbols that a program asks for."""
-    names = {symbol: name for name, symbol in {**CHORDS, **LIMITS}.items()}
-    return {s: given[names.get(s, s.name)] for s in program.givens}  # type: ignore[attr-defined]
+    names = {symbol.name: name for name, symbol in {**CHORDS, **LIMITS}.items()}
+    return {s: given[names.get(str(s), str(s))] for s in program.givens}

@@ -135,14 +135,12 @@ def _reading(pools: Pools, reading: Step, decoding: Step) -> list[tuple[int, Rea
     # A cache moves at the pace of the fewer chips: beyond what a layout sends from, more receivers
     # make no difference, and each layout is sized once for each number that does.
     fewer = np.minimum(sending[None, :], counts[:, None])
-    pairs, back = np.unique(
-        np.stack([np.broadcast_to(np.arange(sending.size), fewer.shape).ravel(), fewer.ravel()]),
-        axis=1,
-        return_inverse=True,
-    )
-    some = readers(reading.take(pairs[0]), pools.transfer(pairs[1], pairs[1]))
-    place = np.full(pairs.shape[1], -1)
+    most = int(fewer.max(initial=0)) + 1
+    keys, back = np.unique(np.arange(sending.size) * most + fewer, return_inverse=True)
+    layouts, receiving = keys // most, keys % most
+    some = readers(reading.take(layouts), pools.transfer(receiving, receiving))
+    place = np.full(keys.size, -1)
     place[some.rows] = np.arange(some.rows.size)
-    found = replace(some, rows=pairs[0][some.rows])
+    found = replace(some, rows=layouts[some.rows])
     wanted = place[back.reshape(fewer.shape)]
     return [(int(n), found.take(row[row >= 0])) for n, row in zip(counts, wanted, strict=True)]
