@@ -125,7 +125,7 @@ def test_serving_more_parts_are_never_slower_apart_from_their_rounds(
     steps = []
     for cp in (1, 2, 4, 8):
         step = Step(task, replica(1, cp), bound=bound)
-        step._values |= {name: np.zeros(1) for name in ("n_cp",)}
+        step._values["n_cp"] = np.zeros(1)
         steps.append(step(np.array([16.0])))
     for name in ("ttft", "tpot", "slot", "need"):
         column = np.array([float(np.ravel(step[name])[0]) for step in steps])
