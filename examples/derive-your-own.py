@@ -10,7 +10,8 @@ from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.algebra.equation import Equation
 from formulas.export import export
 from formulas.nomenclature.dimensions import UnitError
-from formulas.nomenclature.symbols import p_chip, symbol
+from formulas.nomenclature.lecture import p_chip
+from formulas.nomenclature.symbols import symbol
 
 P_own = symbol("P_own", "USD/chip", "price of a chip with its share of the machine")
 T_own = symbol("T_own", "s", "time a bought chip stays in service")

@@ -69,7 +69,7 @@ def why(plan: Plan) -> str:
         lines += wrapped("no promise binds: the price has its minimum inside the limits")
     sides = getattr(plan, "layout_held", {})
     title = "One percent more of     changes the objective by"
-    lines += ["", title, *(_resized(plan.document) if sides else ())]
+    lines += ["", title, *_resized(plan.document, both=bool(sides))]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: -abs(pair[1]))
     lines += [f"  {name:<28} {value:+.3f} %{_beside(sides.get(name))}" for name, value in ranked]
     lines += ["", *turns(plan)]
@@ -297,7 +297,7 @@ def _grounds(document: Mapping[str, Any]) -> str:
     return "\n".join(wrapped)
 
 
-def _resized(document: Mapping[str, Any]) -> list[str]:
+def _resized(document: Mapping[str, Any], *, both: bool) -> list[str]:
     """What follows a change, where more does than the batch of a pool."""
     if document["plan"]["mode"] == "disaggregated":
         follows = "both pools resized to stay in balance"
@@ -305,7 +305,7 @@ def _resized(document: Mapping[str, Any]) -> list[str]:
         follows = "as many chips as then carry the load"
     else:
         return []
-    return wrapped(f"(everything follows: {follows}; in brackets: layout held)")
+    return wrapped(f"(everything follows: {follows}{'; in brackets: layout held' if both else ''})")
 
 
 def _closed_form(plan: Plan) -> Iterable[str]:

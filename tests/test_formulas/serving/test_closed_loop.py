@@ -6,7 +6,6 @@ import pytest
 from formulas.numerics.evaluate import kernel
 from formulas.serving.closed_loop import CLOSED_LOOP, loop_first_token
 from formulas.serving.prefill import PREFILL
-from formulas.serving.throughput import AGGREGATED
 
 LOWERED = kernel([*PREFILL, *CLOSED_LOOP], ["T_pf", "T_pf_pass", "T_pf_each", "x_fill"])
 DRAW = np.random.default_rng(11)
@@ -40,8 +39,6 @@ def test_nobody_waits_alone():
 
 def test_a_round_waited_is_the_residence_of_another():
     """With one round a request waits for a first token and all tokens of another, then its own."""
-    parts = [e for e in AGGREGATED if e.symbol.name == "T_e2e"]
-    assert parts
     loop = kernel([loop_first_token], ["T_loop"])
     values = dict.fromkeys(loop.names, 2.0) | {"one_seq": 1.0, "n_ahead": 0.0, "n_back": 0.0}
     once, twice = (loop(**{**values, "n_rounds": n})["T_loop"] for n in (0.0, 1.0))

@@ -170,7 +170,7 @@ def test_why_says_what_follows_a_change(run, small, changes, follows):
     )
     told = " ".join(out.partition("One percent more of")[2].split())
     assert told.startswith("changes the objective by (") == (follows is not None)
-    assert follows is None or f"({follows}" in told
+    assert follows is None or f"(everything follows: {follows}" in told
 
 
 def test_why_adds_what_binds_and_the_closed_form(run, small):

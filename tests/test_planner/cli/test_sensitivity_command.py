@@ -66,7 +66,8 @@ def test_the_document_says_the_same_in_numbers(file, capsys):
     rows = {row["path"]: row for row in document["rows"]}
     assert rows["promises.tpot"]["left"] == pytest.approx(1, abs=1e-6)
     assert rows["price"]["elasticity"] == 0
-    keys = {"path", "value", "unit", "group", "elasticity", "left", "right", "method", "switches"}
+    keys = {"path", "value", "unit", "group", "elasticity", "left", "right", "method", "switches",
+            "by", "question", "beside"}  # fmt: skip
     assert all(set(row) == keys for row in rows.values())
     assert any(row["switches"] for row in rows.values())
 

@@ -334,6 +334,6 @@ def test_a_cache_raises_the_critical_batch_until_there_is_none():
     half = blackboard(context=round(longest / 2), cache=CACHE)
     assert half.batch == pytest.approx(4800, rel=2e-3)
     beyond = blackboard(context=round(2 * longest), cache=CACHE)
-    roofs = beyond.bound["roofs"]
-    assert roofs["memory"] > roofs["compute"]
+    roofs = beyond.bound.roofs
+    assert roofs.memory > roofs.compute
     assert beyond.cost / half.cost == pytest.approx(2, rel=0.05)

@@ -44,5 +44,5 @@ def test_a_plan_chosen_on_the_bound_shows_what_to_expect():
     by_bound = planner.solve({**fixed, "estimate": "bound"})
     assert by_bound.document["estimate"]["tpot"] == by_estimate.chosen["tpot"]
     assert by_bound.document["estimate"] == by_estimate.document["estimate"]
-    assert by_bound.chosen["tpot"] == by_estimate.bound["tpot"]
+    assert by_bound.chosen["tpot"] == by_estimate.bound.tpot
     assert f"{1e3 * by_estimate.chosen['tpot']:.3g} ms" in str(by_bound)
