@@ -106,7 +106,7 @@ class Kernel:
     def __repr__(self) -> str:
         return f"Kernel(({', '.join(self.names)}) -> ({', '.join(self.outputs)}))"
 
-    def _checked(self, values: Mapping[str, object]) -> dict[str, np.ndarray | np.float64]:
+    def _checked(self, values: Mapping[str, object]) -> dict[str, np.ndarray]:
         """Arguments as float64 arrays, in the kernel's order; anything amiss is named."""
         refuse_unknown(values, self.names)
         refuse_missing(values, self.names)
@@ -155,10 +155,10 @@ class PreparedKernel:
         }
 
 
-def _sound(name: str, value: object) -> np.ndarray | np.float64:
+def _sound(name: str, value: object) -> np.ndarray:
     """A value as float64; a number stays one. SymbolError if it is negative or not a number."""
     if type(value) is float and value >= 0:
-        return np.float64(value)
+        return np.float64(value)  # type: ignore[return-value]  # has shape and dtype as an array
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -109,7 +109,7 @@ def _cell(text: str, place: int) -> str:
 
 def _bar(section: Section) -> str:
     """Lines that add up, as one bar with its parts named below it."""
-    parts = [(line, float(line.value)) for line in section.lines if _positive(line)]
+    parts = [(line, float(line.value or 0)) for line in section.lines if _positive(line)]
     whole = sum(value for _, value in parts)
     if not whole:
         return ""

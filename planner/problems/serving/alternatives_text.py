@@ -9,7 +9,7 @@ from planner.text.quantities import show
 from planner.text.wording import duration, laid_out, row, wrapped
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import Plan
+    from planner.problems.serving.plan import ServingPlan
 
 __all__ = ["alone", "alternatives", "others", "systems", "turns"]
 
@@ -82,7 +82,7 @@ def systems(document: Mapping[str, Any]) -> list[str]:
     return [row("systems", "; ".join(told))] if told else []
 
 
-def turns(plan: Plan) -> list[str]:
+def turns(plan: ServingPlan) -> list[str]:
     """What would let each other kind win, one sentence each."""
     lines = ["What would have to change for another kind to win"]
     names = [each["system"] for each in plan.document["systems"] or ()]

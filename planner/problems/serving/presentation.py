@@ -31,7 +31,7 @@ from planner.text.wording import (
 )
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import Plan
+    from planner.problems.serving.plan import ServingPlan
 
 __all__ = ["answer", "question", "shortfall", "why"]
 
@@ -39,7 +39,7 @@ BAR = 24
 MANIFOLD = 3.0  # times a limit, from which on the excess is told as a factor
 
 
-def answer(plan: Plan) -> str:
+def answer(plan: ServingPlan) -> str:
     """The whole answer as lines of at most 80 columns."""
     document = plan.document
     blocks = [
@@ -53,7 +53,7 @@ def answer(plan: Plan) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def why(plan: Plan) -> str:
+def why(plan: ServingPlan) -> str:
     """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
     if not plan.chosen:
         return shortfall(plan.document)
@@ -308,7 +308,7 @@ def _resized(document: Mapping[str, Any], *, both: bool) -> list[str]:
     return wrapped(f"(everything follows: {follows}{'; in brackets: layout held' if both else ''})")
 
 
-def _closed_form(plan: Plan) -> Iterable[str]:
+def _closed_form(plan: ServingPlan) -> Iterable[str]:
     """The equations behind the objective and the promise that binds, as they stand."""
     from planner.problems.serving.closed_form import closed_form
 

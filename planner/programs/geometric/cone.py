@@ -113,7 +113,8 @@ class LogProgram:
             (place[curved] + 2, self._variables + extra, -np.ones(curved.size)),
         ]
         if floor:
-            entries.append(([self._constraints.size], [self._variables - 1], [-1.0]))
+            last = np.array([self._constraints.size]), np.array([self._variables - 1])
+            entries.append((*last, np.array([-1.0])))
         rows, columns, data = (np.concatenate(x) for x in zip(*entries, strict=True))
         order = np.lexsort((rows, columns))
         self._order, self._data = order, data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
     return sorted(((n, f) for n, f in missed if f > 1), key=lambda pair: -pair[1])
 
 
-def shortfalls_at(task: Task, values: dict[str, float]) -> list[dict[str, object]]:
+def shortfalls_at(task: Task, values: Mapping[str, float]) -> list[dict[str, object]]:
     """The promises that one evaluated plan breaks, each with its factor."""
     return [
         {"promise": PROMISES[name], "short_by": values[name] / limit}

@@ -126,14 +126,14 @@ def elasticities(
         replace(pool, free=False) if pool.task.loaded and bound.resized else pool
         for pool in bound.pools
     ]
-    found = [pool.moved(each) for pool, each in zip(pools, directions, strict=True)]
+    moves = [pool.moved(each) for pool, each in zip(pools, directions, strict=True)]
     if len(pools) == 1:
-        return found[0].values, one_pool_slopes(
-            pools[0], found[0], directions[0], resized=bound.resized and pools[0].task.loaded
+        return moves[0].values, one_pool_slopes(
+            pools[0], moves[0], directions[0], resized=bound.resized and pools[0].task.loaded
         )
     late = np.array([_later(bound, given) for given in givens])
-    requests, chips, found, weights = _shared(bound, found, directions)
-    return two_pool_slopes(pools, found, directions, requests, chips, weights, (bound.moved, late))
+    requests, chips, shared, weights = _shared(bound, moves, directions)
+    return two_pool_slopes(pools, shared, directions, requests, chips, weights, (bound.moved, late))
 
 
 def _held(task: Task, layouts: Any, batch: float) -> Held:

@@ -360,7 +360,7 @@ class Step:
         if ready is None or np.shape(batch) != (ready.rows,):
             symbols, kernel = self.values(batch, fill), self.model.kernel
             return kernel(**{name: symbols[name] for name in kernel.names})
-        varying = {name: at[name] for name in ready.varying if name != "B"}
+        varying = {name: np.asarray(at[name]) for name in ready.varying if name != "B"}
         return ready(words, B=batch, **varying)
 
     def _prepared(self, fill: float | None, busy: tuple[str, ...]) -> PreparedKernel | None:
@@ -455,7 +455,7 @@ class Step:
         return {
             **late,
             **self._late(symbols, values, first, late["wait"]),
-            **dict(zip(TAILS, tails["T_first"], strict=True)),
+            **dict(zip(TAILS, np.asarray(tails["T_first"]), strict=True)),
         }
 
     def _late(
