@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from planner.problems.lifecycle.members import FamilyRule, Formats, Member, ScaledModel
-from planner.problems.serving.bounds.binding_limits import worth
+from planner.problems.serving.bounds.binding_limits import followed, worth
 from planner.problems.serving.bounds.relaxation import elastic
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.pair import PairCandidate
@@ -180,10 +180,12 @@ class ServedMember:
         total: dict[str, float] = {}
         whole = 0.0
         for pool, weight, value in self.parts:
-            solved = _solved(pool, self.member.at(n_active))
+            sizes = self.member.at(n_active)
+            solved = _solved(pool, sizes)
             part = weight * solved.value / value
             whole += part
-            for name, slope in worth(solved).items():
+            powers = _step(pool, sizes).coefficient_powers(pool.batch)
+            for name, slope in worth(solved, powers).items():
                 total[name] = total.get(name, 0.0) + part * slope
         return {name: slope / whole for name, slope in total.items()}
 
@@ -211,10 +213,12 @@ class ServedMember:
             for factor in (1 - NUDGE, 1 + NUDGE)
         )
         span = math.log1p(NUDGE) - math.log1p(-NUDGE)
+        slopes = {str(symbol): slope for symbol, slope in solved.elasticities().items()}
+        powers = _step(pool, self.member.at(n_active)).coefficient_powers(pool.batch)
         return sum(
-            slope * math.log(high[str(symbol)] / low[str(symbol)]) / span
-            for symbol, slope in solved.elasticities().items()
-            if slope and low.get(str(symbol), 0.0) > 0
+            slope * math.log(high[symbol] / low[symbol]) / span
+            for symbol, slope in followed(slopes, powers).items()
+            if slope and low.get(symbol, 0.0) > 0
         )
 
 
@@ -281,5 +285,10 @@ def _pools(chosen: Candidate | PairCandidate) -> list[tuple[Candidate, float]]:
 
 def _solved(pool: Candidate, sizes: Sizes) -> ProgramSolution:
     """The program of a pool's layout with a real batch, for a model of these sizes."""
+    return elastic(_step(pool, sizes), pool.batch)
+
+
+def _step(pool: Candidate, sizes: Sizes) -> Step:
+    """The step of a pool's layout for a model of these sizes."""
     task = replace(pool.task, sizes=sizes)
-    return elastic(Step(task, pool.layouts, bound=task.uses_bound), pool.batch)
+    return Step(task, pool.layouts, bound=task.uses_bound)

@@ -11,8 +11,6 @@ from planner.text.wording import duration, laid_out, row, wrapped
 if TYPE_CHECKING:
     from planner.problems.serving.plan import ServingPlan
 
-__all__ = ["alone", "alternatives", "others", "systems", "turns"]
-
 UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
 SAME = 5e-4  # told with three digits, what is less is no difference
 WORSE = {"cost": "dearer", "latency": "slower", "energy": "more energy"}

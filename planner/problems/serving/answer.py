@@ -41,8 +41,6 @@ from planner.protocol.probability_better import chance_better
 from planner.scenario import Scenario, resolved
 from planner.text.errors import Infeasible, SolverError
 
-__all__ = ["answer", "band", "head", "provenance", "short_by"]
-
 METHOD = (
     "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
     "because T(B)/B never rises between two ceilings; lower bound by geometric programs, branch "

@@ -28,8 +28,6 @@ from planner.problems.serving.step.step import Step
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
 
-__all__ = ["closed_form", "symbols_of"]
-
 
 def closed_form(mode: str, *, bound: bool, load: str, tpot: bool = False) -> tuple[Equation, ...]:
     """The price of a plan of that mode and the equations behind it.

@@ -33,8 +33,6 @@ from planner.text.wording import (
 if TYPE_CHECKING:
     from planner.problems.serving.plan import ServingPlan
 
-__all__ = ["answer", "question", "shortfall", "why"]
-
 BAR = 24
 MANIFOLD = 3.0  # times a limit, from which on the excess is told as a factor
 

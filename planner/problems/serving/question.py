@@ -29,8 +29,6 @@ from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Promises, Workload
 from planner.scenario.kinds import PROBLEMS
 
-__all__ = ["Scenario"]
-
 OBJECTIVES = ("cost", "throughput", "latency", "energy")
 ESTIMATES = ("bound", "calibrated")
 ASSUMPTIONS = ("physical", "lecture")

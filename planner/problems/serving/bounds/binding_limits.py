@@ -10,8 +10,6 @@ from planner.problems.serving.bounds.programs import LIMITS
 from planner.problems.serving.parameters import QUANTITIES
 from planner.programs.geometric import ProgramSolution
 
-__all__ = ["EXPRESSIONS", "NAMES", "binding", "together", "worth"]
-
 # Constraints of the programs as a person would say them.
 NAMES = MappingProxyType(
     {
@@ -72,6 +70,20 @@ def binding(solution: ProgramSolution) -> list[dict[str, Any]]:
     ]
 
 
+def followed(
+    slopes: Mapping[str, float], coefficients: Mapping[str, Mapping[str, float]]
+) -> dict[str, float]:
+    """Slopes by symbol, those of an engine's coefficients passed on to the symbols they follow.
+
+    `coefficients` say d ln coefficient / d ln symbol.
+    """
+    total = dict(slopes)
+    for name, powers in coefficients.items():
+        for symbol, power in powers.items():
+            total[symbol] = total.get(symbol, 0.0) + power * slopes.get(name, 0.0)
+    return total
+
+
 def worth(
     solution: ProgramSolution,
     coefficients: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
@@ -81,13 +93,11 @@ def worth(
     `coefficients` say d ln coefficient / d ln symbol where an engine's coefficient follows others.
     """
     slopes = {str(symbol): slope for symbol, slope in solution.elasticities().items()}
-    for name, powers in coefficients.items():
-        for symbol, power in powers.items():
-            slopes[symbol] = slopes.get(symbol, 0.0) + power * slopes.get(name, 0.0)
-    found = {
+    slopes = followed(slopes, coefficients)
+    values = {
         quantity: sum(slopes.get(name, 0.0) for name in names)
         for quantity, names in SYMBOLS.items()
     }
     for name, promise in PROMISED.items():
-        found[f"promises.{promise}"] = slopes.get(LIMITS[name].name, 0.0)
-    return {name: value for name, value in found.items() if abs(value) > 5e-7}
+        values[f"promises.{promise}"] = slopes.get(LIMITS[name].name, 0.0)
+    return {name: value for name, value in values.items() if abs(value) > 5e-7}

@@ -16,8 +16,6 @@ from formulas.serving.bounds import least_weights_read
 from formulas.serving.decode import cache_read
 from planner.problems.serving.step.step import Step
 
-__all__ = ["chords", "least_unsaved", "tangents", "unsaved"]
-
 LEAST_SHARE = 1e-9  # of a step's traffic, where on-chip memory holds all of it
 ROOM = 1 + 1e-5  # a chord needs two ends
 MOST_MOVED = 1e18  # bytes of one step, beyond any machine

@@ -70,8 +70,6 @@ from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.programs import geometric
 from planner.programs.geometric import GeometricProgram, Program, ProgramStructure
 
-__all__ = ["CHORDS", "LIMITS", "continuous", "layout", "relaxed"]
-
 
 def _parameter(name: str) -> sp.Symbol:
     return auxiliary(f"{name}_", positive=True)

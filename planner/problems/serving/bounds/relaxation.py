@@ -27,16 +27,6 @@ from planner.problems.serving.task.task import PROMISES, Task
 from planner.programs.geometric import Program, ProgramSolution
 from planner.text.errors import SolverError
 
-__all__ = [
-    "Relaxation",
-    "alone",
-    "declared",
-    "elastic",
-    "layout_given",
-    "relaxation",
-    "whole_chips",
-]
-
 SOLVES = 60  # programs solved at most; the bound holds however early it stops
 CLOSE = 1e-3  # gap below which splitting further is not worth a solve
 SETTLED = 1e-9

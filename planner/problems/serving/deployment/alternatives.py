@@ -23,8 +23,6 @@ from planner.problems.serving.deployment.pools import (
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.step.layouts import Layouts
 
-__all__ = ["MOST", "Contender", "contenders", "machines", "winner"]
-
 MOST = 4  # rivals of a plan that are told
 COARSE = 3  # of them by mode and machines, where there are other families as well
 NEAREST = 24  # layouts that decode, tried first when the best of another family is sought

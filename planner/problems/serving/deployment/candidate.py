@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-__all__ = ["ROOFS", "Candidate", "evaluate", "recheck"]
-
 AGREES = 1e-9
 PER_MILLION = 1e6
 HOUR = 3600.0

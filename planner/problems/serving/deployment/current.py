@@ -15,8 +15,6 @@ from planner.problems.serving.task.task import Task
 from planner.scenario import Current, Scenario
 from planner.text.errors import FieldError
 
-__all__ = ["current"]
-
 
 def current(scenario: Scenario, tasks: Sequence[Task]) -> dict[str, Any] | None:
     """The plan document of `current:`, with the promises it breaks; None if none was given.

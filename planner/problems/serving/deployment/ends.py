@@ -13,8 +13,6 @@ from planner.problems.serving.deployment.pair import PairCandidate
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import PROMISES
 
-__all__ = ["cheapest_end", "fastest_end"]
-
 FULL = 1 - 1e-3  # share of time from which on a pool is called busy
 
 

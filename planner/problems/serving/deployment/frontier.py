@@ -26,8 +26,6 @@ from planner.problems.serving.task.resolve import Asked, ask
 from planner.scenario import Scenario
 from planner.text.errors import FieldError, InputError
 
-__all__ = ["FAST_PRICE", "MOST", "POINTS", "Frontier", "frontier", "modes"]
-
 POINTS = 25
 MOST = 1000
 # What the lecture's fast mode costs beside the normal one (lecture notes, section 1).

@@ -32,8 +32,6 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from planner.text.errors import SolverError
 
-__all__ = ["PairCandidate", "evaluate_pair"]
-
 AGREES = 1e-9
 HOUR = 3600.0
 

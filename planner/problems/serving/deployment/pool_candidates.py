@@ -17,8 +17,6 @@ from planner.problems.serving.step.chip_split import ChipSplit
 from planner.problems.serving.step.pools_step import replica_rates
 from planner.problems.serving.step.step import Step
 
-__all__ = ["Decoders", "Readers", "decoders", "readers", "shards"]
-
 DELAYED: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
 
 

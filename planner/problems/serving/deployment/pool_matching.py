@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.deployment.pool_pairs import Pools
     from planner.problems.serving.step.step import Step
 
-__all__ = ["Matched", "sides", "sides_at"]
-
 # Readers, and of those that may decode after them the rows, their model and the slowest pace.
 Room: TypeAlias = tuple[Readers, np.ndarray, "Step", np.ndarray]
 Matched: TypeAlias = Iterator[tuple[Readers, Decoders]]

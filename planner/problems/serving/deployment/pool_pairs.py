@@ -26,8 +26,6 @@ from planner.problems.serving.step.pools_step import split_values
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 
-__all__ = ["KEPT", "Pair", "Pools", "search_paces", "search_pools"]
-
 KEPT = 6  # pairs of a question that are worth evaluating in full
 MOST_TIED = 64  # splits of one number of chips that may share the best score
 POINTS = 200_000  # splits looked at together

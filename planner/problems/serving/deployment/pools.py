@@ -42,20 +42,6 @@ from planner.problems.serving.task.resolve import Asked
 from planner.problems.serving.task.task import Task
 from planner.text.errors import FieldError
 
-__all__ = [
-    "ALTERNATIVES",
-    "OnePool",
-    "Point",
-    "Question",
-    "TwoPools",
-    "best_of",
-    "layouts_of",
-    "one_pool",
-    "questions_of",
-    "ranked",
-    "two_pools",
-]
-
 ALTERNATIVES = 5
 
 

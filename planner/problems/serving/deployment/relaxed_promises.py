@@ -23,8 +23,6 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import PROMISES, Task
 from planner.protocol.bracket import Bracket, bracketed
 
-__all__ = ["eased"]
-
 CLOSE = 5e-7  # share of a value below which no smaller one is sought
 STEPS = {promise: name for name, promise in PROMISES.items()}
 

@@ -15,8 +15,6 @@ from planner.problems.serving.deployment.switch_points import Contest, changes
 from planner.problems.serving.task.resolve import ask
 from planner.scenario import File, Scenario
 
-__all__ = ["compared", "explained", "rivals"]
-
 KEPT = ("mode", "layout", "prefill", "decode", "chip", "chips", "batch", "ttft", "tpot",
         "usd_per_mtok", "tokens_per_s", "e2e", "joule_per_token")  # fmt: skip
 OF_A_POOL = ("layout", "chip", "chips", "chips_used", "batch")

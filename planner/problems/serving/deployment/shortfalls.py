@@ -11,8 +11,6 @@ from planner.problems.serving.search.batch import chosen, feasible, given, large
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import PROMISES, Task
 
-__all__ = ["capacity", "shortfalls", "shortfalls_at"]
-
 PHYSICS = ("need", "mixed")  # limits that nobody made and nobody can ease
 
 

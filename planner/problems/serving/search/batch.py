@@ -27,20 +27,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-__all__ = [
-    "LARGEST_BATCH",
-    "SAME_PRICE",
-    "Found",
-    "chosen",
-    "feasible",
-    "given",
-    "grows",
-    "largest_at",
-    "largest_feasible",
-    "search",
-    "sized",
-]
-
 LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
 SAME_PRICE = 1e-9  # prices closer than this are one price: the faster plan is taken
 

@@ -20,8 +20,6 @@ from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.search.sizing import first
 from planner.problems.serving.step.step import Step
 
-__all__ = ["Crowding", "crowded", "crowding", "exceeding"]
-
 CROWDED = 0.05  # share of time beyond which a plan warns
 BESIDE = 0.75  # batch, of the plan's, at which the growth of a step is measured
 STEEPEST = 0.99  # elasticity; at 1 no number of sequences is steady

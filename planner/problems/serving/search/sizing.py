@@ -14,8 +14,6 @@ import numpy as np
 
 from planner.problems.serving.step.step import Step
 
-__all__ = ["busiest", "carrying", "first", "fitted"]
-
 HALVINGS = 40  # of the share of time that readers may be busy
 
 

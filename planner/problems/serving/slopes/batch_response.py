@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-__all__ = ["ARRIVALS", "LIMIT", "Held", "Moved", "waits", "with_wait"]
-
 ARRIVALS = "X_arr"
 STEP = 1e-5  # of a given, in logarithms
 

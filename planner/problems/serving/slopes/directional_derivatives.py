@@ -14,8 +14,6 @@ import numpy as np
 from formulas.numerics.slopes import slopes_along, values_along
 from formulas.numerics.tape import Tape
 
-__all__ = ["BATCH", "Directions", "slopes_at", "smoothed", "values_at"]
-
 BATCH = "B"
 
 Directions = Mapping[str, Mapping[str, float]]

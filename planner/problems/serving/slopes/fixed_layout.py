@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from planner.protocol.parameter import Parameter
     from planner.scenario import Scenario
 
-__all__ = ["Bound", "bound_to", "elasticities"]
-
 STEP = 1e-5  # of a given, in logarithms, at which the numbers of the equations are looked up
 STILL = 1e-9  # a symbol that moves less does not move
 

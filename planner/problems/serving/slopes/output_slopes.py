@@ -22,8 +22,6 @@ from planner.problems.serving.slopes.directional_derivatives import Directions, 
 from planner.problems.serving.step.pools_step import pools_equations, pools_outputs
 from planner.problems.serving.step.step import model
 
-__all__ = ["one_pool_slopes", "own", "slower_rate_slopes", "two_pool_slopes"]
-
 # What sensitivity calls the outputs of a pool.
 NAMES: Mapping[str, str] = {
     "usd_per_mtok": "usd_per_token", "usd_per_mtok_input": "usd_per_input_token",

@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-__all__ = [
-    "contexts",
-    "copies",
-    "copies_to_domains",
-    "engine_values",
-    "evenness",
-    "imbalance",
-    "layout_values",
-    "peaks",
-    "shared_values",
-    "uneven",
-]
-
 V = TypeVar("V", bound=float | np.ndarray)
 WORTH = 1.05  # experts of the fullest rank over the mean, from which on it is worth a word
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-__all__ = ["ChipSplit", "replicas_left", "replicas_most"]
-
 
 @dataclass(frozen=True)
 class ChipSplit:

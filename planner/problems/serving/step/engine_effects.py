@@ -151,7 +151,8 @@ def coefficient_powers(
     """
     powers: dict[str, dict[str, float]] = {}
     for name, factor in slowness(task, layouts, values).items():
-        powers[name] = {}
+        # Attention on vector units is as fast whatever the peak that its efficiency is a share of.
+        powers[name] = {"F_sdpa": -1.0} if name == "e_at" else {}
         for symbol in (*_beside_kernel().names, *_cache_kernel().names):
             if symbol == "B" or symbol not in values or not np.all(values[symbol]):
                 continue

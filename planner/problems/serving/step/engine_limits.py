@@ -13,8 +13,6 @@ from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Band, Profile
 from planner.catalogue.systems import System
 from planner.text.errors import InputError
 
-__all__ = ["LECTURE", "limited"]
-
 EXACT = Band(1.0, 1.0)
 
 LECTURE = Profile(

@@ -20,8 +20,6 @@ from planner.problems.serving.step.chip_split import ChipSplit, replicas_most
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
-__all__ = ["AXES", "Layouts", "enumerate_layouts"]
-
 AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
 
 # The largest replica with a published use has 320 chips (DeepSeek-V3 report, section 3.4.2); more

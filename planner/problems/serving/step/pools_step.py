@@ -30,15 +30,6 @@ from formulas.numerics.evaluate import Kernel, kernel
 from formulas.serving.outputs import carried_load, replica_rate
 from formulas.serving.pools import two_pools
 
-__all__ = [
-    "load_share",
-    "pools_equations",
-    "pools_outputs",
-    "pools_values",
-    "replica_rates",
-    "split_values",
-]
-
 _OUTPUTS: Mapping[str, sp.Expr] = {
     "usd_per_token": C_pools, "usd_per_input_token": C_in, "usd_per_output_token": C_out,
     "usd_per_request": C_seq, "usd_per_s": C_bill, "power_usd_per_s": C_power,

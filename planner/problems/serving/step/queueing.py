@@ -21,8 +21,6 @@ from formulas.serving.queues import (
     waiting_time,
 )
 
-__all__ = ["TAILS", "queue"]
-
 # Shares of the requests that wait longer than the quantile of that name.
 TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}
 

@@ -87,8 +87,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-__all__ = ["BOUND", "ESTIMATE", "PARTS", "Model", "Step", "model"]
-
 # What the answer calls each part of a step, and the symbols that add up to it.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "weights": ("T_w_dec",),

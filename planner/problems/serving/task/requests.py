@@ -7,18 +7,6 @@ from collections.abc import Mapping
 from planner.scenario import Promises, Scenario, Workload
 from planner.text.errors import FieldError
 
-__all__ = [
-    "arrivals",
-    "batches",
-    "context",
-    "limits_of",
-    "modes",
-    "outputs",
-    "parts",
-    "promised",
-    "speculation",
-]
-
 # Least tokens of one part, where the parts of a context are not given: of a prompt that is read,
 # and in a pool that only decodes.
 PART_READ, PART_DECODED = 16_384, 131_072

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from planner.architecture.layers import Model
     from topologies.fabric.fabric import Fabric
 
-__all__ = ["Asked", "ask"]
-
 OF_CHIPS = ("tp", "dp_attention", "pp", "replicas")  # ways that multiply to chips
 
 

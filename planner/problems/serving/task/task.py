@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
     from topologies.machines.machines import Machine
 
-__all__ = ["PROMISES", "ClosedLoop", "Task"]
-
 WEIGHT_ONLY = frozenset({"int8", "int4"})
 BUSIEST = 0.99  # share of time; beyond it the length of a queue is anyone's guess
 BITS = MappingProxyType(

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from topologies import Machine
     from topologies.fabric.fabric import Fabric
 
-__all__ = ["RESERVE", "Draft", "Hardware"]
-
 RESERVE = 0.10  # share of memory left to the runtime: vLLM's default gpu_memory_utilization is 0.90
 
 
