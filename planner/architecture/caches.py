@@ -50,18 +50,10 @@ class CacheKind:
         """Bytes one decode step reads for one sequence of `context` tokens [byte]."""
         return self.bytes_per_token * self.reach(context)
 
-    def decode_flop(self, context: float) -> float:
-        """Attention arithmetic of one decoded token at `context` cached tokens [flop]."""
-        return self.flop_per_cached_token * self.reach(context)
-
     def pairs(self, tokens: float) -> float:
         """(query, key) pairs when a prompt of `tokens` is computed causally from nothing."""
         reach = self.reach(tokens)
         return reach * (reach + 1) / 2 + (tokens - reach) * reach
-
-    def prefill_flop(self, tokens: float) -> float:
-        """Attention arithmetic of a prompt of `tokens`, nothing cached before [flop]."""
-        return self.flop_per_pair_prefill * self.pairs(tokens)
 
 
 def cache_kinds(layers: Iterable[Layer], precision: Precision) -> tuple[CacheKind, ...]:

@@ -208,11 +208,6 @@ def twisted_torus(
     return check(G)
 
 
-def twisted_sides(dims: Sequence[int]) -> bool:
-    """True if a box of these sides can be twisted."""
-    return _fault(tuple(dims)) is None
-
-
 def _fault(sides: tuple[int, ...]) -> str | None:
     short = min(sides)
     if len(sides) < 2 or short < 2 or set(sides) != {short, 2 * short}:

@@ -61,11 +61,6 @@ def expanded_power(base: Signomial, exponent: sp.Expr) -> Signomial | None:
     return raised
 
 
-def negated(signomial: Signomial) -> Signomial:
-    """The signomial times minus one."""
-    return {powers: -coefficient for powers, coefficient in signomial.items()}
-
-
 def parts(signomial: Signomial) -> tuple[Signomial, Signomial]:
     """The positive part and the negative part, the second with its sign turned.
 

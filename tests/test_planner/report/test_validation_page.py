@@ -67,7 +67,7 @@ def test_estimates_err_less_than_baselines(part, quantity):
 
 @pytest.mark.slow
 def test_the_page_that_ships_is_what_the_command_writes():
-    """`planner validate --data FILE ... --out docs/validation.html` on its tables gives it again."""
+    """`planner validate --data FILE ... --out docs/validation.html` on its tables gives it."""
     told = shipped()
     tables = [read(shared() / file["name"]) for file in told["files"]]
     found = numbers(document("auto", tables))
