@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 
 import pytest
 
@@ -22,6 +23,12 @@ from tests.cases.frozen import (
     helps,
     refused,
     sound,
+)
+
+# What a solver stops at differs by its tolerance, and the words of parsers differ, from one
+# interpreter to the next; the answers were written down on this one.
+pytestmark = pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="the answers were written down on Python 3.11"
 )
 
 EXACT = os.environ.get("FROZEN_EXACT") == "1"
