@@ -17,9 +17,10 @@ from planner.sweep import sweep
 if TYPE_CHECKING:
     from planner.engines import export
     from planner.library import calibrate, catalog, check, model, topology, validate
+    from planner.problems.serving.question import Scenario
     from planner.protocol.plan import Plan
     from planner.protocol.solve import pareto, solve
-    from planner.scenario import Scenario, load
+    from planner.scenario import load
     from planner.text.errors import Infeasible, InputError, PlannerError, SolverError
 
 __all__ = [
@@ -48,7 +49,8 @@ _HOMES = {
     "planner.library": ("calibrate", "catalog", "check", "model", "topology", "validate"),
     "planner.protocol.plan": ("Plan",),
     "planner.protocol.solve": ("pareto", "solve"),
-    "planner.scenario": ("Scenario", "load"),
+    "planner.problems.serving.question": ("Scenario",),
+    "planner.scenario": ("load",),
     "planner.text.errors": ("Infeasible", "InputError", "PlannerError", "SolverError"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

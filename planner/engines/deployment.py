@@ -19,7 +19,8 @@ from planner.architecture import Model, read_config
 from planner.architecture.counts import Sizes, sizes
 from planner.catalogue import models
 from planner.catalogue.chips import Chip, chip, chip_names
-from planner.scenario import File, ModelDescription, Scenario
+from planner.problems.serving.question import Scenario
+from planner.scenario import File, ModelDescription
 from planner.text.errors import Infeasible, InputError
 
 # Chips of one operating system. NVL72 racks hold 18 trays of 4 (NVIDIA GB200 NVL72 data sheet,

@@ -17,8 +17,9 @@ from planner.engines import tensorrt_llm as trtllm
 from planner.engines.deployment import ROLES, Deployment, checkpoint, deployments
 from planner.engines.kubernetes import manifest
 from planner.engines.launch import Launch, Reason, configuration, script
+from planner.problems.serving.question import Scenario
 from planner.protocol.plan import Plan
-from planner.scenario import Scenario, Tree, checked
+from planner.scenario import Tree, checked
 from planner.text.errors import Infeasible, InputError, did_you_mean, quoted
 
 ENGINES: Mapping[str, ModuleType] = MappingProxyType(

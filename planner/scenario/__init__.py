@@ -5,12 +5,9 @@ with others while its own question is being loaded.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from planner.problems.budget.question import BudgetScenario
-    from planner.problems.lifecycle.question import LifecycleScenario
-    from planner.problems.serving.question import Scenario
     from planner.scenario.changes import ALIASES, changed
     from planner.scenario.keys.choices import Choose, Current, PoolChoice, Speculation
     from planner.scenario.keys.machines import SystemDescription
@@ -25,19 +22,16 @@ if TYPE_CHECKING:
 __all__ = [
     "ALIASES",
     "PROBLEMS",
-    "BudgetScenario",
     "Choose",
     "Current",
     "Demand",
     "Distribution",
     "Document",
     "File",
-    "LifecycleScenario",
     "ModelDescription",
     "PoolChoice",
     "Position",
     "Promises",
-    "Scenario",
     "Speculation",
     "SystemDescription",
     "Tree",
@@ -52,37 +46,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ALIASES": "planner.scenario.changes",
-    "BudgetScenario": "planner.problems.budget.question",
-    "Choose": "planner.scenario.keys.choices",
-    "Current": "planner.scenario.keys.choices",
-    "Demand": "planner.scenario.keys.workload",
-    "Distribution": "planner.scenario.keys.workload",
-    "Document": "planner.scenario.kinds",
-    "File": "planner.scenario.keys.references",
-    "LifecycleScenario": "planner.problems.lifecycle.question",
-    "ModelDescription": "planner.scenario.keys.models",
-    "PROBLEMS": "planner.scenario.kinds",
-    "Position": "planner.scenario.tree",
-    "PoolChoice": "planner.scenario.keys.choices",
-    "Promises": "planner.scenario.keys.workload",
-    "Scenario": "planner.problems.serving.question",
-    "Speculation": "planner.scenario.keys.choices",
-    "SystemDescription": "planner.scenario.keys.machines",
-    "Tree": "planner.scenario.tree",
-    "Workload": "planner.scenario.keys.workload",
-    "changed": "planner.scenario.changes",
-    "checked": "planner.scenario.loading",
-    "json_schema": "planner.scenario.schema_document",
-    "load": "planner.scenario.loading",
-    "opened": "planner.scenario.loading",
-    "read": "planner.scenario.loading",
-    "resolved": "planner.scenario.schema_document",
+    "planner.scenario.changes": ("ALIASES", "changed"),
+    "planner.scenario.keys.choices": ("Choose", "Current", "PoolChoice", "Speculation"),
+    "planner.scenario.keys.machines": ("SystemDescription",),
+    "planner.scenario.keys.models": ("ModelDescription",),
+    "planner.scenario.keys.references": ("File",),
+    "planner.scenario.keys.workload": ("Demand", "Distribution", "Promises", "Workload"),
+    "planner.scenario.kinds": ("PROBLEMS", "Document"),
+    "planner.scenario.loading": ("checked", "load", "opened", "read"),
+    "planner.scenario.schema_document": ("json_schema", "resolved"),
+    "planner.scenario.tree": ("Position", "Tree"),
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
     return value

@@ -21,6 +21,7 @@ from planner.problems.budget.plan import (
     OtherLaw,
     RuledAnswer,
 )
+from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import (
     RULE,
     ResolvedBudget,
@@ -33,7 +34,7 @@ from planner.problems.budget.search.certificate import proof
 from planner.problems.budget.search.optimum import BudgetOptimum, NoBudget, Solved, solve_many
 from planner.problems.budget.search.shortfall import least_loss
 from planner.protocol.plan import BindingLimit
-from planner.scenario import BudgetScenario, resolved
+from planner.scenario import resolved
 from planner.text.errors import FieldError
 
 ALTERNATIVES = 3

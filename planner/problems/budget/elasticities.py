@@ -15,6 +15,7 @@ from functools import partial
 from planner.problems.budget.outputs import point_of
 from planner.problems.budget.parameters import BudgetParameter, elasticities, parameters
 from planner.problems.budget.problem import OUTPUTS
+from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import resolve_budget
 from planner.problems.budget.search.optimum import BudgetOptimum, solve_many
 from planner.protocol.document import document_of
@@ -28,7 +29,6 @@ from planner.protocol.elasticity import (
 )
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter
-from planner.scenario import BudgetScenario
 from planner.text.errors import InputError
 
 ENVELOPE = "multipliers (envelope theorem)"

@@ -20,11 +20,11 @@ from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.protocol.section import Section
+from planner.scenario.keys.fields import QuestionRecord
 
 if TYPE_CHECKING:
     from planner.problems.budget.picture import LifePicture
     from planner.problems.budget.question import BudgetScenario
-    from planner.problems.lifecycle.question import LifecycleScenario
     from planner.protocol.elasticity import Elasticity
 
 OUTPUTS = (
@@ -117,10 +117,11 @@ class Budget(Room["BudgetScenario"]):
         return budget_rows(question, output)
 
 
-def listed_of_phases(question: BudgetScenario | LifecycleScenario, path: str) -> ListedRange:
+def listed_of_phases(question: QuestionRecord, path: str) -> ListedRange:
     """What the catalogues know of the phases of a scenario: rents, and the MFU of training."""
     name, _, key = path.removeprefix("phases.").partition(".")
-    phase = getattr(question.phases, name, None) if path.startswith("phases.") else None
+    phases = getattr(question, "phases", None) if path.startswith("phases.") else None
+    phase = getattr(phases, name, None)
     if phase is None:
         raise no_range(path)
     if key == "mfu":

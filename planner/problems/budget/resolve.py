@@ -31,8 +31,9 @@ from planner.problems.budget.plan import (
     RuledPoint,
     ServedTokens,
 )
+from planner.problems.budget.question import BudgetScenario
 from planner.protocol.plan import DataSource
-from planner.scenario import BudgetScenario, File
+from planner.scenario import File
 from planner.text.errors import FieldError
 
 if TYPE_CHECKING:

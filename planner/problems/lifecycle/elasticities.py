@@ -22,6 +22,7 @@ from planner.problems.budget.elasticities import AGAIN, ENVELOPE, row_of
 from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.phase_costs import PHASES
 from planner.problems.lifecycle.parameters import parameters
+from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.fixed_layout_optimum import (
     FixedLayoutOptimum,
@@ -33,7 +34,6 @@ from planner.problems.serving.task.task import Task
 from planner.programs.geometric import Shortage
 from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
 from planner.protocol.parameter import Parameter
-from planner.scenario import LifecycleScenario
 from planner.text.errors import FieldError, InputError, SolverError
 
 ROUNDING = 5e-7  # elasticities below are noise of the solver

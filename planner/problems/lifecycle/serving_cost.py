@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from planner.problems.lifecycle.members import FamilyRule, Formats, Member, ScaledModel
+from planner.problems.serving import Scenario
 from planner.problems.serving.bounds.binding_limits import followed, worth
 from planner.problems.serving.bounds.relaxation import elastic
 from planner.problems.serving.deployment.candidate import Candidate
@@ -32,7 +33,7 @@ from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task_builder import Draft, Hardware
 from planner.programs.geometric import ProgramSolution
 from planner.protocol.plan import DataSource
-from planner.scenario import Choose, ModelDescription, Scenario
+from planner.scenario import Choose, ModelDescription
 from planner.text.errors import FieldError
 
 if TYPE_CHECKING:

@@ -1,10 +1,15 @@
 """What should I run, and what does it cost? The serving problem: layouts, steps, search, proof."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planner.problems.serving.question import Scenario
+
+__all__ = ["Scenario"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "QUESTION":
+    if name in ("QUESTION", "Scenario"):
         from planner.problems.serving.question import Scenario
 
         return Scenario

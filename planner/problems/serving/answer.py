@@ -31,6 +31,7 @@ from planner.problems.serving.plan import (
     ServingPlan,
     ServingPoint,
 )
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.occupancy import crowded
 from planner.problems.serving.step.binding import uneven
 from planner.problems.serving.task.resolve import Asked, ask
@@ -38,7 +39,7 @@ from planner.problems.serving.task.task import PROMISES
 from planner.protocol.document import typed
 from planner.protocol.plan import KnownAnswer
 from planner.protocol.probability_better import chance_better
-from planner.scenario import Scenario, resolved
+from planner.scenario import resolved
 from planner.text.errors import Infeasible, SolverError
 
 METHOD = (

@@ -14,6 +14,7 @@ from planner.catalogue.chips import MATH
 from planner.problems.serving.deployment.candidate import PER_MILLION, ROOFS
 from planner.problems.serving.deployment.pools import layouts_of
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import given
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import BOUND, ESTIMATE, PARTS, Step
@@ -22,7 +23,6 @@ from planner.problems.serving.task.requests import context, promised
 from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task import PROMISES, Task
 from planner.protocol.columns import CodedColumn
-from planner.scenario import Scenario
 from planner.text.wording import laid_out
 
 HOUR = 3600.0

@@ -13,8 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.network.system_network import UNUSED
+from planner.problems.serving.question import Scenario
 from planner.protocol.parameter import Parameter
-from planner.scenario import Scenario, SystemDescription
+from planner.scenario import SystemDescription
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:

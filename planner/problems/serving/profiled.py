@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
 from planner.catalogue.ranges import ListedRange
+from planner.problems.serving.question import Scenario
 from planner.protocol.problem import BESIDE, UncertainCoefficient
-from planner.scenario import Scenario
 from planner.text.errors import FieldError, did_you_mean, quoted
 from planner.text.quantities import parse
 

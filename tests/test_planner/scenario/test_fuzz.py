@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.scenario import BudgetScenario, Document, Scenario, load, resolved
+from planner.problems.budget.question import BudgetScenario
+from planner.problems.serving.question import Scenario
+from planner.scenario import Document, load, resolved
 from planner.scenario.tree import yaml_tree
 from planner.text.errors import InputError
 

@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
+from planner.problems.serving.question import Scenario
 from planner.scenario import (
     ALIASES,
     Demand,
     Distribution,
     Document,
     File,
-    Scenario,
     json_schema,
     load,
     resolved,

@@ -10,9 +10,10 @@ import numpy as np
 
 from planner.problems.serving.deployment.candidate import evaluate
 from planner.problems.serving.deployment.shortfalls import shortfalls_at
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.task.task import Task
-from planner.scenario import Current, Scenario
+from planner.scenario import Current
 from planner.text.errors import FieldError
 
 

@@ -21,9 +21,9 @@ from planner.problems.serving.deployment.ends import cheapest_end, fastest_end
 from planner.problems.serving.deployment.pair import PairCandidate
 from planner.problems.serving.deployment.pools import Question, best_of, questions_of, ranked
 from planner.problems.serving.frontier_text import frontier_text, rows_of
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.requests import modes as modes_of
 from planner.problems.serving.task.resolve import Asked, ask
-from planner.scenario import Scenario
 from planner.text.errors import FieldError, InputError
 
 POINTS = 25

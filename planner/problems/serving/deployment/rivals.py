@@ -12,8 +12,9 @@ from typing import Any
 from planner.problems.serving.deployment.alternatives import contenders, machines, winner
 from planner.problems.serving.deployment.pools import OnePool, Point, Question, questions_of, ranked
 from planner.problems.serving.deployment.switch_points import Contest, changes
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import ask
-from planner.scenario import File, Scenario
+from planner.scenario import File
 
 KEPT = ("mode", "layout", "prefill", "decode", "chip", "chips", "batch", "ttft", "tpot",
         "usd_per_mtok", "tokens_per_s", "e2e", "joule_per_token")  # fmt: skip

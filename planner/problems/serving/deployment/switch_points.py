@@ -23,7 +23,7 @@ from planner.protocol.bracket import Bracket, bracketed
 from planner.protocol.parameter import Parameter
 
 if TYPE_CHECKING:
-    from planner.scenario import Scenario
+    from planner.problems.serving.question import Scenario
 
 CLOSE = 1.01  # factor within which the break-even is found
 NEAREST = 2  # changes of one rival that are told

@@ -29,11 +29,11 @@ from planner.protocol.problem import FEW
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.pool_pairs import Pools
     from planner.problems.serving.deployment.pools import Point
+    from planner.problems.serving.question import Scenario
     from planner.problems.serving.slopes.directional_derivatives import Directions
     from planner.problems.serving.task.resolve import Asked
     from planner.problems.serving.task.task import Task
     from planner.protocol.parameter import Parameter
-    from planner.scenario import Scenario
 
 STEP = 1e-5  # of a given, in logarithms, at which the numbers of the equations are looked up
 STILL = 1e-9  # a symbol that moves less does not move

@@ -26,7 +26,7 @@ from planner.protocol.parameter import Parameter
 from planner.protocol.problem import search
 
 if TYPE_CHECKING:
-    from planner.scenario import Scenario
+    from planner.problems.serving.question import Scenario
 
 METHOD = "slopes of the equations, layout held"
 RESIZED = f"{METHOD}, replicas as real numbers"

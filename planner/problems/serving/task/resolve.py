@@ -20,11 +20,12 @@ from planner.catalogue.profile import Profile, choose_profile
 from planner.catalogue.systems import System
 from planner.network.system_network import fabric_of, machine_of
 from planner.problems.serving.deployment.pool_pairs import Pools
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.engine_limits import LECTURE, limited
 from planner.problems.serving.task.requests import limits_of, modes
 from planner.problems.serving.task.task import Task
 from planner.problems.serving.task.task_builder import Draft, Hardware
-from planner.scenario import File, ModelDescription, Scenario
+from planner.scenario import File, ModelDescription
 from planner.scenario.keys.profiles import wanted_profile
 from planner.text.errors import FieldError, InputError
 

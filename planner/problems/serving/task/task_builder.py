@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.catalogue.chips import Chip
     from planner.catalogue.profile import Profile
-    from planner.scenario import Scenario, Workload
+    from planner.problems.serving.question import Scenario
+    from planner.scenario import Workload
     from topologies import Machine
     from topologies.fabric.fabric import Fabric
 

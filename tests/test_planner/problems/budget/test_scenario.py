@@ -10,8 +10,9 @@ from scipy.integrate import quad
 
 from planner.problems.budget.phase_costs import served_tokens
 from planner.problems.budget.phase_keys import YEAR, Inference
+from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import resolve_budget
-from planner.scenario import BudgetScenario, json_schema, load, resolved
+from planner.scenario import json_schema, load, resolved
 from planner.scenario.starter import starter
 from planner.text.errors import FieldError, InputError
 
