@@ -4,13 +4,16 @@ What the lecture says is typed; what we say is computed, from the lecture's own 
 equations that the claim names.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.nomenclature.sources import Citation
+from formulas.nomenclature.sources import SOURCES, Citation
 from formulas.numerics.evaluate import scalar
 from formulas.registry import by_name
 
@@ -56,11 +59,6 @@ LECTURE: Mapping[str, int | Fraction] = {
     "L_ctx": 200_000,
     "T_step": Fraction(20, 1000),
 }
-
-
-def named(words: str) -> tuple[str, ...]:
-    """Names of equations, written one after the other."""
-    return tuple(words.split())
 
 
 @dataclass(frozen=True)
@@ -172,6 +170,29 @@ class Claim:
             if each.says is not None
         ]
         return all(stated) if stated else None
+
+
+@cache
+def all_claims() -> tuple[Claim, ...]:
+    """Every claim, C1 first: the rows of `lecture.toml`."""
+    rows = tomllib.loads(Path(__file__).with_name("lecture.toml").read_text("utf-8"))["claim"]
+    claims = []
+    for row in rows:
+        key, place = row.pop("source")
+        row["source"] = SOURCES[key].at(place)
+        row["equations"] = tuple(row.get("equations", "").split())
+        row["lecture"] = _exact(row.get("lecture", {}))
+        for number in row.get("worked", ()):
+            number["inputs"] = _exact(number.get("inputs", {}))
+            number.update(_exact({key: number[key] for key in number if key == "says"}))
+        row["worked"] = tuple(Worked(**each) for each in row.get("worked", ()))
+        claims.append(Claim(**row))
+    return tuple(claims)
+
+
+def _exact(values: Mapping[str, int | str]) -> dict[str, int | Fraction]:
+    """Numbers of a row; "5/2" is a fraction."""
+    return {name: Fraction(v) if isinstance(v, str) else v for name, v in values.items()}
 
 
 def shown(value: float, unit: str = "") -> str:
