@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.catalogue.scaling_laws import law, law_names
-from planner.laws.law_monomials import Term, Terms
 from planner.text.errors import CatalogueError, FieldError
 
 if TYPE_CHECKING:
@@ -271,3 +270,62 @@ def reward_law(name: str = "scalerl-2025", **coefficients: float) -> RewardLaw:
     if faults:
         raise FieldError(*faults)
     return RewardLaw(name, entry.source, entry.as_of, values)
+
+
+Number = np.ndarray | float
+
+
+@dataclass(frozen=True)
+class Term:
+    """`coefficient * n**size * d**tokens * d_rl**rl`, in active parameters and in tokens.
+
+    Attributes
+    ----------
+    coefficient
+        Value at one parameter, one token and one token of reinforcement learning.
+    size, tokens, rl
+        Exponents of active parameters, of tokens of pre-training and of reinforcement learning;
+        0 where the term does not depend on it.
+    """
+
+    coefficient: float
+    size: float
+    tokens: float
+    rl: float = 0.0
+
+    def __call__(self, n: Number, d: Number, d_rl: Number = 1.0) -> np.ndarray:
+        """The monomial at sizes and tokens, broadcast."""
+        of_size = self.coefficient * np.asarray(n, float) ** self.size
+        return of_size * np.asarray(d, float) ** self.tokens * np.asarray(d_rl, float) ** self.rl
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A law, or its tangent at a point, as a floor and monomials.
+
+    Attributes
+    ----------
+    floor
+        Loss [nat] that no size and no tokens remove, at the sparsity asked for.
+    terms
+        The monomials.
+    power
+        Exponent outside the sum; 1 but for Kaplan's form.
+    """
+
+    floor: float
+    terms: tuple[Term, ...]
+    power: float = 1.0
+
+    def loss(self, n: Number, d: Number, d_rl: Number = 1.0) -> np.ndarray:
+        """The loss [nat] that floor and monomials add up to."""
+        return self.floor + self.excess(n, d, d_rl)
+
+    def excess(self, n: Number, d: Number, d_rl: Number = 1.0) -> np.ndarray:
+        """The loss [nat] above the floor, to full precision however small."""
+        total = sum(np.asarray(term(n, d, d_rl)) for term in self.terms)
+        return np.asarray(total) ** self.power
+
+    def limit(self, loss: float) -> float:
+        """What the sum of the monomials may be at most for a loss [nat]; 0 at the floor."""
+        return max(loss - self.floor, 0.0) ** (1 / self.power)

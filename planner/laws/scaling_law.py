@@ -17,8 +17,7 @@ import numpy as np
 
 from planner.catalogue.scaling_laws import RANGES, Covariance, Law
 from planner.laws.law_draws import drawn_values, joined, unpaired
-from planner.laws.law_forms import FORMS, form_kernel
-from planner.laws.law_monomials import Terms
+from planner.laws.law_forms import FORMS, Terms, form_kernel
 from planner.text.errors import FieldError
 from planner.text.quantities import show
 

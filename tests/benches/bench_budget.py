@@ -14,11 +14,11 @@ import cvxpy  # noqa: F401  loaded beforehand, so that no first solve is charged
 import numpy as np
 import pytest
 
-from planner.problems.budget.parameters import elasticities
-from planner.problems.budget.search.certificate import _compiled, programmed, proof
-from planner.problems.budget.search.optimum import solve_many
-from planner.problems.budget.search.stationary_points import start, stationary_points
+from planner.problems.budget.certificate import _compiled, programmed, proof
 from planner.scenario import load
+from planner.token_costs.optimum import solve_many
+from planner.token_costs.parameters import elasticities
+from planner.token_costs.stationary_points import start, stationary_points
 from tests.cases.budget import question, solved
 
 pytestmark = pytest.mark.benchmark

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from planner.laws.laws import scaling_law
-from planner.problems.budget.budget_task import BudgetTask, Required
-from planner.problems.budget.phase_costs import PhaseCost
-from planner.problems.budget.search.optimum import BudgetOptimum, solve_one
+from planner.token_costs.budget_task import BudgetTask, Required
+from planner.token_costs.optimum import BudgetOptimum, solve_one
+from planner.token_costs.phase_costs import PhaseCost
 
 BESIROGLU = "besiroglu-2024"
 

@@ -1,9 +1,7 @@
 """How large a model on how many tokens? The budget problem: laws, phases, optimum, proof."""
 
-from typing import Any
 
-
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "QUESTION":
         from planner.problems.budget.question import BudgetScenario
 
@@ -12,8 +10,4 @@ def __getattr__(name: str) -> Any:
         from planner.problems.budget.problem import PROBLEM
 
         return PROBLEM
-    if name in ("COLUMNS", "sections"):
-        from planner.problems.budget import cost_sections
-
-        return getattr(cost_sections, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

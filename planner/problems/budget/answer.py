@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from planner.laws.scaling_law import ScalingLaw
+from planner.problems.budget.certificate import proof
 from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval
 from planner.problems.budget.outputs import point_of, recheck
-from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.plan import (
     BudgetAnswer,
     BudgetBound,
@@ -17,7 +17,6 @@ from planner.problems.budget.plan import (
     InfeasibleBudget,
     LawNote,
     LawProvenance,
-    MissedLimit,
     OtherLaw,
     RuledAnswer,
 )
@@ -30,12 +29,20 @@ from planner.problems.budget.resolve import (
     ruled_point,
     tasks_for,
 )
-from planner.problems.budget.search.certificate import proof
-from planner.problems.budget.search.optimum import BudgetOptimum, NoBudget, Solved, solve_many
-from planner.problems.budget.search.shortfall import least_loss
 from planner.protocol.plan import BindingLimit
 from planner.scenario import resolved
 from planner.text.errors import FieldError
+from planner.token_costs.optimum import (
+    NOTHING_CLOSER,
+    BudgetOptimum,
+    NoBudget,
+    Solved,
+    allowed,
+    least_loss,
+    solve_many,
+)
+from planner.token_costs.parameters import elasticities
+from planner.token_costs.spending import MissedLimit
 
 ALTERNATIVES = 3
 
@@ -147,13 +154,6 @@ def _outside(best: BudgetOptimum, scenario: BudgetScenario) -> tuple[str, ...]:
     return allowed(beyond, scenario.extrapolate)
 
 
-def allowed(sentences: list[str], extrapolate: bool | None) -> tuple[str, ...]:
-    """Sentences on what lies beyond a law as warnings; FieldError where that is not wanted."""
-    if sentences and extrapolate is False:
-        raise FieldError(("law", f"{'; '.join(sentences)}; extrapolate: true answers all the same"))
-    return tuple(sentences)
-
-
 def _of_the_data(best: BudgetOptimum) -> tuple[str, ...]:
     """A sentence where the data runs out and the law does not know what repeating it does."""
     if not best.data_bound:
@@ -232,9 +232,6 @@ def _infeasible(resolution: ResolvedBudget, solved: Sequence[Solved]) -> Infeasi
         infeasible=(MissedLimit(nearest.promise, nearest.short_by, nearest.reason),),
         provenance=_provenance(resolution, resolution.warnings),
     )
-
-
-NOTHING_CLOSER = "no choice comes closer"
 
 
 def _provenance(resolution: ResolvedBudget, warnings: tuple[str, ...]) -> LawProvenance:

@@ -6,22 +6,14 @@ And how well a budget is known: the same by laws drawn from the standard errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from planner.problems.budget.budget_task import BudgetTask, compute_optimal_tokens
-from planner.problems.budget.plan import (
-    BudgetInterval,
-    Comparison,
-    Ends,
-    PhaseTokens,
-    RuleComparison,
-    UnreachedRule,
-)
-from planner.problems.budget.search.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
+from planner.problems.budget.plan import BudgetInterval, Comparison, RuleComparison, UnreachedRule
 from planner.text.errors import FieldError, SolverError
+from planner.token_costs.budget_task import BudgetTask, compute_optimal_tokens
+from planner.token_costs.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
+from planner.token_costs.outputs import ends, overtraining_of_pools
+from planner.token_costs.spending import PhaseTokens
 
 SAME = 1e-6  # of the ratio, by its definition and by the identity
 
@@ -63,22 +55,6 @@ def overtraining(answer: BudgetOptimum) -> Overtraining | None:
             f"over-training is {ratio:.8g} by its definition and {from_pools:.8g} from the pools"
         )
     return Overtraining(ratio, from_pools, exponent)
-
-
-def overtraining_of_pools(
-    cost: tuple[float, float, float], exponent: float, growth: tuple[float, float]
-) -> float:
-    """Tokens over compute-optimal ones that the costs of the phases ask for [-].
-
-    `growth` are d ln(cost) / d ln N of reinforcement learning and of serving, `exponent` that of
-    the tokens in the loss.
-    """
-    from formulas.scaling.overtraining import overtraining as equation
-
-    costs = dict(zip(("C_pt", "C_rl", "C_inf"), cost, strict=True))
-    slopes = dict(zip(("eps_rl", "eps_inf"), growth, strict=True))
-    ratio = equation.numpy("D_opt")(1.0, eps_pt=1.0, beta_D=exponent, **costs, **slopes)
-    return float(ratio)
 
 
 def _worn(answer: BudgetOptimum) -> bool:
@@ -150,9 +126,6 @@ def life_cost(task: BudgetTask, n_active: float, tokens: float) -> float:
     return n_active * (weights["pretrain"] * tokens + pools) + task.constant_cost
 
 
-FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean something
-
-
 def interval(
     answer: BudgetOptimum, count: int, coverage: float, seed: int = 0
 ) -> BudgetInterval | None:
@@ -179,14 +152,6 @@ def interval(
         answered=len(answers) / count,
         **{name: ends(values, count, coverage) for name, values in columns.items()},
     )
-
-
-def ends(values: Sequence[float], count: int, coverage: float) -> Ends | None:
-    """The quantiles that hold `coverage` of the values; None where too few of `count` are there."""
-    if len(values) < max(2, FEWEST * count) or np.isnan(values).any():
-        return None
-    low, high = np.quantile(values, ((1 - coverage) / 2, (1 + coverage) / 2)).tolist()
-    return low, high
 
 
 def _ratio(answer: BudgetOptimum) -> float:

@@ -13,26 +13,22 @@ from collections.abc import Sequence
 from functools import partial
 
 from planner.problems.budget.outputs import point_of
-from planner.problems.budget.parameters import BudgetParameter, elasticities, parameters
-from planner.problems.budget.problem import OUTPUTS
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import resolve_budget
-from planner.problems.budget.search.optimum import BudgetOptimum, solve_many
 from planner.protocol.document import document_of
-from planner.protocol.elasticity import (
-    EVERYTHING_FOLLOWS,
-    OFFSETS,
-    STEP,
-    Elasticity,
-    Method,
-    one_sided,
-)
+from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
 from planner.protocol.output import values_in
-from planner.protocol.parameter import Parameter
 from planner.text.errors import InputError
-
-ENVELOPE = "multipliers (envelope theorem)"
-AGAIN = "solved again on either side, choices held"
+from planner.token_costs.optimum import BudgetOptimum, solve_many
+from planner.token_costs.outputs import OUTPUTS
+from planner.token_costs.parameters import (
+    AGAIN,
+    ENVELOPE,
+    BudgetParameter,
+    elasticities,
+    parameters,
+    row_of,
+)
 
 
 def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
@@ -49,18 +45,6 @@ def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
         return [row_of(*each, "dual", ENVELOPE) for each in zip(rows, pairs, strict=True)]
     pairs = _again(best, rows, name)
     return [row_of(*each, "re-solve", AGAIN) for each in zip(rows, pairs, strict=True)]
-
-
-def row_of(
-    parameter: Parameter,
-    sides: tuple[float, float],
-    method: Method,
-    basis: str,
-    question: str = EVERYTHING_FOLLOWS,
-) -> Elasticity:
-    """A row of the table, with its slopes to the left and to the right."""
-    path, value, unit, group = parameter.path, parameter.value, parameter.unit, parameter.group
-    return Elasticity(path, value, unit, group, *sides, method, basis, question)
 
 
 def _judged_by(best: BudgetOptimum, name: str) -> bool:

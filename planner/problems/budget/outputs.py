@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.laws.law_forms import form_equation
-from planner.problems.budget.budget_task import BudgetTask
 from planner.problems.budget.comparisons import overtraining
-from planner.problems.budget.phase_costs import HOUR, PHASES, spending, symbol_values
-from planner.problems.budget.plan import BudgetPoint, PhaseShares, PhaseTokens
-from planner.problems.budget.search.optimum import BudgetOptimum
-from planner.text.errors import SolverError
-
-if TYPE_CHECKING:
-    from formulas.algebra.equation import Equation
-
-AGREE = 1e-9  # of a number by its equation and by another way, relative
+from planner.problems.budget.plan import BudgetPoint
+from planner.token_costs.optimum import BudgetOptimum
+from planner.token_costs.outputs import loss_of, refuse, value_of, walked
+from planner.token_costs.phase_costs import HOUR, PHASES, spending, symbol_values
+from planner.token_costs.spending import PhaseShares, PhaseTokens
 
 
 def point_of(best: BudgetOptimum) -> BudgetPoint:
@@ -57,33 +49,6 @@ def point_of(best: BudgetOptimum) -> BudgetPoint:
     )
 
 
-def loss_equations(
-    task: BudgetTask, size: float, tokens: PhaseTokens
-) -> Iterator[tuple[Equation, Mapping[str, float]]]:
-    """The equations whose sum is the loss, with the values of their symbols."""
-    from formulas.scaling.budget_outputs import reinforcement_loss
-
-    law, term = task.law, task.rl_term
-    law.need("loss")
-    equation = form_equation(law.form)
-    assert equation is not None  # a law without one lacks the loss
-    unique = task.unique if task.repeats else None
-    values = law.symbols(
-        size, tokens.pretrain, sparsity=task.sparsity, unique=unique, d_rl=tokens.rl
-    )
-    yield equation, {name: float(value) for name, value in values.items()}
-    if term is not None:
-        yield reinforcement_loss, {
-            "B_rl": term.coefficient, "beta_rl": term.exponent, "D_rl": tokens.rl, "one_token": 1.0,
-        }  # fmt: skip
-
-
-def loss_of(task: BudgetTask, size: float, tokens: PhaseTokens, *, walk: bool = False) -> float:
-    """The loss [nat] by the law's equation, compiled or, to check it, walked."""
-    evaluate = walked if walk else put
-    return sum(evaluate(*pair) for pair in loss_equations(task, size, tokens))
-
-
 def recheck(point: BudgetPoint, best: BudgetOptimum) -> None:
     """Every number of a plan again, the objective first, by walking its equation.
 
@@ -115,28 +80,3 @@ def recheck(point: BudgetPoint, best: BudgetOptimum) -> None:
     refuse("tokens_per_parameter", point.tokens_per_parameter, tokens.pretrain / size)
     for name, share in best.shares.items():
         refuse(f"share.{name}", getattr(point.share, name), share)
-
-
-def refuse(name: str, number: float | None, again: float) -> None:
-    """SolverError unless a number is there, and is that of another way to within 1e-9."""
-    if number is None or not math.isclose(number, again, rel_tol=AGREE, abs_tol=1e-300):
-        raise SolverError(f"{name} is {number} in the plan, but {again:.10g} by its equation")
-
-
-def put(equation: Equation, values: Mapping[str, float]) -> float:
-    """An equation's kernel at the values of its symbols."""
-    function = equation.numpy()
-    return float(function(**{name: values[name] for name in function.kernel.names}))
-
-
-def walked(equation: Equation, values: Mapping[str, float]) -> float:
-    """An equation at the values of its symbols without a kernel, by walking its expression."""
-    from formulas.numerics.evaluate import scalar
-
-    case = {str(symbol): values[str(symbol)] for symbol in equation.givens}
-    return scalar([equation], [equation.symbol], case)[equation.symbol.name]
-
-
-def value_of(equation: Equation, **values: float) -> float:
-    """The same, the values of the symbols by name."""
-    return put(equation, values)

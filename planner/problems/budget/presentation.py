@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from planner.laws.law_forms import FORMS, form_equation
@@ -18,27 +18,28 @@ from planner.text.wording import (
     percent,
     ranged,
     row,
-    whole,
     wrapped,
+)
+from planner.token_costs.presentation import (
+    NOTHING,
+    PHASE_LABELS,
+    band_text,
+    binding,
+    by_size,
+    grounds,
+    quality_text,
+    shortfall,
+    size_and_tokens,
+    spent,
 )
 
 if TYPE_CHECKING:
-    from planner.problems.budget.phase_keys import Quality
-    from planner.problems.budget.plan import (
-        BudgetAnswer,
-        BudgetPlan,
-        BudgetPoint,
-        LawInterval,
-        LifePoint,
-        ServedTokens,
-    )
+    from planner.problems.budget.plan import BudgetAnswer, BudgetPlan, BudgetPoint
     from planner.problems.budget.question import BudgetScenario
-    from planner.protocol.plan import BindingLimit, DataSource, Shortfall
+    from planner.token_costs.spending import ServedTokens
 
-BAR, SHORT = 20, 12  # of a share, without and with dollars beside it
-PHASES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
+
 LONGEST = 34  # of a label that keeps its text beside it
-NOTHING = 5e-4  # an elasticity below it does not matter
 NAMES = 32  # width of the names of quantities, unless one is longer
 SAVINGS = 17  # width of what a budget is compared with
 
@@ -77,33 +78,8 @@ def why(plan: BudgetPlan) -> str:
     return "\n".join(lines)
 
 
-def binding(limits: tuple[BindingLimit, ...], aim: str) -> Iterator[str]:
-    """The limits that bind, and what a percent of each changes."""
-    for limit in limits:
-        yield from wrapped(
-            f"binds: {limit.name}; one percent more of it changes the {aim} by "
-            f"{limit.elasticity:+.2f} %"
-        )
-
-
-def by_size(slopes: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Elasticities, the largest first; those that differ by rounding alone, by name."""
-    return sorted(slopes.items(), key=lambda pair: (-float(f"{abs(pair[1]):.9g}"), pair[0]))
-
-
 def _percents(slope: float) -> str:
     return "~0" if abs(slope) < NOTHING else f"{slope:+.3f} %"
-
-
-def quality_text(quality: Quality) -> str:
-    """The loss or the model that is to be reached."""
-    if quality.like is None:
-        return f"a loss of {quality.loss:g}"
-    like = quality.like
-    size = like.model or f"{count(like.n_active or 0.0)} parameters"
-    trained = f" on {count(like.tokens)} tokens" if like.tokens else ""
-    kind = "a model" if like.tokens else "a compute-optimal model"
-    return f"as good as {kind} of {size}{trained}"
 
 
 def question_text(scenario: BudgetScenario, served: ServedTokens) -> str:
@@ -134,36 +110,6 @@ def question_text(scenario: BudgetScenario, served: ServedTokens) -> str:
     return "\n".join(filled(f"{', '.join(parts)}; {aim}"))
 
 
-def size_and_tokens(
-    point: LifePoint, band: LawInterval | None, ratio: str, beside: str = ""
-) -> list[str]:
-    """Size, with `beside` under it, tokens of each phase of training, and their `ratio`."""
-    size = f"{count(point.n_active)} parameters"
-    if point.sparsity > 1:
-        size = f"{count(point.n_active)} active of {count(point.n_total)}"
-    pretrain, rl = point.tokens.pretrain, point.tokens.rl
-    lines = [
-        ranged("model", size, band.n_active if band else None, count),
-        *([row("", beside)] if beside else []),
-        ranged("pre-training", f"{count(pretrain)} tokens", band.pretrain if band else None, count),
-    ]
-    if rl:
-        lines.append(row("RL", f"{count(rl)} tokens"))
-    if (point.epochs or 1) > 1:
-        lines.append(row("epochs", f"{point.epochs:.3g} over the unique tokens"))
-    return [*lines, row("ratio", f"{ratio} tokens per active parameter")]
-
-
-def band_text(band: LawInterval | None) -> list[str]:
-    """What the ranges hold."""
-    if band is None:
-        return []
-    text = f"ranges hold {band.coverage:.0%} of {band.source}"
-    if band.answered < 1:
-        text += f"; {1 - band.answered:.0%} of them leave no answer"
-    return [row("", text)]
-
-
 def _chosen(point: BudgetPoint, whole_answer: BudgetAnswer) -> str:
     band = whole_answer.band
     lines = size_and_tokens(point, band, f"{point.tokens_per_parameter:.3g}")
@@ -179,33 +125,6 @@ def _chosen(point: BudgetPoint, whole_answer: BudgetAnswer) -> str:
     return "\n".join([*lines, *band_text(band)])
 
 
-def spent(point: LifePoint) -> str:
-    """What each phase costs: FLOP, dollars, chip hours, and its share as a bar."""
-    total = point.cost.total
-    priced, rated = total.usd is not None, total.flop_paid != total.flop
-    titles = f"{'FLOP':>10}"
-    if rated:
-        titles += f"{'paid for':>10}"
-    if priced:
-        titles += f"{'USD':>11}{'chip hours':>12}"
-    lines = [f"{'':<14}{titles}"]
-    for name in (*PHASES, "total"):
-        spending = getattr(point.cost, name)
-        if not spending.flop:
-            continue
-        line = f"{PHASES.get(name, name):<14}{spending.flop:>10.3g}"
-        if rated:
-            line += f"{spending.flop_paid:>10.3g}"
-        if priced:
-            line += f"{money(spending.usd):>11}{whole(spending.chip_hours):>12}"
-        if name in PHASES:
-            share = getattr(point.share, name)
-            bar = "█" * max(1, round((SHORT if priced else BAR) * share))
-            line += f"  {share:4.0%} {bar}"
-        lines.append(line.rstrip())
-    return "\n".join(lines)
-
-
 def _machines(point: BudgetPoint) -> str:
     """What each phase runs on, how well, and at which price."""
     lines = []
@@ -214,7 +133,7 @@ def _machines(point: BudgetPoint) -> str:
             continue
         price = f", ${machine.usd_per_chip_hour:.2f} per chip and hour"
         used = f"{machine.mfu:.0%} of its {machine.dtype} peak"
-        lines.append(row(PHASES[name], f"{machine.system} at {used}{price}"))
+        lines.append(row(PHASE_LABELS[name], f"{machine.system} at {used}{price}"))
     return "\n".join(lines)
 
 
@@ -268,16 +187,6 @@ def _short(point: BudgetPoint, in_loss: bool) -> str:
     return text + (money if point.objective == "usd" else flop)(point.total)
 
 
-def shortfall(title: str, missed: Sequence[Shortfall]) -> str:
-    """Why there is no answer, and by how much it falls short."""
-    lines = [title]
-    for miss in missed:
-        factor = miss.short_by
-        by = f"short by a factor of {factor:.4g}: " if factor and factor > 1 else ""
-        lines += wrapped(f"{miss.promise}: {by}{miss.expression}")
-    return "\n".join(lines)
-
-
 def _grounds(whole_answer: BudgetAnswer) -> str:
     """What the answer rests on: proof, law with its coefficients, sources with dates."""
     proof, ground, point = whole_answer.certificate, whole_answer.provenance, whole_answer.plan
@@ -294,28 +203,6 @@ def _grounds(whole_answer: BudgetAnswer) -> str:
     coefficients = point.coefficients if point is not None else None
     law = ground.law
     return grounds(lines, coefficients, law.name, law.scope, law.note, ground.version, ground.data)
-
-
-def grounds(
-    lines: list[str],
-    coefficients: Mapping[str, float] | None,
-    law: str,
-    scope: str,
-    note: str,
-    version: str,
-    data: tuple[DataSource, ...],
-) -> str:
-    """Lines on the proof, then the law with its coefficients, and sources with dates."""
-    if coefficients is not None:
-        values = ", ".join(f"{name} {value:.6g}" for name, value in coefficients.items())
-        lines.append(f"law {law} ({scope}): {values}")
-        if note:
-            lines.append(f"note on it: {note}")
-    lines.append(f"token-planner {version}")
-    for source in data:
-        date = f" ({source.as_of})" if source.as_of else ""
-        lines.append(f"{source.what}: {source.source}{date}")
-    return "\n".join(text for line in lines for text in filled(line))
 
 
 def _closed_form(point: BudgetPoint, form: str) -> Iterator[str]:

@@ -7,58 +7,27 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
-from planner.problems.budget.phase_keys import Inference, Phases, Quality, Reinforcement
 from planner.scenario.keys.amounts import INTERVAL, Amounts, LawField, Limit, LimitField, Ratios
-from planner.scenario.keys.fields import Quantity, QuestionRecord, Record, Whole, Word
+from planner.scenario.keys.fields import QuestionRecord, Record, Word
 from planner.scenario.keys.references import File
-from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.kinds import PROBLEMS
+from planner.token_costs.phase_keys import (
+    DEFAULT_LAW,
+    DRAWS,
+    BudgetData,
+    Coverage,
+    Distributions,
+    Draws,
+    Extrapolate,
+    Inference,
+    Phases,
+    Quality,
+    Reinforcement,
+)
 
 OBJECTIVES = ("flop", "cost")
-DEFAULT_LAW = "besiroglu-2024"
-DRAWS, MOST_DRAWS = 400, 20_000
-
-
-def bounded_draws(draws: int) -> int:
-    """The draws, unless they are more than a machine should be asked for."""
-    if draws > MOST_DRAWS:
-        raise ValueError(f"expected at most {MOST_DRAWS:,} draws, got {draws:,}")
-    return draws
-
-
-class BudgetData(Record):
-    """Data to train on."""
-
-    unique: Annotated[float, Quantity("tokens")] | None = Field(
-        None, description="tokens that differ from each other [token]; beyond them, repetition"
-    )
-
-
-# Keys that a budget and a lifecycle share.
-Extrapolate = Annotated[
-    bool | None,
-    Field(
-        description="false refuses what lies outside the law's range; true answers, with a "
-        "warning; absent: sizes and tokens outside are answered, sparsities are not"
-    ),
-]
-Draws = Annotated[
-    int,
-    Whole(least=0),
-    AfterValidator(bounded_draws),
-    Field(description="draws from the law's standard errors, for the intervals; 0 for none"),
-]
-Coverage = Annotated[
-    float,
-    Quantity("share", below=1.0),
-    Field(description="share of the draws that the intervals hold"),
-]
-Distributions = Annotated[
-    Uncertain | None,
-    Field(description="distributions of what is not known, by path; for planner sensitivity"),
-]
 
 
 class BudgetChoose(Record):

@@ -9,35 +9,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
 
-from planner.catalogue import models
 from planner.laws.allocation import allocation
 from planner.laws.laws import scaling_law
 from planner.laws.scaling_law import ScalingLaw
-from planner.problems.budget.budget_task import BudgetTask, LossTerm, Required
-from planner.problems.budget.phase_costs import (
-    PhaseCost,
-    phase_costs,
-    rl_flop_needed,
-    served_tokens,
-    spending,
-    symbol_values,
-)
-from planner.problems.budget.plan import (
-    BudgetCertificate,
-    PhaseShares,
-    PhaseTokens,
-    RuledPoint,
-    ServedTokens,
-)
+from planner.problems.budget.plan import BudgetCertificate, RuledPoint
 from planner.problems.budget.question import BudgetScenario
 from planner.protocol.plan import DataSource
 from planner.scenario import File
 from planner.text.errors import FieldError
-
-if TYPE_CHECKING:
-    from planner.problems.budget.phase_keys import Quality, Reinforcement
+from planner.token_costs.budget_task import BudgetTask, reinforcement, required_loss
+from planner.token_costs.phase_costs import (
+    PhaseCost,
+    phase_costs,
+    served_tokens,
+    spending,
+    symbol_values,
+)
+from planner.token_costs.spending import PhaseShares, PhaseTokens, ServedTokens
 
 RULES = ("allocation", "ratio")
 RULE = BudgetCertificate(
@@ -157,40 +146,11 @@ def tasks_for(
     ), tuple(warnings)
 
 
-class RLKeys(TypedDict):
-    """The fields of a `BudgetTask` that reinforcement learning fills."""
-
-    rl_tokens: float
-    rl_flop: float
-    rl_term: LossTerm | None
-
-
-def reinforcement(rl: Reinforcement) -> RLKeys:
-    """What a scenario says of reinforcement learning, in numbers."""
-    return {
-        "rl_tokens": rl.tokens or 0.0,
-        "rl_flop": rl_flop_needed(rl.reward) if rl.reward else 0.0,
-        "rl_term": LossTerm(rl.loss.coefficient, rl.loss.exponent) if rl.loss else None,
-    }
-
-
 def _law(source: str | File | Mapping[str, object]) -> ScalingLaw:
     """A law by name, from a file, or as described."""
     if isinstance(source, File):
         return scaling_law(source.path)
     return scaling_law(source, folder=Path())
-
-
-def required_loss(quality: Quality) -> Required:
-    """The loss to reach: given, or that of another model."""
-    if quality.like is None:
-        return Required(loss=quality.loss)
-    like, size = quality.like, quality.like.n_active
-    if like.model is not None:
-        from planner.architecture.counts import sizes
-
-        size = float(sizes(models.load(like.model)).n_active["all"])
-    return Required(n_active=size, tokens=like.tokens, sparsity=like.sparsity)
 
 
 def _sparsities(law: ScalingLaw, scenario: BudgetScenario) -> tuple[list[float], list[str]]:

@@ -1,9 +1,7 @@
 """Which model, trained how, served how, over a whole life? The lifecycle problem."""
 
-from typing import Any
 
-
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "QUESTION":
         from planner.problems.lifecycle.question import LifecycleScenario
 

@@ -11,11 +11,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from planner.problems.budget.answer import NOTHING_CLOSER, allowed
-from planner.problems.budget.budget_task import compute_optimal_tokens
-from planner.problems.budget.plan import MissedLimit
-from planner.problems.budget.search.certificate import stationary_point
-from planner.problems.budget.search.training_curve import training_curve
 from planner.problems.lifecycle.comparisons import (
     ServingPrices,
     equal_pools,
@@ -51,10 +46,14 @@ from planner.problems.lifecycle.resolve import (
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.search.joint_program import joint_optimum
 from planner.problems.lifecycle.search.optimal_size import FINE, Unserved, optimal_size
-from planner.problems.serving.answer import band
+from planner.problems.serving import band
 from planner.protocol.plan import BindingLimit, DataSource
 from planner.scenario import resolved
 from planner.text.errors import SolverError
+from planner.token_costs.budget_task import compute_optimal_tokens
+from planner.token_costs.optimum import NOTHING_CLOSER, allowed
+from planner.token_costs.spending import MissedLimit
+from planner.token_costs.stationary_points import stationary_point, training_curve
 
 AGREE = 1e-6  # of the two solvers of the first-order conditions, in logarithms
 METHOD = (

@@ -9,16 +9,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from planner.problems.budget.budget_task import BudgetTask, assembled
-from planner.problems.budget.comparisons import ends
-from planner.problems.budget.plan import LawInterval
-from planner.problems.budget.search.posynomial_form import Array
-from planner.problems.budget.search.stationary_points import stationary_points
-from planner.problems.budget.search.training_curve import training_curve
 from planner.problems.lifecycle.plan import SimplerRule, SizeCost, TrainedTokens
 from planner.problems.lifecycle.resolve import with_serving
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.search.optimal_size import cheapest_at
+from planner.token_costs.budget_task import BudgetTask, assembled
+from planner.token_costs.outputs import ends
+from planner.token_costs.posynomial_form import Array
+from planner.token_costs.spending import LawInterval
+from planner.token_costs.stationary_points import stationary_points, training_curve
 
 POINTS = 97  # sizes of the curve
 WIDER = 2.5  # factor by which the curve goes beyond the sizes that were asked

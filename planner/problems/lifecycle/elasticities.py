@@ -16,11 +16,6 @@ from functools import partial
 
 import numpy as np
 
-from planner.problems.budget.budget_task import BudgetTask, compute_optimal_tokens
-from planner.problems.budget.comparisons import overtraining_of_pools
-from planner.problems.budget.elasticities import AGAIN, ENVELOPE, row_of
-from planner.problems.budget.parameters import elasticities
-from planner.problems.budget.phase_costs import PHASES
 from planner.problems.lifecycle.parameters import parameters
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.resolve import resolve_life
@@ -30,11 +25,15 @@ from planner.problems.lifecycle.search.fixed_layout_optimum import (
 )
 from planner.problems.lifecycle.search.optimal_size import cheapest_life
 from planner.problems.lifecycle.serving_cost import ServedMember
-from planner.problems.serving.task.task import Task
+from planner.problems.serving import Task
 from planner.programs.geometric import Shortage
 from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
 from planner.protocol.parameter import Parameter
 from planner.text.errors import FieldError, InputError, SolverError
+from planner.token_costs.budget_task import BudgetTask, compute_optimal_tokens
+from planner.token_costs.outputs import overtraining_of_pools
+from planner.token_costs.parameters import AGAIN, ENVELOPE, elasticities, row_of
+from planner.token_costs.phase_costs import PHASES
 
 ROUNDING = 5e-7  # elasticities below are noise of the solver
 BEYOND = 1e-3  # of the largest size that is served

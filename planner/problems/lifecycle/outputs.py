@@ -6,10 +6,6 @@ import math
 
 import numpy as np
 
-from planner.problems.budget.budget_task import compute_optimal_tokens
-from planner.problems.budget.outputs import loss_of, put, refuse, value_of, walked
-from planner.problems.budget.phase_costs import PHASES, PhaseCost, spending, symbol_values
-from planner.problems.budget.plan import LifeSpending, PhaseShares, PhaseTokens, Spending
 from planner.problems.lifecycle.plan import (
     Checkpoints,
     LifeChips,
@@ -25,6 +21,10 @@ from planner.problems.lifecycle.plan import (
 )
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.text.errors import FieldError
+from planner.token_costs.budget_task import compute_optimal_tokens
+from planner.token_costs.outputs import loss_of, put, refuse, value_of, walked
+from planner.token_costs.phase_costs import PHASES, PhaseCost, spending, symbol_values
+from planner.token_costs.spending import LifeSpending, PhaseShares, PhaseTokens, Spending
 
 HOUR, DAY = 3600.0, 86400.0
 CHECKPOINT_BYTES = 16.0  # byte/param: weights, gradients and both moments in mixed precision

@@ -11,11 +11,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from planner.problems.budget.parameters import parameters as budget_parameters
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.serving_cost import ServedMember
-from planner.problems.serving.task.task import Task
+from planner.problems.serving import Task
 from planner.protocol.parameter import Parameter
+from planner.token_costs.parameters import parameters as budget_parameters
 
 PROMISES = ("ttft", "tpot", "e2e")
 

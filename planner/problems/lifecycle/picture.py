@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.problems.budget.picture import CostCurve, LifePicture, shown, unique_of
 from planner.problems.lifecycle.plan import LifecyclePlan
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.text.errors import InputError
+from planner.token_costs.picture import CostCurve, LifePicture, shown, unique_of
 
 
 def picture_of(plan: LifecyclePlan) -> LifePicture:

@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from planner.problems.budget.plan import (
+from planner.problems.lifecycle.question import LifecycleScenario
+from planner.protocol.document import Unit
+from planner.protocol.plan import BindingLimit, DataSource, Plan
+from planner.token_costs.spending import (
     LawInterval,
     LifeSpending,
     MissedLimit,
@@ -22,9 +25,6 @@ from planner.problems.budget.plan import (
     Token,
     Usd,
 )
-from planner.problems.lifecycle.question import LifecycleScenario
-from planner.protocol.document import Unit
-from planner.protocol.plan import BindingLimit, DataSource, Plan
 
 PerMtok = Annotated[float, Unit("USD/(1e6*token)")]
 Byte = Annotated[float, Unit("byte")]
@@ -348,6 +348,6 @@ class LifecyclePlan(Plan[LifecycleAnswer]):
 
     def summary(self) -> str:
         """Size, tokens and cost."""
-        from planner.problems.budget.plan import size_and_cost
+        from planner.token_costs.spending import size_and_cost
 
         return size_and_cost(self.answer.plan)

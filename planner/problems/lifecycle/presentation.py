@@ -5,17 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.problems.budget.presentation import (
-    NOTHING,
-    band_text,
-    binding,
-    by_size,
-    grounds,
-    quality_text,
-    shortfall,
-    size_and_tokens,
-    spent,
-)
 from planner.text.wording import (
     LABEL,
     apart,
@@ -37,9 +26,19 @@ from planner.text.wording import (
     size,
     wrapped,
 )
+from planner.token_costs.presentation import (
+    NOTHING,
+    band_text,
+    binding,
+    by_size,
+    grounds,
+    quality_text,
+    shortfall,
+    size_and_tokens,
+    spent,
+)
 
 if TYPE_CHECKING:
-    from planner.problems.budget.plan import ServedTokens
     from planner.problems.lifecycle.plan import (
         EvaluatedSize,
         LifecycleAnswer,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
         TrainingChips,
     )
     from planner.problems.lifecycle.question import LifecycleScenario
+    from planner.token_costs.spending import ServedTokens
 
 ROWS = 9  # sizes told beside the best
 TOLD = 1000.0  # times the cost of the plan: sizes that cost more are no choice

@@ -8,15 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
-from planner.problems.budget import COLUMNS
-from planner.problems.budget.problem import OUTPUTS, listed_of_phases, scenario_rows
 from planner.problems.lifecycle.answer import answer
 from planner.problems.lifecycle.outputs import point_of
 from planner.problems.lifecycle.parameters import parameters
 from planner.problems.lifecycle.plan import LifecyclePlan
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.optimal_size import cheapest_life
-from planner.problems.serving.problem import choice_of
+from planner.problems.serving import choice_of
 from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter
@@ -24,11 +22,15 @@ from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.protocol.section import Section
 from planner.scenario.keys.machines import resolved_system
+from planner.token_costs.outputs import OUTPUTS
+from planner.token_costs.parameters import scenario_rows
+from planner.token_costs.phase_costs import listed_of_phases
+from planner.token_costs.presentation import COLUMNS
 
 if TYPE_CHECKING:
-    from planner.problems.budget.picture import LifePicture
     from planner.problems.lifecycle.question import LifecycleScenario
     from planner.protocol.elasticity import Elasticity
+    from planner.token_costs.picture import LifePicture
 
 _COST = Output("cost.total.usd", "USD", ("cost", "cost.total"))
 _PRICE = Output("usd_per_mtok", "USD per million tokens", ("price",), key="serving.usd_per_mtok")
@@ -67,11 +69,11 @@ class Lifecycle(Room["LifecycleScenario"]):
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The question with its numbers, and what the cost adds up from."""
         assert isinstance(plan, LifecyclePlan)
-        from planner.problems.budget.cost_sections import sections
         from planner.problems.lifecycle.presentation import question_text
+        from planner.token_costs.presentation import sections
 
         question = question_text(plan.question, plan.answer.demand, plan.answer.scenario)
-        return sections(" ".join(question.split()), self.outputs, plan)
+        return sections(question, self.outputs, plan.answer)
 
     def picture(self, plan: Plan) -> LifePicture:
         """That of a budget, with the sizes at which serving was planned."""
@@ -83,7 +85,7 @@ class Lifecycle(Room["LifecycleScenario"]):
     def listed(self, question: LifecycleScenario, path: str) -> ListedRange:
         """Listed rents of training and of serving, and the MFU of published runs."""
         if path != "serving.price":
-            return listed_of_phases(question, path)
+            return listed_of_phases(question.phases, path)
         choice = question.serving.system
         systems = choice if isinstance(choice, tuple) else (choice,)
         return rent_range(tuple(map(resolved_system, systems)), path)

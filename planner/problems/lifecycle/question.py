@@ -11,17 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from planner.catalogue.models import names
-from planner.problems.budget.phase_keys import Inference, Phase, Quality, Reinforcement
-from planner.problems.budget.question import (
-    DEFAULT_LAW,
-    DRAWS,
-    BudgetData,
-    Coverage,
-    Distributions,
-    Draws,
-    Extrapolate,
-)
-from planner.problems.serving.question import ESTIMATES
+from planner.problems.serving import ESTIMATES
 from planner.scenario.keys.amounts import INTERVAL, LawField, Ratios
 from planner.scenario.keys.choices import Choose
 from planner.scenario.keys.fields import Numbers, Quantity, QuestionRecord, Record, Rent, Word
@@ -30,6 +20,19 @@ from planner.scenario.keys.profiles import ProfileField
 from planner.scenario.keys.workload import Promises, Workload
 from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import did_you_mean, quoted
+from planner.token_costs.phase_keys import (
+    DEFAULT_LAW,
+    DRAWS,
+    BudgetData,
+    Coverage,
+    Distributions,
+    Draws,
+    Extrapolate,
+    Inference,
+    Phase,
+    Quality,
+    Reinforcement,
+)
 
 ATTENTION = ("gqa", "mla")
 SMALLEST, LARGEST = 2e8, 2e13  # of the family rule

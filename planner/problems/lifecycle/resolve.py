@@ -10,8 +10,14 @@ from pathlib import Path
 
 from planner.laws.laws import ScalingLaw, scaling_law
 from planner.laws.model_family import ModelFamily
-from planner.problems.budget.budget_task import BudgetTask
-from planner.problems.budget.phase_costs import (
+from planner.problems.lifecycle.members import FamilyRule, ScaledModel
+from planner.problems.lifecycle.question import LifecycleScenario
+from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question
+from planner.protocol.plan import DataSource
+from planner.scenario.keys.references import File
+from planner.text.errors import FieldError
+from planner.token_costs.budget_task import BudgetTask, reinforcement, required_loss
+from planner.token_costs.phase_costs import (
     FORWARD,
     PhaseCost,
     cheapest_phase,
@@ -19,15 +25,8 @@ from planner.problems.budget.phase_costs import (
     price_warnings,
     served_tokens,
 )
-from planner.problems.budget.plan import ServedTokens
-from planner.problems.budget.resolve import reinforcement, required_loss
-from planner.problems.budget.search.posynomial_form import Budgets
-from planner.problems.lifecycle.members import FamilyRule, ScaledModel
-from planner.problems.lifecycle.question import LifecycleScenario
-from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question
-from planner.protocol.plan import DataSource
-from planner.scenario.keys.references import File
-from planner.text.errors import FieldError
+from planner.token_costs.posynomial_form import Budgets
+from planner.token_costs.spending import ServedTokens
 
 INFERENCE = 2  # the column of serving in the costs of a budget
 

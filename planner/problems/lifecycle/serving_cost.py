@@ -20,17 +20,25 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from planner.problems.lifecycle.members import FamilyRule, Formats, Member, ScaledModel
-from planner.problems.serving import Scenario
-from planner.problems.serving.bounds.binding_limits import followed, worth
-from planner.problems.serving.bounds.relaxation import elastic
-from planner.problems.serving.deployment.candidate import Candidate
-from planner.problems.serving.deployment.pair import PairCandidate
-from planner.problems.serving.deployment.pools import Point, Question, one_pool, ranked, two_pools
-from planner.problems.serving.step.binding import shared_values
-from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.requests import modes
-from planner.problems.serving.task.resolve import ask
-from planner.problems.serving.task.task_builder import Draft, Hardware
+from planner.problems.serving import (
+    Candidate,
+    Draft,
+    Hardware,
+    PairCandidate,
+    Point,
+    Question,
+    Scenario,
+    Step,
+    ask,
+    elastic,
+    followed,
+    modes,
+    one_pool,
+    ranked,
+    shared_values,
+    two_pools,
+    worth,
+)
 from planner.programs.geometric import ProgramSolution
 from planner.protocol.plan import DataSource
 from planner.scenario import Choose, ModelDescription
@@ -39,7 +47,7 @@ from planner.text.errors import FieldError
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.problems.lifecycle.question import Serving
-    from planner.problems.serving.task.task import Task
+    from planner.problems.serving import Task
 
 
 MILLION = 1e6

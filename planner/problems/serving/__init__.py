@@ -1,20 +1,86 @@
-"""What should I run, and what does it cost? The serving problem: layouts, steps, search, proof."""
+"""What should I run, and what does it cost? The serving problem: layouts, steps, search, proof.
 
-from typing import TYPE_CHECKING, Any
+What another kind may use of it is listed here and loaded on first use: reading a file stays fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from planner.problems.serving.question import Scenario
+    from planner.problems.serving.answer import band
+    from planner.problems.serving.bounds.binding_limits import followed, worth
+    from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
+    from planner.problems.serving.bounds.relaxation import declared, elastic, layout_given
+    from planner.problems.serving.deployment.candidate import Candidate
+    from planner.problems.serving.deployment.pair import PairCandidate
+    from planner.problems.serving.deployment.pools import (
+        Point,
+        Question,
+        one_pool,
+        ranked,
+        two_pools,
+    )
+    from planner.problems.serving.problem import PROBLEM, choice_of
+    from planner.problems.serving.question import ESTIMATES, Scenario
+    from planner.problems.serving.step.binding import shared_values
+    from planner.problems.serving.step.step import Step
+    from planner.problems.serving.task.requests import modes
+    from planner.problems.serving.task.resolve import ask
+    from planner.problems.serving.task.task import Task
+    from planner.problems.serving.task.task_builder import Draft, Hardware
 
-__all__ = ["Scenario"]
+__all__ = [
+    "CHORDS",
+    "ESTIMATES",
+    "LIMITS",
+    "PROBLEM",
+    "Candidate",
+    "Draft",
+    "Hardware",
+    "PairCandidate",
+    "Point",
+    "Question",
+    "Scenario",
+    "Step",
+    "Task",
+    "ask",
+    "band",
+    "choice_of",
+    "declared",
+    "elastic",
+    "followed",
+    "layout",
+    "layout_given",
+    "modes",
+    "one_pool",
+    "ranked",
+    "shared_values",
+    "two_pools",
+    "worth",
+]
+
+_HOMES = {
+    "answer": ("band",),
+    "bounds.binding_limits": ("followed", "worth"),
+    "bounds.programs": ("CHORDS", "LIMITS", "layout"),
+    "bounds.relaxation": ("declared", "elastic", "layout_given"),
+    "deployment.candidate": ("Candidate",),
+    "deployment.pair": ("PairCandidate",),
+    "deployment.pools": ("Point", "Question", "one_pool", "ranked", "two_pools"),
+    "problem": ("PROBLEM", "choice_of"),
+    "question": ("ESTIMATES", "Scenario"),
+    "step.binding": ("shared_values",),
+    "step.step": ("Step",),
+    "task.requests": ("modes",),
+    "task.resolve": ("ask",),
+    "task.task": ("Task",),
+    "task.task_builder": ("Draft", "Hardware"),
+}
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("QUESTION", "Scenario"):
-        from planner.problems.serving.question import Scenario
-
-        return Scenario
-    if name == "PROBLEM":
-        from planner.problems.serving.problem import PROBLEM
-
-        return PROBLEM
+def __getattr__(name: str) -> object:
+    wanted = "Scenario" if name == "QUESTION" else name
+    for home, names in _HOMES.items():
+        if wanted in names:
+            return getattr(import_module(f"{__name__}.{home}"), wanted)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

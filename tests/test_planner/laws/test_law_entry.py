@@ -7,8 +7,8 @@ import pytest
 import planner
 from planner.catalogue.scaling_laws import law, law_names
 from planner.laws.scaling_law import of_catalogue
-from planner.problems.budget.budget_task import terms_of
 from planner.text.errors import FieldError, InputError
+from planner.token_costs.budget_task import terms_of
 
 DENSE = {"loss_min": 1.8, "A_N": 480, "B_D": 2000, "alpha_N": 0.35, "beta_D": 0.37}
 ROUTED = {"a_route": 0.08, "b_route": 0.11, "c_route": 0.009, "d_route": 1.1, "E_first": 1.8,

@@ -11,9 +11,9 @@ from formulas.registry import by_name
 from planner.catalogue.scaling_laws import law, law_names
 from planner.laws.allocation import allocation, size_of_loss
 from planner.laws.law_forms import FORMS, reward_law
-from planner.laws.law_monomials import Saturation
 from planner.laws.laws import scaling_law
 from planner.text.errors import CatalogueError, FieldError, InputError
+from planner.token_costs.posynomial_form import Saturation
 
 LOSSES = [
     name

@@ -15,12 +15,12 @@ from planner.catalogue.prices import given_price
 from planner.catalogue.systems import system
 from planner.catalogue.training_runs import training_rates
 from planner.laws.model_family import TIED_BELOW, ModelFamily
-from planner.problems.budget.phase_costs import cheapest_phase, spending, symbol_values
-from planner.problems.budget.plan import PhaseTokens
 from planner.problems.lifecycle.members import FamilyRule, Formats, ScaledModel
 from planner.problems.lifecycle.question import Serving
 from planner.problems.lifecycle.serving_cost import serving_question
 from planner.text.errors import FieldError, ModelError
+from planner.token_costs.phase_costs import cheapest_phase, spending, symbol_values
+from planner.token_costs.spending import PhaseTokens
 
 LOAD = {"input_tokens": 3000, "output_tokens": 600}
 HOUR = 3600.0

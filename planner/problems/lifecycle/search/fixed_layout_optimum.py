@@ -12,11 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from planner.problems.budget.budget_task import BudgetTask, assembled
-from planner.problems.budget.search.optimum import BudgetOptimum, lagrangian_slope, optimum_at
-from planner.problems.budget.search.posynomial_form import Budgets
-from planner.problems.budget.search.stationary_points import StationaryPoints, stationary_points
-from planner.problems.budget.search.training_curve import training_curve
 from planner.problems.lifecycle.resolve import LifecycleTask, with_serving
 from planner.problems.lifecycle.search.tangent_search import (
     Tangent,
@@ -25,6 +20,14 @@ from planner.problems.lifecycle.search.tangent_search import (
 )
 from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.text.errors import Infeasible, SolverError
+from planner.token_costs.budget_task import BudgetTask, assembled
+from planner.token_costs.optimum import BudgetOptimum, lagrangian_slope, optimum_at
+from planner.token_costs.posynomial_form import Budgets
+from planner.token_costs.stationary_points import (
+    StationaryPoints,
+    stationary_points,
+    training_curve,
+)
 
 TINY = 1e-9  # rounding of a logarithm
 APART = 1e-6  # ln N: the same size

@@ -18,10 +18,15 @@ import sympy as sp
 
 from formulas.nomenclature.symbols import SYMBOLS, auxiliary
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
-from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
-from planner.problems.serving.bounds.relaxation import declared, layout_given
-from planner.problems.serving.step.binding import shared_values
-from planner.problems.serving.step.step import Step
+from planner.problems.serving import (
+    CHORDS,
+    LIMITS,
+    Step,
+    declared,
+    layout,
+    layout_given,
+    shared_values,
+)
 from planner.programs.geometric import GeometricProgram, Program
 
 NUDGE = 1e-5

@@ -14,10 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.problems.budget.budget_task import BudgetTask
-from planner.problems.budget.search.optimum import solve_one
-from planner.problems.budget.search.shortfall import NoBudget, least_loss
-from planner.problems.budget.search.training_curve import training_curve
 from planner.problems.lifecycle.resolve import LifecycleTask
 from planner.problems.lifecycle.search.fixed_layout_optimum import (
     FixedLayoutOptimum,
@@ -25,6 +21,9 @@ from planner.problems.lifecycle.search.fixed_layout_optimum import (
 )
 from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.text.errors import Infeasible, ModelError
+from planner.token_costs.budget_task import BudgetTask
+from planner.token_costs.optimum import NoBudget, least_loss, solve_one
+from planner.token_costs.stationary_points import training_curve
 
 FINE = 241  # sizes at which training alone is computed
 ABOVE = (1.0, 1.003, 1.02)  # factors of that size at which serving is planned too

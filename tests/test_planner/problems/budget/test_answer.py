@@ -10,9 +10,9 @@ import pytest
 import planner
 from planner.cli.app import main
 from planner.problems.budget.answer import answers
-from planner.problems.budget.search.optimum import BudgetOptimum
 from planner.report.formats import dumps
 from planner.scenario import load
+from planner.token_costs.optimum import BudgetOptimum
 
 PHASES = {
     "pretrain": {"system": "hgx-h100", "mfu": 0.4, "price": "$2.50/hour"},

@@ -9,10 +9,10 @@ import pytest
 
 from planner.laws.laws import scaling_law
 from planner.problems.budget.comparisons import overtraining
-from planner.problems.budget.parameters import elasticities
 from planner.problems.budget.resolve import resolve_budget
-from planner.problems.budget.search.optimum import BudgetOptimum, solve_many
 from planner.scenario import load
+from planner.token_costs.optimum import BudgetOptimum, solve_many
+from planner.token_costs.parameters import elasticities
 
 STEP = 1e-4
 PHASES = {

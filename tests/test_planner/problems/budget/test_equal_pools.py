@@ -7,8 +7,8 @@ import pytest
 
 from formulas.scaling.token_budgets import equalisation
 from planner.laws.laws import scaling_law
-from planner.problems.budget.budget_task import LossTerm, Required
 from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval, overtraining
+from planner.token_costs.budget_task import LossTerm, Required
 from tests.cases.budget import phases, question, solved
 
 BESIROGLU = scaling_law("besiroglu-2024").values

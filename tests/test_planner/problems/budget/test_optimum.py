@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from planner.laws.laws import scaling_law
-from planner.problems.budget.budget_task import LossTerm, Required, assembled
+from planner.problems.budget.certificate import programmed, proof
 from planner.problems.budget.comparisons import life_cost
-from planner.problems.budget.search.certificate import programmed, proof, stationary_point
-from planner.problems.budget.search.optimum import BudgetOptimum, solve_many, solve_one
-from planner.problems.budget.search.shortfall import NoBudget
-from planner.problems.budget.search.stationary_points import start, stationary_points
 from planner.text.errors import FieldError, SolverError
+from planner.token_costs.budget_task import LossTerm, Required, assembled
+from planner.token_costs.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
+from planner.token_costs.stationary_points import start, stationary_point, stationary_points
 from tests.cases.budget import brute_force, phases, question, solved
 
 CASES = {

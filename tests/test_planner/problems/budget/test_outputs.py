@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from planner.problems.budget.outputs import point_of, recheck
-from planner.problems.budget.plan import BudgetPoint, Spending
+from planner.problems.budget.plan import BudgetPoint
 from planner.protocol.document import document_of, schema_of
 from planner.protocol.problem import problem_of
 from planner.text.errors import SolverError
+from planner.token_costs.spending import Spending
 from tests.cases.budget import question, solved
 
 BEST = solved(question(served=2e12, rl_tokens=2e11))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.problems.budget.budget_task import assembled
+from planner.token_costs.budget_task import assembled
 from tests.cases.budget import question
 
 UNIQUE = 2.5e10

@@ -6,9 +6,9 @@ import pytest
 
 import planner
 from planner.laws.laws import scaling_law
-from planner.problems.budget.budget_task import BudgetTask, Required, compute_optimal_tokens
 from planner.problems.budget.comparisons import overtraining
-from planner.problems.budget.phase_costs import PhaseCost
+from planner.token_costs.budget_task import BudgetTask, Required, compute_optimal_tokens
+from planner.token_costs.phase_costs import PhaseCost
 from tests.cases.budget import question, solved
 
 FLOP = {"pretrain": PhaseCost("pretrain", 6.0), "inference": PhaseCost("inference", 2.0)}

@@ -8,13 +8,13 @@ import math
 import pytest
 from scipy.integrate import quad
 
-from planner.problems.budget.phase_costs import served_tokens
-from planner.problems.budget.phase_keys import YEAR, Inference
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import resolve_budget
 from planner.scenario import json_schema, load, resolved
 from planner.scenario.starter import starter
 from planner.text.errors import FieldError, InputError
+from planner.token_costs.phase_costs import served_tokens
+from planner.token_costs.phase_keys import YEAR, Inference
 
 PLAIN = {"problem": "budget", "quality": {"like": {"n_active": "13B"}}}
 

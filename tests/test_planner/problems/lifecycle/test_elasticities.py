@@ -8,7 +8,6 @@ from types import MappingProxyType
 import pytest
 
 import planner
-from planner.problems.budget.search.optimum import BudgetOptimum, solve_one
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.fixed_layout_optimum import fixed_layout_optimum
@@ -16,6 +15,7 @@ from planner.problems.lifecycle.search.joint_program import joint_optimum
 from planner.problems.lifecycle.search.optimal_size import cheapest_at
 from planner.scenario import load
 from planner.text.errors import SolverError
+from planner.token_costs.optimum import BudgetOptimum, solve_one
 from tests.cases.lifecycle import drawn, scenario
 
 STEP = 3e-4

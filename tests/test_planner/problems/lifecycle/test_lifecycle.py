@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 import planner
-from planner.problems.budget.budget_task import assembled, compute_optimal_tokens
-from planner.problems.budget.phase_costs import PhaseCost
-from planner.problems.budget.search.optimum import solve_one
-from planner.problems.budget.search.stationary_points import stationary_points
-from planner.problems.budget.search.training_curve import training_curve
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
 from planner.problems.lifecycle.resolve import resolve_life, with_serving
 from planner.problems.lifecycle.search.fixed_layout_optimum import fixed_layout_optimum
 from planner.problems.lifecycle.search.joint_program import joint_optimum
 from planner.problems.lifecycle.search.optimal_size import optimal_size
 from planner.scenario import load, resolved
+from planner.token_costs.budget_task import assembled, compute_optimal_tokens
+from planner.token_costs.optimum import solve_one
+from planner.token_costs.phase_costs import PhaseCost
+from planner.token_costs.stationary_points import stationary_points, training_curve
 from tests.cases.lifecycle import scenario
 
 STEP = 1e-3

@@ -7,8 +7,8 @@ import pytest
 
 import planner
 from planner.cli.app import main
-from planner.problems.budget.picture import LifePicture
 from planner.protocol.problem import problem_of
+from planner.token_costs.picture import LifePicture
 from tests.cases.lifecycle import scenario
 
 BUDGET = {

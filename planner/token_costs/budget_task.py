@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from scipy.optimize import brentq
 
-from planner.laws.law_monomials import EffectiveAmounts, Saturation, Terms
+from planner.catalogue import models
+from planner.laws.law_forms import Terms
 from planner.laws.scaling_law import ScalingLaw
-from planner.problems.budget.phase_costs import PhaseCost
-from planner.problems.budget.search.posynomial_form import CHOICES, Budgets
 from planner.text.errors import FieldError
+from planner.token_costs.phase_costs import PhaseCost, rl_flop_needed
+from planner.token_costs.posynomial_form import CHOICES, Budgets, EffectiveAmounts, Saturation
+
+if TYPE_CHECKING:
+    from planner.token_costs.phase_keys import Quality, Reinforcement
+
 
 REPETITION = "repetition"
 MISSING = -np.inf  # logarithm of a coefficient that is zero
@@ -252,3 +258,32 @@ def _effective(tasks: Sequence[BudgetTask]) -> EffectiveAmounts:
             "n_active": Saturation(np.array(fed), np.array(excess)),
         }
     )
+
+
+class RLKeys(TypedDict):
+    """The fields of a `BudgetTask` that reinforcement learning fills."""
+
+    rl_tokens: float
+    rl_flop: float
+    rl_term: LossTerm | None
+
+
+def reinforcement(rl: Reinforcement) -> RLKeys:
+    """What a scenario says of reinforcement learning, in numbers."""
+    return {
+        "rl_tokens": rl.tokens or 0.0,
+        "rl_flop": rl_flop_needed(rl.reward) if rl.reward else 0.0,
+        "rl_term": LossTerm(rl.loss.coefficient, rl.loss.exponent) if rl.loss else None,
+    }
+
+
+def required_loss(quality: Quality) -> Required:
+    """The loss to reach: given, or that of another model."""
+    if quality.like is None:
+        return Required(loss=quality.loss)
+    like, size = quality.like, quality.like.n_active
+    if like.model is not None:
+        from planner.architecture.counts import sizes
+
+        size = float(sizes(models.load(like.model)).n_active["all"])
+    return Required(n_active=size, tokens=like.tokens, sparsity=like.sparsity)

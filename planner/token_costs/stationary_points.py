@@ -7,12 +7,17 @@ takes its own steps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import root as solve_equations
 
-from planner.problems.budget.search.posynomial_form import Array, Budgets, LogSum
+from planner.token_costs.budget_task import BudgetTask, assembled
+from planner.token_costs.posynomial_form import Array, Budgets, LogSum
 
 STEPS = 60
 LONGEST = 2.0  # of a step, in logarithms
@@ -176,3 +181,92 @@ def _solved(system: Array, right: Array) -> Array:
     eased[np.abs(volume) < 1e-300] += np.diag([1.0] * (size - 1) + [-1.0])
     eased[~np.isfinite(volume)] = np.eye(size)
     return np.asarray(np.linalg.solve(eased, right[:, :, None])[:, :, 0], dtype=np.float64)
+
+
+RL = 1  # the column of reinforcement learning in the costs of a budget
+
+
+@dataclass(frozen=True)
+class TrainingCurve:
+    """Tokens and the cost of training by size, at the quality asked for, infinite where none is.
+
+    All (P,): active parameters, tokens of pre-training and of reinforcement learning, USD of both
+    phases together and of the latter.
+    """
+
+    sizes: Array
+    tokens: Array
+    rl: Array
+    training: Array
+    rl_cost: Array
+
+
+def training_curve(budget: BudgetTask, sizes: Sequence[float] | Array) -> TrainingCurve:
+    """Training at each size, to the quality asked for."""
+    rows = at_sizes(budget, list(sizes))
+    points = stationary_points(rows)
+    with np.errstate(all="ignore"):
+        costs, choices = rows.costs(points.point), np.exp(points.point)
+        total = np.exp(costs.value) + budget.constant_cost
+        rl_cost = costs.shares[:, RL] * np.exp(costs.value) + budget.constant_cost
+    chosen = rows.choices.index("rl") if "rl" in rows.choices else None
+    rl = choices[:, chosen] if chosen is not None else np.full(len(rows), budget.rl_tokens)
+    if budget.rl_flop:
+        rl = budget.rl_flop / (budget.phases["rl"].arithmetic * np.asarray(sizes))
+    possible = points.converged & np.isfinite(total)
+    tokens = choices[:, rows.choices.index("pretrain")]
+    if budget.unique is not None and not budget.repeats:
+        possible &= tokens <= budget.unique
+    return TrainingCurve(
+        sizes=np.asarray(sizes, dtype=float),
+        tokens=np.where(possible, tokens, np.inf),
+        rl=np.where(possible, rl, np.inf),
+        training=np.where(possible, total, np.inf),
+        rl_cost=np.where(possible, rl_cost, 0.0),
+    )
+
+
+def at_sizes(budget: BudgetTask, sizes: Sequence[float]) -> Budgets:
+    """The budget of one question at each of many sizes; tokens alone are left to choose."""
+    rows = assembled([budget] * len(sizes))
+    logs: Array = np.log(np.asarray(sizes, dtype=float))
+    return rows.fixed("n_active", logs)
+
+
+TOLERANCE = 1e-12
+
+
+ATTEMPTS: tuple[Literal["hybr", "lm"], ...] = ("hybr", "lm")
+
+
+ASIDE = 0.3  # of a logarithm from an answer to be checked
+
+
+def stationary_point(budgets: Budgets, near: Array | None = None) -> tuple[Array, float] | None:
+    """The point (J,) where the first-order conditions hold, and their largest violation.
+
+    They are taken without multipliers: at the optimum every choice lowers the loss in proportion
+    to what it costs, and the limit is met.
+
+    SciPy's solver of equations from a point of its own, then from one beside `near` (J,), which
+    it is to check; None where it finds nothing.
+    """
+
+    def violated(point: Array) -> Array:
+        at = point[None, :]
+        cost, loss = budgets.costs(at), budgets.losses(at)
+        limited = loss if budgets.aim == "cost" else cost
+        weights, gains = cost.slope[0], -loss.slope[0]
+        # Percent of the loss per percent of the cost, of every choice against the last.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.log(gains[:-1] * weights[-1]) - np.log(gains[-1] * weights[:-1])
+        return np.append(ratios, limited.value - budgets.limit)
+
+    starts = [start(budgets)[0], *([] if near is None else [near - ASIDE])]
+    for first, method in product(starts, ATTEMPTS):
+        with np.errstate(all="ignore"):
+            solution = solve_equations(violated, first, method=method, tol=TOLERANCE)
+            error = float(np.abs(violated(solution.x)).max())
+        if error < 1e-7:
+            return np.asarray(solution.x, dtype=np.float64), error
+    return None

@@ -10,19 +10,25 @@ and `phases.`, where a file would have to describe them in full.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.budget.budget_task import BudgetTask, assembled
-from planner.problems.budget.phase_costs import rl_flop_needed, served_tokens
-from planner.problems.budget.phase_keys import Inference, Reinforcement
-from planner.problems.budget.search.optimum import BudgetOptimum, lagrangian_slope
-from planner.protocol.parameter import Parameter
+from planner.protocol.elasticity import EVERYTHING_FOLLOWS, Elasticity, Method
+from planner.protocol.parameter import Parameter, settable
+from planner.token_costs.budget_task import BudgetTask, assembled
+from planner.token_costs.optimum import BudgetOptimum, lagrangian_slope
+from planner.token_costs.phase_costs import rl_flop_needed, served_tokens
+from planner.token_costs.phase_keys import Inference, Reinforcement
 
-STEP = 1e-5  # of a quantity, in logarithms; the functions are smooth and cheap
+if TYPE_CHECKING:
+    from planner.protocol.elasticity import Elasticity
+
+
+NUDGE = 1e-5  # of a quantity, in logarithms; the functions are smooth and cheap
 CURVE = {"rate": "token/s", "lifetime": "s", "growth": "1", "discount": "1", "obsolescence": "1"}
 QUALITY = {"loss": ("quality.loss", "nat"), "n_active": ("quality.like.n_active", "param"),
            "tokens": ("quality.like.tokens", "token")}  # fmt: skip
@@ -92,10 +98,10 @@ def loss_at(answer: BudgetOptimum, task: BudgetTask) -> float:
 def _by_difference(answer: BudgetOptimum, row: BudgetParameter) -> float:
     """What a quantity does at fixed choices, by a central difference."""
     assert row.to is not None
-    high, low = (row.to(math.exp(sign * STEP)) for sign in (1, -1))
+    high, low = (row.to(math.exp(sign * NUDGE)) for sign in (1, -1))
 
     def slope(first: float, second: float) -> float:
-        return (math.log(first) - math.log(second)) / (2 * STEP) if first and second else 0.0
+        return (math.log(first) - math.log(second)) / (2 * NUDGE) if first and second else 0.0
 
     cost = answer.shares["inference"] * slope(high.served, low.served)
     cost += answer.shares["rl"] * slope(high.rl_flop, low.rl_flop)
@@ -103,7 +109,7 @@ def _by_difference(answer: BudgetOptimum, row: BudgetParameter) -> float:
         loss_at(answer, task) - (task.required.value(task.law) if task.required else 0.0)
         for task in (high, low)
     )
-    return _weighed(answer, cost, (above - below) / (2 * STEP))
+    return _weighed(answer, cost, (above - below) / (2 * NUDGE))
 
 
 def _weighed(answer: BudgetOptimum, cost: float = 0.0, loss: float = 0.0) -> float:
@@ -275,3 +281,27 @@ def _of_fixed(name: str, answer: BudgetOptimum) -> float:
     at = np.log([[values[choice] for choice in budgets.choices]])
     varied = 1 - task.constant_cost / answer.total if task.aim == "cost" else _of_goal(answer)
     return lagrangian_slope(budgets, at, name, answer.multiplier) * varied
+
+
+def scenario_rows(question: object, rows: Iterable[Parameter]) -> list[Parameter]:
+    """Those rows that a file may set; a law's coefficients stand in none but as a whole."""
+    settled = (settable(question, row) for row in rows if row.group != "law")
+    return [row for row in settled if row is not None]
+
+
+ENVELOPE = "multipliers (envelope theorem)"
+
+
+AGAIN = "solved again on either side, choices held"
+
+
+def row_of(
+    parameter: Parameter,
+    sides: tuple[float, float],
+    method: Method,
+    basis: str,
+    question: str = EVERYTHING_FOLLOWS,
+) -> Elasticity:
+    """A row of the table, with its slopes to the left and to the right."""
+    path, value, unit, group = parameter.path, parameter.value, parameter.unit, parameter.group
+    return Elasticity(path, value, unit, group, *sides, method, basis, question)

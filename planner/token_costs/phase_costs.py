@@ -16,19 +16,20 @@ import numpy as np
 
 from planner.catalogue.chips import chip
 from planner.catalogue.prices import Price
+from planner.catalogue.ranges import ListedRange, mfu_range, no_range, rent_range
 from planner.catalogue.systems import System
 from planner.catalogue.training_runs import TrainingRate, training_rate
 from planner.laws.law_forms import reward_law
-from planner.problems.budget.phase_keys import YEAR, Inference, Phase, Reward
-from planner.problems.budget.plan import (
+from planner.protocol.plan import DataSource
+from planner.text.errors import CatalogueError, FieldError
+from planner.token_costs.phase_keys import YEAR, Inference, Phase, Reward
+from planner.token_costs.spending import (
     LifeSpending,
     PhaseMachine,
     PhaseTokens,
     ServedTokens,
     Spending,
 )
-from planner.protocol.plan import DataSource
-from planner.text.errors import CatalogueError, FieldError
 
 PHASES = ("pretrain", "rl", "inference")
 HOUR = 3600.0
@@ -283,3 +284,14 @@ def rl_flop_needed(reward: Reward) -> float:
     if not flop < MOST_FLOP:
         raise FieldError(("rl.reward", f"this reward needs over {MOST_FLOP:g} FLOP: out of reach"))
     return flop
+
+
+def listed_of_phases(phases: object, path: str) -> ListedRange:
+    """What the catalogues know of the phases of a scenario: rents, and the MFU of training."""
+    name, _, key = path.removeprefix("phases.").partition(".")
+    phase = getattr(phases, name, None) if path.startswith("phases.") else None
+    if not isinstance(phase, Phase):
+        raise no_range(path)
+    if key == "mfu":
+        return mfu_range(phase.dtype, path)
+    return rent_range(phase.systems() if key == "price" else (), path)

@@ -7,12 +7,11 @@ choices; many budgets of one shape are held as arrays, one row each.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-
-from planner.laws.law_monomials import EffectiveAmounts, Rows
 
 Array = npt.NDArray[np.float64]
 
@@ -149,3 +148,72 @@ def _summed(terms: Array, powers: Array) -> LogSum:
     with np.errstate(divide="ignore"):  # a sum of no terms is zero: its logarithm is -inf
         value = largest + np.log(total)
     return LogSum(value, shares, slope, curvature)
+
+
+Rows = npt.NDArray[np.intp] | npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """One knee: x up to `knee` counts in full, beyond it at most `reach` knees more.
+
+    `knee` (P,) is a logarithm of tokens or parameters, `reach` (P,) is R_half or R_excess. The
+    value is that of `repetition_worth` and `excess_worth` in `formulas`.
+    """
+
+    knee: Array
+    reach: Array
+
+    def at(self, x: Array) -> tuple[Array, Array, Array]:
+        """Worth at x (P,), its slope and its second derivative, all in logarithms."""
+        over = np.expm1(np.maximum(x - self.knee, 0.0))
+        with np.errstate(over="ignore"):
+            left = np.exp(-over / self.reach)
+        whole = 1.0 + self.reach * (1.0 - left)
+        slope = (1.0 + over) * left / whole
+        bend = slope * (1.0 - (1.0 + over) / self.reach) - slope**2
+        beyond = x > self.knee
+        value = np.where(beyond, self.knee + np.log(whole), x)
+        return value, np.where(beyond, slope, 1.0), np.where(beyond, bend, 0.0)
+
+    def inverse(self, worth: Array) -> Array:
+        """The x of a worth; infinite at and above the ceiling."""
+        over = np.expm1(np.maximum(worth - self.knee, 0.0)) / self.reach
+        with np.errstate(divide="ignore", invalid="ignore"):
+            x = self.knee + np.log1p(-self.reach * np.log1p(-np.minimum(over, 1.0)))
+        return np.where(worth <= self.knee, worth, x)
+
+    @property
+    def ceiling(self) -> Array:
+        """The worth that nothing reaches."""
+        return self.knee + np.log1p(self.reach)
+
+
+@dataclass(frozen=True)
+class EffectiveAmounts:
+    """The knees of some choices; the others count in full."""
+
+    curved: Mapping[str, Saturation]
+
+    def at(self, choice: str, x: Array) -> tuple[Array, Array, Array]:
+        """Worth, slope and second derivative of one choice."""
+        if choice in self.curved:
+            return self.curved[choice].at(x)
+        return x, np.ones_like(x), np.zeros_like(x)
+
+    def all(self, choices: tuple[str, ...], point: Array) -> tuple[Array, Array, Array]:
+        """The same for all choices at points (P, J)."""
+        columns = [self.at(each, point[:, j]) for j, each in enumerate(choices)]
+        value, rate, bend = (np.stack(each, axis=1) for each in zip(*columns, strict=True))
+        return value, rate, bend
+
+    def rows(self, index: Rows) -> EffectiveAmounts:
+        """Those of some budgets, by their numbers or by a mask."""
+        curves = self.curved.items()
+        return EffectiveAmounts({k: Saturation(c.knee[index], c.reach[index]) for k, c in curves})
+
+    def without(self, choice: str) -> EffectiveAmounts:
+        """The same, one choice counting in full."""
+        return EffectiveAmounts(
+            {each: curve for each, curve in self.curved.items() if each != choice}
+        )

@@ -11,21 +11,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
-from typing import Literal
 
 import numpy as np
 import sympy as sp
-from scipy.optimize import root as solve_equations
 
 from formulas.nomenclature.symbols import auxiliary
-from planner.problems.budget.parameters import loss_at
 from planner.problems.budget.plan import BudgetCertificate
-from planner.problems.budget.search.optimum import BudgetOptimum
-from planner.problems.budget.search.posynomial_form import Array, Budgets
-from planner.problems.budget.search.stationary_points import sides, start
 from planner.programs.geometric import GeometricProgram, Program, ProgramSolution
 from planner.text.errors import SolverError
+from planner.token_costs.optimum import BudgetOptimum
+from planner.token_costs.parameters import loss_at
+from planner.token_costs.posynomial_form import Array, Budgets
+from planner.token_costs.stationary_points import sides, start, stationary_point
 
 LIMITED = "limit"
 WIDE = 1e9  # how far a choice may lie from the reference point
@@ -229,38 +226,3 @@ def _same_loss(answer: BudgetOptimum) -> None:
             f"the plan's loss is {answer.loss:.10g}, but the law {task.law.name} itself says "
             f"{loss:.10g}"
         )
-
-
-TOLERANCE = 1e-12
-ATTEMPTS: tuple[Literal["hybr", "lm"], ...] = ("hybr", "lm")
-ASIDE = 0.3  # of a logarithm from an answer to be checked
-
-
-def stationary_point(budgets: Budgets, near: Array | None = None) -> tuple[Array, float] | None:
-    """The point (J,) where the first-order conditions hold, and their largest violation.
-
-    They are taken without multipliers: at the optimum every choice lowers the loss in proportion
-    to what it costs, and the limit is met.
-
-    SciPy's solver of equations from a point of its own, then from one beside `near` (J,), which
-    it is to check; None where it finds nothing.
-    """
-
-    def violated(point: Array) -> Array:
-        at = point[None, :]
-        cost, loss = budgets.costs(at), budgets.losses(at)
-        limited = loss if budgets.aim == "cost" else cost
-        weights, gains = cost.slope[0], -loss.slope[0]
-        # Percent of the loss per percent of the cost, of every choice against the last.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = np.log(gains[:-1] * weights[-1]) - np.log(gains[-1] * weights[:-1])
-        return np.append(ratios, limited.value - budgets.limit)
-
-    starts = [start(budgets)[0], *([] if near is None else [near - ASIDE])]
-    for first, method in product(starts, ATTEMPTS):
-        with np.errstate(all="ignore"):
-            solution = solve_equations(violated, first, method=method, tol=TOLERANCE)
-            error = float(np.abs(violated(solution.x)).max())
-        if error < 1e-7:
-            return np.asarray(solution.x, dtype=np.float64), error
-    return None

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from planner.catalogue.chips import MATH
 from planner.catalogue.models import names
 from planner.catalogue.prices import Price, default_price, given_price
 from planner.catalogue.systems import System
 from planner.scenario.keys.amounts import FOREVER, Lifetime, Yearly
-from planner.scenario.keys.fields import Path, Quantity, Record, Refusals, Rent, Word
+from planner.scenario.keys.fields import Path, Quantity, Record, Refusals, Rent, Whole, Word
 from planner.scenario.keys.machines import SystemField, resolved_system
 from planner.scenario.keys.references import File
+from planner.scenario.keys.uncertain import Uncertain
 from planner.text.errors import did_you_mean, quoted
 
 DTYPES = tuple(MATH)
@@ -270,3 +271,55 @@ class Phases(Record):
 def _listed(choice: Any) -> tuple[System | File, ...]:
     choices = choice if isinstance(choice, tuple) else (choice,)
     return tuple(resolved_system(each) for each in choices if each is not None)
+
+
+DEFAULT_LAW = "besiroglu-2024"
+
+
+DRAWS, MOST_DRAWS = 400, 20_000
+
+
+def bounded_draws(draws: int) -> int:
+    """The draws, unless they are more than a machine should be asked for."""
+    if draws > MOST_DRAWS:
+        raise ValueError(f"expected at most {MOST_DRAWS:,} draws, got {draws:,}")
+    return draws
+
+
+class BudgetData(Record):
+    """Data to train on."""
+
+    unique: Annotated[float, Quantity("tokens")] | None = Field(
+        None, description="tokens that differ from each other [token]; beyond them, repetition"
+    )
+
+
+# Keys that a budget and a lifecycle share.
+Extrapolate = Annotated[
+    bool | None,
+    Field(
+        description="false refuses what lies outside the law's range; true answers, with a "
+        "warning; absent: sizes and tokens outside are answered, sparsities are not"
+    ),
+]
+
+
+Draws = Annotated[
+    int,
+    Whole(least=0),
+    AfterValidator(bounded_draws),
+    Field(description="draws from the law's standard errors, for the intervals; 0 for none"),
+]
+
+
+Coverage = Annotated[
+    float,
+    Quantity("share", below=1.0),
+    Field(description="share of the draws that the intervals hold"),
+]
+
+
+Distributions = Annotated[
+    Uncertain | None,
+    Field(description="distributions of what is not known, by path; for planner sensitivity"),
+]

@@ -1,1 +1,0 @@
-"""Which size and tokens are best? Posynomials, Newton's steps, and their proof."""

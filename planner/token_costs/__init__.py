@@ -1,0 +1,1 @@
+"""What do the phases of a model's life cost, and at which size and tokens least?"""

@@ -1,0 +1,115 @@
+"""The numbers of a budget's or a life's plan: equations, their values, and their check."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.laws.law_forms import form_equation
+from planner.protocol.output import Output
+from planner.text.errors import SolverError
+from planner.token_costs.budget_task import BudgetTask
+from planner.token_costs.spending import Ends, PhaseTokens
+
+if TYPE_CHECKING:
+    from formulas.algebra.equation import Equation
+
+
+OUTPUTS = (
+    Output("cost.total.usd", "USD", ("cost", "cost.total"), applies=lambda q: q.in_usd),
+    Output("cost.total.flop", "flop", ("cost", "cost.total"), applies=lambda q: not q.in_usd),
+    Output("cost.pretrain.usd", "USD"),
+    Output("cost.inference.usd", "USD"),
+    Output("n_active", "param", ("size", "parameters")),
+    Output("n_total", "param"),
+    Output("tokens.pretrain", "token", ("tokens",)),
+    Output("tokens.rl", "token"),
+    Output("over_training", "1"),
+    Output("tokens_per_parameter", "token/param"),
+    Output("loss", "nat"),
+)
+
+
+AGREE = 1e-9  # of a number by its equation and by another way, relative
+
+
+def loss_equations(
+    task: BudgetTask, size: float, tokens: PhaseTokens
+) -> Iterator[tuple[Equation, Mapping[str, float]]]:
+    """The equations whose sum is the loss, with the values of their symbols."""
+    from formulas.scaling.budget_outputs import reinforcement_loss
+
+    law, term = task.law, task.rl_term
+    law.need("loss")
+    equation = form_equation(law.form)
+    assert equation is not None  # a law without one lacks the loss
+    unique = task.unique if task.repeats else None
+    values = law.symbols(
+        size, tokens.pretrain, sparsity=task.sparsity, unique=unique, d_rl=tokens.rl
+    )
+    yield equation, {name: float(value) for name, value in values.items()}
+    if term is not None:
+        yield reinforcement_loss, {
+            "B_rl": term.coefficient, "beta_rl": term.exponent, "D_rl": tokens.rl, "one_token": 1.0,
+        }  # fmt: skip
+
+
+def loss_of(task: BudgetTask, size: float, tokens: PhaseTokens, *, walk: bool = False) -> float:
+    """The loss [nat] by the law's equation, compiled or, to check it, walked."""
+    evaluate = walked if walk else put
+    return sum(evaluate(*pair) for pair in loss_equations(task, size, tokens))
+
+
+def refuse(name: str, number: float | None, again: float) -> None:
+    """SolverError unless a number is there, and is that of another way to within 1e-9."""
+    if number is None or not math.isclose(number, again, rel_tol=AGREE, abs_tol=1e-300):
+        raise SolverError(f"{name} is {number} in the plan, but {again:.10g} by its equation")
+
+
+def put(equation: Equation, values: Mapping[str, float]) -> float:
+    """An equation's kernel at the values of its symbols."""
+    function = equation.numpy()
+    return float(function(**{name: values[name] for name in function.kernel.names}))
+
+
+def walked(equation: Equation, values: Mapping[str, float]) -> float:
+    """An equation at the values of its symbols without a kernel, by walking its expression."""
+    from formulas.numerics.evaluate import scalar
+
+    case = {str(symbol): values[str(symbol)] for symbol in equation.givens}
+    return scalar([equation], [equation.symbol], case)[equation.symbol.name]
+
+
+def value_of(equation: Equation, **values: float) -> float:
+    """The same, the values of the symbols by name."""
+    return put(equation, values)
+
+
+def overtraining_of_pools(
+    cost: tuple[float, float, float], exponent: float, growth: tuple[float, float]
+) -> float:
+    """Tokens over compute-optimal ones that the costs of the phases ask for [-].
+
+    `growth` are d ln(cost) / d ln N of reinforcement learning and of serving, `exponent` that of
+    the tokens in the loss.
+    """
+    from formulas.scaling.overtraining import overtraining as equation
+
+    costs = dict(zip(("C_pt", "C_rl", "C_inf"), cost, strict=True))
+    slopes = dict(zip(("eps_rl", "eps_inf"), growth, strict=True))
+    ratio = equation.numpy("D_opt")(1.0, eps_pt=1.0, beta_D=exponent, **costs, **slopes)
+    return float(ratio)
+
+
+FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean something
+
+
+def ends(values: Sequence[float], count: int, coverage: float) -> Ends | None:
+    """The quantiles that hold `coverage` of the values; None where too few of `count` are there."""
+    if len(values) < max(2, FEWEST * count) or np.isnan(values).any():
+        return None
+    low, high = np.quantile(values, ((1 - coverage) / 2, (1 + coverage) / 2)).tolist()
+    return low, high

@@ -1,0 +1,279 @@
+"""Pictures of a budget or of a whole life: cost against size, pools, equal loss and equal cost.
+
+The same answer draws the same bytes, in the style of the frontier's picture.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.laws.scaling_law import ScalingLaw
+from planner.report.pictures.canvas import PAPER, pictured
+from planner.text.errors import InputError
+from planner.text.wording import count, money
+from planner.token_costs.posynomial_form import Array
+from planner.token_costs.spending import LifePoint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.contour import ContourSet
+    from matplotlib.figure import Figure
+
+
+TALLEST = 8.0  # factor of the least cost up to which sizes are shown
+MESH = 141
+SIDE = (4.0, 12.0)  # factors of size and tokens beside the plan on the plane
+
+
+@dataclass(frozen=True)
+class CostCurve:
+    """Cost by size at the quality of the plan, all (P,), in the unit of the plan's objective."""
+
+    sizes: Array
+    tokens: Array
+    training: Array
+    serving: Array
+
+    @property
+    def total(self) -> Array:
+        """Cost of the whole life (P,)."""
+        return self.training + self.serving
+
+    def where(self, mask: Array) -> CostCurve:
+        """The sizes where a mask (P,) is true."""
+        columns = (self.sizes, self.tokens, self.training, self.serving)
+        return CostCurve(*(column[mask] for column in columns))
+
+
+@dataclass(frozen=True)
+class LossPlane:
+    """Loss [nat] and cost at every size (P,) and number of tokens (Q,): shape (Q, P)."""
+
+    sizes: Array
+    tokens: Array
+    loss: Array
+    cost: Array
+
+
+@dataclass(frozen=True)
+class LifePicture:
+    """The picture of a budget or a lifecycle.
+
+    Attributes
+    ----------
+    curve
+        Cost by size; sizes that cost many times the least are not shown.
+    unique
+        Distinct tokens, None where all are fresh or the law knows no repetition.
+    rewarded
+        Whether reinforcement learning costs the same whatever the size.
+    band
+        Ends of the size, and the share of drawn laws that they hold.
+    rule
+        The size, cost and relative loss of equal pools.
+    evaluated
+        (size, cost of serving) where the serving planner was asked.
+    """
+
+    plan: LifePoint
+    law: ScalingLaw
+    curve: CostCurve
+    unique: float | None = None
+    rewarded: bool = False
+    band: tuple[tuple[float, float], float] | None = None
+    rule: tuple[float, float, float] | None = None
+    evaluated: tuple[tuple[float, float], ...] = ()
+
+    def draw(self, form: str) -> bytes:
+        """The picture as `svg`, `png` or `pdf`; raises MissingExtra without Matplotlib."""
+        return pictured(INCHES, lambda canvas: _filled(canvas, self), form)
+
+    def plane(self) -> LossPlane:
+        """Loss and cost around the plan, what is served and reinforced as in the plan."""
+        plan, law, along = self.plan, self.law, self.curve
+        size, trained = plan.n_active, plan.tokens.pretrain
+        sizes = np.geomspace(size / SIDE[0], size * SIDE[0], MESH)
+        tokens = np.geomspace(trained / SIDE[1], trained * SIDE[1], MESH)
+        n, d = np.meshgrid(sizes, tokens)
+        routed = plan.sparsity if "sparsity" not in law.lacks else 1.0
+        loss = law.loss(n, d, sparsity=routed, unique=self.unique)
+        key = "usd" if plan.objective == "usd" else "flop_paid"
+        pretrain, rl = (getattr(phase, key) for phase in (plan.cost.pretrain, plan.cost.rl))
+        training = pretrain / (size * trained) * n * d + rl * (1.0 if self.rewarded else n / size)
+        # Beyond the sizes that are known serving is taken to cost in proportion to the size.
+        inside = np.clip(sizes, along.sizes[0], along.sizes[-1])
+        serving = np.interp(np.log(inside), np.log(along.sizes), along.serving) * sizes / inside
+        return LossPlane(sizes, tokens, np.asarray(loss), training + serving[None, :])
+
+
+def shown(curve: CostCurve) -> CostCurve:
+    """A curve, cut where it costs many times the least.
+
+    Raises InputError for one of less than two sizes: they were given.
+    """
+    if curve.sizes.size < 2:
+        raise InputError("nothing is left to choose, so there is no curve to draw")
+    return curve.where(curve.total <= TALLEST * curve.total.min())
+
+
+def unique_of(law: ScalingLaw, unique: float | None) -> float | None:
+    """Distinct tokens as a law is asked."""
+    return unique if "repetition" not in law.lacks else None
+
+
+INCHES = (10.5, 8.2)
+# Safe for readers who see red and green alike (Okabe and Ito, 2008).
+COLOURS = {"training": "#0072B2", "rl": "#009E73", "serving": "#D55E00", "both": "black"}
+NAMES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
+BARS = {"pretrain": COLOURS["training"], "rl": COLOURS["rl"], "inference": COLOURS["serving"]}
+DEEPEST = 30.0  # factor below the least cost that is drawn
+MARGIN = 0.06  # share of the axes beside their frame where a value would be cut
+ROOM = 3.0  # factor above the largest, for the legend
+LOSSES = (0.4, 0.7, 1.0, 1.4, 2.0)  # losses over the least of the plane, over that of the plan
+COSTS = (0.25, 0.5, 1.0, 2.0, 4.0)  # costs drawn, over the plan's
+
+
+def _filled(canvas: Figure, picture: LifePicture) -> None:
+    grid = canvas.add_gridspec(2, 2, height_ratios=[1.25, 1.0], width_ratios=[1.0, 1.35])
+    _curve(canvas.add_subplot(grid[0, :]), picture)
+    _pools(canvas.add_subplot(grid[1, 0]), picture.plan)
+    _map(canvas.add_subplot(grid[1, 1]), picture.plan, picture.plane())
+
+
+def _curve(axes: Axes, picture: LifePicture) -> None:
+    """Training, serving and both against the size, at the quality asked for."""
+    point, along = picture.plan, picture.curve
+    best, unit, sizes = point.total, point.objective, along.sizes
+    for name, heights in (("training", along.training), ("serving", along.serving),
+                          ("both", along.total)):  # fmt: skip
+        if heights.max() > 0:
+            whole = name == "both"
+            axes.plot(sizes, heights, color=COLOURS[name], lw=2.0 if whole else 1.2, label=name,
+                      zorder=3 if whole else 2)  # fmt: skip
+    if picture.band:
+        ends, coverage = picture.band
+        axes.axvspan(*ends, color="0.5", alpha=0.12, lw=0,
+                     label=f"{coverage:.0%} of laws drawn from their errors")  # fmt: skip
+    _evaluated(axes, picture)
+    text = f"{count(point.n_active)} on {count(point.tokens.pretrain)} tokens"
+    axes.plot(point.n_active, best, ls="", marker="o", ms=11, mfc="none", mec="black", mew=1.5,
+              zorder=5, label=f"the plan: {text}, {_cost(best, unit)}")  # fmt: skip
+    _beside(axes, picture, sizes.tolist())
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(along.total.min() / DEEPEST, along.total.max() * ROOM)
+    _ticks(axes.xaxis, count)
+    _ticks(axes.yaxis, _figures(unit))
+    axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
+    axes.set_xlabel("active parameters")
+    axes.set_ylabel(f"cost of the whole life [{unit.upper()}]")
+    axes.set_title(_title(point), loc="left", fontsize=10.5, fontweight="bold")
+    axes.legend(loc="best", frameon=False, fontsize=8.5)
+
+
+def _evaluated(axes: Axes, picture: LifePicture) -> None:
+    """Sizes at which the serving planner was asked."""
+    priced = picture.evaluated
+    if priced:
+        axes.plot([size for size, _ in priced], [usd for _, usd in priced],
+                  ls="", marker=".", ms=6, color=COLOURS["serving"], zorder=4,
+                  label="plans of the serving planner")  # fmt: skip
+
+
+def _beside(axes: Axes, picture: LifePicture, sizes: Sequence[float]) -> None:
+    """The lecture's equal pools."""
+    if not picture.rule or not sizes[0] <= picture.rule[0] <= sizes[-1]:
+        return
+    size, cost, worse_by = picture.rule
+    text = f"equal pools: {count(size)}, {100 * worse_by:+.0f} %"
+    axes.plot(size, cost, ls="", marker="D", ms=6, color="0.35", zorder=5,
+              label=text)  # fmt: skip
+
+
+def _pools(axes: Axes, point: LifePoint) -> None:
+    """What each phase costs: the plan, and beside it equal pools."""
+    unit, bottom = point.objective, 0.0
+    for name, label in NAMES.items():
+        share = getattr(point.share, name)
+        height = share * point.total
+        if not height:
+            continue
+        axes.bar(0, height, 0.6, bottom=bottom, color=BARS[name], alpha=0.85, lw=0)
+        text = f"{label} {_cost(height, unit)} ({share:.0%})"
+        axes.annotate(text, (0.36, bottom + height / 2), fontsize=8.5, va="center")
+        bottom += height
+    axes.set_xlim(-0.5, 2.2)
+    axes.set_xticks([])
+    _ticks(axes.yaxis, _figures(unit), log=False)
+    axes.set_title("pools", loc="left", fontsize=9.5, fontweight="bold")
+    axes.spines["bottom"].set_visible(False)
+
+
+def _map(axes: Axes, point: LifePoint, around: LossPlane) -> None:
+    """Size against tokens: curves of equal loss and of equal cost that touch at the plan."""
+    unit, middle = point.objective, (point.n_active, point.tokens.pretrain)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    # Where values stand is decided as they are drawn, so the axes must be what they will be.
+    axes.set_xlim(around.sizes[0], around.sizes[-1])
+    axes.set_ylim(around.tokens[0], around.tokens[-1])
+    least = float(around.loss.min())
+    span = (point.loss or least) - least
+    levels = [least + span * share for share in LOSSES]
+    lines = axes.contour(around.sizes, around.tokens, around.loss, levels=levels,
+                         colors=COLOURS["training"], linewidths=0.9)  # fmt: skip
+    _labelled(axes, lines, {level: f"{level:.3f}" for level in levels})
+    whole = [point.total * share for share in COSTS]
+    lines = axes.contour(around.sizes, around.tokens, around.cost, levels=whole,
+                         colors=COLOURS["serving"], linewidths=0.9,
+                         linestyles="dashed")  # fmt: skip
+    form = _figures(unit)
+    _labelled(axes, lines, {level: form(level) for level in whole})
+    axes.plot(*middle, ls="", marker="o", ms=8, mfc="none", mec="black", mew=1.3, zorder=5)
+    _ticks(axes.xaxis, count)
+    _ticks(axes.yaxis, count)
+    axes.set_xlabel("active parameters")
+    axes.set_ylabel("tokens of pre-training")
+    axes.set_title("equal loss (full) and equal cost (dashed)", loc="left", fontsize=9.5,
+                   fontweight="bold")  # fmt: skip
+
+
+def _labelled(axes: Axes, lines: ContourSet, labels: Mapping[float, str]) -> None:
+    """Values on paper over their lines, which stay whole whatever the layout becomes."""
+    for text in axes.clabel(lines, fmt=dict(labels), fontsize=7, inline=False):
+        x, y = axes.transAxes.inverted().transform(axes.transData.transform(text.get_position()))
+        inside = MARGIN < x < 1 - MARGIN and MARGIN < y < 1 - MARGIN
+        text.set(visible=inside, bbox=PAPER)
+
+
+def _title(point: LifePoint) -> str:
+    served = count(point.tokens.inference)
+    return f"cost at a loss of {point.loss:.4f} by {point.law}, {served} tokens served"
+
+
+def _ticks(axis: Axis, form: Callable[[float], str], *, log: bool = True) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    if log:
+        low, high = axis.get_view_interval()
+        wide = math.log10(high / low) > 1.5
+        axis.set_major_locator(LogLocator(10, subs=(1.0, 3.0) if wide else (1.0, 1.5, 2, 3, 5, 7)))
+        axis.set_minor_formatter(NullFormatter())
+    else:
+        axis.set_major_locator(MaxNLocator(5))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
+
+
+def _figures(unit: str) -> Callable[[float], str]:
+    """Costs as short as they can be told, where the unit stands beside."""
+    return money if unit == "usd" else "{:.3g}".format
+
+
+def _cost(value: float, unit: str) -> str:
+    return money(value) if unit == "usd" else f"{value:.3g} FLOP"

@@ -1,0 +1,206 @@
+"""A budget or a whole life for the reader: its sections, and the blocks that both have as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from planner.protocol.output import Output, values_in
+from planner.protocol.section import Line, Section
+from planner.text.wording import count, filled, money, ranged, row, whole, wrapped
+
+if TYPE_CHECKING:
+    from planner.protocol.plan import BindingLimit, DataSource, Shortfall
+    from planner.token_costs.phase_keys import Quality
+    from planner.token_costs.spending import LawInterval, LifeAnswer, LifePoint, SizeAndTokens
+
+LABELS = {
+    "cost.total.usd": "cost", "cost.total.flop": "arithmetic", "cost.pretrain.usd": "pre-training",
+    "cost.inference.usd": "serving", "n_active": "active parameters", "n_total": "parameters",
+    "tokens.pretrain": "pre-training data", "tokens.rl": "RL data",
+    "over_training": "over-trained, times", "tokens_per_parameter": "tokens per parameter",
+    "loss": "loss", "usd_per_mtok": "price of serving",
+}  # fmt: skip
+FIRST = ("cost.total.usd", "n_active", "tokens.pretrain", "loss")  # of the headline
+PHASE_LABELS = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
+# Where the band of an output stands, and its bound.
+BANDS = {"cost.total.usd": "cost", "tokens.pretrain": "pretrain"}
+BOUNDS = {"cost.total.usd": "usd"}
+BAR, SHORT = 20, 12  # of a share, without and with dollars beside it
+NOTHING = 5e-4  # an elasticity below it does not matter
+
+COLUMNS: Mapping[str, str] = {
+    "n_active": "param",
+    "n_total": "param",
+    "tokens_per_parameter": "token/param",
+    **{f"tokens.{phase}": "token" for phase in PHASE_LABELS},
+    **{
+        f"cost.{phase}.{name}": unit
+        for phase in (*PHASE_LABELS, "total")
+        for name, unit in (
+            ("usd", "USD"),
+            ("flop", "flop"),
+            ("flop_paid", "flop"),
+            ("chip_hours", "chip*hour"),
+        )
+    },
+}
+
+
+def sections(question: str, outputs: Sequence[Output], answer: LifeAnswer) -> tuple[Section, ...]:
+    """The answer as sections under the question; of an infeasible one only what was asked."""
+    title, point = " ".join(question.split()), answer.plan
+    if point is None:
+        return (Section(title, ()),)
+    numbers = Section(title, tuple(_outputs(outputs, point, answer.band, answer.bound)))
+    return (numbers, _cost(point), *_next(answer.alternatives))
+
+
+def _outputs(
+    outputs: Sequence[Output], point: LifePoint, band: LawInterval | None, bound: object
+) -> Iterator[Line]:
+    """Every number with its range and its bound, the headline's first."""
+    values = values_in(outputs, point)
+    units = {output.name: output.unit for output in outputs}
+    for name in (*FIRST, *(name for name in units if name not in FIRST)):
+        if values.get(name):
+            ends = getattr(band, BANDS.get(name, name), None)
+            least = getattr(bound, BOUNDS.get(name, name), None)
+            yield Line(LABELS[name], values[name], units[name], "", ends, least)
+
+
+def _cost(point: LifePoint) -> Section:
+    """What the phases cost."""
+    costs = {label: getattr(point.cost, name) for name, label in PHASE_LABELS.items()}
+    key, unit = ("usd", "USD") if any(c.usd for c in costs.values()) else ("flop", "flop")
+    lines = tuple(Line(label, getattr(spent, key), unit) for label, spent in costs.items())
+    return Section("what it costs", lines, adds_up=True)
+
+
+def _next(alternatives: Sequence[SizeAndTokens]) -> Iterator[Section]:
+    """The best of other choices."""
+    lines = tuple(
+        Line(
+            f"sparsity {other.sparsity:g}" if other.sparsity > 1 else "dense",
+            other.n_active,
+            "param",
+            f"on {other.tokens.pretrain:.3g} tokens",
+        )
+        for other in alternatives
+    )
+    if lines:
+        yield Section("next best, of other choices", lines)
+
+
+def binding(limits: tuple[BindingLimit, ...], aim: str) -> Iterator[str]:
+    """The limits that bind, and what a percent of each changes."""
+    for limit in limits:
+        yield from wrapped(
+            f"binds: {limit.name}; one percent more of it changes the {aim} by "
+            f"{limit.elasticity:+.2f} %"
+        )
+
+
+def by_size(slopes: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Elasticities, the largest first; those that differ by rounding alone, by name."""
+    return sorted(slopes.items(), key=lambda pair: (-float(f"{abs(pair[1]):.9g}"), pair[0]))
+
+
+def quality_text(quality: Quality) -> str:
+    """The loss or the model that is to be reached."""
+    if quality.like is None:
+        return f"a loss of {quality.loss:g}"
+    like = quality.like
+    size = like.model or f"{count(like.n_active or 0.0)} parameters"
+    trained = f" on {count(like.tokens)} tokens" if like.tokens else ""
+    kind = "a model" if like.tokens else "a compute-optimal model"
+    return f"as good as {kind} of {size}{trained}"
+
+
+def size_and_tokens(
+    point: LifePoint, band: LawInterval | None, ratio: str, beside: str = ""
+) -> list[str]:
+    """Size, with `beside` under it, tokens of each phase of training, and their `ratio`."""
+    size = f"{count(point.n_active)} parameters"
+    if point.sparsity > 1:
+        size = f"{count(point.n_active)} active of {count(point.n_total)}"
+    pretrain, rl = point.tokens.pretrain, point.tokens.rl
+    lines = [
+        ranged("model", size, band.n_active if band else None, count),
+        *([row("", beside)] if beside else []),
+        ranged("pre-training", f"{count(pretrain)} tokens", band.pretrain if band else None, count),
+    ]
+    if rl:
+        lines.append(row("RL", f"{count(rl)} tokens"))
+    if (point.epochs or 1) > 1:
+        lines.append(row("epochs", f"{point.epochs:.3g} over the unique tokens"))
+    return [*lines, row("ratio", f"{ratio} tokens per active parameter")]
+
+
+def band_text(band: LawInterval | None) -> list[str]:
+    """What the ranges hold."""
+    if band is None:
+        return []
+    text = f"ranges hold {band.coverage:.0%} of {band.source}"
+    if band.answered < 1:
+        text += f"; {1 - band.answered:.0%} of them leave no answer"
+    return [row("", text)]
+
+
+def spent(point: LifePoint) -> str:
+    """What each phase costs: FLOP, dollars, chip hours, and its share as a bar."""
+    total = point.cost.total
+    priced, rated = total.usd is not None, total.flop_paid != total.flop
+    titles = f"{'FLOP':>10}"
+    if rated:
+        titles += f"{'paid for':>10}"
+    if priced:
+        titles += f"{'USD':>11}{'chip hours':>12}"
+    lines = [f"{'':<14}{titles}"]
+    for name in (*PHASE_LABELS, "total"):
+        spending = getattr(point.cost, name)
+        if not spending.flop:
+            continue
+        line = f"{PHASE_LABELS.get(name, name):<14}{spending.flop:>10.3g}"
+        if rated:
+            line += f"{spending.flop_paid:>10.3g}"
+        if priced:
+            line += f"{money(spending.usd):>11}{whole(spending.chip_hours):>12}"
+        if name in PHASE_LABELS:
+            share = getattr(point.share, name)
+            bar = "█" * max(1, round((SHORT if priced else BAR) * share))
+            line += f"  {share:4.0%} {bar}"
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def shortfall(title: str, missed: Sequence[Shortfall]) -> str:
+    """Why there is no answer, and by how much it falls short."""
+    lines = [title]
+    for miss in missed:
+        factor = miss.short_by
+        by = f"short by a factor of {factor:.4g}: " if factor and factor > 1 else ""
+        lines += wrapped(f"{miss.promise}: {by}{miss.expression}")
+    return "\n".join(lines)
+
+
+def grounds(
+    lines: list[str],
+    coefficients: Mapping[str, float] | None,
+    law: str,
+    scope: str,
+    note: str,
+    version: str,
+    data: tuple[DataSource, ...],
+) -> str:
+    """Lines on the proof, then the law with its coefficients, and sources with dates."""
+    if coefficients is not None:
+        values = ", ".join(f"{name} {value:.6g}" for name, value in coefficients.items())
+        lines.append(f"law {law} ({scope}): {values}")
+        if note:
+            lines.append(f"note on it: {note}")
+    lines.append(f"token-planner {version}")
+    for source in data:
+        date = f" ({source.as_of})" if source.as_of else ""
+        lines.append(f"{source.what}: {source.source}{date}")
+    return "\n".join(text for line in lines for text in filled(line))
