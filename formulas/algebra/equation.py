@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 
 from formulas.algebra.cards import card, display
-from formulas.algebra.inverse import inverse
+from formulas.algebra.identity import inverse
 from formulas.algebra.undefined import branches_of, inherited_branches, named_branches, top_extreme
 from formulas.nomenclature.dimensions import UnitError, unit_of
 from formulas.nomenclature.sources import Citation, derived

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import sympy as sp
 
-from formulas.numerics.exact_value import value_of
-from formulas.numerics.expressions import text
+from formulas.numerics.expressions import text, value_of
 
 
 def undefined_because(expression: sp.Expr, values: Mapping[sp.Symbol, float]) -> str:

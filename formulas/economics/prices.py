@@ -1,13 +1,6 @@
 """What tokens cost: from the time of a step, input against output, fast and slow modes."""
 
-from sympy import Rational
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.sources import definition, lecture_equations, lecture_notes
-from formulas.numerics.expressions import maximum
+from formulas.algebra.page import *
 from formulas.roofline.batching import balance_context, short_context_batch
 from formulas.roofline.roofline import memory_time, step_time
 

@@ -5,13 +5,7 @@ to save memory. Both stand on the same balance: a byte held for the drain time c
 arithmetic that fits beside its reading costs.
 """
 
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, derived, lecture_equations
-from formulas.nomenclature.training import *
+from formulas.algebra.page import *
 from formulas.roofline.batching import balance_context
 from formulas.roofline.roofline import drain_time
 

@@ -3,18 +3,7 @@
 The wait is that of the first step alone: no prefill, no token after the first.
 """
 
-from sympy import Rational
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.sources import (
-    definition,
-    lecture_equations,
-    lecture_hardware,
-    lecture_notes,
-)
+from formulas.algebra.page import *
 from formulas.roofline.kvcache import largest_batch
 from formulas.roofline.roofline import drain_time, latency_floor, memory_time
 

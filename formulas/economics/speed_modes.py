@@ -3,12 +3,7 @@
 With every weight read in every step, these are the equations of the prices (`r_cov` = 1).
 """
 
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.sources import derived, lecture_notes
-from formulas.numerics.expressions import maximum
+from formulas.algebra.page import *
 from formulas.roofline.batching import balance_context, cost_floor, short_context_batch
 from formulas.roofline.roofline import time_per_sequence
 

@@ -5,15 +5,8 @@ it is read. The drain time of a tier, capacity over bandwidth, is the hold time 
 cost the same.
 """
 
-from sympy import Rational, diff
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
+from formulas.algebra.page import *
 from formulas.economics.prices import domain_price, input_token_cost
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, derived, gray_1987, lecture_notes
 from formulas.roofline.batching import attention_context, balance_context
 from formulas.roofline.roofline import drain_time
 

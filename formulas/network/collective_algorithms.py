@@ -4,10 +4,7 @@ These are the physics: launch, steps, bytes over rate. What real libraries reach
 profile, which stands beside them in `planner`.
 """
 
-from sympy import log
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
+from formulas.algebra.page import *
 from formulas.network.collectives import (
     all_gather_steps,
     all_gather_traffic,
@@ -17,17 +14,6 @@ from formulas.network.collectives import (
     one_shot_traffic,
     tree_traffic,
 )
-from formulas.nomenclature.network import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import (
-    derived,
-    klenk_2020,
-    patarasuk_2009,
-    sanders_2009,
-    thakur_2005,
-)
-from formulas.numerics.expressions import maximum
 
 RING = patarasuk_2009.at("the bandwidth-optimal ring")
 TREES = sanders_2009.at("two complementary binary trees")

@@ -6,23 +6,7 @@ Sizes are counted as nccl-tests does: what each chip holds (all-reduce), ends wi
 begins with (reduce-scatter) or sends, its own part included (all-to-all).
 """
 
-from sympy import Integer, log, sqrt
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.network import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import (
-    definition,
-    derived,
-    hockney_1994,
-    klenk_2020,
-    nccl,
-    nccl_tests,
-    patarasuk_2009,
-    sanders_2009,
-    thakur_2005,
-)
+from formulas.algebra.page import *
 
 RING = patarasuk_2009.at("the bandwidth-optimal ring")
 TREES = sanders_2009.at("two complementary binary trees")

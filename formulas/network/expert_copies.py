@@ -5,15 +5,7 @@ The node passes the copy on inside. Who sends one copy for each expert instead s
 
 from functools import cache
 
-from sympy import Integer, Mul
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.network import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import deep_ep, deepseek_v3, derived
-from formulas.numerics.expressions import maximum, minimum
+from formulas.algebra.page import *
 
 UNIFORM = "each token picks k different experts, every set of k equally likely"
 EVEN = "experts lie evenly over nodes"

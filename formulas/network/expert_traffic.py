@@ -6,22 +6,7 @@ Twice the chips hold half the experts each, which saves time whatever the batch;
 racks costs more for every position. Below a batch, or above a size of experts, crossing pays.
 """
 
-from sympy import ceiling, sqrt
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.network import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import (
-    deepseek_v3,
-    definition,
-    derived,
-    lecture_hardware,
-    lecture_notes,
-)
-from formulas.numerics.expressions import maximum
+from formulas.algebra.page import *
 
 UNIFORM = "experts lie evenly over chips, and tokens pick them evenly"
 RACKS = lecture_hardware.at("section 3, why crossing rack boundaries is a problem")

@@ -1,12 +1,6 @@
 """Pipelines in inference: what stages divide, what they do not, and what a hop costs."""
 
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import derived, lecture_notes
-from formulas.numerics.expressions import minimum
+from formulas.algebra.page import *
 from formulas.roofline.kvcache import chips_of_pipeline
 
 SECTION = lecture_notes.at("section 3, the microbatch math")

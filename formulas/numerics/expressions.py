@@ -1,12 +1,17 @@
-"""Small operations on SymPy trees that SymPy does slowly or not at all.
+"""Operations on SymPy trees that SymPy does slowly or not at all; their values at one point.
 
 Max and Min are built and rebuilt without evaluation: comparing their branches is what takes the
 time, and a branch that SymPy absorbs is a branch that can no longer be named.
+
+A value is in Python floats or exactly in fractions. The tree is walked node by node; no array code
+and no SymPy arithmetic takes part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 import sympy as sp
 from sympy.printing.str import StrPrinter
@@ -86,3 +91,165 @@ class _Printer(StrPrinter):
 
     def _print_ceiling(self, expression: sp.ceiling) -> str:
         return self._named("ceil", expression)
+
+
+class InexactError(ValueError):
+    """The value is not a rational number."""
+
+
+def value_of(x: sp.Basic, values: Mapping[sp.Symbol, float]) -> float:
+    """The value in floats; divisions by zero and overflows give infinities, as arrays do.
+
+    Raises
+    ------
+    ValueError
+        If the value is undefined (0/0, ∞ − ∞).
+    TypeError
+        If the expression holds a kind of node without a rule.
+    """
+    result = _float(x, values)
+    if isinstance(result, float) and math.isnan(result):
+        raise ValueError(f"{text(x)} is undefined (0/0 or ∞ − ∞) at the given point")
+    return result
+
+
+def exact_value(x: sp.Basic, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
+    """The value as a fraction.
+
+    Raises
+    ------
+    InexactError
+        If a root, exponential or logarithm makes it irrational.
+    ZeroDivisionError
+        If a denominator vanishes at this point.
+    """
+    if x.is_Symbol:
+        return values[x]
+    if x.is_Rational:
+        return Fraction(int(x.p), int(x.q))
+    if isinstance(x, sp.Piecewise):
+        for value, condition in x.args:
+            if _holds(condition, values, exact_value):
+                return exact_value(value, values)
+        raise InexactError(f"no piece of {text(x)} applies")
+    if isinstance(x, sp.Pow):
+        return _exact_power(x, values)
+    rule = _EXACT.get(type(x))
+    if rule is None:
+        raise InexactError(f"{type(x).__name__} in {text(x)}")
+    return rule([exact_value(part, values) for part in x.args])
+
+
+def holds(condition: sp.Basic, values: Mapping[sp.Symbol, Fraction]) -> bool:
+    """Whether a relation is true at a rational point."""
+    return _holds(condition, values, exact_value)
+
+
+def _float(x: sp.Basic, values: Mapping[sp.Symbol, float]) -> float:
+    if x.is_Symbol:
+        return values[x]
+    if x.is_number and not x.free_symbols:
+        return float(x) if x.is_extended_real else math.nan
+    if isinstance(x, sp.Piecewise):
+        for value, condition in x.args:
+            if _holds(condition, values, _float):
+                return _float(value, values)
+        return math.nan
+    if isinstance(x, sp.Add):
+        parts = complement_power(x)
+        if parts is not None:
+            return _complement(parts, values)
+        return math.fsum(_finite([_float(part, values) for part in x.args]))
+    if isinstance(x, sp.Pow):
+        return _power(_float(x.args[0], values), x.args[1], values)
+    rule = _FLOAT.get(type(x))
+    if rule is None:
+        raise TypeError(f"no scalar rule for {type(x).__name__} in {text(x)}")
+    return rule([_float(part, values) for part in x.args])
+
+
+def _finite(parts: list[float]) -> list[float]:
+    """The parts, or their plain sum when one is infinite (fsum refuses those)."""
+    return parts if all(map(math.isfinite, parts)) else [sum(parts)]
+
+
+def _complement(parts: tuple[sp.Expr, ...], values: Mapping[sp.Symbol, float]) -> float:
+    """c·(1 − (1 − x)^n) + rest without cancellation."""
+    c, share, exponent, rest = parts
+    x, n = _float(share, values), _float(exponent, values)
+    if math.isnan(n):
+        return math.nan
+    power = n * math.log1p(-x) if x < 1 else -math.inf
+    left = math.expm1(power) if power < 709 else math.inf
+    return -float(c) * left + _float(rest, values)
+
+
+def _power(base: float, exponent: sp.Expr, values: Mapping[sp.Symbol, float]) -> float:
+    if exponent == sp.Rational(1, 2):
+        return math.sqrt(base) if base >= 0 else math.nan
+    power = _float(exponent, values)
+    if base == 0 and power < 0:
+        return math.inf
+    if base < 0 and not power.is_integer():
+        raise ValueError(f"a negative number raised to {power}")
+    try:
+        return float(base**power)
+    except OverflowError:
+        return math.inf
+
+
+def _exact_power(x: sp.Pow, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
+    base = exact_value(x.args[0], values)
+    power = exact_value(x.args[1], values)
+    if power.denominator == 1 and abs(power) <= 10_000:
+        return base ** int(power)
+    raise InexactError(f"{text(x)} is a root")
+
+
+def _holds(condition: sp.Basic, values: Mapping, evaluate: Callable) -> bool:
+    if condition in (sp.true, sp.false):
+        return bool(condition)
+    if isinstance(condition, sp.And):
+        return all(_holds(part, values, evaluate) for part in condition.args)
+    if isinstance(condition, sp.Or):
+        return any(_holds(part, values, evaluate) for part in condition.args)
+    if isinstance(condition, sp.Not):
+        return not _holds(condition.args[0], values, evaluate)
+    left, right = (evaluate(side, values) for side in condition.args)
+    return _COMPARE[type(condition)](left, right)
+
+
+def _product(parts: list) -> float:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total * part
+    return total
+
+
+_COMPARE = {
+    sp.StrictLessThan: lambda a, b: a < b,
+    sp.LessThan: lambda a, b: a <= b,
+    sp.StrictGreaterThan: lambda a, b: a > b,
+    sp.GreaterThan: lambda a, b: a >= b,
+    sp.Equality: lambda a, b: a == b,
+    sp.Unequality: lambda a, b: a != b,
+}
+_FLOAT: dict[type, Callable] = {
+    sp.Mul: _product,
+    sp.Max: max,
+    sp.Min: min,
+    sp.exp: lambda p: math.exp(p[0]) if p[0] < 709 else math.inf,
+    sp.log: lambda p: math.log(p[0]) if p[0] > 0 else math.nan if p[0] else -math.inf,
+    sp.ceiling: lambda p: float(math.ceil(p[0])) if math.isfinite(p[0]) else p[0],
+    sp.floor: lambda p: float(math.floor(p[0])) if math.isfinite(p[0]) else p[0],
+    sp.Abs: lambda p: abs(p[0]),
+}
+_EXACT: dict[type, Callable] = {
+    sp.Add: sum,
+    sp.Mul: _product,
+    sp.Max: max,
+    sp.Min: min,
+    sp.ceiling: lambda p: Fraction(math.ceil(p[0])),
+    sp.floor: lambda p: Fraction(math.floor(p[0])),
+    sp.Abs: lambda p: abs(p[0]),
+}

@@ -1,12 +1,6 @@
 """At which batch arithmetic and memory take equal time, and what a batch costs."""
 
-from sympy import Piecewise, oo
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.sources import derived, lecture_hardware, lecture_notes
-from formulas.numerics.expressions import maximum
+from formulas.algebra.page import *
 from formulas.roofline.roofline import (
     compute_time,
     compute_time_attention,

@@ -1,19 +1,6 @@
 """Mixture of experts: which share of the weights a step reads, and how few it can read."""
 
-from sympy import diff, oo
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.sources import (
-    definition,
-    derived,
-    lecture_notes,
-    lecture_player,
-    shazeer_2017,
-)
-from formulas.numerics.expressions import minimum
+from formulas.algebra.page import *
 
 UNIFORM = "each position picks its experts independently and uniformly"
 

@@ -3,22 +3,7 @@
 Memory: what lies on a chip, what pipelining divides, and how much context fits.
 """
 
-from sympy import ceiling, oo
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.sources import (
-    ainslie_2023,
-    deepseek_v2,
-    definition,
-    derived,
-    lecture_equations,
-    lecture_hardware,
-    lecture_notes,
-    lecture_summary,
-)
+from formulas.algebra.page import *
 from formulas.roofline.batching import balance_context, cliff_context, short_context_batch
 from formulas.roofline.roofline import compute_time, kv_time, memory_time, weight_time
 

@@ -6,25 +6,17 @@ the largest feasible batch is the cheapest per token; where they fail (tiles, sw
 algorithms, hit rates that depend on free memory) smaller batches must be tried.
 """
 
-import sympy as sp
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import derived
-from formulas.numerics.expressions import maximum, minimum
+from formulas.algebra.page import *
 
 TAGS = ("result 12",)
 EACH = "each part grows at most lam-fold when the batch grows lam-fold"
 
 
-def _elasticity(time: sp.Expr) -> sp.Expr:
-    return B * sp.diff(time, B) / time
+def _elasticity(time: Expr) -> Expr:
+    return B * diff(time, B) / time
 
 
-def _growth(name: str, combined: sp.Expr, claim: sp.Expr, why: str) -> Derivation:
+def _growth(name: str, combined: Expr, claim: Expr, why: str) -> Derivation:
     """The most a combination can be at lam times the batch, as lam times what it is."""
     return (
         Derivation(name, tags=TAGS, assumes=(EACH, "no part falls: neither does what is built"))
@@ -33,7 +25,7 @@ def _growth(name: str, combined: sp.Expr, claim: sp.Expr, why: str) -> Derivatio
     )
 
 
-def _slope(name: str, time: sp.Expr, claim: sp.Expr, why: str, *assumes: str) -> Derivation:
+def _slope(name: str, time: Expr, claim: Expr, why: str, *assumes: str) -> Derivation:
     """The elasticity of a time, in a form that shows it between zero and one."""
     return (
         Derivation(name, tags=TAGS, assumes=assumes)
@@ -97,21 +89,21 @@ growth_of_affine = _slope(
 growth_of_coverage = _slope(
     "elasticity of reading the experts that a batch touches",
     t_cover * (1 - q_miss ** (B / one_seq)),
-    sp.log(q_miss ** (-B / one_seq)) / (q_miss ** (-B / one_seq) - 1),
+    log(q_miss ** (-B / one_seq)) / (q_miss ** (-B / one_seq) - 1),
     "log(x) <= x - 1 at x = q_miss**(-B) > 1",
     "every sequence misses an expert with the same probability, independently",
     "q_miss < 1",
 )
 growth_of_collective = _slope(
     "elasticity of a collective with a square-root term",
-    t_const + t_each * B + t_root * sp.sqrt(B),
-    (t_each * B + t_root * sp.sqrt(B) / 2) / (t_const + t_each * B + t_root * sp.sqrt(B)),
+    t_const + t_each * B + t_root * sqrt(B),
+    (t_each * B + t_root * sqrt(B) / 2) / (t_const + t_each * B + t_root * sqrt(B)),
     "no addend above exceeds the one below it",
 )
 growth_of_imbalance = _slope(
     "elasticity of arithmetic under an imbalance that fades with the batch",
-    t_each * B * (1 + c_imb / sp.sqrt(B)),
-    1 - c_imb / (2 * (sp.sqrt(B) + c_imb)),
+    t_each * B * (1 + c_imb / sqrt(B)),
+    1 - c_imb / (2 * (sqrt(B) + c_imb)),
     "between one half and one",
 )
 growth_with_efficiency = _slope(
@@ -125,7 +117,7 @@ growth_with_efficiency = _slope(
 tiled_time = Equation(
     "time of a step computed in whole tiles",
     T_tiles,
-    t_tile * sp.ceiling(B / B_tile),
+    t_tile * ceiling(B / B_tile),
     assumes=("T(B)/B rises at each new tile: from 128 to 129 sequences the time doubles",),
     source=derived,
     tags=TAGS,
@@ -134,7 +126,7 @@ tiled_time = Equation(
 rounding_loss = Equation(
     "cost at a whole batch over the cost before rounding",
     x_round,
-    B_whole / (one_seq * sp.floor(B_whole / one_seq)),
+    B_whole / (one_seq * floor(B_whole / one_seq)),
     assumes=("the time of the step is that before rounding: the most that rounding can cost",),
     source=derived,
     tags=TAGS,

@@ -1,14 +1,6 @@
 """The roofline of one decode step: arithmetic, weights, caches, and the time of the whole."""
 
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.sources import (
-    lecture_equations,
-    lecture_notes,
-    lecture_player,
-    pope_2022,
-)
-from formulas.numerics.expressions import maximum
+from formulas.algebra.page import *
 
 SHARED = "each weight is read once per step, whatever the batch"
 WHOLE = "each sequence reads its whole cache"

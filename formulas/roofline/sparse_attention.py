@@ -4,19 +4,7 @@ Choosing costs reads too. Two levels of selection read 2*sqrt(k*L) entries at be
 every token keeps the reads linear in the context with a smaller slope, and so does packing.
 """
 
-from sympy import diff, oo, sqrt
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.sources import (
-    deepseek_v32,
-    definition,
-    derived,
-    lecture_equations,
-    lecture_notes,
-)
+from formulas.algebra.page import *
 from formulas.roofline.batching import balance_context
 
 WALL = "section 5, why context length stalled"

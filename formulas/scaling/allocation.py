@@ -4,20 +4,7 @@ Such a rule says how to split a given arithmetic; it says nothing of the loss aw
 optimum, so it cannot weigh a smaller model trained for longer.
 """
 
-from sympy import sqrt
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import (
-    deepseek_llm_2024,
-    derived,
-    hoffmann_2022,
-    hu_2024,
-    llama_2024,
-)
-from formulas.nomenclature.training import *
+from formulas.algebra.page import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 
 OPTIMA = "read off the lowest points of measured curves, one for each arithmetic"

@@ -4,14 +4,7 @@ Every phase has its own chip, its own share of the peak and its own price. Arith
 it is done, so a phase that runs badly costs more money for the same FLOP.
 """
 
-from sympy import Integer
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, lecture_notes
-from formulas.nomenclature.training import *
-from formulas.numerics.expressions import maximum
+from formulas.algebra.page import *
 
 FEW = "attention is small beside the weights"
 THREE_COSTS = lecture_notes.at("section 4, the three costs")

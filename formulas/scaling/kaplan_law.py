@@ -5,13 +5,7 @@ form at proportional arithmetic is derived here; the steeper growth of size that
 off is that of runs stopped early, and another thing.
 """
 
-from sympy import diff
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.sources import kaplan_2020
-from formulas.nomenclature.training import *
+from formulas.algebra.page import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 
 WITHOUT_EMBEDDINGS = "parameters without embeddings"

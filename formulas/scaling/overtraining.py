@@ -5,19 +5,7 @@ over the pre-training arithmetic, to the power 1/beta_D: the exponent of the dat
 coefficients of the loss do not matter.
 """
 
-from sympy import diff, log
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.sources import (
-    definition,
-    derived,
-    lecture_equations,
-    lecture_notes,
-    sardana_2024,
-)
-from formulas.nomenclature.training import *
+from formulas.algebra.page import *
 from formulas.scaling.power_laws import chinchilla_loss, optimal_tokens
 from formulas.training.arithmetic import total_over_pretraining
 

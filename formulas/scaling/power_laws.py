@@ -5,20 +5,7 @@ in a catalogue, with their sources and standard errors. Exponents matter: roundi
 digits moves the optimum by a fifth.
 """
 
-from sympy import diff, exp, log, oo
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import (
-    definition,
-    hoffmann_2022,
-    khatri_2025,
-    lecture_notes,
-    muennighoff_2023,
-)
-from formulas.nomenclature.training import *
+from formulas.algebra.page import *
 
 FITTED = "fitted over a range of sizes and tokens; outside it, an extrapolation"
 PROPORTIONAL = "the arithmetic of training is proportional to parameters times tokens"

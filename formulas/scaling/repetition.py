@@ -4,15 +4,7 @@ Convexity in the logarithms is what lets a geometric program carry them: each te
 tangent monomials, and the tangents at the optimum are the optimum's own conditions.
 """
 
-from sympy import diff, exp
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, derived, muennighoff_2023
-from formulas.nomenclature.training import *
-from formulas.numerics.expressions import maximum, minimum
+from formulas.algebra.page import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 
 DATA_CONSTRAINED = ("data-constrained",)

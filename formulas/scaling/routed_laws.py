@@ -9,22 +9,7 @@ At a given sparsity each of these laws is a floor and monomials in active parame
 the sparsity itself enters so that it is better tried out than solved for.
 """
 
-from sympy import diff, exp, log
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import (
-    abnar_2025,
-    clark_2022,
-    definition,
-    derived,
-    krajewski_2024,
-    ludziejewski_2025,
-)
-from formulas.nomenclature.training import *
+from formulas.algebra.page import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL, chinchilla_loss
 from formulas.scaling.sparsity import effective_parameters, saturated_experts
 

@@ -3,21 +3,7 @@
 The coefficients of the routing law are symbols here; fitted values stand in the planner.
 """
 
-from sympy import Integer, log
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.sources import (
-    clark_2022,
-    definition,
-    derived,
-    lecture_equations,
-    lecture_hardware,
-    lecture_notes,
-)
-from formulas.nomenclature.training import *
+from formulas.algebra.page import *
 from formulas.roofline.batching import short_context_batch
 from formulas.roofline.experts import sparsity
 

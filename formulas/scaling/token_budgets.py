@@ -3,13 +3,7 @@
 Equal pools are the optimum only where the quality reacts alike to each of them.
 """
 
-from sympy import diff, exp
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.sources import definition, lecture_equations, lecture_notes
-from formulas.nomenclature.training import *
+from formulas.algebra.page import *
 from formulas.training.arithmetic import pretraining_arithmetic, rl_arithmetic, serving_arithmetic
 
 INTERIOR = "the optimum is interior: every pool can be made a little larger or smaller"

@@ -5,12 +5,7 @@ router or a clever switch could save is not counted: k of E experts are read, a 
 tokens may find their experts at home; a prompt uses all chips of a replica and reads weights once.
 """
 
-from sympy import Max
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, lecture_equations
+from formulas.algebra.page import *
 from formulas.serving.decode import DECODE_SHARED
 from formulas.serving.prefill import PREFILL_SHARED
 

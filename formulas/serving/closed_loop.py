@@ -6,15 +6,7 @@ engine that reads prompts before it decodes keeps them marching in step. Prompts
 a pass costs once is counted by the share of it that a prompt fills.
 """
 
-from sympy import sqrt
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.network import *
-from formulas.nomenclature.pools import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, derived, little_1961
-from formulas.numerics.expressions import maximum
+from formulas.algebra.page import *
 
 __all__ = [
     "CLOSED_LOOP",

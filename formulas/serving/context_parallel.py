@@ -8,12 +8,7 @@ keys and values travel round behind the arithmetic of attention. Experts are par
 `tp * dp` chips and copied over the parts.
 """
 
-from sympy import ceiling, sqrt
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, helix_2025, yang_2024
+from formulas.algebra.page import *
 
 own_sequences = Equation(
     "sequences whose tokens one part of a context carries",

@@ -10,14 +10,8 @@ that is also the time in which the whole batch advances by one step.
 How the sequences in flight are spread over ranks and stages, and who waits for whom.
 """
 
-from sympy import Max, Min, ceiling, sqrt
-
-from formulas.algebra.equation import Equation
+from formulas.algebra.page import *
 from formulas.network.collectives import hop_latency
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.network import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import deepseek_v3, definition, lecture_equations, pope_2022
 from formulas.serving.context_parallel import (
     own_sequences,
     partial_bytes,

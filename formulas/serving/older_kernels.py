@@ -6,15 +6,7 @@ they are alike. It is taken at full efficiency, so that what remains is still a 
 coefficients add. All prompts of a batch are read in one go; each attends to itself alone.
 """
 
-from sympy import sqrt
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.network import *
-from formulas.nomenclature.pools import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, derived, lecture_equations
-from formulas.numerics.expressions import maximum
+from formulas.algebra.page import *
 
 __all__ = [
     "STATIC_PROMPTS",

@@ -9,13 +9,7 @@ what arrives; where as many requests as possible are wanted, from how busy promi
 be.
 """
 
-from sympy import Expr
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.pools import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, lecture_equations, little_1961
+from formulas.algebra.page import *
 
 PAID = "idle chips are paid too"
 BOTH = L_in + L_out

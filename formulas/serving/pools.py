@@ -4,13 +4,7 @@ The slower pool sets the rate; with whole replicas one of the two always has roo
 plan of two pools gives is at the end: rates, prices, times, energy and bill.
 """
 
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.pools import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, derived, zhong_2024
-from formulas.numerics.expressions import minimum
+from formulas.algebra.page import *
 from formulas.serving.outputs import (
     BOTH,
     PAID,

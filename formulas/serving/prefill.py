@@ -5,14 +5,7 @@ prefill their own prompts side by side, so the experts, spread over `tp * dp` ch
 prompts at once: per prompt every operator costs what it costs on `tp * cp` chips.
 """
 
-from sympy import ceiling
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.network import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, lecture_equations, pope_2022, yang_2024
-from formulas.numerics.expressions import maximum
+from formulas.algebra.page import *
 from formulas.serving.context_parallel import ring_bytes, ring_time
 from formulas.serving.prefill_network import PREFILL_NETWORK
 

@@ -4,12 +4,7 @@ The same collectives as in a decode step, over the tokens of the prompt, chunk a
 count once a chunk, bytes once a prompt, and roots of bytes as the root of chunks times bytes.
 """
 
-from sympy import sqrt
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.network import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import deepseek_v3, definition, lecture_equations, pope_2022
+from formulas.algebra.page import *
 
 prompt_reduction_bytes = Equation(
     "activation bytes one rank all-reduces for a prompt",

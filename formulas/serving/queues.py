@@ -13,15 +13,7 @@ too long. Without `joining_time` the mean was up to 45 % too short. The ranks ar
 where an engine makes all of them wait for the slowest, prompts of one delay all.
 """
 
-from sympy import Rational, log, sqrt
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.pools import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, derived, kleinrock_1975, little_1961
-from formulas.numerics.expressions import maximum, minimum
+from formulas.algebra.page import *
 
 HALF = Rational(1, 2)
 FIRST_COME = "requests are dealt to ranks at random and read first come, first served"

@@ -6,13 +6,7 @@ prefill and for its own decode steps, hence 1/X = t_prefill + (O - 1) t_decode(B
 prefill emits the first token.
 """
 
-from sympy import Max, ceiling
-
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.pools import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import definition, lecture_equations
+from formulas.algebra.page import *
 from formulas.serving.context_parallel import state_sequences
 
 decode_share = Equation(

@@ -5,16 +5,7 @@ eight when the forward pass is done again instead of kept. The phases after pre-
 lower efficiency; dividing by it states their arithmetic in the worth of pre-training.
 """
 
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.sources import (
-    kaplan_2020,
-    lecture_hardware,
-    lecture_notes,
-    narayanan_2021,
-)
-from formulas.nomenclature.training import *
+from formulas.algebra.page import *
 
 FEW = "attention is small beside the weights"
 

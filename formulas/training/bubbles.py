@@ -5,17 +5,7 @@ gradients of the weights. What differs is what fills the time until the pipeline
 it has begun to drain.
 """
 
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.sources import (
-    definition,
-    gpipe_2018,
-    lecture_hardware,
-    narayanan_2021,
-    qi_2023,
-)
-from formulas.nomenclature.training import *
+from formulas.algebra.page import *
 
 ALIKE = "stages take equal time; sending between them takes none"
 FLUSH = "no microbatch of the next optimiser step starts before all of this one are done"

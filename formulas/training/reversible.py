@@ -5,21 +5,7 @@ fixed point). In floating point (x + f) - f is only near x. `f_left`, `f_x2` and
 the values of arbitrary functions of the half that is passed on unchanged.
 """
 
-from sympy import Rational, diff, sqrt
-
-from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import *
-from formulas.nomenclature.serving import *
-from formulas.nomenclature.sources import (
-    chen_2016,
-    definition,
-    feistel_1973,
-    gomez_2017,
-    lecture_hardware,
-    lecture_notes,
-)
-from formulas.nomenclature.training import *
+from formulas.algebra.page import *
 from formulas.training.arithmetic import backward_arithmetic, pretraining_arithmetic
 
 ANY = "f is any deterministic function; it need not have an inverse"

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from formulas.algebra.inverse import inverse
+from formulas.algebra.identity import inverse
 from formulas.numerics.evaluate import Kernel, collect, kernel, scalar
-from formulas.numerics.exact_value import value_of
-from formulas.numerics.expressions import put, text
+from formulas.numerics.expressions import put, text, value_of
 
 AGREES = 1e-6  # closed form against crossing, relative
 COUNTS = ("cp", "pp", "tp", "dp", "ep", "xtp", "one_seq", "m_pos", "g", "x_pf")

@@ -15,7 +15,7 @@ import numpy as np
 import sympy as sp
 
 from formulas.nomenclature.symbols import auxiliary
-from formulas.numerics.lowering import record
+from formulas.numerics.evaluate import record
 from planner.programs.geometric.cone import ExponentTable
 from planner.programs.geometric.posynomial import (
     Powers,

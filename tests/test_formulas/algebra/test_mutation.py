@@ -16,7 +16,7 @@ from formulas.algebra.equation import Equation
 from formulas.nomenclature.dimensions import BASES, UnitError
 from formulas.nomenclature.lecture import B, T_comp, T_mem, T_step
 from formulas.nomenclature.symbols import unit_of_symbol
-from formulas.numerics.exact_value import value_of
+from formulas.numerics.expressions import value_of
 from formulas.registry import all_derivations, all_equations, by_name
 from formulas.roofline.batching import critical_batch
 from tests.scripts.mutants import expression_mutants, figure, judged, mutants

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sympy as sp
 
-from formulas.numerics.lowering import record
+from formulas.numerics.evaluate import record
 from formulas.numerics.slopes import values_along
 from planner.problems.serving.slopes.directional_derivatives import slopes_at, smoothed
 

@@ -15,7 +15,7 @@ from formulas.nomenclature.lecture import (
     n_experts,
     sigma,
 )
-from formulas.numerics.exact_value import value_of
+from formulas.numerics.expressions import value_of
 from formulas.registry import find
 from formulas.roofline.roofline import memory_time, step_time
 
