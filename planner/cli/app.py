@@ -129,7 +129,7 @@ def init(
 ) -> None:
     """Write a commented starter scenario."""
     from planner.report.files import deliver
-    from planner.scenario.starter import starter
+    from planner.scenario.kinds import starter
 
     text = starter(kind)
     if out is not None and out.exists():

@@ -8,16 +8,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from planner.scenario.changes import ALIASES, changed
-    from planner.scenario.keys.choices import Choose, Current, PoolChoice, Speculation
-    from planner.scenario.keys.machines import SystemDescription
-    from planner.scenario.keys.models import ModelDescription
+    from planner.scenario.keys.model_keys import ModelDescription
     from planner.scenario.keys.references import File
-    from planner.scenario.keys.workload import Demand, Distribution, Promises, Workload
+    from planner.scenario.keys.system_keys import SystemDescription
+    from planner.scenario.keys.workload import (
+        Choose,
+        Current,
+        Demand,
+        Distribution,
+        PoolChoice,
+        Promises,
+        Speculation,
+        Workload,
+    )
     from planner.scenario.kinds import PROBLEMS, Document
     from planner.scenario.loading import checked, load, opened, read
     from planner.scenario.schema_document import json_schema, resolved
-    from planner.scenario.tree import Position, Tree
+    from planner.scenario.tree import ALIASES, Position, Tree, changed
 
 __all__ = [
     "ALIASES",
@@ -46,16 +53,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "planner.scenario.changes": ("ALIASES", "changed"),
-    "planner.scenario.keys.choices": ("Choose", "Current", "PoolChoice", "Speculation"),
-    "planner.scenario.keys.machines": ("SystemDescription",),
-    "planner.scenario.keys.models": ("ModelDescription",),
+    "planner.scenario.keys.system_keys": ("SystemDescription",),
+    "planner.scenario.keys.model_keys": ("ModelDescription",),
     "planner.scenario.keys.references": ("File",),
-    "planner.scenario.keys.workload": ("Demand", "Distribution", "Promises", "Workload"),
+    "planner.scenario.keys.workload": (
+        *("Choose", "Current", "Demand", "Distribution", "PoolChoice", "Promises"),
+        *("Speculation", "Workload"),
+    ),
     "planner.scenario.kinds": ("PROBLEMS", "Document"),
     "planner.scenario.loading": ("checked", "load", "opened", "read"),
     "planner.scenario.schema_document": ("json_schema", "resolved"),
-    "planner.scenario.tree": ("Position", "Tree"),
+    "planner.scenario.tree": ("ALIASES", "Position", "Tree", "changed"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

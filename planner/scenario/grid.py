@@ -12,9 +12,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from planner.scenario.changes import ALIASES
+from planner.scenario.tree import ALIASES
 from planner.text.errors import InputError, quoted
 
 NUMBER = re.compile(r"\s*(\$?)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
@@ -120,7 +119,7 @@ class Grid:
         ]
 
 
-def grid_of(over: Mapping[str, Any] | Sequence[str]) -> Grid:
+def grid_of(over: Mapping[str, object] | Sequence[str]) -> Grid:
     """The grid of `PATH=SPEC` texts, or of a mapping from paths to a SPEC or to values.
 
     Raises
@@ -160,7 +159,9 @@ def measured(text: str) -> tuple[float, str, str] | None:
     return value, match[1], f" {unit}" if unit and unit[0].isalpha() else unit
 
 
-def _pairs(over: Mapping[str, Any] | Sequence[str], wrong: list[str]) -> Iterator[tuple[str, Any]]:
+def _pairs(
+    over: Mapping[str, object] | Sequence[str], wrong: list[str]
+) -> Iterator[tuple[str, object]]:
     if isinstance(over, Mapping):
         yield from ((str(name), values) for name, values in over.items())
         return
@@ -172,7 +173,7 @@ def _pairs(over: Mapping[str, Any] | Sequence[str], wrong: list[str]) -> Iterato
             wrong.append(f"--over {_shown(text)}: expected PATH=SPEC such as chips={EXAMPLES}")
 
 
-def _axis(name: str, values: Any) -> Axis:
+def _axis(name: str, values: object) -> Axis:
     name = ".".join(map(str, ALIASES.get(name, (name,))))
     if isinstance(values, str):
         return Axis(name, _spec(values))
@@ -181,7 +182,7 @@ def _axis(name: str, values: Any) -> Axis:
     return Axis(name, _listed([_text(value) for value in values]))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A value of Python as a scenario writes it."""
     if isinstance(value, str):
         return value

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.resources import files
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
-from planner.text.errors import InputError
+from planner.text.errors import CatalogueError, InputError
+
+if TYPE_CHECKING:
+    from planner.scenario.keys.fields import QuestionRecord
 
 ROOMS = {
     "serving": "planner.problems.serving",
@@ -30,7 +34,7 @@ class Document:
 
     problem: str
     file: str
-    data: Mapping[str, Any] = field(hash=False)
+    data: Mapping[str, object] = field(hash=False)
 
 
 def room(kind: str) -> ModuleType:
@@ -46,11 +50,25 @@ def room(kind: str) -> ModuleType:
     return import_module(ROOMS[kind])
 
 
-def question_type(kind: str) -> Any:
+def question_type(kind: str) -> type[QuestionRecord]:
     """The record that scenarios of a kind are read as."""
-    return room(kind).QUESTION
+    record: type[QuestionRecord] = room(kind).QUESTION
+    return record
 
 
-def question_types() -> tuple[Any, ...]:
+def question_types() -> tuple[type[QuestionRecord], ...]:
     """The records of all kinds, in the order of the table."""
     return tuple(question_type(kind) for kind in ROOMS)
+
+
+def starter(kind: str = "serving") -> str:
+    """The text of a starter scenario, `starter.yaml` of the kind's room.
+
+    Raises
+    ------
+    CatalogueError
+        For an unknown kind.
+    """
+    if kind not in ROOMS:
+        raise CatalogueError.unknown("kind of scenario", kind, ROOMS)
+    return files(ROOMS[kind]).joinpath("starter.yaml").read_text(encoding="utf-8")

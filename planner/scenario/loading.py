@@ -1,30 +1,34 @@
-"""A scenario from a file, standard input or a mapping: text to tree to a checked `Scenario`."""
+"""A scenario from a file, standard input or a mapping: text to tree to a checked question.
+
+Pydantic's findings become mistakes with places: one line each, with the word that was meant.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
-from typing import Any
+from typing import get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
-from planner.scenario.changes import changed
-from planner.scenario.keys.fields import QuestionRecord
+from planner.scenario.keys.fields import QuestionRecord, Refusals
+from planner.scenario.keys.model_keys import ModelDescription
+from planner.scenario.keys.system_keys import SystemDescription
 from planner.scenario.kinds import PLANNED, ROOMS, Document, question_type, question_types
-from planner.scenario.mistakes import mistakes_of
 from planner.scenario.schema_document import resolved
-from planner.scenario.tree import Tree, dotted, yaml_tree
-from planner.text.errors import InputError, Mistake, quoted
+from planner.scenario.tree import Path, Tree, changed, dotted, yaml_tree
+from planner.text.errors import InputError, Mistake, did_you_mean, quoted
 from topologies.files.located_yaml import DEEPEST
 
 LARGEST = 1_000_000  # bytes of a scenario file
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
 
 Question = QuestionRecord | Document
-Source = str | FilePath | Mapping[str, Any] | Question
+Source = str | FilePath | Mapping[str, object] | Question
 
 
 def load(source: Source, sets: Sequence[str] = ()) -> Question:
@@ -78,7 +82,7 @@ def checked(tree: Tree, folder: FilePath) -> Question:
             raise InputError(tree.mistakes)
         return Document(problem, tree.file, data)
     try:
-        scenario: Question = _shape(data).model_validate(data, context={"folder": folder})
+        scenario = _shape(data).model_validate(data, context={"folder": folder})
     except ValidationError as error:
         raise InputError(_ordered(tree, mistakes_of(error, tree))) from None
     if tree.mistakes:
@@ -86,15 +90,14 @@ def checked(tree: Tree, folder: FilePath) -> Question:
     return scenario
 
 
-def _shape(data: Mapping[Any, Any]) -> type[QuestionRecord]:
+def _shape(data: Mapping[object, object]) -> type[QuestionRecord]:
     """What the keys are read as: the problem that is named, else the one that knows most of them.
 
     So a mistake in the problem's name is not followed by those of another problem's keys.
     """
     problem = data.get("problem")
     if isinstance(problem, str) and problem in ROOMS:
-        shape: type[QuestionRecord] = question_type(problem)
-        return shape
+        return question_type(problem)
     return max(question_types(), key=lambda shape: len(shape.model_fields.keys() & data.keys()))
 
 
@@ -180,7 +183,7 @@ def _json(text: str, file: str) -> Tree:
     return yaml_tree(text.replace("\t", " "), file)
 
 
-def _plain(value: Any, depth: int) -> Any:
+def _plain(value: object, depth: int) -> object:
     """Mappings and sequences as dict and list; dates and other things stay as they are."""
     if depth > DEEPEST:
         raise InputError(Mistake(INSIDE, None, None, "", f"more than {DEEPEST} levels deep"))
@@ -189,3 +192,77 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item, depth + 1) for item in value]
     return value
+
+
+def _records() -> dict[str, type[BaseModel]]:
+    """The records that a validation may be of, by class name."""
+    records: tuple[type[BaseModel], ...] = (ModelDescription, SystemDescription)
+    return {record.__name__: record for record in (*question_types(), *records)}
+
+
+def mistakes_of(error: ValidationError, tree: Tree) -> list[Mistake]:
+    """Every mistake of a validation, in the order of the file where places are known."""
+    mistakes = list(_flat(error, (), tree))
+    unique = dict.fromkeys(mistakes)
+    return sorted(unique, key=lambda mistake: (mistake.line or 0, mistake.column or 0))
+
+
+def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
+    record = _records()[error.title]
+    for item in error.errors(include_url=False):
+        path = (*above, *item["loc"])
+        kind = item["type"]
+        cause = item.get("ctx", {}).get("error")
+        if cause is not None:
+            yield from _cause(cause, path, tree)
+        elif kind in ("extra_forbidden", "invalid_key"):
+            expected = _keys(record, item["loc"][:-1])
+            hint = did_you_mean(path[-1], expected) or f" (known: {', '.join(expected)})"
+            if not isinstance(path[-1], str) or path[-1].isdigit():
+                hint = f"{hint}; in {{a: 2,05}} the comma ends the value: write 2.05"
+            yield tree.mistake(path, f"unknown key {quoted(path[-1])}{hint}", at_key=True)
+        elif kind == "missing":
+            field = _record_at(record, item["loc"][:-1]).model_fields[str(path[-1])]
+            about = f": {field.description}" if field.description else ""
+            yield tree.mistake(path, f"missing required key '{path[-1]}'{about}")
+        elif kind in ("model_type", "dict_type", "model_attributes_type"):
+            expected = _keys(record, item["loc"])
+            keys = f"keys {', '.join(expected)}" if expected else "keys"
+            yield tree.mistake(path, f"expected {keys}, got {quoted(item['input'])}")
+        else:
+            what = item["msg"][:1].lower() + item["msg"][1:]
+            yield tree.mistake(path, f"{what}, got {quoted(item['input'])}")
+
+
+def _cause(cause: ValueError | str, path: Path, tree: Tree) -> Iterator[Mistake]:
+    if isinstance(cause, Refusals):
+        for below, inner in cause.faults:
+            yield from _cause(inner, (*path, *below), tree)
+    elif isinstance(cause, ValidationError):
+        yield from _flat(cause, path, tree)
+    else:
+        message = str(cause)
+        yield tree.mistake(path, message, at_key=message.startswith("unknown key"))
+
+
+def _record_at(record: type[BaseModel], path: Path) -> type[BaseModel]:
+    for part in path:
+        field = record.model_fields.get(str(part))
+        inner = _record_in(field.annotation) if isinstance(field, FieldInfo) else None
+        record = inner or record
+    return record
+
+
+def _record_in(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for part in get_args(annotation):
+        inner = _record_in(part)
+        if inner is not None:
+            return inner
+    return None
+
+
+def _keys(record: type[BaseModel], path: Path) -> tuple[str, ...]:
+    fields: Mapping[str, FieldInfo] = _record_at(record, path).model_fields
+    return tuple(fields)

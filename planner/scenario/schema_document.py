@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from planner.scenario.keys.amounts import FOREVER, Limit
-from planner.scenario.keys.machines import SystemDescription
-from planner.scenario.keys.models import ModelDescription
+from planner.scenario.keys.budget_fields import FOREVER, Limit
+from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File
+from planner.scenario.keys.system_keys import SystemDescription
 from planner.scenario.keys.workload import Demand, Distribution
 from planner.scenario.kinds import Document, question_types
 
@@ -23,13 +23,13 @@ def resolved(scenario: BaseModel | Document, *, full_paths: bool = False) -> dic
     It loads again to an equal scenario. Files are named as given, or by their `full_paths`.
     """
     if isinstance(scenario, Document):
-        return dict(_plain(dict(scenario.data), full_paths))
+        return {name: _plain(value, full_paths) for name, value in scenario.data.items()}
     return {
         name: _plain(getattr(scenario, name), full_paths) for name in type(scenario).model_fields
     }
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, object]:
     """JSON Schema (2020-12) of a scenario file; quantities are strings with a unit, or numbers.
 
     `problem` says which of the shapes a file has.
@@ -51,13 +51,13 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _about(schema: dict[str, Any], name: str) -> dict[str, Any]:
+def _about(schema: dict[str, Any], name: str) -> dict[str, object]:
     """The description of a key, if it has one."""
     shape = schema["properties"][name]
     return {key: shape[key] for key in ("description", "title") if key in shape}
 
 
-def _plain(value: Any, full: bool) -> Any:
+def _plain(value: object, full: bool) -> object:
     if isinstance(value, dict):
         return {str(key): _plain(item, full) for key, item in value.items()}
     if isinstance(value, range):

@@ -11,10 +11,10 @@ from planner.catalogue.chips import MATH
 from planner.catalogue.models import names
 from planner.catalogue.prices import Price, default_price, given_price
 from planner.catalogue.systems import System
-from planner.scenario.keys.amounts import FOREVER, Lifetime, Yearly
+from planner.scenario.keys.budget_fields import FOREVER, Lifetime, Yearly
 from planner.scenario.keys.fields import Path, Quantity, Record, Refusals, Rent, Whole, Word
-from planner.scenario.keys.machines import SystemField, resolved_system
 from planner.scenario.keys.references import File
+from planner.scenario.keys.system_keys import SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
 from planner.text.errors import did_you_mean, quoted
 

@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from planner.scenario.keys.amounts import INTERVAL, Amounts, LawField, Limit, LimitField, Ratios
+from planner.scenario.keys.budget_fields import (
+    INTERVAL,
+    Amounts,
+    LawField,
+    Limit,
+    LimitField,
+    Ratios,
+)
 from planner.scenario.keys.fields import QuestionRecord, Record, Word
 from planner.scenario.keys.references import File
 from planner.scenario.kinds import PROBLEMS

@@ -21,7 +21,7 @@ from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.protocol.section import Section
-from planner.scenario.keys.machines import resolved_system
+from planner.scenario.keys.system_keys import resolved_system
 from planner.token_costs.outputs import OUTPUTS
 from planner.token_costs.parameters import scenario_rows
 from planner.token_costs.phase_costs import listed_of_phases

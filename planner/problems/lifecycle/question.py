@@ -12,12 +12,11 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from planner.catalogue.models import names
 from planner.problems.serving import ESTIMATES
-from planner.scenario.keys.amounts import INTERVAL, LawField, Ratios
-from planner.scenario.keys.choices import Choose
+from planner.scenario.keys.budget_fields import INTERVAL, LawField, Ratios
 from planner.scenario.keys.fields import Numbers, Quantity, QuestionRecord, Record, Rent, Word
-from planner.scenario.keys.machines import SystemField
-from planner.scenario.keys.profiles import ProfileField
-from planner.scenario.keys.workload import Promises, Workload
+from planner.scenario.keys.references import ProfileField
+from planner.scenario.keys.system_keys import SystemField
+from planner.scenario.keys.workload import Choose, Promises, Workload
 from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import did_you_mean, quoted
 from planner.token_costs.phase_keys import (

@@ -11,7 +11,6 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from planner.catalogue.prices import Price, default_price, given_price
 from planner.catalogue.systems import System
-from planner.scenario.keys.choices import Choose, Current, Speculation
 from planner.scenario.keys.fields import (
     Numbers,
     Path,
@@ -21,12 +20,11 @@ from planner.scenario.keys.fields import (
     Rent,
     Word,
 )
-from planner.scenario.keys.machines import SystemDescription, SystemField, resolved_system
-from planner.scenario.keys.models import ModelField
-from planner.scenario.keys.profiles import ProfileField
-from planner.scenario.keys.references import File
+from planner.scenario.keys.model_keys import ModelField
+from planner.scenario.keys.references import File, ProfileField
+from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
-from planner.scenario.keys.workload import Promises, Workload
+from planner.scenario.keys.workload import Choose, Current, Promises, Speculation, Workload
 from planner.scenario.kinds import PROBLEMS
 
 OBJECTIVES = ("cost", "throughput", "latency", "energy")

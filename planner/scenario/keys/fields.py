@@ -7,11 +7,11 @@ refusal says what was expected; `Refusals` carries several at once, each with it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from planner.text.errors import did_you_mean, quoted
@@ -26,7 +26,9 @@ LONGEST_LIST = 10_000
 WIDEST_SPAN = 1_000_000
 DEAREST = 0.1  # USD/(chip*s): $360 per hour, far above any listed rent
 
+T = TypeVar("T")
 Path = tuple[str | int, ...]
+Faults = list[tuple[Path, str | ValueError]]  # what is refused, each with its path below a field
 
 
 class Record(BaseModel):
@@ -55,22 +57,22 @@ class Refusals(ValueError):  # noqa: N818 - several refusals, not one error
 class Kind:
     """Reads a value in one plain step and describes itself to editors."""
 
-    def read(self, value: object) -> Any:
+    def read(self, value: object) -> object:
         """The value in base units; raises ValueError with what was expected and what was got."""
         raise TypeError("a kind of field reads values")
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         """JSON Schema of the values that are read."""
         raise TypeError("a kind of field has a schema")
 
     def __get_pydantic_core_schema__(
-        self, source: object, handler: Callable[[Any], CoreSchema]
+        self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self.read)
 
     def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: Callable[[Any], dict[str, Any]]
-    ) -> dict[str, Any]:
+        self, schema: CoreSchema, handler: Callable[[CoreSchema], dict[str, object]]
+    ) -> dict[str, object]:
         return self.schema()
 
 
@@ -104,7 +106,7 @@ class Quantity(Kind):
             raise ValueError(f"expected at most {self.at_most:g}, got {quoted(value)}")
         return amount
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         dimension = DIMENSIONS[self.dimension]
         return {
             "type": ["string", "number"],
@@ -122,7 +124,7 @@ class Whole(Kind):
     def read(self, value: object) -> int:
         return whole(value, self.least)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         return {"type": "integer", "minimum": self.least}
 
 
@@ -150,8 +152,8 @@ class Choices(Kind):
         numbers = collected(value, lambda item: whole(item, self.least))
         return tuple(sorted(set(numbers)))
 
-    def _span(self, value: dict[Any, Any]) -> range:
-        faults: list[tuple[Path, str | ValueError]] = []
+    def _span(self, value: Mapping[str | int, object]) -> range:
+        faults: Faults = []
         for key in value.keys() - {"from", "to"}:
             hint = did_you_mean(key, ("from", "to"))
             faults.append(((key,), f"unknown key {quoted(key)}{hint or ' (known: from, to)'}"))
@@ -172,7 +174,7 @@ class Choices(Kind):
             raise Refusals(faults)
         return range(ends["from"], ends["to"] + 1)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         whole = {"type": "integer", "minimum": self.least}
         return {
             "oneOf": [
@@ -197,7 +199,7 @@ class Word(Kind):
     def read(self, value: object) -> str:
         return word(value, self.words)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         return {"enum": list(self.words)}
 
 
@@ -214,7 +216,7 @@ class Words(Kind):
             raise ValueError(f"expected one of {', '.join(self.words)}, got an empty list")
         return tuple(dict.fromkeys(collected(value, lambda item: word(item, self.words))))
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         word = {"enum": list(self.words)}
         return {"oneOf": [word, {"type": "array", "items": word, "minItems": 1}]}
 
@@ -234,7 +236,6 @@ Rent = Annotated[float, Quantity("price"), AfterValidator(plausible_rent)]
 Numbers = Annotated[tuple[int, ...] | range, Choices()]
 Copies = Annotated[tuple[int, ...] | range, Choices(least=0)]
 Dtypes = Annotated[tuple[str, ...], Words(DTYPES)]
-MathDtypes = Annotated[tuple[str, ...], Words(DTYPES)]
 Modes = Annotated[tuple[str, ...], Words(MODES)]
 
 
@@ -260,9 +261,10 @@ def word(value: object, words: tuple[str, ...]) -> str:
     raise ValueError(f"expected one of {', '.join(words)}, got {quoted(value)}{hint}")
 
 
-def collected(values: Sequence[object], read: Callable[[Any], Any]) -> list[Any]:
+def collected(values: Sequence[object], read: Callable[[object], T]) -> list[T]:
     """Every item read, or every refusal with its index."""
-    read_values, faults = [], []
+    read_values: list[T] = []
+    faults: Faults = []
     for index, item in enumerate(values):
         try:
             read_values.append(read(item))

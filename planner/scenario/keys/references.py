@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Annotated, TypeVar
 
-from pydantic import GetCoreSchemaHandler, ValidationError, ValidationInfo
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 
-from planner.scenario.keys.fields import Path, Record, Refusals
-from planner.text.errors import did_you_mean, quoted
+from planner.catalogue.profile import profile, profile_names
+from planner.catalogue.profile_checks import unsound
+from planner.scenario.keys.fields import Faults, Record, Refusals
+from planner.text.errors import CatalogueError, did_you_mean, quoted
 
+R = TypeVar("R", bound=Record)
 LONGEST_NAME = 1000
 FILE_SUFFIXES = (".json", ".yaml", ".yml", ".toml")
-Found = list[tuple[Path, str | ValueError]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Reference:
     record: type[Record]
     many = False
 
-    def read(self, value: Any, info: ValidationInfo) -> Any:
+    def read(self, value: object, info: ValidationInfo) -> object:
         raise TypeError("a reference reads values")
 
     def __get_pydantic_core_schema__(
@@ -50,7 +53,9 @@ class Reference:
         )
 
 
-def nested(record: type[Record], value: Any, info: ValidationInfo, missing: Found) -> Any:
+def nested(
+    record: type[R], value: Mapping[str, object], info: ValidationInfo, missing: Faults
+) -> R:
     """The mapping as a record, or every refusal of it together with the `missing` keys."""
     try:
         read = record.model_validate(dict(value), context=info.context)
@@ -87,3 +92,55 @@ def name_or_file(
     lists = f" (planner catalog {kind}s lists them)" if names else f"; a file, such as {example}"
     hint = did_you_mean(value, names) or lists
     raise ValueError(f"unknown {kind} {quoted(value)}{hint}")
+
+
+AUTO = "auto"
+LONGEST = 1000
+
+
+class _ProfileReference:
+    """Reads a name or the path of a file, which must be a sound profile."""
+
+    def read(self, value: object, info: ValidationInfo) -> str | File:
+        if isinstance(value, File):
+            return value
+        if isinstance(value, str) and len(value) > LONGEST:
+            raise ValueError(f"expected a name such as auto, got {quoted(value)}")
+        name = value.strip() if isinstance(value, str) else value
+        reference = name_or_file(name, "profile", AUTO, (AUTO, *profile_names()), info)
+        if isinstance(reference, File):
+            _read(reference)
+        return reference
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.with_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, object]:
+        return {"type": "string", "minLength": 1}
+
+
+ProfileField = Annotated[str | File, _ProfileReference()]
+
+
+def wanted_profile(reference: str | File) -> str:
+    """The profile of a scenario as `choose_profile` takes it: a name, or the path of a file."""
+    return str(reference.path) if isinstance(reference, File) else reference
+
+
+def _read(file: File) -> None:
+    """Raises ValueError where the file is no profile."""
+    if file.path.suffix != ".toml":
+        raise ValueError(
+            f"expected a .toml file that planner calibrate wrote, got {quoted(file.written)}"
+        )
+    try:
+        read_profile = profile(str(file.path))
+    except CatalogueError as error:
+        raise ValueError(str(error).replace(str(file.path), file.written)) from None
+    reason = unsound(read_profile)
+    if reason is not None:
+        raise ValueError(f"{file.written}: is no sound profile: {reason}")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from planner.scenario.keys.fields import Kind, Path, Refusals
+from planner.scenario.keys.fields import Faults, Kind, Path, Refusals
 from planner.text.errors import did_you_mean, quoted
 
 # How many values each kind takes; None: two or more.
@@ -40,21 +40,21 @@ EXAMPLE = "{uniform: [$2/hour, $4/hour]}, or catalogue"
 class _Spreads(Kind):
     """Distributions by dotted path."""
 
-    def read(self, value: object) -> dict[str, Any]:
+    def read(self, value: object) -> dict[str, object]:
         if not isinstance(value, Mapping) or not value:
             raise ValueError(f"expected paths such as price: {EXAMPLE}, got {quoted(value)}")
-        spreads: dict[str, Any] = {}
-        refused: list[tuple[Path, str | ValueError]] = []
+        spreads: dict[str, object] = {}
+        refused: Faults = []
         for path, spread in _flat(value, ()):
             try:
-                spreads[".".join(path)] = _spread(spread)
+                spreads[".".join(map(str, path))] = _spread(spread)
             except ValueError as error:
                 refused.append((path, error))
         if refused:
             raise Refusals(refused)
         return spreads
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         ends = {"type": "array", "items": {"type": ["string", "number"]}}
         kinds = {
             name: {**ends, "description": MEANT[name], "minItems": count or 2,
@@ -67,28 +67,27 @@ class _Spreads(Kind):
         return {"type": "object", "additionalProperties": {"anyOf": [{"const": CATALOGUE}, spread]}}
 
 
-Uncertain = Annotated[dict[str, Any], _Spreads()]
+Uncertain = Annotated[dict[str, object], _Spreads()]
 """{dotted path: "catalogue" or {kind: [value, ...]}}"""
 
 
-def _flat(value: Mapping[Any, Any], above: Path) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _flat(value: Mapping[object, object], above: Path) -> Iterator[tuple[Path, object]]:
     """Paths with what they are given; a mapping of paths below a path is read as longer ones."""
     for key, item in value.items():
         path = (*above, str(key))
-        nested = isinstance(item, Mapping) and item and not KINDS.keys() & item.keys()
-        below = nested and all(isinstance(each, Mapping | str) for each in item.values())
-        if below and len(path) < DEEPEST and not _mistyped(item):
+        if len(path) < DEEPEST and isinstance(item, Mapping) and _has_paths(item):
             yield from _flat(item, path)
         else:
-            yield path, item  # type: ignore[misc]
+            yield path, item
 
 
-def _mistyped(item: Mapping[Any, Any]) -> bool:
-    """Whether a key is nearly a kind of distribution."""
-    return any(did_you_mean(key, KINDS) for key in item)
+def _has_paths(item: Mapping[object, object]) -> bool:
+    """Whether keys are paths below: none is, or nearly is, a kind of distribution."""
+    below = all(isinstance(each, Mapping | str) for each in item.values())
+    return bool(item) and below and not any(x in KINDS or did_you_mean(x, KINDS) for x in item)
 
 
-def _spread(value: object) -> Any:
+def _spread(value: object) -> object:
     if value == CATALOGUE:
         return CATALOGUE
     if not isinstance(value, Mapping) or len(value) != 1:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from planner.cli.app import main
-from planner.scenario.starter import starter
+from planner.scenario.kinds import starter
 
 SMALL = """\
 problem: serving

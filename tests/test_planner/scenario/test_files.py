@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from planner.scenario import load
-from planner.scenario.starter import starter
+from planner.scenario.kinds import starter
 from planner.text.errors import InputError
 
 

@@ -20,7 +20,7 @@ from planner.scenario import (
     load,
     resolved,
 )
-from planner.scenario.starter import starter
+from planner.scenario.kinds import starter
 from planner.text.errors import InputError
 
 MODEL = {

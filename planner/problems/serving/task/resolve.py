@@ -26,7 +26,7 @@ from planner.problems.serving.task.requests import limits_of, modes
 from planner.problems.serving.task.task import Task
 from planner.problems.serving.task.task_builder import Draft, Hardware
 from planner.scenario import File, ModelDescription
-from planner.scenario.keys.profiles import wanted_profile
+from planner.scenario.keys.references import wanted_profile
 from planner.text.errors import FieldError, InputError
 
 if TYPE_CHECKING:

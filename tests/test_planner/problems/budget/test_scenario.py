@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import resolve_budget
 from planner.scenario import json_schema, load, resolved
-from planner.scenario.starter import starter
+from planner.scenario.kinds import starter
 from planner.text.errors import FieldError, InputError
 from planner.token_costs.phase_costs import served_tokens
 from planner.token_costs.phase_keys import YEAR, Inference

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from planner.benchmark import misfit, read_measured
 from planner.catalogue.chips import MATH
 from planner.catalogue.systems import REQUIRED, System, system, system_from, system_names
-from planner.scenario.keys.fields import Count, Kind, Quantity, Record, Refusals, Rent
-from planner.scenario.keys.references import File, Found, Reference, name_or_file, nested
+from planner.scenario.keys.fields import (
+    Count,
+    Faults,
+    Kind,
+    Quantity,
+    Record,
+    Refusals,
+    Rent,
+    collected,
+)
+from planner.scenario.keys.references import File, Reference, name_or_file, nested
 from planner.text.errors import InputError, did_you_mean, quoted
 from planner.text.quantities import show
 
@@ -28,7 +37,7 @@ class _Flops(Kind):
             raise ValueError(
                 f"expected dense peaks by dtype such as {{bf16: 989 TFLOP/s}}, got {quoted(value)}"
             )
-        faults: Found = []
+        faults: Faults = []
         peaks: dict[str, float] = {}
         for dtype, peak in value.items():
             if dtype not in MATH:
@@ -43,7 +52,7 @@ class _Flops(Kind):
             raise Refusals(faults)
         return peaks
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         peak = Quantity("compute").schema()
         return {
             "type": "object",
@@ -137,7 +146,7 @@ class SystemDescription(Record):
         if value is None or like is None:
             return value
         chip = system(like).chip
-        faults: Found = []
+        faults: Faults = []
         for dtype, peak in value.items():
             if chip.computes(dtype) and _double(peak, chip.peak(dtype)):
                 dense = show(chip.peak(dtype), "compute")
@@ -173,14 +182,17 @@ class _SystemReference(Reference):
     record = SystemDescription
     many = True
 
-    def read(self, value: Any, info: ValidationInfo) -> Any:
+    def read(self, value: object, info: ValidationInfo) -> object:
         if isinstance(value, list | tuple):
             return self._list(value, info)
+        return self._one(value, info)
+
+    def _one(self, value: object, info: ValidationInfo) -> str | File | SystemDescription:
         if isinstance(value, File | SystemDescription):
             return value
         if not isinstance(value, Mapping):
             return _named_system(value, info)
-        missing: Found = []
+        missing: Faults = []
         if value.get("like") is None:
             missing = [
                 ((key,), f"missing required key '{key}' (or give like: a system to vary)")
@@ -189,21 +201,17 @@ class _SystemReference(Reference):
             ]
         return nested(SystemDescription, value, info, missing)
 
-    def _list(self, value: list[Any] | tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
+    def _list(
+        self, value: Sequence[object], info: ValidationInfo
+    ) -> tuple[str | File | SystemDescription, ...]:
+        def one(item: object) -> str | File | SystemDescription:
+            if isinstance(item, list | tuple):
+                raise ValueError("expected a system, got a list in a list")
+            return self._one(item, info)
+
         if not value:
             raise ValueError("expected at least one system, got an empty list")
-        faults: Found = []
-        systems = []
-        for index, item in enumerate(value):
-            try:
-                if isinstance(item, list | tuple):
-                    raise ValueError("expected a system, got a list in a list")
-                systems.append(self.read(item, info))
-            except ValueError as error:
-                faults.append(((index,), error))
-        if faults:
-            raise Refusals(faults)
-        return tuple(systems)
+        return tuple(collected(value, one))
 
 
 SystemField = Annotated[

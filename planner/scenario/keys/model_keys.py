@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from planner.catalogue.models import names
-from planner.scenario.keys.fields import DTYPES, Count, Quantity, Record, Word
-from planner.scenario.keys.references import File, Found, Reference, name_or_file, nested
+from planner.scenario.keys.fields import DTYPES, Count, Faults, Quantity, Record, Word
+from planner.scenario.keys.references import File, Reference, name_or_file, nested
 from planner.text.quantities import show
 
 MODEL_REQUIRED = ("total_params", "kv_bytes_per_token")
@@ -74,12 +74,12 @@ class ModelDescription(Record):
 class _ModelReference(Reference):
     record = ModelDescription
 
-    def read(self, value: Any, info: ValidationInfo) -> str | File | ModelDescription:
+    def read(self, value: object, info: ValidationInfo) -> str | File | ModelDescription:
         if isinstance(value, File | ModelDescription):
             return value
         if not isinstance(value, Mapping):
             return _named_model(value, info)
-        missing: Found = []
+        missing: Faults = []
         if value.get("like") is None:
             missing = [
                 ((key,), f"missing required key '{key}' (or give like: a model to vary)")

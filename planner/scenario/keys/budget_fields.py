@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
@@ -38,7 +38,7 @@ class Limit:
 class LimitField(Kind):
     """A cost in USD or FLOP."""
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         return {"type": ["string", "number"], "examples": ["1e24 FLOP", "$5M"]}
 
     def read(self, value: object) -> Limit:
@@ -64,7 +64,7 @@ class Yearly(Kind):
 
     least: float = 0.0
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         return {"type": ["string", "number"], "examples": [0.5, "5 %/month"]}
 
     def read(self, value: object) -> float:
@@ -96,7 +96,7 @@ class Yearly(Kind):
 class Lifetime(Kind):
     """A time, or forever (read as infinity)."""
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         return {"type": ["string", "number"], "examples": ["60 days", FOREVER]}
 
     def read(self, value: object) -> float:
@@ -114,7 +114,7 @@ class Amounts(Kind):
 
     dimension: str
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         amount = Quantity(self.dimension).schema()
         return {"oneOf": [amount, {"type": "array", "items": amount, "minItems": 1}]}
 
@@ -126,7 +126,7 @@ class Amounts(Kind):
 class Ratios(Kind):
     """One ratio of at least 1, or a list of them to try."""
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         ratio = {"type": "number", "minimum": 1}
         return {"oneOf": [ratio, {"type": "array", "items": ratio, "minItems": 1}]}
 
@@ -137,15 +137,15 @@ class Ratios(Kind):
 class _LawReference:
     """A law's name, a file of one, a description, or a list of these."""
 
-    def read(self, value: Any, info: ValidationInfo) -> Any:
+    def read(self, value: object, info: ValidationInfo) -> Law | tuple[Law, ...]:
         """The law or laws named; what a description holds is checked when it is asked."""
         if not isinstance(value, list | tuple):
-            return self._amount(value, info)
+            return self._one(value, info)
         if not 0 < len(value) <= MOST_VALUES:
             raise ValueError(f"expected 1 to {MOST_VALUES} laws, got {len(value)}")
-        return tuple(collected(value, lambda item: self._amount(item, info)))
+        return tuple(collected(value, lambda item: self._one(item, info)))
 
-    def _amount(self, value: Any, info: ValidationInfo) -> Any:
+    def _one(self, value: object, info: ValidationInfo) -> Law:
         if isinstance(value, File):
             return value
         if isinstance(value, Mapping):
@@ -166,7 +166,7 @@ class _LawReference:
         )
 
 
-def _with_places(values: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+def _with_places(values: dict[str, object], info: ValidationInfo) -> dict[str, object]:
     """A described law whose points lie in a file, that file beside the scenario."""
     points = values.get("fit")
     folder = (info.context or {}).get("folder")
@@ -190,11 +190,11 @@ def _refuse_a_family(value: object) -> None:
 LAW = ("law", "besiroglu-2024", law_names())
 FAMILY = re.compile(r"[A-Za-z]+(?:-[0-9]{4})?")
 CALLED = {"chinchilla": "hoffmann", "chinchila": "hoffmann"}  # the model after which it is named
-Law = str | File | dict[str, Any]
+Law = str | File | dict[str, object]
 LawField = Annotated[Law | tuple[Law, ...], _LawReference()]
 
 
-def _several(value: object, read: Any) -> tuple[float, ...]:
+def _several(value: object, read: Callable[[object], float]) -> tuple[float, ...]:
     if not isinstance(value, list | tuple):
         return (read(value),)
     if not 0 < len(value) <= min(MOST_VALUES, LONGEST_LIST):
