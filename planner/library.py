@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.sensitivity.elasticities import Elasticities, elasticity_table
+from planner.text.console import note
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
     from planner.calibration.own_profile import Calibrated
     from planner.measurements.entry import Entry
-    from planner.measurements.readers.kinds import MeasurementTable
+    from planner.measurements.readers.sheets import MeasurementTable
     from planner.protocol.plan import Plan
     from planner.scenario.loading import Question
     from planner.uncertainty.global_study import Study
@@ -246,7 +247,8 @@ def validate(
 
     Parameters
     ----------
-    data : files of measurements, or folders of them; without any, what profiles record.
+    data : files of measurements, or folders of them, of which every table is read that can be;
+        without any, what profiles record.
     profile : a profile's name, or "auto" for the one that a plan would take.
     facts : what a file does not say of its runs, {"system": "hgx-h200"} or "system=hgx-h200".
     models : folders of config.json of models that the catalogue lacks.
@@ -260,14 +262,13 @@ def validate(
     """
     from planner.measurements.entry import facts_of
     from planner.validation.document import document
-    from planner.validation.estimates import files_in, read
-    from planner.validation.group_cross_validation import refitted
+    from planner.validation.estimates import files_in, predicted
 
-    named = facts_of(_texts(facts))
-    tables = [read(path, profile, named, models) for path in files_in([Path(x) for x in data])]
-    if refit is not None:
-        tables = [(table, refitted(entries, refit)) for table, entries in tables]
-    return Validation(document(profile, tables, by, refit), tuple(tables))
+    files = files_in([Path(path) for path in data])
+    made = predicted(files, profile, facts_of(_texts(facts)), models, refit)
+    for each in made.skipped:
+        note(f"planner: {each}", warning=True)
+    return Validation(document(profile, made.tables, by, refit, made.skipped), made.tables)
 
 
 def calibrate(
@@ -308,13 +309,12 @@ def calibrate(
     from planner.measurements.entry import facts_of
     from planner.measurements.readers import read
     from planner.report.files import write
-    from planner.validation.estimates import files_in
 
     _require_name(name)
     file = _profile_file(out)
     day = _day(as_of)
     named = facts_of(_texts(facts))
-    paths = files_in([Path(path) for path in data])
+    paths = _files_in(data)
     if file is not None and file.resolve() in [path.resolve() for path in paths]:
         raise InputError(f"--out {file}: is a file of the measurements; name another")
     files = {label: read(path, models, **named) for label, path in _labelled(paths).items()}
@@ -328,6 +328,16 @@ def calibrate(
         ]
         write(file, written(fit.profile, comments, started_from=start))
     return fit
+
+
+def _files_in(data: Sequence[str | Path]) -> tuple[Path, ...]:
+    """Files of measurements, those of folders among them; others there are named aloud."""
+    from planner.validation.estimates import files_in
+
+    files = files_in([Path(path) for path in data])
+    for each in files.skipped:
+        note(f"planner: {each}", warning=True)
+    return files.paths
 
 
 def _labelled(paths: Sequence[Path]) -> dict[str, Path]:

@@ -1,9 +1,9 @@
 """Fit the profiles that ship.
 
-Run `python -m planner.calibration.fit --steady CSV --runs CSV --out DIR`. Everything is seeded: the
-same tables give the same files. Errors are those on rows left out: configurations (a layout at its
-lengths, with all its concurrencies), groups (a model on a chip under an engine), whole models,
-whole chips.
+Run `python -m planner.calibration.fit --steady CSV --runs CSV --out DIR`, or with `--collectives
+CSV` for the curves of collectives. Everything is seeded: the same tables give the same files.
+Errors are those on rows left out: configurations (a layout at its lengths, with all its
+concurrencies), groups (a model on a chip under an engine), whole models, whole chips.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from planner.calibration.bands import bands, spreads
 from planner.calibration.cross_validation import LeftOut, errors, folds, leave_out
+from planner.calibration.curve_file import collectives_text
 from planner.calibration.fit_priors import RUNS, STEADY, FitSpec
 from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted, pruned, worthwhile
 from planner.calibration.profile_file import shipped_text, thin_text
@@ -130,12 +131,19 @@ def fit_profile(spec: FitSpec, sample: Sample, untold: Sample | None = None) -> 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read the tables, fit every profile, write its file, its rows and those of one engine."""
+    """Read the tables, fit every profile, write its file, its rows, those of one engine."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name in ("--steady", "--runs", "--out"):
-        parser.add_argument(name, type=Path, required=True)
+    for name in ("--steady", "--runs", "--collectives"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
-    for fitted_profile in profiles(options.steady, options.runs):
+    if options.collectives:
+        text = collectives_text(options.collectives)
+        (options.out / "collectives.toml").write_text(text, encoding="utf-8")
+    elif not (options.steady and options.runs):
+        parser.error("expected --steady and --runs, or --collectives")
+    serving = profiles(options.steady, options.runs) if options.steady and options.runs else ()
+    for fitted_profile in serving:
         name = fitted_profile.spec.name
         (options.out / f"{name}.toml").write_text(shipped_text(fitted_profile), encoding="utf-8")
         (options.out / f"{name}.rows").write_text(

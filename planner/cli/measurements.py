@@ -159,12 +159,12 @@ def validate(
     for option, value in (("--refit", refit), ("--fact", facts), ("--models", models)):
         if value and not data:
             raise InputError(f"{option}: of which measurements? give a file by --data")
-    paths = files_in(data or ())
+    paths = files_in(data or ()).paths
     if predictions is not None and len(paths) != 1:
         raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
     _distinct([*paths, predictions, out])
     validation = answer(
-        paths, profile, facts=facts or (), models=models or (), by=groupings, refit=refit
+        data or (), profile, facts=facts or (), models=models or (), by=groupings, refit=refit
     )
     if predictions is not None:
         deliver(validation.predictions, predictions)

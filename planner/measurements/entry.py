@@ -8,12 +8,20 @@ Facts that a file of measurements does not say, as they are given on the command
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from planner.measurements.measurement import Measurement
-from planner.measurements.prediction import Prediction
-from planner.measurements.readers.collective_rows import Row
+from planner.measurements.measurement import CollectiveRow, Measurement
 from planner.text.errors import InputError
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Times of one row [s]: what nothing beats, what to expect, and the band around it."""
+
+    bound: float
+    estimate: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ class Entry:
     unit: str = ""
     seen: bool | None = None
     measurement: Measurement | None = None
-    collective: Row | None = None
+    collective: CollectiveRow | None = None
 
     @property
     def group(self) -> str:
@@ -89,6 +97,18 @@ class Entry:
         """Whether it counts: measured in its unit, predicted, and no repeat."""
         sound = self.seconds is not None and not self.unit
         return sound and self.prediction is not None and not self.repeat
+
+    def measuring(self, row: Measurement, value: float) -> Entry:
+        """The entry of a measured row, whose names go before those that the table spells."""
+        return replace(
+            self,
+            model=row.model,
+            chip=row.chip.name,
+            engine=row.engine,
+            measured=value,
+            seconds=row.seconds,
+            measurement=row,
+        )
 
     def in_unit(self, time: float) -> float:
         """A time [s] in the unit of the measured value."""

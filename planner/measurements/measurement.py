@@ -140,6 +140,26 @@ class Measurement:
         return f"{self.model} {self.chip.name} {self.engine}"
 
 
+@dataclass(frozen=True)
+class CollectiveRow:
+    """One measured time of a collective.
+
+    `size` counts as nccl-tests does; of dispatch and combine it is what a chip would send if its
+    own group were like the others [byte]. `sweep` marks the sweeps that profiles are fitted on.
+    """
+
+    chip: str
+    operation: str
+    algorithm: str
+    n: int
+    nodes: int
+    size: float
+    seconds: float
+    system: str
+    sweep: bool
+    source: str
+
+
 def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
     """Ways by axis of a free-text layout such as TP8, TP8EP4, EP32/DP32, DP8(attn)+EP8 or DEP4.
 
@@ -201,6 +221,15 @@ def network_between(chip: str, name: str | None, chips: int) -> Machine | None:
     if generation is None:
         return None
     return Machine.from_figures(f"pcie-{generation}", chips, PCIE[generation])
+
+
+def unfit(row: Measurement) -> str:
+    """Why no step of a row can be estimated, empty where it can."""
+    if row.layout is None:
+        return "the layout is not understood"
+    if network_between(row.chip.name, row.machine, row.chips) is None:
+        return f"no network is known that joins {row.chips} {row.chip.name}"
+    return ""
 
 
 def _sized(name: str, chips: int) -> Machine | None:

@@ -1,29 +1,177 @@
-"""What is expected of measured rows: the bound, the estimate, its band, in the rows' own time."""
+"""What is expected of measured rows: the bound, the estimate, its band, in the rows' own time.
+
+Nothing is modelled here. A row's model, chip, layout, batch and lengths become a `Task`, whose
+`Step` is the one that plans are made with; a row's quantity is one of the step's values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
-from planner.catalogue.profile import COEFFICIENTS, Place, Profile, profile
-from planner.measurements.measurement import Measurement, place_of, profile_of
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Place, Profile, profile
+from planner.measurements.entry import Prediction
+from planner.measurements.measurement import (
+    CollectiveRow,
+    Measurement,
+    network_between,
+    place_of,
+    profile_of,
+)
+from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, OTHERS
 from planner.measurements.roofline_bound import bounds_of
-from planner.measurements.row_step import RowStep, alike_rows
+from planner.network import collective_time, group_of
+from planner.problems.serving.step.engine_effects import chunk_of, resident_most, rounds_waited
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import ClosedLoop, Task
+from planner.text.errors import InputError
+from topologies import Machine, TopologyError, machine
+
+# With every coefficient switched off nothing takes time.
+OFF: Mapping[str, float] = {c: np.inf if c in EFFICIENCIES else 0.0 for c in COEFFICIENTS}
+NO_ENGINE = Profile("nothing", "", "", (), 0, "", 1.0, {}, {}, OFF)
+
+
+class RowStep:
+    """Rows that differ in layout, batch and the settings of their closed loop alone."""
+
+    def __init__(self, rows: Sequence[Measurement]) -> None:
+        self.rows = rows
+        self.first = rows[0]
+        self.layouts = _layouts(rows)
+        self.batch = np.array([float(row.batch) for row in rows])
+        loop = self._loop() if self.first.looped else None
+        modes = {
+            "tpot": "decode" if self.first.pooled else "aggregated",
+            "ttft": "aggregated" if self.first.looped and not self.first.pooled else "prefill",
+            "step": "decode",
+            "e2e": "prefill",
+        }
+        mode = modes[self.first.quantity]
+        if self.first.quantity != "ttft":
+            loop = None  # it lengthens first tokens alone
+        self.step = self._step(task_of(self.first, mode, self.layouts, loop))
+        self.decoding = self.step
+        if self.first.quantity == "e2e":
+            self.decoding = self._step(task_of(self.first, "decode", self.layouts, None))
+
+    def times(
+        self, coefficients: Mapping[str, float | np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The time that each row states, and that of the decode step it waits `n_sched` of [s].
+
+        Both have shape (n_rows,); the latter is 0 where requests wait for no decode steps.
+
+        Parameters
+        ----------
+        coefficients : of the estimate, numbers or one for each row.
+        """
+        quantity, nothing = self.first.quantity, np.zeros(len(self.rows))
+        values = self._values(self.step, coefficients)
+        if quantity in ("tpot", "step"):
+            return values["tpot"], nothing
+        if quantity == "ttft":
+            loop = self.step.task.loop
+            if loop is None or self.first.pooled:
+                return values["ttft"], nothing
+            return values["ttft"], (1 + loop.rounds) * values["step"]
+        tokens = self._values(self.decoding, coefficients)["tpot"]
+        return values["ttft"] + (self.first.output - 1) * tokens, nothing
+
+    def _values(
+        self, step: Step, coefficients: Mapping[str, float | np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        values = step.under(coefficients).work(self.batch)
+        shown = ("ttft", "tpot", "step")
+        return {name: np.broadcast_to(values[name], self.batch.shape) for name in shown}
+
+    def _step(self, task: Task) -> Step:
+        return Step(task, self.layouts, bound=False)
+
+    def _loop(self) -> ClosedLoop:
+        """The loop that the rows ran in; the batch is limited to what memory holds."""
+        task = task_of(self.first, "aggregated", self.layouts, None)
+        alone = self._step(task).work(np.ones(len(self.rows)))
+        most = resident_most(task, self.layouts, alone["memory.weights"], alone["memory.kv"])
+        sent, self.batch = self.batch, np.minimum(self.batch, most)
+        if self.first.pooled:
+            pools = [row.pools for row in self.rows if row.pools is not None]
+            bursts = [each.concurrency / each.prefill.workers for each in pools]
+            return ClosedLoop(burst=np.array(bursts))
+        return ClosedLoop(
+            even=self.first.even,
+            poll=np.array([row.poll for row in self.rows]),
+            hold=np.array([row.hold for row in self.rows]),
+            rounds=rounds_waited(sent, most),
+        )
+
+
+def alike_rows(rows: Sequence[Measurement]) -> list[list[int]]:
+    """Indices of rows that one `RowStep` holds, group by group."""
+    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        groups[(id(row.sizes), row.chip.name, row.machine, row.quantity, row.prompt, row.output,
+                row.context, row.looped, row.pooled, row.engine, row.even, row.drafts,
+                row.chips, row.by_sequence)].append(i)  # fmt: skip
+    return list(groups.values())
+
+
+def task_of(row: Measurement, mode: str, layouts: Layouts, loop: ClosedLoop | None) -> Task:
+    """The question that a row answers, on layouts of so many chips as the row's.
+
+    Raises
+    ------
+    InputError
+        If no network is known between its chips.
+    """
+    network = network_between(row.chip.name, row.machine, row.chips)
+    if network is None:
+        raise InputError(f"no network is known that joins {row.chips} {row.chip.name}")
+    return Task(
+        sizes=row.sizes,
+        chip=row.chip,
+        machine=network,
+        price=1.0,
+        profile=NO_ENGINE,
+        chips=tuple(int(n) for n in np.unique(layouts.chips)),
+        limits_of={},
+        input_tokens=row.prompt,
+        output_tokens=row.output,
+        context=row.context,
+        cached_input=0.0,
+        chunk=chunk_of(row.engine),
+        mode=mode,
+        batches=None,
+        kappa=0.5,
+        promises={},
+        objective="cost",
+        estimate="calibrated",
+        lecture=False,
+        reserve=0.0,
+        tokens_per_step=row.emitted,
+        positions_per_step=1.0 + row.drafts,
+        ideal=row.by_sequence,
+        engine=row.engine,
+        loop=loop,
+        static=mode == "prefill" and not row.looped,
+    )
+
+
+def _layouts(rows: Sequence[Measurement]) -> Layouts:
+    axis = {
+        name: np.array([(row.layout or {})[name] for row in rows])
+        for name in ("tp", "pp", "dp_attention", "ep", "tp_expert")
+    }
+    ones, chips = np.ones(len(rows), dtype=np.int64), np.array([row.chips for row in rows])
+    return Layouts(cp=ones, replicas=ones, chips=chips, **axis)
+
 
 BANDS = {"ttft": "ttft"}  # every other quantity is a time of decoding
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Times of one row [s]: what nothing beats, what to expect, and the band around it."""
-
-    bound: float
-    estimate: float
-    low: float
-    high: float
 
 
 def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Prediction]:
@@ -78,3 +226,40 @@ def _at(wanted: str, row: Measurement) -> Profile:
 def _resolved(name: str, place: Place) -> Profile:
     """Rows of one place share one profile, so that its unknowns are taken once."""
     return profile(name).at(place)
+
+
+ISLANDS = "across racks (IB only)"  # of as many chips as a node has
+CARDS_ONLY = "DeepEP first release low-latency"  # pure RDMA, inside a node too
+EFA = "EFA"
+
+
+def predict_collective(row: CollectiveRow) -> Prediction:
+    """The bound, the estimate and its band of a collective by the profile of collectives.
+
+    Raises
+    ------
+    InputError
+        If it is no collective, or nothing is known of its group; the message is the reason.
+    """
+    if row.operation == "p2p":
+        raise InputError("one copy, not a collective")
+    try:
+        group = group_of(_machine(row), row.n, row.chip if row.chip in FAMILIES else None)
+    except TopologyError as error:
+        raise InputError(" ".join(str(error).split())) from error
+    network = "efa" if EFA in row.system else "infiniband"
+    name = row.algorithm
+    if row.operation == "all-reduce" and name == "in-network":
+        name = "library"
+    timed = collective_time(group, row.operation, row.size, algorithm=name, network=network)
+    return Prediction(float(timed.bound), float(timed.seconds), float(timed.low), float(timed.high))
+
+
+def _machine(row: CollectiveRow) -> Machine:
+    """The machine of a row, with the scale-up domains that the row used."""
+    whole = machine({**MACHINES, **OTHERS}[row.chip])
+    if row.system.endswith(ISLANDS):
+        return replace(whole, chips_per_domain=row.n // row.nodes)
+    if row.system == CARDS_ONLY:
+        return replace(whole, chips_per_domain=1)
+    return whole

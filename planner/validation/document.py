@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from planner.catalogue.collective_curves import collectives
 from planner.catalogue.profile import profile, profile_names
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import engine_of
-from planner.measurements.readers.kinds import MeasurementTable
+from planner.measurements.readers.sheets import MeasurementTable
 from planner.measurements.roofline_bound import alike
 from planner.validation.entry_scores import GROUPINGS, grouped, section
+from planner.validation.estimates import SkippedFile
 
 WORST = 10
 EVERY = "all of them"
@@ -33,6 +35,7 @@ def document(
     read: Iterable[tuple[MeasurementTable, Sequence[Entry]]],
     by: Sequence[str] = tuple(GROUPINGS),
     refit: str | None = None,
+    skipped: Sequence[SkippedFile] = (),
 ) -> dict[str, Any]:
     """The validation of some files, and what the profiles record of themselves.
 
@@ -42,6 +45,7 @@ def document(
     read : tables with their entries.
     by : groupings of the tables: engine, chip, model.
     refit : what was left out of fits to the rows themselves, None for a profile as it ships.
+    skipped : files of folders that were not read, and why.
     """
     files = [_file(table, entries, by) for table, entries in read]
     scored = any(each["scores"] for file in files for each in file["sections"])
@@ -52,6 +56,7 @@ def document(
         "profile": wanted,
         "refit": refit,
         "files": files,
+        "skipped": [asdict(each) for each in skipped],
         "recorded": _recorded(used if files else profile_names(), wanted, bool(files)),
         "provenance": {"version": version("token-planner")},
     }

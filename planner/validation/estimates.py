@@ -1,16 +1,16 @@
-"""Predictions for entries that calibration can read, row by row where one of them cannot be had.
+"""Files of measurements as entries with predictions, row by row where one of them cannot be had.
+
+Of a folder every table that can be read is; each that is passed over is named with the reason.
 
 The prediction file: the input as it was, and beside it the bound, the estimate and its band.
-
-A file of measurements as entries with predictions, whatever its columns.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,21 +18,164 @@ from formulas.nomenclature.symbols import SymbolError
 from planner.calibration.baselines import roofline
 from planner.calibration.sample import row_digest, seen_by
 from planner.catalogue.profile import profile as named
-from planner.measurements.entry import Entry
-from planner.measurements.measurement import Measurement, network_between, profile_of
-from planner.measurements.prediction import Prediction, predict
+from planner.measurements.entry import Entry, Prediction
+from planner.measurements.measurement import Measurement, profile_of, unfit
+from planner.measurements.prediction import predict, predict_collective
 from planner.measurements.readers import recognised
-from planner.measurements.readers.kinds import KINDS, OWN, MeasurementTable, table
-from planner.measurements.readers.sheets import Documents, Sheet, opened
+from planner.measurements.readers.collective_rows import fitted_on
+from planner.measurements.readers.file_kinds import KINDS, entries_in
+from planner.measurements.readers.sheets import MeasurementTable, Sheet, opened
 from planner.measurements.roofline_bound import bounds_of, strange_units
-from planner.text.console import note
 from planner.text.errors import InputError, Mistake, PlannerError
-from planner.validation.collective_entries import collective_entries, exchange_entries
-from planner.validation.own_entries import generator_entries, own_entries
-from planner.validation.serving_entries import run_entries, steady_entries, training_entries
+from planner.validation.group_cross_validation import refitted
 from topologies import TopologyError
 
 AUTO = "auto"
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl")
+NO_KIND = "holds no kind of measurements that is known"
+
+
+@dataclass(frozen=True)
+class SkippedFile:
+    """A file of a folder that was not read, and why."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"skipped {self.name}: {self.why}"
+
+
+@dataclass(frozen=True)
+class MeasurementFiles:
+    """Files to read, in the order of their kinds, and those of folders that hold no measurements.
+
+    `optional` are files of folders: one that turns out to be unreadable is skipped as well.
+    """
+
+    paths: tuple[Path, ...]
+    optional: frozenset[Path] = frozenset()
+    skipped: tuple[SkippedFile, ...] = ()
+
+
+@dataclass(frozen=True)
+class PredictedTables:
+    """Tables with their predicted entries, and the files of folders that were not read."""
+
+    tables: tuple[tuple[MeasurementTable, list[Entry]], ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
+
+
+def predicted(
+    files: MeasurementFiles,
+    profile: str = AUTO,
+    facts: Mapping[str, str] = MappingProxyType({}),
+    folders: Sequence[Path] = (),
+    refit: str | None = None,
+) -> PredictedTables:
+    """Every table of the files with its entries, predicted by a profile or by fits of the others.
+
+    Parameters
+    ----------
+    facts, folders : as for `read`.
+    refit : what is left out of fits to the rows themselves, None for a profile as it ships.
+
+    Raises
+    ------
+    InputError
+        If a file that was named by itself holds no measurements, or no file of a folder does.
+    """
+    if profile != AUTO:
+        named(profile)
+    tables, skipped = [], list(files.skipped)
+    for path in files.paths:
+        try:
+            table, entries = read(path, profile, facts, folders)
+            tables.append((table, entries if refit is None else refitted(entries, refit)))
+        except InputError as error:
+            if path not in files.optional:
+                raise
+            skipped.append(_skipped(path, error))
+    if files.paths and not tables:
+        raise InputError("\n".join(map(str, skipped)))
+    return PredictedTables(tuple(tables), tuple(skipped))
+
+
+def read(
+    path: Path,
+    profile: str = AUTO,
+    facts: Mapping[str, str] = MappingProxyType({}),
+    folders: Sequence[Path] = (),
+) -> tuple[MeasurementTable, list[Entry]]:
+    """The table in a file and its entries, predicted by a profile, in the order of the rows.
+
+    Parameters
+    ----------
+    facts : what the file does not say of its runs, by the names of a table of one's own.
+    folders : configurations of models that the catalogue does not hold.
+
+    Raises
+    ------
+    InputError
+        If the file holds no measurements, facts are missing, or the profile is not known.
+    """
+    table, entries = entries_in(path, facts, folders)
+    return table, estimated(entries, profile)
+
+
+def files_in(paths: Sequence[Path]) -> MeasurementFiles:
+    """The files among files and folders of measurements, each once.
+
+    Raises
+    ------
+    InputError
+        If there are no measurements among the files of a folder, or a file is given twice.
+    """
+    each = [found_in(path) if path.is_dir() else MeasurementFiles((path,)) for path in paths]
+    files = [path for one in each for path in one.paths]
+    twice = [path for i, path in enumerate(files) if path in files[:i]]
+    if twice:
+        raise InputError(f"{twice[0]} is given twice")
+    optional = frozenset(path for one in each for path in one.optional)
+    return MeasurementFiles(
+        tuple(files), optional, tuple(skipped for one in each for skipped in one.skipped)
+    )
+
+
+def found_in(folder: Path) -> MeasurementFiles:
+    """The measurements in a folder, and the other tables there with what is missing.
+
+    Raises
+    ------
+    InputError
+        If there are no measurements among its files.
+    """
+    kinds: dict[Path, str] = {}
+    skipped = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() not in ENDINGS or not path.is_file():
+            continue
+        try:
+            content = opened(path)
+            kind = recognised(content)
+            if isinstance(content, Sheet) and not content.rows:
+                skipped.append(SkippedFile(path.name, "a header and no row"))
+            else:
+                kinds[path] = kind
+        except InputError as error:
+            skipped.append(_skipped(path, error))
+    if not kinds:
+        raise InputError(f"{folder}: holds no measurements (CSV, or JSON of a load generator)")
+    order = [*KINDS, *dict.fromkeys(sorted(kinds.values()))]
+    paths = sorted(kinds, key=lambda path: (order.index(kinds[path]), path.name))
+    return MeasurementFiles(tuple(paths), frozenset(paths), tuple(skipped))
+
+
+def _skipped(path: Path, error: InputError) -> SkippedFile:
+    """The file with the mistakes in it, without its own name before each."""
+    lines = str(error).replace(f"{path}: ", "").replace(str(path), "").split("\n")
+    why = "; ".join(" ".join(line.split()) for line in lines if line.strip())
+    return SkippedFile(path.name, NO_KIND if "of no known" in why else why)
 
 
 def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
@@ -49,44 +192,37 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
     """
     if wanted != AUTO:
         named(wanted)
-    at = [i for i, entry in enumerate(entries) if entry.measurement is not None]
+    serving = iter(_serving([entry for entry in entries if entry.measurement], wanted))
+    return [
+        next(serving) if entry.measurement else _collective(entry) if entry.collective else entry
+        for entry in entries
+    ]
+
+
+def _serving(entries: Sequence[Entry], wanted: str) -> Iterator[Entry]:
+    """Entries of serving with what the step of plans says of them."""
     rows = [entry.measurement for entry in entries if entry.measurement is not None]
-    predicted = list(entries)
-    reasons = [_unfit(row) for row in rows]
+    reasons = [unfit(row) for row in rows]
     fit = [i for i, why in enumerate(reasons) if not why]
     predictions = dict(zip(fit, _predicted([rows[i] for i in fit], wanted), strict=True))
     sound = [i for i in fit if isinstance(predictions[i], Prediction)]
     roofs = dict(zip(sound, roofline([rows[i] for i in sound]), strict=True))
     bounds, units = bounds_of(rows), strange_units(rows)
-    for i, (place, row) in enumerate(zip(at, rows, strict=True)):
+    for i, (entry, row) in enumerate(zip(entries, rows, strict=True)):
+        bounded = replace(entry, bound=float(bounds[i]), unit=units[i] or "")
         made = predictions.get(i)
         if isinstance(made, Prediction):
             name = profile_of(row, wanted).name
-            fitted = seen_by(name)
-            predicted[place] = replace(
-                entries[place],
+            digests = seen_by(name)
+            yield replace(
+                bounded,
                 prediction=made,
-                bound=float(bounds[i]),
-                unit=units[i] or "",
                 roofline=roofs[i],
                 profile=name,
-                seen=None if fitted is None else row_digest(row) in fitted,
+                seen=None if digests is None else row_digest(row) in digests,
             )
         else:
-            reason = reasons[i] or made or ""
-            predicted[place] = replace(
-                entries[place], bound=float(bounds[i]), unit=units[i] or "", reason=reason
-            )
-    return predicted
-
-
-def _unfit(row: Measurement) -> str:
-    """Why there is a bound and no estimate, empty where there is one."""
-    if row.layout is None:
-        return "the layout is not understood"
-    if network_between(row.chip.name, row.machine, row.chips) is None:
-        return f"no network is known that joins {row.chips} {row.chip.name}"
-    return ""
+            yield replace(bounded, reason=reasons[i] or made or "")
 
 
 def _predicted(rows: Sequence[Measurement], wanted: str) -> list[Prediction | str]:
@@ -100,6 +236,25 @@ def _predicted(rows: Sequence[Measurement], wanted: str) -> list[Prediction | st
             return [" ".join(str(error).split())]
     half = len(rows) // 2
     return [*_predicted(rows[:half], wanted), *_predicted(rows[half:], wanted)]
+
+
+def _collective(entry: Entry) -> Entry:
+    """The entry of a collective with what the profile of collectives says of it."""
+    row = entry.collective
+    if row is None:
+        return entry
+    try:
+        made = predict_collective(row)
+    except PlannerError as error:
+        return replace(entry, reason=" ".join(str(error).split()))
+    return replace(
+        entry,
+        prediction=made,
+        bound=made.bound,
+        roofline=made.bound,
+        profile="collectives",
+        seen=fitted_on(row),
+    )
 
 
 ADDED = ("bound", "estimate", "low", "high")
@@ -161,95 +316,3 @@ def _values(entry: Entry | None) -> list[str]:
 
 def _number(value: float) -> str:
     return f"{value:.{DIGITS}g}"
-
-
-ENDINGS = (".csv", ".tsv", ".json", ".jsonl")
-READERS: Mapping[str, Callable[[MeasurementTable], list[Entry]]] = {
-    "serving runs": run_entries,
-    "steady batches": steady_entries,
-    "training runs": training_entries,
-    "collectives": collective_entries,
-    "exchanges": exchange_entries,
-}
-
-
-def read(
-    path: Path,
-    profile: str = "auto",
-    facts: Mapping[str, str] = MappingProxyType({}),
-    folders: Sequence[Path] = (),
-) -> tuple[MeasurementTable, list[Entry]]:
-    """The table in a file and its entries, predicted by a profile, in the order of the rows.
-
-    Parameters
-    ----------
-    facts : what the file does not say of its runs, by the names of a table of one's own.
-    folders : configurations of models that the catalogue does not hold.
-
-    Raises
-    ------
-    InputError
-        If the file holds no measurements, facts are missing, or the profile is not known.
-    """
-    source = opened(path)
-    if isinstance(source, Documents):
-        return _estimated(generator_entries(source, facts, folders), profile)
-    measurements = table(source, facts, folders)
-    if measurements.kind == OWN:
-        return _estimated((measurements, own_entries(measurements, facts)), profile)
-    if facts:
-        raise InputError(f"{path}: a table of {measurements.kind} says {', '.join(facts)} itself")
-    return _estimated((measurements, READERS[measurements.kind](measurements)), profile)
-
-
-def files_in(paths: Sequence[Path]) -> list[Path]:
-    """The files among files and folders of measurements, each once.
-
-    Raises
-    ------
-    InputError
-        If there are no measurements among the files of a folder, or a file is given twice.
-    """
-    files = [each for path in paths for each in found_in(path)]
-    twice = [path for i, path in enumerate(files) if path in files[:i]]
-    if twice:
-        raise InputError(f"{twice[0]} is given twice")
-    return files
-
-
-def found_in(path: Path) -> list[Path]:
-    """The file itself, or the measurements in a folder; other tables there are named in a note.
-
-    Raises
-    ------
-    InputError
-        If there are no measurements among the files of a folder.
-    """
-    if not path.is_dir():
-        return [path]
-    kinds: dict[Path, str] = {}
-    others: list[str] = []
-    for candidate in sorted(path.iterdir()):
-        if candidate.suffix.lower() not in ENDINGS or not candidate.is_file():
-            continue
-        try:
-            content = opened(candidate)
-            kinds[candidate] = recognised(content)
-            if isinstance(content, Sheet) and not content.rows:
-                del kinds[candidate]
-                others.append(f"{candidate.name} (a header and no row)")
-        except InputError as error:
-            others.append(candidate.name if "of no known" in str(error) else str(error))
-    if not kinds:
-        raise InputError(f"{path}: holds no measurements (CSV, or JSON of a load generator)")
-    if others:
-        note(f"planner: {path}: no measurements in {', '.join(others)}", warning=True)
-    order = [*KINDS, *dict.fromkeys(sorted(kinds.values()))]
-    return sorted(kinds, key=lambda candidate: (order.index(kinds[candidate]), candidate.name))
-
-
-def _estimated(
-    parsed: tuple[MeasurementTable, list[Entry]], profile: str
-) -> tuple[MeasurementTable, list[Entry]]:
-    measurements, entries = parsed
-    return measurements, estimated(entries, profile)

@@ -12,15 +12,14 @@ from dataclasses import replace
 import numpy as np
 
 from planner.calibration.baselines import FOLDS, folds
-from planner.calibration.collectives.evidence import Evidence, curves_of
+from planner.calibration.curve_pooling import Evidence, curves_of
 from planner.calibration.features import Features, features
 from planner.calibration.fit_priors import RUNS, STEADY, FitSpec
 from planner.calibration.hierarchy import Hierarchy, effects, fitted
 from planner.calibration.sample import configuration_of, weight_of
 from planner.calibration.suspects import settled, speculating
-from planner.measurements.entry import Entry
+from planner.measurements.entry import Entry, Prediction
 from planner.measurements.measurement import Measurement, place_of
-from planner.measurements.prediction import Prediction
 from planner.text.errors import InputError
 
 Predictor = Callable[[Sequence[Measurement], Features], np.ndarray]

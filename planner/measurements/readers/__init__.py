@@ -5,7 +5,7 @@
 """
 
 from planner.measurements.readers.engine_runs import read_runs, run, runs
-from planner.measurements.readers.kinds import located, read, recognised
+from planner.measurements.readers.file_kinds import located, read, recognised
 from planner.measurements.readers.own_table import owns
 from planner.measurements.readers.sheets import Readings
 from planner.measurements.readers.steady_batches import read_steady, steadies, steady

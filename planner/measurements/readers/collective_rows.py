@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import math
+import re
+import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from formulas.network.collectives import (
@@ -15,63 +18,17 @@ from formulas.network.collectives import (
     in_network_traffic,
 )
 from formulas.network.expert_copies import distinct_nodes_of
+from planner.catalogue.collective_curves import collectives
+from planner.measurements.measurement import CollectiveRow
 from topologies import group_rate, machine
 
-# The machine whose network joins chips of a kind, and the family whose habits a chip shares.
-MACHINES = {
-    "a100": "hgx-a100",
-    "h100": "hgx-h100",
-    "h200": "hgx-h200",
-    "b200": "hgx-b200",
-    "b300": "hgx-b300",
-    "gb200": "gb200-nvl72",
-    "gb300": "gb300-nvl72",
-}
-FAMILIES = {
-    "a100": "ampere",
-    "a100-40gb": "ampere",
-    "h100": "hopper",
-    "h200": "hopper",
-    "h800": "hopper",
-    "h20": "hopper",
-    "b200": "blackwell",
-    "b300": "blackwell",
-    "gb200": "blackwell",
-    "gb300": "blackwell",
-}
-# Group size from which all-reduce times of the default settings leave those without NVLS
-# (ml-engineering, network notes: H200 from 5 chips, B200 from 6).
-REDUCE_FROM = {"hopper": 5, "blackwell": 6}
-
-CHIPS = {
-    "A100-SXM": "a100",
-    "H100-SXM": "h100",
-    "H200-SXM": "h200",
-    "H800 + CX7 400G": "h800",
-    "H20": "h20",
-    "B200-SXM": "b200",
-    "B300-SXM": "b300",
-    "GB200": "gb200",
-    "GB300": "gb300",
-    "MI300X": "mi300x",
-}
-OPERATIONS = {
-    "all_gather": "all-gather",
-    "reduce_scatter": "reduce-scatter",
-    "all_reduce": "all-reduce",
-    "alltoall": "all-to-all",
-    "moe_dispatch": "dispatch",
-    "moe_combine": "combine",
-    "p2p": "p2p",
-}
-LIBRARY = {"all-gather": "ring", "reduce-scatter": "ring", "all-to-all": "pairwise"}
-BY_SYSTEM = {
-    "custom one-shot/two-shot all-reduce": "fused",
-    "GB200 NVL72 NVLinkTwoSided": "nvlink-two-sided",
-    "DeepEP low-latency in one node (NVLink)": "deepep-low-latency",
-    "DeepEP V1 low-latency": "deepep-low-latency",
-    "DeepEP first release low-latency": "deepep-low-latency",
-}
+TABLES = tomllib.loads(
+    files("planner.measurements").joinpath("collective_names.toml").read_text(encoding="utf-8")
+)
+MACHINES: Mapping[str, str] = TABLES["machines"]
+OTHERS: Mapping[str, str] = TABLES["other_machines"]
+FAMILIES: Mapping[str, str] = TABLES["families"]
+REDUCE_FROM: Mapping[str, int] = TABLES["reduce_from"]
 SWEEPS = ("one node", "one tray (4 of an NVL72)")
 TRAFFIC = {
     "all-reduce": all_reduce_traffic,
@@ -81,46 +38,100 @@ TRAFFIC = {
 TOP_K, EXPERTS = 8, 256  # of the published dispatch and combine tables
 
 
-@dataclass(frozen=True)
-class Row:
-    """One measured time.
-
-    `size` counts as nccl-tests does; of dispatch and combine it is what a chip would send if its
-    own group were like the others [byte]. `sweep` marks the sweeps that profiles are fitted on.
-    """
-
-    chip: str
-    operation: str
-    algorithm: str
-    n: int
-    nodes: int
-    size: float
-    seconds: float
-    system: str
-    sweep: bool
-    source: str
+# Rows from which latencies between domains were taken.
+CROSSINGS = frozenset(
+    {
+        "AWS P6-B200 (EFAv4 50 GB/s/GPU)",
+        "2x8 H20, IB NDR, NVLSTree",
+        "GB200 across racks (IB only)",
+        "DeepEP V1 low-latency",
+    }
+)
+MICRO = 1e-6
+LEAST, MOST = 1e-12, {"time": 1e6, "size": 1e15}  # s, byte
+MOST_CHIPS = 1_000_000
+NODE = 8  # chips of the nodes in the table of exchanges
+KILO = 1024  # messages of its all-reduces are counted in these
+SCALED = 128  # values of fp8 that share a scale of four bytes in a dispatch
 
 
-def read_collectives(path: Path) -> tuple[list[Row], Mapping[str, int]]:
+def read_collectives(path: Path) -> tuple[list[CollectiveRow], Mapping[str, int]]:
     """Rows that state a time and a size, and how many others there are, by reason."""
     rows, reasons = [], Counter[str]()
     with path.open(encoding="utf-8", newline="") as file:
-        for raw in csv.DictReader(file):
-            made = row_of(raw)
-            if isinstance(made, str):
-                reasons[made] += 1
+        for cells in csv.DictReader(file):
+            row = collective_row(cells)
+            if isinstance(row, str):
+                reasons[row] += 1
             else:
-                rows.append(made)
+                rows.append(row)
     return rows, dict(sorted(reasons.items()))
 
 
-def row_of(raw: Mapping[str, str]) -> Row | str:
-    """The row of one line of the table, or why it says too little."""
+def collective_row(cells: Mapping[str, str]) -> CollectiveRow | str:
+    """The row of one line of the table of collectives, or why it cannot be used."""
+    try:
+        row = _collective(cells)
+    except KeyError as error:
+        return f"{error.args[0]} is not given"
+    except (ValueError, OverflowError) as error:
+        return f"not a number: {error}"
+    return row if isinstance(row, str) else _sound(row)
+
+
+def exchange_row(cells: Mapping[str, str]) -> CollectiveRow | str:
+    """The row of one line of the table of exchanges, or why it cannot be used."""
+    chip = TABLES["exchange_chips"].get(cells["chip"])
+    if not cells["latency_us"]:
+        return "no latency"
+    if cells.get("topology", "").startswith("in-situ"):
+        return "timed inside an engine, waiting included: no bytes of one message"
+    if chip is None:
+        return f"no chip figures for {cells['chip']!r}"
+    try:
+        n, seconds = int(float(cells["ep"])), float(cells["latency_us"]) * MICRO
+        size = _exchanged(cells)
+    except (ValueError, OverflowError) as error:
+        return f"not a number: {error}"
+    if size is None:
+        return "no size"
+    fused = cells["op"].startswith("allreduce")
+    if not fused and cells["op"] not in ("dispatch", "combine"):
+        return f"unknown operation {cells['op']!r}"
+    source = "DeepEP V1 low-latency" if cells["source"] == "deepep-v1" else cells["source"]
+    return _sound(
+        CollectiveRow(
+            chip,
+            "all-reduce" if fused else cells["op"],
+            "fused" if fused else "deepep-low-latency",
+            n,
+            max(1, -(-n // NODE)),
+            size,
+            seconds,
+            "custom one-shot/two-shot all-reduce" if fused else source,
+            False,
+            cells.get("url", ""),
+        )
+    )
+
+
+def fitted_on(row: CollectiveRow) -> bool:
+    """Whether the profile's curves, or its crossings, were taken from such rows."""
+    if row.system in CROSSINGS and row.nodes > 1:
+        return True
+    return row.sweep and any(
+        curve.n == row.n and curve.chip == row.chip and curve.evidence == "measured"
+        for curve in collectives().of(row.chip, row.operation, row.algorithm)
+    )
+
+
+def _collective(raw: Mapping[str, str]) -> CollectiveRow | str:
     if raw["kind"] != "measured":
         return "not measured"
     if not raw["time_us"]:
         return "no time"
-    chip, operation = CHIPS.get(raw["accelerator"]), OPERATIONS.get(raw["operation"])
+    chip = TABLES["chips"].get(raw["accelerator"])
+    operation = TABLES["operations"].get(raw["operation"])
     if chip is None or operation is None:
         return "chip or operation not known"
     seconds, n = float(raw["time_us"]) / 1e6, int(raw["ranks"])
@@ -133,17 +144,42 @@ def row_of(raw: Mapping[str, str]) -> Row | str:
         "fused",
         "nvlink-two-sided",
     )
-    return Row(
+    return CollectiveRow(
         chip, operation, algorithm, n, round(float(raw["nodes"])), size, seconds, system,
         sweep or "in one node (NVLink)" in system, raw["source"],
     )  # fmt: skip
 
 
+def _sound(row: CollectiveRow) -> CollectiveRow | str:
+    for name, value in (("time", row.seconds), ("size", row.size)):
+        if not (math.isfinite(value) and value > 0):
+            return f"the {name} is {value:g}, not a positive number"
+        if not LEAST <= value <= MOST[name]:
+            return f"the {name} is beyond any measurement: {value:g}"
+    if max(row.n, row.nodes) > MOST_CHIPS:
+        return f"the group is beyond any machine: {max(row.n, row.nodes):g}"
+    return row if row.n > 1 else f"a group of {row.n}"
+
+
+def _exchanged(cells: Mapping[str, str]) -> float | None:
+    """What a chip sends, as it is counted in the table of collectives [byte]."""
+    if cells["op"].startswith("allreduce"):
+        message_size = re.match(r"(\d+) KB", cells.get("notes", ""))
+        return float(message_size[1]) * KILO if message_size else None
+    if not cells["tokens_per_gpu"] or not cells["hidden"] or not cells["topk"]:
+        return None
+    hidden = float(cells["hidden"])
+    copies = float(cells["tokens_per_gpu"]) * float(cells["topk"])
+    per_token = {"fp8": hidden + 4 * hidden / SCALED, "bf16": 2 * hidden}.get(cells["dtype"])
+    return None if per_token is None else copies * per_token
+
+
 def _algorithm(raw: Mapping[str, str], chip: str, operation: str, n: int) -> str:
-    if raw["system"] in BY_SYSTEM:
-        return BY_SYSTEM[raw["system"]]
+    by_system: str | None = TABLES["by_system"].get(raw["system"])
+    if by_system is not None:
+        return by_system
     if operation != "all-reduce":
-        return LIBRARY.get(operation, "library")
+        return str(TABLES["library"].get(operation, "library"))
     off = any(sign in raw["note"] for sign in ("NVLS_ENABLE=0", "NVLS off"))
     least = REDUCE_FROM.get(FAMILIES.get(chip, ""))
     return "ring" if off or least is None or n < least else "in-network"

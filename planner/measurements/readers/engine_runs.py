@@ -36,10 +36,10 @@ from planner.measurements.readers.sheets import (
     Source,
     count,
     day,
-    header_of,
     number_or_none,
     positive,
     rows_of,
+    sheet,
     tokens,
 )
 from planner.text.errors import InputError
@@ -236,7 +236,7 @@ def _speculating(row_measured: Measurement, speculates: bool | None, row: Row) -
 
 def _table(path: Source) -> list[Row]:
     """Lines with every column that is read; raises InputError if one that is needed is missing."""
-    names = header_of(path)
+    names = sheet(path).columns
     missing = [name for name in NEEDED if name not in names]
     if not {column for _, column in QUANTITIES} & set(names):
         missing.append("tpot_ms or ttft_ms")

@@ -13,10 +13,11 @@ import io
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,69 @@ class Readings:
         """The measurements that repeat no other: those that a fit or a score counts."""
         return tuple(row for row in self.rows if not row.repeats)
 
+    def reason(self, line: str, *quantities: str) -> str:
+        """Why values of a line were refused: all of them, or those of some quantities."""
+        refused = self._refused_by_line.get(line, ())
+        reasons = [x.reason for x in refused if not quantities or x.quantity in ("", *quantities)]
+        return "; ".join(dict.fromkeys(reasons))
+
+    @cached_property
+    def _refused_by_line(self) -> Mapping[str, list[NotComputed]]:
+        by_line: dict[str, list[NotComputed]] = defaultdict(list)
+        for each in self.refused:
+            by_line[each.id].append(each)
+        return by_line
+
+
+@dataclass(frozen=True)
+class MeasurementTable:
+    """A file of measurements: its `kind`, columns, rows, the line of each row, measured columns.
+
+    The results of a load generator have no columns, and a row for each run. Every row has as many
+    cells as there are columns. `models` are the configurations in place of catalogue entries.
+    """
+
+    source: Sheet | Documents
+    kind: str
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+    columns: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
+    models: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self.source.path
+
+    @property
+    def name(self) -> str:
+        """The file's own name."""
+        return self.path.name
+
+    @property
+    def sheet(self) -> Sheet:
+        """The table as calibration reads it; raises InputError for what is none."""
+        if isinstance(self.source, Sheet):
+            return self.source
+        raise InputError(f"{self.path} is no CSV table that columns are added to")
+
+    @property
+    def numbered(self) -> Iterator[tuple[int, int, dict[str, str]]]:
+        """Index, line and cells by column of every row."""
+        for row, (line, cells) in enumerate(zip(self.lines, self.rows, strict=True)):
+            yield row, line, dict(zip(self.columns, cells, strict=True))
+
+    def repeats(self, apart: frozenset[str] = frozenset()) -> frozenset[int]:
+        """Rows that an earlier one equals but for the columns in which repeats may differ."""
+        earlier, again = set[tuple[str, ...]](), set[int]()
+        for row, _, cells in self.numbered:
+            key = tuple(text for name, text in cells.items() if name not in apart)
+            if key in earlier:
+                again.add(row)
+            earlier.add(key)
+        return frozenset(again)
+
 
 def rows_of(source: Source) -> list[Row]:
     """The lines after the first by column name, values stripped; blank lines have blank values.
@@ -246,11 +310,6 @@ def rows_of(source: Source) -> list[Row]:
         dict(zip(text_table.columns, map(str.strip, at.get(line, blank)), strict=True))
         for line in range(2, text_table.lines[-1] + 1)
     ]
-
-
-def header_of(source: Source) -> list[str]:
-    """The column names of a table; raises InputError where the file is none."""
-    return list(sheet(source).columns)
 
 
 def number(row: Row, name: str) -> float:
@@ -280,6 +339,18 @@ def positive(row: Row, name: str) -> float:
     if value < LEAST:
         raise Refused(f"{name} is beyond any measurement: {value:g}")
     return value
+
+
+LEAST_VALUE, MOST_VALUE = 1e-9, 1e15  # of any measured value, in the unit of its column
+
+
+def positive_or_none(text: str) -> float | None:
+    """A cell as a number above zero that can be a measurement, None for any other."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if LEAST_VALUE <= value <= MOST_VALUE else None
 
 
 def tokens(row: Row, name: str) -> float:

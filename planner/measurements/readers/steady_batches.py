@@ -24,10 +24,10 @@ from planner.measurements.readers.sheets import (
     Row,
     Source,
     count,
-    header_of,
     number,
     positive,
     rows_of,
+    sheet,
 )
 from planner.text.errors import InputError
 
@@ -57,7 +57,7 @@ HALF_SUMS, TWICE, FASTER = frozenset({"llama.cpp"}), "GeForce", 2.0
 
 def steadies(path: Source) -> Readings:
     """Every row of a table of steady batches, or why it has no prediction."""
-    missing = [name for name in NEEDED if name not in header_of(path)]
+    missing = [name for name in NEEDED if name not in sheet(path).columns]
     if missing:
         raise InputError(f"{path}: missing columns {', '.join(missing)}")
     table = rows_of(path)

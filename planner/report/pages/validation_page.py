@@ -21,7 +21,7 @@ from planner.report.pictures.validation import (
     scale_of,
     scatter,
 )
-from planner.report.text.validation import shapes
+from planner.report.text.validation import LEFT_OUT, shapes
 
 NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
 SAID = (
@@ -106,7 +106,7 @@ def reasons(counts: Mapping[str, int]) -> str:
 def recorded(errors: Mapping[str, float]) -> str:
     """What a profile records of itself."""
     body = []
-    for label, prefix in (("groups left out", ""), ("models left out", "unseen_models_")):
+    for label, prefix in LEFT_OUT:
         for quantity in ("tpot", "ttft"):
             key = f"{prefix}{quantity}"
             if f"{key}_rows" not in errors:
@@ -210,6 +210,7 @@ def page(document: Mapping[str, Any]) -> str:
         f"{escape(document['profile'])}</p><p>{INTRO}</p>",
         summary(document["files"]) if document["files"] else "",
         *(_file(file, index) for index, file in enumerate(document["files"])),
+        _skipped(document["skipped"]) if document["skipped"] else "",
         _recorded(document["recorded"]),
         '<script type="application/json" id="numbers">',
         dumps(numbers(document)).replace("<", "\\u003c"),
@@ -321,6 +322,12 @@ def _sample(part: Mapping[str, Any]) -> str:
     else:
         return '<p class="quiet">Out of sample: no fit saw the rows it is scored on.</p>'
     return f'<p class="sample">{text}</p>'
+
+
+def _skipped(files: Sequence[Mapping[str, str]]) -> str:
+    """Files of folders that were not read, and why."""
+    body = [[each["name"], each["why"]] for each in files]
+    return f"<h2>Skipped: no measurements that can be read</h2>\n{_table(['file', WHY], body)}"
 
 
 def _recorded(profiles: Sequence[Mapping[str, Any]]) -> str:

@@ -13,6 +13,13 @@ REASONS = 8  # told one by one; the rest are counted together
 LISTED = 12  # rows of a grouping
 FURTHEST = 5  # rows furthest off
 BELOW = 40  # rows better than their bound
+# What the errors that a profile records were measured without, and how their names begin.
+LEFT_OUT = (
+    ("rows left out", ""),
+    ("groups left out", "unseen_groups_"),
+    ("models left out", "unseen_models_"),
+    ("chips left out", "unseen_chips_"),
+)
 ROWS = ("estimate", "constant", "roofline")
 SAID = {"estimate": "estimate", "roofline": "plain roofline", "constant": "constant x roofline"}
 
@@ -20,6 +27,10 @@ SAID = {"estimate": "estimate", "roofline": "plain roofline", "constant": "const
 def validation_text(document: Mapping[str, Any]) -> str:
     """The validation as lines of at most 80 columns."""
     blocks = [_file(file) for file in document["files"]]
+    if document["skipped"]:
+        skipped = (f"{each['name']}: {each['why']}" for each in document["skipped"])
+        lines = [line for each in skipped for line in wrapped(each)]
+        blocks.append("\n".join(["Skipped: no measurements that can be read", *lines]))
     blocks.append(_recorded(document["recorded"], bool(document["files"])))
     text = "\n\n".join(blocks)
     # Cells of a file are shown, never obeyed: no escape sequence reaches the terminal.
@@ -177,7 +188,7 @@ def _recorded(profiles: Sequence[Mapping[str, Any]], scored: bool) -> str:
 def _own(errors: Mapping[str, float]) -> list[str]:
     head = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}"
     lines = [f"{head}{'in band':>9}"]
-    for label, prefix in (("groups left out", ""), ("models left out", "unseen_models_")):
+    for label, prefix in LEFT_OUT:
         for quantity, name in (("tpot", "TPOT"), ("ttft", "TTFT")):
             key = f"{prefix}{quantity}"
             if f"{key}_rows" not in errors:

@@ -9,8 +9,8 @@ from formulas.numerics.evaluate import kernel
 from formulas.serving.older_kernels import reading_beside
 from planner.calibration.features import features
 from planner.catalogue.profile import COEFFICIENTS
+from planner.measurements.prediction import OFF, RowStep
 from planner.measurements.readers.steady_batches import steady
-from planner.measurements.row_step import OFF, RowStep
 
 
 def step_reading(row, tokens):

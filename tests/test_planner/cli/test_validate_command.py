@@ -165,15 +165,29 @@ def test_mistakes_are_told_and_nothing_is_written(run, runs, words, told):
 
 
 def test_a_folder_names_what_it_passes_over(run, runs):
-    """Tables of other things, and files that are no tables, are told of on standard error."""
+    """Files that cannot be read, each with why: aloud, in the text, the document and the page."""
     written(runs.parent / "prices.csv", "a,b", "1,2")
     written(runs.parent / "bare.csv", RUN_HEAD)
+    written(runs.parent / "own.csv", "model,chip,isl,tpot_ms", "qwen3-8b,h100,1000,8")
     (runs.parent / "sheet.csv").write_bytes(b"PK\x03\x04")
-    status, out, err = run("--data", runs.parent, "--json")
+    page = runs.parent / "page.html"
+    status, out, err = run("--data", runs.parent, "--json", "--out", page)
+    document = json.loads(out)
+    why = {each["name"]: each["why"] for each in document["skipped"]}
     assert status == 0
-    assert [each["name"] for each in json.loads(out)["files"]] == [runs.name]
-    assert "no measurements in bare.csv (a header and no row), prices.csv, " in err
-    assert "sheet.csv  is an archive" in err
+    assert [each["name"] for each in document["files"]] == [runs.name]
+    assert list(why) == ["bare.csv", "prices.csv", "sheet.csv", "own.csv"]
+    assert "missing column output_tokens" in why["own.csv"]
+    assert why["bare.csv"] == "a header and no row"
+    assert "is an archive" in why["sheet.csv"]
+    text = run("--data", runs.parent)[1]
+    for name, reason in why.items():
+        assert f"planner: skipped {name}: {reason}" in err
+        assert f"<td>{name}</td>" in page.read_text(encoding="utf-8")
+        assert f"{name}: {reason[:20]}" in " ".join(text.split())
+    status, _, err = run("--data", runs.parent / "own.csv")
+    assert status == 2
+    assert "missing column output_tokens" in err
 
 
 def test_models_of_configurations_are_named(run, runs):

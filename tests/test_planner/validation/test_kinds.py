@@ -7,9 +7,8 @@ import csv
 import pytest
 
 from planner.catalogue.collective_curves import collectives
-from planner.measurements.readers.kinds import table
-from planner.validation.collective_entries import collective_entries, exchange_entries
-from planner.validation.serving_entries import step_bound, training_entries
+from planner.measurements.readers.table_entries import step_bound
+from planner.validation.estimates import read
 from tests.cases.validation import COLLECTIVE_HEAD, EXCHANGE_HEAD, TRAINING_HEAD, written
 from tests.paths import shared
 
@@ -47,7 +46,7 @@ def test_a_training_row_has_a_bound_and_says_why_it_has_no_estimate(tmp_path):
         f"b,{cells},,18.1,s,",
         f"c,{cells},,,s,",
     )
-    one, other, none = training_entries(table(path, {}))
+    one, other, none = read(path)[1]
     assert [e.column for e in (one, other)] == ["measured_iter_time_s", "iter_time_derived_s"]
     assert one.bound == pytest.approx(6.99, rel=1e-2)
     assert "not estimated yet" in one.reason
@@ -67,7 +66,7 @@ def test_a_dispatch_counts_bytes_as_the_table_of_collectives_does(tmp_path):
         "x,u,allreduce-custom,TP8 NVLink,H100-SXM,,8,,,,fp16,16.71,,,256 KB message",
         "x,u,dispatch,in-situ decode,H100,CX7?,72,256,7168,8,fp8,170,,,",
     )
-    dispatch, combine, bare, reduce, situ = exchange_entries(table(path, {}))
+    dispatch, combine, bare, reduce, situ = read(path)[1]
     assert "7569408 byte" in dispatch.setting
     assert "14680064 byte" in combine.setting
     assert "262144 byte" in reduce.setting
@@ -87,7 +86,7 @@ def test_rows_of_a_fitted_curve_are_in_sample(tmp_path):
         "my node,A100-SXM,8,1.0,all_gather,1048576.0,-40,,,mine,s,measured",
         "my node,A100-SXM,8,1.0,all_gather,1048576.0,,,,mine,s,measured",
     )
-    fitted, mine, negative, bare = collective_entries(table(path, {}))
+    fitted, mine, negative, bare = read(path)[1]
     assert any(c.chip == "a100" and c.n == 8 for c in collectives().curves)
     assert (fitted.seen, mine.seen) == (True, False)
     assert fitted.part != mine.part
@@ -100,7 +99,7 @@ def test_a_message_of_a_fitted_curve_is_predicted_as_measured():
     path = shared("collectives.csv")
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    entries = collective_entries(table(path, {}))
+    entries = read(path)[1]
     ring = [e for e in entries if e.seen and e.engine == "ring" and e.prediction]
     off = sorted(abs(e.prediction.estimate / e.seconds - 1) for e in ring)
     assert len(entries) == len(rows)

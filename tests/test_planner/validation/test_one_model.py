@@ -7,11 +7,10 @@ import pytest
 
 import planner
 from planner.measurements.measurement import TAKEN, Measurement
-from planner.measurements.prediction import predict
+from planner.measurements.prediction import RowStep, predict
 from planner.measurements.readers import runs
 from planner.measurements.readers.engine_runs import run
 from planner.measurements.readers.steady_batches import steady
-from planner.measurements.row_step import RowStep
 from tests.paths import SHARED
 from tests.test_planner.measurements.test_measurement import RUNS_HEADER
 

@@ -71,7 +71,7 @@ def test_results_of_a_load_generator_need_facts(tmp_path):
     assert {entry.quantity for entry in entries if entry.scored} == {"tpot", "ttft"}
     with pytest.raises(InputError, match="no CSV table"):
         predictions_text(held, entries)
-    assert found_in(tmp_path) == [path]
+    assert found_in(tmp_path).paths == (path,)
 
 
 def test_a_table_that_says_everything_takes_no_facts(tmp_path):

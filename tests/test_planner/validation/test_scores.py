@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from planner.calibration.baselines import constant, folds
 from planner.calibration.scores import score
-from planner.measurements.entry import Entry
-from planner.measurements.prediction import Prediction
+from planner.measurements.entry import Entry, Prediction
 from planner.validation.entry_scores import band_share, grouped, section
 
 TIMES = st.floats(1e-6, 1e3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.measurements.readers import recognised
-from planner.measurements.readers.kinds import table
+from planner.measurements.readers.file_kinds import table
 from planner.text.errors import InputError
 from planner.validation.estimates import found_in
 from tests.cases.validation import (
@@ -41,7 +41,7 @@ def test_short_rows_are_filled_and_blank_lines_skipped(tmp_path):
     found = table(path, {})
     assert [len(row) for row in found.rows] == [22, 22]
     assert found.lines == (2, 4)
-    assert found.cells(0)["tpot_ms"] == ""
+    assert next(found.numbered)[2]["tpot_ms"] == ""
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,14 @@ def test_a_missing_file_is_a_mistake_of_the_input(tmp_path):
 
 
 def test_a_folder_gives_its_tables_and_nothing_else(tmp_path):
-    """Other files are passed over; a folder without a table is refused."""
+    """Other files are passed over by name; a folder without a table is refused."""
     written(tmp_path / "prices.csv", "a,b", "1,2")
     with pytest.raises(InputError, match="holds no measurements"):
         found_in(tmp_path)
     one = written(tmp_path / "z.csv", RUN_HEAD, run_row())
     other = written(tmp_path / "a.csv", TRAINING_HEAD, "x")
-    assert found_in(tmp_path) == [one, other]
+    files = found_in(tmp_path)
+    assert files.paths == (one, other)
+    assert [str(each) for each in files.skipped] == [
+        "skipped prices.csv: holds no kind of measurements that is known"
+    ]

@@ -1,25 +1,45 @@
-"""The profile as a file: every curve that ships, measured or borrowed, with errors and bands."""
+"""The profile of collectives as a file: every curve that ships, measured or borrowed, and more.
+
+Beside the curves stand their errors and bands, and what it adds to leave a scale-up domain: latency
+of a step, efficiency, mid-range delay. Everything is seeded: the same rows give the same file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import log2
+from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.collectives.domain_crossing import crossings
-from planner.calibration.collectives.evidence import COVERAGE, Evidence, MeasuredCurves, cells_of
-from planner.calibration.collectives.pooling import envelope
+from planner.calibration.curve_pooling import (
+    COVERAGE,
+    DELAY,
+    Evidence,
+    MeasuredCurves,
+    cells_of,
+    curves_of,
+    envelope,
+)
 from planner.catalogue.collective_curves import ANY, Between, Curve
+from planner.measurements.measurement import CollectiveRow
 from planner.measurements.readers.collective_rows import (
     FAMILIES,
     MACHINES,
     REDUCE_FROM,
-    Row,
     rate_of,
+    read_collectives,
     traffic_of,
 )
 from planner.network.coefficients import Triple, fit_triple, intervals
+from topologies import group_rate, machine
 
+AS_OF = "2026-11-21"
+SOURCE = (
+    "nccl-tests sweeps and TensorRT-LLM kernels of ai-dynamo/aiconfigurator at 095f58a; "
+    "deepseek-ai/DeepEP at dd758ca; stas00/ml-engineering at 744d01e; NVIDIA/nccl issues 1244, 1801"
+)
 SEED, DRAWS = 20261121, 40
 GRID = 2.0 ** np.arange(9, 30)  # 512 bytes to 512 MiB
 SHAPES = (
@@ -32,6 +52,29 @@ SHAPES = (
 )
 TYPICAL = {"ampere": "a100", "hopper": "h100", "blackwell": "b200", ANY: "h100"}
 DIGITS = 5
+EFA = "AWS P6-B200 (EFAv4 50 GB/s/GPU)"
+FLOOR = "2x8 H20, IB NDR, NVLSTree"
+ISLANDS = "GB200 across racks (IB only)"
+DEEP_EP = "DeepEP V1 low-latency"
+# DeepEP's normal kernels at 16 chips reach 43 of 50 GB/s in both directions, where what stays in
+# the node is not counted with what leaves it (docs/legacy.md at dd758ca).
+NORMAL = 0.86
+# Send and receive from end to end, connections set up: 10 us by NVLink and 20 us by a network card
+# in the defaults of aiconfigurator and Calculon; the rest is what long copies reach of their link.
+HOPS = (
+    Between("scale-up", "p2p", ANY, 10e-6, 0.75, 0.0),
+    Between("infiniband", "p2p", ANY, 20e-6, 0.92, 0.0),
+    Between("efa", "p2p", ANY, 20e-6, 0.92, 0.0),
+    Between("tcp", "p2p", ANY, 100e-6, 1.0, 0.0),
+)
+
+
+def collectives_text(rows: Path) -> str:
+    """The profile fitted to a table of rows, as it is written to its file."""
+    read, reasons = read_collectives(rows)
+    curves = curves_of(read)
+    evidence = Evidence(curves)
+    return written(read, reasons, evidence, profile(curves, evidence))
 
 
 def profile(curves: Sequence[MeasuredCurves], evidence: Evidence) -> list[Curve]:
@@ -51,12 +94,10 @@ def profile(curves: Sequence[MeasuredCurves], evidence: Evidence) -> list[Curve]
 
 
 def written(
-    rows: Sequence[Row],
+    rows: Sequence[CollectiveRow],
     reasons: Mapping[str, int],
     evidence: Evidence,
     curves: Sequence[Curve],
-    source: str,
-    as_of: str,
 ) -> str:
     """The file."""
     floors = {c.chip: c.alpha for c in curves if c.algorithm == "in-network" and c.n == 8}
@@ -67,8 +108,8 @@ def written(
         f"# Rows without a use: {left or 'none'}; others that no curve holds are checks.",
         "# Errors are relative; unseen_ means predicted without the curve, the chip, the family.",
         "# Bands hold measured / predicted; intervals hold 80 % of refits.",
-        f'as_of = "{as_of}"',
-        f'source = "{source}"',
+        f'as_of = "{AS_OF}"',
+        f'source = "{SOURCE}"',
         f"rows = {points}",
         f"coverage = {COVERAGE}",
         "\n[families]",
@@ -78,7 +119,7 @@ def written(
         "\n[bands]",
         *(f"{kind} = {_list(band)}" for kind, band in evidence.bands().items()),
         "\n[errors]",
-        *(f"{name} = {_table(found)}" for name, found in evidence.errors().items()),
+        *(f"{name} = {_table(scores)}" for name, scores in evidence.errors().items()),
         *(line for each in crossings(rows, floors) for line in _between(each)),
         *(line for curve in curves for line in _curve(curve)),
     ]
@@ -168,3 +209,74 @@ def _list(values: Iterable[float], digits: int = DIGITS) -> str:
 
 def _short(value: float, digits: int = DIGITS) -> str:
     return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
+
+
+def crossings(rows: Sequence[CollectiveRow], inner: dict[str, float]) -> list[Between]:
+    """What each network adds.
+
+    Parameters
+    ----------
+    rows : measured times, those between domains among them.
+    inner : floor of an all-reduce inside one full domain of a family. [s]
+    """
+    by_system: dict[str, list[CollectiveRow]] = {}
+    for row in rows:
+        by_system.setdefault(row.system, []).append(row)
+    made = [
+        _sweep(by_system.get(EFA, []), "efa", inner["blackwell"]),
+        _infiniband(by_system.get(FLOOR, []), by_system.get(ISLANDS, []), inner["hopper"]),
+        *_exchanges(by_system.get(DEEP_EP, [])),
+    ]
+    return [*filter(None, made), *HOPS]
+
+
+def _sweep(rows: Sequence[CollectiveRow], network: str, inner: float) -> Between | None:
+    """From all-reduces of many sizes over several nodes."""
+    rows = sorted((r for r in rows if r.nodes > 1), key=lambda r: r.size)
+    if not rows:
+        return None
+    sizes = np.array([row.size for row in rows])
+    rate = group_rate(machine("hgx-b200"), rows[0].n).all_gather
+    traffic = traffic_of("all-reduce", "ring", rows[0].n)
+    triple = fit_triple(
+        sizes, traffic * sizes / rate, envelope(np.array([row.seconds for row in rows]))
+    )
+    steps = 2 * log2(rows[0].nodes)
+    step = (triple.alpha - inner) / steps
+    return Between(network, ANY, ANY, step, triple.efficiency, triple.gamma**2 * rate / traffic)
+
+
+def _infiniband(
+    floors: Sequence[CollectiveRow], longs: Sequence[CollectiveRow], inner: float
+) -> Between | None:
+    """From the floor over two nodes and from the best long message over islands."""
+    if not floors or not longs:
+        return None
+    step = (min(row.seconds for row in floors) - inner) / (2 * log2(floors[0].nodes))
+    best = min(longs, key=lambda row: row.seconds)
+    island = replace(machine("gb200-nvl72"), chips_per_domain=best.n // best.nodes)
+    bound = (
+        traffic_of("all-reduce", "ring", best.n) * best.size / group_rate(island, best.n).all_gather
+    )
+    # A share of the bound; what the square-root term takes of a message this long is part of it.
+    root = np.sqrt(bound * DELAY)
+    return Between("infiniband", ANY, ANY, step, bound / (best.seconds - root), DELAY)
+
+
+def _exchanges(rows: Sequence[CollectiveRow]) -> list[Between]:
+    """From dispatches and combines of one size over many nodes."""
+    made = []
+    for operation in ("dispatch", "combine"):
+        over = [row for row in rows if row.operation == operation and row.nodes > 1]
+        if not over:
+            continue
+        sizes = np.array([row.size for row in over])
+        nodes = machine("hgx-h800")
+        rates = np.array([group_rate(nodes, row.n).all_to_all for row in over])
+        traffic = np.array([traffic_of(operation, row.algorithm, row.n) for row in over])
+        seconds = np.array([row.seconds for row in over])
+        triple = fit_triple(sizes, traffic * sizes / rates, seconds, root=False)
+        floor, share = triple.alpha, triple.efficiency
+        low = Between("infiniband", operation, "deepep-low-latency", floor, share, 0.0)
+        made += [low, replace(low, algorithm="deepep-normal", efficiency=NORMAL)]
+    return made

@@ -7,9 +7,10 @@ of configurations: what is not understood is refused later, by row and with a re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from planner.measurements.entry import Entry
 from planner.measurements.measurement import NotComputed
 from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.load_generators import FORMATS, format_of_document, runs_in
@@ -19,9 +20,27 @@ from planner.measurements.readers.model_configurations import (
     used_configurations,
 )
 from planner.measurements.readers.own_table import entries, owns
-from planner.measurements.readers.sheets import Documents, Readings, Sheet, Source, opened, sheet
+from planner.measurements.readers.sheets import (
+    Documents,
+    MeasurementTable,
+    Readings,
+    Sheet,
+    Source,
+    opened,
+    sheet,
+)
 from planner.measurements.readers.steady_batches import steadies
 from planner.measurements.readers.table_columns import COLUMNS, VALUES, columns_of
+from planner.measurements.readers.table_entries import (
+    HEADER,
+    collective_entries,
+    exchange_entries,
+    generator_entries,
+    own_entries,
+    run_entries,
+    steady_entries,
+    training_entries,
+)
 from planner.measurements.roofline_bound import strange_units
 from planner.text.errors import InputError, Mistake, quoted
 
@@ -38,6 +57,8 @@ class FileKind:
         Columns that only tables of this kind have together; a table may have more.
     measured
         Columns that hold measured values.
+    entries
+        Every measured value of a table, repeats marked, with the reason where it is unusable.
     model
         Column that names models, empty where none does.
     readings
@@ -46,6 +67,7 @@ class FileKind:
 
     needed: tuple[str, ...]
     measured: tuple[str, ...]
+    entries: Callable[[MeasurementTable], list[Entry]]
     model: str = ""
     readings: Callable[[Source], Readings] | None = None
 
@@ -54,20 +76,30 @@ KINDS: Mapping[str, FileKind] = {
     "serving runs": FileKind(
         ("model_path", "system", "backend", "isl", "osl", "concurrency", "tpot_ms"),
         ("tpot_ms", "ttft_ms"),
+        run_entries,
         "model_path",
         runs,
     ),
     "steady batches": FileKind(
-        ("model", "chip", "phase", "batch", "metric", "value"), ("value",), "model", steadies
+        ("model", "chip", "phase", "batch", "metric", "value"),
+        ("value",),
+        steady_entries,
+        "model",
+        steadies,
     ),
     "training runs": FileKind(
         ("hidden", "layers", "global_batch", "measured_iter_time_s"),
         ("iter_time_derived_s", "measured_iter_time_s"),
+        training_entries,
     ),
     "collectives": FileKind(
-        ("accelerator", "ranks", "operation", "size_bytes", "time_us"), ("time_us",)
+        ("accelerator", "ranks", "operation", "size_bytes", "time_us"),
+        ("time_us",),
+        collective_entries,
     ),
-    "exchanges": FileKind(("op", "chip", "ep", "dtype", "latency_us"), ("latency_us",)),
+    "exchanges": FileKind(
+        ("op", "chip", "ep", "dtype", "latency_us"), ("latency_us",), exchange_entries
+    ),
 }
 
 
@@ -140,12 +172,46 @@ def read(
     if kind == OWN:
         facts, more = _located_fact(facts, models)
         return replace(owns(table, **facts), models={**files, **more})
-    if facts:
-        raise InputError(f"{content}: a table of {kind} says {', '.join(facts)} itself")
+    _says_itself(content, kind, facts)
     readings = KINDS[kind].readings
     if readings is None:
         raise InputError(f"{content} holds {kind}, not measurements of serving")
     return replace(_in_their_units(readings(table)), models=files)
+
+
+def entries_in(
+    path: Path, facts: Mapping[str, str], folders: Sequence[Path] = ()
+) -> tuple[MeasurementTable, list[Entry]]:
+    """The table in a file and every measured value of it, in the order of the rows.
+
+    Parameters
+    ----------
+    facts, folders : as for `read`.
+
+    Raises
+    ------
+    InputError
+        If the file holds no measurements, or facts are missing or unknown.
+    """
+    source = opened(path)
+    if isinstance(source, Documents):
+        readings = read(source, folders, **facts)
+        lines = tuple(range(1 + HEADER, readings.lines + 1 + HEADER))
+        runs_read = MeasurementTable(
+            source, recognised(source), ((),) * readings.lines, lines, models=readings.models
+        )
+        return runs_read, generator_entries(readings)
+    measurements = table(source, facts, folders)
+    if measurements.kind == OWN:
+        meant = columns_of(measurements.columns, facts, str(path))
+        return measurements, own_entries(measurements, read(measurements.sheet, **facts), meant)
+    _says_itself(path, measurements.kind, facts)
+    return measurements, KINDS[measurements.kind].entries(measurements)
+
+
+def _says_itself(source: object, kind: str, facts: Mapping[str, object]) -> None:
+    if facts:
+        raise InputError(f"{source}: a table of {kind} says {', '.join(facts)} itself")
 
 
 def located(
@@ -197,47 +263,6 @@ def _in_their_units(readings: Readings) -> Readings:
     return replace(readings, rows=tuple(rows), refused=(*readings.refused, *strange))
 
 
-LEAST, MOST = 1e-9, 1e15  # of any value, in the unit of its column
-
-
-@dataclass(frozen=True)
-class MeasurementTable:
-    """A file of measurements: its `kind`, columns, rows, the line of each row, measured columns.
-
-    The results of a load generator have no columns, and a row for each run. Every row has as many
-    cells as there are columns. `models` are the configurations in place of catalogue entries.
-    """
-
-    source: Sheet | Documents
-    kind: str
-    rows: tuple[tuple[str, ...], ...]
-    lines: tuple[int, ...]
-    columns: tuple[str, ...] = ()
-    measured: tuple[str, ...] = ()
-    models: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def path(self) -> Path:
-        """Where the file is."""
-        return self.source.path
-
-    @property
-    def name(self) -> str:
-        """The file's own name."""
-        return self.path.name
-
-    @property
-    def sheet(self) -> Sheet:
-        """The table as calibration reads it; raises InputError for what is none."""
-        if isinstance(self.source, Sheet):
-            return self.source
-        raise InputError(f"{self.path} is no CSV table that columns are added to")
-
-    def cells(self, row: int) -> dict[str, str]:
-        """One row by column."""
-        return dict(zip(self.columns, self.rows[row], strict=True))
-
-
 def table(
     source: Path | Sheet, facts: Mapping[str, str], folders: Sequence[Path] = ()
 ) -> MeasurementTable:
@@ -268,12 +293,3 @@ def table(
     return MeasurementTable(
         sheet_read, kind, sheet_read.rows, sheet_read.lines, columns, measured, models
     )
-
-
-def positive_of(text: str) -> float | None:
-    """A cell as a number above zero that can be a measurement, None for any other."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if LEAST <= value <= MOST else None

@@ -1,0 +1,321 @@
+"""Rows of every kind of table as entries: what was measured, and why a row holds nothing usable.
+
+What the readers refuse keeps its reason. A run of training has a bound and no estimate yet: the
+model's arithmetic alone at the chip's peak, three passes of two FLOP per weight and token, and of
+attention only the half that a causal mask leaves. Nothing recomputed, nothing sent and no idle
+stage is in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from planner.measurements.entry import Entry
+from planner.measurements.measurement import CollectiveRow, Measurement
+from planner.measurements.published_names import Refused
+from planner.measurements.readers.collective_rows import collective_row, exchange_row, fitted_on
+from planner.measurements.readers.engine_runs import runs
+from planner.measurements.readers.sheets import MeasurementTable, Readings, positive_or_none
+from planner.measurements.readers.steady_batches import steady
+
+RUN_COLUMNS = {"tpot_ms": "tpot", "ttft_ms": "ttft"}
+# What may differ between two rows of one configuration.
+OCCASION = frozenset({"ttft_ms", "tpot_ms", "measured_on", "image", "wip"})
+LABELS = frozenset({"id", "url", "notes", "quality", "value"})
+TRAINING_LABELS = frozenset({"id", "notes", "source"})
+TIMES = frozenset({"step_ms", "ttft_ms", "e2e_ms"})
+WAYS = {
+    "tp": "tp_size", "dp": "attention_dp_size", "etp": "moe_tp_size", "ep": "moe_ep_size",
+}  # fmt: skip
+
+
+def run_entries(table: MeasurementTable) -> list[Entry]:
+    """TPOT and TTFT of every run; of rows of one configuration the first counts."""
+    readings, repeats = runs(table.sheet), table.repeats(OCCASION)
+    measured = {(each.id, each.quantity): each for each in readings.rows}
+    entries = []
+    for row, line, cells in table.numbered:
+        for column in table.measured:
+            quantity = RUN_COLUMNS[column]
+            run = measured.get((str(line), quantity))
+            together = not run.pooled if run else cells.get("mode", "agg") == "agg"
+            entry = Entry(
+                row,
+                line,
+                column,
+                quantity,
+                "aggregated" if together else "disaggregated",
+                cells["model_path"].split("/")[-1],
+                cells["system"],
+                cells["backend"],
+                cells.get("backend_version", ""),
+                _run_setting(cells),
+                repeat=row in repeats or bool(run and run.repeats),
+                reason=readings.reason(str(line), quantity),
+            )
+            entries.append(_filled(entry, cells, run))
+    return entries
+
+
+def steady_entries(table: MeasurementTable) -> list[Entry]:
+    """The value of every steady batch, repeats marked."""
+    entries, repeats = [], table.repeats(LABELS)
+    for row, line, cells in table.numbered:
+        batch, reason = None, ""
+        try:
+            batch = steady({name: text.strip() for name, text in cells.items()})
+        except Refused as why:
+            reason = str(why)
+        except KeyError as why:
+            reason = f"{why.args[0]} is not given"
+        entry = Entry(
+            row,
+            line,
+            "value",
+            batch.quantity if batch else cells["phase"],
+            "clean" if cells.get("quality", "").startswith("clean") else "not clean",
+            cells["model"],
+            cells["chip"],
+            cells.get("source", ""),
+            setting=f"{cells.get('layout', '')} batch {cells['batch'] or '?'} {cells['metric']}",
+            rate=cells["metric"] not in TIMES,
+            repeat=row in repeats,
+            reason=reason,
+        )
+        entries.append(_filled(entry, cells, batch))
+    return entries
+
+
+def _filled(entry: Entry, cells: Mapping[str, str], row: Measurement | None) -> Entry:
+    """The entry with its value and measurement; without a value it says what stands instead."""
+    text = cells.get(entry.column, "")
+    value = positive_or_none(text)
+    if value is None:
+        missing = f"{entry.column} is {text!r}, not a positive number"
+        return replace(entry, reason=entry.reason or missing)
+    return replace(entry, measured=value) if row is None else entry.measuring(row, value)
+
+
+def _run_setting(cells: Mapping[str, str]) -> str:
+    ways = " ".join(
+        f"{label}{float(cells[name]):g}"
+        for label, name in WAYS.items()
+        if positive_or_none(cells.get(name, "")) is not None
+    )
+    lengths = f"{cells.get('isl', '')}/{cells.get('osl', '')}"
+    numbers = cells.get("moe_quant_mode") or cells.get("gemm_quant_mode") or cells.get("precision")
+    return f"{ways} {lengths} x{cells['concurrency']} {numbers or ''}".strip()
+
+
+COLUMNS = ("iter_time_derived_s", "measured_iter_time_s")
+LEAST, MOST = 1e-3, 1e9  # of any width, length, peak or number of chips
+NO_PLANNER = "only the bound: steps of training are not estimated yet"
+
+
+def training_entries(table: MeasurementTable) -> list[Entry]:
+    """The iteration time of every run, in whichever column states it."""
+    entries, repeats = [], table.repeats(TRAINING_LABELS)
+    for row, line, cells in table.numbered:
+        column = next(
+            (c for c in COLUMNS if positive_or_none(cells.get(c, "")) is not None), COLUMNS[1]
+        )
+        bound, reason = None, NO_PLANNER
+        try:
+            bound = step_bound(cells)
+        except KeyError as error:
+            reason = f"{error.args[0]} is not given"
+        except ValueError as error:
+            reason = str(error)
+        seconds = positive_or_none(cells.get(column, ""))
+        if seconds is None:
+            reason = f"{column} is {cells.get(column, '')!r}, not a positive number"
+        entries.append(
+            Entry(
+                row,
+                line,
+                column,
+                "iteration",
+                "",
+                cells.get("model", ""),
+                cells.get("gpu", ""),
+                cells.get("recompute", ""),
+                setting=" ".join(f"{n}{cells.get(n, '')}" for n in ("tp", "pp", "dp")),
+                measured=seconds,
+                seconds=seconds,
+                bound=bound if seconds is not None else None,
+                roofline=bound,
+                reason=reason,
+                repeat=row in repeats,
+            )
+        )
+    return entries
+
+
+def step_bound(cells: Mapping[str, str]) -> float:
+    """Model FLOP of one iteration over the peak of all chips [s].
+
+    Raises
+    ------
+    KeyError
+        If a column is missing.
+    ValueError
+        If a shape is not a positive number; the message names it.
+    """
+    hidden, layers, tokens, vocabulary, chips = (
+        _positive(cells, name) for name in ("hidden", "layers", "seq_len", "vocab", "gpus")
+    )
+    stated = cells.get("ffn_hidden", "").strip()
+    width = _positive(cells, "ffn_hidden") if stated else 4 * hidden
+    sequences = _positive(cells, "global_batch")
+    peak = _positive(cells, "gpu_peak_tflops_bf16") * 1e12
+    weights = layers * (4 * hidden**2 + 2 * hidden * width) + vocabulary * hidden
+    attended = layers * hidden * tokens  # keys and values of half the positions
+    return 6 * sequences * tokens * (weights + attended) / (chips * peak)
+
+
+def _positive(cells: Mapping[str, str], name: str) -> float:
+    value = positive_or_none(cells[name])
+    if value is None or not LEAST <= value <= MOST:
+        raise ValueError(f"{name} is {cells[name]!r}, not a positive number of that kind")
+    return value
+
+
+def collective_entries(table: MeasurementTable) -> list[Entry]:
+    """The time of every collective."""
+    entries, earlier = [], set()
+    for row, line, cells in table.numbered:
+        timed = collective_row(cells)
+        key = (
+            tuple(cells.values())
+            if isinstance(timed, str)
+            else (timed.system, timed.chip, timed.operation, timed.algorithm, timed.n, timed.nodes,
+                  timed.size)
+        )  # fmt: skip
+        entry = _collective(row, line, "time_us", cells["operation"], cells["accelerator"], timed)
+        entries.append(replace(entry, measured=_stated(entry, cells), repeat=key in earlier))
+        earlier.add(key)
+    return entries
+
+
+def exchange_entries(table: MeasurementTable) -> list[Entry]:
+    """The latency of every dispatch, combine and fused all-reduce."""
+    entries, repeats = [], table.repeats()
+    for row, line, cells in table.numbered:
+        entry = _collective(
+            row, line, "latency_us", cells["op"], cells["chip"], exchange_row(cells)
+        )
+        entries.append(replace(entry, measured=_stated(entry, cells), repeat=row in repeats))
+    return entries
+
+
+def _collective(
+    row: int, line: int, column: str, operation: str, chip: str, timed: CollectiveRow | str
+) -> Entry:
+    if isinstance(timed, str):
+        return Entry(row, line, column, "collective", "", operation, chip, "", reason=timed)
+    return Entry(
+        row,
+        line,
+        column,
+        "collective",
+        "fitted curves" if fitted_on(timed) else "other rows",
+        timed.operation,
+        timed.chip,
+        timed.algorithm,
+        setting=f"{timed.n} chips {timed.size:.0f} byte {timed.system}",
+        seconds=timed.seconds,
+        collective=timed,
+    )
+
+
+def _stated(entry: Entry, cells: Mapping[str, str]) -> float | None:
+    return None if entry.collective is None else float(cells[entry.column])
+
+
+TOKEN = ("tpot", "step")
+STEMS: Mapping[str, tuple[str, ...]] = {
+    "ttft": ("ttft",),
+    "tpot": TOKEN,
+    "itl": TOKEN,
+    "step": TOKEN,
+    "e2e": ("e2e",),
+    "tokens_per": TOKEN,
+}
+UNITS = {"ms": 1e-3, "s": 1.0}
+CLOSE = 1e-9
+HEADER = 1  # lines before the first row
+
+
+def own_entries(
+    table: MeasurementTable, readings: Readings, meant: Mapping[str, str]
+) -> list[Entry]:
+    """Every value of every run; a value that others state is scored once, and predicted for all.
+
+    Parameters
+    ----------
+    readings : the table's measurements, ids by line.
+    meant : what each column of the table means.
+    """
+    by_line: dict[str, list[Measurement]] = defaultdict(list)
+    for measured in readings.rows:
+        by_line[measured.id].append(measured)
+    entries = []
+    for row, line, cells in table.numbered:
+        runs_of_line, scored = by_line[str(line)], set[str]()
+        stated = [column for column in table.measured if cells[column].strip()]
+        for column in stated:
+            stem, unit = meant[column].rsplit("_", 1)
+            run = next((run for run in runs_of_line if run.quantity in STEMS[stem]), None)
+            value = positive_or_none(cells[column])
+            reason = readings.reason(str(line), stem, *STEMS[stem]) or "no time of its own"
+            entry = _own(row, line, column, run, reason)
+            if run is not None and value is not None and _states(run, stem, unit, value):
+                again = bool(run.repeats) or run.quantity in scored
+                entry = replace(entry, reason="", rate=stem == "tokens_per", repeat=again)
+                entry = entry.measuring(run, value)
+                scored.add(run.quantity)
+            entries.append(entry)
+        if not stated:
+            reason = readings.reason(str(line)) or "no measured value is given"
+            entries.append(_own(row, line, table.measured[0], None, reason))
+    return entries
+
+
+def generator_entries(readings: Readings) -> list[Entry]:
+    """Times [s] of the runs of a load generator, one line each."""
+    entries = [
+        replace(_own(_row(run.id), int(run.id), run.quantity, run, ""), repeat=bool(run.repeats))
+        .measuring(run, run.seconds)
+        for run in readings.rows
+    ]  # fmt: skip
+    return entries + [
+        _own(_row(each.id), int(each.id), each.quantity or "all", None, each.reason)
+        for each in readings.refused
+    ]
+
+
+def _row(line: str) -> int:
+    return int(line) - 1 - HEADER
+
+
+def _own(row: int, line: int, column: str, run: Measurement | None, reason: str) -> Entry:
+    """An entry with what is known of a run; without one, with the reason alone."""
+    if run is None:
+        return Entry(row, line, column, column, "", "", "", "", reason=reason)
+    ways = " ".join(f"{name}{n}" for name, n in (run.layout or {}).items() if n > 1)
+    load = "x" if run.looped else "batch "
+    setting = f"{ways} {run.prompt:.0f}/{run.output:.0f} {load}{run.batch:g}".strip()
+    return Entry(
+        row, line, column, run.quantity, "", run.model, run.chip.name, run.engine, run.version,
+        setting, reason=reason,
+    )  # fmt: skip
+
+
+def _states(row: Measurement, stem: str, unit: str, value: float) -> bool:
+    """Whether a measurement is what a column says: the same time, or the rate of its steps."""
+    if stem == "tokens_per":
+        return True
+    return math.isclose(value * UNITS[unit], row.seconds, rel_tol=CLOSE)
