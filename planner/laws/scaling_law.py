@@ -62,6 +62,13 @@ def _shown(key: str, value: float) -> str:
 Number = np.ndarray | float
 
 TENTH_TO_NINETIETH = 2 * 1.2815515655446004  # standard deviations between the two, if normal
+FLOP_PER = 6.0  # of training, per active parameter and token
+ALLOCATIONS = ("allocation", "ratio")  # forms that say how to split an arithmetic, and no loss
+# {a coefficient: the equation of the size in `formulas.scaling.allocation` that takes it}
+RULES: Mapping[str, str] = {
+    "K_ratio": "ratio_parameters", "k_size": "allocated_parameters",
+    "k_model": "allocated_size_by_arithmetic", "k_tokens": "allocated_size_by_tokens",
+}  # fmt: skip
 UNITS: Mapping[str, float] = {"one_param": 1.0, "one_token": 1.0, "one_flop": 1.0, "c_fwd": 2.0}
 
 
@@ -219,6 +226,28 @@ class ScalingLaw:
         x = self.values
         at_one = (x["alpha_N"] * x["A_N"] / (x["beta_D"] * x["B_D"])) ** (1 / x["alpha_N"])
         return float(at_one * tokens ** (x["beta_D"] / x["alpha_N"]))
+
+    def allocated(self, arithmetic: float, flop_per: float = FLOP_PER) -> tuple[float, float]:
+        """Size [param] and tokens that a rule gives to an arithmetic of training [flop].
+
+        `flop_per` is that of training per active parameter and token. Raises FieldError for a law
+        that is no such rule, or gives exponents without a prefactor.
+        """
+        from formulas.scaling import allocation as rules
+
+        rule = next((name for key, name in RULES.items() if key in self.values), None)
+        if self.form not in ALLOCATIONS or rule is None:
+            raise FieldError(
+                ("law", f"{self.name} gives exponents alone: without a prefactor there is no size")
+            )
+        case = {**UNITS, **self.values, "C_pt": arithmetic, "c_fwd": flop_per / 3}
+
+        def value(name: str) -> float:
+            function = getattr(rules, name).numpy()
+            return float(function(**{x: case[x] for x in function.kernel.names}))
+
+        n = value(rule)
+        return n, value("allocated_tokens") if "k_tokens" in case else arithmetic / (flop_per * n)
 
     # -- how far it reaches, and how well it is known ---------------------------------------------
 

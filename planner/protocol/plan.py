@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from planner.protocol.document import document_of
 from planner.protocol.section import text_of, why_of
 from planner.scenario.kinds import room
+from planner.text.wording import excess
 
 
 @dataclass(frozen=True)
@@ -247,11 +248,11 @@ class Plan(ABC, Generic[A]):
 
     def __repr__(self) -> str:
         if self.status == "infeasible":
-            short = ", ".join(
-                s.promise if s.short_by is None else f"{s.promise} {s.short_by:.3g}x"
+            missed = ", ".join(
+                s.promise if s.short_by is None else f"{s.promise} by {excess(s.short_by)}"
                 for s in self.infeasible
             )
-            return f"<Plan {self.kind}: infeasible, short by {short}>"
+            return f"<Plan {self.kind}: infeasible, misses {missed}>"
         return f"<Plan {self.kind}: {self.summary()}>"
 
     def _repr_html_(self) -> str:

@@ -12,6 +12,7 @@ from planner.text.quantities import show
 NEAR = 1e-8
 WIDTH = 78  # columns of an answer
 LABEL = 14  # columns of a label that has its text beside it
+MANIFOLD = 3.0  # times a limit, from which on the excess is told as a factor
 SPAN = 45  # column after which the ends of an interval stand
 
 
@@ -56,6 +57,11 @@ def loss(value: float) -> str:
 def percent(share: float, precision: int = 2) -> str:
     """A share in percent, in so many digits."""
     return f"{100 * share:.{precision}g} %"
+
+
+def excess(factor: float) -> str:
+    """By how much a limit is missed, from the factor by which it is exceeded."""
+    return f"{100 * (factor - 1):.3g} %" if factor < MANIFOLD else f"a factor of {factor:.3g}"
 
 
 def more(share: float) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.protocol.output import Output, values_in
 from planner.protocol.section import Line, Section
-from planner.text.wording import count, filled, money, ranged, row, whole, wrapped
+from planner.text.wording import count, excess, filled, money, ranged, row, whole, wrapped
 
 if TYPE_CHECKING:
     from planner.protocol.plan import BindingLimit, DataSource, Shortfall
@@ -178,9 +178,9 @@ def shortfall(title: str, missed: Sequence[Shortfall]) -> str:
     """Why there is no answer, and by how much it falls short."""
     lines = [title]
     for miss in missed:
-        factor = miss.short_by
-        by = f"short by a factor of {factor:.4g}: " if factor and factor > 1 else ""
-        lines += wrapped(f"{miss.promise}: {by}{miss.expression}")
+        factor = miss.short_by or 1.0
+        what = f"misses {miss.promise} by {excess(factor)}" if factor > 1 else miss.promise
+        lines += wrapped(f"{what}: {miss.expression}")
     return "\n".join(lines)
 
 

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, TypeVar
 
 from planner.protocol.document import Unit, json_key
+from planner.protocol.plan import Answer, DataSource, Plan
 
 Param = Annotated[float, Unit("param")]
-
-
 Token = Annotated[float, Unit("token")]
-
-
 Usd = Annotated[float, Unit("USD")]
-
-
 Flop = Annotated[float, Unit("flop")]
-
-
 Nat = Annotated[float, Unit("nat")]
-
-
 Share = Annotated[float, Unit("1")]
-
-
 Ends = tuple[float, float]
 
 
@@ -97,30 +86,37 @@ class SizeAndTokens(Protocol):
     def tokens(self) -> PretrainTokens: ...
 
 
-class LifePoint(SizeAndTokens, Protocol):
+@dataclass(frozen=True, kw_only=True)
+class LifePoint:
     """What the plans of a budget and of a lifecycle have in common."""
 
+    n_active: Param
+    n_total: Param
+    sparsity: Share
+    tokens: PhaseTokens
+    epochs: Share | None
+    cost: LifeSpending
+    share: PhaseShares
+    over_training: Share | None
+    tokens_per_parameter: Annotated[float, Unit("token/param")]
+    loss: Nat | None
+    law: str
+    coefficients: Mapping[str, float]
+    objective: str
+
     @property
-    def n_total(self) -> float: ...
-    @property
-    def tokens(self) -> PhaseTokens: ...
-    @property
-    def epochs(self) -> float | None: ...
-    @property
-    def cost(self) -> LifeSpending: ...
-    @property
-    def share(self) -> PhaseShares: ...
-    @property
-    def loss(self) -> float | None: ...
-    @property
-    def law(self) -> str: ...
-    @property
-    def objective(self) -> str: ...
-    @property
-    def total(self) -> float: ...
+    def total(self) -> float:
+        """Cost of the whole life, in the unit of the objective [USD or flop of the peak]."""
+        total = self.cost.total
+        return (total.usd or 0.0) if self.objective == "usd" else total.flop_paid
+
+    def __str__(self) -> str:
+        total = self.cost.total
+        cost = f"{total.flop:.4g} FLOP" if total.usd is None else f"${total.usd:,.4g}"
+        return f"{self.n_active:.4g} parameters on {self.tokens.pretrain:.4g} tokens, {cost}"
 
 
-class LifeAnswer(Protocol):
+class LifeAnswer(Answer, Protocol):
     """What the answers to a budget and to a lifecycle have in common."""
 
     @property
@@ -166,10 +162,37 @@ class MissedLimit:
     expression: str
 
 
-def size_and_cost(plan: LifePoint | None) -> str:
-    """Size, tokens and cost of a plan in half a line."""
-    if plan is None:
-        return ""
-    total = plan.cost.total
-    cost = f"{total.flop:.4g} FLOP" if total.usd is None else f"${total.usd:,.4g}"
-    return f"{plan.n_active:.4g} parameters on {plan.tokens.pretrain:.4g} tokens, {cost}"
+@dataclass(frozen=True)
+class FormlessLawNote:
+    """The law that answered."""
+
+    name: str
+    title: str
+    scope: str
+    note: str
+
+
+@dataclass(frozen=True)
+class LifeProvenance:
+    """What an answer rests on: version of this program, law, sources, warnings."""
+
+    version: str
+    law: FormlessLawNote
+    data: tuple[DataSource, ...]
+    warnings: tuple[str, ...]
+
+
+A = TypeVar("A", bound=LifeAnswer)
+
+
+class LifePlan(Plan[A]):
+    """The answer to a budget or to a lifecycle."""
+
+    @property
+    def cost(self) -> float | None:
+        """Cost of the whole life [USD]; None where FLOP alone are counted."""
+        return self.answer.plan.cost.total.usd if self.answer.plan else None
+
+    def summary(self) -> str:
+        """Size, tokens and cost."""
+        return str(self.answer.plan or "")

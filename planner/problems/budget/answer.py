@@ -74,8 +74,6 @@ def answer(scenario: BudgetScenario) -> BudgetPlan:
     point = point_of(best)
     recheck(point, best)
     complete = BudgetAnswer(
-        problem="budget",
-        status="optimal",
         scenario=resolved(scenario),
         plan=point,
         band=interval(best, scenario.draws, scenario.coverage),
@@ -88,7 +86,6 @@ def answer(scenario: BudgetScenario) -> BudgetPlan:
         compute_optimal=compute_optimal(best),
         demand=resolution.served,
         laws=tuple(_by(law, resolution) for law in resolution.others) or None,
-        infeasible=None,
         provenance=_provenance(resolution, warnings),
     )
     return _plan(complete, scenario)
@@ -190,21 +187,10 @@ def _by_rule(resolution: ResolvedBudget) -> RuledAnswer:
     beyond = law.outside(point.n_active, point.tokens.pretrain, arithmetic=flop)
     warnings = (*resolution.warnings, *allowed(beyond, scenario.extrapolate))
     return RuledAnswer(
-        problem="budget",
-        status="optimal",
         scenario=resolved(scenario),
         plan=point,
-        band=None,
-        bound=None,
         certificate=RULE,
-        binding=(),
-        elasticities={},
-        alternatives=(),
-        heuristic=None,
-        compute_optimal=None,
         demand=resolution.served,
-        laws=None,
-        infeasible=None,
         provenance=_provenance(resolution, warnings),
     )
 
@@ -215,20 +201,10 @@ def _infeasible(resolution: ResolvedBudget, solved: Sequence[Solved]) -> Infeasi
     nearest = min(misses, key=lambda row: row.short_by)
     considered = len(resolution.tasks)
     return InfeasibleBudget(
-        problem="budget",
         status="infeasible",
         scenario=resolved(resolution.scenario),
-        plan=None,
-        band=None,
-        bound=None,
         certificate=BudgetCertificate(NOTHING_CLOSER, None, None, None, considered, None, {}),
-        binding=(),
-        elasticities={},
-        alternatives=(),
-        heuristic=None,
-        compute_optimal=None,
         demand=resolution.served,
-        laws=None,
         infeasible=(MissedLimit(nearest.promise, nearest.short_by, nearest.reason),),
         provenance=_provenance(resolution, resolution.warnings),
     )
@@ -237,5 +213,5 @@ def _infeasible(resolution: ResolvedBudget, solved: Sequence[Solved]) -> Infeasi
 def _provenance(resolution: ResolvedBudget, warnings: tuple[str, ...]) -> LawProvenance:
     """What an answer rests on: version, law, sources with their dates, warnings."""
     law = resolution.law
-    note = LawNote(law.name, law.form, law.title, law.scope, law.note)
+    note = LawNote(law.name, law.title, law.scope, law.note, law.form)
     return LawProvenance(version("token-planner"), note, resolution.data, warnings)

@@ -6,55 +6,41 @@ Everything is in base units; `document_of` makes JSON of it, keys in the order o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from planner.problems.budget.question import BudgetScenario
-from planner.protocol.document import Unit
-from planner.protocol.plan import BindingLimit, DataSource, Plan
+from planner.protocol.plan import BindingLimit
 from planner.token_costs.spending import (
     Ends,
     Flop,
+    FormlessLawNote,
     LawInterval,
-    LifeSpending,
+    LifePlan,
+    LifePoint,
+    LifeProvenance,
     MissedLimit,
     Nat,
     Param,
     PhaseMachine,
-    PhaseShares,
     PhaseTokens,
     ServedTokens,
     Share,
     Usd,
-    size_and_cost,
 )
 
 
-@dataclass(frozen=True)
-class BudgetPoint:
+@dataclass(frozen=True, kw_only=True)
+class BudgetPoint(LifePoint):
     """A size, its tokens, and what follows from them by the equations of `formulas`."""
 
-    n_active: Param
-    n_total: Param
-    sparsity: Share
-    tokens: PhaseTokens
-    epochs: Share | None
-    cost: LifeSpending
-    share: PhaseShares
-    over_training: Share | None
     over_training_from_pools: Share | None
-    tokens_per_parameter: Annotated[float, Unit("token/param")]
-    loss: Nat | None
-    law: str
-    coefficients: Mapping[str, float]
-    objective: str
     phases: Mapping[str, PhaseMachine]
 
-    @property
-    def total(self) -> float:
-        """Cost of the whole life, in the unit of the objective [USD or flop of the peak]."""
-        total = self.cost.total
-        return (total.usd or 0.0) if self.objective == "usd" else total.flop_paid
+    json_first: ClassVar[tuple[str, ...]] = (
+        "n_active", "n_total", "sparsity", "tokens", "epochs", "cost", "share", "over_training",
+        "over_training_from_pools",
+    )  # fmt: skip
 
 
 class RuledPoint(BudgetPoint):
@@ -141,45 +127,40 @@ class OtherLaw:
 
 
 @dataclass(frozen=True)
-class LawNote:
+class LawNote(FormlessLawNote):
     """The law that answered."""
 
-    name: str
     form: str
-    title: str
-    scope: str
-    note: str
+
+    json_first = ("name", "form")
 
 
 @dataclass(frozen=True)
-class LawProvenance:
+class LawProvenance(LifeProvenance):
     """What an answer rests on: version of this program, law, sources, warnings."""
 
-    version: str
     law: LawNote
-    data: tuple[DataSource, ...]
-    warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BudgetAnswer:
     """The whole answer to a token budget."""
 
-    problem: str
-    status: str
+    problem: str = "budget"
+    status: str = "optimal"
     scenario: Mapping[str, object]
-    plan: BudgetPoint | None
-    band: BudgetInterval | None
-    bound: BudgetBound | None
+    plan: BudgetPoint | None = None
+    band: BudgetInterval | None = None
+    bound: BudgetBound | None = None
     certificate: BudgetCertificate
-    binding: tuple[BindingLimit, ...]
-    elasticities: Mapping[str, float]
-    alternatives: tuple[BudgetPoint, ...]
-    heuristic: RuleComparison | None
-    compute_optimal: Comparison | None
+    binding: tuple[BindingLimit, ...] = ()
+    elasticities: Mapping[str, float] = field(default_factory=dict)
+    alternatives: tuple[BudgetPoint, ...] = ()
+    heuristic: RuleComparison | None = None
+    compute_optimal: Comparison | None = None
     demand: ServedTokens
-    laws: tuple[OtherLaw, ...] | None
-    infeasible: tuple[MissedLimit, ...] | None
+    laws: tuple[OtherLaw, ...] | None = None
+    infeasible: tuple[MissedLimit, ...] | None = None
     provenance: LawProvenance
 
 
@@ -201,18 +182,13 @@ class InfeasibleBudget(BudgetAnswer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BudgetPlan(Plan[BudgetAnswer]):
+class BudgetPlan(LifePlan[BudgetAnswer]):
     """The answer to a token budget, and the scenario that asked for it."""
 
     question: BudgetScenario
 
     kind = "budget"
     answer_type = BudgetAnswer
-
-    @property
-    def cost(self) -> float | None:
-        """Cost of the whole life [USD]; None where FLOP alone are counted."""
-        return self.answer.plan.cost.total.usd if self.answer.plan else None
 
     def why(self) -> str:
         """What binds, what a percent of each quantity is worth, and the closed form, as text."""
@@ -224,7 +200,3 @@ class BudgetPlan(Plan[BudgetAnswer]):
         from planner.problems.budget.presentation import answer
 
         return answer(self)
-
-    def summary(self) -> str:
-        """Size, tokens and cost."""
-        return size_and_cost(self.answer.plan)

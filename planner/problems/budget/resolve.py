@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from planner.laws.allocation import allocation
 from planner.laws.laws import scaling_law
-from planner.laws.scaling_law import ScalingLaw
+from planner.laws.scaling_law import ALLOCATIONS, ScalingLaw
 from planner.problems.budget.plan import BudgetCertificate, RuledPoint
 from planner.problems.budget.question import BudgetScenario
 from planner.protocol.plan import DataSource
@@ -28,7 +27,6 @@ from planner.token_costs.phase_costs import (
 )
 from planner.token_costs.spending import PhaseShares, PhaseTokens, ServedTokens
 
-RULES = ("allocation", "ratio")
 RULE = BudgetCertificate(
     "the law's own rule for an arithmetic of training; nothing was weighed against it",
     None, None, None, 1, None, {},
@@ -41,7 +39,7 @@ def is_rule(law: ScalingLaw, scenario: BudgetScenario) -> bool:
 
     Raises FieldError for a rule that is asked for a quality, or for more than pre-training.
     """
-    if law.form not in RULES:
+    if law.form not in ALLOCATIONS:
         return False
     if scenario.cost is None or scenario.used != ("pretrain",):
         raise FieldError(
@@ -54,19 +52,19 @@ def ruled_point(law: ScalingLaw, scenario: BudgetScenario, phase: PhaseCost) -> 
     """The size and tokens for the arithmetic that the cost pays for."""
     limit = scenario.cost.value if scenario.cost is not None else 0.0
     flop = limit / phase.weight(scenario.in_usd)
-    optimum = allocation(law, flop, flop_per=phase.arithmetic)
-    phases, tokens = {"pretrain": phase}, PhaseTokens(optimum.d, 0.0, 0.0)
+    size, trained = law.allocated(flop, phase.arithmetic)
+    phases, tokens = {"pretrain": phase}, PhaseTokens(trained, 0.0, 0.0)
     return RuledPoint(
-        n_active=optimum.n,
-        n_total=optimum.n,
+        n_active=size,
+        n_total=size,
         sparsity=1.0,
         tokens=tokens,
         epochs=None,
-        cost=spending(symbol_values(phases, optimum.n, tokens)),
+        cost=spending(symbol_values(phases, size, tokens)),
         share=PhaseShares(1.0, 0.0, 0.0),
         over_training=None,
         over_training_from_pools=None,
-        tokens_per_parameter=optimum.d / optimum.n,
+        tokens_per_parameter=trained / size,
         loss=None,
         law=law.name,
         coefficients=dict(law.values),

@@ -23,16 +23,14 @@ from planner.problems.lifecycle.elasticities import lifecycle_elasticities, over
 from planner.problems.lifecycle.outputs import point_of, recheck, short
 from planner.problems.lifecycle.plan import (
     EvaluatedSize,
-    FormlessLawNote,
     InfeasibleLife,
     LifecycleAnswer,
     LifecycleCertificate,
     LifecyclePlan,
-    LifeProvenance,
     NoCertificate,
     OvertrainingCheck,
     ProgramBound,
-    ServingBound,
+    ServedPriceBound,
     SmoothOptimum,
     SolverDifferences,
 )
@@ -52,7 +50,7 @@ from planner.scenario import resolved
 from planner.text.errors import SolverError
 from planner.token_costs.budget_task import compute_optimal_tokens
 from planner.token_costs.optimum import NOTHING_CLOSER, allowed
-from planner.token_costs.spending import MissedLimit
+from planner.token_costs.spending import FormlessLawNote, LifeProvenance, MissedLimit
 from planner.token_costs.stationary_points import stationary_point, training_curve
 
 AGREE = 1e-6  # of the two solvers of the first-order conditions, in logarithms
@@ -106,13 +104,11 @@ def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> Lifec
         serving_band["usd_per_mtok"] = dearer  # idle time is paid too
     bound = served.candidate.floor()["usd_per_mtok"] / served.utilisation
     return LifecycleAnswer(
-        problem="lifecycle",
-        status="optimal",
         scenario=resolved(scenario),
         plan=point,
         band=interval(best, prices),
         serving_band=serving_band,
-        bound=ServingBound(bound),
+        bound=ServedPriceBound(bound),
         certificate=_certificate(best, prices),
         binding=_binding(best, slopes),
         elasticities=slopes,
@@ -120,9 +116,8 @@ def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> Lifec
         heuristic=equal_pools(curve, whole.total),
         flat_price=flat_price(best),
         curve=curve,
-        asked=_evaluated(best),
+        evaluated=_evaluated(best),
         demand=life.demand,
-        infeasible=None,
         provenance=_provenance(life, best.sparsity, warnings),
     )
 
@@ -222,21 +217,9 @@ def _infeasible(
             "how much",
         )
     return InfeasibleLife(
-        problem="lifecycle",
         status="infeasible",
         scenario=resolved(life.scenario),
-        plan=None,
-        band=None,
-        serving_band=None,
-        bound=None,
         certificate=NoCertificate(NOTHING_CLOSER),
-        binding=(),
-        elasticities={},
-        alternatives=(),
-        heuristic=None,
-        flat_price=None,
-        curve=None,
-        asked=None,
         demand=life.demand,
         infeasible=(missed,),
         provenance=_provenance(life, life.sparsities[0], warnings),

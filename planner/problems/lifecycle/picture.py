@@ -27,6 +27,6 @@ def picture_of(plan: LifecyclePlan) -> LifePicture:
         band=(band.n_active, band.coverage) if band and band.n_active else None,
         rule=(rule.n_active, rule.cost, rule.worse_by) if rule else None,
         evaluated=tuple(
-            (row.n_active, row.serving_usd) for row in answer.asked or () if row.serving_usd
+            (row.n_active, row.serving_usd) for row in answer.evaluated or () if row.serving_usd
         ),
     )

@@ -6,20 +6,20 @@ It builds on that of a budget; serving stands in it as the serving planner says 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from planner.problems.lifecycle.question import LifecycleScenario
-from planner.protocol.document import Unit
-from planner.protocol.plan import BindingLimit, DataSource, Plan
+from planner.protocol.document import Unit, json_key
+from planner.protocol.plan import BindingLimit
 from planner.token_costs.spending import (
     LawInterval,
-    LifeSpending,
+    LifePlan,
+    LifePoint,
+    LifeProvenance,
     MissedLimit,
     Nat,
     Param,
-    PhaseShares,
-    PhaseTokens,
     ServedTokens,
     Share,
     Token,
@@ -100,34 +100,19 @@ class Checkpoints:
     assumes: str
 
 
-@dataclass(frozen=True)
-class LifecyclePoint:
+@dataclass(frozen=True, kw_only=True)
+class LifecyclePoint(LifePoint):
     """A member in whole numbers, trained until it is as good as asked, and what its life costs."""
 
-    n_active: Param
-    n_total: Param
-    sparsity: Share
     model: ModelShape
-    tokens: PhaseTokens
-    epochs: Share | None
-    cost: LifeSpending
-    share: PhaseShares
-    over_training: Share | None
-    tokens_per_parameter: Annotated[float, Unit("token/param")]
     loss: Nat
-    law: str
-    coefficients: Mapping[str, float]
-    objective: str
     chips: LifeChips
     serving: Mapping[str, Any]
     usd_per_mtok: PerMtok
     slope_of_price: Share
     checkpoints: Checkpoints
 
-    @property
-    def total(self) -> float:
-        """Cost of the whole life [USD]."""
-        return self.cost.total.usd or 0.0
+    json_first = ("n_active", "n_total", "sparsity", "model")
 
 
 @dataclass(frozen=True)
@@ -200,7 +185,7 @@ class EvaluatedSize:
 
 
 @dataclass(frozen=True)
-class ServingBound:
+class ServedPriceBound:
     """The roofline of the plan that serves, idle time paid too."""
 
     usd_per_mtok: PerMtok
@@ -268,47 +253,27 @@ class NoCertificate:
     multiplier: None = None
 
 
-@dataclass(frozen=True)
-class FormlessLawNote:
-    """The law that answered."""
-
-    name: str
-    title: str
-    scope: str
-    note: str
-
-
-@dataclass(frozen=True)
-class LifeProvenance:
-    """What an answer rests on: version of this program, law, sources, warnings."""
-
-    version: str
-    law: FormlessLawNote
-    data: tuple[DataSource, ...]
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LifecycleAnswer:
     """The whole answer to a lifecycle."""
 
-    problem: str
-    status: str
+    problem: str = "lifecycle"
+    status: str = "optimal"
     scenario: Mapping[str, object]
-    plan: LifecyclePoint | None
-    band: LawInterval | None
-    serving_band: Mapping[str, Any] | None
-    bound: ServingBound | None
+    plan: LifecyclePoint | None = None
+    band: LawInterval | None = None
+    serving_band: Mapping[str, Any] | None = None
+    bound: ServedPriceBound | None = None
     certificate: LifecycleCertificate | NoCertificate
-    binding: tuple[BindingLimit, ...]
-    elasticities: Mapping[str, float]
-    alternatives: tuple[OtherSparsity, ...]
-    heuristic: SimplerRule | None
-    flat_price: SimplerRule | None
-    curve: tuple[SizeCost, ...] | None
-    asked: tuple[EvaluatedSize, ...] | None
+    binding: tuple[BindingLimit, ...] = ()
+    elasticities: Mapping[str, float] = field(default_factory=dict)
+    alternatives: tuple[OtherSparsity, ...] = ()
+    heuristic: SimplerRule | None = None
+    flat_price: SimplerRule | None = None
+    curve: tuple[SizeCost, ...] | None = None
+    evaluated: tuple[EvaluatedSize, ...] | None = json_key("asked", default=None)
     demand: ServedTokens
-    infeasible: tuple[MissedLimit, ...] | None
+    infeasible: tuple[MissedLimit, ...] | None = None
     provenance: LifeProvenance
 
 
@@ -322,18 +287,13 @@ class InfeasibleLife(LifecycleAnswer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LifecyclePlan(Plan[LifecycleAnswer]):
+class LifecyclePlan(LifePlan[LifecycleAnswer]):
     """The answer to a lifecycle, and the scenario that asked for it."""
 
     question: LifecycleScenario
 
     kind = "lifecycle"
     answer_type = LifecycleAnswer
-
-    @property
-    def cost(self) -> float | None:
-        """Cost of the whole life [USD]."""
-        return self.answer.plan.cost.total.usd if self.answer.plan else None
 
     def why(self) -> str:
         """What binds, what a percent of each quantity is worth, and the closed form, as text."""
@@ -345,9 +305,3 @@ class LifecyclePlan(Plan[LifecycleAnswer]):
         from planner.problems.lifecycle.presentation import answer
 
         return answer(self)
-
-    def summary(self) -> str:
-        """Size, tokens and cost."""
-        from planner.token_costs.spending import size_and_cost
-
-        return size_and_cost(self.answer.plan)

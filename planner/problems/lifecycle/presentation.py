@@ -187,7 +187,7 @@ def _sizes(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
     best = point.cost.total.usd or 0.0
     rows: dict[str, EvaluatedSize] = {
         count(each.n_active): each
-        for each in whole.asked or ()
+        for each in whole.evaluated or ()
         if each.total_usd and each.total_usd < TOLD * best
     }
     mine = count(point.n_active)

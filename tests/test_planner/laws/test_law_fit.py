@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import differential_evolution
 
-from planner.laws.law_fit import fit_law, huber_objective
-from planner.laws.law_points import Points, read_points
+from planner.laws.law_fit import Points, fit_law, huber_objective, read_points
 from planner.laws.laws import scaling_law
 from planner.text.errors import InputError
 

@@ -9,11 +9,14 @@ import pytest
 
 from formulas.registry import by_name
 from planner.catalogue.scaling_laws import law, law_names
-from planner.laws.allocation import allocation, size_of_loss
 from planner.laws.law_forms import FORMS, reward_law
 from planner.laws.laws import scaling_law
+from planner.laws.scaling_law import ALLOCATIONS
 from planner.text.errors import CatalogueError, FieldError, InputError
+from planner.token_costs.budget_task import Required
+from planner.token_costs.optimum import NoBudget, solve_one
 from planner.token_costs.posynomial_form import Saturation
+from tests.cases.budget import question, solved
 
 LOSSES = [
     name
@@ -305,9 +308,7 @@ def test_draws_repeat():
 
 def test_a_published_interval_is_an_error():
     """Hoffmann's first approach: from the tenth to the ninetieth percentile."""
-    sizes = [
-        allocation(each, 1e21).n for each in scaling_law("hoffmann-2022-approach-1").draws(200)
-    ]
+    sizes = [each.allocated(1e21)[0] for each in scaling_law("hoffmann-2022-approach-1").draws(200)]
     assert 0 < np.std(np.log(sizes)) < 0.05
 
 
@@ -335,50 +336,56 @@ def test_no_interval_without_standard_errors():
 )
 def test_optima(name, arithmetic, size, tokens):
     """The rows of the table of published laws."""
-    found = allocation(scaling_law(name), arithmetic)
-    assert found.n == pytest.approx(size, rel=1e-3)
-    assert found.d == pytest.approx(tokens, rel=1e-3)
+    law = scaling_law(name)
+    if law.form in ALLOCATIONS:
+        pair = law.allocated(arithmetic)
+    else:
+        best = solved(question(name, limit=arithmetic))
+        pair = (best.n_active, best.pretrain)
+    assert pair == pytest.approx((size, tokens), rel=1e-3)
 
 
 def test_an_optimum_is_the_closed_form():
     """Kaplan's and Hoffmann's forms, to the digits of a double."""
     units = {"c_fwd": 2}
-    found = allocation(scaling_law("kaplan-2020"), 1e23)
+    best = solved(question("kaplan-2020", limit=1e23))
     closed = of(
         "kaplan_optimal_parameters", **units, C_pt=1e23, **scaling_law("kaplan-2020").values
     )
-    assert found.n == pytest.approx(closed, rel=1e-9)
+    assert best.n_active == pytest.approx(closed, rel=1e-9)
 
 
 def test_an_optimum_of_repeated_data():
     """Against every size on a fine grid."""
-    found = allocation(MUENNIGHOFF, 1e23, unique=1e10)
+    best = solved(question("muennighoff-2023", limit=1e23, unique=1e10))
     sizes = np.geomspace(1e9, 1e12, 20001)
     losses = MUENNIGHOFF.loss(sizes, 1e23 / 6 / sizes, unique=1e10)
-    assert found.loss <= losses.min() * (1 + 1e-12)
-    assert found.n == pytest.approx(sizes[losses.argmin()], rel=1e-3)
+    assert best.loss <= losses.min() * (1 + 1e-12)
+    assert best.n_active == pytest.approx(sizes[losses.argmin()], rel=1e-3)
 
 
 def test_twenty_tokens_per_parameter():
     """Equal exponents: one ratio for every arithmetic."""
     for arithmetic in (1e20, 1e24):
-        found = allocation(MUENNIGHOFF, arithmetic)
-        assert found.d / found.n == pytest.approx(19.61, rel=1e-3)
+        best = solved(question("muennighoff-2023", limit=arithmetic))
+        assert best.pretrain / best.n_active == pytest.approx(19.61, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["besiroglu-2024", "kaplan-2020", "abnar-2025"])
 def test_a_loss_becomes_the_model_that_reaches_it(name):
     """There and back."""
-    there = allocation(scaling_law(name), 3e23)
-    back = size_of_loss(scaling_law(name), there.loss)
-    assert back.n == pytest.approx(there.n, rel=1e-7)
-    assert back.arithmetic == pytest.approx(3e23, rel=1e-7)
+    there = solved(question(name, limit=3e23))
+    back = solved(question(name, required=Required(loss=there.loss)))
+    assert back.n_active == pytest.approx(there.n_active, rel=1e-7)
+    assert back.total == pytest.approx(3e23, rel=1e-7)
 
 
 def test_no_model_reaches_the_floor():
     """The law, its floor, and what was asked."""
-    with pytest.raises(FieldError, match=r"besiroglu-2024 leaves a loss of 1\.817 .*1\.8 is not"):
-        size_of_loss(BESIROGLU, 1.8)
+    none = solve_one(question(required=Required(loss=1.8)))
+    assert isinstance(none, NoBudget)
+    assert none.short_by == pytest.approx(BESIROGLU.values["loss_min"] / 1.8)
+    assert none.reason == "the law besiroglu-2024 has 1.817 that no size and no data removes"
 
 
 def test_rules_need_a_prefactor():
@@ -403,24 +410,23 @@ def test_rules_need_a_prefactor():
 def test_hoffmann_table_a3(size, second, third, tokens):
     """The second approach to 1 % (67B: 4 %), the third, from its coefficients, to 8 %."""
     room = 0.04 if size == 67e9 else 0.011
-    found = allocation(scaling_law("hoffmann-2022-approach-2"), second)
-    assert found.n == pytest.approx(size, rel=room)
-    assert found.d == pytest.approx(tokens[0], rel=room)
-    found = allocation(scaling_law("hoffmann-2022-approach-3"), third)
-    assert found.n == pytest.approx(size, rel=0.08)
-    assert found.d == pytest.approx(tokens[1], rel=0.11)
+    pair = scaling_law("hoffmann-2022-approach-2").allocated(second)
+    assert pair == pytest.approx((size, tokens[0]), rel=room)
+    best = solved(question("hoffmann-2022-approach-3", limit=third))
+    assert best.n_active == pytest.approx(size, rel=0.08)
+    assert best.pretrain == pytest.approx(tokens[1], rel=0.11)
 
 
 def test_hoffmann_at_a_zettaflop():
     """The first approach asks for 2.86e9 parameters at 1e21 FLOP."""
-    found = allocation(scaling_law("hoffmann-2022-approach-1"), 1e21)
-    assert found.n == pytest.approx(2.86e9, rel=0.015)
+    size, _ = scaling_law("hoffmann-2022-approach-1").allocated(1e21)
+    assert size == pytest.approx(2.86e9, rel=0.015)
 
 
 def test_a_law_of_size_alone_cannot_split():
     """It does not know tokens."""
     with pytest.raises(FieldError, match="clark-2022-s-base: it was fitted at one number"):
-        allocation(scaling_law("clark-2022-s-base"), 1e21)
+        scaling_law("clark-2022-s-base").need("tokens")
 
 
 # --- rewards --------------------------------------------------------------------------------------

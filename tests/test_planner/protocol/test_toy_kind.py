@@ -77,7 +77,7 @@ def test_a_plan_without_answer_says_what_falls_short():
     (missed,) = plan.infeasible
     assert plan.status == "infeasible"
     assert missed.short_by == pytest.approx(141e9 / 4.8e12 / 1e-3)
-    assert "short by" in repr(plan)
+    assert "misses" in repr(plan)
 
 
 def test_schemas_of_question_and_answer(capsys):
