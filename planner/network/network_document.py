@@ -24,9 +24,9 @@ from topologies.fabric.limits import TopologyError
 from topologies.groups.group_rate import group_rate
 from topologies.machines.hardware import Machine
 from topologies.picture.scene import role
-from topologies.rates.cut.cut import all_gather_rate
-from topologies.rates.flow.flow import concurrent_flow
-from topologies.rates.routing.all_reduce import PLAIN, all_reduce_bounds
+from topologies.rates.concurrent_collectives import PLAIN, all_reduce_bounds
+from topologies.rates.cut import all_gather_rate
+from topologies.rates.flow import concurrent_flow
 from topologies.rates.traffic import all_to_all
 
 ROWS = 11
@@ -60,10 +60,10 @@ def measured(
     InputError
         When a group has more chips than the network, or the network cannot be measured.
     """
-    from topologies.groups.bisection import bisection
-    from topologies.picture.canvas import plain
+    from topologies.fabric.measure import bisection
     from topologies.picture.degraded_links import damage
     from topologies.picture.scene import read
+    from topologies.picture.svg_canvas import plain
 
     G = of.fabric
     reading = read(G)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from planner.text.errors import CatalogueError, InputError, Mistake, did_you_mean, quoted
 from topologies.fabric.limits import TopologyError
 from topologies.machines.hardware import Machine
-from topologies.machines.machines import graph, machine, names
+from topologies.machines.named_machines import graph, machine, names
 
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric

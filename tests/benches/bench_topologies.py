@@ -6,7 +6,7 @@ import pytest
 
 from tests.cases.flow import GB, KNOWN, changed, renamed
 from topologies import torus
-from topologies.rates.flow.flow import all_to_all_rate
+from topologies.rates.flow import all_to_all_rate
 
 pytestmark = pytest.mark.benchmark
 

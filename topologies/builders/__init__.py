@@ -18,10 +18,10 @@ _HOME = {
     "mesh": "switches",
     "torus": "torus",
     "twisted_torus": "torus",
-    "rails": "rails",
-    "clos": "clos",
+    "rails": "clusters",
+    "clos": "clusters",
     "dragonfly": "dragonfly",
-    "hierarchy": "hierarchy",
+    "hierarchy": "clusters",
 }
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from topologies.builders.arguments import check_arguments
 from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SWITCH, Fabric, fabric, link
-from topologies.fabric.limits import count_fault
-from topologies.fabric.validation import check
+from topologies.fabric.limits import check_arguments, count_fault
+from topologies.fabric.soundness import check
 
 
 def dragonfly(

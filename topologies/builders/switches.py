@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from topologies.builders.arguments import check_arguments
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, Group, fabric, link
 from topologies.fabric.fabric import link as add_link
-from topologies.fabric.validation import check
+from topologies.fabric.limits import check_arguments
+from topologies.fabric.soundness import check
 
 
 def switch(

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import NamedTuple, TypeVar, cast
 
-from topologies.builders.arguments import check_arguments, flag_fault
 from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, fabric
 from topologies.fabric.fabric import link as add_link
-from topologies.fabric.limits import TopologyError, count_fault
-from topologies.fabric.validation import check
+from topologies.fabric.limits import TopologyError, check_arguments, count_fault, flag_fault
+from topologies.fabric.soundness import check
 
 T = TypeVar("T")
 DIMENSIONS = 3

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from topologies.fabric.fabric import TIERS, Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError, latency_fault, meant, rate_fault
-from topologies.fabric.validation import check
+from topologies.fabric.soundness import check
 
 KEYS = {
     "link": "the two nodes that a link joins",

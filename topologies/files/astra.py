@@ -44,7 +44,7 @@ from topologies.fabric.limits import (
     rate_fault,
     shown,
 )
-from topologies.fabric.validation import check
+from topologies.fabric.soundness import check
 from topologies.files.arc_counts import MOST_ARCS
 from topologies.files.located_yaml import Located, YamlDocument
 

@@ -24,8 +24,8 @@ from topologies.fabric.limits import TopologyError, count_fault, meant, shown
 from topologies.fabric.overrides import override
 from topologies.files.arc_counts import MOST_ARCS, arcs
 from topologies.files.located_yaml import Located, YamlDocument
-from topologies.files.rate_units import Misread, latency, rate
-from topologies.machines.machines import graph, machine, names
+from topologies.files.units import Misread, latency, rate
+from topologies.machines.named_machines import graph, machine, names
 
 QUANTITIES = {"bandwidth": rate, "latency": latency}
 STAND_IN = {"bandwidth": 1.0, "latency": 0.0}

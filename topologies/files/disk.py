@@ -21,7 +21,7 @@ import networkx as nx
 
 from topologies.fabric.fabric import Attributes, Fabric, Node
 from topologies.fabric.limits import TopologyError, meant
-from topologies.fabric.validation import check, suspicions
+from topologies.fabric.soundness import check, suspicions
 
 # What each form is written to, and the module that writes it.
 SUFFIXES = {"json": (".json",), "graphml": (".graphml",), "astra": (".yml", ".yaml")}

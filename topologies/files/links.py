@@ -27,7 +27,7 @@ from topologies.fabric.fabric import (
     fabric,
 )
 from topologies.fabric.limits import TopologyError, meant, shown
-from topologies.fabric.validation import arc_faults, check, graph_faults, node_faults
+from topologies.fabric.soundness import arc_faults, check, graph_faults, node_faults
 
 DEEPEST = 12
 TWICE = object()  # the key under which an object keeps the keys that it was given twice

@@ -18,7 +18,7 @@ from topologies.fabric.fabric import (
     Node,
     accelerators,
 )
-from topologies.rates.closed_form.equal_domains import Domains
+from topologies.rates.equal_domains import Domains
 
 
 def domains_of(G: Fabric, chips: Sequence[Node] | None = None) -> list[list[Node]]:

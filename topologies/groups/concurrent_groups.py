@@ -13,15 +13,14 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 
-from topologies.fabric.distances import Distances, ShortestPaths
 from topologies.fabric.fabric import Arc, Attributes, Fabric, Group, Node
 from topologies.fabric.limits import TopologyError, meant
 from topologies.groups.node_aggregation import AggregatedFabric, AggregateNode, aggregate_nodes
-from topologies.rates.cut.cut import all_gather_rate
-from topologies.rates.flow.flow import ROUTINGS, concurrent_flow
-from topologies.rates.rate_table import GroupRate
-from topologies.rates.routing.concurrent_collectives import joint_rate
-from topologies.rates.routing.routing import Routed, ecmp
+from topologies.rates.concurrent_collectives import joint_rate
+from topologies.rates.cut import all_gather_rate
+from topologies.rates.equal_domains import GroupRate
+from topologies.rates.flow import ROUTINGS, concurrent_flow
+from topologies.rates.shortest_paths import Distances, Routed, ShortestPaths, ecmp
 from topologies.rates.traffic import Traffic, all_to_all, pairs
 
 EVENLY = "divided evenly"  # the engine of a gather that may go faster

@@ -20,13 +20,12 @@ import networkx as nx
 from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, Node
 from topologies.fabric.limits import TopologyError
 from topologies.fabric.placement import filling
-from topologies.fabric.validation import check, unreachable
+from topologies.fabric.soundness import check, unreachable
 from topologies.groups.closed_form_match import domains_of, inner_nodes, interconnect_of, shape_of
 from topologies.groups.concurrent_groups import group_rates
 from topologies.groups.tree_networks import tree_of
-from topologies.rates.closed_form.closed_form import best_box
-from topologies.rates.closed_form.equal_domains import Domains, cards_bind, group_in
-from topologies.rates.rate_table import GroupRate
+from topologies.rates.closed_forms import best_box
+from topologies.rates.equal_domains import Domains, GroupRate, cards_bind, group_in
 
 
 class DomainWiring:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from topologies.fabric.limits import TopologyError, count_fault
 from topologies.machines.hardware import Machine
-from topologies.rates.closed_form.equal_domains import Domains, group_in
-from topologies.rates.rate_table import GroupRate, RateTable, columns
+from topologies.rates.equal_domains import Domains, GroupRate, RateTable, columns, group_in
 
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric

@@ -15,7 +15,7 @@ from topologies.fabric.fabric import SCALE_UP, Arc, Fabric, Group, Node
 from topologies.fabric.limits import TopologyError, meant
 from topologies.fabric.measure import domain
 from topologies.fabric.placement import Placement
-from topologies.fabric.validation import unreachable
+from topologies.fabric.soundness import unreachable
 from topologies.groups.closed_form_match import inner_nodes
 from topologies.groups.concurrent_groups import ConcurrentRate, GroupPaths, served
 from topologies.rates.traffic import Traffic, pairs

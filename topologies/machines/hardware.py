@@ -12,7 +12,7 @@ from typing import Any
 
 from topologies.fabric.limits import TopologyError, count_fault, latency_fault, meant, rate_fault
 from topologies.machines.machine_figures import MachineFigure, Slices, usual_latency
-from topologies.rates.closed_form.closed_form import Sides, best_box
+from topologies.rates.closed_forms import Sides, best_box
 
 KINDS = ("switch", "mesh", "torus")
 JOINS = ("spine", "rails", "clos")

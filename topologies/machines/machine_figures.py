@@ -16,7 +16,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from topologies.rates.closed_form.closed_form import Sides
+from topologies.rates.closed_forms import Sides
 
 GUESSES = ("assumed", "memory")
 FILE = Path(__file__).with_name("machines.toml")

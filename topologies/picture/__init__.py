@@ -8,14 +8,12 @@ from collections import Counter
 
 from topologies.fabric.fabric import ACCELERATOR, Fabric, accelerators
 from topologies.fabric.limits import TopologyError
-from topologies.picture.amounts import counted_text
-from topologies.picture.canvas import INK, QUIET, Canvas, fitted
-from topologies.picture.canvas_state import MARGIN, WIDTH, PictureSheet
 from topologies.picture.degraded_links import damage
-from topologies.picture.layers import layers
-from topologies.picture.legend import classes, legend
+from topologies.picture.domain_rows import layers
 from topologies.picture.ring_layout import is_round, round_table
 from topologies.picture.scene import SIZES, Scene, read
+from topologies.picture.sheet import MARGIN, WIDTH, PictureSheet, classes, legend
+from topologies.picture.svg_canvas import INK, QUIET, Canvas, counted_text, fitted
 
 __all__ = ["svg"]
 

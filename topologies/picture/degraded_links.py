@@ -11,9 +11,8 @@ from itertools import product
 from math import prod
 
 from topologies.fabric.fabric import Fabric, Group, Node
-from topologies.picture.amounts import rate_text
-from topologies.picture.canvas import plain
 from topologies.picture.scene import CHIP, Link, Scene, label, role, side_name
+from topologies.picture.svg_canvas import plain, rate_text
 
 ALIKE = 0.75
 

@@ -10,10 +10,9 @@ from itertools import pairwise, product
 from math import prod
 
 from topologies.fabric.fabric import Node
-from topologies.picture.amounts import counted_text
-from topologies.picture.canvas import QUIET, fitted
-from topologies.picture.canvas_state import NodePosition, PictureSheet
 from topologies.picture.scene import CHIP, Gap, Link, chosen, label, side_name
+from topologies.picture.sheet import NodePosition, PictureSheet
+from topologies.picture.svg_canvas import QUIET, counted_text, fitted
 
 SPACE, DEPTH, TITLE = 96.0, (0.24, -0.22), 46.0
 Coord = tuple[int, ...]

@@ -6,10 +6,9 @@ Either the chips of one domain (a full mesh), or whole domains (the groups of a 
 from math import cos, hypot, pi, sin
 
 from topologies.fabric.fabric import Group, Node
-from topologies.picture.canvas import QUIET
-from topologies.picture.canvas_state import GUTTER, MARGIN, WIDTH, NodePosition, PictureSheet
-from topologies.picture.domain_box import domain_title, inner_rows
 from topologies.picture.scene import Gap, Link, chosen, label
+from topologies.picture.sheet import GUTTER, MARGIN, WIDTH, NodePosition, PictureSheet
+from topologies.picture.svg_canvas import QUIET
 
 RADIUS, HALF = 165.0, 15.0
 TABLE, OUT = 190.0, 62.0
@@ -17,7 +16,7 @@ TABLE, OUT = 190.0, 62.0
 
 def fits_ring(sheet: PictureSheet, domain: Node, alone: bool) -> bool:
     """Is this the only domain, of chips that are wired to each other?"""
-    return alone and len(sheet.scene.domains[domain]) > 2 and not inner_rows(sheet, domain)
+    return alone and len(sheet.scene.domains[domain]) > 2 and not sheet.scene.inner_rows(domain)
 
 
 def ring_height() -> float:
@@ -48,7 +47,7 @@ def ring_layout(
         if fault.link is None and ends:
             end = ends[-1] if len(ends) > 1 else _towards(ends[0], middle)
             sheet.lost(ends[0], end, fault.text)
-    words = domain_title(sheet, domain)
+    words = sheet.scene.domain_title(domain)
     sheet.marks.text(x + width / 2, y + height - 12, words, size=12, colour=QUIET, anchor="middle")
 
 
@@ -86,7 +85,7 @@ def _chip_position(
 ) -> None:
     """One domain: its switches on the circle, its chips beyond them."""
     scene = sheet.scene
-    switches = [node for nodes in inner_rows(sheet, domain).values() for node in nodes]
+    switches = [node for nodes in sheet.scene.inner_rows(domain).values() for node in nodes]
     chips = scene.domains[domain]
     posts = switches or chips
     items = chosen(posts, 4, sheet.damaged)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, Node, accelerators
+from topologies.picture.svg_canvas import counted_text
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,23 @@ class Scene:
             if node not in self.inside and self.G.nodes[node].get("kind") != ACCELERATOR:
                 rows[level].append(node)
         return dict(sorted(rows.items()))
+
+    def inner_rows(self, domain: Node) -> dict[Node, list[Node]]:
+        """The other nodes of a domain: network cards, then switches and hosts by level."""
+        rows: dict[Node, list[Node]] = defaultdict(list)
+        for node, where in self.inside.items():
+            if where == domain:
+                card = self.G.nodes[node].get("kind") == "nic"
+                rows["nic" if card else self.level[node]].append(node)
+        return dict(sorted(rows.items(), key=lambda pair: str(pair[0])))
+
+    def domain_title(self, domain: Node) -> str:
+        """The domain and what is in it."""
+        roles = Counter(role(self.G, n) for n, where in self.inside.items() if where == domain)
+        counts = {CHIP: len(self.domains[domain]), **roles}
+        inside = ", ".join(counted_text(many, name) for name, many in counts.items())
+        name = "one scale-up domain" if len(self.domains) == 1 else f"domain {label(domain)}"
+        return f"{name}: {inside}"
 
     def faulty(self, link: Link) -> bool:
         """Is the link slower than others of its kind?"""

@@ -1,11 +1,16 @@
-"""A fabric and its traffic as arrays, for the flow program.
+"""Arrays of the rate engines, by what they hold.
+
+A fabric and its traffic as arrays, for the flow program.
 
 A node that does not forward is two places: where its own traffic starts and where traffic for
 it ends. No path leads from the second to the first, which is the whole relay rule.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import networkx as nx
 import numpy as np
@@ -14,9 +19,15 @@ from scipy.sparse import csr_array
 
 from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError, rate_fault
-from topologies.fabric.validation import check
-from topologies.rates.arrays import Floats, Ints, SparseMatrix
+from topologies.fabric.soundness import check
 from topologies.rates.traffic import Traffic
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+SparseMatrix: TypeAlias = "csr_array[np.float64, tuple[int, int]]"
 
 
 @dataclass(frozen=True, eq=False)

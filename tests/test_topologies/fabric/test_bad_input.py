@@ -24,9 +24,9 @@ from topologies import (
 from topologies.fabric.fabric import accelerators, fabric, link
 from topologies.fabric.overrides import override
 from topologies.fabric.placement import place
-from topologies.rates.cut.cut import all_gather_rate
-from topologies.rates.flow.flow import all_to_all_rate, concurrent_flow
-from topologies.rates.routing.concurrent_collectives import joint_rate
+from topologies.rates.concurrent_collectives import joint_rate
+from topologies.rates.cut import all_gather_rate
+from topologies.rates.flow import all_to_all_rate, concurrent_flow
 from topologies.rates.traffic import all_to_all
 
 CHIP = {"kind": "accelerator", "forward": False, "domain": 0}
@@ -288,8 +288,8 @@ def test_a_bandwidth_that_looks_like_a_slip_is_warned_of(up, said, tmp_path):
 
 def solver_is(monkeypatch, answer):
     """Replace the linear-program solver wherever the package holds it."""
-    importlib.import_module("topologies.rates.flow.flow")
-    importlib.import_module("topologies.rates.routing.concurrent_collectives")
+    importlib.import_module("topologies.rates.flow")
+    importlib.import_module("topologies.rates.concurrent_collectives")
     held = [m for name, m in sys.modules.items() if name.startswith("topologies.")]
     held = [module for module in held if hasattr(module, "linprog")]
     assert held

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from topologies import TopologyError, mesh, override, planes, rails, switch, torus
 from topologies.fabric.fabric import accelerators
-from topologies.rates.cut.cut import all_gather_rate
-from topologies.rates.flow.flow import all_to_all_rate
+from topologies.rates.cut import all_gather_rate
+from topologies.rates.flow import all_to_all_rate
 
 CUBE = torus((4, 4, 4), link=45e9)
 BOARDS = rails(2, 8, up=450e9, out=50e9)

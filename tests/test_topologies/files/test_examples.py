@@ -6,8 +6,8 @@ import pytest
 
 from tests.paths import EXAMPLES
 from topologies import read
-from topologies.rates.cut.cut import all_gather_rate
-from topologies.rates.flow.flow import all_to_all_rate
+from topologies.rates.cut import all_gather_rate
+from topologies.rates.flow import all_to_all_rate
 
 FOLDER = EXAMPLES / "topologies"
 FILES = sorted(file for file in FOLDER.iterdir() if file.suffix in (".yaml", ".json"))

@@ -19,7 +19,7 @@ from topologies.builders import BUILDERS
 from topologies.fabric.fabric import accelerators, fabric, link
 from topologies.files.arc_counts import arcs
 from topologies.files.description import RATIOS
-from topologies.files.rate_units import Misread, latency, rate
+from topologies.files.units import Misread, latency, rate
 
 SMALL = {
     "switch": {"chips": 4, "up": 450e9, "latency": 5e-7, "in_network_reduce": True},

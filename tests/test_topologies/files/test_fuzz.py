@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from topologies import TopologyError, check, read, write
 from topologies.fabric.fabric import accelerators
-from topologies.rates.cut.cut import all_gather_rate
-from topologies.rates.flow.flow import all_to_all_rate
+from topologies.rates.cut import all_gather_rate
+from topologies.rates.flow import all_to_all_rate
 
 CHIP = {"kind": "accelerator", "forward": False, "domain": 0}
 LISTS = {

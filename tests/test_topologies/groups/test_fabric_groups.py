@@ -25,8 +25,8 @@ from topologies.groups import concurrent_groups as ways
 from topologies.groups.concurrent_groups import GroupPaths, group_rates
 from topologies.groups.fabric_groups import FabricGroups, grouped
 from topologies.groups.tree_networks import tree_of
-from topologies.rates.flow.flow import concurrent_flow
-from topologies.rates.routing.concurrent_collectives import joint_rate
+from topologies.rates.concurrent_collectives import joint_rate
+from topologies.rates.flow import concurrent_flow
 from topologies.rates.traffic import all_to_all
 
 COLUMNS = ("all_to_all", "all_gather", "send", "latency", "step_latency")

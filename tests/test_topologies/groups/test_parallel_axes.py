@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from topologies import TopologyError, hierarchy, mesh, switch, torus
 from topologies.fabric.placement import filling, place
 from topologies.groups.parallel_axes import axis_rate, axis_rates
-from topologies.rates.flow.flow import concurrent_flow
+from topologies.rates.flow import concurrent_flow
 from topologies.rates.traffic import all_to_all
 
 

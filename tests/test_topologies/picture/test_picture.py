@@ -14,10 +14,10 @@ import pytest
 import topologies
 from tests.paths import ROOT
 from topologies.fabric.fabric import fabric, link
-from topologies.fabric.validation import check
-from topologies.picture.amounts import rate_text, time_text
+from topologies.fabric.soundness import check
 from topologies.picture.degraded_links import damage
 from topologies.picture.scene import Gap, chosen, read, shown
+from topologies.picture.svg_canvas import rate_text, time_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from topologies import TopologyError, hierarchy, mesh, switch, torus
-from topologies.builders.clos import clos
+from topologies.builders.clusters import clos
 from topologies.builders.switches import planes
-from topologies.rates.cut.cut import all_reduce_rate
-from topologies.rates.routing.all_reduce import (
+from topologies.rates.concurrent_collectives import (
     IN_NETWORK,
     PLAIN,
     all_reduce_bounds,
     best_all_reduce,
 )
+from topologies.rates.cut import all_reduce_rate
 
 
 @pytest.mark.parametrize("n", [2, 3, 8, 72])

@@ -12,8 +12,8 @@ from scipy.sparse import coo_array
 
 from topologies import Machine, graph, group_rate, hierarchy, machine, mesh, switch, torus
 from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SWITCH, accelerators, fabric, link
-from topologies.fabric.validation import check
-from topologies.rates.closed_form import closed_form
+from topologies.fabric.soundness import check
+from topologies.rates import closed_forms
 
 
 def flow_rate(G):
@@ -115,7 +115,7 @@ def test_a_box_exchanges_and_gathers_what_flows_and_cuts_allow(dims, links, wrap
     G = torus(dims, link=links, wrap=wrap)
     each = (links,) * len(dims) if isinstance(links, float) else links
     rings = (wrap,) * len(dims) if isinstance(wrap, bool) else wrap
-    shares = closed_form.box(dims, each, rings)
+    shares = closed_forms.box(dims, each, rings)
     assert flow_rate(G) == pytest.approx(shares.all_to_all, rel=1e-6)
     assert cut_rate(G) == pytest.approx(shares.all_gather, rel=1e-6)
 
@@ -123,7 +123,7 @@ def test_a_box_exchanges_and_gathers_what_flows_and_cuts_allow(dims, links, wrap
 @pytest.mark.parametrize("n", [2, 3, 8])
 def test_a_switch_shares_a_chips_rate_among_its_peers(n):
     """theta = B/(n - 1), for either collective."""
-    G, shares = switch(n, up=450e9), closed_form.switch(n, 450e9)
+    G, shares = switch(n, up=450e9), closed_forms.switch(n, 450e9)
     assert flow_rate(G) == pytest.approx(shares.all_to_all, rel=1e-6)
     assert cut_rate(G) == pytest.approx(shares.all_gather, rel=1e-6)
 
@@ -131,7 +131,7 @@ def test_a_switch_shares_a_chips_rate_among_its_peers(n):
 @pytest.mark.parametrize("n", [2, 5, 8])
 def test_a_mesh_gives_every_pair_its_own_link(n):
     """theta is the rate of one link: chips of a mesh do not relay."""
-    G, shares = mesh(n, link=64e9), closed_form.mesh(64e9)
+    G, shares = mesh(n, link=64e9), closed_forms.mesh(64e9)
     assert flow_rate(G) == pytest.approx(shares.all_to_all, rel=1e-6)
     assert cut_rate(G) == pytest.approx(shares.all_gather, rel=1e-6)
 
@@ -157,8 +157,8 @@ def test_domains_on_a_spine_exchange_what_their_cards_carry(what, chips):
 @pytest.mark.parametrize(("up", "out"), [(45.0, 5.0), (8.0, 6.0), (3.0, 9.0)])
 def test_rails_are_bound_by_cards_or_by_the_boards_that_feed_them(up, out):
     """theta = min(b/(n-g), B/((g-1)(1+(n-g)/g))), whichever of the two is slow."""
-    inside = closed_form.switch(3, up)
-    shares = closed_form.joined(6, least=3, most=3, out=out, smallest=inside, largest=inside)
+    inside = closed_forms.switch(3, up)
+    shares = closed_forms.joined(6, least=3, most=3, out=out, smallest=inside, largest=inside)
     G = rails(2, 3, up=up, out=out)
     # The board's share can be relieved by sending on another's rail, so the form is a floor.
     assert shares.all_to_all <= flow_rate(G) * (1 + 1e-6)
@@ -169,16 +169,16 @@ def test_rails_are_bound_by_cards_or_by_the_boards_that_feed_them(up, out):
 
 def test_two_boards_of_eight_reach_the_published_numbers():
     """Two HGX boards with 50 GB/s cards: 6.25 GB/s per pair, gathering 33.3333 per member."""
-    inside = closed_form.switch(8, 450e9)
-    shares = closed_form.joined(16, least=8, most=8, out=50e9, smallest=inside, largest=inside)
+    inside = closed_forms.switch(8, 450e9)
+    shares = closed_forms.joined(16, least=8, most=8, out=50e9, smallest=inside, largest=inside)
     assert shares.all_to_all == pytest.approx(6.25e9)
     assert shares.all_gather == pytest.approx(100e9 / 3)
 
 
 def test_four_boards_of_b200_are_bound_by_the_cut_around_a_board():
     """4x8 B200 with 50 GB/s each: 16.6667 GB/s per member, 516.7 GB/s of bus bandwidth."""
-    inside = closed_form.switch(8, 900e9)
-    shares = closed_form.joined(32, least=8, most=8, out=50e9, smallest=inside, largest=inside)
+    inside = closed_forms.switch(8, 900e9)
+    shares = closed_forms.joined(32, least=8, most=8, out=50e9, smallest=inside, largest=inside)
     assert shares.all_gather == pytest.approx(50e9 / 3)
     assert group_rate(machine("hgx-b200"), 32).all_gather == pytest.approx(31 * 50e9 / 3)
 
@@ -186,8 +186,8 @@ def test_four_boards_of_b200_are_bound_by_the_cut_around_a_board():
 def test_gathering_over_two_boards_agrees_with_the_cut():
     """Two small boards: what enters one chip binds."""
     G = hierarchy(switch(4, up=45.0), 2, out=5.0)
-    inside = closed_form.switch(4, 45.0)
-    shares = closed_form.joined(8, least=4, most=4, out=5.0, smallest=inside, largest=inside)
+    inside = closed_forms.switch(4, 45.0)
+    shares = closed_forms.joined(8, least=4, most=4, out=5.0, smallest=inside, largest=inside)
     assert cut_rate(G) == pytest.approx(shares.all_gather, rel=1e-6)
 
 
@@ -195,19 +195,19 @@ def test_unequal_parts_never_promise_more_than_flows_allow():
     """Seven chips as four and three: the smaller part's cards are the narrow place."""
     G = hierarchy(switch(4, up=45.0), 2, out=5.0)
     G.remove_node((1, 3))
-    part = {n: closed_form.switch(n, 45.0) for n in (3, 4)}
-    shares = closed_form.joined(7, least=3, most=4, out=5.0, smallest=part[3], largest=part[4])
+    part = {n: closed_forms.switch(n, 45.0) for n in (3, 4)}
+    shares = closed_forms.joined(7, least=3, most=4, out=5.0, smallest=part[3], largest=part[4])
     assert shares.all_to_all == pytest.approx(flow_rate(G), rel=1e-6)
     assert shares.all_gather == pytest.approx(cut_rate(G), rel=1e-6)
 
 
 PUBLISHED = [
-    ("switch", closed_form.switch(8, 450e9).all_to_all, 64.2857e9),
-    ("nvl72", closed_form.switch(72, 900e9).all_to_all, 12.6761e9),
-    ("4x4", closed_form.box((4, 4), (64e9,) * 2, (True,) * 2).all_to_all, 8e9),
-    ("4x4x4", closed_form.box((4, 4, 4), (45e9,) * 3, (True,) * 3).all_to_all, 1.40625e9),
-    ("4x4x4 gather", closed_form.box((4,) * 3, (45e9,) * 3, (True,) * 3).all_gather, 4.285714e9),
-    ("9216", closed_form.box((16, 24, 24), (90e9,) * 3, (True,) * 3).all_to_all, 0.00325521e9),
+    ("switch", closed_forms.switch(8, 450e9).all_to_all, 64.2857e9),
+    ("nvl72", closed_forms.switch(72, 900e9).all_to_all, 12.6761e9),
+    ("4x4", closed_forms.box((4, 4), (64e9,) * 2, (True,) * 2).all_to_all, 8e9),
+    ("4x4x4", closed_forms.box((4, 4, 4), (45e9,) * 3, (True,) * 3).all_to_all, 1.40625e9),
+    ("4x4x4 gather", closed_forms.box((4,) * 3, (45e9,) * 3, (True,) * 3).all_gather, 4.285714e9),
+    ("9216", closed_forms.box((16, 24, 24), (90e9,) * 3, (True,) * 3).all_to_all, 0.00325521e9),
 ]
 
 

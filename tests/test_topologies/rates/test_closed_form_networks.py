@@ -7,9 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from topologies import clos, dragonfly, hierarchy, mesh, planes, rails, switch, torus, twisted_torus
-from topologies.rates.closed_form import closed_form
-from topologies.rates.cut.cut import all_gather_rate, hop_bound
-from topologies.rates.flow.flow import all_to_all_rate
+from topologies.rates import closed_forms
+from topologies.rates.cut import all_gather_rate, hop_bound
+from topologies.rates.flow import all_to_all_rate
 
 RATE = st.sampled_from([1.0, 2.0, 3.0, 5.0, 9.0, 45.0])
 RATIO = st.sampled_from([1, 1.5, 2, 4])
@@ -31,7 +31,7 @@ def test_rails_reach_their_formula(nodes, chips, up, out, ratio, relay):
         nodes, chips, up=up, out=out, relay="all" if relay else "none", oversubscription=ratio
     )
     given = {"up": up, "out": out, "relay": relay, "oversubscription": ratio}
-    assert_agree(G, closed_form.rails(nodes, chips, **given))
+    assert_agree(G, closed_forms.rails(nodes, chips, **given))
 
 
 @settings(max_examples=15, deadline=None)
@@ -52,13 +52,13 @@ def test_clos_networks_reach_their_formula(data, chips, below, domains, up, out)
     cut = {"out": out, "leaf": leaf, "oversubscription": ratios, "pod": pod}
     domain = None if chips == 1 else switch(chips, up=up)
     G = clos(n, levels=len(ratios) + 1, spines=2, domain=domain, **cut)
-    assert_agree(G, closed_form.clos(n, **cut, chips=chips, up=up))
+    assert_agree(G, closed_forms.clos(n, **cut, chips=chips, up=up))
 
 
 @pytest.mark.parametrize("dims", [(2, 4), (3, 6), (2, 2, 4), (2, 4, 4), (8, 4), (4, 4, 8)], ids=str)
 def test_twisted_tori_reach_their_formula(dims):
     """Every way that can be the same is: capacity over distances is the flow itself."""
-    assert_agree(twisted_torus(dims, link=45.0), closed_form.twisted(dims, 45.0))
+    assert_agree(twisted_torus(dims, link=45.0), closed_forms.twisted(dims, 45.0))
 
 
 @pytest.mark.parametrize(
@@ -66,38 +66,38 @@ def test_twisted_tori_reach_their_formula(dims):
 )
 def test_a_twist_gains_what_is_published(dims, gain):
     """Over the plain torus of the same sides, by formula and by the bound of hops."""
-    plain = closed_form.box(dims, (50e9,) * 3, (True,) * 3).all_to_all
-    assert closed_form.twisted(dims, 50e9).all_to_all / plain == pytest.approx(gain, rel=1e-7)
+    plain = closed_forms.box(dims, (50e9,) * 3, (True,) * 3).all_to_all
+    assert closed_forms.twisted(dims, 50e9).all_to_all / plain == pytest.approx(gain, rel=1e-7)
     assert hop_bound(twisted_torus(dims, link=50e9)) / plain == pytest.approx(gain, rel=1e-7)
 
 
 @pytest.mark.parametrize(("chips", "switches"), [(2, 1), (5, 3), (8, 4)])
 def test_planes_are_one_switch_in_parts(chips, switches):
     """As fast as one switch with the sum of the links."""
-    shares = closed_form.planes(chips, switches, 12.0 / switches)
-    assert shares == closed_form.switch(chips, 12.0)
+    shares = closed_forms.planes(chips, switches, 12.0 / switches)
+    assert shares == closed_forms.switch(chips, 12.0)
     assert_agree(planes(chips, switches, up=12.0), shares)
 
 
 PUBLISHED = [
-    ("rails", closed_form.rails(2, 8, up=450e9, out=50e9).all_to_all, 6.25e9),
-    ("gather", closed_form.rails(2, 8, up=450e9, out=50e9).all_gather, 33.3333e9),
-    ("B200", closed_form.rails(4, 8, up=900e9, out=50e9).all_gather, 16.6667e9),
-    ("pod", closed_form.rails(16, 8, up=450e9, out=50e9).all_to_all, 0.416667e9),
-    ("racks", closed_form.rails(16, 72, up=900e9, out=100e9).all_to_all, 0.0925926e9),
+    ("rails", closed_forms.rails(2, 8, up=450e9, out=50e9).all_to_all, 6.25e9),
+    ("gather", closed_forms.rails(2, 8, up=450e9, out=50e9).all_gather, 33.3333e9),
+    ("B200", closed_forms.rails(4, 8, up=900e9, out=50e9).all_gather, 16.6667e9),
+    ("pod", closed_forms.rails(16, 8, up=450e9, out=50e9).all_to_all, 0.416667e9),
+    ("racks", closed_forms.rails(16, 72, up=900e9, out=100e9).all_to_all, 0.0925926e9),
     (
         "relaying at 4:1",
-        closed_form.rails(4, 8, up=450e9, out=50e9, oversubscription=4).all_to_all,
+        closed_forms.rails(4, 8, up=450e9, out=50e9, oversubscription=4).all_to_all,
         2.083333e9,
     ),
     (
         "no relaying at 4:1",
-        closed_form.rails(4, 8, up=450e9, out=50e9, relay=False, oversubscription=4).all_to_all,
+        closed_forms.rails(4, 8, up=450e9, out=50e9, relay=False, oversubscription=4).all_to_all,
         0.595238e9,
     ),
     (
         "leaves at 4:1",
-        closed_form.clos(
+        closed_forms.clos(
             128, out=50e9, leaf=32, oversubscription=(4,), chips=8, up=450e9
         ).all_to_all,
         0.130208e9,
@@ -143,7 +143,7 @@ def test_no_exchange_beats_the_lengths_of_its_ways(build):
 def test_the_bound_of_hops_is_reached_where_all_links_are_alike(dims):
     """Tori of equal sides."""
     rings = (True,) * len(dims)
-    theta = closed_form.box(dims, (7.0,) * len(dims), rings).all_to_all
+    theta = closed_forms.box(dims, (7.0,) * len(dims), rings).all_to_all
     assert hop_bound(torus(dims, link=7.0)) == pytest.approx(theta, rel=1e-12)
 
 

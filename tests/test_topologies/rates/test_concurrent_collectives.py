@@ -10,9 +10,9 @@ import pytest
 
 from topologies import TopologyError, hierarchy, mesh, switch, torus
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
-from topologies.rates.cut.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
-from topologies.rates.routing import concurrent_collectives as jointly
-from topologies.rates.routing.concurrent_collectives import joint_rate
+from topologies.rates import concurrent_collectives as jointly
+from topologies.rates.concurrent_collectives import joint_rate
+from topologies.rates.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
 
 
 def chips_only(seed: int, chips: int = 5) -> Fabric:

@@ -10,8 +10,8 @@ import pytest
 
 from topologies import TopologyError, hierarchy, mesh, switch, torus
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
-from topologies.rates.closed_form import closed_form
-from topologies.rates.cut.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
+from topologies.rates import closed_forms
+from topologies.rates.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
 
 
 def undeclared(G: Fabric) -> Fabric:
@@ -128,7 +128,7 @@ SIDES = [(2,), (5,), (7,), (3, 3), (5, 3), (6, 4), (5, 5), (2, 8), (3, 4, 5), (2
 def test_tori_and_grids_by_formula(sides: tuple[int, ...], ring: bool) -> None:
     """Odd, mixed and open boxes with a rate of its own on each side agree with the closed form."""
     links = [10e9, 7e9, 1e9][: len(sides)]
-    expected = closed_form.box(sides, links, [ring] * len(sides)).all_gather
+    expected = closed_forms.box(sides, links, [ring] * len(sides)).all_gather
     G = torus(sides, link=links, wrap=ring)
     assert all_gather_rate(G).rate == pytest.approx(expected, rel=1e-9)
     assert all_gather_rate(undeclared(G)).rate == pytest.approx(expected, rel=1e-9)
@@ -139,8 +139,8 @@ def test_tori_and_grids_by_formula(sides: tuple[int, ...], ring: bool) -> None:
 )
 def test_joined_domains_by_formula(g: int, m: int, out: float) -> None:
     """Switches joined by cards agree with the closed form."""
-    inside = closed_form.switch(g, 450e9)
-    expected = closed_form.joined(
+    inside = closed_forms.switch(g, 450e9)
+    expected = closed_forms.joined(
         g * m, least=g, most=g, out=out, smallest=inside, largest=inside
     ).all_gather
     G = undeclared(hierarchy(switch(g, up=450e9), m, out=out))

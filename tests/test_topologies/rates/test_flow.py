@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from tests.cases.flow import GB, KNOWN, changed, fabrics, pair_rate, pods
 from topologies import TopologyError, mesh, switch, torus, twisted_torus
 from topologies.fabric.fabric import accelerators, fabric, link
-from topologies.rates.flow import flow as engine
-from topologies.rates.flow.flow import all_to_all_rate, concurrent_flow
-from topologies.rates.flow.flow_program import by_program
-from topologies.rates.flow.reduced_program import task
+from topologies.rates import flow as engine
+from topologies.rates.flow import all_to_all_rate, concurrent_flow
 from topologies.rates.flow_network import demand, network
-from topologies.rates.symmetry.orbits import orbits
+from topologies.rates.flow_program import by_program, task
+from topologies.rates.orbits import orbits
 from topologies.rates.traffic import all_to_all, pairs
 
 
@@ -235,7 +234,7 @@ def test_an_unsound_bandwidth_is_no_rate(rate):
 
 def test_a_solver_without_an_optimum_is_an_error(monkeypatch):
     """Its status is reported; no number takes its place."""
-    from topologies.rates.flow import flow_program as solver
+    from topologies.rates import flow_program as solver
 
     class Stopped:
         status, message = 4, "numerical difficulties"
@@ -247,7 +246,7 @@ def test_a_solver_without_an_optimum_is_an_error(monkeypatch):
 
 def test_rounds_that_run_out_give_way_to_the_program(monkeypatch):
     """The answer is the same, and the engine says which it was."""
-    from topologies.rates.flow import flow as columns
+    from topologies.rates import flow as columns
 
     G = torus((4, 6), link=GB)
     quick = all_to_all_rate(G)

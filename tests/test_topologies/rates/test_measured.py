@@ -16,8 +16,8 @@ import pytest
 from tests.paths import SHARED, shared
 from topologies import graph, group_rate, hierarchy, machine, switch
 from topologies.fabric.fabric import Fabric, accelerators
-from topologies.rates.cut.cut import all_gather_rate, reduce_scatter_rate
-from topologies.rates.routing.all_reduce import IN_NETWORK, PLAIN, all_reduce_bounds
+from topologies.rates.concurrent_collectives import IN_NETWORK, PLAIN, all_reduce_bounds
+from topologies.rates.cut import all_gather_rate, reduce_scatter_rate
 
 FILE = SHARED / "collectives.csv"
 GB = 1e9

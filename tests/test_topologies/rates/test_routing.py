@@ -15,8 +15,8 @@ from topologies import TopologyError, hierarchy, mesh, switch, torus
 from topologies.builders.dragonfly import dragonfly
 from topologies.builders.torus import twisted_torus
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
-from topologies.rates.closed_form import closed_form
-from topologies.rates.routing.routing import ecmp
+from topologies.rates import closed_forms
+from topologies.rates.shortest_paths import ecmp
 from topologies.rates.traffic import all_to_all, pairs
 
 
@@ -115,7 +115,7 @@ def test_the_dragonfly_of_the_study() -> None:
 def test_tori_lose_nothing(sides: tuple[int, ...], split: str) -> None:
     """On tori the shortest paths reach the optimum, however they are split."""
     links = [4.0, 3.0, 2.0][: len(sides)]
-    expected = closed_form.box(sides, links, [True] * len(sides)).all_to_all
+    expected = closed_forms.box(sides, links, [True] * len(sides)).all_to_all
     assert whole(torus(sides, link=links), split=split) == pytest.approx(expected, rel=1e-9)
 
 
@@ -129,8 +129,8 @@ def test_twisted_tori_lose_nothing(sides: tuple[int, ...], gain: float) -> None:
 def test_nodes_prefer_their_own_switch() -> None:
     """Of two ways of two hops the sooner is taken: cards carry what leaves the node, no more."""
     G = hierarchy(switch(8, up=450.0, latency=5e-7), 2, out=50.0, latency=2.5e-6)
-    expected = closed_form.switch(8, 450.0)
-    joined = closed_form.joined(
+    expected = closed_forms.switch(8, 450.0)
+    joined = closed_forms.joined(
         16, least=8, most=8, out=50.0, smallest=expected, largest=expected
     ).all_to_all
     assert whole(G) == pytest.approx(joined, rel=1e-9)

@@ -14,14 +14,13 @@ from scipy.sparse import csr_array
 from tests.cases.flow import GB, KNOWN, changed, fabrics, pods, renamed
 from topologies import switch, torus
 from topologies.fabric.fabric import accelerators, fabric, link
-from topologies.rates.flow.flow import all_to_all_rate, concurrent_flow
-from topologies.rates.flow.flow_program import by_program
-from topologies.rates.flow.reduced_program import task
+from topologies.rates import color_refinement as refinement
+from topologies.rates.automorphisms import structure
+from topologies.rates.color_refinement import shrunk
+from topologies.rates.flow import all_to_all_rate, concurrent_flow
 from topologies.rates.flow_network import demand, network
-from topologies.rates.symmetry import color_refinement as refinement
-from topologies.rates.symmetry.automorphisms import structure
-from topologies.rates.symmetry.color_refinement import shrunk
-from topologies.rates.symmetry.orbits import orbits
+from topologies.rates.flow_program import by_program, task
+from topologies.rates.orbits import orbits
 from topologies.rates.traffic import all_to_all, pairs
 
 TRANSITIVE = [name for name in KNOWN if "dragonfly" not in name]
@@ -39,7 +38,7 @@ def unreduced(G, traffic=None):
     """The rate of the program with every source and every arc."""
     net = network(G)
     what = demand(net, traffic or all_to_all(accelerators(G)))
-    from topologies.rates.symmetry.automorphisms import Orbits
+    from topologies.rates.automorphisms import Orbits
 
     none = Orbits(np.arange(what.size), np.arange(net.tail.size))
     program = task(net, what, none, "any")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planner.catalogue.chips import Chip
     from planner.catalogue.profile import Profile
     from topologies.fabric.fabric import Fabric
-    from topologies.machines.machines import Machine
+    from topologies.machines.named_machines import Machine
 
 WEIGHT_ONLY = frozenset({"int8", "int4"})
 BUSIEST = 0.99  # share of time; beyond it the length of a queue is anyone's guess

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from topologies.rates.arrays import Floats, Ints
-from topologies.rates.flow_network import FlowNetwork
+from topologies.rates.flow_network import Floats, FlowNetwork, Ints
 
 # SciPy adds a flow to the capacity of the arc back, so two bits of the 32 stay free.
 LARGEST = 2**29

@@ -32,11 +32,16 @@ from scipy.sparse.csgraph import dijkstra
 
 from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError, meant
-from topologies.rates.arrays import Floats
-from topologies.rates.flow.flow_program import by_program, columns_of, maximum
-from topologies.rates.flow.reduced_program import FlowSolution, ReducedProgram, task
-from topologies.rates.flow_network import demand, network
-from topologies.rates.symmetry.orbits import orbits
+from topologies.rates.flow_network import Floats, demand, network
+from topologies.rates.flow_program import (
+    FlowSolution,
+    ReducedProgram,
+    by_program,
+    columns_of,
+    maximum,
+    task,
+)
+from topologies.rates.orbits import orbits
 from topologies.rates.traffic import Traffic, all_to_all, traffic_checked
 
 GAP = 1e-9
@@ -287,7 +292,7 @@ def _binding(program: ReducedProgram, solution: FlowSolution) -> tuple[Bottlenec
 
 
 def _shortest(G: Fabric, traffic: Traffic) -> Flow:
-    from topologies.rates.routing.routing import ecmp
+    from topologies.rates.shortest_paths import ecmp
 
     routed = ecmp(G, traffic)
     return Flow(routed.rate, "shortest paths in equal parts", (Bottleneck(routed.binding, 1.0),))

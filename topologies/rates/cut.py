@@ -24,16 +24,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topologies.fabric.distances import ShortestPaths
 from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError
-from topologies.rates.arrays import Ints
-from topologies.rates.cut.max_flow import Flows, GroupArcs, arcs_of
-from topologies.rates.flow_network import demand, network
-from topologies.rates.members import chosen
-from topologies.rates.symmetry.automorphisms import Orbits
-from topologies.rates.symmetry.orbits import orbits
-from topologies.rates.traffic import all_to_all
+from topologies.rates.automorphisms import Orbits
+from topologies.rates.flow_network import Ints, demand, network
+from topologies.rates.max_flow import Flows, GroupArcs, arcs_of
+from topologies.rates.orbits import orbits
+from topologies.rates.shortest_paths import ShortestPaths
+from topologies.rates.traffic import all_to_all, chosen
 
 
 def hop_bound(G: Fabric, members: Iterable[Hashable] | None = None) -> float:

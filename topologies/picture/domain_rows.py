@@ -1,15 +1,17 @@
-"""Domains side by side, and the switches that join them above: leaves, rails, spines, cores."""
+"""Domains side by side, and the switches that join them above: leaves, rails, spines, cores.
+
+A scale-up domain as a box: its chips in a row, its own switches below them.
+"""
 
 from collections import Counter, defaultdict
-from typing import cast
+from typing import Any, cast
 
 from topologies.fabric.fabric import Arc, Node
-from topologies.picture.canvas import QUIET
-from topologies.picture.canvas_state import GUTTER, MARGIN, WIDTH, NodePosition, PictureSheet
-from topologies.picture.domain_box import domain_box, domain_box_height, row
 from topologies.picture.lattice import is_lattice, lattice, lattice_height
 from topologies.picture.ring_layout import fits_ring, ring_height, ring_layout
-from topologies.picture.scene import Gap, Link, Scene, chosen, shown
+from topologies.picture.scene import CHIP, Gap, Link, Scene, chosen, label, role, shown
+from topologies.picture.sheet import GUTTER, MARGIN, WIDTH, NodePosition, PictureSheet
+from topologies.picture.svg_canvas import QUIET, fitted
 
 ROW, SWITCH = 96.0, 28.0
 LEFT, ROOM = GUTTER, WIDTH - GUTTER - MARGIN
@@ -160,3 +162,72 @@ def _missing(sheet: PictureSheet, lines: list[tuple[float, list[Node]]]) -> None
 def _touches(scene: Scene, node: Node, drawn: set[Node]) -> bool:
     G = scene.G
     return any(other in drawn for other in (*G.succ[node], *G.pred[node]))
+
+
+MESHED = 60  # links between chips and switches of a domain that an eye can follow
+STEP, CHIP_SIZE, PAD, TITLE, NICS = 92.0, 30.0, 16.0, 30.0, 52.0
+
+
+def domain_box_height(sheet: PictureSheet, domain: Node) -> float:
+    """Height of the box."""
+    rows = sheet.scene.inner_rows(domain)
+    cards = NICS if rows.pop("nic", None) else 0.0
+    arcs = 64.0 if not rows and len(sheet.scene.domains[domain]) > 1 else 0.0
+    return PAD + cards + CHIP_SIZE + STEP * len(rows) + arcs + TITLE
+
+
+def domain_box(
+    sheet: PictureSheet, domain: Node, x: float, y: float, width: float, height: float, chips: int
+) -> None:
+    """Draw a domain of at most `chips` chips into the box whose upper left corner is given."""
+    members = sheet.scene.domains[domain]
+    rows = sheet.scene.inner_rows(domain)
+    cards = rows.pop("nic", [])
+    sheet.ground.box(x, y, width, height, fill="#f8fafc", colour="#94a3b8", round_=8)
+    line = y + PAD + (NICS if cards else 0.0) + CHIP_SIZE / 2
+    most = max(2, min(sheet.size.row, int(width / 60)))
+    chips = min(chips, len(members))
+    while sum(min(len(nodes), most) for nodes in rows.values()) * chips > MESHED and chips > 6:
+        chips, most = chips - 2, max(3, most - 1)
+    picked = chosen(members, chips, sheet.damaged)
+    row(sheet, picked, x, width, line, CHIP_SIZE)
+    if cards:
+        seen = [node for node in cards if _beside(sheet, node, set(shown(picked)))]
+        row(sheet, chosen(cards, chips, {*seen, *sheet.damaged}), x, width, y + PAD + 11, 22.0)
+    for depth, nodes in enumerate(rows.values(), start=1):
+        row(sheet, chosen(nodes, most, sheet.damaged), x, width, line + STEP * depth, 24.0)
+    room, foot = width - 16, y + height - 10
+    words = sheet.scene.domain_title(domain)
+    words = fitted(words if room > 80 else label(domain), room, 12)
+    sheet.marks.text(x + width / 2, foot, words, size=12, colour=QUIET, anchor="middle")
+
+
+def row(
+    sheet: PictureSheet, items: list[Any], x: float, width: float, y: float, height: float
+) -> None:
+    """Draw nodes side by side, a gap as how many more there are."""
+    x, width = x + 6, width - 12
+    slot = width / max(len(items), 1)
+    chip = bool(shown(items)) and role(sheet.scene.G, shown(items)[0]) == CHIP
+    half = min(height / 2 if chip else 62.0, slot / 2 - (2 if chip else 5))
+    for i, item in enumerate(items):
+        at = x + slot * (i + 0.5)
+        if isinstance(item, Gap):
+            words = f"+{item.count:,}" if half < 30 else f"… {item.count:,} more"
+            place = NodePosition(at, y, max(half, min(slot / 2 - 1, 20)), height / 2 - 3)
+            sheet.more(item, place, words)
+        else:
+            name = label(item[1:]) if _within(sheet, item) else None
+            sheet.node(item, NodePosition(at, y, half, height / 2), words=name)
+
+
+def _within(sheet: PictureSheet, node: Node) -> bool:
+    """Does the node's name begin with its domain, which the box around it says?"""
+    if not isinstance(node, tuple) or len(node) < 2 or node not in sheet.scene.inside:
+        return False
+    return bool(node[0] == sheet.scene.inside[node])
+
+
+def _beside(sheet: PictureSheet, node: Node, chips: set[Node]) -> bool:
+    G = sheet.scene.G
+    return any(other in chips for other in (*G.succ[node], *G.pred[node]))

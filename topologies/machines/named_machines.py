@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from topologies.fabric.limits import TopologyError, count_fault, meant
 from topologies.machines.hardware import Machine
 from topologies.machines.machine_figures import aliases, entries, figures, written
-from topologies.rates.closed_form.closed_form import Sides, box
+from topologies.rates.closed_forms import Sides, box
 
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
@@ -126,7 +126,7 @@ class _Trunks(NamedTuple):
 
 def _joined(what: Machine, domain: Fabric, count: int, trunks: _Trunks) -> Fabric:
     """So many domains of a machine, and the network between them."""
-    from topologies.builders.hierarchy import hierarchy
+    from topologies.builders.clusters import hierarchy
 
     join = trunks.join or what.join
     usual = join == what.join

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from topologies.fabric.fabric import Arc
-from topologies.rates.arrays import Floats, Ints, SparseMatrix
-from topologies.rates.cut.max_flow import Flows, GroupArcs, arcs_of
-from topologies.rates.flow_network import FlowNetwork
-from topologies.rates.symmetry.automorphisms import Orbits
+from topologies.rates.automorphisms import Orbits
+from topologies.rates.flow_network import Floats, FlowNetwork, Ints, SparseMatrix
+from topologies.rates.max_flow import Flows, GroupArcs, arcs_of
 
 
 @dataclass(eq=False)

@@ -18,14 +18,8 @@ from typing import Any
 import numpy as np
 
 from topologies.fabric.fabric import Group
-from topologies.rates.arrays import Ints
-from topologies.rates.flow_network import FlowNetwork, NodeDemand
-from topologies.rates.symmetry.automorphisms import (
-    AutomorphismSearch,
-    ColoredStructure,
-    Orbits,
-    structure,
-)
+from topologies.rates.automorphisms import AutomorphismSearch, ColoredStructure, Orbits, structure
+from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from topologies.rates.arrays import Ints, SparseMatrix
+from topologies.rates.flow_network import Ints, SparseMatrix
 
 Colours = NDArray[np.uint64]
 

@@ -14,9 +14,8 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from topologies.rates.arrays import Ints
-from topologies.rates.flow_network import FlowNetwork, NodeDemand
-from topologies.rates.symmetry.color_refinement import ColoredArcs, Colours, mixed, refined
+from topologies.rates.color_refinement import ColoredArcs, Colours, mixed, refined
+from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand
 
 
 @dataclass(frozen=True, eq=False)

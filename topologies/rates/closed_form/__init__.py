@@ -1,1 +1,0 @@
-"""Rates in closed form."""

@@ -1,1 +1,0 @@
-"""Rates by the narrowest cut."""

@@ -1,0 +1,384 @@
+"""Rates of a group of chips, for one size or for many as columns.
+
+Sharing of uplinks by concurrent groups above the leaves of a Clos network or above rails.
+
+Domains stand one after the other, so do the groups; the pattern of groups on leaves repeats, and
+its fullest leaf counts. Groups that lie below one leaf share nothing.
+
+Equal scale-up domains behind one non-blocking layer: group rates by formula, without a solver.
+
+A group takes as few domains as hold it and spreads evenly over them; in a torus it takes the
+smallest box that holds it, of equals the one in which it exchanges most. Groups side by side have
+links of their own, so that one group alone is as fast as all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, inf, lcm
+from typing import TYPE_CHECKING
+
+from topologies.rates import closed_forms
+from topologies.rates.closed_forms import Shares, Sides, best_box
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from topologies.rates.flow_network import Floats, Ints
+
+
+@dataclass(frozen=True)
+class GroupRate:
+    """Collective rates of a group of `n` chips, per chip and one way. [byte/s]
+
+    Attributes
+    ----------
+    all_to_all
+        What each chip sends to all others together when it sends equally to each.
+    all_gather
+        What each chip receives in an all-gather or reduce-scatter (the bus bandwidth of a
+        ring): gathering S bytes takes (n - 1)/n S/rate, an all-reduce twice that.
+    send
+        From one chip to another, the worst pair of a switch or mesh, neighbours of a torus,
+        chips of different domains if there are several.
+    latency_hops, latency
+        Arcs and seconds between the two chips of the group that are farthest apart.
+    step_latency
+        Seconds between chips that follow each other in a ring through the group.
+    domains
+        Scale-up domains the group touches.
+    box
+        The box it takes in a torus, if it stays inside one.
+    shared_evenly
+        Is `all_gather` what groups side by side reach when each has an even part of the links
+        that they share, or when each sends its share to one after the other? Together they might
+        reach more, which is not looked into on large fabrics without symmetry.
+    """
+
+    n: int
+    all_to_all: float
+    all_gather: float
+    send: float
+    latency_hops: int
+    latency: float
+    domains: int
+    step_latency: float
+    box: tuple[int, ...] | None = None
+    shared_evenly: bool = False
+
+
+@dataclass(frozen=True)
+class RateTable:
+    """`GroupRate` of many sizes as columns, in the order of `n`."""
+
+    n: Ints
+    all_to_all: Floats
+    all_gather: Floats
+    send: Floats
+    latency_hops: Ints
+    latency: Floats
+    domains: Ints
+    step_latency: Floats
+
+
+def columns(rates: Sequence[GroupRate]) -> RateTable:
+    """The rates of many sizes as one table, in the order given."""
+    import numpy as np
+
+    def column(name: str, kind: type) -> NDArray[np.generic]:
+        return np.array([getattr(rate, name) for rate in rates], dtype=kind)
+
+    whole = {name: column(name, np.int64) for name in ("n", "latency_hops", "domains")}
+    names = ("all_to_all", "all_gather", "send", "latency", "step_latency")
+    return RateTable(**whole, **{name: column(name, np.float64) for name in names})  # type: ignore[arg-type]
+
+
+Member = tuple[int, int]  # its domain, and the card it has of all
+
+
+@dataclass(frozen=True)
+class Trunk:
+    """Bounds on group rates from the uplinks above leaves or rails.
+
+    Attributes
+    ----------
+    shares
+        Per ordered pair of members; infinite where nothing crosses. [byte/s]
+    send
+        Of each chip to the one half its group away. [byte/s]
+    crossed
+        Does any group lie below several leaves?
+    """
+
+    shares: Shares
+    send: float
+    crossed: bool
+
+
+@lru_cache(maxsize=4096)
+def clos_trunk(n: int, *, chips: int, leaf: int, above: float) -> Trunk:
+    """Groups of `n` over as few domains as hold each, below leaves of `leaf` cards.
+
+    Parameters
+    ----------
+    chips : int
+        Chips of a domain, each with a card.
+    above : float
+        What leads up from one leaf, and down to it. [byte/s one way]
+
+    Notes
+    -----
+    Chips of one domain reach each other inside it even where they hang on different leaves. In
+    a gather that help is left out, which is on the safe side.
+    """
+    count = ceil(n / chips)
+    groups = [
+        _members(n, chips, first * count)
+        for first in range(lcm(leaf, count * chips) // (count * chips))
+    ]
+    return _shared(n, groups, lambda card: card // leaf, above, gathers=True)
+
+
+@lru_cache(maxsize=4096)
+def rail_trunk(n: int, *, chips: int, above: float) -> Trunk:
+    """Groups of `n` on rails below spines, where chips do not relay for each other.
+
+    Parameters
+    ----------
+    above : float
+        What leads up from a rail for each of its cards. [byte/s one way]
+
+    Notes
+    -----
+    A chip reaches other ranks of other domains through the spines alone. A gather may pass
+    through other members of a domain, whose links are wider.
+    """
+    trunk = ceil(n / chips) * above
+    group = _members(n, chips, 0)
+    return _shared(n, [group], lambda card: card % chips, trunk, gathers=False)
+
+
+def _members(n: int, chips: int, first: int) -> list[Member]:
+    """A group over whole domains from the `first` on, evenly filled."""
+    count = ceil(n / chips)
+    return [
+        (first + d, (first + d) * chips + i)
+        for d in range(count)
+        for i in range(n // count + (d < n % count))
+    ]
+
+
+def _shared(
+    n: int, groups: list[list[Member]], below: Callable[[int], int], above: float, *, gathers: bool
+) -> Trunk:
+    """Rate of each member where every leaf has `above` of uplink bandwidth each way. [byte/s]"""
+    crossing: Counter[int] = Counter()
+    leaves: Counter[int] = Counter()
+    enters: Counter[int] = Counter()
+    sends: Counter[int] = Counter()
+    takes: Counter[int] = Counter()
+    for members in groups:
+        here = Counter(below(card) for _, card in members)
+        beside = Counter((d, below(card)) for d, card in members)
+        filled = Counter(d for d, _ in members)
+        if len(here) == 1:
+            continue
+        for (d, place), k in beside.items():
+            crossing[place] -= k * (filled[d] - k)
+        for place, q in here.items():
+            crossing[place] += q * (n - q)
+            leaves[place] += q
+            enters[place] += n - q
+        for i, (d, card) in enumerate(members):
+            partner, far = members[(i + n // 2) % n]
+            if d != partner and below(card) != below(far):
+                sends[below(card)] += 1
+                takes[below(far)] += 1
+    most = max(crossing.values(), default=0)
+    heard = max([*leaves.values(), *enters.values()], default=0) if gathers else 0
+    sent = max([*sends.values(), *takes.values()], default=0)
+    return Trunk(
+        Shares(above / most if most else inf, above / heard if heard else inf),
+        above / sent if sent else inf,
+        most > 0,
+    )
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Domains of one kind and size, and the cards that join them.
+
+    Attributes
+    ----------
+    kind
+        `switch`, `mesh` or `torus`.
+    links
+        Of a chip into the switch, to one peer, or along each side of the torus. [byte/s one way]
+    latency
+        Of one such link. [s]
+    dims, rings
+        Sides of the torus, and which of them close into rings.
+    twisted
+        Whether who comes back round a short side is farther along the long ones.
+    out, out_latency
+        From a chip into the network between domains; None if there is none. [byte/s one way; s]
+    join, leaf, above
+        What joins domains: one `spine`, `rails` or a `clos` network with `leaf` cards on a leaf;
+        what leads up from a leaf or rail for each card, None if it is enough. [byte/s one way]
+    """
+
+    kind: str
+    chips: int
+    scale_up: float
+    links: tuple[float, ...]
+    latency: float
+    dims: Sides = ()
+    rings: tuple[bool, ...] = ()
+    out: float | None = None
+    out_latency: float = 0.0
+    twisted: bool = False
+    join: str = "spine"
+    leaf: int | None = None
+    above: float | None = None
+
+
+@lru_cache(maxsize=65536)
+def group_in(domains: Domains, n: int) -> GroupRate | None:
+    """Rates of a group of `n` chips; None if it leaves its domain and nothing joins domains."""
+    if n == 1:
+        up = domains.scale_up
+        return GroupRate(1, up, up, up, 0, 0.0, 1, 0.0)
+    if n <= domains.chips:
+        return _inside(domains, n)
+    return None if domains.out is None else _across(domains, n, domains.out)
+
+
+def cards_bind(domains: Domains, n: int) -> bool:
+    """Are the links between domains what a group that leaves its domain waits for?
+
+    Then the formula is exact whatever the layer between them: what crosses it, and what must
+    first reach a chip of the right place within a domain, fits beside the rest.
+    """
+    if domains.out is None or n <= domains.chips or domains.out > domains.scale_up:
+        return False
+    count = ceil(n / domains.chips)
+    least, most = n // count, ceil(n / count)
+    within = _shares(domains, most).all_to_all * least / n if most > 1 else inf
+    return domains.out / (n - least) <= within
+
+
+def _inside(domains: Domains, n: int) -> GroupRate:
+    """A group within one domain."""
+    hop = domains.latency
+    sides: Sides | None = None
+    if domains.kind == "switch":
+        shares, send = closed_forms.switch(n, domains.links[0]), domains.links[0]
+        hops, step = 2, 2 * hop
+    elif domains.kind == "mesh":
+        shares, send = closed_forms.mesh(domains.links[0]), domains.links[0]
+        hops, step = 1, hop
+    else:
+        sides, rings = _box(domains, n)
+        shares = closed_forms.box(sides, domains.links, rings)
+        hops = closed_forms.box_diameter(sides, rings)
+        if domains.twisted and sides == domains.dims:
+            shares = closed_forms.twisted(sides, domains.links[0])
+            hops = closed_forms.twisted_diameter(sides)
+        # Every neighbouring pair along any long side may be the one that sends.
+        send = min(B for B, k in zip(domains.links, sides, strict=True) if k > 1)
+        step = hop
+    others = n - 1
+    return GroupRate(
+        n,
+        all_to_all=shares.all_to_all * others,
+        all_gather=shares.all_gather * others,
+        send=send,
+        latency_hops=hops,
+        latency=hop * hops,
+        domains=1,
+        step_latency=step,
+        box=sides,
+    )
+
+
+def _across(domains: Domains, n: int, out: float) -> GroupRate:
+    """A group over as few domains as hold it, evenly filled."""
+    count = ceil(n / domains.chips)
+    least, most = n // count, ceil(n / count)
+    whole, part = _within_domain(domains, domains.chips), _within_domain(domains, most)
+    shares = closed_forms.joined(
+        n,
+        least=least,
+        most=most,
+        out=out,
+        smallest=_shares(domains, least),
+        largest=_shares(domains, most),
+    )
+    trunk = _trunk(domains, n)
+    arcs = 4 if trunk is not None and trunk.crossed else 2
+    beyond = arcs * domains.out_latency
+    hops, latency = arcs, beyond
+    if domains.join == "rails" and trunk is None:
+        # Who is on another rail is reached by way of a chip that shares one.
+        hops, latency = hops + part.latency_hops, latency + part.latency
+    elif part.latency > beyond:
+        hops, latency = part.latency_hops, part.latency
+    theta, alpha, send = shares.all_to_all, shares.all_gather, min(out, part.send)
+    if trunk is not None:
+        theta, alpha = min(theta, trunk.shares.all_to_all), min(alpha, trunk.shares.all_gather)
+        send = min(send, trunk.send)
+    exchanged, gathered = theta * (n - 1), alpha * (n - 1)
+    if domains.kind == "torus":
+        # No formula is known for boxes of several tori; a whole one is not exceeded.
+        exchanged = min(exchanged, whole.all_to_all)
+        gathered = min(gathered, whole.all_gather)
+    return GroupRate(
+        n,
+        all_to_all=exchanged,
+        all_gather=gathered,
+        send=send,
+        latency_hops=hops,
+        latency=latency,
+        domains=count,
+        step_latency=max(beyond, part.step_latency),
+    )
+
+
+def _trunk(domains: Domains, n: int) -> Trunk | None:
+    """The uplinks above the leaves or rails, or None."""
+    if domains.join == "clos" and domains.leaf is not None and domains.above is not None:
+        above = domains.above * domains.leaf
+        return clos_trunk(n, chips=domains.chips, leaf=domains.leaf, above=above)
+    if domains.join == "rails" and domains.above is not None:
+        return rail_trunk(n, chips=domains.chips, above=domains.above)
+    return None
+
+
+def _within_domain(domains: Domains, n: int) -> GroupRate:
+    rate = group_in(domains, n)
+    if rate is None:
+        raise ValueError(f"{n} chips lie within a domain of {domains.chips}")
+    return rate
+
+
+def _shares(domains: Domains, n: int) -> Shares:
+    rate = _within_domain(domains, n)
+    others = max(n - 1, 1)
+    return Shares(rate.all_to_all / others, rate.all_gather / others)
+
+
+def _box(domains: Domains, n: int) -> tuple[Sides, tuple[bool, ...]]:
+    """The box of a group inside the torus, and which of its sides are rings."""
+
+    def rings(sides: Sides) -> tuple[bool, ...]:
+        filled = zip(sides, domains.dims, domains.rings, strict=True)
+        # The short sides of a twisted torus close over its long ones, not over themselves.
+        short = min(domains.dims) if domains.twisted else 0
+        return tuple(ring and side == whole != short for side, whole, ring in filled)
+
+    sides = best_box(domains.dims, n, domains.links, rings, exact=False)
+    return sides, rings(sides)

@@ -1,1 +1,0 @@
-"""Rates by linear programs of flows."""

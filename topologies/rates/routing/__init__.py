@@ -1,1 +1,0 @@
-"""Rates under given routing."""

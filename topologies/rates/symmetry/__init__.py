@@ -1,1 +1,0 @@
-"""Symmetries that reduce the flow program."""
