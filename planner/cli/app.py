@@ -15,6 +15,7 @@ import typer
 
 from planner.cli import lookup, measurements, study
 from planner.cli.options import File, Json, Out, Sets, require_folder, warn
+from planner.report.files import deliver, dumps
 from planner.text.console import QUIET, Commands, exits, note, show
 from planner.text.errors import InputError
 
@@ -66,8 +67,6 @@ def solve(
 ) -> None:
     """Answer a scenario, whatever its problem."""
     from planner.protocol.solve import solve as answer
-    from planner.report.files import deliver
-    from planner.report.formats import dumps
     from planner.report.pictures.picture_files import draw_plan
 
     require_folder(out)
@@ -98,7 +97,6 @@ def pareto(
 ) -> None:
     """Show price against speed: the cheapest plan at each speed, and its layout."""
     from planner.protocol.solve import pareto as answer
-    from planner.report.formats import dumps
     from planner.report.pictures.picture_files import check_frontier_file, write_frontier
 
     if out is not None:
@@ -114,7 +112,6 @@ def pareto(
 def check(file: File, sets: Sets = None, json: Json = False) -> None:
     """Validate a scenario without solving it."""
     from planner.library import check as answer
-    from planner.report.formats import dumps
     from planner.scenario import resolved
 
     scenario = answer(file, sets or ())
@@ -128,7 +125,6 @@ def init(
     kind: Annotated[str, typer.Argument(help="which problem")] = "serving", out: Out = None
 ) -> None:
     """Write a commented starter scenario."""
-    from planner.report.files import deliver
     from planner.scenario.kinds import starter
 
     text = starter(kind)
@@ -153,8 +149,6 @@ def export(
     from planner.engines import TARGETS, engine_of
     from planner.engines import export as launch
     from planner.protocol.solve import solve as answer
-    from planner.report.files import deliver
-    from planner.report.formats import dumps
 
     target, inside = to or engine, engine if to else None
     if target is None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from planner.cli.options import Json, Out, warn
+from planner.report.files import deliver, dumps
 from planner.text.console import show
 from planner.text.errors import InputError
 
@@ -18,7 +19,6 @@ def model(
 ) -> None:
     """Say what a model is made of."""
     from planner.library import model as answer
-    from planner.report.formats import dumps
     from planner.report.text.catalog import model_text
 
     document = answer(name)
@@ -34,7 +34,6 @@ def catalog(
 ) -> None:
     """Show what is known, with source and date of every figure."""
     from planner.library import catalog as answer
-    from planner.report.formats import dumps
     from planner.report.text.catalog import catalog_text
 
     document = answer(kind, name)
@@ -50,7 +49,6 @@ def formula(
     json: Json = False,
 ) -> None:
     """Show one equation: text, symbols with units, source, value."""
-    from planner.report.formats import dumps
     from planner.report.text.formula import formula_text, formulas_text, one_formula, the_formulas
 
     if name is None:
@@ -75,7 +73,6 @@ def derive(
     json: Json = False,
 ) -> None:
     """List what is derived, or print some of it with every step checked on the way."""
-    from planner.report.files import deliver
     from planner.report.text.derivations import answered
 
     deliver(answered(names or (), every=every, form=form, out=out, json=json), out)
@@ -88,8 +85,6 @@ AnswerOf = Annotated[
 
 def schema(answer: AnswerOf = None, out: Out = None) -> None:
     """Print the JSON Schema of the scenario, for editors."""
-    from planner.report.files import deliver
-    from planner.report.formats import dumps
     from planner.scenario import json_schema
 
     if answer is None:
@@ -145,7 +140,6 @@ def topology(
     """Check, measure and draw a network; without a name list the machines."""
     from planner.library import topology as answer
     from planner.network.network_source import machines
-    from planner.report.formats import dumps
     from planner.report.text.topology import PICTURE, check_file, drawn, machines_text, written
 
     if name is None:

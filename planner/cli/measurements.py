@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from planner.cli.options import Facts, Json, Models, require_file
+from planner.report.files import deliver, dumps
 from planner.text.console import note, show
 from planner.text.errors import InputError, SolverError, did_you_mean
 
@@ -51,7 +52,6 @@ def calibrate(
     dp_attention, n_chips, drafts. A fact of all rows may be given by --fact instead.
     """
     from planner.library import calibrate as answer
-    from planner.report.formats import dumps
     from planner.report.text.calibration import calibration_text
 
     fit = answer(
@@ -95,8 +95,6 @@ def measure(
     from planner.benchmark.record_file import toml
     from planner.benchmark.session import measure as measured
     from planner.benchmark.torch_device import torch_device
-    from planner.report.files import deliver
-    from planner.report.formats import dumps
     from planner.report.text.benchmark import measured_document, measured_text
 
     if not 1 <= seconds <= 86400:
@@ -147,8 +145,6 @@ def validate(
 ) -> None:
     """Show predicted against measured, beside plain baselines."""
     from planner.library import validate as answer
-    from planner.report.files import deliver
-    from planner.report.formats import dumps
     from planner.validation.estimates import files_in
 
     groupings = _groupings(by)

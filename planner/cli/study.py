@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli.options import File, Json, Sets, Workers, require_workers
+from planner.report.files import deliver, dumps
 from planner.text.console import note, show
 from planner.text.errors import InputError
 
@@ -59,7 +60,6 @@ def sensitivity(
     json: Json = False,
 ) -> None:
     """Say what one percent of every given quantity is worth, and what would switch the choice."""
-    from planner.report.formats import dumps
     from planner.report.pictures.picture_files import check_picture, form_of
 
     if (even is None) != (over is None):
@@ -87,7 +87,7 @@ def sensitivity(
         if plot is not None:
             from planner.report.pictures.tornado import study_drawn
 
-            _deliver(study_drawn(study.document, form_of(plot)), plot)
+            deliver(study_drawn(study.document, form_of(plot)), plot)
         show(dumps(study.document) if json else str(study))
     else:
         _table(file, of, sets or (), switches, plot, swing, json=json)
@@ -104,7 +104,6 @@ def _table(
     json: bool,
 ) -> None:
     """The table of elasticities, and its tornado."""
-    from planner.report.formats import dumps
     from planner.report.pictures.picture_files import form_of
     from planner.sensitivity.elasticities import elasticity_table
 
@@ -116,15 +115,8 @@ def _table(
     if plot is not None:
         from planner.report.pictures.tornado import tornado
 
-        _deliver(tornado(document, document["bars"], form_of(plot)), plot)
+        deliver(tornado(document, form_of(plot)), plot)
     show(dumps(document) if json else str(table))
-
-
-def _deliver(picture: bytes, plot: Path) -> None:
-    """Write a picture."""
-    from planner.report.files import deliver
-
-    deliver(picture, plot)
 
 
 def sweep(
@@ -209,7 +201,6 @@ def _finish(
     json: bool,
 ) -> None:
     """Draw and say what a finished table holds, where parts of a step cross included."""
-    from planner.report.formats import dumps
     from planner.report.pictures.picture_files import write_sweep
     from planner.report.pictures.sweep_lines import crossing_lines
     from planner.sweep.table import Table

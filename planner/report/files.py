@@ -1,16 +1,51 @@
-"""Output files: written whole or not at all."""
+"""Answers as JSON and PDF, and files of them, written whole or not at all."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 from pathlib import Path
 
 from planner.text.console import note, show
-from planner.text.errors import InputError, SolverError
+from planner.text.errors import InputError, MissingExtra, SolverError
 
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # full, over quota, too much, broken
+
+
+def dumps(document: object) -> str:
+    """The document as indented JSON text.
+
+    Raises
+    ------
+    ValueError
+        If a number in it is not finite: NaN and Infinity are no JSON.
+    """
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def pdf(markup: str) -> bytes:
+    """The document as PDF.
+
+    Raises
+    ------
+    MissingExtra
+        If `typst` is not installed.
+    SolverError
+        If the markup does not compile: a fault of ours.
+    """
+    try:
+        import typst
+    except ImportError as error:
+        raise MissingExtra("typst", "pdf", "a PDF") from error
+    try:
+        made = typst.compile(markup.encode(), ignore_system_fonts=True, format="pdf")
+    except RuntimeError as error:
+        raise SolverError(f"typst: {error}") from error
+    if not isinstance(made, bytes):
+        raise SolverError("typst made something else than one PDF")
+    return made
 
 
 def deliver(content: str | bytes, out: Path | None) -> None:

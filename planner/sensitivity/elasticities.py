@@ -41,7 +41,7 @@ class Elasticities(dict[str, float]):
         if self.document is not None:
             from planner.report.text.sensitivity import sensitivity_text
 
-            return sensitivity_text(self.document)
+            return sensitivity_text(self.document, self.rows)
         width = max(map(len, self), default=0)
         return "\n".join(f"{name:<{width}}  {value:+.3f}" for name, value in self.items())
 

@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from planner.report.formats import dumps
+from planner.report.files import dumps
 from planner.report.pictures.validation import (
     backdrop,
     band_bars,

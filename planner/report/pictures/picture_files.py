@@ -8,18 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.protocol.problem import HasPicture, problem_of
-from planner.report.files import deliver
-from planner.report.formats import dumps
-from planner.report.pictures.canvas import FORMS
+from planner.report.files import deliver, dumps
+from planner.report.pictures.axes import FORMS
 from planner.text.console import note
 from planner.text.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan
     from planner.protocol.problem import FrontierAnswer
+    from planner.report.pictures.sweep_axes import SweptTable
+    from planner.report.pictures.sweep_lines import Kinks
 
 NAME = "plan.svg"
 MOST = 250_000  # points of a picture of a sweep
@@ -91,9 +92,9 @@ def write_frontier(frontier: FrontierAnswer, out: Path) -> None:
     if form in TEXTS:
         deliver(TEXTS[form](frontier), out)
     elif frontier.rows:
-        from planner.report.pictures.frontier import drawn
+        from planner.report.pictures.frontier_curve import frontier_picture
 
-        deliver(drawn(frontier.document, form), out)
+        deliver(frontier_picture(frontier.document).draw(form), out)
     else:
         note(f"planner: {out} is not drawn: no plan keeps every promise")
 
@@ -133,7 +134,7 @@ def check_sweep_picture(out: Path, sizes: Sequence[int]) -> None:
         )
 
 
-def write_sweep(table: Any, out: Path, of: str | None, crossings: Sequence[Any] = ()) -> None:
+def write_sweep(table: SweptTable, out: Path, of: str | None, crossings: Kinks = ()) -> None:
     """Draw a column of a table into a file, with the kinks of its lines.
 
     Raises

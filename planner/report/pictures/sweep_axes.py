@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
+from planner.report.pictures.axes import STEPS, ticked
 from planner.text.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
 MOST_LINES = 8
@@ -17,6 +19,7 @@ INCHES = (8.5, 5.0)
 WIDE = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
 MOST_ENTRIES = 12  # of the list below a picture
 LINE = 0.17  # inches of one of them
+Cell = str | float | None  # of a table
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 SUPERLATIVE = {"layout": "best", "bottleneck": "the largest part of a step"}
 # Larger units in which a quantity is read more easily: base unit to (factor, unit).
@@ -32,6 +35,21 @@ LARGER: Mapping[str, tuple[tuple[float, str], ...]] = {
     "param": ((1.0, "param"), (1e9, "billion parameters")),
     "USD": ((1.0, "USD"), (1e6, "million USD"), (1e9, "billion USD")),
 }
+
+
+class SweptTable(Protocol):
+    """The table of a sweep: columns by name, of which `over` were varied; units by column."""
+
+    @property
+    def over(self) -> Sequence[str]: ...
+    @property
+    def units(self) -> Mapping[str, str]: ...
+    @property
+    def meta(self) -> Mapping[str, object]: ...
+    @property
+    def columns(self) -> Mapping[str, object]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, name: str) -> Sequence[Cell]: ...
 
 
 @dataclass(frozen=True)
@@ -54,16 +72,17 @@ class Scaled:
         return bool(finite) and min(finite) > 0 and max(finite) > WIDE * min(finite)
 
 
-def scaled(table: Any, name: str) -> Scaled:
+def scaled(table: SweptTable, name: str) -> Scaled:
     """A numeric column in a unit that suits its values; InputError if it is not one of numbers."""
     columns = table.columns
     if name not in columns:
         raise InputError(f"the sweep has no column {name!r}{did_you_mean(name, columns)}")
-    values = table[name]
-    if not all(value is None or isinstance(value, int | float) for value in values):
-        raise InputError(f"the column {name!r} holds words; a picture shows numbers")
-    numbers = [math.nan if value is None else float(value) for value in values]
-    unit = str(table.units.get(name, ""))
+    numbers: list[float] = []
+    for value in table[name]:
+        if isinstance(value, str):
+            raise InputError(f"the column {name!r} holds words; a picture shows numbers")
+        numbers.append(math.nan if value is None else float(value))
+    unit = table.units.get(name, "")
     sizes = sorted(abs(number) for number in numbers if math.isfinite(number) and number)
     middle = sizes[len(sizes) // 2] if sizes else 1.0
     factor, larger_unit = 1.0, unit
@@ -73,7 +92,7 @@ def scaled(table: Any, name: str) -> Scaled:
     return Scaled(name, larger_unit, tuple(number / factor for number in numbers))
 
 
-def factor_of(table: Any, quantity: Scaled) -> float:
+def factor_of(table: SweptTable, quantity: Scaled) -> float:
     """Units of the picture per base unit."""
     for value, shown in zip(table[quantity.name], quantity.values, strict=True):
         if value:
@@ -83,27 +102,26 @@ def factor_of(table: Any, quantity: Scaled) -> float:
 
 def set_axis(axis: Axis, column: Scaled) -> None:
     """Label an axis, and give it a scale and ticks that suit the column."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     if column.logarithmic:
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})  # type: ignore[attr-defined]
-        axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
-        axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    ticked(axis, decade=STEPS if column.logarithmic else ())
     axis.set_label_text(column.label)
 
 
-def regions(table: Any) -> tuple[str, list[str | None]]:
-    """What parts the table into regions, and the region of every row; None without an answer."""
-    for name in ("layout", "bottleneck"):
+def regions(table: SweptTable, *kinds: str) -> tuple[str, list[str | None]]:
+    """What parts the table into regions, and the region of every row; None without an answer.
+
+    It is the first of some `kinds` of words: layouts where they differ, else bottlenecks.
+    """
+    for name in kinds or ("layout", "bottleneck"):
         if name in table.columns:
-            words = table[name]
+            words = [None if word is None else str(word) for word in table[name]]
             if name == "bottleneck" or len({word for word in words if word}) > 1:
                 return name, words
     return "", [None] * len(table)
 
 
-def arranged(table: Any, names: Sequence[str]) -> tuple[list[str], list[str]]:
+def arranged(table: SweptTable, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Axes that are drawn as numbers, and those of which each value has a line or bar."""
     numeric = [name for name in names if all(isinstance(v, int | float) for v in table[name])]
     others = [name for name in names if name not in numeric]
@@ -115,18 +133,20 @@ def arranged(table: Any, names: Sequence[str]) -> tuple[list[str], list[str]]:
     return numeric, others
 
 
-def line_of(table: Any) -> tuple[str | None, list[str]]:
+def line_of(table: SweptTable) -> tuple[str | None, list[str]]:
     """The axis along which lines go, and the one that sets them apart; None where none do."""
     names = [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
     numeric, others = arranged(table, names) if 1 <= len(names) <= 2 else ([], [])
     return (numeric[0], others) if len(numeric) == 1 and len(others) <= 1 else (None, [])
 
 
-def listed(canvas: Any, title: str, entries: Sequence[str]) -> None:
+def listed(axes: Axes, title: str, entries: Sequence[str]) -> None:
     """What the letters of a picture mean, below it; the picture grows by that much."""
     shown = [*entries[:MOST_ENTRIES]]
     shown += [f"and {len(entries) - MOST_ENTRIES} more"] if len(entries) > MOST_ENTRIES else []
     width, height = INCHES
+    canvas = axes.get_figure(root=True)
+    assert canvas is not None
     canvas.set_size_inches(width, height + LINE * (len(shown) + 1))
     text = "\n".join([title, *shown])
     canvas.supxlabel(text, fontsize=8, x=0.02, ha="left", linespacing=1.4)

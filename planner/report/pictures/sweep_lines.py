@@ -10,14 +10,16 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from planner.report.pictures.canvas import pictured
+from planner.report.pictures.axes import PALETTE, pictured, ruled, titled
 from planner.report.pictures.sweep_axes import (
     INCHES,
     LETTERS,
     SUPERLATIVE,
+    Cell,
     Scaled,
+    SweptTable,
     arranged,
     factor_of,
     listed,
@@ -25,7 +27,7 @@ from planner.report.pictures.sweep_axes import (
     scaled,
     set_axis,
 )
-from planner.report.pictures.sweep_maps import WIDTH, mapped
+from planner.report.pictures.sweep_maps import WIDTH, Edge, mapped
 from planner.text.errors import InputError
 from planner.text.wording import figure
 
@@ -35,11 +37,26 @@ if TYPE_CHECKING:
 
 NO_FORM = "a switch between layouts has no closed form"
 PRICES = ("usd_per_mtok", "cost.total.usd", "cost.total.flop")
-# Safe for readers who see red and green alike (Okabe and Ito, 2008).
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 
 
-def drawn(table: Any, form: str, of: str | None = None, crossings: Sequence[Any] = ()) -> bytes:
+@runtime_checkable
+class Kink(Protocol):
+    """Where another part of a step becomes the largest on a line; `str()` is its closed form."""
+
+    @property
+    def rows(self) -> tuple[int, int]: ...
+    @property
+    def along(self) -> str: ...
+    @property
+    def at(self) -> float: ...
+    @property
+    def after(self) -> str: ...
+
+
+Kinks = Sequence[Kink] | Sequence[Edge]  # of lines, or of a map
+
+
+def drawn(table: SweptTable, form: str, of: str | None = None, crossings: Kinks = ()) -> bytes:
     """A table of one or two axes as `svg`, `png` or `pdf`.
 
     Parameters
@@ -65,47 +82,49 @@ def drawn(table: Any, form: str, of: str | None = None, crossings: Sequence[Any]
     return pictured(INCHES, lambda canvas: _filled(canvas, table, axes, quantity, crossings), form)
 
 
-def _price(table: Any) -> str:
+def _price(table: SweptTable) -> str:
     """The first column of a price that has values."""
     prices = [name for name in PRICES if name in table.columns]
     return next((name for name in prices if any(table[name])), PRICES[0])
 
 
 def _filled(
-    canvas: Figure, table: Any, names: Sequence[str], quantity: Scaled, crossings: Sequence[Any]
+    canvas: Figure, table: SweptTable, names: Sequence[str], quantity: Scaled, crossings: Kinks
 ) -> None:
     """Lines, or a map where both axes are numbers of many values."""
     axes = canvas.subplots()
     numeric, others = arranged(table, names)
     if len(numeric) == 2:
-        mapped(canvas, axes, table, numeric, quantity, crossings)
+        edges = [kink for kink in crossings if isinstance(kink, Edge)]
+        mapped(canvas, axes, table, numeric, quantity, edges)
     elif not numeric or len(others) > 1:
         _bars(axes, table, names, quantity)
     else:
-        _lines(axes, table, numeric[0], others, quantity, crossings)
-    about = table.meta["scenario"] if isinstance(table.meta["scenario"], Mapping) else {}
+        kinks = [kink for kink in crossings if isinstance(kink, Kink)]
+        _lines(axes, table, numeric[0], others, quantity, kinks)
+    scenario = table.meta["scenario"]
+    about = scenario if isinstance(scenario, Mapping) else {}
     subject = [str(about[key]) for key in ("model", "system") if isinstance(about.get(key), str)
                and key not in table.over]  # fmt: skip
-    axes.set_title(f"{quantity.name}: {' on '.join(subject)}" if subject else quantity.name,
-                   loc="left", fontsize=10.5, fontweight="bold")  # fmt: skip
+    titled(axes, f"{quantity.name}: {' on '.join(subject)}" if subject else quantity.name)
 
 
 def _lines(
-    axes: Axes, table: Any, along: str, others: Sequence[str], quantity: Scaled,
-    crossings: Sequence[Any],
+    axes: Axes, table: SweptTable, along: str, others: Sequence[str], quantity: Scaled,
+    crossings: Sequence[Kink],
 ) -> None:  # fmt: skip
     """One line for each value of the other axis, kinks marked and named."""
     x = scaled(table, along)
-    kind, words = ("bottleneck", table["bottleneck"]) if crossings else regions(table)
+    kind, words = regions(table, "bottleneck") if crossings else regions(table)
     apart = table[others[0]] if others else [None] * len(x.values)
     entries: list[str] = []
     count = 0
     for number, value in enumerate(dict.fromkeys(apart)):
         rows = [i for i, each in enumerate(apart) if each == value]
         rows.sort(key=x.values.__getitem__)
-        colour = COLOURS[number % len(COLOURS)]
-        style = "-" if number < len(COLOURS) else "--"
-        label = _said(table, others[0], value) if others else None
+        colour = PALETTE[number % len(PALETTE)]
+        style = "-" if number < len(PALETTE) else "--"
+        label = _with_unit(table, others[0], value) if others else None
         if not others:
             _around(axes, table, rows, x, quantity)
         axes.plot([x.values[i] for i in rows], [quantity.values[i] for i in rows], style,
@@ -122,16 +141,18 @@ def _lines(
                     entries += form
     set_axis(axes.xaxis, x)
     set_axis(axes.yaxis, quantity)
-    axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
+    ruled(axes)
     if entries:
         entries += [NO_FORM] if kind == "layout" else []
-        listed(axes.figure, f"kinks, where another {kind} is {SUPERLATIVE[kind]}:", entries)
+        listed(axes, f"kinks, where another {kind} is {SUPERLATIVE[kind]}:", entries)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8, title=others[0] if others else None,
                     title_fontsize=8)  # fmt: skip
 
 
-def _around(axes: Axes, table: Any, rows: Sequence[int], x: Scaled, quantity: Scaled) -> None:
+def _around(
+    axes: Axes, table: SweptTable, rows: Sequence[int], x: Scaled, quantity: Scaled
+) -> None:
     """The band and the bound of the quantity, where the table has them."""
     name, at = quantity.name, [x.values[i] for i in rows]
     factor = factor_of(table, quantity)
@@ -151,14 +172,14 @@ def _kink(axes: Axes, at: tuple[float, float], letter: str, colour: str) -> None
                   fontweight="bold", color=colour, zorder=5)  # fmt: skip
 
 
-def _bars(axes: Axes, table: Any, names: Sequence[str], quantity: Scaled) -> None:
+def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: Scaled) -> None:
     """One bar for each word, or pair of words; what has no answer says so."""
     labels = [", ".join(str(table[name][i]) for name in names) for i in range(len(table))]
     _, words = regions(table)
     labels = [_under(label, word) for label, word in zip(labels, words, strict=True)]
     for i, value in enumerate(quantity.values):
         if math.isfinite(value):
-            axes.barh(i, value, color=COLOURS[0], height=0.62)
+            axes.barh(i, value, color=PALETTE[0], height=0.62)
         label_text = figure(value) if math.isfinite(value) else table["status"][i]
         axes.annotate(f" {label_text}", (value if math.isfinite(value) else 0, i), va="center",
                       fontsize=7.5, color="0.25")  # fmt: skip
@@ -173,18 +194,22 @@ def _under(label: str, word: str | None) -> str:
     return "\n".join([label, *textwrap.wrap(word or "", 34)])
 
 
-def _said(table: Any, name: str, value: Any) -> str:
+def _with_unit(table: SweptTable, name: str, value: Cell) -> str:
     """A value of the other axis, with its unit."""
     unit = table.units.get(name)
     return f"{value:g} {unit}" if unit and isinstance(value, int | float) else str(value)
 
 
-def _or_nan(value: Any, factor: float) -> float:
+def _or_nan(value: Cell, factor: float) -> float:
     return math.nan if value is None else float(value) * factor
 
 
 def switches(
-    rows: tuple[int, int], x: Any, words: Sequence[Any], crossings: Sequence[Any], factor: float
+    rows: tuple[int, int],
+    x: Scaled,
+    words: Sequence[str | None],
+    crossings: Sequence[Kink],
+    factor: float,
 ) -> Iterator[tuple[float, str, list[str]]]:
     """Where a line switches between two of its points, what follows, and the equation there.
 
@@ -199,7 +224,7 @@ def switches(
         yield kink.at * factor, kink.after, [f"     {line}" for line in wrapped]
 
 
-def between(at: float, rows: tuple[int, int], x: Any, quantity: Any) -> float:
+def between(at: float, rows: tuple[int, int], x: Scaled, quantity: Scaled) -> float:
     """The height of the drawn line at a place between two of its points."""
     (low, high), (first, last) = (
         [math.log(each.values[i]) if each.logarithmic else each.values[i] for i in rows]
@@ -210,11 +235,11 @@ def between(at: float, rows: tuple[int, int], x: Any, quantity: Any) -> float:
     return math.exp(height) if quantity.logarithmic else height
 
 
-def crossing_lines(crossings: Sequence[Any], units: Mapping[str, str]) -> list[str]:
+def crossing_lines(crossings: Kinks, units: Mapping[str, str]) -> list[str]:
     """What a terminal says of the kinks of a sweep, on lines or along the lines of a map."""
     lines = []
     for kink in crossings:
-        if not hasattr(kink, "along"):
+        if not isinstance(kink, Kink):
             lines.append(f"  {kink}")
             continue
         unit = f" {units[kink.along]}" if units.get(kink.along) else ""

@@ -10,12 +10,14 @@ import math
 import textwrap
 from collections.abc import Collection, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from planner.report.pictures.axes import STEPS, ticked
 from planner.report.pictures.sweep_axes import (
     LETTERS,
     SUPERLATIVE,
     Scaled,
+    SweptTable,
     factor_of,
     listed,
     regions,
@@ -32,18 +34,29 @@ WIDTH = 120  # letters of a line below a picture
 LEAST = 0.01  # share of the map that a letter needs
 
 
+@runtime_checkable
+class Edge(Protocol):
+    """Where two parts of a step are as long: lines of points (along, up) in base units."""
+
+    @property
+    def before(self) -> str: ...
+    @property
+    def after(self) -> str: ...
+    @property
+    def lines(self) -> Sequence[Sequence[tuple[float, float]]]: ...
+
+
 def mapped(
     canvas: Figure,
     axes: Axes,
-    table: Any,
+    table: SweptTable,
     names: Sequence[str],
     quantity: Scaled,
-    boundaries: Sequence[Any] = (),
+    boundaries: Sequence[Edge] = (),
 ) -> None:
     """A cell for each point; the second name goes along, the first one up."""
     import numpy as np
     from matplotlib.colors import LogNorm, Normalize
-    from matplotlib.ticker import LogLocator, NullFormatter
 
     up, along = (scaled(table, name) for name in names)
     x, y = sorted(set(along.values)), sorted(set(up.values))
@@ -68,8 +81,7 @@ def mapped(
     bar = canvas.colorbar(mesh, ax=axes, pad=0.02, format=lambda value, _: f"{value:,g}")
     bar.set_label(quantity.label)
     if quantity.logarithmic:
-        bar.ax.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
-        bar.ax.yaxis.set_minor_formatter(NullFormatter())
+        ticked(bar.ax.yaxis, decade=STEPS)
     bar.outline.set_visible(False)
     if kind or len(set(word.ravel())) > 1:
         exact = {frozenset((each.before, each.after)) for each in boundaries}
@@ -113,7 +125,7 @@ def _apart(first: str, second: str, exact: Collection[frozenset[str]]) -> bool:
     return first != second and frozenset((first, second)) not in exact
 
 
-def _drawn(axes: Axes, boundaries: Sequence[Any], factors: tuple[float, float]) -> list[str]:
+def _drawn(axes: Axes, boundaries: Sequence[Edge], factors: tuple[float, float]) -> list[str]:
     """The exact lines between bottlenecks, numbered, and what is said of each below the map."""
     entries: list[str] = []
     for number, edge in enumerate(boundaries, 1):
@@ -157,17 +169,17 @@ def _lettered(
                             "lw": 0})  # fmt: skip
         entries.append(f"{letter}  {name} ({_share(len(rows) / word.size)})")
     title = f"where each {kind} is {SUPERLATIVE[kind]}:" if kind else "what is found:"
-    listed(axes.figure, title, [*entries, *lines])
+    listed(axes, title, [*entries, *lines])
 
 
 def _share(share: float) -> str:
     return f"{share:.0%}" if share >= LEAST else f"below {LEAST:.0%}"
 
 
-def _missed(table: Any, i: int) -> str:
+def _missed(table: SweptTable, i: int) -> str:
     """What a point without a plan is called."""
     reason = table["reason"][i] if "reason" in table.columns else None
     if table["status"][i] != "infeasible" or not reason:
         return str(table["status"][i])
     # The promise that falls short the most stands first.
-    return f"no plan keeps {reason.partition(',')[0]}"
+    return f"no plan keeps {str(reason).partition(',')[0]}"

@@ -9,68 +9,81 @@ The picture of a global study: how an output spreads, and which given it comes f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from planner.report.pictures.canvas import pictured
-from planner.report.text.sensitivity import valued
+from planner.report.pictures.axes import (
+    BLUE,
+    ORANGE,
+    SKY,
+    labelled_bars,
+    large_numbers,
+    pictured,
+    titled,
+)
+from planner.report.text.sensitivity import SobolIndex, valued
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LESS, MORE = "#0072B2", "#D55E00"  # safe for readers who see red and green alike
-LARGE = 1e4  # from which on an axis is in thousands, millions, ...
-ROW, WIDE, AROUND = 0.3, 8.5, 1.3  # inches
+ROW, WIDE, AROUND = 0.3, 8.5, 1.3  # inches of the tornado
+HIGH, PAIR = 2.6, 0.42  # inches of the spread, and of the two bars of an index
 
 
-def tornado(document: Mapping[str, Any], bars: Sequence[Mapping[str, Any]], form: str) -> bytes:
-    """The picture as `svg`, `png` or `pdf`; `bars` largest first.
+class TornadoBar(TypedDict):
+    """The output with a quantity less and more by the share `swing`; `solved`: over all choices."""
+
+    path: str
+    less: float | None
+    more: float | None
+    swing: float
+    solved: bool
+
+
+def tornado(document: Mapping[str, Any], form: str) -> bytes:
+    """The picture of a table of elasticities with its `bars` as `svg`, `png` or `pdf`.
 
     Raises
     ------
     MissingExtra
         If Matplotlib is not installed.
     """
-    inches = (WIDE, AROUND + ROW * len(bars))
-    return pictured(inches, lambda canvas: _filled(canvas.subplots(), document, bars), form)
+    bars: Sequence[TornadoBar] = document["bars"]
+    name, value, unit = document["of"], document["value"], document["unit"]
+
+    def filled(canvas: Figure) -> None:
+        axes = canvas.subplots()
+        _bars(axes, value, bars)
+        axes.set_xlabel(f"{name} [{unit or '1'}]")
+        titled(axes, f"{name} = {valued(value, unit)}")
+
+    return pictured((WIDE, AROUND + ROW * len(bars)), filled, form)
 
 
-def _filled(axes: Axes, document: Mapping[str, Any], bars: Sequence[Mapping[str, Any]]) -> None:
+def _bars(axes: Axes, middle: float, bars: Sequence[TornadoBar]) -> None:
     from matplotlib.patches import Patch
-    from matplotlib.ticker import EngFormatter
 
-    middle, unit = document["value"], document["unit"]
     for place, bar in enumerate(bars):
-        for value, colour in ((bar["less"], LESS), (bar["more"], MORE)):
+        for value, colour in ((bar["less"], BLUE), (bar["more"], ORANGE)):
             if value is not None:
                 axes.barh(place, value - middle, left=middle, height=0.62, color=colour,
                           alpha=0.9 if bar["solved"] else 0.4, lw=0)  # fmt: skip
     axes.axvline(middle, color="0.25", lw=0.9)
-    axes.set_yticks(range(len(bars)), [bar["path"] for bar in bars])
-    axes.invert_yaxis()
-    axes.tick_params(axis="y", length=0)
+    labelled_bars(axes, [bar["path"] for bar in bars])
     axes.grid(True, axis="x", color="0.93", lw=0.6, zorder=0)
     axes.set_axisbelow(True)
-    axes.set_xlabel(f"{document['of']} [{unit or '1'}]")
-    if middle >= LARGE:
-        axes.xaxis.set_major_formatter(EngFormatter())
+    large_numbers(axes.xaxis, middle)
     share = 100 * bars[0]["swing"] if bars else 0
-    axes.set_title(f"{document['of']} = {valued(middle, unit)}", loc="left", fontsize=10.5,
-                   fontweight="bold")  # fmt: skip
-    names = {f"{share:g} % less": LESS, f"{share:g} % more": MORE}
+    names = {f"{share:g} % less": BLUE, f"{share:g} % more": ORANGE}
     handles = [Patch(color=colour, label=name) for name, colour in names.items()]
     if not all(bar["solved"] for bar in bars):
         handles.append(Patch(color="0.75", label="paler: with the choice held"))
     axes.legend(handles=handles, frameon=False, fontsize=8, loc="lower right")
 
 
-ALONE, WITH, SPREAD = "#0072B2", "#D55E00", "#56B4E9"  # told apart by all readers
-SENSITIVITY_STUDY_PLOTS_WIDE, HIGH, SENSITIVITY_STUDY_PLOTS_ROW = 8.5, 2.6, 0.42  # inches
-
-
 def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
-    """The picture as `svg`, `png` or `pdf`.
+    """The picture of a global study as `svg`, `png` or `pdf`.
 
     Raises
     ------
@@ -79,46 +92,41 @@ def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
     MissingExtra
         If Matplotlib is not installed.
     """
-    if document["distribution"] is None:
+    spread, indices = document["distribution"], document["sobol"] or {}
+    if spread is None:
         raise InputError("--plot: steps along one given know no spread; give --sobol as well")
-    indices = document["sobol"] or {}
-    below = SENSITIVITY_STUDY_PLOTS_ROW * len(indices) + 0.8
+    below = PAIR * len(indices) + 0.8
+    name, unit = document["of"], document["unit"]
 
     def filled(canvas: Figure) -> None:
-        above, under = canvas.subplots(2, 1, height_ratios=[HIGH, below])
-        _spread(above, document)
+        axes, under = canvas.subplots(2, 1, height_ratios=[HIGH, below])
+        histogram = spread["histogram"]
+        axes.stairs(histogram["shares"], histogram["edges"], fill=True, color=SKY)
+        low, middle, high = (spread["quantiles"][q] for q in ("0.05", "0.5", "0.95"))
+        for value, style in ((low, ":"), (middle, "-"), (high, ":")):
+            axes.axvline(value, color="0.25", lw=0.9, ls=style)
+        axes.set_xlabel(f"{name} [{unit or '1'}]")
+        axes.set_ylabel("share of the draws")
+        large_numbers(axes.xaxis, middle)
+        titled(axes, f"half of the draws below {valued(middle, unit)}; dotted: nine of ten between",
+               size=9)  # fmt: skip
         _indices(under, indices)
 
-    return pictured((SENSITIVITY_STUDY_PLOTS_WIDE, HIGH + below), filled, form)
+    return pictured((WIDE, HIGH + below), filled, form)
 
 
-def _spread(axes: Axes, document: Mapping[str, Any]) -> None:
-    from matplotlib.ticker import EngFormatter
-
-    drawn, unit = document["distribution"], document["unit"]
-    axes.stairs(drawn["histogram"]["shares"], drawn["histogram"]["edges"], fill=True, color=SPREAD)
-    low, middle, high = (drawn["quantiles"][q] for q in ("0.05", "0.5", "0.95"))
-    for value, style in ((low, ":"), (middle, "-"), (high, ":")):
-        axes.axvline(value, color="0.25", lw=0.9, ls=style)
-    axes.set_xlabel(f"{document['of']} [{unit or '1'}]")
-    axes.set_ylabel("share of the draws")
-    if middle >= LARGE:
-        axes.xaxis.set_major_formatter(EngFormatter())
-    title = f"half of the draws below {valued(middle, unit)}; dotted: nine of ten between"
-    axes.set_title(title, loc="left", fontsize=9, fontweight="bold")
-
-
-def _indices(axes: Axes, indices: Mapping[str, Any]) -> None:
+def _indices(axes: Axes, indices: Mapping[str, SobolIndex]) -> None:
+    """Two bars for each given: its share alone, and with the others."""
     ranked = sorted(indices.items(), key=lambda pair: -pair[1]["total"])
     for place, (_, index) in enumerate(ranked):
-        for key, colour, aside in (("first", ALONE, -0.18), ("total", WITH, 0.18)):
-            label = ("alone" if key == "first" else "with the others") if not place else None
-            low, high = (max(end, 0.0) for end in index[f"{key}_interval"])
-            axes.barh(place + aside, max(index[key], 0.0), height=0.32, color=colour, label=label)
-            axes.plot([low, high], [place + aside] * 2, color="0.2", lw=1)
-    axes.set_yticks(range(len(ranked)), [path for path, _ in ranked])
-    axes.invert_yaxis()
-    axes.tick_params(axis="y", length=0)
+        for value, ends, colour, aside, label in (
+            (index["first"], index["first_interval"], BLUE, -0.18, "alone"),
+            (index["total"], index["total_interval"], ORANGE, 0.18, "with the others"),
+        ):
+            axes.barh(place + aside, max(value, 0.0), height=0.32, color=colour,
+                      label=None if place else label)  # fmt: skip
+            axes.plot([max(end, 0.0) for end in ends], [place + aside] * 2, color="0.2", lw=1)
+    labelled_bars(axes, [path for path, _ in ranked])
     axes.set_xlabel("share of the variance, with the interval of nine of ten resamples")
     if ranked:
         axes.legend(frameon=False, fontsize=8, loc="lower right")

@@ -21,7 +21,7 @@ from formulas.registry import by_name, find
 from planner.catalogue.prices import default_price
 from planner.claims import physical as physical_numbers
 from planner.claims.figure import chip_case, counted, model_case
-from planner.report.formats import dumps, pdf
+from planner.report.files import dumps, pdf
 from planner.text.errors import InputError, SolverError, did_you_mean
 
 WIDTH = 100

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
+from planner.protocol.elasticity import Elasticity
 from planner.text.quantities import show
 from planner.text.wording import WIDTH, wrapped
 
@@ -24,36 +25,26 @@ DIMENSIONS = {
 }  # fmt: skip
 
 
-def sensitivity_text(document: Mapping[str, Any]) -> str:
-    """The whole table, never wider than 78 columns."""
-    rows = document["rows"]
-    lines = wrapped_head(document)
-    width = max((len(row["path"]) for row in rows), default=0)
-    groups = dict.fromkeys(row["group"] for row in rows)
-    for group in groups:
-        lines += ["", group]
-        for row in rows:
-            if row["group"] == group:
-                lines.append(_line(row, width))
-                lines += _switches(row)
-    return "\n".join(lines)
-
-
-def wrapped_head(document: Mapping[str, Any]) -> list[str]:
-    """What is looked at, and with which choice held."""
-    value = valued(document["value"], document["unit"])
-    sought = any(row["switches"] is not None for row in document["rows"])
+def sensitivity_text(document: Mapping[str, Any], rows: Sequence[Elasticity]) -> str:
+    """The whole table, never wider than 78 columns; of the `document` what stands above it."""
+    sought = any(row.switches is not None for row in rows)
     below = "; below it, the nearest changes at which another choice is the best" if sought else ""
-    rows = document["rows"]
-    others = dict.fromkeys(each["question"] for row in rows for each in _beside(row))
+    others = dict.fromkeys(each.question for row in rows for each in _beside(row))
     text = "One percent more of a quantity changes it by so many percent (at a kink: less | more)"
     if others:
-        text += f", {rows[0]['question']}; in brackets, {', '.join(others)}"
-    return [
-        f"{document['of']} = {value}",
+        text += f", {rows[0].question}; in brackets, {', '.join(others)}"
+    lines = [
+        f"{document['of']} = {valued(document['value'], document['unit'])}",
         *wrapped(f"held: {', '.join(filter(None, (document['choice'], document['counts'])))}"),
         *textwrap.wrap(f"{text}{below}", WIDTH),
     ]
+    width = max((len(row.path) for row in rows), default=0)
+    for group in dict.fromkeys(row.group for row in rows):
+        lines += ["", group]
+        for row in rows:
+            if row.group == group:
+                lines += [_line(row, width), *_switches(row)]
+    return "\n".join(lines)
 
 
 def valued(value: float | None, unit: str) -> str:
@@ -67,10 +58,10 @@ def valued(value: float | None, unit: str) -> str:
     return f"{value:.4g}" if unit in ("", "1") else f"{value:.4g} {unit}"
 
 
-def elastic(row: Mapping[str, Any]) -> str:
+def elastic(row: Elasticity) -> str:
     """An elasticity, both sides where they differ, ~0 where it does not matter."""
-    left, right = row["left"], row["right"]
-    if left is None or right is None:
+    left, right = row.left, row.right
+    if not row.known:
         return "unknown: no answer was found beside it"
     if abs(left) < NOTHING and abs(right) < NOTHING:
         return "~0"
@@ -79,61 +70,61 @@ def elastic(row: Mapping[str, Any]) -> str:
     return f"{left:+.3f} | {right:+.3f}"
 
 
-def _line(row: Mapping[str, Any], width: int) -> str:
-    value = valued(row["value"], row["unit"])
+def _line(row: Elasticity, width: int) -> str:
+    value = valued(row.value, row.unit)
     beside = "".join(f"  ({elastic(each)})" for each in _beside(row))
-    line = f"  {row['path']:<{width}}  {value:>16}  {elastic(row)}{beside}"
+    line = f"  {row.path:<{width}}  {value:>16}  {elastic(row)}{beside}"
     return line[:WIDTH] if len(line) > WIDTH else line.rstrip()
 
 
-def _beside(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _beside(row: Elasticity) -> list[Elasticity]:
     """What else is known of a parameter: answers to another question than the row's."""
-    return [each for each in row["beside"] if each["question"] != row["question"]]
+    return [each for each in row.beside if each.question != row.question]
 
 
-def _switches(row: Mapping[str, Any]) -> list[str]:
+def _switches(row: Elasticity) -> list[str]:
     lines = []
-    for move in row["switches"] or ():
+    for move in row.switches or ():
         change = 100 * (move["factor"] - 1)
-        value = valued(None if row["value"] is None else row["value"] * move["factor"], row["unit"])
+        value = valued(None if row.value is None else row.value * move["factor"], row.unit)
         at = f" ({value})" if value else ""
-        line = f"{change:+.3g} %{at}: {_new(move)}"
+        line = f"{change:+.3g} %{at}: {_new_choice(move['from'], move['to'], move['counts'])}"
         lines += textwrap.wrap(line, WIDTH, initial_indent=SWITCH, subsequent_indent=f"{SWITCH}  ")
     return lines
 
 
-def _new(switch: Mapping[str, Any]) -> str:
+def _new_choice(before: str, after: str, counts: tuple[str, str]) -> str:
     """The choice that becomes the best, without what stays the same."""
-    before, after = (switch[key].rpartition(" on ") for key in ("from", "to"))
-    name = after[0] if after[0] and before[2] == after[2] else switch["to"]
-    first, then = switch["counts"]
+    (_, _, system), (layout, _, new_system) = (x.rpartition(" on ") for x in (before, after))
+    name = layout if layout and system == new_system else after
+    first, then = counts
     if first == then or not then:
-        return str(name)
-    return str(then if switch["from"] == switch["to"] else f"{name}, {then}")
+        return name
+    return then if before == after else f"{name}, {then}"
 
 
-def even_text(crossings: Sequence[Mapping[str, Any]]) -> str:
-    """All comparisons, one paragraph each."""
-    return "\n\n".join("\n".join(_told(each)) for each in crossings)
+def even_text(comparisons: Sequence[Mapping[str, Any]]) -> str:
+    """All comparisons of `planner.sensitivity.break_even`, one paragraph each."""
+    return "\n\n".join("\n".join(_comparison_lines(each)) for each in comparisons)
 
 
-def _told(each: Mapping[str, Any]) -> list[str]:
-    first, rival, path = each["first"], each["rival"], each["over"]
-    whose = f" of {rival}" if each["varied"] == "rival" else ""
-    lines = [f"{rival} against {first}, by {each['of']}, over {path}{whose}"]
-    for point in each["crossings"]:
-        value = valued(point["value"], each["unit"])
+def _comparison_lines(compared: Mapping[str, Any]) -> list[str]:
+    first, rival, path = compared["first"], compared["rival"], compared["over"]
+    whose = f" of {rival}" if compared["varied"] == "rival" else ""
+    lines = [f"{rival} against {first}, by {compared['of']}, over {path}{whose}"]
+    for point in compared["crossings"]:
+        value = valued(point["value"], compared["unit"])
         lines += wrapped(f"{value}: below it {point['better_below']}, above it "
                          f"{point['better_above']} is better")  # fmt: skip
         pair = [point[side][who] for side in ("below", "above") for who in ("first", "rival")]
-        told = [_output(value) for value in pair]
+        shown = [_output(value) for value in pair]
         lines += wrapped(
-            f"solved on both sides: {first} {told[0]}, {rival} {told[1]} just below it; "
-            f"{told[2]} and {told[3]} just above [{each['unit_of']}]"
+            f"solved on both sides: {first} {shown[0]}, {rival} {shown[1]} just below it; "
+            f"{shown[2]} and {shown[3]} just above [{compared['unit_of']}]"
         )
-    if not each["crossings"]:
-        low, high = (valued(value, each["unit"]) for value in each["looked_at"])
-        better = each["ends"][0]
+    if not compared["crossings"]:
+        low, high = (valued(value, compared["unit"]) for value in compared["looked_at"])
+        better = compared["ends"][0]
         verdict = "neither keeps the promises" if better is None else f"{better} is better"
         lines += wrapped(f"{verdict} from {low} to {high}")
     return lines
@@ -154,22 +145,60 @@ MEANS = {
 APART = "each drawn without regard to the others; a study of givens that move together is not made"
 
 
+class Uncertainty(TypedDict):
+    """One uncertain given: its distribution, whose ends are in base units, and where it is from."""
+
+    path: str
+    kind: str
+    ends: Sequence[float | str]
+    unit: str
+    source: str | None
+
+
+class SobolIndex(TypedDict):
+    """Shares of the variance that a given has alone and with the others, each with its interval."""
+
+    first: float
+    first_interval: tuple[float, float]
+    total: float
+    total_interval: tuple[float, float]
+
+
+class MorrisEffect(TypedDict):
+    """Effect of a given over its whole range: mean, mean size, deviation; None without a plan."""
+
+    mean: float
+    size: float | None
+    deviation: float
+
+
+class Knowing(TypedDict):
+    """What knowing all, or each, given before choosing saves; the `best` choice has the `mean`."""
+
+    all: float
+    each: Mapping[str, float]
+    best: str | None
+    mean: float
+
+
 def study_text(document: Mapping[str, Any]) -> str:
     """The whole study, never wider than 80 columns."""
+    choices, unit = document["choices"], document["unit"]
     blocks = [
-        _givens(document),
-        _spread(document),
-        _sobol(document),
-        _morris(document),
-        _choices(document),
-        _knowing(document),
+        _givens(document["uncertain"]),
+        _spread(document) if document["distribution"] else [],
+        _sobol(document["sobol"]) if document["sobol"] is not None else [],
+        _morris(document["morris"]) if document["morris"] is not None else [],
+        ["the best choice, by share of the draws"] if choices else [],
+        _knowing(document["knowing"], len(choices), unit),
     ]
+    blocks[4] += [x for each in choices for x in wrapped(f"{each['best']:.1%}  {each['choice']}")]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _givens(document: Mapping[str, Any]) -> list[str]:
+def _givens(rows: Sequence[Uncertainty]) -> list[str]:
     lines = ["uncertain"]
-    for row in document["uncertain"]:
+    for row in rows:
         ends = [end if isinstance(end, str) else valued(end, row["unit"]) for end in row["ends"]]
         form = MEANS.get(row["kind"])
         span = form.format(*ends) if form else "one of " + ", ".join(ends)
@@ -177,13 +206,11 @@ def _givens(document: Mapping[str, Any]) -> list[str]:
         if of and row["kind"] == "lognormal":
             span = f"{ends[0]} to {ends[1]}"
         lines += wrapped(f"{row['path']}: {span}{f' ({of})' if of else ''}")
-    return [*lines, *wrapped(APART)] if len(document["uncertain"]) > 1 else lines
+    return [*lines, *wrapped(APART)] if len(rows) > 1 else lines
 
 
 def _spread(document: Mapping[str, Any]) -> list[str]:
     spread, unit = document["distribution"], document["unit"]
-    if spread is None:
-        return []
     quantiles = spread["quantiles"]
     lines = [f"{document['of']} over {document['draws']:,} draws, {document['method']}"]
     lines += wrapped(
@@ -196,10 +223,7 @@ def _spread(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _sobol(document: Mapping[str, Any]) -> list[str]:
-    indices = document["sobol"]
-    if indices is None:
-        return []
+def _sobol(indices: Mapping[str, SobolIndex]) -> list[str]:
     width = max(map(len, indices))
     lines = [f"{'share of the variance':<{width + 2}}  {'alone':<20}  with the others"]
     for path, index in sorted(indices.items(), key=lambda pair: -pair[1]["total"]):
@@ -214,10 +238,7 @@ def _within(value: float, ends: tuple[float, float]) -> str:
     return f"{max(value, 0.0):.3f} ({low:.2f} to {high:.2f})"
 
 
-def _morris(document: Mapping[str, Any]) -> list[str]:
-    effects = document["morris"]
-    if effects is None:
-        return []
+def _morris(effects: Mapping[str, MorrisEffect]) -> list[str]:
     width = max(map(len, effects))
     lines = [f"{'over its whole range':<{width + 2}}  size of effect  mean        deviation"]
     for path, effect in sorted(effects.items(), key=lambda pair: -(pair[1]["size"] or 0.0)):
@@ -229,19 +250,9 @@ def _morris(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _choices(document: Mapping[str, Any]) -> list[str]:
-    if not document["choices"]:
-        return []
-    lines = ["the best choice, by share of the draws"]
-    for choice in document["choices"]:
-        lines += wrapped(f"{choice['best']:.1%}  {choice['choice']}")
-    return lines
-
-
-def _knowing(document: Mapping[str, Any]) -> list[str]:
-    worth, unit = document["knowing"], document["unit"]
+def _knowing(worth: Knowing | None, choices: int, unit: str) -> list[str]:
     lines = ["what knowing before choosing is worth"]
-    if worth is None and len(document["choices"]) > 1:
+    if worth is None and choices > 1:
         text = "not known: too few draws at which all of these choices can be compared"
         return [*lines, *wrapped(text)]
     if worth is None:

@@ -11,7 +11,7 @@ from formulas.export import export
 from formulas.registry import by_name
 from formulas.roofline.batching import critical_batch, critical_batch_anywhere
 from formulas.serving.prefill_network import prefill_network, prompt_exchanges
-from planner.report.formats import pdf
+from planner.report.files import pdf
 from planner.report.text.derivations import ABOUT, cases
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -15,7 +15,7 @@ import topologies
 from planner.cli.app import main
 from planner.network.network_document import measured
 from planner.network.network_source import network
-from planner.report.formats import dumps
+from planner.report.files import dumps
 from planner.report.text.topology import topology_text
 
 Run = Callable[..., tuple[int, str, str]]

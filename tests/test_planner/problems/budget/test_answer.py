@@ -10,7 +10,7 @@ import pytest
 import planner
 from planner.cli.app import main
 from planner.problems.budget.answer import answers
-from planner.report.formats import dumps
+from planner.report.files import dumps
 from planner.scenario import load
 from planner.token_costs.optimum import BudgetOptimum
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import planner
-from planner.report.formats import dumps
+from planner.report.files import dumps
 
 PHASES = {
     "pretrain": {"system": "hgx-h100", "mfu": 0.4},

@@ -22,7 +22,7 @@ from planner.problems.serving.deployment.pools import one_pool, two_pools
 from planner.problems.serving.frontier_text import frontier_text, rows_of
 from planner.problems.serving.search.batch import feasible, given
 from planner.problems.serving.step.step import Step
-from planner.report.pictures.frontier import drawn
+from planner.report.pictures.frontier_curve import frontier_picture
 from planner.report.pictures.picture_files import frontier_csv
 from tests.cases.serving import MODELS, all_layouts, columns, product, question
 from tests.paths import EXAMPLES
@@ -248,8 +248,8 @@ def test_rows_as_csv(answered):
 def test_a_picture_is_the_same_every_time(answered, form, start):
     """Twice the same bytes, of the kind asked for, and no date in them."""
     pytest.importorskip("matplotlib")
-    first = drawn(answered.document, form)
-    assert first == drawn(answered.document, form)
+    first = frontier_picture(answered.document).draw(form)
+    assert first == frontier_picture(answered.document).draw(form)
     assert first.startswith(start)
     assert b"<dc:date>" not in first
 
@@ -258,7 +258,7 @@ def test_a_picture_of_one_point():
     """A frontier of a single plan, chosen on the bound, is drawn too."""
     pytest.importorskip("matplotlib")
     found = planner.pareto(EXAMPLES / "lecture.yaml")
-    assert drawn(found.document, "svg").startswith(b"<?xml")
+    assert frontier_picture(found.document).draw("svg").startswith(b"<?xml")
 
 
 def ran(arguments, capsys):
@@ -339,7 +339,7 @@ def test_a_missing_library_is_named(scenario, tmp_path, capsys, monkeypatch, ans
     assert status == 2
     assert "pip install 'token-planner[plot]'" in said
     with pytest.raises(planner.PlannerError, match=r"token-planner\[plot\]"):
-        drawn(answered.document, "svg")
+        frontier_picture(answered.document).draw("svg")
     assert ran(["pareto", scenario, "--points", "3", "--quiet"], capsys)[0] == 0
 
 

@@ -1,0 +1,234 @@
+"""The picture of a frontier: price against speed on logarithmic axes, layouts in a strip below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log
+from typing import TYPE_CHECKING, Any
+
+from planner.report.pictures.axes import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PAPER,
+    STEPS,
+    pictured,
+    ruled,
+    ticked,
+    titled,
+)
+from planner.text.wording import figure, laid_out, length, named, numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INCHES = (9.5, 5.0)  # of the curve; the strip comes below
+ROW = 0.19  # inches of a row in the strip
+MOST_ROWS = 12
+MARGIN = 1.06  # room beside the first and last point, as a factor of speed
+BELOW = 1.8  # room under the cheapest point for its label, as a factor
+ALONE = 3.0  # room around a single point, as a factor
+FIXED = 1e-6  # a bound this close is the price itself: the load, or the question, fixes it
+RIGHTMOST = 0.7  # share of the speeds from which on there is no room beside a point
+LABELLED = 9  # batches written along the curve
+COLOURS = {"aggregated": BLUE, "disaggregated": ORANGE, "decode": GREEN}
+MARKERS = {"tp": "o", "tp and dp attention": "D", "dp attention": "s", "pp": "^", "one chip": "v"}
+FINE = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+DECADE = 12.0  # a range of speeds with room for fine ticks
+
+Place = tuple[float, float]  # speed [token/s per user], price [USD per million tokens]
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A plan of the frontier: where it lies, its floor, the ends of its band, what decodes."""
+
+    place: Place
+    floor: float
+    band: tuple[Place, Place] | None  # the slow and dear end, the fast and cheap one
+    batch: int
+    mode: str
+    family: str
+    layout: str
+
+    @property
+    def speed(self) -> float:
+        """Output tokens per second and user [token/s]."""
+        return self.place[0]
+
+
+@dataclass(frozen=True)
+class FrontierPicture:
+    """What is drawn of a frontier, its points from the fastest to the cheapest.
+
+    `marks` are the places of fast, normal and slow among the points; `mine` is the layout in use
+    today with its label.
+    """
+
+    title: str
+    subtitle: str
+    points: tuple[FrontierPoint, ...]
+    marks: Mapping[str, int]
+    band_label: str
+    mine: tuple[Place, str] | None
+
+    def draw(self, form: str) -> bytes:
+        """The picture as `svg`, `png` or `pdf`; raises MissingExtra without Matplotlib."""
+        return pictured(INCHES, lambda canvas: _filled(canvas, self), form)
+
+
+def frontier_picture(document: Mapping[str, Any]) -> FrontierPicture:
+    """The picture of the document of a frontier with at least one point."""
+    scenario, ground = document["scenario"], document["provenance"]
+    load, mine = scenario["workload"], document["current"]
+    model, system = named(scenario["model"], "model"), named(scenario["system"], "system")
+    band = document["points"][0]["band"]
+    return FrontierPicture(
+        f"{model} on {numbers(scenario['chips'])} chips of {system}: "
+        f"{length(load['input_tokens'])} tokens in, {length(load['output_tokens'])} out",
+        "each point is the cheapest plan that is as fast; assumptions "
+        f"{ground['assumptions']}, estimate {ground['estimate']}",
+        tuple(map(_point, document["points"])),
+        document["marks"],
+        f"{band['coverage']:.0%} of measured runs (profile {band['from']})" if band else "",
+        ((1 / mine["tpot"], mine["usd_per_mtok"]),
+         f"yours: {laid_out(mine)}, batch {mine['batch']}") if mine and mine["tpot"] else None,
+    )  # fmt: skip
+
+
+def _point(point: Mapping[str, Any]) -> FrontierPoint:
+    plan, band = point["plan"], point["band"]
+    pool = plan if plan["layout"] is not None else plan["decode"]
+    layout, ends = pool["layout"], None
+    if layout["pp"] > 1:
+        family = "pp"
+    elif layout["dp_attention"] > 1:
+        family = "tp and dp attention" if layout["tp"] > 1 else "dp attention"
+    else:
+        family = "tp" if layout["tp"] > 1 else "one chip"
+    if band:
+        (fast, slow), (cheap, dear) = band["tpot"], band["usd_per_mtok"]
+        ends = (1 / slow, dear), (1 / fast, cheap)
+    return FrontierPoint(
+        (float(plan["tokens_per_s_per_user"]), plan["usd_per_mtok"]),
+        point["bound"]["usd_per_mtok"],
+        ends,
+        plan["batch"],
+        plan["mode"],
+        family,
+        f"{'decode ' if plan['layout'] is None else ''}{laid_out(pool)}",
+    )
+
+
+def _filled(canvas: Figure, picture: FrontierPicture) -> None:
+    points = picture.points
+    stretches = _stretches(points)
+    rows = len({name for name, *_ in stretches})
+    strip = ROW * min(rows, MOST_ROWS + 1) + 0.1
+    canvas.set_size_inches(INCHES[0], INCHES[1] + strip)
+    above, below = canvas.subplots(2, 1, sharex=True, height_ratios=[INCHES[1] - 0.8, strip])
+    _curve(above, picture)
+    _marks(above, picture)
+    _axes(above, picture)
+    _strip(below, points, stretches)
+    for _, first, _ in stretches[1:]:
+        above.axvline(points[first].speed, color="0.85", lw=0.6, zorder=0)
+        below.axvline(points[first].speed, color="0.85", lw=0.6, zorder=0)
+    # The curve rises, so this corner is free.
+    above.legend(loc="upper left", frameon=False, fontsize=7.5, borderaxespad=0.2)
+
+
+def _curve(axes: Axes, picture: FrontierPicture) -> None:
+    """The band, the frontier, its points by mode and layout, its bound, batches along it."""
+    points = picture.points
+    bands = [point.band for point in points if point.band]
+    if picture.band_label:
+        outline = [*(slow for slow, _ in bands), *reversed([fast for _, fast in bands])]
+        axes.fill(*zip(*outline, strict=True), color="0.5", alpha=0.13, lw=0,
+                  label=picture.band_label)  # fmt: skip
+    speed, price = zip(*(point.place for point in points), strict=True)
+    axes.plot(speed, price, color="0.35", lw=1.1, zorder=2)
+    if any(point.floor < point.place[1] * (1 - FIXED) for point in points):
+        axes.plot(speed, [point.floor for point in points], color="0.45", lw=1, ls=(0, (4, 2)),
+                  label="no implementation of the same plan is cheaper")  # fmt: skip
+    for mode, family in dict.fromkeys((point.mode, point.family) for point in points):
+        members = [point.place for point in points if (point.mode, point.family) == (mode, family)]
+        axes.plot(*zip(*members, strict=True), ls="", marker=MARKERS[family], ms=5,
+                  color=COLOURS[mode], zorder=3, label=f"{mode}, {family}")  # fmt: skip
+    for point in points[:: max(1, -(-len(points) // LABELLED))]:
+        axes.annotate(f"{point.batch:,}", point.place, xytext=(-6, 4), textcoords="offset points",
+                      ha="right", fontsize=7, color="0.35")  # fmt: skip
+    if picture.mine:
+        (at, usd), label = picture.mine
+        axes.plot(at, usd, ls="", marker="X", ms=8, color="black", label=label)
+
+
+def _marks(axes: Axes, picture: FrontierPicture) -> None:
+    """Fast, normal and slow, with speed and price."""
+    points, places = picture.points, dict[int, list[str]]()
+    for name, place in picture.marks.items():
+        places.setdefault(place, []).append(name)
+    left, end = (log(points[place].speed) for place in (-1, 0))
+    end += left == end
+    for place, names in places.items():
+        at = points[place].place
+        axes.plot(*at, ls="", marker="o", ms=12, mfc="none", mec="black", mew=1.1, zorder=4)
+        label = f"{', '.join(names)}: {figure(at[0])} tokens/s, ${at[1]:.3g}"
+        right = (log(at[0]) - left) / (end - left) > RIGHTMOST
+        down = 14 if right else -6 if "normal" in names or "fast" in names else -20
+        axes.annotate(label, at, xytext=(-10 if right else 10, down), textcoords="offset points",
+                      ha="right" if right else "left", va="bottom" if right else "top",
+                      fontsize=8.5, fontweight="bold", zorder=5, bbox=PAPER)  # fmt: skip
+
+
+def _axes(axes: Axes, picture: FrontierPicture) -> None:
+    points = picture.points
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    if len(points) == 1:
+        speed, price = points[0].place
+        axes.set_xlim(speed / ALONE, speed * ALONE)
+        axes.set_ylim(price / ALONE, price * ALONE)
+    else:
+        low, high = axes.get_ylim()
+        axes.set_ylim(min(low, min(point.place[1] for point in points) / BELOW), high)
+    fine = points[0].speed < DECADE * points[-1].speed
+    ticked(axes.xaxis, decade=FINE if fine else STEPS)
+    ticked(axes.yaxis, "${:,g}".format, STEPS)
+    ruled(axes)
+    axes.set_ylabel("price [USD per million tokens]")
+    titled(axes, picture.title, pad=18)
+    axes.text(0, 1.015, picture.subtitle, fontsize=8, color="0.35",
+              transform=axes.transAxes)  # fmt: skip
+
+
+def _strip(
+    axes: Axes, points: Sequence[FrontierPoint], stretches: Sequence[tuple[str, int, int]]
+) -> None:
+    """Where each layout is the cheapest: a bar for each stretch, the pool that decodes named."""
+    names = list(dict.fromkeys(name for name, *_ in stretches))
+    shown = names[:MOST_ROWS]
+    for name, first, last in stretches:
+        row = names.index(name) if name in shown else MOST_ROWS
+        slowest = points[last].speed
+        left = points[last + 1].speed if last + 1 < len(points) else slowest / MARGIN
+        axes.barh(row, points[first].speed - left, left=left, height=0.62,
+                  color=COLOURS[points[first].mode], alpha=0.75, lw=0)  # fmt: skip
+    rest = len(names) - len(shown)
+    labels = [*shown, *([f"{rest} more"] if rest else [])]
+    axes.set_yticks(range(len(labels)), labels, fontsize=7.5)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("speed [output tokens/s per user]     "
+                    "numbers along the curve: sequences in flight")  # fmt: skip
+
+
+def _stretches(points: Sequence[FrontierPoint]) -> list[tuple[str, int, int]]:
+    """Neighbours that decode on one layout: (its name, first place, last place)."""
+    names = [point.layout for point in points]
+    turns = [0, *(i for i, (a, b) in enumerate(pairwise(names), 1) if a != b), len(points)]
+    return [(names[a], a, b - 1) for a, b in pairwise(turns)]
