@@ -13,7 +13,7 @@ from formulas.algebra.cards import card, display
 from formulas.algebra.identity import inverse
 from formulas.algebra.undefined import branches_of, inherited_branches, named_branches, top_extreme
 from formulas.nomenclature.dimensions import UnitError, unit_of
-from formulas.nomenclature.sources import Citation, derived
+from formulas.nomenclature.sources import Citation, definition
 from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean, unit_of_symbol
 from formulas.numerics.evaluate import Kernel, collect, kernel, ordered, unfolded
 from formulas.numerics.expressions import as_expression, tex, text
@@ -32,7 +32,7 @@ class Equation:
     assumes
         Conditions under which it holds.
     source
-        Where it comes from.
+        Where it comes from; what cites nothing is true by definition.
     tags
         Ids of the claims it states (C1 ... C50) and other labels.
     where
@@ -52,7 +52,7 @@ class Equation:
     symbol: sp.Symbol
     rhs: sp.Expr
     assumes: tuple[str, ...] = ()
-    source: Citation = derived
+    source: Citation = definition
     tags: tuple[str, ...] = ()
     where: tuple[Equation, ...] = ()
     branches: Mapping[str, sp.Expr] | None = field(default=None, hash=False)

@@ -12,7 +12,6 @@ domain_price = Equation(
     D_step,
     n_chips * p_chip,
     assumes=("chips are paid for by time, busy or not",),
-    source=definition,
 )
 
 token_cost = Equation(
@@ -106,12 +105,8 @@ ratio_at_twice_critical = (
         ),
     )
     .begin(rho_price, price_ratio.rhs, why=price_ratio.name)
-    .substitute(Equation("twice the critical batch", B, 2 * B_0 / m_pos, source=definition))
-    .substitute(
-        Equation(
-            "context at which caches balance arithmetic", L_ctx, m_pos * L_star, source=definition
-        )
-    )
+    .substitute(Equation("twice the critical batch", B, 2 * B_0 / m_pos))
+    .substitute(Equation("context at which caches balance arithmetic", L_ctx, m_pos * L_star))
     .rewrite(
         Rational(3, 2) * m_pos / g,
         why="one half from the weights, one from the caches, where arithmetic alone gives m_pos/g",

@@ -14,7 +14,6 @@ BOTH = "memory and arithmetic are each charged the price of the whole machine fo
 keep_or_compute = (
     Derivation(
         "hold time after which computing again is cheaper than keeping",
-        source=derived,
         tags=("symmetry", "C50"),
         assumes=(BOTH,),
     )
@@ -27,7 +26,7 @@ keep_or_compute = (
 )
 
 keep_or_compute_drain = (
-    Derivation("the same in drain times", source=derived, tags=("symmetry", "C50"), assumes=(BOTH,))
+    Derivation("the same in drain times", tags=("symmetry", "C50"), assumes=(BOTH,))
     .begin(keep_or_compute.equation())
     .rewrite(
         T_drain * (f_made / b_made) / (F / W),
@@ -45,10 +44,8 @@ keep_cache = (
         where=(drain_time,),
     )
     .begin(keep_or_compute_drain.equation())
-    .substitute(
-        Equation("arithmetic of one token", f_made, N_active * c_fwd * one_token, source=definition)
-    )
-    .substitute(Equation("cache of one token", b_made, b_kv * one_token, source=definition))
+    .substitute(Equation("arithmetic of one token", f_made, N_active * c_fwd * one_token))
+    .substitute(Equation("cache of one token", b_made, b_kv * one_token))
     .rewrite(
         T_drain * L_star,
         why="thousands of drain times: memory buys arithmetic",
@@ -65,15 +62,8 @@ keep_activations = (
         where=(drain_time,),
     )
     .begin(keep_or_compute_drain.equation())
-    .substitute(
-        Equation(
-            "arithmetic of one layer",
-            f_made,
-            N_active / n_blocks * c_fwd * D_batch,
-            source=definition,
-        )
-    )
-    .substitute(Equation("activations of one layer", b_made, A_layer, source=definition))
+    .substitute(Equation("arithmetic of one layer", f_made, N_active / n_blocks * c_fwd * D_batch))
+    .substitute(Equation("activations of one layer", b_made, A_layer))
     .rewrite(
         T_drain * (c_fwd * N_active / n_blocks * D_batch / A_layer) / (F / W),
         why="held from a layer's forward to its backward pass: longer than this where the memory "

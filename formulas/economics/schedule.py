@@ -19,7 +19,7 @@ full_memory_step = (
         assumes=("the batch fills the memory; each byte is read once per step",),
     )
     .begin(memory_time)
-    .substitute(Equation("batch that fills the memory", B, largest_batch.rhs, source=definition))
+    .substitute(Equation("batch that fills the memory", B, largest_batch.rhs))
     .rewrite(M / W, why="weights and caches together are the whole memory")
     .rewrite(T_drain, why="reading all of it once", where=(drain_time,))
 )
@@ -73,7 +73,7 @@ mean_wait = (
         arrival_wait.rhs,
         why="the wait is linear in the moment of arrival, so its mean is that of the mean moment",
     )
-    .substitute(Equation("mean of a uniform moment", u_arr, Rational(1, 2), source=definition))
+    .substitute(Equation("mean of a uniform moment", u_arr, Rational(1, 2)))
     .rewrite(3 * T_step / 2, why="half an interval on the platform, one on the train")
 )
 
@@ -91,7 +91,6 @@ trains_per_second = Equation(
     f_train,
     1 / T_step,
     assumes=("one step follows the other without a pause",),
-    source=definition,
     tags=("C16",),
 )
 

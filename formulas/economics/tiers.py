@@ -65,7 +65,7 @@ drain_rule = (
         where=(tier_drain_time,),
     )
     .begin(drain_rule_prices.equation())
-    .substitute(Equation("one price for both", p_read, p_tier, source=definition))
+    .substitute(Equation("one price for both", p_read, p_tier))
     .rewrite(tau_tier, why="hold a cache for the drain time of its tier")
 )
 
@@ -100,7 +100,6 @@ remake_over_prompt = (
 break_even_hold = (
     Derivation(
         "hold time in HBM after which computing again is cheaper",
-        source=derived,
         tags=("C44", "result 4"),
         assumes=(
             "a hit pays no retrieval: the cache lies in the HBM that decodes it",
@@ -140,7 +139,6 @@ break_even_hold_in_tier = (
 hit_chance_needed = (
     Derivation(
         "chance of a hit from which holding pays",
-        source=derived,
         tags=("C42", "C43", "C44"),
         assumes=("C_fetch < C_remake", "never where the result exceeds one"),
     )
@@ -173,7 +171,6 @@ hold_cost = Equation(
 tier_edge = (
     Derivation(
         "hold time at which the slower of two tiers becomes the cheaper",
-        source=derived,
         tags=("C45", "result 5"),
         assumes=("q_1 > q_2 and q_2*tau_2 > q_1*tau_1; else one tier is always better",),
     )
@@ -186,14 +183,12 @@ byte_price_by_drain_time = Equation(
     q_byte,
     one_price * (one_second / tau_tier) ** n_fall,
     assumes=("a continuum of devices, cheaper per byte the longer they take to drain",),
-    source=definition,
     tags=("result 5",),
 )
 
 best_drain_time = (
     Derivation(
         "drain time of the cheapest tier for a hold time",
-        source=derived,
         tags=("C45", "result 5"),
         assumes=(*byte_price_by_drain_time.assumes, "0 < n_fall < 1; else the slowest is best"),
     )
@@ -208,7 +203,6 @@ best_drain_time = (
 drain_rule_exponent = (
     Derivation(
         "fall of prices at which the drain-time rule is optimal",
-        source=derived,
         tags=("C45", "result 5"),
         assumes=best_drain_time.assumes,
     )

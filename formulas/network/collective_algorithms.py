@@ -86,7 +86,6 @@ two_shot_all_reduce = Equation(
 one_shot_limit = (
     Derivation(
         "message up to which one shot is faster than two",
-        source=derived,
         assumes=("n_group > 2; for two chips one shot is always the faster",),
     )
     .begin(
@@ -100,7 +99,6 @@ one_shot_limit = (
 tree_limit = (
     Derivation(
         "message up to which trees are faster than a ring",
-        source=derived,
         assumes=("n_group > 2; both reach the rate of the link",),
     )
     .begin(

@@ -49,7 +49,6 @@ all_to_all_traffic = Equation(
     q_a2a,
     Integer(1) - 1 / n_group,
     assumes=("every destination is equally likely, the chip itself included",),
-    source=definition,
 )
 
 tree_traffic = Equation(
@@ -65,7 +64,6 @@ one_shot_traffic = Equation(
     q_one,
     n_group - 1,
     assumes=(KERNEL, "each chip adds up the whole message itself"),
-    source=definition,
 )
 
 in_network_traffic = Equation(

@@ -67,7 +67,6 @@ slowdown = Equation(
     x_slow,
     r_up / r_out,
     assumes=("rates of one chip, one way",),
-    source=definition,
     tags=("C21",),
 )
 
@@ -120,7 +119,6 @@ break_even_slowdown = (
 racks_that_recover = (
     Derivation(
         "racks at which a layer spread over racks is as fast as within one",
-        source=derived,
         tags=("C21",),
         assumes=(
             "the batch of one rack, divided over n_span racks",
@@ -169,7 +167,6 @@ exchange_lost = Equation(
 crossing_expert = (
     Derivation(
         "weights of one expert from which leaving the rack pays",
-        source=derived,
         tags=("C21",),
         assumes=(READ, LINEAR, "reading and exchange follow one another"),
     )
@@ -184,7 +181,6 @@ crossing_expert = (
 crossing_batch = (
     Derivation(
         "positions of a chip up to which leaving the rack pays",
-        source=derived,
         tags=("C21",),
         assumes=(*crossing_expert.assumes, "the larger group's floor is below what it saves"),
     )

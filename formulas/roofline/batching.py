@@ -33,6 +33,7 @@ attention_context = Equation(
     L_a,
     N_active * c_fwd / a_kv,
     assumes=("every attention layer reads the whole context",),
+    source=derived,
     tags=("C2",),
 )
 
@@ -122,7 +123,6 @@ never_context = (
 cliff_context = (
     Derivation(
         "context at which a step turns from arithmetic to memory",
-        source=derived,
         tags=("C40", "result 2"),
         assumes=("B*m_pos > B_0; below it every context is memory-bound",),
     )

@@ -18,7 +18,6 @@ total_parameters = Equation(
     N_total,
     N_dense + N_routed,
     assumes=("every parameter is either passed by all tokens or belongs to a routed expert",),
-    source=definition,
 )
 
 active_parameters = Equation(
@@ -45,7 +44,6 @@ expert_coverage = Equation(
 coverage_concavity = (
     Derivation(
         "how fast the slope of coverage falls with the probability of a pick",
-        source=derived,
         tags=("result 9",),
         assumes=(
             "all positions pick independently from one distribution over the experts",
@@ -111,7 +109,7 @@ sparse_latency_floor = (
     .rewrite(
         (N_dense + N_routed * k_least) * b_w / W,
         why="the coverage of a single position is the least there is",
-        where=(Equation("coverage of one position", coverage, k_least, source=definition),),
+        where=(Equation("coverage of one position", coverage, k_least),),
     )
     .rewrite(
         N_active * b_w / W,

@@ -27,11 +27,7 @@ memory_per_chip = Equation(
 )
 
 chips_of_pipeline = Equation(
-    "chips of a pipeline",
-    n_chips,
-    n_domain * n_stages,
-    assumes=("one scale-up domain per stage",),
-    source=definition,
+    "chips of a pipeline", n_chips, n_domain * n_stages, assumes=("one scale-up domain per stage",)
 )
 
 batch_in_flight = Equation(
@@ -132,7 +128,6 @@ cache_bytes_by_weights = (
 cache_bytes_from_kink = (
     Derivation(
         "cache bytes per token that a price cliff implies, weights and caches both read",
-        source=derived,
         tags=("C38", "C40", "result 2"),
         assumes=("B*m_pos > B_0", "the kink lies at the cliff; a cliff may also lie after it"),
     )
@@ -148,7 +143,6 @@ cache_bytes_from_kink = (
 cliff_surcharge = (
     Derivation(
         "time of a step beyond the kink over its time before",
-        source=derived,
         tags=("C41",),
         assumes=("L_ctx >= L_kink, and B*m_pos > B_0", *cliff_context.assumes[1:]),
     )
@@ -163,7 +157,6 @@ cliff_surcharge = (
 surcharge_context = (
     Derivation(
         "context up to which a surcharge covers the step",
-        source=derived,
         tags=("C41",),
         assumes=cliff_surcharge.assumes,
         where=(short_context_batch, balance_context),
@@ -185,7 +178,6 @@ readable_context = (
 readable_over_stored = (
     Derivation(
         "longest context by bandwidth over longest context by capacity",
-        source=derived,
         tags=("C47",),
         assumes=("capacity binds first where the result exceeds one",),
     )
@@ -225,7 +217,6 @@ kv_time_shared = Equation(
 shared_by_all = (
     Derivation(
         "time of reading caches per sequence, a prefix shared by all, at large batch",
-        source=derived,
         tags=("C48",),
         assumes=("every sequence begins with the same L_share tokens",),
     )

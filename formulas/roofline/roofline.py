@@ -75,6 +75,7 @@ step_time_sum = Equation(
     T_step,
     T_comp + T_mem,
     assumes=("arithmetic and memory take turns: an upper bound on the two roofs",),
+    source=derived,
     tags=("C1",),
     where=(compute_time, memory_time),
 )
@@ -84,6 +85,7 @@ step_time_attained = Equation(
     T_step,
     T_comp / e_c + T_w / e_w + T_kv / e_kv,
     assumes=("terms take turns, each at its share of the peak",),
+    source=derived,
     tags=("C1",),
     where=(compute_time_attention, weight_time, kv_time),
 )

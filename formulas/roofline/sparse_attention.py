@@ -49,7 +49,6 @@ block_reads_least = (
 wide_context = (
     Derivation(
         "context at which two-level selection reads as long as the arithmetic takes",
-        source=derived,
         tags=("C46",),
         assumes=(*block_reads.assumes, "far above the critical batch"),
         where=(balance_context,),
@@ -86,7 +85,6 @@ top_share = (
 top_slope = (
     Derivation(
         "bytes read with an index over those of full attention, at long context",
-        source=derived,
         tags=("C46",),
         assumes=top_reads.assumes,
     )
@@ -99,14 +97,12 @@ packed_reads = Equation(
     R_sel,
     L_ctx / c_pack + L_window,
     assumes=("a window of recent tokens is read one by one", QUALITY),
-    source=definition,
     tags=("C46",),
 )
 
 packed_slope = (
     Derivation(
         "entries read over those of full attention, packed, at long context",
-        source=derived,
         tags=("C46",),
         assumes=packed_reads.assumes,
     )

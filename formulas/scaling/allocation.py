@@ -39,7 +39,6 @@ allocated_arithmetic = Equation(
 allocated_tokens_by_size = (
     Derivation(
         "compute-optimal tokens where the rule gives the parameters",
-        source=derived,
         tags=("allocation",),
         assumes=(PROPORTIONAL, *allocated_parameters.assumes),
     )
@@ -54,7 +53,6 @@ allocated_tokens_by_size = (
 allocated_size_by_tokens = (
     Derivation(
         "compute-optimal parameters where the rule gives the tokens",
-        source=derived,
         tags=("allocation",),
         assumes=(PROPORTIONAL, *allocated_tokens.assumes),
     )
@@ -69,7 +67,6 @@ allocated_size_by_tokens = (
 allocated_size_by_arithmetic = (
     Derivation(
         "compute-optimal parameters where the rule gives the arithmetic per token",
-        source=derived,
         tags=("allocation",),
         assumes=(
             PROPORTIONAL,

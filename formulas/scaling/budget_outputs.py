@@ -15,7 +15,6 @@ delivered_arithmetic = Equation(
     v_chip,
     u_peak * F / n_chips,
     assumes=("the share of the peak does not depend on how many chips there are",),
-    source=definition,
 )
 
 flop_price = Equation(
@@ -23,7 +22,6 @@ flop_price = Equation(
     w_flop,
     p_chip / v_chip,
     assumes=("chips are paid for by time, busy or not",),
-    source=definition,
     where=(delivered_arithmetic,),
 )
 
@@ -72,26 +70,18 @@ served_life_cost = Equation(
     tags=TAGS,
 )
 
-phase_share = Equation(
-    "share of the cost that a phase bears", y_phase, K_phase / K_life, source=definition
-)
+phase_share = Equation("share of the cost that a phase bears", y_phase, K_phase / K_life)
 
 tokens_per_parameter = Equation(
-    "tokens of pre-training per active parameter", r_tokens, D_pt / N_active, source=definition
+    "tokens of pre-training per active parameter", r_tokens, D_pt / N_active
 )
 
 overtraining_ratio = Equation(
-    "training tokens over those that are compute-optimal for the size",
-    x_over,
-    D_pt / D_opt,
-    source=definition,
+    "training tokens over those that are compute-optimal for the size", x_over, D_pt / D_opt
 )
 
 passes_over_data = Equation(
-    "passes over the unique tokens, at least one",
-    n_pass,
-    maximum(Integer(1), D_pt / D_unique),
-    source=definition,
+    "passes over the unique tokens, at least one", n_pass, maximum(Integer(1), D_pt / D_unique)
 )
 
 reinforcement_loss = Equation(
@@ -99,9 +89,6 @@ reinforcement_loss = Equation(
     loss_rl,
     B_rl * (one_token / D_rl) ** beta_rl,
     assumes=("what it takes off the loss adds to what size and data do",),
-    source=definition,
 )
 
-sparse_parameters = Equation(
-    "parameters of a model of given sparsity", N_total, sigma * N_active, source=definition
-)
+sparse_parameters = Equation("parameters of a model of given sparsity", N_total, sigma * N_active)

@@ -54,17 +54,13 @@ overtraining_proportional = (
         ((eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt) ** (1 / beta_D),
         why="both have the compute-optimal tokens of the same size as a factor",
     )
-    .substitute(Equation("pre-training grows as the size", eps_pt, 1, source=definition))
-    .substitute(Equation("reinforcement learning grows as the size", eps_rl, 1, source=definition))
-    .substitute(Equation("serving grows as the size", eps_inf, 1, source=definition))
+    .substitute(Equation("pre-training grows as the size", eps_pt, 1))
+    .substitute(Equation("reinforcement learning grows as the size", eps_rl, 1))
+    .substitute(Equation("serving grows as the size", eps_inf, 1))
     .rewrite(
         r_all ** (1 / beta_D),
         why="independent of the size and of both coefficients",
-        where=(
-            Equation(
-                "total over pre-training", r_all, (C_pt + C_rl + C_inf) / C_pt, source=definition
-            ),
-        ),
+        where=(Equation("total over pre-training", r_all, (C_pt + C_rl + C_inf) / C_pt),),
     )
 )
 
@@ -77,7 +73,7 @@ equal_pools_overtraining = (
     )
     .begin(overtraining_proportional.equation())
     .substitute(
-        Equation("pools of equal cost", r_all, n_pools, source=definition),
+        Equation("pools of equal cost", r_all, n_pools),
         why="each pool costs as much as pre-training",
     )
 )
@@ -85,7 +81,6 @@ equal_pools_overtraining = (
 exponent_for_overtraining = (
     Derivation(
         "exponent of the data at which equal pools ask for a given over-training",
-        source=derived,
         tags=("C36", "result 7"),
         assumes=(*overtraining_proportional.assumes, "x_over > 1 and n_pools > 1"),
     )
@@ -107,7 +102,7 @@ overtraining_serving = (
         ** (1 / beta_D),
         why="what each pool costs, per FLOP of pre-training",
     )
-    .substitute(Equation("no reinforcement learning", D_rl, 0, source=definition))
+    .substitute(Equation("no reinforcement learning", D_rl, 0))
     .rewrite((1 + D_inf / (3 * eta_inf * D_pt)) ** (1 / beta_D))
 )
 

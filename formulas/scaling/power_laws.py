@@ -27,7 +27,6 @@ reinforced_loss = Equation(
         *chinchilla_loss.assumes,
         "reinforcement learning lowers the same loss, apart from size and pre-training",
     ),
-    source=definition,
     tags=("C33",),
 )
 
@@ -36,7 +35,6 @@ data_loss = Equation(
     loss_data,
     loss - loss_min - A_N * (one_param / N_active) ** alpha_N,
     assumes=("positive: a model too small for the loss reaches it with no data",),
-    source=definition,
     tags=("C36",),
 )
 
@@ -136,7 +134,7 @@ optimal_ratio_equal_exponents = (
     )
     .begin(optimal_ratio.equation())
     .substitute(
-        Equation("equal exponents", alpha_N, beta_D, source=definition),
+        Equation("equal exponents", alpha_N, beta_D),
         why="the case in which a rule such as twenty tokens per parameter can hold",
     )
     .rewrite(

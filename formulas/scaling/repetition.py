@@ -14,7 +14,6 @@ distinct_tokens = Equation(
     D_seen,
     minimum(D_pt, D_unique),
     assumes=("tokens are repeated only once all distinct ones have been seen",),
-    source=definition,
     tags=DATA_CONSTRAINED,
 )
 
@@ -80,7 +79,6 @@ passes_worth = Equation(
 passes_elasticity = (
     Derivation(
         "percent of worth per percent of passes",
-        source=derived,
         tags=(*DATA_CONSTRAINED, "geometric program"),
         assumes=passes_worth.assumes,
     )
@@ -94,7 +92,6 @@ passes_elasticity = (
 passes_convexity = (
     Derivation(
         "how fast the worth of a percent of passes falls",
-        source=derived,
         tags=(*DATA_CONSTRAINED, "geometric program"),
         assumes=(
             *passes_worth.assumes,

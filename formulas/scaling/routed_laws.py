@@ -14,11 +14,9 @@ from formulas.scaling.power_laws import FITTED, PROPORTIONAL, chinchilla_loss
 from formulas.scaling.sparsity import effective_parameters, saturated_experts
 
 DECADE = log(10)
-_LOG_SIZE = Equation(
-    "logarithm of parameters", l_N, log(N_active / one_param) / DECADE, source=definition
-)
-_LOG_EXPERTS = Equation("logarithm of experts", l_E, log(E_hat) / DECADE, source=definition)
-_TOTAL = Equation("total parameters", N_total, sigma * N_active, source=definition)
+_LOG_SIZE = Equation("logarithm of parameters", l_N, log(N_active / one_param) / DECADE)
+_LOG_EXPERTS = Equation("logarithm of experts", l_E, log(E_hat) / DECADE)
+_TOTAL = Equation("total parameters", N_total, sigma * N_active)
 SIZE_TERM = (one_param / N_total) ** alpha_N
 DATA_TERM = B_D * (one_token / D_pt) ** beta_D
 
@@ -153,7 +151,6 @@ sparse_monomials = (
 sparse_optimal_tokens = (
     Derivation(
         "compute-optimal tokens for a sparse model of given size",
-        source=derived,
         tags=("routed",),
         assumes=(PROPORTIONAL, *sparse_loss.assumes, "the sparsity is given"),
     )

@@ -73,7 +73,6 @@ batch_over_critical = Equation(
     x_crit,
     B * m_pos / B_0,
     assumes=("short context: the critical batch is that without caches",),
-    source=definition,
     tags=("C12",),
     where=(short_context_batch,),
 )
@@ -124,16 +123,9 @@ effective_parameters = (
         * (E_hat / E_first) ** (b_route / (a_route - c_route * l_first)),
         why="a power of the parameters times a power of the experts",
         where=(
-            Equation(
-                "logarithm of parameters",
-                l_N,
-                log(N_active / one_param) / DECADE,
-                source=definition,
-            ),
-            Equation("logarithm of experts", l_E, log(E_hat) / DECADE, source=definition),
-            Equation(
-                "logarithm of first experts", l_first, log(E_first) / DECADE, source=definition
-            ),
+            Equation("logarithm of parameters", l_N, log(N_active / one_param) / DECADE),
+            Equation("logarithm of experts", l_E, log(E_hat) / DECADE),
+            Equation("logarithm of first experts", l_first, log(E_first) / DECADE),
         ),
     )
 )

@@ -34,7 +34,6 @@ local_quality = Equation(
     quality,
     (C_pt / one_flop) ** q_pt * (C_rl / one_flop) ** q_rl,
     assumes=("any smooth quality looks so near a point, up to a factor and a change of scale",),
-    source=definition,
     tags=("C33", "result 6"),
 )
 

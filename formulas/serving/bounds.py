@@ -14,7 +14,6 @@ least_weights_read = Equation(
     V_w_bound,
     S_fixed / tp + S_routed * (k_experts / n_experts) / (ep * xtp),
     assumes=("all tokens may choose the same k experts",),
-    source=definition,
     tags=("result 9", "C4"),
 )
 
@@ -44,7 +43,6 @@ network_bound = Equation(
         "what the parts of a context send each other may hide behind attention",
         "every chip of a rank sends its share of a vector to the next stage",
     ),
-    source=definition,
 )
 
 decode_bound = Equation(

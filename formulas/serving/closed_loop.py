@@ -35,7 +35,6 @@ pass_filling = Equation(
     x_fill,
     L_new / (c_chunk * n_chunks),
     assumes=("passes are filled across prompts",),
-    source=definition,
 )
 
 pass_time = Equation(
@@ -43,7 +42,6 @@ pass_time = Equation(
     T_pf_pass,
     T_pf_w + T_pf_over + n_chunks * (n_ar * t_ar + n_a2a * t_a2a) + n_hop * t_hop,
     assumes=("weights are read, and kernels launched, once a pass",),
-    source=definition,
 )
 
 prompt_itself = Equation(
@@ -55,7 +53,6 @@ prompt_itself = Equation(
     + n_a2a * (n_chunks * a_x_pf + V_x_pf / w_x_pf + g_x_pf * sqrt(n_chunks * V_x_pf)) / e_a2a
     + n_hop * V_ar_pf / r_hop,
     assumes=("keys and values go round behind the arithmetic of attention",),
-    source=definition,
 )
 
 loop_first_token = Equation(

@@ -23,7 +23,6 @@ slice_sequences = Equation(
     b_slice,
     ceiling(b_stage / cp),
     assumes=("experts are copied over the parts of a context",),
-    source=definition,
 )
 
 state_sequences = Equation(
@@ -31,7 +30,6 @@ state_sequences = Equation(
     b_state,
     ceiling(b_mem / cp),
     assumes=("a state belongs to the part that carries the sequence",),
-    source=definition,
 )
 
 partial_bytes = Equation(

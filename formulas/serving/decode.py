@@ -24,7 +24,6 @@ rank_sequences = Equation(
     b_rank,
     ceiling(B / (pp * dp)),
     assumes=("every rank waits for the fullest one", "pp microbatches in flight"),
-    source=definition,
 )
 
 stage_sequences = Equation(
@@ -32,7 +31,6 @@ stage_sequences = Equation(
     b_stage,
     ceiling(B / pp),
     assumes=("pp microbatches in flight",),
-    source=definition,
 )
 
 stage_pace = Equation(
@@ -43,7 +41,6 @@ stage_pace = Equation(
         "with pp microbatches in flight the fullest stage sets the pace of all",
         "fewer sequences than stages leave it idle in between",
     ),
-    source=definition,
 )
 
 
@@ -52,7 +49,6 @@ stage_coverage = Equation(
     coverage,
     1 - (1 - k_experts / n_experts) ** (b_slice * m_pos),
     assumes=("independent uniform routing, the largest share of all routings",),
-    source=definition,
     tags=("result 9",),
 )
 
@@ -115,7 +111,6 @@ expert_time = Equation(
         "skewed routing adds: x_ep",
         "the fullest of ep ranks is about 1 + sqrt(2 ln ep / (tokens per rank)) times the mean",
     ),
-    source=definition,
 )
 
 attention_time = Equation(
@@ -132,7 +127,6 @@ math_time = Equation(
     T_math,
     f_pace * ((T_dense + T_experts) / e_c + T_sdpa / e_at),
     assumes=("one efficiency for all products with weights, another for attention",),
-    source=definition,
 )
 
 all_reduce_bytes = Equation(
@@ -192,7 +186,6 @@ overhead_time = Equation(
     T_over,
     f_pace * (n_blocks * t_layer + n_moe * t_moe + n_ep * t_ep) + b_rank * t_seq + t_step,
     assumes=("launches and normalisations per layer, sampling per sequence, the rest per step",),
-    source=definition,
 )
 
 decode_time = Equation(
@@ -200,7 +193,6 @@ decode_time = Equation(
     T_dec,
     T_w_dec + T_kv_dec + T_math + T_ar + T_a2a + T_cp + T_hop + T_over,
     assumes=("terms follow one another: on measured steps the sum fits better than the maximum",),
-    source=definition,
 )
 
 DECODE_SHARED = (

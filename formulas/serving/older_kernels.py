@@ -23,7 +23,6 @@ cache_slowness = Equation(
     x_lone,
     maximum(W_chip * pp * dp / (w_mp * n_mp * B), 1),
     assumes=("the cache of a sequence is left to one multiprocessor per head, or group of heads",),
-    source=definition,
 )
 
 prompt_at_peak = Equation(
@@ -72,7 +71,6 @@ batch_prompts = Equation(
         "reading, collectives and overheads are those of all the batch's tokens in one prompt",
         "arithmetic is that of each prompt by itself",
     ),
-    source=definition,
 )
 
 batch_first_token = Equation(
@@ -82,7 +80,6 @@ batch_first_token = Equation(
     + n_pr * L_new * one_seq * t_tok
     + t_request,
     assumes=("passes follow one another through the stages at the pace of the fullest",),
-    source=definition,
 )
 
 STATIC_PROMPTS = (prompt_at_peak, reading_at_peak, reading_beside, batch_prompts, batch_first_token)

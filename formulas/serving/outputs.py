@@ -28,7 +28,6 @@ allowed_load = Equation(
     r_load,
     r_busy * (1 - x_free),
     assumes=("requests wait for slots, not slots for requests",),
-    source=definition,
 )
 
 realised_fill = Equation(
@@ -36,7 +35,6 @@ realised_fill = Equation(
     r_fill,
     r_load * n_up / n_rep,
     assumes=("spare replicas are empty",),
-    source=definition,
 )
 
 given_fill = Equation(
@@ -44,7 +42,6 @@ given_fill = Equation(
     r_load,
     r_fill,
     assumes=("no replica is spare",),
-    source=definition,
 )
 
 replica_arrivals = Equation(
@@ -60,7 +57,6 @@ replica_rate = Equation(
     X_rep,
     r_busy * (1 - x_free) * one_seq / T_slot,
     assumes=("requests wait for slots, not slots for requests",),
-    source=definition,
 )
 
 request_rate = Equation(
@@ -68,7 +64,6 @@ request_rate = Equation(
     X_seq,
     one_seq * n_rep * r_fill / T_slot,
     assumes=("replicas share the load evenly",),
-    source=definition,
 )
 
 sequences_in_plan = Equation(
@@ -76,7 +71,6 @@ sequences_in_plan = Equation(
     n_seqs,
     B * n_rep * r_fill,
     assumes=("replicas share the load evenly",),
-    source=definition,
 )
 
 # --- times ------------------------------------------------------------------------------------
@@ -85,15 +79,10 @@ first_token = Equation(
     T_first,
     T_ttft + T_wait,
     assumes=("a prompt is read at once when its turn comes",),
-    source=definition,
 )
 
 immediate_first_token = Equation(
-    "time from arrival to first token where nobody waits",
-    T_first,
-    T_ttft,
-    assumes=("no queue",),
-    source=definition,
+    "time from arrival to first token where nobody waits", T_first, T_ttft, assumes=("no queue",)
 )
 
 FIRST_OF_A_LOOP = Equation(
@@ -101,7 +90,6 @@ FIRST_OF_A_LOOP = Equation(
     T_first,
     T_loop,
     assumes=("the prompts of others are waited for",),
-    source=definition,
 )
 
 first_token_quantile = Equation(
@@ -109,7 +97,6 @@ first_token_quantile = Equation(
     T_first,
     T_ttft + T_tail,
     assumes=("the prompt is of mean length; that its own is longer counts as delay",),
-    source=definition,
 )
 
 request_latency = Equation(
@@ -117,7 +104,6 @@ request_latency = Equation(
     T_e2e,
     T_first + L_dec * one_seq * T_tpot,
     assumes=("steps take their mean time",),
-    source=definition,
 )
 
 # By the phases that a pool runs.
@@ -128,14 +114,12 @@ LATENCY = {
         T_e2e,
         L_dec * one_seq * T_tpot,
         assumes=("steps take their mean time",),
-        source=definition,
     ),
     "prefill": Equation(
         "time from arrival to the end of the prompt, of a pool that only reads",
         T_e2e,
         T_first,
         assumes=("the prompt alone",),
-        source=definition,
     ),
 }
 
@@ -152,30 +136,26 @@ tokens_per_user = Equation(
     X_user,
     1 / T_tpot,
     assumes=("first token excluded",),
-    source=definition,
 )
 
 output_token_rate = Equation(
     "generated tokens per second", X_out, X_seq * L_out, assumes=("a steady state",),
-    source=definition,
 )  # fmt: skip
 
 input_token_rate = Equation(
     "prompt tokens per second", X_in, X_seq * L_in,
-    assumes=("tokens found in a prefix cache are counted",), source=definition,
+    assumes=("tokens found in a prefix cache are counted",),
 )  # fmt: skip
 
 tokens_per_chip = Equation(
     "generated tokens per second and chip", X_chip, X_out / n_chips, assumes=("idle chips count",),
-    source=definition,
 )  # fmt: skip
 
 # --- money and energy of one pool ---------------------------------------------------------------
-bill = Equation("rent of all chips", C_bill, p_chip * n_chips, assumes=(PAID,), source=definition)
+bill = Equation("rent of all chips", C_bill, p_chip * n_chips, assumes=(PAID,))
 
 power_bill = Equation(
     "what of the rent pays for power", C_power, p_power * n_chips, assumes=(PAID,),
-    source=definition,
 )  # fmt: skip
 
 
@@ -224,14 +204,11 @@ request_energy = Equation(
     E_seq,
     _per_request(P_chip),
     assumes=("chips draw their rated power all the time",),
-    source=definition,
 )
 
 
 def _energy(name: str, tokens: Expr) -> Equation:
-    return Equation(
-        name, E_tok, request_energy.rhs / tokens, assumes=request_energy.assumes, source=definition
-    )
+    return Equation(name, E_tok, request_energy.rhs / tokens, assumes=request_energy.assumes)
 
 
 mixed_energy = _energy("energy of a token at the scenario's mix", BOTH)
@@ -262,7 +239,6 @@ READING_SLOT = (
         T_slot,
         x_pf * T_pf_busy,
         assumes=("nothing is decoded",),
-        source=definition,
     ),
 )
 DECODING = {
@@ -271,14 +247,12 @@ DECODING = {
         T_out,
         T_slot,
         assumes=("no prompt is read",),
-        source=definition,
     ),
     "aggregated": Equation(
         "time a replica spends decoding per request, what is left of its slot",
         T_out,
         T_slot - x_pf * T_pf_busy,
         assumes=("input bears the time of its prompt",),
-        source=definition,
     ),
 }
 

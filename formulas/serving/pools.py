@@ -39,7 +39,6 @@ prompt_rate = Equation(
     X_pf,
     one_seq / T_pf_busy,
     assumes=("prompts wait for replicas, not replicas for prompts",),
-    source=definition,
 )
 
 decode_rate = Equation(
@@ -47,7 +46,6 @@ decode_rate = Equation(
     X_dec,
     g * B / (L_dec * T_dec),
     assumes=("slots are always full", "the first token comes from the first pool"),
-    source=definition,
 )
 
 pools_rate = Equation(
@@ -62,7 +60,6 @@ pools_rate = Equation(
 balance = (
     Derivation(
         "replicas that prefill for each one that decodes",
-        source=derived,
         assumes=("replicas are many, so that fractions of one matter little",),
     )
     .begin(n_pf * X_pf, n_dec * X_dec, why="neither pool waits for the other")
@@ -87,7 +84,6 @@ POOLS_RATE = {
         X_pools,
         X_arr,
         assumes=("both pools carry it",),
-        source=definition,
     ),
 }
 
@@ -96,7 +92,6 @@ pools_bill = Equation(
     C_bill,
     p_chip_pf * n_chips_pf + p_chip_dec * n_chips_dec,
     assumes=(PAID,),
-    source=definition,
 )
 
 pools_power_bill = Equation(
@@ -104,15 +99,10 @@ pools_power_bill = Equation(
     C_power,
     p_power_pf * n_chips_pf + p_power_dec * n_chips_dec,
     assumes=(PAID,),
-    source=definition,
 )
 
 pools_request_price = Equation(
-    "rent of all chips per request, two pools",
-    C_seq,
-    pools_bill.rhs / X_pools,
-    assumes=(PAID,),
-    source=definition,
+    "rent of all chips per request, two pools", C_seq, pools_bill.rhs / X_pools, assumes=(PAID,)
 )
 
 pools_price = Equation(
@@ -120,7 +110,6 @@ pools_price = Equation(
     C_pools,
     pools_bill.rhs / (X_pools * BOTH),
     assumes=(PAID,),
-    source=definition,
 )
 
 pools_input_price = Equation(
@@ -128,7 +117,6 @@ pools_input_price = Equation(
     C_in,
     p_chip_pf * n_chips_pf / (X_pools * L_in),
     assumes=("input bears the pool that prefills",),
-    source=definition,
 )
 
 pools_output_price = Equation(
@@ -136,7 +124,6 @@ pools_output_price = Equation(
     C_out,
     p_chip_dec * n_chips_dec / (X_pools * L_out),
     assumes=("output bears the pool that decodes",),
-    source=definition,
 )
 
 pools_request_energy = Equation(
@@ -144,7 +131,6 @@ pools_request_energy = Equation(
     E_seq,
     (P_chip_pf * n_chips_pf + P_chip_dec * n_chips_dec) / X_pools,
     assumes=("chips draw their rated power all the time",),
-    source=definition,
 )
 
 pools_energy = Equation(
@@ -152,7 +138,6 @@ pools_energy = Equation(
     E_tok,
     pools_request_energy.rhs / BOTH,
     assumes=pools_request_energy.assumes,
-    source=definition,
 )
 
 moved_first_token = Equation(
@@ -168,7 +153,6 @@ pools_tokens_per_chip = Equation(
     X_chip,
     X_out / (n_chips_pf + n_chips_dec),
     assumes=("idle chips count",),
-    source=definition,
 )
 
 

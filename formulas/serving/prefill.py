@@ -14,7 +14,6 @@ new_tokens = Equation(
     L_new,
     L_in * (1 - x_hit),
     assumes=("the prefix cache serves the front of the prompt",),
-    source=definition,
 )
 
 cached_tokens = Equation(
@@ -22,7 +21,6 @@ cached_tokens = Equation(
     L_hit,
     L_in * x_hit,
     assumes=("the prefix cache serves the front of the prompt",),
-    source=definition,
 )
 
 attention_pairs = Equation(
@@ -34,11 +32,7 @@ attention_pairs = Equation(
 )
 
 chunk_count = Equation(
-    "chunks of one prompt",
-    n_chunks,
-    ceiling(L_new / c_chunk),
-    assumes=("chunked prefill",),
-    source=definition,
+    "chunks of one prompt", n_chunks, ceiling(L_new / c_chunk), assumes=("chunked prefill",)
 )
 
 prefill_math = Equation(
@@ -81,7 +75,6 @@ prefill_overhead = Equation(
     T_pf_over,
     n_chunks * (n_blocks * t_layer + n_moe * t_pf_moe + t_pf_chunk),
     assumes=("launches per layer and chunk; experts are launched without a recorded graph",),
-    source=definition,
 )
 
 prefill_time = Equation(
@@ -92,7 +85,6 @@ prefill_time = Equation(
         "terms follow one another",
         "keys and values go round behind the arithmetic of attention",
     ),
-    source=definition,
 )
 
 time_to_first_token = Equation(
@@ -108,7 +100,6 @@ time_to_first_token = Equation(
         "chunks follow one another through the stages at the pace of the fullest",
         "each chunk shares its step with the decoding sequences (s_mixed = 1 in one pool, else 0)",
     ),
-    source=definition,
 )
 
 prefill_busy = Equation(
@@ -116,7 +107,6 @@ prefill_busy = Equation(
     T_pf_busy,
     f_stage * T_pf / (pp * dp),
     assumes=("stages and ranks work on prompts of their own, the fullest stage sets the pace",),
-    source=definition,
 )
 
 PREFILL_SHARED = (new_tokens, cached_tokens, attention_pairs)

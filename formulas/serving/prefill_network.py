@@ -62,7 +62,6 @@ prefill_network = Equation(
     T_pf_net,
     T_ar_pf + T_x_pf + T_hop_pf,
     assumes=("terms follow one another",),
-    source=definition,
 )
 
 PREFILL_NETWORK = (

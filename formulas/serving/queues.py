@@ -27,7 +27,6 @@ prompt_occupancy = Equation(
         "chunks are filled across prompts, and each shares its step with the decoding sequences",
         "stages of a pipeline read several prompts at once",
     ),
-    source=definition,
 )
 
 reader_utilisation = Equation(
@@ -59,7 +58,6 @@ joining_room = Equation(
     w_join,
     maximum(1 - L_new / c_chunk, 0),
     assumes=("chunks are filled across prompts",),
-    source=definition,
 )
 
 joining_time = Equation(
@@ -88,7 +86,6 @@ waiting_time = Equation(
     T_wait,
     T_line + T_join,
     assumes=(FIRST_COME, "Poisson arrivals", "rho_pf < 1"),
-    source=definition,
 )
 
 waiting_quantile = Equation(

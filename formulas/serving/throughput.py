@@ -14,7 +14,6 @@ decode_share = Equation(
     T_out,
     L_dec * one_seq * T_dec / (g * B),
     assumes=("every step advances B sequences by g tokens each",),
-    source=definition,
 )
 
 slot_time = Equation(
@@ -22,7 +21,6 @@ slot_time = Equation(
     T_slot,
     x_pf * T_pf_busy + T_out,
     assumes=("slots are always full", "a mixed step costs its prefill and its decode part"),
-    source=definition,
 )
 
 prefill_share = Equation(
@@ -34,7 +32,6 @@ prefill_share = Equation(
         "loop, and with open arrivals, which find the mean batch as it is, all B",
         "kappa = 1 when requests are out of step, 1/2 when a closed loop keeps them in cohorts",
     ),
-    source=definition,
 )
 
 time_per_output_token = Equation(
@@ -42,7 +39,6 @@ time_per_output_token = Equation(
     T_tpot,
     (T_dec + T_share) / (g * one_seq),
     assumes=("mean over the tokens of a request, first token excluded",),
-    source=definition,
 )
 
 mixed_steps = Equation(
@@ -54,7 +50,6 @@ mixed_steps = Equation(
         "each rank of each stage has its own steps",
         "a sequence does not decode while its own prompt is read",
     ),
-    source=definition,
 )
 
 resident_sequences = Equation(
@@ -62,7 +57,6 @@ resident_sequences = Equation(
     b_mem,
     ceiling(B / dp),
     assumes=("all microbatches in flight hold their cache",),
-    source=definition,
     tags=("C25",),
 )
 
@@ -93,7 +87,6 @@ resident_activations = Equation(
     (x_pf * c_chunk * one_seq / cp + b_own * m_pos) * h_wide * b_act
     + b_own * m_pos * vocab * b_logit / tp,
     assumes=("one layer's widest tensors and the logits are alive at once",),
-    source=definition,
 )
 
 resident_bytes = Equation(

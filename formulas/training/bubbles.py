@@ -15,7 +15,6 @@ pipeline_work = Equation(
     T_busy,
     n_micro * (t_fwd + t_bwd + t_wgt),
     assumes=(ALIKE,),
-    source=definition,
     tags=("C29",),
 )
 

@@ -81,7 +81,6 @@ activations_kept = Equation(
     A_act,
     n_blocks * A_layer,
     assumes=(EQUAL,),
-    source=definition,
     tags=("C50", "result 10"),
 )
 
