@@ -13,10 +13,9 @@ from formulas.export.document import (
     NeglectedSize,
     SymbolRow,
 )
-from formulas.export.typesetting.boxes import Layout
-from formulas.export.typesetting.breaking import fitted
+from formulas.export.typesetting.boxes import Layout, fitted
 from formulas.export.typesetting.layout import figure, layout, relation
-from formulas.export.typesetting.mathml import mathml
+from formulas.export.typesetting.markup import mathml
 
 STYLE = """
 :root { --ink: #1c1e21; --soft: #5c636b; --paper: #fdfdfb; --line: #dddcd6; --link: #0b57a4;

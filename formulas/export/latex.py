@@ -11,10 +11,9 @@ from formulas.export.document import (
     NeglectedSize,
     SymbolRow,
 )
-from formulas.export.typesetting.breaking import fitted
-from formulas.export.typesetting.latex_math import latex_math
-from formulas.export.typesetting.layout import figure, layout, relation
-from formulas.export.typesetting.notation import GREEK, alternating
+from formulas.export.typesetting.boxes import fitted
+from formulas.export.typesetting.layout import GREEK, alternating, figure, layout, relation
+from formulas.export.typesetting.markup import latex_math
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -4,10 +4,9 @@ import re
 
 from formulas.algebra.steps import DerivationStep
 from formulas.export.document import FormulaDocument, FormulaEntry, NeglectedSize, SymbolRow
-from formulas.export.typesetting.boxes import Layout
-from formulas.export.typesetting.breaking import fitted
+from formulas.export.typesetting.boxes import Layout, fitted
 from formulas.export.typesetting.layout import figure, layout, relation
-from formulas.export.typesetting.typst_math import quoted, typst_math
+from formulas.export.typesetting.markup import quoted, typst_math
 
 WIDTH = 36.0  # of a formula [em]
 HEAD = """#set page(paper: "a4", margin: (x: 25mm, y: 24mm), numbering: "1")

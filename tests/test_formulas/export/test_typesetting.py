@@ -20,12 +20,11 @@ from formulas.export.typesetting.boxes import (
     Mark,
     Root,
     Script,
+    fitted,
+    width_of,
 )
-from formulas.export.typesetting.breaking import fitted, width_of
-from formulas.export.typesetting.latex_math import latex_math
 from formulas.export.typesetting.layout import figure, layout
-from formulas.export.typesetting.mathml import mathml
-from formulas.export.typesetting.typst_math import typst_math
+from formulas.export.typesetting.markup import latex_math, mathml, typst_math
 from formulas.nomenclature.lecture import B, F, L_ctx, N_active, W
 from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.evaluate import scalar
