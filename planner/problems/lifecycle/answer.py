@@ -44,7 +44,7 @@ from planner.problems.lifecycle.resolve import (
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.search.joint_program import joint_optimum
 from planner.problems.lifecycle.search.optimal_size import FINE, Unserved, optimal_size
-from planner.problems.serving import band
+from planner.protocol.document import document_of
 from planner.protocol.plan import BindingLimit, DataSource
 from planner.scenario import resolved
 from planner.text.errors import SolverError
@@ -98,16 +98,12 @@ def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> Lifec
     slopes, prices = lifecycle_elasticities(best), serving_prices(best)
     point, curve, served = point_of(best), lifecycle_curve(best, prices), best.served
     recheck(point, best)
-    serving_band = band(served.candidate, served.plan)
-    if serving_band is not None and serving_band["usd_per_mtok"] is not None:
-        dearer = [each / served.utilisation for each in serving_band["usd_per_mtok"]]
-        serving_band["usd_per_mtok"] = dearer  # idle time is paid too
-    bound = served.candidate.floor()["usd_per_mtok"] / served.utilisation
+    bound = served.candidate.floor().usd_per_mtok / served.utilisation
     return LifecycleAnswer(
         scenario=resolved(scenario),
         plan=point,
         band=interval(best, prices),
-        serving_band=serving_band,
+        serving_band=document_of(served.band),
         bound=ServedPriceBound(bound),
         certificate=_certificate(best, prices),
         binding=_binding(best, slopes),

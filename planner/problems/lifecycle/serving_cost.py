@@ -23,8 +23,8 @@ from planner.problems.lifecycle.members import FamilyRule, Formats, Member, Scal
 from planner.problems.serving import (
     Candidate,
     Draft,
+    EvaluatedPool,
     Hardware,
-    PairCandidate,
     Point,
     Question,
     Scenario,
@@ -40,6 +40,7 @@ from planner.problems.serving import (
     worth,
 )
 from planner.programs.geometric import ProgramSolution
+from planner.protocol.document import document_of
 from planner.protocol.plan import DataSource
 from planner.scenario import Choose, ModelDescription
 from planner.text.errors import FieldError
@@ -47,7 +48,7 @@ from planner.text.errors import FieldError
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.problems.lifecycle.question import Serving
-    from planner.problems.serving import Task
+    from planner.problems.serving import ServingBand, Task
 
 
 MILLION = 1e6
@@ -119,14 +120,24 @@ class ServedMember:
     """A member, the plan that serves it, and its price; sizes around it on the same layout."""
 
     member: Member
-    candidate: Candidate | PairCandidate
+    candidate: Candidate
     utilisation: float
-    pools: tuple[tuple[Candidate, float, float], ...] | None = None
+    pools: tuple[tuple[EvaluatedPool, float, float], ...] | None = None
 
     @cached_property
     def plan(self) -> dict[str, Any]:
         """The plan in the words of a serving answer."""
-        return self.candidate.plan()
+        document: dict[str, Any] = document_of(self.candidate.plan())
+        return document
+
+    @cached_property
+    def band(self) -> ServingBand | None:
+        """Ranges of the serving plan that hold the stated share of measured runs."""
+        band = self.candidate.band(self.candidate.plan())
+        if band is None or band.usd_per_mtok is None:
+            return band
+        low, high = (end / self.utilisation for end in band.usd_per_mtok)
+        return replace(band, usd_per_mtok=(low, high))  # idle time is paid too
 
     @property
     def price(self) -> float:
@@ -207,7 +218,7 @@ class ServedMember:
         return replace(self, pools=pools)
 
     @cached_property
-    def parts(self) -> tuple[tuple[Candidate, float, float], ...]:
+    def parts(self) -> tuple[tuple[EvaluatedPool, float, float], ...]:
         """The pools, the share of the price that each bears, and its value at the member."""
         if self.pools is not None:
             return self.pools
@@ -215,7 +226,7 @@ class ServedMember:
         whole = sum(weight for _, weight in pools)
         return tuple((c, w / whole, _solved(c, c.task.sizes).value) for c, w in pools)
 
-    def _chained(self, pool: Candidate, solved: ProgramSolution, n_active: float) -> float:
+    def _chained(self, pool: EvaluatedPool, solved: ProgramSolution, n_active: float) -> float:
         """d ln value / d ln N: the duals of the model's symbols times how each follows the size."""
         low, high = (
             shared_values(replace(pool.task, sizes=self.member.at(n_active * factor)))
@@ -279,25 +290,20 @@ def _within(part: str) -> Iterator[None]:
         raise FieldError(*((f"{part}.{path}", told) for path, told in error.faults)) from error
 
 
-def _pools(chosen: Candidate | PairCandidate) -> list[tuple[Candidate, float]]:
+def _pools(chosen: Candidate) -> list[tuple[EvaluatedPool, float]]:
     """The pools of a plan, each at its most, and what each costs per request."""
-    if isinstance(chosen, Candidate):
-        return [(chosen, 1.0)]
-    pools = []
-    for pool, batch in ((chosen.readers, None), (chosen.decoders, chosen.pair.batch)):
-        used = pool.chosen_by.get("fill", pool.fill)
-        needed = pool.chosen_by["usd_per_request"] * used
-        alone = replace(pool, task=pool.task.with_layout(arrivals=None))
-        pools.append((alone if batch is None else replace(alone, batch=batch), needed))
-    return pools
+    if len(chosen.pools) == 1:
+        return [(chosen.pools[0], 1.0)]
+    costs = (pool.chosen_by["usd_per_request"] * pool.utilisation for pool in chosen.pools)
+    return list(zip(chosen.resized(), costs, strict=True))
 
 
-def _solved(pool: Candidate, sizes: Sizes) -> ProgramSolution:
+def _solved(pool: EvaluatedPool, sizes: Sizes) -> ProgramSolution:
     """The program of a pool's layout with a real batch, for a model of these sizes."""
     return elastic(_step(pool, sizes), pool.batch)
 
 
-def _step(pool: Candidate, sizes: Sizes) -> Step:
+def _step(pool: EvaluatedPool, sizes: Sizes) -> Step:
     """The step of a pool's layout for a model of these sizes."""
     task = replace(pool.task, sizes=sizes)
     return Step(task, pool.layouts, bound=task.uses_bound)

@@ -7,12 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from planner.problems.serving.answer import band
     from planner.problems.serving.bounds.binding_limits import followed, worth
     from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
     from planner.problems.serving.bounds.relaxation import declared, elastic, layout_given
     from planner.problems.serving.deployment.candidate import Candidate
-    from planner.problems.serving.deployment.pair import PairCandidate
+    from planner.problems.serving.deployment.pool import EvaluatedPool
     from planner.problems.serving.deployment.pools import (
         Point,
         Question,
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
         ranked,
         two_pools,
     )
+    from planner.problems.serving.plan import ServingBand
     from planner.problems.serving.problem import PROBLEM, choice_of
     from planner.problems.serving.question import ESTIMATES, Scenario
     from planner.problems.serving.step.binding import shared_values
@@ -36,15 +36,15 @@ __all__ = [
     "PROBLEM",
     "Candidate",
     "Draft",
+    "EvaluatedPool",
     "Hardware",
-    "PairCandidate",
     "Point",
     "Question",
     "Scenario",
+    "ServingBand",
     "Step",
     "Task",
     "ask",
-    "band",
     "choice_of",
     "declared",
     "elastic",
@@ -60,13 +60,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "answer": ("band",),
     "bounds.binding_limits": ("followed", "worth"),
     "bounds.programs": ("CHORDS", "LIMITS", "layout"),
     "bounds.relaxation": ("declared", "elastic", "layout_given"),
     "deployment.candidate": ("Candidate",),
-    "deployment.pair": ("PairCandidate",),
+    "deployment.pool": ("EvaluatedPool",),
     "deployment.pools": ("Point", "Question", "one_pool", "ranked", "two_pools"),
+    "plan": ("ServingBand",),
     "problem": ("PROBLEM", "choice_of"),
     "question": ("ESTIMATES", "Scenario"),
     "step.binding": ("shared_values",),

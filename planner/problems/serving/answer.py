@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+
+import numpy as np
 
 from planner.catalogue.profile import Profile
-from planner.problems.serving.bounds.binding_limits import EXPRESSIONS, together
+from planner.problems.serving.bounds.binding_limits import together
+from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
 from planner.problems.serving.deployment.candidate import Candidate
-from planner.problems.serving.deployment.current import current
-from planner.problems.serving.deployment.pair import PairCandidate
+from planner.problems.serving.deployment.missed_promises import (
+    exceeded_promises,
+    missed_promises,
+    relaxed_promises,
+)
+from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.pools import (
     ALTERNATIVES,
     Point,
@@ -21,26 +27,29 @@ from planner.problems.serving.deployment.pools import (
     questions_of,
     ranked,
 )
-from planner.problems.serving.deployment.relaxed_promises import eased
-from planner.problems.serving.deployment.rivals import compared, explained, rivals
 from planner.problems.serving.plan import (
-    RivalKind,
+    BrokenPromise,
+    CurrentPoint,
+    NextBest,
     ServingAnswer,
     ServingBand,
     ServingBound,
+    ServingCertificate,
     ServingPlan,
     ServingPoint,
+    ServingProvenance,
 )
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.occupancy import crowded
 from planner.problems.serving.step.binding import uneven
+from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.task.resolve import Asked, ask
-from planner.problems.serving.task.task import PROMISES
-from planner.protocol.document import typed
-from planner.protocol.plan import KnownAnswer
+from planner.problems.serving.task.task import Task
+from planner.protocol.document import document_of
+from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer
 from planner.protocol.probability_better import chance_better
-from planner.scenario import resolved
-from planner.text.errors import Infeasible, SolverError
+from planner.scenario import Current, resolved
+from planner.text.errors import FieldError, Infeasible, SolverError
 
 METHOD = (
     "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
@@ -65,29 +74,16 @@ def answer(scenario: Scenario) -> ServingPlan:
     asked = ask(scenario)
     questions = questions_of(asked)
     points = ranked(questions)
-    mine = current(scenario, asked.tasks)
+    current = current_layout(scenario, asked.tasks)
     if not points:
-        whole = typed(ServingAnswer, _infeasible(scenario, asked, questions, mine))
+        whole = _infeasible(scenario, asked, questions, current)
         return ServingPlan(KnownAnswer(whole), scenario, None)
     best = points[0].candidate
     best.recheck()
     chosen, floor = best.plan(), best.floor()
-    spread = band(best, chosen)
-    document = {
-        **head(scenario, "optimal"),
-        "plan": chosen,
-        "band": spread,
-        "bound": floor,
-        "estimate": best.expected(),
-        "current": mine,
-    }
-    return ServingPlan(
-        partial(_answer, scenario, asked, questions, points, document),
-        scenario,
-        typed(ServingPoint, chosen),
-        typed(ServingBound, floor),
-        typed(ServingBand, spread),
-    )
+    band = best.band(chosen)
+    make = partial(_answer, scenario, asked, questions, points, current, chosen, floor, band)
+    return ServingPlan(make, scenario, chosen, floor, band)
 
 
 def _answer(
@@ -95,166 +91,184 @@ def _answer(
     asked: Asked,
     questions: Sequence[Question],
     points: Sequence[Point],
-    document: Mapping[str, Any],
+    current: CurrentPoint | None,
+    chosen: ServingPoint,
+    floor: ServingBound,
+    band: ServingBand | None,
 ) -> ServingAnswer:
     """The whole answer around the best plan: proof, elasticities, runners-up, sources."""
-    best, chosen = points[0].candidate, document["plan"]
-    binds, elasticities, unknown = _worth(best)
-    even = uneven(chosen, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
-    warnings = (*asked.warnings, *unknown, *together(chosen), *even, *crowded(chosen["demand"]))
-    asked = replace(asked, warnings=warnings)
-    whole = {
-        **document,
-        "certificate": _certificate(questions, points[0]),
-        "binding": binds,
-        "elasticities": elasticities,
-        "alternatives": _alternatives(best, chosen, points[1 : 1 + ALTERNATIVES]),
-        "rivals": rivals(scenario, questions, points[0]),
-        "systems": compared(scenario, questions, points[0]),
-        "infeasible": None,
-        "eased": None,
-        "provenance": provenance(scenario, asked, best.task.profile),
-    }
-    answer: ServingAnswer = typed(ServingAnswer, whole)
-    return answer
-
-
-def explained_rivals(scenario: Scenario) -> tuple[RivalKind, ...]:
-    """The best plan of every other kind, with what would let it win."""
-    return tuple(typed(RivalKind, each) for each in explained(scenario))
+    best = points[0].candidate
+    binds, elasticities, unknown = _multipliers(best)
+    document = document_of(chosen)
+    even = uneven(document, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
+    crowds = crowded(document["demand"])
+    warnings = (*asked.warnings, *unknown, *together(document), *even, *crowds)
+    return ServingAnswer(
+        problem="serving",
+        status="optimal",
+        scenario=resolved(scenario),
+        plan=chosen,
+        band=band,
+        bound=floor,
+        estimate=best.expected(),
+        certificate=_certificate(questions, points[0]),
+        binding=binds,
+        elasticities=elasticities,
+        alternatives=_alternatives(best, chosen, points[1 : 1 + ALTERNATIVES]),
+        rivals=alternative_kinds(scenario, questions, points[0]),
+        systems=compared_systems(scenario, questions, points[0]),
+        current=current,
+        infeasible=None,
+        eased=None,
+        provenance=provenance(scenario, replace(asked, warnings=warnings), best.task.profile),
+    )
 
 
 def _alternatives(
-    best: Candidate | PairCandidate, chosen: Mapping[str, Any], points: Sequence[Point]
-) -> list[dict[str, Any]]:
+    best: Candidate, chosen: ServingPoint, points: Sequence[Point]
+) -> tuple[NextBest | ServingPoint, ...]:
     """The next best plans, each with the chance that it is the cheaper one after all."""
     plans = [point.candidate.plan() for point in points]
     if best.task.uses_bound:
-        return plans
-    profile = best.task.profile
-    return [{**plan, "chance_better": chance_better(chosen, plan, profile)} for plan in plans]
+        return tuple(plans)
+    first, profile = document_of(chosen), best.task.profile
+    chances = [chance_better(first, document_of(plan), profile) for plan in plans]
+    pairs = zip(plans, chances, strict=True)
+    return tuple(NextBest(**vars(plan), chance_better=chance) for plan, chance in pairs)
 
 
-def _worth(
-    best: Candidate | PairCandidate,
-) -> tuple[list[dict[str, Any]], dict[str, float], tuple[str, ...]]:
-    """What binds, what each quantity is worth, and a warning where neither could be found.
+def _multipliers(
+    best: Candidate,
+) -> tuple[tuple[BindingLimit, ...], dict[str, float], tuple[str, ...]]:
+    """What binds, the elasticities, and a warning where neither could be found.
 
     The plan stands without them: it was found among all layouts, and checked.
     """
     try:
-        return *best.worth(), ()
+        return *best.multipliers(), ()
     except (Infeasible, SolverError) as error:
         # A promise just kept is missed by a program that smooths the plan by a part in 10,000.
-        return [], {}, (f"what binds and what each quantity is worth is unknown: {error}",)
+        return (), {}, (f"what binds and what each quantity is worth is unknown: {error}",)
 
 
-def _certificate(questions: Sequence[Question], best: Point) -> dict[str, Any]:
+def _certificate(questions: Sequence[Question], best: Point | None) -> ServingCertificate:
     """How many points were decided, and the bound of the relaxation over all of them."""
-    bounds = [each.relaxation(best.score) for each in questions]
+    proof = ServingCertificate(
+        layouts_considered=sum(question.layouts_considered for question in questions),
+        points_considered=sum(question.points_considered for question in questions),
+        points_evaluated=sum(question.points_evaluated for question in questions),
+        objective=None,
+        relaxation=None,
+        gap=None,
+        programs_solved=0,
+        method=METHOD,
+    )
+    if best is None:
+        return proof
+    bounds = [question.relaxation(best.score) for question in questions]
     least = min(bound.value for bound in bounds)
     # A price is compared as the plan quotes it, USD per million tokens.
     quoted = best.candidate.usd_per_mtok / best.score
     scale = quoted if best.objective == "cost" else 1.0
-    return {
-        **_considered(questions),
-        "objective": best.score * scale,
-        "relaxation": least * scale,
-        "gap": 1 - least / best.score,
-        "programs_solved": sum(bound.solves for bound in bounds),
-        "method": METHOD,
-    }
-
-
-def _considered(questions: Sequence[Question]) -> dict[str, int]:
-    return {
-        "layouts_considered": sum(each.layouts_considered for each in questions),
-        "points_considered": sum(each.points_considered for each in questions),
-        "points_evaluated": sum(each.points_evaluated for each in questions),
-    }
-
-
-def band(best: Candidate | PairCandidate, plan: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Where the profile's left-out rows put the truth of a plan; a bound needs no band."""
-    if best.task.uses_bound:
-        return None
-    profile = best.task.profile
-    found: dict[str, Any] = {"coverage": profile.coverage, "from": profile.name}
-    for name in ("tpot", "ttft", "usd_per_mtok"):
-        value, ratio = plan[name], profile.band(name)
-        found[name] = None if value is None else [value * ratio.low, value * ratio.high]
-    # What a request costs in chip time is what throughput lacks.
-    rate, price = plan["tokens_per_s"], profile.band("usd_per_mtok")
-    found["tokens_per_s"] = None if rate is None else [rate / price.high, rate / price.low]
-    return found
+    return replace(
+        proof,
+        objective=best.score * scale,
+        relaxation=least * scale,
+        gap=1 - least / best.score,
+        programs_solved=sum(bound.solves for bound in bounds),
+    )
 
 
 def _infeasible(
-    scenario: Scenario, asked: Asked, questions: Sequence[Question], mine: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """The document of a question without answer: which promises fall short, and by how much."""
-    return {
-        **head(scenario, "infeasible"),
-        "plan": None,
-        "band": None,
-        "bound": None,
-        "estimate": None,
-        "certificate": {
-            **_considered(questions),
-            "objective": None,
-            "relaxation": None,
-            "gap": None,
-            "programs_solved": 0,
-            "method": METHOD,
-        },
-        "binding": [],
-        "elasticities": {},
-        "alternatives": [],
-        "rivals": [],
-        "systems": None,
-        "current": mine,
-        **_way_out(questions),
-        "provenance": provenance(scenario, asked, questions[0].task.profile),
-    }
-
-
-def _way_out(questions: Sequence[Question]) -> dict[str, Any]:
-    """Promises that the nearest plan breaks, and what each promise would have to be alone."""
-    found = eased(questions)
-    alone = {each["promise"]: each["alone"] for each in found}
-    missed = [{**each, "alone": alone.get(each["promise"])} for each in short_by(questions)]
-    return {"infeasible": missed, "eased": found}
-
-
-def short_by(questions: Sequence[Question]) -> list[dict[str, Any]]:
-    """The promises that the nearest plan of questions without answer breaks, and by how much."""
-    short = min(
-        (each.shortfalls() for each in questions),
-        # A question that says nothing of what is missing is no way out.
-        key=lambda missed: max((factor for _, factor in missed), default=math.inf),
+    scenario: Scenario, asked: Asked, questions: Sequence[Question], current: CurrentPoint | None
+) -> ServingAnswer:
+    """A question without answer: which promises fall short, and by how much."""
+    relaxed = relaxed_promises(questions)
+    alone = {promise.promise: promise.alone for promise in relaxed}
+    missed = missed_promises(questions)
+    return ServingAnswer(
+        problem="serving",
+        status="infeasible",
+        scenario=resolved(scenario),
+        plan=None,
+        band=None,
+        bound=None,
+        estimate=None,
+        certificate=_certificate(questions, None),
+        binding=(),
+        elasticities={},
+        alternatives=(),
+        rivals=(),
+        systems=None,
+        current=current,
+        infeasible=tuple(BrokenPromise(**vars(m), alone=alone.get(m.promise)) for m in missed),
+        eased=relaxed,
+        provenance=provenance(scenario, asked, questions[0].task.profile),
     )
-    return [
-        {"promise": PROMISES[name], "short_by": factor, "expression": EXPRESSIONS[PROMISES[name]]}
-        for name, factor in short
-    ]
 
 
-def head(scenario: Scenario, status: str) -> dict[str, Any]:
-    """What the question was, and whether it has an answer."""
-    return {"problem": "serving", "status": status, "scenario": resolved(scenario)}
+def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | None:
+    """The user's own layout, with the promises it breaks; None if none was given.
+
+    Raises
+    ------
+    FieldError
+        If the layout cannot be that of this model on these chips.
+    """
+    current = scenario.current
+    if current is None:
+        return None
+    if not tasks:
+        words = "a layout of one pool cannot be set beside two; choose mode: aggregated as well"
+        raise FieldError(("current", words))
+    task = tasks[0].with_layout(redundant=current.redundant_experts)
+    layouts = _layouts_of(current, task)
+    replicas = int(layouts.replicas[0])
+    total = current.batch or (scenario.workload.concurrency or 0)
+    if not total:
+        words = "say how many sequences are in flight over all replicas"
+        raise FieldError(("current.batch", words))
+    batch = math.ceil(total / replicas)
+    pool = evaluate(task, layouts, batch, total / (batch * replicas))
+    candidate = Candidate((pool,))
+    broken = exceeded_promises(task, pool.chosen_by)
+    return CurrentPoint(**vars(candidate.plan()), bound=candidate.floor(), breaks=broken)
 
 
-def provenance(scenario: Scenario, asked: Asked, profile: Profile) -> dict[str, Any]:
+def _layouts_of(current: Current, task: Task) -> Layouts:
+    sizes, whole = task.sizes, current.tp * current.dp_attention
+    if sizes.n_q_heads % current.tp:
+        heads = f"the {sizes.n_q_heads} attention heads of {sizes.name}"
+        raise FieldError(("current.tp", f"{current.tp} does not divide {heads}"))
+    if not sizes.n_experts and (current.ep or 1) * current.dp_attention > 1:
+        words = "no experts, so ep and dp_attention are 1; copies of a dense model are replicas"
+        raise FieldError(("current", f"{sizes.name} has {words}"))
+    if current.pp > sizes.n_layers:
+        raise FieldError(("current.pp", f"{sizes.name} has {sizes.n_layers} layers only"))
+    ep = 1
+    if sizes.n_experts:
+        cut = current.tp_expert
+        ep = current.ep or (whole // cut if cut else current.dp_attention)
+        if whole % ep:
+            raise FieldError(("current.ep", f"{ep} does not divide tp * dp_attention = {whole}"))
+    xtp = whole // ep if sizes.n_experts else 1
+    chips = task.chips[-1]
+    replicas = current.replicas or chips // (whole * current.cp * current.pp)
+    row = (current.tp, current.pp, current.cp, current.dp_attention, ep, xtp, replicas, chips)
+    return Layouts(*(np.array([value]) for value in row))
+
+
+def provenance(scenario: Scenario, asked: Asked, profile: Profile) -> ServingProvenance:
     """What an answer rests on: version, assumptions, sources with their dates, warnings."""
-    return {
-        "version": version("token-planner"),
-        "assumptions": scenario.assumptions,
-        "estimate": scenario.estimate if scenario.assumptions == "physical" else "bound",
-        "profile": profile.name,
-        "queueing": _queueing(scenario),
-        "data": list(asked.data),
-        "warnings": list(asked.warnings),
-    }
+    return ServingProvenance(
+        version=version("token-planner"),
+        assumptions=scenario.assumptions,
+        estimate=scenario.estimate if scenario.assumptions == "physical" else "bound",
+        profile=profile.name,
+        queueing=_queueing(scenario),
+        data=tuple(DataSource(**each) for each in asked.data),
+        warnings=tuple(asked.warnings),
+    )
 
 
 def _queueing(scenario: Scenario) -> str:

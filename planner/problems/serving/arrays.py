@@ -11,7 +11,7 @@ import numpy as np
 
 from formulas.algebra.equation import Equation
 from planner.catalogue.chips import MATH
-from planner.problems.serving.deployment.candidate import PER_MILLION, ROOFS
+from planner.problems.serving.deployment.pool import PER_MILLION, ROOFS
 from planner.problems.serving.deployment.pools import layouts_of
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.question import Scenario

@@ -23,10 +23,9 @@ from formulas.serving.throughput import (
     time_per_output_token,
     token_bound,
 )
-from planner.problems.serving.step.step import Step
 
 if TYPE_CHECKING:
-    from planner.problems.serving.deployment.candidate import Candidate
+    from planner.problems.serving.deployment.pool import EvaluatedPool
 
 
 def closed_form(mode: str, *, bound: bool, load: str, tpot: bool = False) -> tuple[Equation, ...]:
@@ -61,10 +60,10 @@ def _slot(mode: str, *, bound: bool) -> tuple[Equation, ...]:
     return slot_time, decode_share, decode_time
 
 
-def symbols_of(candidate: Candidate) -> dict[str, float]:
-    """Value of every symbol that a plan of one pool binds or computes, in base units."""
-    step = Step(candidate.task, candidate.layouts, bound=candidate.task.uses_bound)
-    bound = step.values(np.array([candidate.batch]), candidate.fill)
+def symbols_of(pool: EvaluatedPool) -> dict[str, float]:
+    """Value of every symbol that a pool of a plan binds or computes, in base units."""
+    step = pool.step
+    bound = step.values(np.array([pool.batch]), pool.fill)
     values = {name: float(np.ravel(value)[0]) for name, value in bound.items()}
     every = step.model.every
     computed = every(**{name: values[name] for name in every.names})

@@ -443,9 +443,9 @@ class ServingPlan(Plan[ServingAnswer]):
 
         Worked out when first asked for, by solving both kinds again at other values.
         """
-        from planner.problems.serving.answer import explained_rivals
+        from planner.problems.serving.deployment.alternatives import explained_kinds
 
-        return explained_rivals(self.question) if self.point else ()
+        return explained_kinds(self.question) if self.point else ()
 
     @cached_property
     def layout_held(self) -> Mapping[str, Ends]:

@@ -7,25 +7,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.catalogue.ranges import ListedRange, rent_range
-from planner.problems.serving.answer import answer, short_by
-from planner.problems.serving.deployment.pools import Point, Question, questions_of, ranked
+from planner.problems.serving.answer import answer
+from planner.problems.serving.deployment.missed_promises import missed_promises
+from planner.problems.serving.deployment.pools import Point, questions_of, ranked
 from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.profiled import coefficient, profiled
 from planner.problems.serving.table_row import COLUMNS, row_of
 from planner.problems.serving.task.resolve import ask
+from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, value_at
 from planner.protocol.plan import Plan
-from planner.protocol.problem import (
-    NO_PLAN,
-    ArrayModel,
-    Counts,
-    MissedPromise,
-    Room,
-    Search,
-    UncertainCoefficient,
-)
+from planner.protocol.problem import NO_PLAN, ArrayModel, Counts, Room, Search, UncertainCoefficient
 from planner.protocol.section import Section
 from planner.text.wording import laid_out
 
@@ -76,25 +70,27 @@ class ServingProblem(Room["Scenario"]):
         questions = questions_of(profiled(ask(question), coefficients or {}))
         points = ranked(questions)
         considered = {
-            "layouts_considered": sum(each.layouts_considered for each in questions),
-            "points_considered": sum(each.points_considered for each in questions),
+            "layouts_considered": sum(question.layouts_considered for question in questions),
+            "points_considered": sum(question.points_considered for question in questions),
         }
         if not points:
             return Search(
                 NO_PLAN.outputs, NO_PLAN.choice, NO_PLAN.score, considered=considered,
-                missed=lambda: _missed(questions),
+                missed=lambda: missed_promises(questions),
             )  # fmt: skip
-        plan = points[0].candidate.plan()
+        best = points[0].candidate
+        point = best.plan()
+        plan = document_of(point)
         return Search(
             values_in(self.outputs, plan),
             choice_of(plan),
             points[0].score,
             plan,
             counts_of(plan),
-            tuple((choice_of(each), counts_of(each)) for each in _ties(points, plan)),
+            tuple((choice_of(tie), counts_of(tie)) for tie in _ties(points, plan)),
             holds_of(plan, question),
             considered,
-            row=partial(row_of, points[0].candidate, plan),
+            row=partial(row_of, best, point),
         )
 
     def answer(self, question: Scenario) -> Plan:
@@ -149,17 +145,10 @@ class ServingProblem(Room["Scenario"]):
         return frontier(question, POINTS if points is None else points)
 
 
-def _missed(questions: Sequence[Question]) -> list[MissedPromise]:
-    return [
-        MissedPromise(each["promise"], each["short_by"], each["expression"])
-        for each in short_by(questions)
-    ]
-
-
 def _ties(points: Sequence[Point], plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The best plan and those that are as good."""
     close = [point for point in points[1:] if point.score <= points[0].score * (1 + SAME)]
-    return [plan, *(point.candidate.plan() for point in close)]
+    return [plan, *(document_of(point.candidate.plan()) for point in close)]
 
 
 def choice_of(plan: Mapping[str, Any]) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from planner.protocol.document import document_of
 from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
-    from planner.problems.serving.deployment.pair import PairCandidate
+    from planner.problems.serving.plan import ServingPoint
 
 LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 BANDS = ("usd_per_mtok", "tpot", "ttft")
@@ -41,15 +42,14 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def row_of(best: Candidate | PairCandidate, plan: Mapping[str, Any]) -> dict[str, Any]:
+def row_of(best: Candidate, plan: ServingPoint) -> dict[str, object]:
     """The columns of a plan; `gap`, which takes a proof, is left empty."""
-    from planner.problems.serving.answer import band
-
-    layout, ranges, bound = plan["layout"] or {}, band(best, plan) or {}, best.floor()
-    row = {name: plan.get(name) for name in (*NUMBERS, *WORDS)}
-    row |= {"layout": laid_out(plan), "gap": None}
+    layout = vars(plan.layout) if plan.layout else {}
+    band, bound = best.band(plan), best.floor()
+    row = {name: getattr(plan, name) for name in (*NUMBERS, *WORDS)}
+    row |= {"layout": laid_out(document_of(plan)), "gap": None}
     row |= {name: layout.get(name) for name in LAYOUT}
     for name in BANDS:
-        low, high = ranges.get(name) or (None, None)
-        row |= {f"{name}_low": low, f"{name}_high": high, f"{name}_bound": bound.get(name)}
+        low, high = getattr(band, name, None) or (None, None)
+        row |= {f"{name}_low": low, f"{name}_high": high, f"{name}_bound": getattr(bound, name)}
     return {name: row[name] for name in COLUMNS}

@@ -2,28 +2,42 @@
 
 A family is which ways of splitting a layout uses at all; of two pools it is that of the one that
 decodes. More replicas, or more chips of a way already used, are the same kind.
+
+The kinds and how much dearer they are come with every answer. What would have to change is worked
+out only when asked for, since both kinds are then solved again many times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.pools import (
-    DoublePoint,
-    OnePool,
     Point,
     Question,
-    SinglePoint,
     TwoPools,
+    questions_of,
+    ranked,
 )
+from planner.problems.serving.deployment.switch_points import Contender, Contest, machines, switches
+from planner.problems.serving.plan import (
+    ComparedSystem,
+    PlannedPool,
+    RivalKind,
+    ServingPoint,
+    ShortPoint,
+    ShortPool,
+)
+from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.task.resolve import ask
+from planner.scenario import File
 
-MOST = 4  # rivals of a plan that are told
+MOST = 4  # alternative kinds that are printed
 COARSE = 3  # of them by mode and machines, where there are other families as well
 NEAREST = 24  # layouts that decode, tried first when the best of another family is sought
 WAYS = {
@@ -36,38 +50,61 @@ WAYS = {
 }
 
 
-@dataclass(frozen=True)
-class Contender:
-    """The best point of one kind, its question's number, and the layouts that are of its kind.
+def alternative_kinds(
+    scenario: Scenario, questions: Sequence[Question], best: Point, *, why: bool = False
+) -> tuple[RivalKind, ...]:
+    """The best plan of every other kind, best first.
 
-    `rows` index the layouts of the question, those of the pool that decodes if there are two;
-    None stands for all of them.
+    `behind` is by how much its objective is worse, as a fraction. `wins_if` lists the nearest
+    changes of one given quantity at which its kind overtakes the plan's; it is None unless `why`.
     """
+    contest = Contest(scenario, questions)
+    return tuple(
+        RivalKind(
+            kind=contender.kind,
+            plan=_short(contender.point.candidate.plan()),
+            behind=contender.point.score / best.score - 1,
+            wins_if=switches(contest, against, contender) if why else None,
+        )
+        for contender, against in contenders(questions, winner(questions, best), contest.systems)
+    )
 
-    kind: str
-    question: int
-    point: Point
-    rows: np.ndarray | None
+
+def explained_kinds(scenario: Scenario) -> tuple[RivalKind, ...]:
+    """The same with what would let each kind win; none without a plan."""
+    questions = questions_of(ask(scenario))
+    points = ranked(questions)
+    return alternative_kinds(scenario, questions, points[0], why=True) if points else ()
 
 
-def machines(number: int, singles: int, systems: int) -> tuple[int, ...]:
-    """Which systems of the scenario a question is about: one, or one for each of two pools.
+def compared_systems(
+    scenario: Scenario, questions: Sequence[Question], best: Point
+) -> tuple[ComparedSystem, ...] | None:
+    """The best plan on each system of a list alone, beside the plan; None if there is one system.
 
-    `singles` questions of one pool come first; of each mode and set of formats there is one for
-    every system, of two pools one for every pair.
+    `behind` is by how much the objective is worse, None where nothing keeps the promises.
     """
-    if number < singles:
-        return (number % systems,)
-    return divmod((number - singles) % systems**2, systems)
+    systems = scenario.systems()
+    if len(systems) == 1:
+        return None
+    least: dict[int, float] = {}
+    for number, question in enumerate(questions):
+        of = set(machines(questions, number, len(systems)))
+        points = question.points()
+        if len(of) == 1 and points:
+            k = of.pop()
+            least[k] = min(points[0].score, least.get(k, points[0].score))
+    # Systems are called by their catalogue names, or by the files that wire them.
+    names = (system.written if isinstance(system, File) else system.name for system in systems)
+    return tuple(
+        ComparedSystem(name, least[k] / best.score - 1 if k in least else None)
+        for k, name in enumerate(names)
+    )
 
 
 def winner(questions: Sequence[Question], best: Point) -> Contender:
     """The plan as a contender: every layout of its question."""
-    mine = best.task if isinstance(best, SinglePoint) else best.pools
-    number = next(
-        k for k, each in enumerate(questions)
-        if (each.task if isinstance(each, OnePool) else each.pools) is mine
-    )  # fmt: skip
+    number = next(k for k, each in enumerate(questions) if each.task is best.tasks[-1])
     return Contender("", number, best, None)
 
 
@@ -75,26 +112,26 @@ def contenders(
     questions: Sequence[Question], plan: Contender, systems: int
 ) -> list[tuple[Contender, Contender]]:
     """The best of every other kind with what of the plan's kind it stands against, best first."""
-    singles = sum(isinstance(each, OnePool) for each in questions)
-    of = [machines(k, singles, systems) for k in range(len(questions))]
+    of = [_chosen(machines(questions, k, systems)) for k in range(len(questions))]
     best: dict[tuple[str, tuple[int, ...]], Contender] = {}
-    mine = (_mode(plan.point), _chosen(of[plan.question]))
-    for number, each in enumerate(questions):
-        points: Sequence[Point] = each.points()
+    mine = (plan.point.mode, of[plan.question])
+    for number, question in enumerate(questions):
+        points = question.points()
         if not points:
             continue
-        found = points[0]
-        key = (_mode(found), _chosen(of[number]))
-        if key != mine and (key not in best or found.score < best[key].point.score):
-            best[key] = Contender(_words(found, plan.point, key, mine), number, found, None)
-    coarse = sorted(best.values(), key=lambda one: one.point.score)
+        point, key = points[0], (points[0].mode, of[number])
+        if key != mine and (key not in best or point.score < best[key].point.score):
+            words = [point.mode] if key[0] != mine[0] else []
+            words += [_where(point, plan.point)] if key[1] != mine[1] else []
+            best[key] = Contender(" ".join(words), number, point, None)
+    coarse = sorted(best.values(), key=lambda contender: contender.point.score)
     # What is exactly as good lost only by its speed: under a load all that carry it cost the same.
     worse = plan.point.score * (1 + SAME_PRICE)
     families = [pair for pair in _families(questions, plan) if pair[0].point.score > worse]
     families.sort(key=lambda pair: pair[0].point.score)
     first = coarse[: COARSE if families else MOST]
-    found_ = [(one, plan) for one in first] + families[: MOST - len(first)]
-    return sorted(found_, key=lambda pair: pair[0].point.score)
+    pairs = [(contender, plan) for contender in first] + families[: MOST - len(first)]
+    return sorted(pairs, key=lambda pair: pair[0].point.score)
 
 
 def _chosen(of: tuple[int, ...]) -> tuple[int, ...]:
@@ -102,28 +139,17 @@ def _chosen(of: tuple[int, ...]) -> tuple[int, ...]:
     return of[:1] if len(set(of)) == 1 else of
 
 
-def _mode(point: Point) -> str:
-    return point.task.mode if isinstance(point, SinglePoint) else "disaggregated"
-
-
-def _words(
-    point: Point, plan: Point, key: tuple[str, tuple[int, ...]], mine: tuple[str, tuple[int, ...]]
-) -> str:
-    words = [key[0]] if key[0] != mine[0] else []
-    return " ".join(words if key[1] == mine[1] else [*words, _where(point, plan)])
-
-
 def _where(point: Point, plan: Point) -> str:
     """Chips of a point; machines as well where the chips alone do not tell it from the plan."""
-    if isinstance(point, SinglePoint):
-        names = [point.task.chip.name]
-        known = {plan.task.chip.name} if isinstance(plan, SinglePoint) else set()
-        return f"on {point.task.machine.name if set(names) == known else names[0]}"
-    tasks = (point.pools.prefill, point.pools.decode)
-    first, second = (task.chip.name for task in tasks)
-    if first == second:
-        first, second = (task.machine.name for task in tasks)
-    return f"on {first}" if first == second else f"reading on {first}, decoding on {second}"
+    names = [task.chip.name for task in point.tasks]
+    ambiguous = len(set(names)) == 1 and (
+        len(names) > 1 or (len(plan.tasks) == 1 and names[0] == plan.tasks[0].chip.name)
+    )
+    if ambiguous:
+        names = [task.machine.name for task in point.tasks]
+    if len(set(names)) == 1:
+        return f"on {names[0]}"
+    return f"reading on {names[0]}, decoding on {names[1]}"
 
 
 def _families(
@@ -131,70 +157,49 @@ def _families(
 ) -> Iterator[tuple[Contender, Contender]]:
     """The best of every other family of the plan's own question, beside the plan's family."""
     question = questions[plan.question]
-    if isinstance(question, OnePool):
-        flags = _flags(question.step.layouts)
-        point = plan.point
-        own = int(_flags(point.layouts)[0])  # type: ignore[union-attr]
-    else:
-        flags = _flags(question.decoding.step.layouts)
-        own = int(flags[plan.point.pair.rows[1]])  # type: ignore[union-attr]
-    own_rows = replace(plan, rows=np.flatnonzero(flags == own))
-    for family, rows, point in _others(question, flags, own):
-        words = _difference(family, own)
+    flags = _flags(question.pools[-1].step.layouts)
+    mine = int(flags[plan.point.rows[-1]])
+    against = replace(plan, rows=np.flatnonzero(flags == mine))
+    for point in _best_of_others(question, flags, mine):
+        family = int(flags[point.rows[-1]])
+        words = _difference(family, mine)
         if isinstance(question, TwoPools):
             words = f"decoding {words}"
-        yield Contender(words, plan.question, point, rows), own_rows
+        yield Contender(words, plan.question, point, np.flatnonzero(flags == family)), against
 
 
-def _others(
-    question: Question, flags: np.ndarray, own: int
-) -> Iterator[tuple[int, np.ndarray, Point]]:
-    if isinstance(question, OnePool):
-        found = question.found
-        _, leading = np.unique(flags[found.rows], return_index=True)
-        for at in leading:
-            family = int(flags[found.rows[at]])
-            if family != own:
-                yield family, np.flatnonzero(flags == family), _point(question, int(at))
+def _best_of_others(question: Question, flags: np.ndarray, mine: int) -> Iterator[Point]:
+    """The best point of each other family; of two pools the best of all others."""
+    if isinstance(question, TwoPools):
+        point = _best_pair(question, np.flatnonzero(flags != mine))
+        if point is not None:
+            yield point
         return
-    point = _other_pair(question, np.flatnonzero(flags != own))
-    if point is not None:
-        family = int(flags[point.pair.rows[1]])
-        yield family, np.flatnonzero(flags == family), point
+    families = flags[question.searched.rows]
+    for family, at in zip(*np.unique(families, return_index=True), strict=True):
+        if family != mine:
+            yield question.point(int(at))
 
 
-def _other_pair(question: TwoPools, rows: np.ndarray) -> DoublePoint | None:
+def _best_pair(question: TwoPools, rows: np.ndarray) -> Point | None:
     """The best pair whose decoding layout is one of the `rows`."""
-    found, reading = question.decoding.found, question.reading
-    order, first = np.unique(found.rows, return_index=True)
-    alone = np.full(len(question.decoding.step.layouts), np.inf)
-    alone[order] = found.score[first]
+    reading, decoding = (pool.searched for pool in question.pools)
+    order, first = np.unique(decoding.rows, return_index=True)
+    alone = np.full(decoding.layouts_considered, np.inf)
+    alone[order] = decoding.score[first]
     rows = rows[np.isfinite(alone[rows])]
     rows = rows[np.argsort(alone[rows], kind="stable")]
-    least = float(reading.found.score.min(initial=np.inf))
-    step, decoding = reading.step.asked(question.pools.prefill), question.decoding.step
+    least = float(reading.score.min(initial=np.inf))
+    prefill, decode = question.steps
     best, start = None, 0
     # No split costs less than what either pool costs by itself.
     while start < rows.size and (best is None or alone[rows[start]] + least < best.score):
-        some = rows[start : start + NEAREST]
-        pairs, _ = search_pools(question.pools, step, decoding.take(some))
+        nearest = rows[start : start + NEAREST]
+        pairs, _ = search_pools(question.pair, prefill, decode.take(nearest))
         if pairs and (best is None or pairs[0].score < best.score):
-            best = replace(pairs[0], rows=(pairs[0].rows[0], int(some[pairs[0].rows[1]])))
+            best = replace(pairs[0], rows=(pairs[0].rows[0], int(nearest[pairs[0].rows[1]])))
         start += NEAREST
-    if best is None:
-        return None
-    return DoublePoint(best.score, question.pools, reading.step, decoding, best)
-
-
-def _point(question: OnePool, at: int) -> SinglePoint:
-    found = question.found
-    return SinglePoint(
-        float(found.score[at]),
-        question.task,
-        question.step.layouts.take(found.rows[at : at + 1]),
-        float(found.batch[at]),
-        float(found.fill[at]),
-    )
+    return None if best is None else question.point(best)
 
 
 def _flags(layouts: Layouts) -> np.ndarray:
@@ -203,11 +208,21 @@ def _flags(layouts: Layouts) -> np.ndarray:
     return np.sum(used, axis=0)
 
 
-def _difference(family: int, own: int) -> str:
+def _difference(family: int, mine: int) -> str:
     """What one family has that the other has not, in words."""
-    more = [words for k, words in enumerate(WAYS.values()) if family & ~own & (1 << k)]
-    less = [words for k, words in enumerate(WAYS.values()) if own & ~family & (1 << k)]
-    told = ([f"with {' and '.join(more)}"] if more else []) + (
-        [f"without {' and '.join(less)}"] if less else []
-    )
-    return ", ".join(told)
+    more = [words for k, words in enumerate(WAYS.values()) if family & ~mine & (1 << k)]
+    less = [words for k, words in enumerate(WAYS.values()) if mine & ~family & (1 << k)]
+    parts = (("with", more), ("without", less))
+    return ", ".join(f"{word} {' and '.join(names)}" for word, names in parts if names)
+
+
+def _short(plan: ServingPoint) -> ShortPoint:
+    values = {f.name: getattr(plan, f.name) for f in fields(ShortPoint)}
+    pools = {name: _short_pool(values[name]) for name in ("prefill", "decode")}
+    return ShortPoint(**{**values, **pools})
+
+
+def _short_pool(pool: PlannedPool | None) -> ShortPool | None:
+    if pool is None:
+        return None
+    return ShortPool(pool.layout, pool.chip, pool.chips, pool.chips_used, pool.batch)

@@ -1,320 +1,369 @@
-"""One plan in full: evaluated, split into its parts, checked again by an independent evaluation."""
+"""A plan in full: its pools evaluated, and what they give together; checked by plain floats.
+
+One pool does both phases or one of them; of two pools the first reads prompts and the second
+decodes, and the slower one sets the rate.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.evaluate import scalar
-from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
-from formulas.serving.outputs import FIRST_OF_A_LOOP, first_token_quantile
-from formulas.serving.queues import QUEUE, waiting_quantile
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.relaxation import elastic
-from planner.problems.serving.search.occupancy import crowding
-from planner.problems.serving.step.engine_effects import loop_symbols
-from planner.problems.serving.step.queueing import TAILS
-from planner.problems.serving.step.step import PARTS, Step
-from planner.problems.serving.task.task import PROMISES
+from planner.problems.serving.deployment.pool import (
+    AGREES,
+    HOUR,
+    PER_MILLION,
+    EvaluatedPool,
+    Later,
+    agree,
+    evaluate,
+    recomputed,
+)
+from planner.problems.serving.deployment.pool_matching import shards
+from planner.problems.serving.deployment.pool_pairs import Pair
+from planner.problems.serving.plan import (
+    BorneLoad,
+    CacheTransfer,
+    ServingBand,
+    ServingBound,
+    ServingEstimate,
+    ServingPoint,
+)
+from planner.problems.serving.search.sizing import carrying
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.pools_step import (
+    load_share,
+    pools_equations,
+    pools_outputs,
+    pools_values,
+    replica_rates,
+)
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import Task, TaskPair
+from planner.protocol.plan import BindingLimit
 from planner.text.errors import SolverError
 
-if TYPE_CHECKING:
-    from planner.problems.serving.step.layouts import Layouts
-    from planner.problems.serving.task.task import Task
-
-AGREES = 1e-9
-PER_MILLION = 1e6
-HOUR = 3600.0
+PHASES = ("prefill", "decode")
 
 
-class Later(Mapping[str, float]):
-    """Values by name that are computed when one of them is first asked for."""
+@dataclass(frozen=True)
+class JointPools:
+    """Two pools together: how they were matched, the cache's way [s], their outputs."""
 
-    def __init__(self, make: Callable[[], Mapping[str, float]]) -> None:
-        self._make = make
-
-    @cached_property
-    def _values(self) -> Mapping[str, float]:
-        return self._make()
-
-    def __getitem__(self, name: str) -> float:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+    tasks: TaskPair
+    pair: Pair
+    transfer: float
+    symbols: Mapping[str, float]
+    outputs: Mapping[str, float]
+    bound: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One layout of one task at one batch: estimate and bound side by side, plain floats."""
+    """The pools of a plan, the one that decodes last, and what is `joint` where there are two."""
 
-    task: Task
-    layouts: Layouts
-    batch: float
-    fill: float
-    estimate: Mapping[str, float]
-    bound: Mapping[str, float]
-    uniform: Mapping[str, float]
+    pools: tuple[EvaluatedPool, ...]
+    joint: JointPools | None = None
 
     @property
-    def chosen_by(self) -> Mapping[str, float]:
-        """The values the plan was chosen on."""
-        return self.bound if self.task.uses_bound else self.estimate
+    def task(self) -> Task:
+        """The question of the last pool; what all share stands there."""
+        return self.joint.tasks.decode if self.joint else self.pools[0].task
+
+    @property
+    def last(self) -> EvaluatedPool:
+        """The pool that decodes, or the only one."""
+        return self.pools[-1]
+
+    @property
+    def outputs(self) -> Mapping[str, float]:
+        """The outputs of all pools together that the plan was chosen on."""
+        return self.joint.outputs if self.joint else self.last.chosen_by
+
+    @property
+    def bound(self) -> Mapping[str, float]:
+        """The same on the pure roofline."""
+        return self.joint.bound if self.joint else self.last.bound
+
+    @property
+    def transfer(self) -> float:
+        """Seconds that a prompt's cache takes to the other pool; 0 where there is none."""
+        return self.joint.transfer if self.joint else 0.0
+
+    @property
+    def demand(self) -> float | None:
+        """Requests per second to carry; None for as many as can be served."""
+        return self.joint.tasks.demand if self.joint else self.last.task.arrivals
 
     @property
     def usd_per_mtok(self) -> float:
         """USD per million tokens at the scenario's mix."""
-        return self.prices(self.chosen_by)[2]
+        return self.outputs["usd_per_token"] * PER_MILLION
 
-    def recheck(self) -> None:
-        """`recheck` of this module."""
-        recheck(self)
+    def plan(self) -> ServingPoint:
+        """The plan as the answer has it, base units; None where a field does not apply."""
+        first, last, values = self.pools[0], self.last, self.outputs
+        planned = [pool.planned() for pool in self.pools]
+        whole, several = planned[-1], len(planned) > 1
+        paid = all(pool.task.electricity for pool in self.pools)
+        return ServingPoint(
+            mode="disaggregated" if several else last.task.mode,
+            layout=None if several else whole.layout,
+            prefill=planned[0] if several else None,
+            decode=whole if several else None,
+            transfer=self._cache_transfer(),
+            chip=whole.chip if whole.chip == planned[0].chip else None,
+            chips=sum(pool.chips for pool in planned),
+            chips_used=sum(pool.chips_used for pool in planned),
+            batch=whole.batch,
+            batch_per_replica=None if several else whole.batch_per_replica,
+            weights=whole.weights,
+            kv=whole.kv,
+            redundant_experts=whole.redundant_experts,
+            chunk=int(first.task.chunk) if first.prefills else None,
+            ttft=values["ttft"] if first.prefills else None,
+            tpot=last.chosen_by["tpot"] if last.decodes else None,
+            e2e=values["latency"] if first.prefills and last.decodes else None,
+            requests_per_s=values["requests"],
+            tokens_per_s=values.get("tokens_per_s"),
+            input_tokens_per_s=values.get("input_tokens_per_s"),
+            tokens_per_s_per_chip=values.get("tokens_per_s_per_chip"),
+            tokens_per_s_per_user=last.chosen_by.get("tokens_per_s_per_user"),
+            usd_per_mtok_output=_per_million(values, "usd_per_output_token"),
+            usd_per_mtok_input=_per_million(values, "usd_per_input_token"),
+            usd_per_mtok=self.usd_per_mtok,
+            usd_per_hour=values["usd_per_s"] * HOUR,
+            power_usd_per_hour=values["power_usd_per_s"] * HOUR if paid else None,
+            joule_per_token=values.get("joule_per_token"),
+            memory_per_chip=whole.memory_per_chip,
+            fits_at_full_context=last.fits_at_full_context(),
+            time_per_step=last.step_times(),
+            bottleneck=last.bottleneck(),
+            demand=self._borne_load(),
+        )
 
-    def worth(self) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    def _cache_transfer(self) -> CacheTransfer | None:
+        if self.joint is None:
+            return None
+        size = self.joint.tasks.prompt_bytes
+        return CacheTransfer(self.transfer, size, self.outputs["requests"] * size)
+
+    def _borne_load(self) -> BorneLoad | None:
+        """How the plan bears open arrivals: load, waiting, spare room; times in s."""
+        first, last = self.pools[0], self.last
+        if first.task.arrivals is None:
+            return None
+        values, reads, crowd = first.chosen_by, first.prefills, last.crowding()
+        return BorneLoad(
+            requests_per_s=values["requests"],
+            load=values["load"],
+            spare_replicas=first.task.spare,
+            readers_busy=values["readers"] if reads else None,
+            wait=values["wait"] if reads else None,
+            ttft_p95=values["ttft_p95"] + self.transfer if reads else None,
+            ttft_p99=values["ttft_p99"] + self.transfer if reads else None,
+            in_flight=self.outputs["in_flight"],
+            slots=int(last.batch) * last.replicas,
+            decoding_per_replica=crowd.decoding,
+            room_per_replica=crowd.room,
+            crowded=crowd.crowded,
+        )
+
+    def floor(self) -> ServingBound:
+        """The pure roofline of the same plan."""
+        first, last = self.pools[0], self.last
+        return ServingBound(
+            usd_per_mtok=self.bound["usd_per_token"] * PER_MILLION,
+            tpot=last.bound["tpot"] if last.decodes else None,
+            ttft=first.bound["ttft"] if first.prefills else None,
+            roofs=last.roofs(),
+            uniform_routing=None if self.joint else last.uniform_routing(),
+        )
+
+    def expected(self) -> ServingEstimate | None:
+        """What the profile expects of the same plan; the lecture has no profile."""
+        first, last = self.pools[0], self.last
+        if self.task.lecture:
+            return None
+        values = self.joint.outputs if self.joint else last.estimate
+        return ServingEstimate(
+            usd_per_mtok=values["usd_per_token"] * PER_MILLION,
+            tpot=last.estimate["tpot"] if last.decodes else None,
+            ttft=first.estimate["ttft"] + self.transfer if first.prefills else None,
+        )
+
+    def band(self, plan: ServingPoint) -> ServingBand | None:
+        """Where the profile's left-out rows put the truth of a plan; a bound needs no band."""
+        if self.task.uses_bound:
+            return None
+        profile = self.task.profile
+
+        def ends(name: str, value: float | None) -> tuple[float, float] | None:
+            ratio = profile.band(name)
+            return None if value is None else (value * ratio.low, value * ratio.high)
+
+        # What a request costs in chip time is what throughput lacks.
+        rate, price = plan.tokens_per_s, profile.band("usd_per_mtok")
+        return ServingBand(
+            coverage=profile.coverage,
+            profile=profile.name,
+            tpot=ends("tpot", plan.tpot),
+            ttft=ends("ttft", plan.ttft),
+            usd_per_mtok=ends("usd_per_mtok", plan.usd_per_mtok),
+            tokens_per_s=None if rate is None else (rate / price.high, rate / price.low),
+        )
+
+    def multipliers(self) -> tuple[tuple[BindingLimit, ...], dict[str, float]]:
         """What binds, and d ln objective / d ln quantity of what the scenario gives.
+
+        Pools are resized to stay in balance. A price is a sum over them, so an elasticity is the
+        mean of theirs, weighted with what each costs per request when none waits for the other.
 
         Raises
         ------
         SolverError
-            If the program of this layout is not solved.
+            If the program of a pool is not solved.
         """
-        step = Step(self.task, self.layouts, bound=self.task.uses_bound)
-        solution = elastic(step, self.batch)
-        return binding(solution), worth(solution, step.coefficient_powers(self.batch))
+        word = "latency" if self.task.objective == "latency" else "usd_per_request"
+        costs = [c.chosen_by[word] * (1.0 if word == "latency" else c.utilisation)
+                 for c in self.pools] if self.joint else [1.0]  # fmt: skip
+        total: dict[str, float] = {}
+        limits: list[BindingLimit] = []
+        for phase, pool, cost in zip(PHASES, self.resized(), costs, strict=False):
+            solution, weight = elastic(pool.step, pool.batch), cost / sum(costs)
+            slopes = worth(solution, pool.step.coefficient_powers(pool.batch))
+            for name, slope in slopes.items():
+                total[name] = total.get(name, 0.0) + weight * slope
+            place = f"{phase}: " if self.joint else ""
+            limits += (
+                BindingLimit(f"{place}{each['name']}", weight * each["elasticity"])
+                for each in binding(solution)
+            )
+        return tuple(sorted(limits, key=lambda limit: limit.elasticity)), total
 
-    def prices(self, values: Mapping[str, float]) -> tuple[float | None, float | None, float]:
-        """USD per million output, input and mixed tokens."""
-        output, into = values.get("usd_per_output_token"), values.get("usd_per_input_token")
-        return (
-            None if output is None else output * PER_MILLION,
-            None if into is None else into * PER_MILLION,
-            values["usd_per_token"] * PER_MILLION,
+    def resized(self) -> tuple[EvaluatedPool, ...]:
+        """The pools, two of them at their most where no load is given that they must carry."""
+        if self.joint is None or self.demand is not None:
+            return self.pools
+        first, last = (replace(c, task=c.task.with_layout(arrivals=None)) for c in self.pools)
+        return first, replace(last, batch=self.joint.pair.batch)
+
+    def recheck(self) -> None:
+        """Every pool computed again with plain floats, and what they promise together.
+
+        Raises
+        ------
+        SolverError
+            If two evaluations differ, or a promise is broken.
+        """
+        for pool in self.pools:
+            pool.recheck()
+        joint = self.joint
+        if joint is None:
+            return
+        for bound, values in ((self.task.uses_bound, joint.outputs), (True, joint.bound)):
+            load, symbols = self._recomputed(joint, bound=bound)
+            agree(scalar(pools_equations(load), pools_outputs(symbols), symbols), values)
+        promised = {**joint.tasks.prefill.promises, **joint.tasks.decode.promises}
+        for name, word in (("ttft", "ttft"), ("e2e", "latency")):
+            if name in promised and joint.outputs[word] > promised[name] * (1 + AGREES):
+                raise SolverError(f"the chosen plan breaks the promise {name}")
+
+    def _recomputed(self, joint: JointPools, *, bound: bool) -> tuple[str, dict[str, float]]:
+        """Every symbol of both pools together, from each pool computed again by plain floats."""
+        chosen, last = bound == self.task.uses_bound, self.last
+        steps = [Step(c.task, c.layouts, bound=bound) for c in self.pools]
+        again = [recomputed(s, c.batch, c.fill) for s, c in zip(steps, self.pools, strict=True)]
+        slots = again[0]["slot"], again[1]["slot"]
+        if self.demand is None and chosen:
+            task = joint.tasks.decode.with_layout(arrivals=None)
+            step = Step(task, last.layouts, bound=bound)
+            slots = slots[0], recomputed(step, joint.pair.batch, joint.pair.fills[1])["slot"]
+        pair = joint.pair if chosen else None
+        return pools_symbols(joint.tasks, self.pools, again, self.transfer, pair, slots)
+
+
+def evaluate_pair(tasks: TaskPair, reading: Step, decoding: Step, pair: Pair) -> Candidate:
+    """One pair at its split: the pool with room to spare runs below its most."""
+    layouts = [
+        _sized(step, row, replicas, chips)
+        for step, row, replicas, chips in zip(
+            (reading, decoding), pair.rows, pair.replicas, pair.chips, strict=True
         )
+    ]
+    ranks = float(layouts[0].pp[0] * layouts[0].dp_attention[0])
+    waits = tasks.prefill.arrivals is not None
+    task = tasks.prefill.with_layout(arrivals=pair.requests if waits else None)
+    share = load_share(pair.requests, pair.slots[0], pair.replicas[0])
+    prefill = evaluate(task, layouts[0], ranks, 1.0 if waits else share)
+    task = tasks.decode.with_layout(arrivals=pair.requests)
+    step = Step(task, layouts[1], bound=task.uses_bound)
+    # The load a pool was sized for may lie a rounding beside what it carries.
+    batch = float(carrying(step, int(pair.batch))[0]) or pair.batch
+    pools = (prefill, evaluate(task, layouts[1], batch))
+    chips = shards(reading)[pair.rows[0]], shards(decoding)[pair.rows[1]]
+    transfer = float(tasks.transfer(*chips))
+    chosen = [pool.chosen_by for pool in pools]
+    load, symbols = pools_symbols(tasks, pools, chosen, transfer, pair, pair.slots)
 
-    def plan(self) -> dict[str, Any]:
-        """The plan in the words of the answer, base units; null where a field does not apply."""
-        task, values = self.task, self.chosen_by
-        output, into, mixed = self.prices(values)
-        decodes, prefills = task.mode != "prefill", task.mode != "decode"
-        chips, replicas = int(self.layouts.chips[0]), int(self.layouts.replicas[0])
-        parts = {part: values[f"part.{part}"] for part in PARTS} if not task.uses_bound else None
-        return {
-            "mode": task.mode,
-            "layout": self.layouts.row(0),
-            "prefill": None,
-            "decode": None,
-            "transfer": None,
-            "chip": task.chip.name,
-            "chips": chips,
-            "chips_used": replicas * int(self.layouts.replica_chips[0]),
-            "batch": max(1, round(values["sequences"])),
-            "batch_per_replica": int(self.batch),
-            "weights": task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"],
-            "kv": task.sizes.kv_dtype,
-            "redundant_experts": task.redundant if task.sizes.n_experts else None,
-            "chunk": int(task.chunk) if prefills else None,
-            "ttft": values["ttft"] if prefills else None,
-            "tpot": values["tpot"] if decodes else None,
-            "e2e": values["latency"] if task.mode == "aggregated" else None,
-            "requests_per_s": values["requests"],
-            "tokens_per_s": values.get("tokens_per_s"),
-            "input_tokens_per_s": values.get("input_tokens_per_s"),
-            "tokens_per_s_per_chip": values.get("tokens_per_s_per_chip"),
-            "tokens_per_s_per_user": values.get("tokens_per_s_per_user"),
-            "usd_per_mtok_output": output,
-            "usd_per_mtok_input": into,
-            "usd_per_mtok": mixed,
-            "usd_per_hour": values["usd_per_s"] * HOUR,
-            "power_usd_per_hour": values["power_usd_per_s"] * HOUR if task.electricity else None,
-            "joule_per_token": values.get("joule_per_token"),
-            "memory_per_chip": self._memory(values),
-            "fits_at_full_context": self.fits_at_full_context(),
-            "time_per_step": parts if decodes else None,
-            "bottleneck": self.bottleneck(),
-            "demand": self._demand(),
-        }
+    def bound() -> dict[str, float]:
+        values = [pool.bound for pool in pools]
+        slots = values[0]["slot"], values[1]["slot"]
+        return pools_values(*pools_symbols(tasks, pools, values, transfer, None, slots))
 
-    def _demand(self) -> dict[str, Any] | None:
-        """How the plan bears open arrivals: load, waiting, spare room; times in s."""
-        task, values = self.task, self.chosen_by
-        if task.arrivals is None:
-            return None
-        prefills, replicas = task.mode != "decode", int(self.layouts.replicas[0])
-        step = Step(task, self.layouts, bound=task.uses_bound)
-        crowd = crowding(step, self.batch, values["requests"] / max(replicas - task.spare, 1))
-        return {
-            "requests_per_s": values["requests"],
-            "load": values["load"],
-            "spare_replicas": task.spare,
-            "readers_busy": values["readers"] if prefills else None,
-            "wait": values["wait"] if prefills else None,
-            "ttft_p95": values["ttft_p95"] if prefills else None,
-            "ttft_p99": values["ttft_p99"] if prefills else None,
-            "in_flight": values["in_flight"],
-            "slots": int(self.batch) * replicas,
-            "decoding_per_replica": crowd.decoding,
-            "room_per_replica": crowd.room,
-            "crowded": crowd.crowded,
-        }
-
-    def floor(self) -> dict[str, Any]:
-        """The pure roofline of the same plan."""
-        decodes, prefills = self.task.mode != "prefill", self.task.mode != "decode"
-        sparse = self.task.sizes.n_experts > 0 and decodes
-        return {
-            "usd_per_mtok": self.prices(self.bound)[2],
-            "tpot": self.bound["tpot"] if decodes else None,
-            "ttft": self.bound["ttft"] if prefills else None,
-            "roofs": {roof: self.bound[f"roof.{roof}"] for roof in ROOFS} if decodes else None,
-            # All tokens may choose the same experts, so the bound reads k of E; an even router
-            # reads more, and that floor stands beside it.
-            "uniform_routing": {
-                "usd_per_mtok": self.prices(self.uniform)[2],
-                "tpot": self.uniform["tpot"],
-            }
-            if sparse
-            else None,
-        }
-
-    def expected(self) -> dict[str, Any] | None:
-        """What the profile expects of the same plan; the lecture has no profile."""
-        if self.task.lecture:
-            return None
-        decodes, prefills = self.task.mode != "prefill", self.task.mode != "decode"
-        return {
-            "usd_per_mtok": self.prices(self.estimate)[2],
-            "tpot": self.estimate["tpot"] if decodes else None,
-            "ttft": self.estimate["ttft"] if prefills else None,
-        }
-
-    def bottleneck(self) -> str:
-        """The largest part of a step; on the bound, the highest roof."""
-        if self.task.uses_bound:
-            return max(ROOFS, key=lambda roof: self.bound[f"roof.{roof}"])
-        if self.task.mode == "prefill":
-            return "prefill"
-        return max(PARTS, key=lambda part: self.estimate[f"part.{part}"])
-
-    def fits_at_full_context(self) -> bool:
-        """Whether every sequence could hold its whole context at once, not the mean one.
-
-        Requests out of step hold the mean, which the plan is sized by; when chance makes many of
-        them long together, an engine without this room preempts some.
-        """
-        task, values = self.task, self.chosen_by
-        caches = task.sizes.caches
-        longest = task.input_tokens + (0.0 if task.mode == "prefill" else task.output_tokens)
-        mean = sum(c.stored_bytes(task.context) for c in caches)
-        cache = values["memory.kv"] - self._state()
-        more = sum(c.stored_bytes(longest) for c in caches) / mean - 1 if mean else 0.0
-        return values["need"] + cache * max(more, 0.0) <= task.chip.memory
-
-    def _memory(self, values: Mapping[str, float]) -> dict[str, float]:
-        task = self.task
-        state = self._state()
-        capacity, reserved = task.chip.memory, task.reserve * task.chip.memory
-        return {
-            "capacity": capacity,
-            "weights": values["memory.weights"],
-            "kv": values["memory.kv"] - state,
-            "state": state,
-            "activations": values["memory.activations"],
-            "reserved": reserved,
-            "free": capacity - values["need"],
-        }
-
-    def _state(self) -> float:
-        """Recurrent state resident on one chip, which the equations count with the cache [byte]."""
-        layouts, sizes = self.layouts, self.task.sizes
-        held = np.ceil(np.ceil(self.batch / layouts.dp_attention[0]) / layouts.cp[0])
-        stages = np.ceil(sizes.n_layers / layouts.pp[0]) / sizes.n_layers
-        return float(held * sizes.state_bytes_per_sequence / layouts.tp[0] * stages)
+    outputs = pools_values(load, symbols)
+    return Candidate(pools, JointPools(tasks, pair, transfer, symbols, outputs, Later(bound)))
 
 
-ROOFS = ("memory", "compute", "network")
+def pools_symbols(
+    tasks: TaskPair,
+    pools: Sequence[EvaluatedPool],
+    values: Sequence[Mapping[str, float]],
+    transfer: float,
+    pair: Pair | None,
+    slots: tuple[float, float],
+) -> tuple[str, dict[str, float]]:
+    """The load of two pools, and every symbol that their outputs need.
 
-
-def evaluate(task: Task, layouts: Layouts, batch: float, fill: float = 1.0) -> Candidate:
-    """One layout (shape (1,)) at one batch per replica, by both models."""
-    at = np.array([float(batch)])
-
-    def floats(step: Step) -> dict[str, float]:
-        return {k: float(np.ravel(v)[0]) for k, v in step(at, fill).items()}
-
-    @cache
-    def roofline() -> Step:
-        return Step(task, layouts, bound=True)
-
-    bound = Later(lambda: floats(roofline()))
-    uniform = bound if task.lecture else Later(lambda: floats(roofline().routed_uniformly(batch)))
-    # The lecture has no estimate beside its roofline.
-    estimate = bound if task.lecture else Later(lambda: floats(Step(task, layouts, bound=False)))
-    return Candidate(task, layouts, float(batch), float(fill), estimate, bound, uniform)
-
-
-def recheck(candidate: Candidate) -> None:
-    """Compute every output again with plain floats from the expression trees; hold every promise.
-
-    Raises
-    ------
-    SolverError
-        If the two evaluations differ by more than 1e-9, or a promise is broken.
+    `slots` are the times a replica of either pool spends per request at its most; without a `pair`
+    no replica is spare and none is idle, as the roofline has it.
     """
-    task, values = candidate.task, candidate.chosen_by
-    for bound, computed in ((task.uses_bound, values), (True, candidate.bound)):
-        step = Step(task, candidate.layouts, bound=bound)
-        agree(recomputed(step, candidate.batch, candidate.fill), computed)
-    for name, limit in task.limits.items():
-        if name in values and values[name] > limit * (1 + AGREES):
-            raise SolverError(f"the chosen plan breaks the promise {PROMISES[name]}")
+    task = pools[-1].task
+    symbols = {
+        "one_seq": 1.0, "L_in": task.input_tokens, "L_out": task.output_tokens,
+        "L_dec": task.output_tokens - 1.0, "T_move": transfer,
+        "T_ttft": values[0]["first"], "T_wait": values[0].get("wait", 0.0),
+        "T_tpot": values[1]["tpot"],
+    }  # fmt: skip
+    for name, pool, slot, fill in zip(
+        ("pf", "dec"), pools, slots, pair.fills if pair else (1.0, 1.0), strict=True
+    ):
+        task = pool.task
+        spare, free = (task.spare, task.headroom) if pair else (0, 0.0)
+        symbols |= {
+            f"p_chip_{name}": task.price,
+            f"p_power_{name}": task.electricity,
+            f"n_chips_{name}": float(pool.layouts.chips[0]),
+            f"n_{name}": float(pool.replicas) - spare,
+            f"X_{name}": float(replica_rates(np.array([slot]), fill, free)[0]),
+        }
+        if task.power is not None:
+            symbols[f"P_chip_{name}"] = task.power
+    if tasks.demand is None:
+        return "none", symbols
+    return "given", {**symbols, "X_arr": tasks.demand}
 
 
-def agree(again: Mapping[str, float], values: Mapping[str, float]) -> None:
-    """Every output is what it is when computed again, the price first.
-
-    Raises
-    ------
-    SolverError
-        If two evaluations of an output differ by more than 1e-9.
-    """
-    for name, second in again.items():
-        first = values[name]
-        if first != second and not abs(first - second) <= AGREES * abs(second):
-            raise SolverError(f"{name}: two evaluations differ, {first!r} and {second!r}")
+def _sized(step: Step, row: int, replicas: int, chips: int) -> Layouts:
+    layouts = step.layouts.take(np.array([row]))
+    return replace(layouts, replicas=np.array([replicas]), chips=np.array([chips]))
 
 
-def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
-    """Every output of one layout by walking the equations with plain floats, the price first."""
-    bound = step.values(np.array([float(batch)]), fill)
-    symbols = {name: float(np.ravel(value)[0]) for name, value in bound.items()}
-    model, task = step.model, step.task
-    wanted = {"usd_per_token": model.outputs["usd_per_token"], **model.outputs}
-    if task.loop is not None and not step.bound:
-        rest = [e for e in model.equations if e.symbol.name != "T_first"]
-        looped = (*rest, *(PREFILL_LOOP if task.mode == "prefill" else CLOSED_LOOP))
-        late = {name: float(np.ravel(x)[0]) for name, x in loop_symbols(task, symbols).items()}
-        again = scalar((*looped, FIRST_OF_A_LOOP), wanted, {**symbols, **late})
-        return {**again, **dict.fromkeys(TAILS, again["ttft"])}
-    if task.load == "none" or step.bound or task.mode == "decode":
-        again = scalar(model.equations, wanted, symbols)
-        none = {} if task.load == "none" else {"readers": 0.0, "wait": 0.0}
-        return {**again, **none, **dict.fromkeys(TAILS, again["ttft"])}
-    del symbols["T_wait"]
-    equations = (*model.equations, *QUEUE)
-    late = {name: SYMBOLS[name] for name in ("rho_pf", "T_wait", "T_line", "T_join", "S_occ")}
-    again = scalar(equations, {**wanted, **late}, symbols)
-    line = {**symbols, **{name: again.pop(name) for name in late}}
-    tails = {}
-    for tail, share in TAILS.items():
-        at = {**line, "x_tail": share, "rho_pf": max(line["rho_pf"], share)}
-        later = (waiting_quantile, first_token_quantile)
-        tails[tail] = scalar(later, ["T_first"], {**at, "T_ttft": again["first"]})["T_first"]
-    return {**again, "readers": line["rho_pf"], "wait": line["T_wait"], **tails}
+def _per_million(values: Mapping[str, float], name: str) -> float | None:
+    """A price of a million tokens [USD]; None of a phase that the pools lack."""
+    return values[name] * PER_MILLION if name in values else None

@@ -14,23 +14,92 @@ from typing import Any
 
 import numpy as np
 
-from planner.problems.serving.answer import band, head, provenance, short_by
+from planner.problems.serving.answer import current_layout, provenance
 from planner.problems.serving.deployment.candidate import Candidate
-from planner.problems.serving.deployment.current import current
-from planner.problems.serving.deployment.ends import cheapest_end, fastest_end
-from planner.problems.serving.deployment.pair import PairCandidate
-from planner.problems.serving.deployment.pools import Question, best_of, questions_of, ranked
+from planner.problems.serving.deployment.missed_promises import missed_promises
+from planner.problems.serving.deployment.pool import ROOFS
+from planner.problems.serving.deployment.pools import EDGE, best_of, questions_of, ranked
 from planner.problems.serving.frontier_text import frontier_text, rows_of
+from planner.problems.serving.plan import (
+    CurrentPoint,
+    ServingBand,
+    ServingBound,
+    ServingEstimate,
+    ServingPoint,
+    ServingProvenance,
+)
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.requests import modes as modes_of
-from planner.problems.serving.task.resolve import Asked, ask
+from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.task import PROMISES
+from planner.protocol.document import document_of
+from planner.protocol.problem import MissedPromise
+from planner.scenario import resolved
 from planner.text.errors import FieldError, InputError
 
 POINTS = 25
 MOST = 1000
 # What the lecture's fast mode costs beside the normal one (lecture notes, section 1).
 FAST_PRICE = 6.0
-EDGE = 1 + 1e-9  # a promise equal to a plan's own time must not fail by a rounding
+FULL = 1 - 1e-3  # share of time from which on a pool is called busy
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A plan of the frontier, its ranges, its roofline, and what the profile expects of it."""
+
+    plan: ServingPoint
+    band: ServingBand | None
+    bound: ServingBound
+    estimate: ServingEstimate | None
+
+
+@dataclass(frozen=True)
+class ComparedMode:
+    """Speed and price of a mode as multiples of the normal one's."""
+
+    speed: float
+    price: float
+
+
+@dataclass(frozen=True)
+class FastestEnd:
+    """Shares of one step [s] of the fastest plan, largest first: with few sequences a floor."""
+
+    batch_per_replica: int
+    step: float
+    shares: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class CheapestEnd:
+    """What one more group of sequences would break; nothing where the price is flat or given."""
+
+    binds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FrontierEnds:
+    """Why a frontier ends where it does."""
+
+    fastest: FastestEnd
+    cheapest: CheapestEnd
+
+
+@dataclass(frozen=True)
+class FrontierAnswer:
+    """The cheapest plan at each speed, fastest first; places of the modes among them."""
+
+    problem: str
+    status: str
+    scenario: Mapping[str, Any]
+    points: tuple[FrontierPoint, ...]
+    marks: Mapping[str, int]
+    compared: Mapping[str, ComparedMode] | None
+    ends: FrontierEnds | None
+    current: CurrentPoint | None
+    infeasible: tuple[MissedPromise, ...] | None
+    provenance: ServingProvenance
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,93 +172,104 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
     asked = ask(scenario.model_copy(update={"objective": "cost"}))
     questions = questions_of(asked)
     cheapest = ranked(questions)
-    if not cheapest:
-        return Frontier(_nothing(scenario, asked, questions), asked.warnings)
-    last = cheapest[0].candidate
-    first = min(each.fastest() for each in questions)
-    paces = np.geomspace(first, _decoding_time(last), points)[:-1] * EDGE
-    found = zip(*(each.paced(paces) for each in questions), strict=True)
-    best = [best_of([point for point in some if point is not None]) for some in found]
-    kept = _undominated([*(some[0].candidate for some in best if some), last])
-    for candidate, _ in kept:
+    candidates: list[Candidate] = []
+    if cheapest:
+        last = cheapest[0].candidate
+        first = min(question.fastest() for question in questions)
+        paces = np.geomspace(first, last.last.chosen_by["tpot"], points)[:-1] * EDGE
+        every = zip(*(question.paced(paces) for question in questions), strict=True)
+        best = [best_of([point for point in row if point is not None]) for row in every]
+        candidates = _undominated([*(row[0].candidate for row in best if row), last])
+    for candidate in candidates:
         candidate.recheck()
-    return Frontier(_document(scenario, asked, kept), asked.warnings)
+    plans = [candidate.plan() for candidate in candidates]
+    marks = modes(plans) if plans else {}
+    profile = (candidates[-1] if candidates else questions[0]).task.profile
+    answer = FrontierAnswer(
+        problem="serving",
+        status="optimal" if plans else "infeasible",
+        scenario=resolved(scenario),
+        points=tuple(
+            FrontierPoint(plan, candidate.band(plan), candidate.floor(), candidate.expected())
+            for candidate, plan in zip(candidates, plans, strict=True)
+        ),
+        marks=marks,
+        compared={
+            name: _compared(plans[marks[name]], plans[marks["normal"]]) for name in ("fast", "slow")
+        }
+        if plans
+        else None,
+        ends=FrontierEnds(_fastest_end(candidates[0]), _cheapest_end(candidates[-1]))
+        if plans
+        else None,
+        current=current_layout(scenario, asked.tasks),
+        infeasible=None if plans else tuple(missed_promises(questions)),
+        provenance=provenance(scenario, asked, profile),
+    )
+    return Frontier(document_of(answer), asked.warnings)
 
 
-def modes(plans: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def modes(plans: Sequence[ServingPoint]) -> dict[str, int]:
     """Places of the fast, the normal and the slow mode among plans, fastest first.
 
     The slow mode is the cheapest. At the normal one a percent of speed costs a percent of price: it
     has the least product of price and time. The fast one is the fastest within the lecture's
     multiple of the normal price.
     """
-    price = np.array([plan["usd_per_mtok"] for plan in plans])
-    time = np.array([plan["tpot"] for plan in plans])
+    price = np.array([plan.usd_per_mtok for plan in plans])
+    time = np.array([plan.tpot for plan in plans])
     normal = int(np.argmin(price * time))
     affordable = np.flatnonzero(price <= FAST_PRICE * price[normal])
     return {"fast": int(affordable[0]), "normal": normal, "slow": len(plans) - 1}
 
 
-Kept = Sequence[tuple[Candidate | PairCandidate, dict[str, Any]]]
-
-
-def _decoding_time(candidate: Candidate | PairCandidate) -> float:
-    """Time per output token of a plan [s]."""
-    one = candidate.decoders if isinstance(candidate, PairCandidate) else candidate
-    return one.chosen_by["tpot"]
-
-
-def _undominated(candidates: Sequence[Candidate | PairCandidate]) -> Kept:
+def _undominated(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Plans by speed, without those that another matches in speed at no higher price."""
-    kept: list[tuple[Candidate | PairCandidate, dict[str, Any]]] = []
-    plans = [(candidate, candidate.plan()) for candidate in candidates]
-    for candidate, plan in sorted(plans, key=lambda one: (one[1]["tpot"], one[1]["usd_per_mtok"])):
-        if not kept or plan["usd_per_mtok"] < kept[-1][1]["usd_per_mtok"] / EDGE:
-            kept.append((candidate, plan))
-    return kept
+    cheaper: list[Candidate] = []
+
+    def speed(candidate: Candidate) -> tuple[float, float]:
+        return candidate.last.chosen_by["tpot"], candidate.usd_per_mtok
+
+    for candidate in sorted(candidates, key=speed):
+        if not cheaper or candidate.usd_per_mtok < cheaper[-1].usd_per_mtok / EDGE:
+            cheaper.append(candidate)
+    return cheaper
 
 
-def _document(scenario: Scenario, asked: Asked, kept: Kept) -> dict[str, Any]:
-    plans = [plan for _, plan in kept]
-    marks = modes(plans)
-    return {
-        **head(scenario, "optimal"),
-        "points": [
-            {
-                "plan": plan,
-                "band": band(candidate, plan),
-                "bound": candidate.floor(),
-                "estimate": candidate.expected(),
-            }
-            for candidate, plan in kept
-        ],
-        "marks": marks,
-        "compared": {
-            name: _compared(plans[marks[name]], plans[marks["normal"]]) for name in ("fast", "slow")
-        },
-        "ends": {"fastest": fastest_end(kept[0][0]), "cheapest": cheapest_end(kept[-1][0])},
-        "current": current(scenario, asked.tasks),
-        "infeasible": None,
-        "provenance": provenance(scenario, asked, kept[-1][0].task.profile),
-    }
+def _compared(plan: ServingPoint, normal: ServingPoint) -> ComparedMode:
+    times = (normal.tpot or 0.0), (plan.tpot or 0.0)
+    return ComparedMode(speed=times[0] / times[1], price=plan.usd_per_mtok / normal.usd_per_mtok)
 
 
-def _compared(plan: Mapping[str, Any], normal: Mapping[str, Any]) -> dict[str, float]:
-    """Speed and price of a mode as multiples of the normal one's."""
-    return {
-        "speed": normal["tpot"] / plan["tpot"],
-        "price": plan["usd_per_mtok"] / normal["usd_per_mtok"],
-    }
+def _fastest_end(candidate: Candidate) -> FastestEnd:
+    pool = candidate.last
+    times = pool.step_times()
+    if times is None:
+        # Roofs overlap: a step takes as long as the highest.
+        parts = {roof: pool.bound[f"roof.{roof}"] for roof in ROOFS}
+        whole = max(parts.values())
+    else:
+        parts = dict(vars(times))
+        whole = sum(parts.values())
+    ordered = sorted(parts.items(), key=lambda part: -part[1])
+    shares = {name: value / whole for name, value in ordered if value > 0}
+    return FastestEnd(int(pool.batch), whole, shares)
 
 
-def _nothing(scenario: Scenario, asked: Asked, questions: Sequence[Question]) -> dict[str, Any]:
-    return {
-        **head(scenario, "infeasible"),
-        "points": [],
-        "marks": {},
-        "compared": None,
-        "ends": None,
-        "current": current(scenario, asked.tasks),
-        "infeasible": short_by(questions),
-        "provenance": provenance(scenario, asked, questions[0].task.profile),
-    }
+def _cheapest_end(candidate: Candidate) -> CheapestEnd:
+    pool = candidate.last
+    if pool.task.batches is not None:
+        return CheapestEnd(("batch",))
+    if candidate.demand is not None:
+        return CheapestEnd(("demand",))
+    alone = candidate.resized()[-1]
+    group = int(pool.layouts.pp[0] * pool.layouts.dp_attention[0])
+    values = alone.step(np.array([alone.batch + group]))
+    binds = [
+        PROMISES[name]
+        for name, limit in alone.task.limits.items()
+        if float(np.ravel(values[name])[0]) > limit
+    ]
+    if candidate.joint and candidate.pools[0].utilisation >= FULL:
+        binds.append("prefill queue is stable")
+    return CheapestEnd(tuple(binds))

@@ -1,8 +1,4 @@
-"""One task on all its layouts, searched.
-
-Two tasks on all their layouts, searched, and the best pairs of them.
-
-The questions of one scenario, searched: each gives its best points, its bound, its way out.
+"""The questions of one scenario, searched: each gives its best points and a bound over all of them.
 
 A question is one pool in one mode and set of formats, or two pools; lists in the scenario make many
 questions, and the best point of all of them is the plan.
@@ -10,19 +6,18 @@ questions, and the best point of all of them is the plan.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import floor, log
 from typing import TypeAlias
 
 import numpy as np
 
 from planner.problems.serving.bounds.relaxation import Relaxation, relaxation, whole_chips
-from planner.problems.serving.deployment.candidate import Candidate, evaluate
-from planner.problems.serving.deployment.pair import PairCandidate, evaluate_pair
-from planner.problems.serving.deployment.pool_candidates import shards
-from planner.problems.serving.deployment.pool_pairs import Pair, Pools, search_paces, search_pools
-from planner.problems.serving.deployment.shortfalls import shortfalls
+from planner.problems.serving.deployment.candidate import Candidate, evaluate_pair
+from planner.problems.serving.deployment.pool import evaluate
+from planner.problems.serving.deployment.pool_pairs import Pair, search_paces, search_pools
 from planner.problems.serving.search.batch import (
     LARGEST_BATCH,
     SAME_PRICE,
@@ -39,10 +34,44 @@ from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import Asked
-from planner.problems.serving.task.task import Task
+from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.errors import FieldError
 
 ALTERNATIVES = 5
+# Whole replicas leave a gap between two pools that no number of programs closes.
+SOLVES_OF_A_POOL = 24
+# The fastest pair is looked for among so many promises at once, so often.
+FINENESS = 32
+ROUNDS = 2
+EDGE = 1 + 1e-9  # a promise equal to a plan's own time must not fail by a rounding
+
+
+@dataclass(frozen=True)
+class Point:
+    """A feasible layout of every pool of a question, not yet evaluated in full.
+
+    `rows` are their numbers among the layouts of the question, the pool that decodes last.
+    """
+
+    score: float
+    tasks: tuple[Task, ...]
+    rows: tuple[int, ...]
+    evaluated: Callable[[], Candidate]
+
+    @property
+    def objective(self) -> str:
+        """What is minimised."""
+        return self.tasks[-1].objective
+
+    @property
+    def mode(self) -> str:
+        """aggregated, disaggregated, decode or prefill."""
+        return self.tasks[0].mode if len(self.tasks) == 1 else "disaggregated"
+
+    @property
+    def candidate(self) -> Candidate:
+        """The plan in full."""
+        return self.evaluated()
 
 
 @dataclass(frozen=True)
@@ -51,63 +80,67 @@ class OnePool:
 
     task: Task
     step: Step
-    found: Found
+    searched: Found
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The one question."""
+        return (self.task,)
+
+    @property
+    def pools(self) -> tuple[OnePool, ...]:
+        """The pool itself."""
+        return (self,)
 
     @property
     def layouts_considered(self) -> int:
         """Layouts of the pool."""
-        return self.found.layouts_considered
+        return self.searched.layouts_considered
 
     @property
     def points_considered(self) -> int:
         """Layouts and batches that were decided."""
-        return self.found.points_considered
+        return self.searched.points_considered
 
     @property
     def points_evaluated(self) -> int:
         """Those that were computed to decide them."""
-        return self.found.points_evaluated
+        return self.searched.points_evaluated
 
-    def points(self) -> list[SinglePoint]:
+    def points(self) -> list[Point]:
         """The best batch of the best few layouts."""
-        found = self.found
-        _, leading = np.unique(found.rows, return_index=True)
-        return [self._point(found, int(i)) for i in np.sort(leading)[: 1 + ALTERNATIVES]]
+        _, leading = np.unique(self.searched.rows, return_index=True)
+        return [self.point(int(i)) for i in np.sort(leading)[: 1 + ALTERNATIVES]]
 
     def relaxation(self, incumbent: float) -> Relaxation:
         """A bound over every layout and batch."""
-        found, task = relaxation(self.step, self.found, incumbent), self.task
-        if not task.loaded or task.objective != "cost" or not self.found.rows.size:
-            return found
+        bound, task = relaxation(self.step, self.searched, incumbent), self.task
+        if not task.loaded or task.objective != "cost" or not self.searched.rows.size:
+            return bound
         spare = task.spare * self.least_chips
-        least = whole_chips(task, task.arrivals or 0.0, found.value, spare)
-        return Relaxation(min(least, incumbent), found.solves)
+        least = whole_chips(task, task.arrivals or 0.0, bound.value, spare)
+        return Relaxation(min(least, incumbent), bound.solves)
 
     @property
     def least_chips(self) -> int:
         """Chips of the smallest replica that holds a sequence."""
-        held = self.step.layouts.replica_chips[self.found.largest >= 1]
-        return int(held.min()) if held.size else 0
+        chips = self.step.layouts.replica_chips[self.searched.largest >= 1]
+        return int(chips.min()) if chips.size else 0
 
-    def shortfalls(self) -> list[tuple[str, float]]:
-        """How far the nearest plan is from each promise."""
-        return shortfalls(self.step)
-
-    def paced(self, paces: np.ndarray) -> list[SinglePoint | None]:
+    def paced(self, paces: np.ndarray) -> list[Point | None]:
         """The best point at each promise on the time per output token [s]; None where none is."""
         task = self.task.promising(None)
         if task.loaded or task.batches is not None:
-            found = [self._promising(float(pace)).points() for pace in paces]
-            return [points[0] if points else None for points in found]
+            steps = [sized(self.step.asked(task.promising(float(pace)))) for pace in paces]
+            every = [OnePool(step.task, step, search(step)).points() for step in steps]
+            return [points[0] if points else None for points in every]
         count, step = len(self.step.layouts), self.step.asked(task)
         largest = largest_at(step, largest_feasible(step)[0], paces)
         rows = np.tile(np.arange(count), paces.size)
         tiled = search(step.take(rows), largest.ravel())
         pace = tiled.rows // count
-        return [
-            self._point(tiled, int(at[0]), rows) if at.size else None
-            for at in (np.flatnonzero(pace == k) for k in range(paces.size))
-        ]
+        leading = (np.flatnonzero(pace == k) for k in range(paces.size))
+        return [self.point(int(at[0]), tiled, rows) if at.size else None for at in leading]
 
     def fastest(self) -> float:
         """The least time per output token that keeps the promises [s]; infinite if none does."""
@@ -123,48 +156,149 @@ class OnePool:
             rows, batch, fill = given(task, step.layouts)
             step = step.take(rows)
         values = step(batch, fill)
-        kept = feasible(task, values)
-        return float(np.broadcast_to(values["tpot"], kept.shape)[kept].min(initial=np.inf))
+        keeps = feasible(task, values)
+        return float(np.broadcast_to(values["tpot"], keeps.shape)[keeps].min(initial=np.inf))
 
-    def _promising(self, tpot: float) -> OnePool:
-        step = sized(self.step.asked(self.task.promising(tpot)))
-        return OnePool(step.task, step, search(step))
-
-    def _point(self, found: Found, i: int, rows: np.ndarray | None = None) -> SinglePoint:
-        """A point found; `rows` are the layouts' numbers if others than those were searched."""
-        row = found.rows[i : i + 1] if rows is None else rows[found.rows[i : i + 1]]
-        return SinglePoint(
-            float(found.score[i]),
-            self.task,
-            self.step.layouts.take(row),
-            float(found.batch[i]),
-            float(found.fill[i]),
-        )
+    def point(self, i: int, searched: Found | None = None, rows: np.ndarray | None = None) -> Point:
+        """One of the points found; `rows` are the layouts' numbers if others were searched."""
+        of = searched or self.searched
+        row = int(of.rows[i] if rows is None else rows[of.rows[i]])
+        layouts = self.step.layouts.take(np.array([row]))
+        pool = partial(evaluate, self.task, layouts, float(of.batch[i]), float(of.fill[i]))
+        return Point(float(of.score[i]), self.tasks, (row,), lambda: Candidate((pool(),)))
 
 
 @dataclass(frozen=True)
-class SinglePoint:
-    """A feasible layout and batch of one task, not yet evaluated in full."""
+class TwoPools:
+    """Two tasks on all their layouts, what a search of either finds, and the best pairs.
 
-    score: float
-    task: Task
-    layouts: Layouts
-    batch: float
-    fill: float
+    The pools know no queue each by itself, so that what one costs at least is a bound for both.
+    """
 
-    @property
-    def objective(self) -> str:
-        return self.task.objective
+    pair: TaskPair
+    pools: tuple[OnePool, OnePool]
+    pairs: list[Pair]
+    looked: int
 
     @property
-    def candidate(self) -> Candidate:
-        return evaluate(self.task, self.layouts, self.batch, self.fill)
+    def tasks(self) -> tuple[Task, Task]:
+        """The question of the pool that prefills, and of the one that decodes."""
+        return self.pair.prefill, self.pair.decode
+
+    @property
+    def task(self) -> Task:
+        """The question of the pool that decodes."""
+        return self.pair.decode
+
+    @property
+    def steps(self) -> tuple[Step, Step]:
+        """The model of either pool on all its layouts, prompts waiting as the question has it."""
+        prefill, decode = self.pools
+        return prefill.step.asked(self.pair.prefill), decode.step
+
+    @property
+    def layouts_considered(self) -> int:
+        """Pairs of layouts."""
+        return self.pools[0].layouts_considered * self.pools[1].layouts_considered
+
+    @property
+    def points_considered(self) -> int:
+        """Every layout and batch of the second pool, with every layout of the first."""
+        return self.pools[0].layouts_considered * self.pools[1].points_considered
+
+    @property
+    def points_evaluated(self) -> int:
+        """Layouts and batches of both pools, and splits of the chips between them."""
+        return sum(pool.points_evaluated for pool in self.pools) + self.looked
+
+    def points(self) -> list[Point]:
+        """The best split of the best few pairs."""
+        return [self.point(pair) for pair in self.pairs]
+
+    def relaxation(self, incumbent: float) -> Relaxation:
+        """The sum of what either pool costs at least per request: no split does better."""
+        if not self.pairs:
+            return Relaxation(incumbent, 0)
+        bounds = [
+            relaxation(
+                pool.step,
+                pool.searched,
+                float(pool.searched.score.min(initial=incumbent)),
+                most=SOLVES_OF_A_POOL,
+            )
+            for pool in self.pools
+        ]
+        value = sum(bound.value for bound in bounds)
+        first, second, load = *self.tasks, self.pair.demand
+        if load is not None and first.objective == "cost" and first.price == second.price:
+            spare = first.spare * sum(pool.least_chips for pool in self.pools)
+            value = whole_chips(first, load, value, spare)
+        return Relaxation(min(value, incumbent), sum(bound.solves for bound in bounds))
+
+    def paced(self, paces: np.ndarray) -> list[Point | None]:
+        """The best point at each promise on the time per output token [s]; None where none is."""
+        every = search_paces(self.pair, *self.steps, paces)
+        return [self.point(pairs[0]) if pairs else None for pairs in every]
+
+    def fastest(self) -> float:
+        """The least time per output token that keeps the promises [s]; infinite if none does.
+
+        A pair that decodes one sequence at a time, or a given batch, is as fast as its layout that
+        decodes; a given load slows it down, and the promise it still keeps is found by bisection.
+        """
+        if not self.pairs:
+            return np.inf
+        prefill, decode = self.pools
+        step = decode.step.asked(self.task.with_layout(arrivals=None))
+        rows = np.arange(len(step.layouts))
+        batch, fill = np.ones(rows.size), np.ones(rows.size)
+        if step.task.batches is not None:
+            rows, batch, fill = given(step.task, step.layouts)
+        tpot = step.take(rows)(batch, fill)["tpot"]
+        # Chips of a replica that decodes beside the smallest that reads.
+        beside = step.layouts.replica_chips + prefill.step.layouts.replica_chips.min()
+        fits = beside[rows] <= max(self.task.chips)
+        alone = np.unique(np.broadcast_to(tpot, rows.shape)[fits])
+        low = float(alone[0])
+        # Usually the very fastest has room beside a pool that reads.
+        if self.paced(alone[:1] * EDGE)[0]:
+            return low
+        high = float(self.point(self.pairs[0]).candidate.last.chosen_by["tpot"])
+        for _ in range(ROUNDS):
+            low, high = self._turn(np.geomspace(low, high, FINENESS))
+        if self.pair.demand is not None:
+            return high
+        return self._turn(np.array([low, *alone[(alone > low) & (alone < high)], high]))[1]
+
+    def _turn(self, paces: np.ndarray) -> tuple[float, float]:
+        """The last of some promises that no pair keeps, and the first that one does."""
+        points = self.paced(paces[:-1] * EDGE)
+        k = next((k for k, point in enumerate(points) if point), paces.size - 1)
+        return float(paces[max(k - 1, 0)]), float(paces[k])
+
+    def point(self, pair: Pair) -> Point:
+        """One of the pairs found."""
+        prefill, decode = self.pools
+        evaluated = partial(evaluate_pair, self.pair, prefill.step, decode.step, pair)
+        return Point(pair.score, self.tasks, pair.rows, evaluated)
+
+
+Question: TypeAlias = OnePool | TwoPools
 
 
 def one_pool(task: Task) -> OnePool:
     """A task searched; `FieldError` if the limits on its choices admit no layout at all."""
     step = sized(Step(task, layouts_of(task), bound=task.uses_bound))
     return OnePool(task, step, search(step))
+
+
+def two_pools(pair: TaskPair) -> TwoPools:
+    """Two pools searched; `FieldError` if the limits on the choices admit no layout at all."""
+    tasks = [task.with_layout(arrivals=None) for task in (pair.prefill, pair.decode)]
+    steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
+    prefill, decode = (OnePool(step.task, step, search(step)) for step in steps)
+    pairs, looked = search_pools(pair, prefill.step.asked(pair.prefill), decode.step)
+    return TwoPools(pair, (prefill, decode), pairs, looked)
 
 
 def layouts_of(task: Task) -> Layouts:
@@ -181,195 +315,15 @@ def layouts_of(task: Task) -> Layouts:
         limits=task.limits_of,
     )
     if not len(layouts):
-        given = ", ".join(f"{k} {list(v)}" for k, v in task.limits_of.items()) or "nothing"
-        told = (
-            f"no layout of {task.sizes.name} on {task.chips[-1]} chips admits {given}; "
+        limits = ", ".join(f"{k} {list(v)}" for k, v in task.limits_of.items()) or "nothing"
+        words = (
+            f"no layout of {task.sizes.name} on {task.chips[-1]} chips admits {limits}; "
             f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention fits into "
             f"or is a multiple of the domain of {task.machine.chips_per_domain} chips, "
             f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
         )
-        raise FieldError(("choose", told))
+        raise FieldError(("choose", words))
     return layouts
-
-
-# Whole replicas leave a gap between two pools that no number of programs closes.
-SOLVES_OF_A_POOL = 24
-# The fastest pair is looked for among so many promises at once, so often.
-FINENESS = 32
-ROUNDS = 2
-EDGE = 1 + 1e-9  # a promise equal to a plan's own time must not fail by a rounding
-
-
-@dataclass(frozen=True)
-class TwoPools:
-    """Two tasks on all their layouts, what a search of either finds, and the best pairs."""
-
-    pools: Pools
-    reading: OnePool
-    decoding: OnePool
-    pairs: list[Pair]
-    looked: int
-
-    @property
-    def task(self) -> Task:
-        """The question of the pool that decodes."""
-        return self.pools.decode
-
-    @property
-    def layouts_considered(self) -> int:
-        """Pairs of layouts."""
-        return self.reading.layouts_considered * self.decoding.layouts_considered
-
-    @property
-    def points_considered(self) -> int:
-        """Every layout and batch of the second pool, with every layout of the first."""
-        return self.reading.layouts_considered * self.decoding.points_considered
-
-    @property
-    def points_evaluated(self) -> int:
-        """Layouts and batches of both pools, and splits of the chips between them."""
-        return self.reading.points_evaluated + self.decoding.points_evaluated + self.looked
-
-    def points(self) -> list[DoublePoint]:
-        """The best split of the best few pairs."""
-        return [self._point(pair) for pair in self.pairs]
-
-    def relaxation(self, incumbent: float) -> Relaxation:
-        """The sum of what either pool costs at least per request: no split does better."""
-        if not self.pairs:
-            return Relaxation(incumbent, 0)
-        bounds = [
-            relaxation(
-                side.step,
-                side.found,
-                float(side.found.score.min(initial=incumbent)),
-                most=SOLVES_OF_A_POOL,
-            )
-            for side in (self.reading, self.decoding)
-        ]
-        value = sum(bound.value for bound in bounds)
-        first, second, load = self.pools.prefill, self.pools.decode, self.pools.demand
-        if load is not None and first.objective == "cost" and first.price == second.price:
-            spare = first.spare * (self.reading.least_chips + self.decoding.least_chips)
-            value = whole_chips(first, load, value, spare)
-        return Relaxation(min(value, incumbent), sum(bound.solves for bound in bounds))
-
-    def shortfalls(self) -> list[tuple[str, float]]:
-        """How far the chips fall short of a load that they could serve part of, else the worst of
-        either pool; where each keeps its own, two of them need more chips."""
-        served = self._most() if self.pools.demand is not None else 0.0
-        if served > 0:
-            return [("load", (self.pools.demand or 0.0) / served)]
-        found = {name: factor for side in (self.reading, self.decoding)
-                 for name, factor in shortfalls(side.step)}  # fmt: skip
-        late = self._late()
-        if late > 1:
-            found["ttft"] = late
-        return sorted(found.items(), key=lambda pair: -pair[1])
-
-    def _late(self) -> float:
-        """The least time to first token, a cache's way included, over the promised one."""
-        promised = self.pools.prefill.promises.get("ttft")
-        step = self.reading.step
-        if promised is None:
-            return 0.0
-        _, batch, _ = given(step.task, step.layouts)
-        values = step(batch)
-        moved = self.pools.transfer(shards(step), float(shards(self.decoding.step).max()))
-        fits = np.broadcast_to(values["need"] <= step.task.chip.memory, batch.shape)
-        least = np.min(values["ttft"] + moved, where=fits, initial=np.inf)
-        return float(least / promised) if np.isfinite(least) else 0.0
-
-    def paced(self, paces: np.ndarray) -> list[DoublePoint | None]:
-        """The best point at each promise on the time per output token [s]; None where none is."""
-        reading = self.reading.step.asked(self.pools.prefill)
-        found = search_paces(self.pools, reading, self.decoding.step, paces)
-        return [self._point(pairs[0]) if pairs else None for pairs in found]
-
-    def fastest(self) -> float:
-        """The least time per output token that keeps the promises [s]; infinite if none does.
-
-        A pair that decodes one sequence at a time, or a given batch, is as fast as its layout that
-        decodes; a given load slows it down, and the promise it still keeps is found by bisection.
-        """
-        if not self.pairs:
-            return np.inf
-        step = self.decoding.step.asked(self.task.with_layout(arrivals=None))
-        rows = np.arange(len(step.layouts))
-        batch, fill = np.ones(rows.size), np.ones(rows.size)
-        if step.task.batches is not None:
-            rows, batch, fill = given(step.task, step.layouts)
-        tpot = step.take(rows)(batch, fill)["tpot"]
-        # Chips of a replica that decodes beside the smallest that reads.
-        beside = step.layouts.replica_chips + self.reading.step.layouts.replica_chips.min()
-        fits = beside[rows] <= max(self.task.chips)
-        alone = np.unique(np.broadcast_to(tpot, rows.shape)[fits])
-        low = float(alone[0])
-        # Usually the very fastest has room beside a pool that reads.
-        if self.paced(alone[:1] * EDGE)[0]:
-            return low
-        high = float(self._point(self.pairs[0]).candidate.decoders.chosen_by["tpot"])
-        for _ in range(ROUNDS):
-            low, high = self._turn(np.geomspace(low, high, FINENESS))
-        if self.pools.demand is not None:
-            return high
-        return self._turn(np.array([low, *alone[(alone > low) & (alone < high)], high]))[1]
-
-    def _turn(self, paces: np.ndarray) -> tuple[float, float]:
-        """The last of some promises that no pair keeps, and the first that one does."""
-        found = self.paced(paces[:-1] * EDGE)
-        kept = next((k for k, point in enumerate(found) if point), paces.size - 1)
-        return float(paces[max(kept - 1, 0)]), float(paces[kept])
-
-    def _most(self) -> float:
-        """Most requests per second that any pair serves within the promises, 0 if none does."""
-        first, second = (
-            task.with_layout(objective="throughput")
-            for task in (self.pools.prefill, self.pools.decode)
-        )
-        most = replace(self.pools, demand=None, prefill=first, decode=second)
-        found, _ = search_pools(
-            most, self.reading.step.asked(first), self.decoding.step.asked(second)
-        )
-        return found[0].requests if found else 0.0
-
-    def _point(self, pair: Pair) -> DoublePoint:
-        return DoublePoint(pair.score, self.pools, self.reading.step, self.decoding.step, pair)
-
-
-@dataclass(frozen=True)
-class DoublePoint:
-    """A feasible pair of layouts and a split of the chips, not yet evaluated in full."""
-
-    score: float
-    pools: Pools
-    reading: Step
-    decoding: Step
-    pair: Pair
-
-    @property
-    def objective(self) -> str:
-        return self.pools.decode.objective
-
-    @property
-    def candidate(self) -> PairCandidate:
-        return evaluate_pair(self.pools, self.reading, self.decoding, self.pair)
-
-
-def two_pools(pools: Pools) -> TwoPools:
-    """Two pools searched; `FieldError` if the limits on the choices admit no layout at all."""
-    # Each pool by itself knows no queue, so that what it costs at least is a bound for both.
-    tasks = [task.with_layout(arrivals=None) for task in (pools.prefill, pools.decode)]
-    steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
-    reading, decoding = (
-        OnePool(task, step, search(step)) for task, step in zip(tasks, steps, strict=True)
-    )
-    pairs, looked = search_pools(pools, reading.step.asked(pools.prefill), decoding.step)
-    return TwoPools(pools, reading, decoding, pairs, looked)
-
-
-Point: TypeAlias = SinglePoint | DoublePoint
-Question: TypeAlias = OnePool | TwoPools
 
 
 def questions_of(asked: Asked) -> list[Question]:
@@ -380,13 +334,12 @@ def questions_of(asked: Asked) -> list[Question]:
     FieldError
         If the limits on the choices admit no layout at all.
     """
-    found: list[Question] = [one_pool(task) for task in asked.tasks]
-    return [*found, *map(two_pools, asked.pools)]
+    return [*map(one_pool, asked.tasks), *map(two_pools, asked.pools)]
 
 
 def ranked(questions: Sequence[Question]) -> list[Point]:
     """The best points of all questions, best first."""
-    return best_of([point for each in questions for point in each.points()])
+    return best_of([point for question in questions for point in question.points()])
 
 
 def best_of(points: Sequence[Point]) -> list[Point]:

@@ -1,4 +1,4 @@
-"""The change of one given quantity at which a rival overtakes a plan, found on the exact problem.
+"""The change of one given quantity at which another kind of plan wins, found on the exact problem.
 
 Both kinds are solved again, over all their layouts and batches, at every value looked at; only
 where the change is to be sought is guessed, from how far apart the two are beside the value given.
@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from planner.problems.serving.deployment.alternatives import Contender, machines
+import numpy as np
+
 from planner.problems.serving.deployment.pool_pairs import search_pools
-from planner.problems.serving.deployment.pools import OnePool, Question, TwoPools
+from planner.problems.serving.deployment.pools import OnePool, Point, Question
 from planner.problems.serving.parameters import serving_parameters
+from planner.problems.serving.plan import WinningChange
 from planner.problems.serving.search.batch import search, sized
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import hardware_of
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.question import Scenario
 
 CLOSE = 1.01  # factor within which the break-even is found
-NEAREST = 2  # changes of one rival that are told
+NEAREST = 2  # changes of one kind that are printed
 TRIED = 4  # guesses that are followed to find them, the nearest first
 ROUNDS = 7
 FARTHEST = 3.0  # factor of a parameter beyond which no change is sought
@@ -42,12 +44,38 @@ SAME = 1e-9  # plans closer than this are as good as each other
 
 
 @dataclass(frozen=True)
+class Contender:
+    """The best point of one kind, its question's number, and the layouts that are of its kind.
+
+    `rows` index the layouts of the question, those of the pool that decodes if there are two;
+    None stands for all of them.
+    """
+
+    kind: str
+    question: int
+    point: Point
+    rows: np.ndarray | None
+
+
+def machines(questions: Sequence[Question], number: int, systems: int) -> tuple[int, ...]:
+    """Which systems of the scenario a question is about: one, or one for each of two pools.
+
+    Questions of one pool come first; of each mode and set of formats there is one for every
+    system, of two pools one for every pair.
+    """
+    singles = sum(isinstance(question, OnePool) for question in questions)
+    if number < singles:
+        return (number % systems,)
+    return divmod((number - singles) % systems**2, systems)
+
+
+@dataclass(frozen=True)
 class Contest:
     """One scenario's questions, to be asked again of some layouts with other values."""
 
     scenario: Scenario
     questions: Sequence[Question]
-    scores: dict[tuple[Any, ...], float] = field(default_factory=dict, repr=False)
+    scores: dict[tuple[int, int, str, float], float] = field(default_factory=dict, repr=False)
 
     @property
     def systems(self) -> int:
@@ -56,32 +84,38 @@ class Contest:
 
     def hardware(self) -> tuple[Hardware, ...]:
         """The machines of the scenario, as they were looked up."""
-        found = {}
-        for number, each in enumerate(self.questions):
-            of = self.machines(number)
-            tasks = (
-                (each.task,)
-                if isinstance(each, OnePool)
-                else (each.pools.prefill, each.pools.decode)
-            )
-            for k, task in zip(of, tasks, strict=True):
+        systems = {}
+        for number, question in enumerate(self.questions):
+            for k, task in zip(self.machines(number), question.tasks, strict=True):
                 rent = task.price - task.electricity
-                found[k] = Hardware(task.chip, task.machine, rent, task.profile, task.fabric)
-        return tuple(found[k] for k in range(self.systems))
+                systems[k] = Hardware(task.chip, task.machine, rent, task.profile, task.fabric)
+        return tuple(systems[k] for k in range(self.systems))
 
     def machines(self, number: int) -> tuple[int, ...]:
         """Which systems a question is about."""
-        singles = sum(isinstance(each, OnePool) for each in self.questions)
-        return machines(number, singles, self.systems)
+        return machines(self.questions, number, self.systems)
 
-    def score(self, one: Contender, scenario: Scenario, hardware: Sequence[Hardware]) -> float:
+    def score(self, of: Contender, scenario: Scenario, hardware: Sequence[Hardware]) -> float:
         """The best objective of a contender's kind, in another scenario; infinite if none."""
-        question = self.questions[one.question]
-        of = [hardware[k] for k in self.machines(one.question)]
-        draft = Draft(scenario, question.task.sizes, question.task.chunk)
+        question = self.questions[of.question]
+        used = [hardware[k] for k in self.machines(of.question)]
+        task = question.task
+        draft = Draft(scenario, task.sizes, task.chunk, task.redundant)
+        layouts = [pool.step.layouts for pool in question.pools]
+        if of.rows is not None:
+            layouts[-1] = layouts[-1].take(of.rows)
         if isinstance(question, OnePool):
-            return _of_one(draft, of[0], question, one)
-        return _of_two(draft, of, question, one)
+            task = draft.task(used[0], task.mode)
+            step = sized(Step(task, layouts[0], bound=task.uses_bound))
+            return float(search(step).score.min(initial=math.inf))
+        same = used[0] is used[1]
+        pair = list(draft.pools(used[:1] if same else used))[0 if same else 1]
+        prefill, decode = (
+            Step(task.with_layout(arrivals=None), rows, bound=task.uses_bound)
+            for task, rows in zip(pair.tasks, layouts, strict=True)
+        )
+        pairs, _ = search_pools(pair, prefill.asked(pair.prefill), decode)
+        return pairs[0].score if pairs else math.inf
 
     def varied(self, parameter: Parameter, factor: float) -> tuple[Scenario, tuple[Hardware, ...]]:
         """The scenario with a parameter times a factor, and its machines.
@@ -89,34 +123,33 @@ class Contest:
         A profile stays that of the machine as it was.
         """
         scenario = parameter.to(factor) if parameter.to else self.scenario
-        machines = self.hardware()
+        before = self.hardware()
         if parameter.group in ("workload", "promises"):
-            return scenario, machines
-        profiles = (each.profile for each in machines)
-        varied = zip(hardware_of(scenario), profiles, strict=True)
-        return scenario, tuple(replace(each, profile=profile) for each, profile in varied)
+            return scenario, before
+        varied = zip(hardware_of(scenario), before, strict=True)
+        return scenario, tuple(replace(new, profile=old.profile) for new, old in varied)
 
     def lead(self, plan: Contender, rival: Contender, change: Parameter, factor: float) -> float:
         """How far the plan's kind leads, ln(rival / plan); nan where neither keeps the promises."""
-        first, second = (self._known(one, change, factor) for one in (plan, rival))
+        first, second = (self._score_at(kind, change, factor) for kind in (plan, rival))
         if math.isinf(first) and math.isinf(second):
             return math.nan
         if math.isinf(first):
             return -math.inf
         return math.log(second / first) if math.isfinite(second) else math.inf
 
-    def _known(self, one: Contender, change: Parameter, factor: float) -> float:
-        key = (one.question, id(one.rows), change.path, factor)
+    def _score_at(self, of: Contender, change: Parameter, factor: float) -> float:
+        key = (of.question, id(of.rows), change.path, factor)
         if key not in self.scores:
-            self.scores[key] = self.score(one, *self.varied(change, factor))
+            self.scores[key] = self.score(of, *self.varied(change, factor))
         return self.scores[key]
 
 
-def changes(contest: Contest, plan: Contender, rival: Contender) -> list[dict[str, Any]]:
+def switches(contest: Contest, plan: Contender, rival: Contender) -> tuple[WinningChange, ...]:
     """The nearest changes at which the rival overtakes, nearest first, each verified."""
     start = math.log(rival.point.score / plan.point.score)
     if start <= SAME:
-        return []
+        return ()
     used = sorted({*contest.machines(plan.question), *contest.machines(rival.question)})
     guesses = []
     for parameter in _worth_varying(contest, used):
@@ -129,20 +162,19 @@ def changes(contest: Contest, plan: Contender, rival: Contender) -> list[dict[st
                 guesses.append((abs(math.log(guess)), lead, guess))
             if abs(at - start) <= SAME:
                 break  # what does not matter when it is halved does not when it is doubled
-    switches: dict[tuple[str, bool], dict[str, Any]] = {}
-    for _, lead, guess in sorted(guesses, key=lambda one: one[0])[:TRIED]:
+    nearest: dict[tuple[str, bool], WinningChange] = {}
+    for _, lead, guess in sorted(guesses, key=lambda guess: guess[0])[:TRIED]:
         key = (lead.parameter.path, guess > 1)
-        if len(switches) < NEAREST and key not in switches:
+        if len(nearest) < NEAREST and key not in nearest:
             switch = _Approach(lead, guess).switch()
             if switch is not None:
-                switches[key] = switch
-    return sorted(switches.values(), key=lambda one: abs(math.log(one["factor"])))
+                nearest[key] = switch
+    return tuple(sorted(nearest.values(), key=lambda switch: abs(math.log(switch.factor))))
 
 
 def _worth_varying(contest: Contest, used: Sequence[int]) -> list[Parameter]:
     """The parameters of the systems that are `used`, the promises, and the lengths of requests."""
-    scenario = contest.scenario
-    several = len(scenario.systems()) > 1
+    scenario, several = contest.scenario, contest.systems > 1
     names = [name for name in OF_SYSTEMS if name != "price" or scenario.objective == "cost"]
     prefixes = [f"system.{k}" for k in used] if several else ["system"]
     paths = [f"{prefix}.{name}" for prefix in prefixes for name in names]
@@ -176,21 +208,22 @@ class _Approach:
         self.factors = {0.0: 1.0}
         self.bracket = Bracket(0.0, ahead=lead.start, behind=-math.inf)
 
-    def switch(self) -> dict[str, Any] | None:
+    def switch(self) -> WinningChange | None:
         """The last factor at which the plan leads and the first at which it does not, close by."""
         bracket = bracketed(self.difference, self.bracket, self.propose, self.enough, ROUNDS)
         if not bracket.closed or bracket.far - bracket.near > 2 * math.log(CLOSE):
             return None
         near, far = self.factors[bracket.near], self.factors[bracket.far]
         parameter = self.lead.parameter
-        return {
-            "what": parameter.path,
-            "factor": far,
-            "value": None if parameter.value is None else parameter.value * far,
-            "before": None if parameter.value is None else parameter.value * near,
-            "dimension": DIMENSIONS[parameter.unit],
-            "verified": True,
-        }
+        value = parameter.value
+        return WinningChange(
+            what=parameter.path,
+            factor=far,
+            value=None if value is None else value * far,
+            before=None if value is None else value * near,
+            dimension=DIMENSIONS[parameter.unit],
+            verified=True,
+        )
 
     def propose(self, bracket: Bracket) -> Sequence[float]:
         """The step to look at next; none where it was looked at."""
@@ -227,31 +260,6 @@ def _rounded(parameter: Parameter, factor: float) -> float:
     value = base * factor
     digit = 1.0 if parameter.unit == "token" else 10.0 ** (math.floor(math.log10(value)) - 3)
     return (math.ceil if factor > 1 else math.floor)(value / digit) * digit / base
-
-
-def _of_one(draft: Draft, hardware: Hardware, question: OnePool, one: Contender) -> float:
-    layouts = question.step.layouts
-    if one.rows is not None:
-        layouts = layouts.take(one.rows)
-    task = draft.task(hardware, question.task.mode)
-    step = sized(Step(task, layouts, bound=task.uses_bound))
-    return float(search(step).score.min(initial=math.inf))
-
-
-def _of_two(
-    draft: Draft, hardware: Sequence[Hardware], question: TwoPools, one: Contender
-) -> float:
-    same = hardware[0] is hardware[1]
-    pools = list(draft.pools(hardware[:1] if same else hardware))[0 if same else 1]
-    layouts = [side.step.layouts for side in (question.reading, question.decoding)]
-    if one.rows is not None:
-        layouts[1] = layouts[1].take(one.rows)
-    first, second = (
-        Step(task.with_layout(arrivals=None), some, bound=task.uses_bound)
-        for task, some in zip((pools.prefill, pools.decode), layouts, strict=True)
-    )
-    found, _ = search_pools(pools, first.asked(pools.prefill), second)
-    return found[0].score if found else math.inf
 
 
 def _guess(start: float, at: float, probe: float) -> float | None:

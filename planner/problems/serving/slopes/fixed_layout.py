@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.problems.serving.deployment.pools import SinglePoint
 from planner.problems.serving.slopes.batch_response import ACTIVE, ARRIVALS, Held, Moved
 from planner.problems.serving.slopes.directional_derivatives import BATCH
 from planner.problems.serving.slopes.output_slopes import (
@@ -27,12 +26,11 @@ from planner.problems.serving.task.resolve import ask
 from planner.protocol.problem import FEW
 
 if TYPE_CHECKING:
-    from planner.problems.serving.deployment.pool_pairs import Pools
     from planner.problems.serving.deployment.pools import Point
     from planner.problems.serving.question import Scenario
     from planner.problems.serving.slopes.directional_derivatives import Directions
     from planner.problems.serving.task.resolve import Asked
-    from planner.problems.serving.task.task import Task
+    from planner.problems.serving.task.task import Task, TaskPair
     from planner.protocol.parameter import Parameter
 
 STEP = 1e-5  # of a given, in logarithms, at which the numbers of the equations are looked up
@@ -81,25 +79,15 @@ class Bound:
         """Whether it matters how many replicas there are."""
         return len(self.pools) > 1 or self.pools[0].task.loaded
 
-    def _pools(self, asked: Asked) -> Pools:
+    def _pools(self, asked: Asked) -> TaskPair:
         return asked.pools[self.number - len(asked.tasks)]
 
 
 def bound_to(scenario: Scenario, number: int, point: Point) -> Bound:
     """The plan of a point found, ready to be varied; `number` is that of its question."""
-    if isinstance(point, SinglePoint):
-        return Bound(scenario, number, (_held(point.task, point.layouts, point.batch),))
-    pair = point.candidate
-    first, second = _tasks(pair.pools)
-    if pair.pools.demand is not None:
-        first, second, batch = pair.readers.task, pair.decoders.task, pair.decoders.batch
-    else:
-        batch = pair.pair.batch
-    pools = (
-        _held(first, pair.readers.layouts, pair.readers.batch),
-        _held(second, pair.decoders.layouts, batch),
-    )
-    return Bound(scenario, number, pools, pair.moved)
+    candidate = point.candidate
+    pools = tuple(_held(pool.task, pool.layouts, pool.batch) for pool in candidate.resized())
+    return Bound(scenario, number, pools, candidate.transfer)
 
 
 SymbolPowers = Sequence[tuple[dict[str, float], ...]]
@@ -140,7 +128,7 @@ def _held(task: Task, layouts: Any, batch: float) -> Held:
     return Held(task, layouts, batch, not fixed)
 
 
-def _tasks(pools: Pools) -> tuple[Task, Task]:
+def _tasks(pools: TaskPair) -> tuple[Task, Task]:
     """Both tasks, under the load that is given; where none is, nothing that varies arrives."""
     first, second = pools.prefill, pools.decode
     return replace(first, arrivals=pools.demand), replace(second, arrivals=pools.demand)

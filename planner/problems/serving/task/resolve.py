@@ -19,11 +19,10 @@ from planner.catalogue.chips import Chip
 from planner.catalogue.profile import Profile, choose_profile
 from planner.catalogue.systems import System
 from planner.network.system_network import fabric_of, machine_of
-from planner.problems.serving.deployment.pool_pairs import Pools
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.engine_limits import LECTURE, limited
 from planner.problems.serving.task.requests import limits_of, modes
-from planner.problems.serving.task.task import Task
+from planner.problems.serving.task.task import Task, TaskPair
 from planner.problems.serving.task.task_builder import Draft, Hardware
 from planner.scenario import File, ModelDescription
 from planner.scenario.keys.references import wanted_profile
@@ -41,7 +40,7 @@ class Asked:
     """The tasks of one scenario, what was looked up for them, and what the user should know."""
 
     tasks: tuple[Task, ...]
-    pools: tuple[Pools, ...]
+    pools: tuple[TaskPair, ...]
     data: tuple[dict[str, str], ...]
     warnings: tuple[str, ...]
 
@@ -70,7 +69,7 @@ def ask(scenario: Scenario, today: date | None = None) -> Asked:
     notes.warnings.extend(_unproven(scenario))
     hardware = [_hardware(scenario, system, notes) for system in scenario.systems()]
     found: list[Task] = []
-    pools: list[Pools] = []
+    pools: list[TaskPair] = []
     for weights, kv, activations, chunk, redundant in _formats(scenario):
         with _at("model"):
             counted = _sizes(model, weights, kv, activations)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -245,3 +246,41 @@ class Task:
         while not self.chip.computes(dtype) and dtype in WIDER:
             dtype = WIDER[dtype]
         return self.chip.peak(dtype if self.chip.computes(dtype) else "bf16")
+
+
+@dataclass(frozen=True)
+class TaskPair:
+    """One question of two pools: a task for each phase, and the network between them.
+
+    `rate` is that of one chip into this network [byte/s], `latency` that of a message through it
+    and its software [s]. `together` says that both pools share the domains of one system. `demand`
+    are the requests per second to carry; None for as many as can be served.
+    """
+
+    prefill: Task
+    decode: Task
+    rate: float
+    latency: float
+    together: bool
+    demand: float | None = None
+
+    @property
+    def tasks(self) -> tuple[Task, Task]:
+        """The task of either pool, the one that decodes last."""
+        return self.prefill, self.decode
+
+    @cached_property
+    def prompt_bytes(self) -> float:
+        """Cache of one prompt [byte]."""
+        task = self.prefill
+        stored = sum(cache.stored_bytes(task.input_tokens) for cache in task.sizes.caches)
+        return stored + task.sizes.state_bytes_per_sequence
+
+    def promising(self, tpot: float | None) -> TaskPair:
+        """The same question with another promise on the time per output token [s], or none."""
+        return replace(self, decode=self.decode.promising(tpot))
+
+    def transfer(self, senders: np.ndarray | float, receivers: np.ndarray | float) -> np.ndarray:
+        """Seconds that a prompt's cache takes between so many chips."""
+        chips = np.minimum(senders, receivers)
+        return np.asarray(self.latency + self.prompt_bytes / (chips * self.rate))

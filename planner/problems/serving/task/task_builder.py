@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from planner.catalogue.profile import Place
 from planner.network.system_network import between
-from planner.problems.serving.deployment.pool_pairs import Pools
 from planner.problems.serving.step.engine_effects import chunk_of, engine_called
 from planner.problems.serving.task.requests import (
     arrivals,
@@ -21,7 +20,7 @@ from planner.problems.serving.task.requests import (
     promised,
     speculation,
 )
-from planner.problems.serving.task.task import ClosedLoop, Task
+from planner.problems.serving.task.task import ClosedLoop, Task, TaskPair
 from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
@@ -105,14 +104,14 @@ class Draft:
             loop=_loop(lengths) if mode == "aggregated" and not lecture else None,
         )
 
-    def pools(self, hardware: Sequence[Hardware]) -> Iterator[Pools]:
+    def pools(self, hardware: Sequence[Hardware]) -> Iterator[TaskPair]:
         """The question of two pools, of every kind of machine for either."""
         load = arrivals(self.scenario)
         for first, second in product(hardware, repeat=2):
             together = first is second
             rate, latency = between(first.machine, second.machine, self.scenario.chips[-1],
                                     together=together)  # fmt: skip
-            yield Pools(
+            yield TaskPair(
                 prefill=self.task(first, "prefill", pooled=True),
                 decode=self.task(second, "decode", pooled=True),
                 rate=rate,

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 
 from planner.catalogue.profile import EFFICIENCIES
-from planner.problems.serving.deployment.candidate import evaluate
+from planner.problems.serving.deployment.candidate import Candidate
+from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.pools import layouts_of
 from planner.problems.serving.search.batch import search
 from planner.problems.serving.step.step import PARTS, Step
 from planner.problems.serving.task.task import Task
+from planner.protocol.document import document_of
 from tests.cases.serving import MODELS, question, questions, searched
 from tests.test_planner.problems.serving.deployment.test_pools import pools_of
 
@@ -88,7 +90,7 @@ def test_serving_plan_adds_up(task: Task) -> None:
     layouts = step.layouts.take(found.rows[:1])
     batch, fill = float(found.batch[0]), float(found.fill[0])
     point = evaluate(task, layouts, batch, fill)
-    plan, values = point.plan(), point.chosen_by
+    plan, values = document_of(Candidate((point,)).plan()), point.chosen_by
     memory = plan["memory_per_chip"]
     assert sum(memory[k] for k in memory if k != "capacity") == pytest.approx(memory["capacity"])
     if task.mode == "aggregated":

@@ -162,10 +162,8 @@ def test_a_price_scales_what_is_paid_and_nothing_else(scenario: dict[str, Any]) 
         scale = 2.0 if scenario["objective"] == "cost" else 1.0
         assert half[0].score * scale == pytest.approx(one[0].score, rel=1e-12)
         plans = [points[0].candidate.plan() for points in (one, half)]
-        assert plans[0]["layout"] == plans[1]["layout"]
-        assert plans[0]["prefill"] is None or (
-            plans[0]["prefill"]["layout"] == plans[1]["prefill"]["layout"]
-        )
+        assert plans[0].layout == plans[1].layout
+        assert plans[0].prefill is None or plans[0].prefill.layout == plans[1].prefill.layout
 
 
 MODES = ("aggregated", "disaggregated")

@@ -11,7 +11,8 @@ import pytest
 from formulas.numerics.evaluate import scalar
 from formulas.serving.pools import two_pools as equations_of_two
 from planner.problems.serving.closed_form import closed_form, symbols_of
-from planner.problems.serving.deployment.candidate import evaluate
+from planner.problems.serving.deployment.candidate import Candidate
+from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.pools import one_pool, questions_of
 from planner.problems.serving.task.resolve import ask
 from planner.scenario import load
@@ -30,11 +31,11 @@ DEMANDS = (None, 2.0, "max")
 
 
 def singles():
-    """Candidates of one pool: every mode, estimate and load, dense models and experts."""
+    """Pools of plans of one: every mode, estimate and load, dense models and experts."""
     for mode, estimate, change in itertools.product(MODES, ESTIMATES, LOADS):
         for model, chips in ((dense(), (4,)), (sparse(), (2, 3, 4)), (dense(layers=3), (8,))):
             task = question(model, mode=mode, estimate=estimate, chips=chips, **change)
-            yield from (point.candidate for point in one_pool(task).points())
+            yield from (point.candidate.last for point in one_pool(task).points())
 
 
 def pairs():
@@ -57,21 +58,21 @@ def plans():
 def test_the_printed_closed_form_gives_the_price(plans):
     """The equations that `--why` prints, at the values the plan binds, are the plan's price."""
     count = 0
-    for candidate in plans[0]:
-        task = candidate.task
+    for pool in plans[0]:
+        task = pool.task
         equations = closed_form(task.mode, bound=task.uses_bound, load=task.load)
-        values = symbols_of(candidate)
+        values = symbols_of(pool)
         made = {e.symbol.name for e in equations}
         given = {name: value for name, value in values.items() if name not in made}
         price = equations[0].symbol.name
         # The slot's own equations are printed down to the step; what is below them is given.
         again = scalar(equations, [price], given)[price] * 1e6
-        assert again == pytest.approx(candidate.usd_per_mtok, rel=SAME)
+        assert again == pytest.approx(Candidate((pool,)).usd_per_mtok, rel=SAME)
         count += 1
     for candidate in plans[1]:
-        load_ = "none" if candidate.pools.demand is None else "given"
+        load_ = "none" if candidate.demand is None else "given"
         first, rate, *_ = closed_form("disaggregated", bound=candidate.task.uses_bound, load=load_)
-        again = scalar((first, rate), ["C_pools"], candidate.symbols)["C_pools"] * 1e6
+        again = scalar((first, rate), ["C_pools"], candidate.joint.symbols)["C_pools"] * 1e6
         assert again == pytest.approx(candidate.usd_per_mtok, rel=SAME)
         count += 1
     assert count >= 200
@@ -79,14 +80,12 @@ def test_the_printed_closed_form_gives_the_price(plans):
 
 def test_a_load_fills_the_slots_as_the_price_has_it(plans):
     """Rent over what is served: all chips, over all requests that arrive."""
-    for candidate in plans[0]:
-        if candidate.task.loaded:
-            paid = candidate.task.price * float(candidate.layouts.chips[0])
-            values = candidate.chosen_by
-            assert values["requests"] == pytest.approx(candidate.task.arrivals, rel=SAME)
-            assert values["usd_per_request"] == pytest.approx(
-                paid / candidate.task.arrivals, rel=SAME
-            )
+    for pool in plans[0]:
+        if pool.task.loaded:
+            paid = pool.task.price * float(pool.layouts.chips[0])
+            values = pool.chosen_by
+            assert values["requests"] == pytest.approx(pool.task.arrivals, rel=SAME)
+            assert values["usd_per_request"] == pytest.approx(paid / pool.task.arrivals, rel=SAME)
 
 
 def test_every_plan_survives_its_recheck(plans):
@@ -99,7 +98,7 @@ def test_every_plan_survives_its_recheck(plans):
 def test_a_wrong_output_of_one_pool_is_refused(arrivals):
     """Whichever number a plan prints, of the estimate or of the bound: the price above all."""
     point = one_pool(question(dense(), arrivals=arrivals)).points()[0]
-    good = point.candidate
+    good = point.candidate.last
     good.recheck()
     for name, value in good.estimate.items():
         if not value or name.startswith("wait."):
@@ -120,13 +119,13 @@ def test_a_wrong_output_of_two_pools_is_refused(plans):
             if value:
                 wrong = {**getattr(good, field), name: value * 1.334}
                 with pytest.raises(SolverError, match=name):
-                    replace(good, **{field: wrong}).recheck()
+                    replace(good, joint=replace(good.joint, **{field: wrong})).recheck()
 
 
 def test_a_broken_promise_is_refused():
     """A plan that was right, under promises that it does not keep."""
     task = question(dense())
-    good = one_pool(task).points()[0].candidate
+    good = one_pool(task).points()[0].candidate.last
     tight = replace(task, promises={"tpot": good.estimate["tpot"] / 2})
     with pytest.raises(SolverError, match="breaks the promise tpot"):
         evaluate(tight, good.layouts, good.batch).recheck()

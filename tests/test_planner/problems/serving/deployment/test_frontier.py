@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,11 +18,12 @@ import pytest
 import planner
 from planner.cli.app import main
 from planner.problems.serving.deployment.frontier import FAST_PRICE, modes
-from planner.problems.serving.deployment.pool_pairs import Pools, search_pools
+from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.pools import one_pool, two_pools
 from planner.problems.serving.frontier_text import frontier_text, rows_of
 from planner.problems.serving.search.batch import feasible, given
 from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import TaskPair
 from planner.report.pictures.frontier_curve import frontier_picture
 from planner.report.pictures.picture_files import frontier_csv
 from tests.cases.serving import MODELS, all_layouts, columns, product, question
@@ -87,7 +89,7 @@ def test_every_point_is_the_best_of_all_layouts_and_batches(case):
     paces = np.geomspace(tpot.min(), tpot[price.argmin()], 9) * EDGE
     for pace, point in zip(paces, pool.paced(paces), strict=True):
         assert point.score == pytest.approx(price[tpot <= pace].min(), rel=1e-8)
-        own = point.candidate.chosen_by["tpot"]
+        own = point.candidate.outputs["tpot"]
         assert own <= pace
         assert not (price[tpot <= own * EDGE] < point.score * (1 - 1e-8)).any()
 
@@ -115,7 +117,7 @@ def pools_of(promises, demand=None, **changes):
     model = MODELS["sparse"]
     reads = question(model, mode="prefill", context=1000.0, promises=first, **common, **waits)
     writes = question(model, mode="decode", promises=second, **common)
-    return Pools(reads, writes, 20e9, 1e-5, together=True, demand=demand)
+    return TaskPair(reads, writes, 20e9, 1e-5, together=True, demand=demand)
 
 
 @pytest.mark.parametrize(
@@ -129,12 +131,12 @@ def test_promises_searched_at_once_find_what_each_finds_alone(promises, demand, 
     pools = pools_of(promises, demand)
     pools = replace(pools, decode=pools.decode.with_layout(batches=batches))
     found = two_pools(pools)
-    reading = found.reading.step.asked(pools.prefill)
+    reading, decoding = found.steps
     paces = np.geomspace(found.fastest(), 3 * found.fastest(), 4) * EDGE
     for pace, point in zip(paces, found.paced(paces), strict=True):
-        alone, _ = search_pools(pools.promising(float(pace)), reading, found.decoding.step)
+        alone, _ = search_pools(pools.promising(float(pace)), reading, decoding)
         assert point.score == pytest.approx(alone[0].score, rel=1e-9)
-        assert point.candidate.decoders.chosen_by["tpot"] <= pace * EDGE
+        assert point.candidate.last.chosen_by["tpot"] <= pace * EDGE
     if demand is None:
         assert found.paced(paces[:1] * (1 - 1e-6)) == [None]
 
@@ -187,9 +189,10 @@ def test_a_given_load_is_carried_at_every_speed():
 
 def test_marks_are_the_fast_the_normal_and_the_slow_mode():
     """Slow is the cheapest; normal has the least price times time; fast costs six times normal."""
-    plans = [{"tpot": t, "usd_per_mtok": p} for t, p in ((1, 30.0), (2, 11.0), (3, 2.0), (5, 1.9))]
+    pairs = ((1, 30.0), (2, 11.0), (3, 2.0), (5, 1.9))
+    plans = [SimpleNamespace(tpot=time, usd_per_mtok=price) for time, price in pairs]
     assert modes(plans) == {"fast": 1, "normal": 2, "slow": 3}
-    assert plans[1]["usd_per_mtok"] <= FAST_PRICE * plans[2]["usd_per_mtok"]
+    assert plans[1].usd_per_mtok <= FAST_PRICE * plans[2].usd_per_mtok
     assert modes(plans[:1]) == {"fast": 0, "normal": 0, "slow": 0}
 
 

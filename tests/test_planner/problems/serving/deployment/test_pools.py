@@ -11,18 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.problems.serving.deployment.pair import evaluate_pair
-from planner.problems.serving.deployment.pool_candidates import readers
-from planner.problems.serving.deployment.pool_pairs import Pools, search_pools
+from planner.problems.serving.deployment.candidate import evaluate_pair
+from planner.problems.serving.deployment.pool_matching import prefill_layouts
+from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.pools import layouts_of
 from planner.problems.serving.step.chip_split import ChipSplit, replicas_left, replicas_most
 from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import TaskPair
+from planner.protocol.document import document_of
 from tests.cases.serving import all_layouts, columns, dense, question, sparse
 
 NETWORK = 20e9  # byte/s
 
 
-def pools_of(model, *, chips=(4,), domain=4, promises=None, objective="cost", **others) -> Pools:
+def pools_of(model, *, chips=(4,), domain=4, promises=None, objective="cost", **others) -> TaskPair:
     """The question of two pools of small chips."""
     made = promises or {}
     second = others.pop("second", {})
@@ -47,10 +49,10 @@ def pools_of(model, *, chips=(4,), domain=4, promises=None, objective="cost", **
         promises={k: v for k, v in made.items() if k in ("tpot", "e2e")},
         **{**common, **second},
     )
-    return Pools(first, other, NETWORK, 1e-5, together=not second)
+    return TaskPair(first, other, NETWORK, 1e-5, together=not second)
 
 
-def solved(pools: Pools):
+def solved(pools: TaskPair):
     """The steps of both pools and the pairs found."""
     steps = [
         Step(task, layouts_of(task), bound=task.uses_bound)
@@ -86,7 +88,7 @@ def placed(chips: int, domain: int, first, n: int, second) -> int:
     return (left * (size // stage) + beside + rest // stage) // stages
 
 
-def exhaustive(pools: Pools, most: int) -> float:
+def exhaustive(pools: TaskPair, most: int) -> float:
     """The least objective over all pairs of layouts, batches, and numbers of replicas."""
     first, second = pools.prefill, pools.decode
     readers, decoders = [], []
@@ -200,12 +202,12 @@ def test_a_pair_evaluated_in_full_serves_what_the_search_said(model):
     for pair in pairs:
         plan = evaluate_pair(pools, *steps, pair)
         plan.recheck()
-        document = plan.plan()
+        document = document_of(plan.plan())
         tokens = pools.decode.input_tokens + pools.decode.output_tokens
         assert document["usd_per_mtok"] * tokens / 1e6 == pytest.approx(pair.score, rel=1e-9)
         assert document["requests_per_s"] == pytest.approx(pair.requests)
         assert document["tpot"] <= 0.002
-        assert document["ttft"] == pytest.approx(plan.readers.chosen_by["ttft"] + plan.moved)
+        assert document["ttft"] == pytest.approx(plan.pools[0].chosen_by["ttft"] + plan.transfer)
         assert max(document[pool]["utilisation"] for pool in ("prefill", "decode")) <= 1 + 1e-9
 
 
@@ -222,10 +224,10 @@ def test_more_load_never_needs_fewer_chips():
         paid.append(sum(pairs[0].chips))
         plan = evaluate_pair(replace(waiting, demand=float(load)), *steps, pairs[0])
         plan.recheck()
-        assert plan.ttft <= 0.1
-        assert plan.requests == pytest.approx(load)
-        assert plan.readers.chosen_by["readers"] < 1
-        assert plan.decoders.chosen_by["load"] <= 1 + 1e-9
+        assert plan.outputs["ttft"] <= 0.1
+        assert plan.outputs["requests"] == pytest.approx(load)
+        assert plan.pools[0].chosen_by["readers"] < 1
+        assert plan.last.chosen_by["load"] <= 1 + 1e-9
     assert paid == sorted(paid)
 
 
@@ -234,10 +236,10 @@ def test_a_reader_is_as_busy_as_its_promise_lets_it_be():
     task = pools_of(dense(2), chips=(4,)).prefill
     alone = Step(task, layouts_of(task), bound=False)
     nothing = np.zeros(len(alone.layouts))
-    quickest = readers(alone, nothing).first.min()
+    quickest = prefill_layouts(alone, nothing).latency.min()
     promised = task.with_layout(arrivals=math.inf, promises={"ttft": 1.15 * quickest})
-    side = readers(alone.asked(promised), nothing + 1e-5)
+    side = prefill_layouts(alone.asked(promised), nothing + 1e-5)
     assert len(side.rows) > 1
-    np.testing.assert_allclose(side.first, 1.15 * quickest, rtol=1e-6)
-    assert (side.first <= 1.15 * quickest).all()
+    np.testing.assert_allclose(side.latency, 1.15 * quickest, rtol=1e-6)
+    assert (side.latency <= 1.15 * quickest).all()
     assert ((side.fill > 0) & (side.fill < 1)).all()

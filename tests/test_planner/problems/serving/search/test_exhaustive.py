@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.problems.serving.deployment.shortfalls import shortfalls
+from planner.problems.serving.deployment.missed_promises import shortfalls
 from planner.problems.serving.search.batch import search
 from planner.problems.serving.step.layouts import AXES
 from planner.problems.serving.step.step import Step

@@ -191,18 +191,18 @@ def test_a_load_that_is_too_large_is_short_by_what_it_exceeds_the_most(task: Tas
     """Divided by the factor reported the load is carried, a millionth above it is not."""
     heavy = replace(task, arrivals=50 * (task.arrivals or 0.0), objective="cost")
     asked = one_pool(heavy)
-    if asked.found.rows.size:
+    if asked.searched.rows.size:
         return
     missed = asked.shortfalls()
     if [name for name, _ in missed] != ["load"]:
         # Not even a single request keeps the promises.
         easy = replace(heavy, arrivals=1e-9)
-        assert not one_pool(easy).found.rows.size
+        assert not one_pool(easy).searched.rows.size
         return
     factor = missed[0][1]
     for slack, carried in ((1 - 1e-9, True), (1 + 1e-6, False)):
         eased = replace(heavy, arrivals=(heavy.arrivals or 0.0) / factor * slack)
-        assert bool(one_pool(eased).found.rows.size) is carried
+        assert bool(one_pool(eased).searched.rows.size) is carried
 
 
 @settings(max_examples=10, deadline=None, derandomize=True)
@@ -220,7 +220,7 @@ def test_the_most_that_can_be_served_equals_exhaustive_search(task: Task) -> Non
                 break
             if kept(most, at, index, rate)[0]:
                 best = (row[6] - most.spare) * rate
-    found = one_pool(most).found
+    found = one_pool(most).searched
     served = 1 / float(found.score[0]) if found.rows.size else 0.0
     assert served == pytest.approx(best, rel=1e-9)
 
@@ -273,7 +273,7 @@ def test_more_room_to_spare_never_takes_fewer_chips():
 def test_with_the_spare_replicas_down_the_rest_carry_the_load():
     """Without them the same layout and batch keep every promise, and one fewer does not."""
     task = fleet(spare=2, promises={"ttft_p95": 0.06, "tpot": 0.004})
-    plan = one_pool(task).points()[0].candidate
+    plan = one_pool(task).points()[0].candidate.last
     layouts = plan.layouts
     rest = replace(layouts, replicas=layouts.replicas - 2)
     alone = Step(replace(task, spare=0), rest, bound=False)(np.array([plan.batch]))

@@ -14,7 +14,7 @@ import pytest
 
 from formulas.numerics.evaluate import kernel
 from planner.problems.serving.deployment.alternatives import winner
-from planner.problems.serving.deployment.pools import SinglePoint, questions_of, ranked
+from planner.problems.serving.deployment.pools import questions_of, ranked
 from planner.problems.serving.deployment.switch_points import Contest
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.search.batch import LARGEST_BATCH
@@ -138,7 +138,7 @@ def compared(seed: int) -> int:
     if best is None:
         return 0
     point, bound, givens = best
-    assert isinstance(point, SinglePoint)
+    assert len(point.tasks) == 1
     varied = [given for given in givens if given.to is not None]
     _, slopes = elasticities(bound, varied)
     names = [n for n in ("usd_per_mtok", "tpot", "ttft", "tokens_per_s") if n in slopes]

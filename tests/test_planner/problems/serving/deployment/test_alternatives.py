@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import planner
 from planner.catalogue.systems import system
+from planner.problems.serving.deployment.alternatives import alternative_kinds, explained_kinds
+from planner.problems.serving.deployment.missed_promises import relaxed_promises
 from planner.problems.serving.deployment.pools import one_pool, questions_of, ranked
-from planner.problems.serving.deployment.relaxed_promises import eased
-from planner.problems.serving.deployment.rivals import rivals
 from planner.problems.serving.presentation import answer, why
 from planner.problems.serving.task.resolve import ask
 from planner.protocol.document import document_of
@@ -58,9 +58,8 @@ def least(scenario: dict[str, Any]) -> float:
 
 def explained(scenario: dict[str, Any]) -> list[dict[str, Any]]:
     """The rivals of a question with what lets them win."""
-    loaded = load(scenario)
-    questions = questions_of(ask(loaded))
-    return rivals(loaded, questions, ranked(questions)[0], why=True)
+    document: list[dict[str, Any]] = document_of(explained_kinds(load(scenario)))
+    return document
 
 
 def changed(scenario: dict[str, Any], change: dict[str, Any], factor: float) -> dict[str, Any]:
@@ -154,7 +153,7 @@ def test_deepseek_has_a_rival_of_the_other_mode_and_of_another_family():
     """How far behind is what solving that mode alone says."""
     loaded = load(DEEPSEEK)
     questions = questions_of(ask(loaded))
-    found = rivals(loaded, questions, ranked(questions)[0])
+    found = document_of(alternative_kinds(loaded, questions, ranked(questions)[0]))
     modes = [least({**DEEPSEEK, "choose": {"mode": m}}) for m in ("aggregated", "disaggregated")]
     mode = next(each for each in found if each["kind"] in ("aggregated", "disaggregated"))
     assert mode["behind"] == pytest.approx(max(modes) / min(modes) - 1)
@@ -233,8 +232,8 @@ def test_an_eased_promise_agrees_with_every_layout_and_batch(task, share):
         held = replace(task, promises={**made, name: value})
         return bool(serving_cases.decided(held, 2).kept.any())
 
-    for each in eased([one_pool(task)]):
-        name, value = each["promise"], each["alone"]
+    for each in relaxed_promises([one_pool(task)]):
+        name, value = each.promise, each.alone
         if value is None:
             assert not kept(name, 1e6)
         else:

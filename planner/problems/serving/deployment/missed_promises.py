@@ -1,0 +1,263 @@
+"""The way out of an infeasible question: how far the nearest plan is from each promise.
+
+And one promise at a time: what it would have to be, the others unchanged. Every promised time grows
+with the batch, so in one pool the least value of each is that of the smallest batch, over all
+layouts that keep the other promises. Two pools are searched again with the promise relaxed, until
+no smaller one is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planner.problems.serving.bounds.binding_limits import EXPRESSIONS
+from planner.problems.serving.deployment.candidate import Candidate, evaluate_pair
+from planner.problems.serving.deployment.pool_matching import shards
+from planner.problems.serving.deployment.pool_pairs import search_pools
+from planner.problems.serving.deployment.pools import OnePool, Question, TwoPools
+from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
+from planner.problems.serving.search.batch import (
+    LARGEST_BATCH,
+    chosen,
+    feasible,
+    given,
+    largest_feasible,
+)
+from planner.problems.serving.search.sizing import carrying
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.task import PROMISES, Task
+from planner.protocol.bracket import Bracket, bracketed
+from planner.protocol.problem import MissedPromise
+
+PHYSICS = ("need", "mixed")  # limits that nobody made and nobody can relax
+CLOSE = 5e-7  # share of a value below which no smaller one is sought
+WORDS = {promise: name for name, promise in PROMISES.items()}
+
+
+def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
+    """The promises that the nearest plan of questions without answer breaks, and by how much."""
+    nearest = min(
+        (_exceeded(question) for question in questions),
+        # A question that says nothing of what is missing is no way out.
+        key=lambda missed: max((factor for _, factor in missed), default=math.inf),
+    )
+    names = [(PROMISES[name], factor) for name, factor in nearest]
+    return [MissedPromise(name, factor, EXPRESSIONS[name]) for name, factor in names]
+
+
+def exceeded_promises(task: Task, values: Mapping[str, float]) -> tuple[ExceededPromise, ...]:
+    """The promises that one evaluated plan breaks, each with its factor."""
+    return tuple(
+        ExceededPromise(PROMISES[name], values[name] / limit)
+        for name, limit in task.limits.items()
+        if values[name] > limit
+    )
+
+
+def _exceeded(question: Question) -> list[tuple[str, float]]:
+    """How far the nearest plan is from each promise: (promise, factor), worst promise first."""
+    if isinstance(question, OnePool):
+        return shortfalls(question.step)
+    load = question.pair.demand
+    served = _most_served(question) if load is not None else 0.0
+    if served > 0:
+        return [("load", (load or 0.0) / served)]
+    # Where each pool keeps its own promises, two of them need more chips.
+    factors = dict(pair for pool in question.pools for pair in shortfalls(pool.step))
+    late = _first_token_factor(question)
+    if late > 1:
+        factors["ttft"] = late
+    return sorted(factors.items(), key=lambda pair: -pair[1])
+
+
+def shortfalls(step: Step) -> list[tuple[str, float]]:
+    """How far the nearest plan is from each promise: (promise, factor), worst promise first.
+
+    The nearest plan is the one whose promises need the smallest common factor, over all layouts
+    at one sequence per replica or at the given batches; nothing can be nearer, since every
+    promised quantity falls with the batch. Promises can be relaxed and memory cannot, so plans
+    that do not fit, or whose prefill cannot keep up, are looked at only if there are no others.
+    """
+    if step.task.loaded:
+        served = capacity(step)
+        if served > 0:
+            return [("load", (step.task.arrivals or 0.0) / served)]
+        step = step.asked(step.task.with_layout(arrivals=None))
+    task, layouts = step.task, step.layouts
+    rows = np.arange(len(layouts))
+    batch, fill = np.ones(len(layouts)), np.ones(len(layouts))
+    if task.batches is not None:
+        rows, batch, fill = given(task, layouts)
+    values = step.take(rows)(batch, fill)
+    factors = {
+        name: np.broadcast_to(values[name] / limit, rows.shape)
+        for name, limit in task.limits.items()
+    }
+    physics = np.max([factors[name] for name in PHYSICS if name in factors], axis=0)
+    promised = np.max(np.stack(list(factors.values())), axis=0)
+    if (physics <= 1).any():
+        promised = np.where(physics <= 1, promised, np.inf)
+    nearest = int(np.argmin(promised))
+    missed = [(name, float(factor[nearest])) for name, factor in factors.items()]
+    return sorted(((n, f) for n, f in missed if f > 1), key=lambda pair: -pair[1])
+
+
+def capacity(step: Step) -> float:
+    """Most requests per second that any layout serves within the promises, 0 if none serves any."""
+    most = step.asked(step.task.with_layout(arrivals=math.inf))
+    if step.task.mode == "prefill":
+        rows, batch, _ = given(most.task, most.layouts)
+    else:
+        rows, batch, _ = chosen(most, largest_feasible(most)[0])
+    values = most.take(rows)(batch)
+    keeps = feasible(most.task, values)
+    return float(np.broadcast_to(values["requests"], keeps.shape)[keeps].max(initial=0.0))
+
+
+def _first_token_factor(question: TwoPools) -> float:
+    """The least time to first token, a cache's way included, over the promised one."""
+    prefill, decode = (pool.step for pool in question.pools)
+    promised = question.pair.prefill.promises.get("ttft")
+    if promised is None:
+        return 0.0
+    _, batch, _ = given(prefill.task, prefill.layouts)
+    values = prefill(batch)
+    transfer = question.pair.transfer(shards(prefill), float(shards(decode).max()))
+    fits = np.broadcast_to(values["need"] <= prefill.task.chip.memory, batch.shape)
+    least = np.min(values["ttft"] + transfer, where=fits, initial=np.inf)
+    return float(least / promised) if np.isfinite(least) else 0.0
+
+
+def _most_served(question: TwoPools) -> float:
+    """Most requests per second that any pair serves within the promises, 0 if none does."""
+    prefill, decode = (task.with_layout(objective="throughput") for task in question.tasks)
+    most = replace(question.pair, demand=None, prefill=prefill, decode=decode)
+    steps = (pool.step.asked(task) for pool, task in zip(question.pools, most.tasks, strict=True))
+    pairs, _ = search_pools(most, *steps)
+    return pairs[0].requests if pairs else 0.0
+
+
+def relaxed_promises(questions: Sequence[Question]) -> tuple[RelaxedPromise, ...]:
+    """Each promise, and the least value that all others leave possible; None where none is."""
+    made: dict[str, float] = {}
+    least: dict[str, float] = {}
+    for question in questions:
+        for task in question.tasks:
+            made |= task.promises
+    # The value that one pool reaches bounds the search of two.
+    for question in sorted(questions, key=lambda question: isinstance(question, TwoPools)):
+        for name in made:
+            reached = least.get(name, math.inf)
+            value = (
+                _least_of_one(question, name)
+                if isinstance(question, OnePool)
+                else _least_of_two(question, name, reached)
+            )
+            least[name] = min(reached, value)
+    return tuple(
+        RelaxedPromise(name, limit, least[name] if math.isfinite(least[name]) else None)
+        for name, limit in made.items()
+    )
+
+
+def _relaxed(task: Task, name: str, value: float | None = None) -> Task:
+    """The same question with another value of a promise, or without it."""
+    promises = {key: limit for key, limit in task.promises.items() if key != name}
+    if name in task.promises and value is not None:
+        promises[name] = value
+    return task.with_layout(promises=promises)
+
+
+def _least_of_one(question: OnePool, name: str) -> float:
+    """The least value in one pool; infinite where the other promises cannot be kept."""
+    task = _relaxed(question.task, name)
+    if name not in question.task.promises:
+        return math.inf
+    step, batch, fill = _smallest(question.step.asked(task))
+    if not len(step.layouts):
+        return math.inf
+    values = step(batch, fill)
+    keeps = feasible(task, values)
+    return float(np.broadcast_to(values[WORDS[name]], keeps.shape)[keeps].min(initial=math.inf))
+
+
+def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
+    """Every layout at the smallest batch that the question admits."""
+    task, one = step.task, np.ones(len(step.layouts))
+    if task.loaded:
+        # The more chips carry the load, the less each holds.
+        if task.limits_of.get("replicas") is None:
+            step = step.on(
+                step.layouts.on(np.full(one.size, max(task.chips)), task.machine.chips_per_domain)
+            )
+        batch = carrying(step, LARGEST_BATCH)
+        carries = batch > 0
+        return step.take(carries), batch[carries], one[carries]
+    if task.batches is not None or task.mode == "prefill":
+        rows, batch, fill = given(task, step.layouts)
+        return step.take(rows), batch, fill
+    return step, one, one
+
+
+def _least_of_two(question: TwoPools, name: str, bound: float) -> float:
+    """The least value in two pools, sought below a `bound`; infinite where there is none."""
+    pair = question.pair
+    promises = {**pair.prefill.promises, **pair.decode.promises}
+    reached = _reached_within(question, name, bound * (1 - CLOSE))
+    if not math.isfinite(reached):
+        return reached
+    missed = False
+
+    def tight(turn: int) -> bool:
+        # Values are those of layouts: often nothing is left below the last.
+        return turn == 0 if pair.demand is not None else turn % 2 == 0
+
+    def propose(bracket: Bracket) -> Sequence[float]:
+        if missed and tight(bracket.turn - 1):
+            return ()
+        below = reached * (1 - CLOSE)
+        return (below,) if tight(bracket.turn) else (math.sqrt(bracket.far * reached),)
+
+    def difference(values: Sequence[float]) -> list[float]:
+        nonlocal reached, missed
+        least = _reached_within(question, name, values[0])
+        missed = not math.isfinite(least)
+        reached = reached if missed else least
+        return [-1.0 if missed else 1.0]
+
+    start = Bracket(reached, promises[name])
+    bracketed(difference, start, propose, lambda bracket: reached / bracket.far <= 1 + CLOSE)
+    return reached
+
+
+def _reached_within(question: TwoPools, name: str, value: float) -> float:
+    """What a plan with the promise at this value makes of it; infinite where there is none."""
+    pair, limit = question.pair, None if math.isinf(value) else value
+    # Without a load the smallest batch is the fastest.
+    objective = "latency" if pair.demand is None else pair.decode.objective
+    tasks = [_relaxed(task, name, limit).with_layout(objective=objective) for task in pair.tasks]
+    relaxed = replace(pair, prefill=tasks[0], decode=tasks[1])
+    prefill = question.pools[0].step.asked(tasks[0])
+    decode = question.pools[1].step.asked(tasks[1].with_layout(arrivals=None))
+    pairs, _ = search_pools(relaxed, prefill, decode)
+    if not pairs:
+        return math.inf
+    if pair.demand is not None and limit is not None:
+        return limit
+    return min(_reached(evaluate_pair(relaxed, prefill, decode, each), name) for each in pairs)
+
+
+def _reached(candidate: Candidate, name: str) -> float:
+    """The promised time of a plan of two pools [s]."""
+    tpot, first_token = candidate.last.chosen_by["tpot"], candidate.outputs["ttft"]
+    if name == "tpot":
+        return tpot
+    if name == "e2e":
+        return first_token + (candidate.task.output_tokens - 1) * tpot
+    if name == "ttft":
+        return first_token
+    return candidate.pools[0].chosen_by[name] + candidate.transfer

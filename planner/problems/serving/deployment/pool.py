@@ -1,0 +1,268 @@
+"""One pool of a plan, evaluated: estimate and bound side by side, rechecked by plain floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulas.nomenclature.symbols import SYMBOLS
+from formulas.numerics.evaluate import scalar
+from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
+from formulas.serving.outputs import FIRST_OF_A_LOOP, first_token_quantile
+from formulas.serving.queues import QUEUE, waiting_quantile
+from planner.problems.serving.plan import (
+    MemoryUse,
+    PlannedPool,
+    PoolLayout,
+    Roofs,
+    StepTimes,
+    UniformRouting,
+)
+from planner.problems.serving.search.occupancy import Crowding, crowding
+from planner.problems.serving.step.engine_effects import loop_symbols
+from planner.problems.serving.step.queueing import TAILS
+from planner.problems.serving.step.step import PARTS, Step
+from planner.problems.serving.task.task import PROMISES
+from planner.text.errors import SolverError
+
+if TYPE_CHECKING:
+    from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.task.task import Task
+
+AGREES = 1e-9
+PER_MILLION = 1e6
+HOUR = 3600.0
+ROOFS = ("memory", "compute", "network")
+
+
+class Later(Mapping[str, float]):
+    """Values by name that are computed when one of them is first asked for."""
+
+    def __init__(self, make: Callable[[], Mapping[str, float]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _values(self) -> Mapping[str, float]:
+        return self._make()
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+@dataclass(frozen=True)
+class EvaluatedPool:
+    """One layout of one task at one batch: estimate and bound side by side, plain floats."""
+
+    task: Task
+    layouts: Layouts
+    batch: float
+    fill: float
+    estimate: Mapping[str, float]
+    bound: Mapping[str, float]
+    uniform: Mapping[str, float]
+
+    @property
+    def chosen_by(self) -> Mapping[str, float]:
+        """The values the plan was chosen on."""
+        return self.bound if self.task.uses_bound else self.estimate
+
+    @property
+    def step(self) -> Step:
+        """The model of this layout that the plan was chosen on."""
+        return Step(self.task, self.layouts, bound=self.task.uses_bound)
+
+    @property
+    def prefills(self) -> bool:
+        """Whether it reads prompts."""
+        return self.task.mode != "decode"
+
+    @property
+    def decodes(self) -> bool:
+        """Whether it generates tokens."""
+        return self.task.mode != "prefill"
+
+    @property
+    def replicas(self) -> int:
+        """Copies of the model."""
+        return int(self.layouts.replicas[0])
+
+    @property
+    def utilisation(self) -> float:
+        """Share of its most that the pool is used."""
+        return self.chosen_by.get("fill", self.fill)
+
+    def planned(self) -> PlannedPool:
+        """The pool as a part of the answer."""
+        task, sizes = self.task, self.task.sizes
+        return PlannedPool(
+            layout=PoolLayout(**self.layouts.row(0)),
+            chip=task.chip.name,
+            chips=int(self.layouts.chips[0]),
+            chips_used=self.replicas * int(self.layouts.replica_chips[0]),
+            batch=max(1, round(self.chosen_by["sequences"])),
+            batch_per_replica=int(self.batch),
+            weights=sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"],
+            kv=sizes.kv_dtype,
+            redundant_experts=task.redundant if sizes.n_experts else None,
+            memory_per_chip=self._memory(),
+            usd_per_hour=self.chosen_by["usd_per_s"] * HOUR,
+            utilisation=self.utilisation,
+        )
+
+    def step_times(self) -> StepTimes | None:
+        """Parts of a decode step; None where nothing is decoded, or of a bound."""
+        if self.task.uses_bound or not self.decodes:
+            return None
+        return StepTimes(**{part: self.estimate[f"part.{part}"] for part in PARTS})
+
+    def roofs(self) -> Roofs | None:
+        """Times of one step by each roof; None where nothing is decoded."""
+        if not self.decodes:
+            return None
+        return Roofs(**{roof: self.bound[f"roof.{roof}"] for roof in ROOFS})
+
+    def uniform_routing(self) -> UniformRouting | None:
+        """The roofline with an even router; None without experts, or where nothing is decoded.
+
+        All tokens may choose the same experts, so the bound reads k of E; an even router reads
+        more.
+        """
+        if not (self.task.sizes.n_experts and self.decodes):
+            return None
+        price = self.uniform["usd_per_token"] * PER_MILLION
+        return UniformRouting(usd_per_mtok=price, tpot=self.uniform["tpot"])
+
+    def crowding(self) -> Crowding:
+        """How crowded a replica is under its load, spare replicas down."""
+        served = self.chosen_by["requests"] / max(self.replicas - self.task.spare, 1)
+        return crowding(self.step, self.batch, served)
+
+    def bottleneck(self) -> str:
+        """The largest part of a step; on the bound, the highest roof."""
+        if self.task.uses_bound:
+            return max(ROOFS, key=lambda roof: self.bound[f"roof.{roof}"])
+        if self.task.mode == "prefill":
+            return "prefill"
+        return max(PARTS, key=lambda part: self.estimate[f"part.{part}"])
+
+    def fits_at_full_context(self) -> bool:
+        """Whether every sequence could hold its whole context at once, not the mean one.
+
+        Requests out of step hold the mean, which the plan is sized by; when chance makes many of
+        them long together, an engine without this room preempts some.
+        """
+        task, values = self.task, self.chosen_by
+        caches = task.sizes.caches
+        longest = task.input_tokens + (task.output_tokens if self.decodes else 0.0)
+        mean = sum(c.stored_bytes(task.context) for c in caches)
+        cache = values["memory.kv"] - self._state()
+        more = sum(c.stored_bytes(longest) for c in caches) / mean - 1 if mean else 0.0
+        return values["need"] + cache * max(more, 0.0) <= task.chip.memory
+
+    def _memory(self) -> MemoryUse:
+        task, values = self.task, self.chosen_by
+        state = self._state()
+        return MemoryUse(
+            capacity=task.chip.memory,
+            weights=values["memory.weights"],
+            kv=values["memory.kv"] - state,
+            state=state,
+            activations=values["memory.activations"],
+            reserved=task.reserve * task.chip.memory,
+            free=task.chip.memory - values["need"],
+        )
+
+    def _state(self) -> float:
+        """Recurrent state resident on one chip, which the equations count with the cache [byte]."""
+        layouts, sizes = self.layouts, self.task.sizes
+        sequences = np.ceil(np.ceil(self.batch / layouts.dp_attention[0]) / layouts.cp[0])
+        stages = np.ceil(sizes.n_layers / layouts.pp[0]) / sizes.n_layers
+        return float(sequences * sizes.state_bytes_per_sequence / layouts.tp[0] * stages)
+
+    def recheck(self) -> None:
+        """Compute every output again with plain floats from the expression trees; hold promises.
+
+        Raises
+        ------
+        SolverError
+            If the two evaluations differ by more than 1e-9, or a promise is broken.
+        """
+        task, values = self.task, self.chosen_by
+        for bound, computed in ((task.uses_bound, values), (True, self.bound)):
+            agree(
+                recomputed(Step(task, self.layouts, bound=bound), self.batch, self.fill), computed
+            )
+        for name, limit in task.limits.items():
+            if name in values and values[name] > limit * (1 + AGREES):
+                raise SolverError(f"the chosen plan breaks the promise {PROMISES[name]}")
+
+
+def evaluate(task: Task, layouts: Layouts, batch: float, fill: float = 1.0) -> EvaluatedPool:
+    """One layout (shape (1,)) at one batch per replica, by both models."""
+    at = np.array([float(batch)])
+
+    def floats(step: Step) -> dict[str, float]:
+        return {k: float(np.ravel(v)[0]) for k, v in step(at, fill).items()}
+
+    @cache
+    def roofline() -> Step:
+        return Step(task, layouts, bound=True)
+
+    bound = Later(lambda: floats(roofline()))
+    uniform = bound if task.lecture else Later(lambda: floats(roofline().routed_uniformly(batch)))
+    # The lecture has no estimate beside its roofline.
+    estimate = bound if task.lecture else Later(lambda: floats(Step(task, layouts, bound=False)))
+    return EvaluatedPool(task, layouts, float(batch), float(fill), estimate, bound, uniform)
+
+
+def agree(again: Mapping[str, float], values: Mapping[str, float]) -> None:
+    """Every output is what it is when computed again, the price first.
+
+    Raises
+    ------
+    SolverError
+        If two evaluations of an output differ by more than 1e-9.
+    """
+    for name, second in again.items():
+        first = values[name]
+        if first != second and not abs(first - second) <= AGREES * abs(second):
+            raise SolverError(f"{name}: two evaluations differ, {first!r} and {second!r}")
+
+
+def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
+    """Every output of one layout by walking the equations with plain floats, the price first."""
+    bound = step.values(np.array([float(batch)]), fill)
+    symbols = {name: float(np.ravel(value)[0]) for name, value in bound.items()}
+    model, task = step.model, step.task
+    wanted = {"usd_per_token": model.outputs["usd_per_token"], **model.outputs}
+    if task.loop is not None and not step.bound:
+        rest = [e for e in model.equations if e.symbol.name != "T_first"]
+        looped = (*rest, *(PREFILL_LOOP if task.mode == "prefill" else CLOSED_LOOP))
+        late = {name: float(np.ravel(x)[0]) for name, x in loop_symbols(task, symbols).items()}
+        again = scalar((*looped, FIRST_OF_A_LOOP), wanted, {**symbols, **late})
+        return {**again, **dict.fromkeys(TAILS, again["ttft"])}
+    if task.load == "none" or step.bound or task.mode == "decode":
+        again = scalar(model.equations, wanted, symbols)
+        none = {} if task.load == "none" else {"readers": 0.0, "wait": 0.0}
+        return {**again, **none, **dict.fromkeys(TAILS, again["ttft"])}
+    del symbols["T_wait"]
+    equations = (*model.equations, *QUEUE)
+    late = {name: SYMBOLS[name] for name in ("rho_pf", "T_wait", "T_line", "T_join", "S_occ")}
+    again = scalar(equations, {**wanted, **late}, symbols)
+    line = {**symbols, **{name: again.pop(name) for name in late}}
+    tails = {}
+    for tail, share in TAILS.items():
+        at = {**line, "x_tail": share, "rho_pf": max(line["rho_pf"], share)}
+        later = (waiting_quantile, first_token_quantile)
+        tails[tail] = scalar(later, ["T_first"], {**at, "T_ttft": again["first"]})["T_first"]
+    return {**again, "readers": line["rho_pf"], "wait": line["T_wait"], **tails}
