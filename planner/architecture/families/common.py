@@ -6,20 +6,10 @@ Which layers see a window of the context only: lists by layer, patterns, and fam
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
-from planner.architecture.layers import (
-    Layer,
-    Mixer,
-    Model,
-    PredictionBlocks,
-    Weight,
-    matrix,
-    vector,
-)
+from planner.architecture.families.traits import Shape, Windows
+from planner.architecture.layers import Layer, Model, PredictionBlocks, Weight, matrix, vector
 from planner.text.errors import quoted
 
 # One thing, many names: published configurations disagree on how to spell these.
@@ -52,75 +42,6 @@ FIRST_DENSE = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_ind
 MTP = ("num_nextn_predict_layers", "num_mtp_layers")
 
 _UNGROUPED = ("greedy", "gready")  # as DeepSeek-V2-Lite spells it
-_FULL, _WINDOW = "full_attention", "sliding_attention"
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The outer measures of a transformer: widths, heads, layers, vocabulary."""
-
-    hidden: int
-    layers: int
-    heads: int
-    kv_heads: int
-    width: int
-    vocab: int
-    tied: bool
-    max_context: int | None
-
-    def attention(self, **options: Any) -> Mixer:
-        """`grouped_attention` of these widths and heads."""
-        return grouped_attention(self.hidden, self.heads, self.kv_heads, self.width, **options)
-
-    def norms(self, count: int = 2) -> tuple[Weight, ...]:
-        """The scales of `count` norms over the hidden width."""
-        return (vector("norms", "other", count * self.hidden),)
-
-
-def shape(
-    reader: Reader,
-    *,
-    layers: int | None = None,
-    width: int | None = None,
-    heads: int | None = None,
-    kv_heads: int | None = None,
-    vocab: int | None = None,
-    tied: bool = False,
-    head_dim: tuple[str, ...] = ("head_dim",),
-) -> Shape:
-    """Read the outer shape; the keywords are the family's defaults for absent keys.
-
-    The head width is `head_dim` where given, else the family's `width`, else hidden / heads,
-    which must divide. Absent `num_key_value_heads` means multi-head attention unless the family
-    says otherwise.
-    """
-    hidden = reader.whole(HIDDEN)
-    count = reader.whole(HEADS, heads)
-    cached = reader.optional(KV_HEADS)
-    if cached is None:
-        has_kv_heads = any(reader.is_set(key) for key in KV_HEADS)
-        cached = count if has_kv_heads or kv_heads is None else kv_heads
-    if count % cached:
-        raise reader.fail(
-            "num_attention_heads", f"is {count}, not a multiple of {cached} key-value heads"
-        )
-    head_width = reader.optional(head_dim)
-    if head_width is None:
-        head_width = width
-    if head_width is None:
-        if hidden % count:
-            raise reader.fail("head_dim", f"is missing, and {hidden} is not divisible by {count}")
-        head_width = hidden // count
-    return Shape(
-        hidden,
-        layers if layers is not None else reader.whole(LAYERS, most=MAX_LAYERS),
-        count,
-        cached,
-        head_width,
-        reader.whole("vocab_size", vocab),
-        reader.flag("tie_word_embeddings", tied),
-        context(reader),
-    )
 
 
 def context(reader: Reader) -> int | None:
@@ -165,10 +86,12 @@ def assemble(
     )
 
 
-def attention_kinds(reader: Reader, count: int, default: Sequence[bool]) -> list[bool]:
-    """Per layer whether it is windowed: `layer_types` where given, else the family's default."""
-    named = reader.words("layer_types", count, (_FULL, _WINDOW))
-    return list(default) if named is None else [word == _WINDOW for word in named]
+def full_layers(reader: Reader, count: int, every: int) -> list[bool]:
+    """Per layer whether attention is full, not linear: by `layer_types`, else each `every`-th."""
+    named = reader.words("layer_types", count, ("full_attention", "linear_attention"))
+    if named is None:
+        return [(index + 1) % every == 0 for index in range(count)]
+    return [word == "full_attention" for word in named]
 
 
 def sparse_layers(reader: Reader, count: int, first_dense: int = 0) -> list[bool]:
@@ -264,24 +187,6 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
-    """A family's habit where `layer_types` is absent.
-
-    `named` says so layer by layer; `always` windows every layer that a window is given for;
-    `every` leaves each nth layer full, the last of each run, or the first of it with `leading`;
-    otherwise none is windowed, whatever window is given. `size` is the window where the key is
-    absent; `used_if` is the key (and its default) that switches windows on.
-    """
-
-    named: tuple[bool, ...] = ()
-    always: bool = False
-    every: int | None = None
-    leading: bool = False
-    size: int | None = None
-    used_if: tuple[str, bool] | None = None
-
-
 def windows(reader: Reader, count: int, habit: Windows) -> list[int | None]:
     """The window of each of `count` layers [token], None where attention is full."""
     named = reader.words("layer_types", count, tuple(_WORDS))
@@ -290,10 +195,11 @@ def windows(reader: Reader, count: int, habit: Windows) -> list[int | None]:
         size = habit.size
     used = habit.used_if is None or reader.flag(*habit.used_if)
     pattern = reader.value(PATTERNS)
+    limit = count
+    if habit.used_if is not None:
+        limit = reader.whole("max_window_layers", 28, least=0, most=MAX_LAYERS)
     if not used:
         bounded = [False] * count
-    elif habit.named:
-        bounded = list(habit.named)
     elif named is not None:
         bounded = [_WORDS[word] for word in named]
     elif isinstance(pattern, str):
@@ -304,6 +210,9 @@ def windows(reader: Reader, count: int, habit: Windows) -> list[int | None]:
         bounded = [index % every != full for index in range(count)]
     else:
         bounded = [habit.always and size is not None] * count
+    if named is None and habit.until:
+        below = habit.until == "below"
+        bounded = [each and (index < limit) == below for index, each in enumerate(bounded)]
     if any(bounded) and size is None:
         raise reader.fail(SIZES[0], "is missing; layer_types names windowed layers")
     return [size if one else None for one in bounded]

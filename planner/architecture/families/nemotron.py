@@ -1,23 +1,33 @@
-"""Nemotron-H and Nemotron 3: each layer one block, of Mamba-2, attention, MLP or experts."""
+"""Nemotron: H and 3 (each layer one block: Mamba-2, attention, MLP or experts), and NAS."""
 
 from __future__ import annotations
 
+from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import (
     EXPERTS,
     MTP,
     PER_TOKEN,
     SHARED,
-    Shape,
     assemble,
     check_experts,
     expert_groups,
-    shape,
 )
+from planner.architecture.families.standard import shape
+from planner.architecture.families.traits import Shape, Traits
 from planner.architecture.feedforward import dense, mixture
-from planner.architecture.layers import FeedForward, Layer, Mixer, Model, PredictionBlocks, vector
+from planner.architecture.layers import (
+    FeedForward,
+    Layer,
+    Mixer,
+    Model,
+    PredictionBlocks,
+    matrix,
+    vector,
+)
 from planner.architecture.recurrent import mamba2
 
+_ROUND = 256  # widths that a search chose are whole blocks of so many
 _LETTERS = {"M": "mamba", "E": "moe", "-": "mlp", "*": "attention"}
 _WORDS = {
     "mamba": "mamba",
@@ -37,13 +47,8 @@ def nemotron_h(reader: Reader, name: str) -> Model:
     count = reader.optional("num_hidden_layers", most=MAX_LAYERS)
     if count is not None and count != len(blocks):
         raise reader.fail("num_hidden_layers", f"is {count}, the pattern has {len(blocks)} layers")
-    form = shape(
-        reader,
-        layers=len(blocks),
-        width=128,
-        kv_heads=8,
-        head_dim=("head_dim", "attention_head_dim"),
-    )
+    traits = Traits(width=128, kv_heads=8, head_dim=("head_dim", "attention_head_dim"))
+    form = shape(reader, traits, len(blocks))
     ahead = _blocks(reader, ("mtp_layers_block_type",), "mtp_hybrid_override_pattern")
     depth = reader.whole(MTP, 0, least=0, most=MAX_LAYERS)
     if ahead is None:
@@ -86,8 +91,8 @@ def _block(reader: Reader, form: Shape, kind: str) -> tuple[Mixer | None, FeedFo
         return _mamba(reader, form), None
     if kind == "attention":
         bias = reader.flag("attention_bias", False)
-        mixer = form.attention(bias=bias, output_bias=bias, path="mixer")
-        return mixer, None
+        widths = (form.hidden, form.heads, form.kv_heads, form.width)
+        return grouped_attention(*widths, bias=bias, output_bias=bias, path="mixer"), None
     bias = reader.flag("mlp_bias", False)
     if kind == "mlp":
         inner = reader.whole("intermediate_size")
@@ -138,3 +143,72 @@ def _ignore_absent(reader: Reader, kinds: set[str]) -> None:
     if "mamba" not in kinds:
         reader.ignore("mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size")
         reader.ignore("conv_kernel", "use_bias", "use_conv_bias", "mamba_proj_bias")
+
+
+def nemotron_nas(reader: Reader, name: str) -> Model:
+    """Llama-Nemotron (DeciLM): each block's attention and feed-forward part chosen by search."""
+    blocks = reader.value("block_configs")
+    if not isinstance(blocks, list) or not 0 < len(blocks) <= MAX_LAYERS:
+        raise reader.fail("block_configs", "expected a list of blocks")
+    form = shape(reader, Traits(kv_heads=1), len(blocks))
+    reader.ignore("num_key_value_heads_per_layer", "intermediate_size", "first_k_dense_replace")
+    stated = reader.optional("num_hidden_layers", most=MAX_LAYERS)
+    if stated is not None and stated != len(blocks):
+        raise reader.fail("block_configs", f"has {len(blocks)} entries for {stated} layers")
+    bias, inside = reader.flag("attention_bias", False), reader.flag("mlp_bias", False)
+    layers = []
+    for index, block in enumerate(blocks):
+        entry = Reader(block if isinstance(block, dict) else {}, f"{reader.where}  block {index}")
+        mixer, norms = _chosen_mixer(entry, form, bias)
+        part, more = _chosen_part(entry, form, inside)
+        outer = (vector("norms", "other", (norms + more) * form.hidden),) if norms + more else ()
+        layers.append(Layer(mixer, part, outer))
+    return assemble(name, "nemotron_nas", form, layers)
+
+
+def _chosen_mixer(entry: Reader, form: Shape, bias: bool) -> tuple[Mixer | None, int]:
+    section = entry.section("attention")
+    if section is None:
+        raise entry.fail("attention", "is missing in this entry of block_configs")
+    if section.flag("no_op", False):
+        return None, 0
+    for key in ("sparsify", "num_sink_tokens", "unshifted_sink"):
+        if section.value(key):
+            raise section.fail(key, "is given; attention of this kind is not counted")
+    if section.flag("replace_with_linear", False):
+        linear = matrix("self_attn.linear", "attention", form.hidden, form.hidden)
+        return Mixer("linear", (linear,)), 1
+    group = section.whole("n_heads_in_group")
+    if form.heads % group:
+        raise section.fail("n_heads_in_group", f"is {group}, does not divide {form.heads} heads")
+    window = section.optional("window_length")
+    mixer = grouped_attention(
+        form.hidden,
+        form.heads,
+        form.heads // group,
+        form.width,
+        bias=bias,
+        output_bias=bias,
+        window=window,
+        kind="full" if window is None else "window",
+    )
+    return mixer, 1
+
+
+def _chosen_part(entry: Reader, form: Shape, bias: bool) -> tuple[FeedForward | None, int]:
+    section = entry.section("ffn")
+    if section is None:
+        raise entry.fail("ffn", "is missing in this entry of block_configs")
+    if section.flag("no_op", False):
+        return None, 0
+    if section.value("sparsify"):
+        raise section.fail("sparsify", "is given; sparse matrices are not counted")
+    if section.flag("replace_with_linear", False):
+        linear = matrix("mlp.linear", "dense_ffn", form.hidden, form.hidden)
+        return FeedForward("dense", (linear,)), 1
+    inner = section.optional("intermediate_size")
+    if inner is None:
+        times = section.number("ffn_mult")
+        # Two thirds of the multiple, as three matrices stand in for two, in whole blocks of 256.
+        inner = -(-int(2 * times * form.hidden / 3) // _ROUND) * _ROUND
+    return dense(form.hidden, inner, bias=bias), 1

@@ -1,112 +1,73 @@
-"""Decoders whose layers differ in heads or widths: MiMo V2, Step 3.5, Laguna, Nemotron NAS."""
+"""Mixers and parts of families whose layers differ in heads, widths or what they attend to."""
 
 from __future__ import annotations
 
-from planner.architecture.attention import grouped_attention
+from dataclasses import replace
+
 from planner.architecture.config_reader import MAX_LAYERS, Reader
-from planner.architecture.families.common import (
-    MTP,
-    Shape,
-    Windows,
-    assemble,
-    overrides,
-    predict,
-    shape,
-    windows,
+from planner.architecture.families.common import overrides, windows
+from planner.architecture.families.standard import attention, full_attention, mixtures
+from planner.architecture.families.traits import Moe, Shape, Traits
+from planner.architecture.layers import (
+    Cache,
+    FeedForward,
+    Layer,
+    Mixer,
+    PredictionBlocks,
+    matrix,
+    vector,
 )
-from planner.architecture.families.traits import Moe, Traits, mixtures
-from planner.architecture.feedforward import dense
-from planner.architecture.layers import FeedForward, Layer, Mixer, Model, matrix, vector
-
-_ROUND = 256
 
 
-def mimo_v2(reader: Reader, name: str) -> Model:
+def mimo_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """MiMo V2: windowed layers have sinks and twice the key-value heads; values are narrower."""
-    form = shape(reader, kv_heads=4, width=192)
     value = reader.whole("v_head_dim", 128)
-    bias = reader.flag("attention_bias", False)
     pattern = reader.wholes("hybrid_layer_pattern", most=1)
-    habit = Windows(every=6, leading=False, size=128)
-    if pattern is not None:
-        if len(pattern) != form.layers:
-            raise reader.fail(
-                "hybrid_layer_pattern", f"has {len(pattern)} entries for {form.layers} layers"
-            )
-        habit = Windows(named=tuple(bool(item) for item in pattern), size=128)
-    elif not reader.has("layer_types"):
+    if pattern is None and not reader.has("layer_types"):
         raise reader.fail("hybrid_layer_pattern", "is missing, and so is layer_types")
-    sinks = {
-        True: reader.flag("add_swa_attention_sink_bias", True),
-        False: reader.flag("add_full_attention_sink_bias", False),
-    }
-    narrow = (
-        reader.whole("swa_num_attention_heads", form.heads),
-        reader.whole("swa_num_key_value_heads", 2 * form.kv_heads),
-        reader.whole("swa_head_dim", form.width),
-        reader.whole("swa_v_head_dim", value),
+    if pattern is not None and len(pattern) != form.layers:
+        problem = f"has {len(pattern)} entries for {form.layers} layers"
+        raise reader.fail("hybrid_layer_pattern", problem)
+    narrow = replace(
+        form,
+        heads=reader.whole("swa_num_attention_heads", form.heads),
+        kv_heads=reader.whole("swa_num_key_value_heads", 2 * form.kv_heads),
+        width=reader.whole("swa_head_dim", form.width),
     )
-    if narrow[0] % narrow[1]:
-        raise reader.fail("swa_num_key_value_heads", f"does not divide {narrow[0]} heads")
-    # Rotary positions and the chunk of an attention kernel change no tensor.
-    reader.ignore("swa_rope_theta", "attention_chunk_size", "attention_value_scale")
-    mixers = []
-    for window in windows(reader, form.layers, habit):
-        plain = (form.heads, form.kv_heads, form.width, value)
-        heads, cached, width, wide = plain if window is None else narrow
-        mixers.append(
-            grouped_attention(
-                form.hidden,
-                heads,
-                cached,
-                width,
-                value_width=wide,
-                bias=bias,
-                sinks=sinks[window is not None],
-                window=window,
-                kind="full" if window is None else "window",
-            )
-        )
-    parts = mixtures(reader, form, Traits(), Moe(router_bias=True, first_dense=1))
-    return _stack(reader, name, "mimo_v2_flash", form, mixers, parts)
+    if narrow.heads % narrow.kv_heads:
+        raise reader.fail("swa_num_key_value_heads", f"does not divide {narrow.heads} heads")
+    narrow_value = reader.whole("swa_v_head_dim", value)
+    bounded_sinks = reader.flag("add_swa_attention_sink_bias", True)
+    full_sinks = reader.flag("add_full_attention_sink_bias", False)
+    sizes = windows(reader, form.layers, replace(traits.windows, always=pattern is not None))
+    if pattern is not None:
+        sizes = [size if bounded else None for size, bounded in zip(sizes, pattern, strict=True)]
+    full = attention(reader, form, traits, sinks=full_sinks, value_width=value)
+    return [
+        full
+        if size is None
+        else attention(reader, narrow, traits, size, sinks=bounded_sinks, value_width=narrow_value)
+        for size in sizes
+    ]
 
 
-def laguna(reader: Reader, name: str) -> Model:
-    """Laguna: heads counted layer by layer, a gate per head, dense first layers."""
-    form = shape(reader, kv_heads=8, width=128)
+def laguna_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
+    """Laguna: heads counted layer by layer, each with a gate."""
     heads = reader.per_layer("num_attention_heads_per_layer", form.layers, form.heads)
     # One logit per head unless something else is said, and then a gate of the heads' whole width.
-    gate = reader.value("gating")
-    per_head = gate in (None, True, "per-head")
-    bias = reader.flag("attention_bias", False)
+    if reader.value("gating") not in (None, True, "per-head"):
+        traits = replace(traits, gate="full")
     mixers = []
-    for window, count in zip(windows(reader, form.layers, Windows()), heads, strict=True):
+    for window, count in zip(windows(reader, form.layers, traits.windows), heads, strict=True):
         if count % form.kv_heads:
-            raise reader.fail(
-                "num_attention_heads_per_layer", f"names {count}, not whole groups of heads"
-            )
-        mixers.append(
-            grouped_attention(
-                form.hidden,
-                count,
-                form.kv_heads,
-                form.width,
-                bias=bias,
-                output_bias=bias,
-                norm=2 * form.width,
-                gate_width=count * (1 if per_head else form.width),
-                window=window,
-                kind="full" if window is None else "window",
-            )
-        )
-    moe = Moe(router_bias=True, shared="shared_expert_intermediate_size", first_dense=1)
-    parts = mixtures(reader, form, Traits(), moe)
-    return _stack(reader, name, "laguna", form, mixers, parts)
+            problem = f"names {count}, not whole groups of heads"
+            raise reader.fail("num_attention_heads_per_layer", problem)
+        mixers.append(attention(reader, replace(form, heads=count), traits, window))
+    return mixers
 
 
-def step(reader: Reader, name: str) -> Model:
+def step_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Step 3.5 and 3.7: norms on queries and keys; windowed layers may have other heads."""
-    form = shape(reader)
     windowed = reader.section("attention_other_setting")
     heads = reader.whole("num_sliding_attention_heads", form.heads)
     cached, width = form.kv_heads, form.width
@@ -121,37 +82,18 @@ def step(reader: Reader, name: str) -> Model:
         windowed.finish()
     if heads % cached:
         raise reader.fail("attention_other_setting", f"{cached} groups do not divide {heads} heads")
-    gate = reader.flag("use_head_wise_attn_gate", True)
-    reader.ignore("query_pre_attn_scalar", "mtp_layer_types", "mtp_mlp_layer_types")
-    reader.ignore("use_qk_norm", "use_rope_layers", "yarn_only_types", "zero_centered")
-    reader.ignore("att_impl_type", "swiglu_limits", "swiglu_limits_shared")
-    reader.ignore("attention_output_gate", "need_fp32_gate", "norm_expert_weight", "use_moe")
+    bounded = replace(form, heads=heads, kv_heads=cached, width=width)
     mixers = []
-    changed = overrides(reader, form.layers)
-    for index, window in enumerate(windows(reader, form.layers, Windows(every=2))):
-        plain = (form.heads, form.kv_heads, form.width)
-        count, groups, head_width = plain if window is None else (heads, cached, width)
-        count = changed[index].get("num_attention_heads", count)
-        mixers.append(
-            grouped_attention(
-                form.hidden,
-                count,
-                groups,
-                head_width,
-                norm=2 * head_width,
-                gate_width=count if gate else 0,
-                window=window,
-                kind="full" if window is None else "window",
-            )
-        )
-    shared = ("share_expert_dim", "share_expert_dims")
-    moe = Moe(router_bias=("use_moe_router_bias", True), shared=shared)
-    listed = _enumerated(reader, form.layers)
-    parts = mixtures(reader, form, Traits(), moe, listed)
-    return _stack(reader, name, "step3p5", form, mixers, parts)
+    for window, changed in zip(
+        windows(reader, form.layers, traits.windows), overrides(reader, form.layers), strict=True
+    ):
+        measures = form if window is None else bounded
+        count = changed.get("num_attention_heads", measures.heads)
+        mixers.append(attention(reader, replace(measures, heads=count), traits, window))
+    return mixers
 
 
-def _enumerated(reader: Reader, count: int) -> list[bool] | None:
+def step_mixtures(reader: Reader, count: int) -> list[bool] | None:
     """Mixture layers as Step lists them: "3,4,5"; all but the first where no key says."""
     text = reader.text("moe_layers_enum")
     if not text:
@@ -161,83 +103,137 @@ def _enumerated(reader: Reader, count: int) -> list[bool] | None:
     items = [item.strip() for item in text.split(",")]
     if not all(item.isdecimal() and len(item) < 5 and int(item) < count for item in items):
         raise reader.fail("moe_layers_enum", f"does not name layers below {count}")
-    chosen = {int(item) for item in items}
-    return [index in chosen for index in range(count)]
+    return [index in set(map(int, items)) for index in range(count)]
 
 
-def nemotron_nas(reader: Reader, name: str) -> Model:
-    """Llama-Nemotron (DeciLM): each block's attention and feed-forward part chosen by search."""
-    blocks = reader.value("block_configs")
-    if not isinstance(blocks, list) or not 0 < len(blocks) <= MAX_LAYERS:
-        raise reader.fail("block_configs", "expected a list of blocks")
-    form = shape(reader, layers=len(blocks), kv_heads=1)
-    reader.ignore("num_key_value_heads_per_layer", "intermediate_size", "first_k_dense_replace")
-    stated = reader.optional("num_hidden_layers", most=MAX_LAYERS)
-    if stated is not None and stated != len(blocks):
-        raise reader.fail("block_configs", f"has {len(blocks)} entries for {stated} layers")
-    bias, inside = reader.flag("attention_bias", False), reader.flag("mlp_bias", False)
-    layers = []
-    for index, block in enumerate(blocks):
-        entry = Reader(block if isinstance(block, dict) else {}, f"{reader.where}  block {index}")
-        mixer, norms = _chosen_mixer(entry, form, bias)
-        part, more = _chosen_part(entry, form, inside)
-        outer = (vector("norms", "other", (norms + more) * form.hidden),) if norms + more else ()
-        layers.append(Layer(mixer, part, outer))
-    return assemble(name, "nemotron_nas", form, layers)
+def every_layer(reader: Reader, count: int) -> list[bool]:
+    """Every layer is a mixture."""
+    return [True] * count
 
 
-def _chosen_mixer(entry: Reader, form: Shape, bias: bool) -> tuple[Mixer | None, int]:
-    section = entry.section("attention")
-    if section is None:
-        raise entry.fail("attention", "is missing in this entry of block_configs")
-    if section.flag("no_op", False):
-        return None, 0
-    for key in ("sparsify", "num_sink_tokens", "unshifted_sink"):
-        if section.value(key):
-            raise section.fail(key, "is given; attention of this kind is not counted")
-    if section.flag("replace_with_linear", False):
-        linear = matrix("self_attn.linear", "attention", form.hidden, form.hidden)
-        return Mixer("linear", (linear,)), 1
-    group = section.whole("n_heads_in_group")
-    if form.heads % group:
-        raise section.fail("n_heads_in_group", f"is {group}, does not divide {form.heads} heads")
-    window = section.optional("window_length")
-    mixer = grouped_attention(
-        form.hidden,
-        form.heads,
-        form.heads // group,
-        form.width,
-        bias=bias,
-        output_bias=bias,
-        window=window,
-        kind="full" if window is None else "window",
+def no_layer(reader: Reader, count: int) -> list[bool]:
+    """No layer is a mixture, whatever experts are named."""
+    return [False] * count
+
+
+def chunked_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
+    """Llama 4: attention within chunks, every fourth layer full."""
+    named = reader.words("layer_types", form.layers, ("full_attention", "chunked_attention"))
+    every = reader.whole("no_rope_layer_interval", 4, most=MAX_LAYERS)
+    # The key lists which layers *have* rotary positions, whatever its name says.
+    rotary = reader.wholes("no_rope_layers", most=1)
+    chunked = [(index + 1) % every != 0 for index in range(form.layers)]
+    if named is not None:
+        chunked = [word == "chunked_attention" for word in named]
+    elif rotary:
+        if len(rotary) != form.layers:
+            problem = f"has {len(rotary)} entries for {form.layers} layers"
+            raise reader.fail("no_rope_layers", problem)
+        chunked = list(map(bool, rotary))
+    size = reader.whole("attention_chunk_size", 8192)
+    full = attention(reader, form, traits)
+    bounded = attention(reader, form, traits, size, kind="chunked")
+    return [bounded if each else full for each in chunked]
+
+
+def llama4_mixtures(reader: Reader, count: int) -> list[bool]:
+    """Llama 4's mixture layers: those listed, else every `interleave_moe_layer_step`-th."""
+    step = reader.whole("interleave_moe_layer_step", 1, most=MAX_LAYERS)
+    named = reader.wholes("moe_layers", most=count - 1)
+    if named is not None:
+        return [index in set(named) for index in range(count)]
+    return [(index + 1) % step == 0 for index in range(count)]
+
+
+def gpt_neo_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
+    """GPT-Neo: global and local layers, also written [[["global", "local"], 12]]."""
+    words = reader.words("attention_layers", form.layers, ("global", "local"))
+    kinds = reader.value("attention_types")
+    if words is None:
+        words = []
+        for entry in kinds if isinstance(kinds, list) else []:
+            if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], list):
+                break
+            if type(entry[1]) is not int or not 0 < entry[1] <= form.layers:
+                break
+            words += [str(word) for word in entry[0]] * entry[1]
+        if len(words) != form.layers or set(words) - {"global", "local"}:
+            problem = f"does not name {form.layers} global or local layers"
+            raise reader.fail("attention_types", problem)
+    local = attention(reader, form, traits, reader.whole("window_size", 256))
+    full = attention(reader, form, traits)
+    return [local if word == "local" else full for word in words]
+
+
+def block_sparse_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
+    """MiniMax-M3: full first layers, then an indexer that picks whole blocks to attend to."""
+    if reader.text("qk_norm_type", "per_head") != "per_head":
+        traits = replace(traits, qk_norm="all")
+    full = attention(reader, form, traits)
+    named = reader.words("layer_types", form.layers, ("full_attention", "minimax_m3_sparse"))
+    section = reader.section("sparse_attention_config")
+    picks = [False] * form.layers
+    if named is not None:
+        picks = [word == "minimax_m3_sparse" for word in named]
+    elif section is not None and section.flag("use_sparse_attention", True):
+        listed = section.wholes("sparse_attention_freq", most=1)
+        if listed is None or len(listed) != form.layers:
+            problem = f"expected {form.layers} entries of 0 or 1"
+            raise section.fail("sparse_attention_freq", problem)
+        picks = list(map(bool, listed))
+    reader.ignore("index_n_heads", "index_head_dim", "index_block_size", "index_topk_blocks")
+    if not any(picks):
+        return [full] * form.layers
+    # Attention to the blocks with the best index keys; everything stays in memory.
+    inner = reader if section is None else section
+    heads = inner.whole(("sparse_num_index_heads", "index_n_heads"))
+    width = inner.whole(("sparse_index_dim", "index_head_dim"))
+    block = inner.whole(("sparse_block_size", "index_block_size"))
+    blocks = inner.whole(("sparse_topk_blocks", "index_topk_blocks"))
+    weights = (
+        matrix("self_attn.index_q_proj", "attention", form.hidden, heads * width),
+        matrix("self_attn.index_k_proj", "attention", form.hidden, width),
+        vector("self_attn.index_norms", "attention", 2 * width),
     )
-    return mixer, 1
+    attended = replace(full.caches[0], kind="block_sparse", limit=block * blocks, stored=True)
+    scored = Cache("index", width, 1, 2 * heads * width, 2 * heads * width)
+    sparse = Mixer("block_sparse", full.weights + weights, (attended, scored))
+    return [sparse if each else full for each in picks]
 
 
-def _chosen_part(entry: Reader, form: Shape, bias: bool) -> tuple[FeedForward | None, int]:
-    section = entry.section("ffn")
-    if section is None:
-        raise entry.fail("ffn", "is missing in this entry of block_configs")
-    if section.flag("no_op", False):
-        return None, 0
-    if section.value("sparsify"):
-        raise section.fail("sparsify", "is given; sparse matrices are not counted")
-    if section.flag("replace_with_linear", False):
-        linear = matrix("mlp.linear", "dense_ffn", form.hidden, form.hidden)
-        return FeedForward("dense", (linear,)), 1
-    inner = section.optional("intermediate_size")
-    if inner is None:
-        times = section.number("ffn_mult")
-        # Two thirds of the multiple, as three matrices stand in for two, in whole blocks of 256.
-        inner = -(-int(2 * times * form.hidden / 3) // _ROUND) * _ROUND
-    return dense(form.hidden, inner, bias=bias), 1
+def minimax_m2_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
+    """MiniMax-M2: full attention, which its list of layers must say too."""
+    windowed = reader.wholes("attn_type_list", most=1)
+    if windowed is not None and (len(windowed) != form.layers or 0 in windowed):
+        raise reader.fail("attn_type_list", f"expected 1 (full) for each of {form.layers} layers")
+    return full_attention(reader, form, traits)
 
 
-def _stack(
-    reader: Reader, name: str, kind: str, form: Shape, mixers: list[Mixer], parts: list[FeedForward]
-) -> Model:
-    norms = form.norms()
-    layers = [Layer(mixer, part, norms) for mixer, part in zip(mixers, parts, strict=True)]
-    blocks = predict(reader, MTP, layers[-1], form.hidden)
-    return assemble(name, kind, form, layers, prediction=blocks)
+def minimax_prediction(reader: Reader, block: Layer, hidden: int) -> PredictionBlocks | None:
+    """MiniMax's prediction blocks, whose make-up is not published."""
+    modules = reader.whole("num_mtp_modules", 0, least=0, most=MAX_LAYERS)
+    depth = reader.whole("mtp_transformer_layers", 1, least=0, most=MAX_LAYERS)
+    if not reader.flag("use_mtp", True) or not modules * depth:
+        return None
+    return PredictionBlocks(modules * depth, None)
+
+
+def hunyuan_parts(reader: Reader, form: Shape, traits: Traits) -> list[FeedForward]:
+    """Hunyuan mixtures: every layer has routed experts and one shared of the same width."""
+    widths = ("moe_intermediate_size", "intermediate_size")
+    reader.ignore(*widths)
+    moe = replace(
+        traits.moe or Moe(),
+        inner=widths[0] if reader.has(widths[0]) else widths[1],
+        shared_count=1 if reader.flag("use_mixed_mlp_moe", True) else 0,
+    )
+    return mixtures(reader, form, traits, moe)
+
+
+def bailing_parts(reader: Reader, form: Shape, traits: Traits) -> list[FeedForward]:
+    """Ling 1 and 2 (Bailing): shared experts of the width of the routed ones."""
+    shared = "moe_shared_expert_intermediate_size"
+    width = reader.optional(shared)
+    if width is not None and width != reader.whole("moe_intermediate_size"):
+        raise reader.fail(shared, f"is {width}, not the width of the routed experts")
+    return mixtures(reader, form, traits, traits.moe or Moe())

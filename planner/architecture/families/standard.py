@@ -1,0 +1,290 @@
+"""The model of a standard decoder: what its traits and the keys of its configuration say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.architecture.attention import grouped_attention
+from planner.architecture.config_reader import MAX_LAYERS, Reader
+from planner.architecture.families.common import (
+    EXPERTS,
+    HEADS,
+    HIDDEN,
+    INNER,
+    KV_HEADS,
+    LAYERS,
+    MTP,
+    PER_TOKEN,
+    SHARED,
+    Shape,
+    assemble,
+    check_experts,
+    context,
+    expert_groups,
+    predict,
+    sparse_layers,
+    windows,
+)
+from planner.architecture.families.traits import Keys, Moe, Traits, switched
+from planner.architecture.feedforward import dense, mixture
+from planner.architecture.layers import FeedForward, Layer, Mixer, Model, PredictionBlocks, vector
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The reader of the family called `kind`, whose layers have these `traits`."""
+
+    kind: str
+    traits: Traits
+
+    def __call__(self, reader: Reader, name: str) -> Model:
+        return standard(reader, name, self.kind, self.traits)
+
+
+def standard(reader: Reader, name: str, kind: str, traits: Traits) -> Model:
+    """The model of a standard decoder."""
+    reader.ignore(*traits.ignored)
+    for key, usual, problem in traits.expected:
+        if isinstance(usual, bool):
+            usual_is_said = reader.flag(key, usual) == usual
+        else:
+            usual_is_said = reader.whole(key, usual, least=0) == usual
+        if not usual_is_said:
+            raise reader.fail(key, problem)
+    form = shape(reader, traits)
+    parallel = switched(reader, traits.parallel)
+    norm = form.hidden * (2 if traits.norm_bias else 1)
+    count = traits.norms - (1 if parallel and traits.shared_norm else 0)
+    count += 2 if switched(reader, traits.post_norms) else 0
+    around = traits.around(reader, form) if traits.around else ()
+    # A mixer more than there are layers is that of the blocks for multi-token prediction.
+    mixers = (traits.mixers or grouped)(reader, form, traits)
+    parts = (traits.parts or feed_forward)(reader, form, traits)
+
+    def layer(mixer: Mixer, part: FeedForward) -> Layer:
+        norms = count + (traits.sparse_norms if part.experts is not None else 0)
+        outer = (vector("norms", "other", norms * norm),) if norms else ()
+        return Layer(mixer, part, (*outer, *around), parallel)
+
+    layers = [layer(*each) for each in zip(mixers[: form.layers], parts, strict=True)]
+    mixture_or_last = next((part for part in reversed(parts) if part.experts), parts[-1])
+    block = layer(mixers[-1], mixture_or_last)
+    extra = traits.outside(reader, form) if traits.outside else ()
+    if switched(reader, traits.head_bias):
+        extra += (vector("lm_head.bias", "head", form.vocab),)
+    return assemble(
+        name,
+        kind,
+        form,
+        layers,
+        extra=extra,
+        prediction=(traits.prediction or _predict)(reader, block, form.hidden),
+        final_norm=norm if traits.final_norm else 0,
+    )
+
+
+def shape(reader: Reader, traits: Traits, layers: int | None = None) -> Shape:
+    """Read the outer shape.
+
+    The head width is that of the key where given, else the family's, else hidden / heads, which
+    must divide. Absent `num_key_value_heads` means multi-head attention unless the family says
+    otherwise. Latent attention caches one vector for all heads, and has widths of its own.
+    """
+    hidden = reader.whole(HIDDEN)
+    heads = reader.whole(HEADS, traits.heads)
+    cached, width = 1, 0
+    if traits.latent is None:
+        cached, width = (
+            _cached_heads(reader, traits, heads),
+            _head_width(reader, traits, hidden, heads),
+        )
+    return Shape(
+        hidden,
+        layers if layers is not None else reader.whole(LAYERS, most=MAX_LAYERS),
+        heads,
+        cached,
+        width,
+        reader.whole(traits.vocab_key, traits.vocab),
+        reader.flag("tie_word_embeddings", traits.tied),
+        context(reader) or traits.context,
+    )
+
+
+def _cached_heads(reader: Reader, traits: Traits, heads: int) -> int:
+    if traits.own_kv_heads is not None:
+        reader.ignore(*KV_HEADS)
+        return traits.own_kv_heads(reader, heads)
+    cached = reader.optional(KV_HEADS)
+    if cached is None:
+        has_kv_heads = any(reader.is_set(key) for key in KV_HEADS)
+        cached = heads if has_kv_heads or traits.kv_heads is None else traits.kv_heads
+    if heads % cached:
+        raise reader.fail(
+            "num_attention_heads", f"is {heads}, not a multiple of {cached} key-value heads"
+        )
+    return cached
+
+
+def _head_width(reader: Reader, traits: Traits, hidden: int, heads: int) -> int:
+    width = reader.optional(traits.head_dim) or traits.width
+    if width is None:
+        if hidden % heads:
+            raise reader.fail("head_dim", f"is missing, and {hidden} is not divisible by {heads}")
+        width = hidden // heads
+    return width
+
+
+def _predict(reader: Reader, block: Layer, hidden: int) -> PredictionBlocks | None:
+    return predict(reader, MTP, block, hidden)
+
+
+def attention(
+    reader: Reader,
+    form: Shape,
+    traits: Traits,
+    window: int | None = None,
+    *,
+    kind: str = "window",
+    sinks: bool | None = None,
+    value_width: int | None = None,
+    keys: str = "own",
+) -> Mixer:
+    """Grouped-query attention with the biases, norms and gates of a family, in one layer.
+
+    `sinks`, `value_width` and `keys` are those of `grouped_attention`, where layers differ in them.
+    """
+    norm = gate = 0
+    if traits.qk_norm and switched(reader, traits.qk_norm_if):
+        wide = 1 if keys == "borrowed" else 2
+        wide = wide if traits.qk_norm == "head" else form.heads + form.kv_heads
+        norm = wide * form.width * (2 if traits.qk_norm_bias else 1)
+    gates = bool(traits.gate) and switched(reader, traits.gate_if)
+    if gates and traits.gate != "query":
+        gate = form.heads * (form.width if traits.gate == "full" else 1)
+    return grouped_attention(
+        form.hidden,
+        form.heads,
+        form.kv_heads,
+        form.width,
+        bias=switched(reader, traits.qkv_bias),
+        output_bias=switched(reader, traits.output_bias),
+        norm=norm,
+        gate=gates and traits.gate == "query",
+        gate_width=gate,
+        sinks=traits.sinks if sinks is None else sinks,
+        loose=traits.loose_attention(reader, form) if traits.loose_attention else 0,
+        value_width=value_width,
+        keys=keys,
+        window=window,
+        kind="full" if window is None else kind,
+        path=traits.path,
+    )
+
+
+def full_attention(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
+    """Full attention in every layer; a key that says otherwise is not read, and so refused."""
+    return [attention(reader, form, traits)] * form.layers
+
+
+def grouped(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
+    """Grouped-query attention in every layer, full or windowed."""
+    sizes = windows(reader, form.layers, traits.windows)
+    if form.max_context is not None:
+        # As long as the longest context a window bounds nothing; some families write it so.
+        sizes = [None if size is None or size >= form.max_context else size for size in sizes]
+    mixers = {size: attention(reader, form, traits, size) for size in dict.fromkeys(sizes)}
+    return [mixers[size] for size in sizes]
+
+
+def feed_forward(reader: Reader, form: Shape, traits: Traits) -> list[FeedForward]:
+    """The feed-forward part of each layer, dense or a mixture."""
+    if traits.moe is not None:
+        return mixtures(reader, form, traits, traits.moe)
+    default = None if traits.inner_ratio is None else traits.inner_ratio * form.hidden
+    widths = reader.per_layer(INNER, form.layers, default)
+    parts = {}
+    for inner in dict.fromkeys(widths):
+        if inner % traits.inner_divisor:
+            raise reader.fail(INNER[0], f"is {inner}, expected an even number")
+        parts[inner] = dense_part(reader, form, traits, inner // traits.inner_divisor)
+    return [parts[inner] for inner in widths]
+
+
+def dense_part(reader: Reader, form: Shape, traits: Traits, inner: int) -> FeedForward:
+    """A dense part of width `inner` with the biases and vectors of a family."""
+    loose = traits.loose_feed_forward(form, inner) if traits.loose_feed_forward else 0
+    bias = switched(reader, traits.mlp_bias)
+    return dense(
+        form.hidden, inner, gated=traits.gated, bias=bias, loose=loose, path=traits.mlp_path
+    )
+
+
+def mixtures(reader: Reader, form: Shape, traits: Traits, moe: Moe) -> list[FeedForward]:
+    """The feed-forward part of each layer, dense or a mixture."""
+    sparse = moe.layers(reader, form.layers) if moe.layers is not None else None
+    if sparse is None:
+        sparse = sparse_layers(reader, form.layers, moe.first_dense)
+    only = set(reader.wholes("mlp_only_layers", most=max(form.layers - 1, 0)) or ())
+    step = reader.whole("decoder_sparse_step", 1, most=MAX_LAYERS)
+    sparse = [
+        chosen and index not in only and (index + 1) % step == 0
+        for index, chosen in enumerate(sparse)
+    ]
+    mixed = mixture_part(reader, form, moe) if any(sparse) else None
+    if mixed is None:
+        reader.ignore(*EXPERTS, *PER_TOKEN, *SHARED, *_names(moe.inner), *_names(moe.shared))
+    dense_inner = moe.dense_inner or INNER
+    if all(sparse):
+        reader.ignore(*_names(dense_inner))
+        return [mixed] * form.layers if mixed is not None else []
+    width = reader.whole(dense_inner, moe.dense_width)
+    plain = dense_part(reader, form, traits, width)
+    return [mixed if chosen and mixed is not None else plain for chosen in sparse]
+
+
+def mixture_part(reader: Reader, form: Shape, moe: Moe, *, gated: bool = True) -> FeedForward:
+    """The mixture that every sparse layer of a family has."""
+    experts = _same(reader, EXPERTS, form.layers, moe.experts)
+    active = _same(reader, PER_TOKEN, form.layers, moe.active)
+    check_experts(reader, experts, active)
+    inner = _same(reader, moe.inner, form.layers, None)
+    shared, wide = 0, None
+    if moe.shared:
+        wide = reader.whole(moe.shared, moe.shared_width, least=0)
+        reader.ignore(*SHARED)
+        shared = 1 if wide else 0
+    else:
+        shared = _same(reader, SHARED, form.layers, moe.shared_count, least=0)
+    latent = reader.optional(moe.latent) if moe.latent else None
+    return mixture(
+        form.hidden,
+        inner,
+        experts,
+        active,
+        shared=shared,
+        shared_inner=wide,
+        shared_gate=moe.shared_gate,
+        shared_path=moe.shared_path,
+        gated=gated,
+        latent=latent,
+        latent_norm=switched(reader, moe.latent_norm) and latent is not None,
+        router=moe.router,
+        router_bias=switched(reader, moe.router_bias),
+        shared_bias=switched(reader, moe.shared_bias),
+        expert_bias=moe.expert_bias,
+        path=moe.path,
+        groups=expert_groups(reader, experts, active),
+    )
+
+
+def _same(reader: Reader, keys: Keys, count: int, default: int | None, *, least: int = 1) -> int:
+    """One number, though the configuration may list it layer by layer."""
+    listed = reader.per_layer(keys, count, default, least=least)
+    if len(set(listed)) > 1:
+        first = keys if isinstance(keys, str) else next(key for key in keys if reader.has(key))
+        raise reader.fail(first, "differs from layer to layer, expected one number for all")
+    return listed[0]
+
+
+def _names(keys: Keys) -> tuple[str, ...]:
+    return (keys,) if isinstance(keys, str) else keys
