@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.serving.answer import answer
 from planner.problems.serving.deployment.missed_promises import missed_promises
-from planner.problems.serving.deployment.pools import Point, questions_of, ranked
+from planner.problems.serving.deployment.pools import Point, Question, questions_together, ranked
 from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.profiled import coefficient, profiled
@@ -67,17 +68,24 @@ class ServingProblem(Room["Scenario"]):
 
     def search(self, question: Scenario, coefficients: Mapping[str, float] | None = None) -> Search:
         """The best layouts and batches; nothing is proved of them."""
-        questions = questions_of(profiled(ask(question), coefficients or {}))
-        points = ranked(questions)
-        considered = {
-            "layouts_considered": sum(question.layouts_considered for question in questions),
-            "points_considered": sum(question.points_considered for question in questions),
-        }
+        return self.search_many([question], [coefficients or {}])[0]
+
+    def search_many(
+        self,
+        questions: Sequence[Scenario],
+        coefficients: Sequence[Mapping[str, float]] | None = None,
+    ) -> list[Search]:
+        """`search` of several questions, layouts of those that are alike evaluated together."""
+        values = coefficients if coefficients is not None else [{}] * len(questions)
+        pairs = zip(questions, values, strict=True)
+        searched = questions_together([profiled(ask(q), profile) for q, profile in pairs])
+        return [self._best(*pair) for pair in zip(questions, searched, strict=True)]
+
+    def _best(self, question: Scenario, searched: Sequence[Question]) -> Search:
+        """The best point of a question whose pools were searched."""
+        points = ranked(searched)
         if not points:
-            return Search(
-                NO_PLAN.outputs, NO_PLAN.choice, NO_PLAN.score, considered=considered,
-                missed=lambda: missed_promises(questions),
-            )  # fmt: skip
+            return replace(NO_PLAN, missed=lambda: missed_promises(searched))
         best = points[0].candidate
         point = best.plan()
         plan = document_of(point)
@@ -89,7 +97,6 @@ class ServingProblem(Room["Scenario"]):
             counts_of(plan),
             tuple((choice_of(tie), counts_of(tie)) for tie in _ties(points, plan)),
             holds_of(plan, question),
-            considered,
             row=partial(row_of, best, point),
         )
 

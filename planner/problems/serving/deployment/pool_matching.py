@@ -1,18 +1,19 @@
-"""Layouts of a pool for each phase, at their best, and which of two pools may be paired.
+"""Layouts of two pools that keep their promises, each at its best, and which of them may be paired.
 
-How busy a pool that prefills may be is set by how long requests may wait; the batch of one that
-decodes is the largest that keeps its time per token. Of layouts whose replicas take the same room
-only the fastest is kept, unless latency counts as well.
+A prefill replica's rate is set by how busy it may be before requests wait too long, a decode
+replica's by the largest batch that keeps its time per token. Of layouts whose replicas take the
+same room only the fastest is kept, unless latency counts as well.
 
-Time on the way depends on how many chips receive a cache, so pools that prefill are sized once for
-each such number and matched with the layouts that have it. A promise on the whole request ties the
-two closer: each time to first token leaves its own room for decoding.
+Layouts are paired between which a cache takes one time. It depends on how many chips receive the
+cache, so layouts that prefill are sized once for each such number and matched with the layouts that
+have it. A promise on the whole request ties the two closer: each time to first token leaves its own
+room for decoding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -27,9 +28,9 @@ from planner.problems.serving.search.batch import (
 from planner.problems.serving.search.sizing import busiest
 from planner.problems.serving.step.chip_split import ChipSplit
 from planner.problems.serving.step.pools_step import replica_rates
+from planner.problems.serving.step.step import Step
 
 if TYPE_CHECKING:
-    from planner.problems.serving.step.step import Step
     from planner.problems.serving.task.task import TaskPair
 
 DELAYED: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
@@ -39,38 +40,46 @@ DELAYED: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
 class PhaseLayouts:
     """Layouts of one phase, as columns of shape (n,).
 
-    `rows` index the step's layouts; `batch` is that of a replica, `fill` the share of its time or
-    slots that may be in use, `slot` the time it spends per request [s], `rate` its requests per
-    second at its most. `latency` is the time to first token, transfer included, or the time from
-    a request's first token to its last [s].
+    `rows` index the step's layouts; those of two phases may be paired where `group` is the same.
+    `stages` of `stage` chips, in domains of `domain` chips, are a replica; `batch` is that of a
+    replica, `fill` the share of its time or slots that may be in use, `slot` the time it spends per
+    request [s], `rate` its requests per second at its most. `latency` is the time to first token,
+    transfer included, or the time from a request's first token to its last [s].
     """
 
     rows: np.ndarray
-    room: ChipSplit
+    group: np.ndarray
+    stage: np.ndarray
+    stages: np.ndarray
+    domain: np.ndarray
     batch: np.ndarray
     fill: np.ndarray
     slot: np.ndarray
     rate: np.ndarray
     latency: np.ndarray
 
+    @property
+    def room(self) -> ChipSplit:
+        """The room that a replica takes."""
+        return ChipSplit(self.stage, self.stages, self.domain)
+
     def take(self, rows: np.ndarray) -> PhaseLayouts:
-        """The layouts of some rows (an index or a mask)."""
-        columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "room"}
-        return PhaseLayouts(room=self.room.take(rows), **{k: v[rows] for k, v in columns.items()})
+        """The same of some rows."""
+        return PhaseLayouts(*(column.take(rows) for column in vars(self).values()))
 
     def fastest(self) -> PhaseLayouts:
-        """Of layouts whose replicas take the same room, the one of the highest rate."""
+        """Of each group and room, the one of the highest rate."""
         return self._first_of_each_room(-self.rate)
 
     def quickest(self) -> PhaseLayouts:
-        """Of layouts whose replicas take the same room, the one of the least latency."""
+        """Of each group and room, the one of the least latency."""
         return self._first_of_each_room(self.latency)
 
     def undominated(self) -> PhaseLayouts:
-        """Without layouts that one of the same room betters both in rate and in latency."""
-        rows, least, room = [], np.inf, (0, 0)
-        for row in np.lexsort((self.latency, -self.rate, self.room.stages, self.room.stage)):
-            here = (int(self.room.stage[row]), int(self.room.stages[row]))
+        """Without layouts that one of the same group and room betters in rate and in latency."""
+        rows, least, room = [], np.inf, (0, 0, 0)
+        for row in np.lexsort((self.latency, -self.rate, self.stages, self.stage, self.group)):
+            here = (int(self.group[row]), int(self.stage[row]), int(self.stages[row]))
             if here != room:
                 room, least = here, np.inf
             if self.latency[row] < least:
@@ -79,17 +88,15 @@ class PhaseLayouts:
         return self.take(np.array(rows, dtype=np.int64))
 
     def _first_of_each_room(self, key: np.ndarray) -> PhaseLayouts:
-        order = np.lexsort((key, self.room.stages, self.room.stage))
-        stage, stages = self.room.stage[order], self.room.stages[order]
+        order = np.lexsort((key, self.stages, self.stage, self.group))
+        columns = [column[order] for column in (self.group, self.stage, self.stages)]
         new = np.ones(order.size, dtype=bool)
-        new[1:] = (stage[1:] != stage[:-1]) | (stages[1:] != stages[:-1])
+        new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
         return self.take(order[new])
 
 
-# Layouts that prefill; of those that may decode after them the rows, their model, the slowest pace.
-AfterPrefill: TypeAlias = tuple[PhaseLayouts, np.ndarray, "Step", np.ndarray]
-Receivers: TypeAlias = Sequence[tuple[int, PhaseLayouts]]
-Matched: TypeAlias = Iterator[tuple[PhaseLayouts, PhaseLayouts]]
+# Layouts that prefill, and that decode; those of one group may be paired.
+Matched: TypeAlias = tuple[PhaseLayouts, PhaseLayouts]
 
 
 def shards(step: Step) -> np.ndarray:
@@ -107,7 +114,8 @@ def prefill_layouts(step: Step, transfer: np.ndarray) -> PhaseLayouts:
     _, batch, _ = given(task, step.layouts)
 
     def keeps(values: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(feasible(task, _delayed(values, transfer[rows])), rows.shape)
+        delayed = _delayed(values, transfer[rows])
+        return np.broadcast_to(feasible(step.limits_at(rows), delayed), rows.shape)
 
     if task.arrivals is None:
         rows = np.flatnonzero(keeps(step(batch), np.arange(batch.size)))
@@ -115,7 +123,7 @@ def prefill_layouts(step: Step, transfer: np.ndarray) -> PhaseLayouts:
     else:
         rows, fill = busiest(step, batch, keeps)
     values = _delayed(step.take(rows)(batch[rows], fill), transfer[rows])
-    return _columns(step, rows, batch[rows], fill, values["slot"], values["ttft"])
+    return _columns(step, rows, batch[rows], fill, values, "ttft")
 
 
 def decode_layouts(
@@ -135,126 +143,150 @@ def decode_layouts(
         rows, batch, fill = chosen(step, most)
     else:
         rows, batch, fill = given(step.task, step.layouts)
-    values = step.take(rows)(batch, fill)
-    keep = feasible(step.task, values)
-    slot, latency = (np.broadcast_to(values[k], keep.shape)[keep] for k in ("slot", "latency"))
-    return _columns(step, rows[keep], batch[keep], fill[keep], slot, latency)
+    part = step.take(rows)
+    values = part(batch, fill)
+    keep = feasible(part, values)
+    values = {name: np.broadcast_to(value, keep.shape)[keep] for name, value in values.items()}
+    return _columns(step, rows[keep], batch[keep], fill[keep], values, "latency")
 
 
 def _columns(
-    step: Step, rows: np.ndarray, batch: np.ndarray, fill: np.ndarray, slot: np.ndarray,
-    latency: np.ndarray,
-) -> PhaseLayouts:  # fmt: skip
-    layouts, task = step.layouts, step.task
-    domain = np.full(len(rows), task.machine.chips_per_domain)
-    room = ChipSplit(layouts.stage[rows], layouts.pp[rows], domain)
-    slot, latency = (np.broadcast_to(column, rows.shape) for column in (slot, latency))
-    rate = replica_rates(slot, fill, task.headroom)
-    return PhaseLayouts(rows, room, batch, fill, slot, rate, latency)
+    step: Step,
+    rows: np.ndarray,
+    batch: np.ndarray,
+    fill: np.ndarray,
+    values: dict[str, np.ndarray],
+    late: str,
+) -> PhaseLayouts:
+    """Layouts at their batches, all of one group; `late` names their latency."""
+    layouts = step.layouts
+    domain = np.full(len(rows), step.task.machine.chips_per_domain)
+    slot, last = (np.broadcast_to(values[name], rows.shape) for name in ("slot", late))
+    rate = replica_rates(slot, fill, step.task.headroom)
+    return PhaseLayouts(
+        rows, np.zeros(rows.size, np.int64), layouts.stage[rows], layouts.pp[rows], domain,
+        batch, fill, slot, rate, last,
+    )  # fmt: skip
 
 
 def _delayed(values: dict[str, np.ndarray], transfer: np.ndarray) -> dict[str, np.ndarray]:
-    """The values with a cache's way to the other pool added to every time it delays."""
+    """The same with a cache's way to the other pool added to every time it delays."""
     late = [name for name in DELAYED if name in values]
     return {**values, **{name: values[name] + transfer for name in late}}
 
 
-def matched_pools(tasks: TaskPair, reading: Step, decoding: Step) -> Matched:
-    """Layouts of both pools that may be paired, one number of receiving chips after the other."""
-    receivers = _receivers(tasks, reading, decoding)
-    tpot = tasks.decode.promises.get("tpot")
-    if tasks.decode.promises.get("e2e") is None:
-        return _by_receivers(tasks, decoding, receivers, decode_layouts(decoding, tpot))
-    return _within_request(
-        tasks, decoding, receivers, np.array([np.inf if tpot is None else tpot])
-    )[0]
+def matched_pools(
+    several: Sequence[TaskPair], reading: tuple[Step, ...], decoding: tuple[Step, ...]
+) -> list[Matched]:
+    """Layouts of both pools that may be paired, of questions whose steps are `joinable` alike."""
+    prefills = _receivers(several, reading, decoding)
+    if several[0].decode.promises.get("e2e") is not None:
+        paces = [np.array([tasks.decode.promises.get("tpot", np.inf)]) for tasks in several]
+        questions = zip(several, decoding, prefills, paces, strict=True)
+        return [_within_request(*question)[0] for question in questions]
+    promising = []
+    for tasks, step in zip(several, decoding, strict=True):
+        tpot = tasks.decode.promises.get("tpot")
+        promising.append(step if tpot is None else step.asked(step.task.promising(tpot)))
+    together = decode_layouts(Step.joined(promising), None)
+    decodes = _parted(together, [len(step.layouts) for step in decoding])
+    questions = zip(several, decoding, prefills, decodes, strict=True)
+    return [_by_receivers(*question) for question in questions]
 
 
 def matched_pools_at(
     tasks: TaskPair, reading: Step, decoding: Step, paces: np.ndarray
 ) -> list[Matched]:
-    """`matched_pools` for each promise on the time per output token [s]."""
-    receivers = _receivers(tasks, reading, decoding)
+    """`matched_pools` of one question for each promise on the time per output token [s]."""
+    prefill = _receivers([tasks], (reading,), (decoding,))[0]
     if tasks.decode.promises.get("e2e") is not None:
-        return _within_request(tasks, decoding, receivers, paces)
+        return _within_request(tasks, decoding, prefill, paces)
     largest: Sequence[np.ndarray | None] = [None] * paces.size
     if tasks.decode.batches is None:
         largest = list(_largest(tasks, decoding, paces))
     return [
-        _by_receivers(tasks, decoding, receivers, decode_layouts(decoding, float(pace), most))
+        _by_receivers(tasks, decoding, prefill, decode_layouts(decoding, float(pace), most))
         for pace, most in zip(paces, largest, strict=True)
     ]
 
 
 def _by_receivers(
-    tasks: TaskPair, decoding: Step, receivers: Receivers, decode: PhaseLayouts
+    tasks: TaskPair, decoding: Step, prefill: PhaseLayouts, decode: PhaseLayouts
 ) -> Matched:
-    receiving = shards(decoding)[decode.rows]
-    for number, prefill in receivers:
-        yield _best(tasks, prefill, decode.take(np.flatnonzero(receiving == number)))
+    """Both pools in groups by the chips that receive a cache."""
+    return _best(tasks, prefill, replace(decode, group=shards(decoding)[decode.rows]))
 
 
-def _within_request(
-    tasks: TaskPair, decoding: Step, receivers: Receivers, paces: np.ndarray
-) -> list[Matched]:
-    """Pools where the whole request is promised: what prefills with what may decode after it."""
-    whole, steps = tasks.decode.promises["e2e"], tasks.decode.output_tokens - 1
-    receiving = shards(decoding)
-    rooms: list[AfterPrefill] = []
-    for number, layouts in receivers:
-        prefill = layouts.undominated()
-        prefill = prefill.take(prefill.latency < whole)
-        at = np.flatnonzero(receiving == number)
-        rooms.append((prefill, at, decoding.take(at), (whole - prefill.latency) / steps))
-    if tasks.decode.batches is not None:
-        return [_given_batches(tasks, rooms, float(pace)) for pace in paces]
-    largest = [
-        (_largest(tasks, part, slowest), _largest(tasks, part, paces))
-        for _, _, part, slowest in rooms
-    ]
-
-    def matched(k: int) -> Matched:
-        for (prefill, at, part, slowest), (slow, fast) in zip(rooms, largest, strict=True):
-            # Those that leave more room than the pace takes share what decodes after them.
-            free = slowest >= paces[k]
-            if free.any():
-                decode = decode_layouts(part, None, fast[k])
-                yield _best(tasks, prefill.take(free), replace(decode, rows=at[decode.rows]))
-            yield from _one_by_one(
-                tasks, prefill.take(~free), part, at, np.minimum(slow[~free], fast[k])
-            )
-
-    return [matched(k) for k in range(paces.size)]
-
-
-def _given_batches(tasks: TaskPair, rooms: Sequence[AfterPrefill], pace: float) -> Matched:
-    """Each layout that prefills with what decodes the given batches fast enough after it."""
-    for prefill, at, part, slowest in rooms:
-        for i, slow in enumerate(slowest):
-            decode = decode_layouts(part, min(float(slow), pace))
-            decode = replace(decode, rows=at[decode.rows])
-            yield _best(tasks, prefill.take(np.array([i])), decode)
-
-
-def _best(
-    tasks: TaskPair, prefill: PhaseLayouts, decode: PhaseLayouts
-) -> tuple[PhaseLayouts, PhaseLayouts]:
-    """Both pools without what another layout of the same room betters."""
+def _best(tasks: TaskPair, prefill: PhaseLayouts, decode: PhaseLayouts) -> Matched:
+    """Both pools without what another layout of the same group and room betters."""
     if tasks.prefill.objective == "latency":
         return prefill.undominated(), decode.quickest()
     return prefill.fastest(), decode.fastest()
 
 
-def _one_by_one(
-    tasks: TaskPair, prefill: PhaseLayouts, part: Step, at: np.ndarray, largest: np.ndarray
-) -> Matched:
-    """Each layout that prefills with the layouts `at`, whose batches are at most its `largest`."""
-    tiled = part.take(np.tile(np.arange(at.size), len(prefill.rows)))
-    layouts = decode_layouts(tiled, None, largest.ravel())
-    for i in range(len(prefill.rows)):
-        decode = layouts.take(np.flatnonzero(layouts.rows // at.size == i))
-        decode = replace(decode, rows=at[decode.rows % at.size])
-        yield _best(tasks, prefill.take(np.array([i])), decode)
+def _within_request(
+    tasks: TaskPair, decoding: Step, prefill: PhaseLayouts, paces: np.ndarray
+) -> list[Matched]:
+    """Pools where the whole request is promised: what prefills with what may decode after it."""
+    whole, steps = tasks.decode.promises["e2e"], tasks.decode.output_tokens - 1
+    receiving = shards(decoding)
+    prefill = prefill.undominated()
+    prefill = prefill.take(np.flatnonzero(prefill.latency < whole))
+    parts = []
+    for number in np.unique(receiving):
+        first = prefill.take(np.flatnonzero(prefill.group == number))
+        at = np.flatnonzero(receiving == number)
+        step, slowest = decoding.take(at), (whole - first.latency) / steps
+        largest = None
+        if tasks.decode.batches is None:
+            largest = _largest(tasks, step, slowest), _largest(tasks, step, paces)
+        parts.append((first, at, step, slowest, largest))
+
+    def matched(k: int) -> Iterator[Matched]:
+        for first, at, step, slowest, largest in parts:
+            if largest is None:
+                for i, slow in enumerate(slowest):
+                    decode = decode_layouts(step, min(float(slow), float(paces[k])))
+                    yield first.take(np.array([i])), replace(decode, rows=at[decode.rows])
+                continue
+            # Those that leave more room than the pace takes share what decodes after them.
+            slow, fast = largest
+            free = slowest >= paces[k]
+            if free.any():
+                decode = decode_layouts(step, None, fast[k])
+                yield first.take(np.flatnonzero(free)), replace(decode, rows=at[decode.rows])
+            tight = np.flatnonzero(~free)
+            if tight.size:
+                tiled = step.take(np.tile(np.arange(at.size), tight.size))
+                every = decode_layouts(tiled, None, np.minimum(slow[tight], fast[k]).ravel())
+                decodes = _parted(every, [at.size] * tight.size)
+                for i, decode in zip(tight.tolist(), decodes, strict=True):
+                    yield first.take(np.array([i])), replace(decode, rows=at[decode.rows])
+
+    none = prefill.take(np.arange(0))
+    return [_best(tasks, *_grouped([(none, none), *matched(k)])) for k in range(paces.size)]
+
+
+def _grouped(matched: Sequence[Matched]) -> Matched:
+    """Layouts of both pools one after the other, each pair of them a group of its own."""
+
+    def joined(several: Sequence[PhaseLayouts]) -> PhaseLayouts:
+        numbered = [
+            replace(layouts, group=np.full(layouts.rows.size, number))
+            for number, layouts in enumerate(several)
+        ]
+        columns = zip(*(vars(layouts).values() for layouts in numbered), strict=True)
+        return PhaseLayouts(*map(np.concatenate, columns))
+
+    return joined([first for first, _ in matched]), joined([second for _, second in matched])
+
+
+def _parted(layouts: PhaseLayouts, counts: Sequence[int]) -> list[PhaseLayouts]:
+    """Layouts of questions that follow each other in a joined step, rows counted from each."""
+    ends = np.cumsum([0, *counts])
+    question = np.searchsorted(ends, layouts.rows, side="right") - 1
+    several = [layouts.take(np.flatnonzero(question == k)) for k in range(len(counts))]
+    return [replace(part, rows=part.rows - end) for part, end in zip(several, ends, strict=False)]
 
 
 def _largest(tasks: TaskPair, decoding: Step, paces: np.ndarray) -> np.ndarray:
@@ -263,18 +295,49 @@ def _largest(tasks: TaskPair, decoding: Step, paces: np.ndarray) -> np.ndarray:
     return largest_at(alone, largest_feasible(alone)[0], paces)
 
 
-def _receivers(tasks: TaskPair, reading: Step, decoding: Step) -> Receivers:
-    """Layouts that read in time, for each number of chips that may receive from them."""
-    counts, sending = np.unique(shards(decoding)), shards(reading)
-    # A cache moves at the pace of the fewer chips: beyond what a layout sends from, more receivers
-    # make no difference, and each layout is sized once for each number that does.
-    fewer = np.minimum(sending[None, :], counts[:, None])
-    most = int(fewer.max(initial=0)) + 1
-    keys, back = np.unique(np.arange(sending.size) * most + fewer, return_inverse=True)
-    rows, receiving = keys // most, keys % most
-    prefill = prefill_layouts(reading.take(rows), tasks.transfer(receiving, receiving))
-    place = np.full(keys.size, -1)
-    place[prefill.rows] = np.arange(prefill.rows.size)
-    prefill = replace(prefill, rows=rows[prefill.rows])
-    wanted = place[back.reshape(fewer.shape)]
-    return [(int(n), prefill.take(row[row >= 0])) for n, row in zip(counts, wanted, strict=True)]
+def _receivers(
+    several: Sequence[TaskPair], reading: tuple[Step, ...], decoding: tuple[Step, ...]
+) -> list[PhaseLayouts]:
+    """Layouts that read in time, for each number of chips that may receive from them: its group."""
+    steps = zip(reading, decoding, strict=True)
+    ways = [_Receiving.of(shards(first), np.unique(shards(second))) for first, second in steps]
+    ends = np.cumsum([0, *(len(step.layouts) for step in reading)])
+    rows = np.concatenate([way.layouts + end for way, end in zip(ways, ends, strict=False)])
+    transfer = [
+        tasks.transfer(way.chips, way.chips) for tasks, way in zip(several, ways, strict=True)
+    ]
+    together = prefill_layouts(Step.joined(reading).take(rows), np.concatenate(transfer))
+    parts = _parted(together, [way.layouts.size for way in ways])
+    return [way.grouped(part) for way, part in zip(ways, parts, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Receiving:
+    """Layouts that send a cache, once for each number of chips it moves between, shape (n_keys,).
+
+    `keys` are those of each of the `numbers` of receiving chips and each layout, shape
+    (n_numbers, n_layouts).
+    """
+
+    numbers: np.ndarray
+    layouts: np.ndarray
+    chips: np.ndarray
+    keys: np.ndarray
+
+    @classmethod
+    def of(cls, sending: np.ndarray, numbers: np.ndarray) -> _Receiving:
+        """A cache moves at the pace of the fewer chips: beyond what a layout sends from, more
+        receivers make no difference, and each layout is sized once for each number that does."""
+        fewer = np.minimum(sending[None, :], numbers[:, None])
+        most = int(fewer.max(initial=0)) + 1
+        keys, back = np.unique(np.arange(sending.size) * most + fewer, return_inverse=True)
+        return cls(numbers, keys // most, keys % most, back.reshape(fewer.shape))
+
+    def grouped(self, prefill: PhaseLayouts) -> PhaseLayouts:
+        """Sized keys as layouts, one group for each number of receiving chips."""
+        place = np.full(self.layouts.size, -1)
+        place[prefill.rows] = np.arange(prefill.rows.size)
+        wanted = place[self.keys]
+        number, layout = np.nonzero(wanted >= 0)
+        sized = prefill.take(wanted[number, layout])
+        return replace(sized, rows=layout, group=self.numbers[number])

@@ -10,9 +10,11 @@ found is better than that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import floor, log
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.search.sizing import first
 from planner.problems.serving.step.chip_split import replicas_left, replicas_most
 from planner.problems.serving.step.pools_step import split_values
-from planner.problems.serving.step.step import Step
+from planner.problems.serving.step.step import Step, alike
 from planner.problems.serving.task.task import TaskPair
 
 KEPT = 6  # pairs of a question that are worth evaluating in full
@@ -54,9 +56,25 @@ class Pair:
     slots: tuple[float, float]
 
 
-def search_pools(tasks: TaskPair, reading: Step, decoding: Step) -> tuple[list[Pair], int]:
+SearchedPairs: TypeAlias = tuple[list[Pair], int]
+
+
+def search_pools(tasks: TaskPair, reading: Step, decoding: Step) -> SearchedPairs:
     """The best pairs, best first, and how many splits were evaluated; no pair if none serves."""
-    return _searched(tasks, matched_pools(tasks, reading, decoding))
+    return search_pools_together([(tasks, reading, decoding)])[0]
+
+
+def search_pools_together(questions: Sequence[tuple[TaskPair, Step, Step]]) -> list[SearchedPairs]:
+    """`search_pools` of several questions, the layouts of those that are alike sized together."""
+    steps = [(reading, decoding) for _, reading, decoding in questions]
+    promises = [frozenset(tasks.decode.promises) for tasks, _, _ in questions]
+    searched: dict[int, SearchedPairs] = {}
+    for numbers in alike(steps, promises):
+        several, reading, decoding = zip(*(questions[k] for k in numbers), strict=True)
+        matched = matched_pools(several, reading, decoding)
+        for number, tasks, pools in zip(numbers, several, matched, strict=True):
+            searched[number] = _searched(tasks, pools)
+    return [searched[number] for number in range(len(questions))]
 
 
 def search_paces(
@@ -70,38 +88,45 @@ def search_paces(
     return [_searched(tasks, matched)[0] for matched in every]
 
 
-def _searched(tasks: TaskPair, matched: Matched) -> tuple[list[Pair], int]:
+def _searched(tasks: TaskPair, matched: Matched) -> SearchedPairs:
+    """Every pair of a group at its best split, in chunks, while they may better the best."""
+    prefill, decode = matched
     best: list[Pair] = []
     looked = 0
-    for prefill, decode in matched:
-        for pairs, points in _pairs(tasks, prefill, decode, best):
-            best = _merged(best, pairs)
-            looked += points
-    return best, looked
-
-
-def _pairs(
-    tasks: TaskPair, prefill: PhaseLayouts, decode: PhaseLayouts, best: list[Pair]
-) -> Iterator[tuple[list[Pair], int]]:
-    """Every pair of layouts at its best split, in chunks, while they may better the `best`."""
-    i, j = np.indices((len(prefill.rows), len(decode.rows))).reshape(2, -1)
-    if not i.size:
-        return
     paid = np.unique(np.asarray(tasks.prefill.chips, dtype=np.int64))
     if tasks.prefill.objective == "latency":
         paid = paid[-1:]
+    i, j, ends = _pairs(prefill.group, decode.group)
     least = _least_score(tasks, prefill.take(i), decode.take(j), paid)
-    order = np.argsort(least, kind="stable")
     size = max(1, POINTS // len(paid))
-    for start in range(0, order.size, size):
-        part = order[start : start + size]
-        if len(best) == KEPT and least[part[0]] >= best[-1].score:
-            return
-        tiled = np.repeat(part, paid.size)
-        chips = np.tile(paid, part.size)
-        pairs = _split(tasks, prefill.take(i[tiled]), decode.take(j[tiled]), chips)
-        best = _merged(best, pairs)
-        yield pairs, tiled.size
+    for begin, end in pairwise(ends):
+        order = begin + np.argsort(least[begin:end], kind="stable")
+        for start in range(0, order.size, size):
+            part = order[start : start + size]
+            if len(best) == KEPT and least[part[0]] >= best[-1].score:
+                break
+            tiled, chips = np.repeat(part, paid.size), np.tile(paid, part.size)
+            pairs = _split(tasks, prefill.take(i[tiled]), decode.take(j[tiled]), chips)
+            best = _merged(best, pairs)
+            looked += tiled.size
+    return best, looked
+
+
+def _pairs(prefill: np.ndarray, decode: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Rows of every pair within a group, groups in order, and where each group's pairs end."""
+    groups = np.intersect1d(prefill, decode)
+    bounds = [
+        np.searchsorted(rows, groups, side=side)
+        for rows in (prefill, decode)
+        for side in ("left", "right")
+    ]
+    blocks = [
+        np.indices((a1 - a0, b1 - b0)).reshape(2, -1) + np.array([[a0], [b0]])
+        for a0, a1, b0, b1 in zip(*bounds, strict=True)
+    ]
+    ends = np.cumsum([0, *(block.shape[1] for block in blocks)])
+    i, j = np.concatenate([np.zeros((2, 0), dtype=np.int64), *blocks], axis=1)
+    return i, j, ends.tolist()
 
 
 def _least_score(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.ndarray) -> np.ndarray:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from itertools import islice
 from math import floor, log
 from typing import TypeAlias
 
@@ -17,7 +18,7 @@ import numpy as np
 from planner.problems.serving.bounds.relaxation import Relaxation, relaxation, whole_chips
 from planner.problems.serving.deployment.candidate import Candidate, evaluate_pair
 from planner.problems.serving.deployment.pool import evaluate
-from planner.problems.serving.deployment.pool_pairs import Pair, search_paces, search_pools
+from planner.problems.serving.deployment.pool_pairs import Pair, search_paces, search_pools_together
 from planner.problems.serving.search.batch import (
     LARGEST_BATCH,
     SAME_PRICE,
@@ -28,11 +29,12 @@ from planner.problems.serving.search.batch import (
     largest_at,
     largest_feasible,
     search,
+    search_together,
     sized,
 )
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
-from planner.problems.serving.step.step import Step
+from planner.problems.serving.step.step import Step, alike
 from planner.problems.serving.task.resolve import Asked
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.errors import FieldError
@@ -80,7 +82,12 @@ class OnePool:
 
     task: Task
     step: Step
-    searched: Found
+    together: Found | None = None  # where it was searched together with others
+
+    @cached_property
+    def searched(self) -> Found:
+        """Every feasible layout at its best batch."""
+        return self.together or search(self.step)
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -288,17 +295,47 @@ Question: TypeAlias = OnePool | TwoPools
 
 def one_pool(task: Task) -> OnePool:
     """A task searched; `FieldError` if the limits on its choices admit no layout at all."""
-    step = sized(Step(task, layouts_of(task), bound=task.uses_bound))
-    return OnePool(task, step, search(step))
+    return single_pools([task])[0]
+
+
+def single_pools(tasks: Sequence[Task]) -> list[OnePool]:
+    """`one_pool` of several tasks; those that are alike are searched together."""
+    steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
+    pools: dict[int, OnePool] = {}
+    for numbers in alike([(step,) for step in steps]):
+        counts = [len(steps[number].layouts) for number in numbers]
+        joined = sized(Step.joined([steps[number] for number in numbers]))
+        ends = np.cumsum([0, *counts])
+        for k, (number, searched) in enumerate(
+            zip(numbers, search_together(joined, counts), strict=True)
+        ):
+            rows = np.arange(ends[k], ends[k + 1])
+            step = steps[number].on(joined.layouts.take(rows)) if len(numbers) > 1 else joined
+            pools[number] = OnePool(tasks[number], step, searched)
+    return [pools[number] for number in range(len(tasks))]
 
 
 def two_pools(pair: TaskPair) -> TwoPools:
     """Two pools searched; `FieldError` if the limits on the choices admit no layout at all."""
-    tasks = [task.with_layout(arrivals=None) for task in (pair.prefill, pair.decode)]
-    steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
-    prefill, decode = (OnePool(step.task, step, search(step)) for step in steps)
-    pairs, looked = search_pools(pair, prefill.step.asked(pair.prefill), decode.step)
-    return TwoPools(pair, (prefill, decode), pairs, looked)
+    return double_pools([pair])[0]
+
+
+def double_pools(several: Sequence[TaskPair]) -> list[TwoPools]:
+    """`two_pools` of several questions; those that are alike are searched together."""
+    pools = []
+    for pair in several:
+        tasks = [task.with_layout(arrivals=None) for task in (pair.prefill, pair.decode)]
+        steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
+        pools.append(tuple(OnePool(step.task, step) for step in steps))
+    questions = [
+        (pair, prefill.step.asked(pair.prefill), decode.step)
+        for pair, (prefill, decode) in zip(several, pools, strict=True)
+    ]
+    searched = search_pools_together(questions)
+    return [
+        TwoPools(pair, (prefill, decode), pairs, looked)
+        for pair, (prefill, decode), (pairs, looked) in zip(several, pools, searched, strict=True)
+    ]
 
 
 def layouts_of(task: Task) -> Layouts:
@@ -334,7 +371,17 @@ def questions_of(asked: Asked) -> list[Question]:
     FieldError
         If the limits on the choices admit no layout at all.
     """
-    return [*map(one_pool, asked.tasks), *map(two_pools, asked.pools)]
+    return questions_together([asked])[0]
+
+
+def questions_together(several: Sequence[Asked]) -> list[list[Question]]:
+    """`questions_of` several scenarios, layouts of those that are alike evaluated together."""
+    singles = iter(single_pools([task for asked in several for task in asked.tasks]))
+    doubles = iter(double_pools([pair for asked in several for pair in asked.pools]))
+    return [
+        [*islice(singles, len(asked.tasks)), *islice(doubles, len(asked.pools))]
+        for asked in several
+    ]
 
 
 def ranked(questions: Sequence[Question]) -> list[Point]:

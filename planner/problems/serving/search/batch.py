@@ -14,8 +14,9 @@ fastest. So a few bisections over all layouts at once decide all (layout, batch)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,39 +56,62 @@ def search(step: Step, largest: np.ndarray | None = None) -> Found:
 
     `largest` are the largest feasible batches where they are known already, shape (n_layouts,).
     """
+    return search_together(step, [len(step.layouts)], largest)[0]
+
+
+def search_together(
+    step: Step, counts: Sequence[int], largest: np.ndarray | None = None
+) -> list[Found]:
+    """`search` of several questions at once, whose layouts follow each other in a joined step.
+
+    Parameters
+    ----------
+    counts : how many layouts each question has.
+    """
     task, layouts = step.task, step.layouts
     if task.loaded:
         largest, rows, batch, fill, looked = _loaded(step)
-        points = int(np.minimum(largest + 1, LARGEST_BATCH).sum())
     elif task.batches is None and task.mode != "prefill":
         largest, looked = (largest, 0) if largest is not None else largest_feasible(step)
         rows, batch, fill = chosen(step, largest)
         if step.bound and task.objective != "latency":
             batch = _smallest_as_cheap(step, rows, batch)
-        points = int(np.minimum(largest + 1, LARGEST_BATCH).sum())
     else:
         rows, batch, fill = given(task, layouts)
         if task.arrivals is not None:
-            rows, fill = busiest(step, batch, lambda values, _: feasible(task, values))
+            rows, fill = busiest(
+                step, batch, lambda values, at: feasible(step.limits_at(at), values)
+            )
             batch = batch[rows]
-        largest, looked, points = np.zeros(len(layouts)), 0, rows.size
-    values = step.take(rows)(batch, fill)
-    keep = feasible(task, values)
+        largest, looked = np.zeros(len(layouts)), 0
+    chosen_step = step.take(rows)
+    values = chosen_step(batch, fill)
+    keep = feasible(chosen_step, values)
+    given_batches = not task.loaded and (task.batches is not None or task.mode == "prefill")
     if task.batches is not None or task.mode == "prefill":
         np.maximum.at(largest, rows[keep], batch[keep])
-    values = {name: np.broadcast_to(v, keep.shape)[keep] for name, v in values.items()}
-    kept = rows[keep]
-    order = _ranked(task, layouts.take(kept), values)
-    return Found(
-        largest=largest,
-        rows=kept[order],
-        batch=batch[keep][order],
-        fill=fill[keep][order],
-        score=np.broadcast_to(task.score(values), kept.shape)[order],
-        layouts_considered=len(layouts),
-        points_considered=points,
-        points_evaluated=looked + rows.size,
-    )
+    ends = np.cumsum([0, *counts])
+    found = []
+    for first, last in pairwise(ends.tolist()):
+        tried = (rows >= first) & (rows < last)
+        at = np.flatnonzero(keep & tried)
+        here = {name: np.broadcast_to(v, keep.shape)[at] for name, v in values.items()}
+        order = _ranked(task, layouts.take(rows[at]), here)
+        most = largest[first:last]
+        points = tried.sum() if given_batches else np.minimum(most + 1, LARGEST_BATCH).sum()
+        found.append(
+            Found(
+                largest=most,
+                rows=rows[at][order] - first,
+                batch=batch[at][order],
+                fill=fill[at][order],
+                score=np.broadcast_to(task.score(here), at.shape)[order],
+                layouts_considered=last - first,
+                points_considered=int(points),
+                points_evaluated=looked + rows.size,
+            )
+        )
+    return found
 
 
 def grows(task: Task) -> bool:
@@ -104,15 +128,18 @@ def sized(step: Step) -> Step:
 
     def keeps(some: Step) -> np.ndarray:
         batch = carrying(some, LARGEST_BATCH)
-        return (batch > 0) & feasible(task, some(np.maximum(batch, 1)))
+        return (batch > 0) & feasible(some, some(np.maximum(batch, 1)))
 
     return fitted(step, keeps)
 
 
-def feasible(task: Task, values: dict[str, np.ndarray]) -> np.ndarray:
-    """Which points keep memory, flow of prompts and every promise, shape of the points."""
+def feasible(asked: Task | Step, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Which points keep memory, flow of prompts and every promise, shape of the points.
+
+    A step that joins questions has limits for each of its layouts, a task only its own.
+    """
     kept = np.ones(np.shape(values["need"]), dtype=bool)
-    for name, limit in task.limits.items():
+    for name, limit in asked.limits.items():
         kept = kept & (values[name] <= limit)
     return kept
 
@@ -134,7 +161,7 @@ def largest_feasible(step: Step) -> tuple[np.ndarray, int]:
             return low, looked
         middle = _between(low[open_rows], high[open_rows])
         part = step if open_rows.size == low.size else step.take(open_rows)
-        kept = feasible(step.task, part.only(("need", *limits), middle))
+        kept = feasible(part, part.only(("need", *limits), middle))
         low[open_rows[kept]] = middle[kept]
         high[open_rows[~kept]] = middle[~kept]
         looked += open_rows.size

@@ -136,7 +136,7 @@ def _carried(step: Step, each: np.ndarray) -> Callable[[np.ndarray, np.ndarray],
 
 
 def _carries(step: Step, batch: np.ndarray) -> np.ndarray:
-    limit = step.task.limits["load"]
+    limit = step.limits["load"]
     return np.broadcast_to(step.only(("load",), batch)["load"] <= limit, batch.shape)
 
 

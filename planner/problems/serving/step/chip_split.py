@@ -7,7 +7,7 @@ that make no whole domain at the end serve the second pool only, unless there ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class ChipSplit:
 
     def take(self, rows: np.ndarray) -> ChipSplit:
         """The same of some rows."""
-        return ChipSplit(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+        return ChipSplit(self.stage[rows], self.stages[rows], self.domain[rows])
 
     @property
     def chips(self) -> np.ndarray:

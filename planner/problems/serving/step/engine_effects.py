@@ -111,6 +111,14 @@ def _engine(name: str) -> EngineTraits:
     return ENGINES.get(name) or ENGINES.get(name.split("-", maxsplit=1)[0]) or EngineTraits()
 
 
+def slows(task: Task) -> bool:
+    """Whether there is a factor of `slowness` in a phase that this engine runs."""
+    engine = _engine(task.engine)
+    if task.mode == "prefill":
+        return engine.fused and not task.static
+    return engine.unsplit or engine.largest_group < np.inf
+
+
 def slowness(
     task: Task, layouts: Layouts, values: Mapping[str, float | np.ndarray]
 ) -> dict[str, float | np.ndarray]:
@@ -121,15 +129,13 @@ def slowness(
     """
     engine = _engine(task.engine)
     factors: dict[str, float | np.ndarray] = {}
+    if not slows(task):
+        return factors
     if task.mode == "prefill":
-        if engine.fused and not task.static:
-            wide, beside = _read_beside(task)
-            symbols = {**values, "e_w": 1.0, "n_pr": 1.0, "x_wide": wide, "x_beside": beside}
-            times = _beside_kernel()(**_named(_beside_kernel(), symbols))
-            factors["e_w"] = np.asarray(times["T_pf_beside"]) / times["T_pf_read"]
-        return factors
-    if not engine.unsplit and engine.largest_group == np.inf:
-        return factors
+        wide, beside = _read_beside(task)
+        symbols = {**values, "e_w": 1.0, "n_pr": 1.0, "x_wide": wide, "x_beside": beside}
+        times = _beside_kernel()(**_named(_beside_kernel(), symbols))
+        return {"e_w": np.asarray(times["T_pf_beside"]) / times["T_pf_read"]}
     group = _group(task)
     vectored = group > engine.largest_group and task.chip.name in VECTOR
     if vectored:

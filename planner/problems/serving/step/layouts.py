@@ -73,6 +73,12 @@ class Layouts:
         """The layouts of the given rows (an index or a mask)."""
         return Layouts(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
+    @classmethod
+    def joined(cls, several: Sequence[Layouts]) -> Layouts:
+        """The layouts of several tables one after the other."""
+        names = [f.name for f in fields(cls)]
+        return cls(*(np.concatenate([getattr(each, n) for each in several]) for n in names))
+
     def row(self, i: int) -> dict[str, int]:
         """One layout as plain numbers, in the words of the answer."""
         return {name: int(getattr(self, name)[i]) for name in (*AXES, "replicas")}

@@ -6,7 +6,7 @@ the bound answer in the same words, so the search does not know which of the two
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -78,13 +78,13 @@ from planner.problems.serving.step.engine_effects import (
     loop_first_token,
     slowness,
     slowness_follows_batch,
+    slows,
     static_first_token,
 )
-from planner.problems.serving.step.layouts import hop_groups
+from planner.problems.serving.step.layouts import Layouts, hop_groups
 from planner.problems.serving.step.queueing import TAILS, queue
 
 if TYPE_CHECKING:
-    from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
 # What the answer calls each part of a step, and the symbols that add up to it.
@@ -98,6 +98,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 # Outputs that no wait changes.
 UNHURRIED = frozenset({"need", "tpot", "load", "mixed", "slot", "busy", "fill", "requests"})
+ARRIVALS = "arrivals"  # of a layout's own question, beside its limits
 FEW = 1e-9  # replicas: none, where as many are spare as there are
 ESTIMATE = tuple(dict.fromkeys((*DECODE, *PREFILL, *MEMORY, *AGGREGATED)))
 BOUND = tuple(dict.fromkeys((*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)))
@@ -224,6 +225,7 @@ class Step:
         self._origin: tuple[Step, np.ndarray] | None = None
         self._ready: dict[tuple, PreparedKernel | None] = {}
         self.largest: dict[tuple, tuple[np.ndarray, int]] = {}  # what a search remembers
+        self._own: dict[str, np.ndarray] = {}  # limits and arrivals, where each layout has its own
         self._bound_values: dict[str, float | np.ndarray] | None = {
             **shared_values(task),
             **peaks(task, bound=bound),
@@ -238,10 +240,53 @@ class Step:
             powered=self.task.power is not None,
         )  # fmt: skip
 
+    @property
+    def limits(self) -> dict[str, float | np.ndarray]:
+        """Upper limits by output, numbers or one for each layout."""
+        return {name: self._own.get(name, limit) for name, limit in self.task.limits.items()}
+
+    def limits_at(self, rows: np.ndarray) -> Step:
+        """A step whose limits are those of some layouts: itself where all layouts have the same."""
+        return self.take(rows) if self._own else self
+
     def take(self, rows: np.ndarray) -> Step:
         """The same model on some of the layouts only."""
         twin = self._copy(self.layouts.take(rows), None)
         twin._origin = (self, rows)
+        twin._own = {name: values[rows] for name, values in self._own.items()}
+        return twin
+
+    def joinable(self) -> tuple[object, ...] | None:
+        """Steps of the same value are `joined`; None where what a task says is no symbol."""
+        task = self.task
+        if not self.bound and (task.loop is not None or task.static or slows(task)):
+            return None
+        return (
+            self.model, task.objective, task.batches, tuple(task.chips), task.spare,
+            task.headroom, task.machine.chips_per_domain, task.limits_of.get("replicas"),
+            frozenset(task.limits), frozenset(self._values),
+        )  # fmt: skip
+
+    @classmethod
+    def joined(cls, steps: Sequence[Step]) -> Step:
+        """One step on the layouts of several, `joinable` alike, each under its own values."""
+        first, counts = steps[0], [len(step.layouts) for step in steps]
+        if len(steps) == 1:
+            return first
+
+        def column(numbers: Sequence[float | np.ndarray]) -> float | np.ndarray:
+            if not any(isinstance(number, np.ndarray) for number in numbers) and all(
+                number == numbers[0] for number in numbers
+            ):
+                return numbers[0]
+            pairs = zip(numbers, counts, strict=True)
+            return np.concatenate([np.broadcast_to(number, count) for number, count in pairs])
+
+        values = {name: column([step._values[name] for step in steps]) for name in first._values}
+        limits = {name: column([step.limits[name] for step in steps]) for name in first.limits}
+        limits[ARRIVALS] = column([step.task.arrivals or 0.0 for step in steps])
+        twin = first._copy(Layouts.joined([step.layouts for step in steps]), values)
+        twin._own = {name: each for name, each in limits.items() if isinstance(each, np.ndarray)}
         return twin
 
     @property
@@ -260,6 +305,7 @@ class Step:
         twin = self._copy(self.layouts, self._bound_values)
         twin.task, twin._origin = task, self._origin
         twin._ready, twin.largest = self._ready, self.largest
+        twin._own = self._own
         return twin
 
     def under(self, coefficients: Mapping[str, float | np.ndarray]) -> Step:
@@ -282,6 +328,7 @@ class Step:
         twin = object.__new__(Step)
         twin.task, twin.layouts, twin.bound = self.task, layouts, self.bound
         twin._bound_values, twin._origin, twin._ready, twin.largest = values, None, {}, {}
+        twin._own = self._own
         return twin
 
     def values(
@@ -307,7 +354,7 @@ class Step:
             return {"r_fill": fill}
         up = np.maximum(self.layouts.replicas - float(task.spare), FEW)
         if task.load == "given":
-            return {"n_up": up, "X_arr": float(task.arrivals or 0.0)}
+            return {"n_up": up, "X_arr": self._own.get(ARRIVALS, float(task.arrivals or 0.0))}
         # Without a replica that runs, the load is beyond any limit.
         busy = np.where(up > FEW, fill, 1 / FEW)
         return {"n_up": up, "x_free": task.headroom, "r_busy": busy}
@@ -470,6 +517,18 @@ class Step:
             "X_seq": values["requests"],
         }  # fmt: skip
         return dict(waiting(**{name: every[name] for name in waiting.names}))
+
+
+def alike(
+    steps: Sequence[tuple[Step, ...]], keys: Sequence[object] | None = None
+) -> list[list[int]]:
+    """Numbers of questions that may be joined: their steps, and any other `keys`, are alike."""
+    groups: dict[object, list[int]] = {}
+    for number, several in enumerate(steps):
+        shapes = [step.joinable() for step in several]
+        shape = number if None in shapes else (*shapes, keys and keys[number])
+        groups.setdefault(shape, []).append(number)
+    return list(groups.values())
 
 
 @cache
