@@ -15,9 +15,10 @@ import sympy as sp
 
 from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean
 from formulas.numerics.block_executor import BLOCK
-from formulas.numerics.expressions import complement_power, put, text, value_of
-from formulas.numerics.kernel import Kernel, refuse_missing
+from formulas.numerics.expressions import complement_power, put, text, tree_of
+from formulas.numerics.kernel import Kernel
 from formulas.numerics.tape import Node, Tape
+from formulas.numerics.trees import ScalarProgram
 
 
 class Definition(Protocol):
@@ -83,28 +84,32 @@ def scalar(
     SymbolError
         As `kernel` and its call do.
     """
-    definitions = {x: e for x, e in collect(equations).items() if x.name not in values}
-    wanted = _wanted(outputs, definitions, list(values))
-    needed, free = _order(tuple(definitions.items()), tuple(wanted.values()))
-    numbers: dict[sp.Symbol, float] = {}
-    refuse_missing(values, sorted(x.name for x in free))
-    for x in free:
-        numbers[x] = float(values[x.name])
-        if not numbers[x] >= 0:
-            raise SymbolError(f"{describe(x.name)} is negative or not a number")
-    for x, expression in needed.items():
-        numbers[x] = value_of(expression, numbers)
-    return {name: value_of(expression, numbers) for name, expression in wanted.items()}
+    return scalar_program(equations, outputs, values)(values)
+
+
+def scalar_program(
+    equations: Iterable[Definition],
+    outputs: Iterable[sp.Symbol | str] | Mapping[str, sp.Expr],
+    names: Iterable[str],
+) -> ScalarProgram:
+    """What `scalar` walks where these symbols are given, definitions of the others."""
+    given = list(names)
+    definitions = {x: e for x, e in collect(equations).items() if x.name not in given}
+    wanted = _wanted(outputs, definitions, given)
+    return _program(tuple(definitions.items()), tuple(wanted.items()))
 
 
 @lru_cache(maxsize=64)
-def _order(
-    definitions: tuple[tuple[sp.Symbol, sp.Expr], ...], wanted: tuple[sp.Expr, ...]
-) -> tuple[Mapping[sp.Symbol, sp.Expr], frozenset[sp.Symbol]]:
-    """What `ordered` gives, and the symbols that nothing defines."""
-    needed = ordered(dict(definitions), wanted)
-    used = set().union(*(e.free_symbols for e in (*wanted, *needed.values())))
-    return needed, frozenset(used - set(needed))
+def _program(
+    definitions: tuple[tuple[sp.Symbol, sp.Expr], ...], wanted: tuple[tuple[str, sp.Expr], ...]
+) -> ScalarProgram:
+    needed = ordered(dict(definitions), [expression for _, expression in wanted])
+    used = set().union(*(e.free_symbols for e in (*dict(wanted).values(), *needed.values())))
+    return ScalarProgram(
+        tuple(sorted(x.name for x in used - set(needed))),
+        tuple((x.name, tree_of(expression)) for x, expression in needed.items()),
+        tuple((name, tree_of(expression)) for name, expression in wanted),
+    )
 
 
 def collect(equations: Iterable[Definition]) -> dict[sp.Symbol, sp.Expr]:

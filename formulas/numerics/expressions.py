@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 import sympy as sp
 from sympy.printing.str import StrPrinter
 
 from formulas.nomenclature.symbols import latex_names
+from formulas.numerics.trees import COMPARE, Tree, product, tree_value
 
 
 def as_expression(value: object) -> sp.Expr:
@@ -107,10 +109,38 @@ def value_of(x: sp.Basic, values: Mapping[sp.Symbol, float]) -> float:
     TypeError
         If the expression holds a kind of node without a rule.
     """
-    result = _float(x, values)
-    if isinstance(result, float) and math.isnan(result):
+    result = tree_value(tree_of(x), {symbol.name: value for symbol, value in values.items()})
+    if math.isnan(result):
         raise ValueError(f"{text(x)} is undefined (0/0 or ∞ − ∞) at the given point")
     return result
+
+
+@lru_cache(maxsize=4096)
+def tree_of(x: sp.Basic) -> Tree:
+    """The expression as a plain tree, node for node.
+
+    Raises
+    ------
+    TypeError
+        If it holds a kind of node without a rule.
+    """
+    if x in (sp.true, sp.false):
+        return bool(x)
+    if x.is_Symbol:
+        return str(x.name)
+    if x.is_number and not x.free_symbols:
+        return float(x) if x.is_extended_real else math.nan
+    if isinstance(x, sp.Piecewise):
+        return ("piecewise", *((tree_of(value), tree_of(condition)) for value, condition in x.args))
+    complement = complement_power(x) if isinstance(x, sp.Add) else None
+    if complement is not None:
+        return ("complement", *map(tree_of, complement))
+    if isinstance(x, sp.Pow) and x.args[1] == sp.Rational(1, 2):
+        return ("sqrt", tree_of(x.args[0]))
+    operation = _OPERATIONS.get(type(x))
+    if operation is None:
+        raise TypeError(f"no scalar rule for {type(x).__name__} in {text(x)}")
+    return (operation, *map(tree_of, x.args))
 
 
 def exact_value(x: sp.Basic, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
@@ -129,7 +159,7 @@ def exact_value(x: sp.Basic, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
         return Fraction(int(x.p), int(x.q))
     if isinstance(x, sp.Piecewise):
         for value, condition in x.args:
-            if _holds(condition, values, exact_value):
+            if holds(condition, values):
                 return exact_value(value, values)
         raise InexactError(f"no piece of {text(x)} applies")
     if isinstance(x, sp.Pow):
@@ -142,60 +172,16 @@ def exact_value(x: sp.Basic, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
 
 def holds(condition: sp.Basic, values: Mapping[sp.Symbol, Fraction]) -> bool:
     """Whether a relation is true at a rational point."""
-    return _holds(condition, values, exact_value)
-
-
-def _float(x: sp.Basic, values: Mapping[sp.Symbol, float]) -> float:
-    if x.is_Symbol:
-        return values[x]
-    if x.is_number and not x.free_symbols:
-        return float(x) if x.is_extended_real else math.nan
-    if isinstance(x, sp.Piecewise):
-        for value, condition in x.args:
-            if _holds(condition, values, _float):
-                return _float(value, values)
-        return math.nan
-    if isinstance(x, sp.Add):
-        parts = complement_power(x)
-        if parts is not None:
-            return _complement(parts, values)
-        return math.fsum(_finite([_float(part, values) for part in x.args]))
-    if isinstance(x, sp.Pow):
-        return _power(_float(x.args[0], values), x.args[1], values)
-    rule = _FLOAT.get(type(x))
-    if rule is None:
-        raise TypeError(f"no scalar rule for {type(x).__name__} in {text(x)}")
-    return rule([_float(part, values) for part in x.args])
-
-
-def _finite(parts: list[float]) -> list[float]:
-    """The parts, or their plain sum when one is infinite (fsum refuses those)."""
-    return parts if all(map(math.isfinite, parts)) else [sum(parts)]
-
-
-def _complement(parts: tuple[sp.Expr, ...], values: Mapping[sp.Symbol, float]) -> float:
-    """c·(1 − (1 − x)^n) + rest without cancellation."""
-    c, share, exponent, rest = parts
-    x, n = _float(share, values), _float(exponent, values)
-    if math.isnan(n):
-        return math.nan
-    power = n * math.log1p(-x) if x < 1 else -math.inf
-    left = math.expm1(power) if power < 709 else math.inf
-    return -float(c) * left + _float(rest, values)
-
-
-def _power(base: float, exponent: sp.Expr, values: Mapping[sp.Symbol, float]) -> float:
-    if exponent == sp.Rational(1, 2):
-        return math.sqrt(base) if base >= 0 else math.nan
-    power = _float(exponent, values)
-    if base == 0 and power < 0:
-        return math.inf
-    if base < 0 and not power.is_integer():
-        raise ValueError(f"a negative number raised to {power}")
-    try:
-        return float(base**power)
-    except OverflowError:
-        return math.inf
+    if condition in (sp.true, sp.false):
+        return bool(condition)
+    if isinstance(condition, sp.And):
+        return all(holds(part, values) for part in condition.args)
+    if isinstance(condition, sp.Or):
+        return any(holds(part, values) for part in condition.args)
+    if isinstance(condition, sp.Not):
+        return not holds(condition.args[0], values)
+    left, right = (exact_value(side, values) for side in condition.args)
+    return COMPARE[_OPERATIONS[type(condition)]](left, right)  # type: ignore[arg-type]
 
 
 def _exact_power(x: sp.Pow, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
@@ -206,47 +192,30 @@ def _exact_power(x: sp.Pow, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
     raise InexactError(f"{text(x)} is a root")
 
 
-def _holds(condition: sp.Basic, values: Mapping, evaluate: Callable) -> bool:
-    if condition in (sp.true, sp.false):
-        return bool(condition)
-    if isinstance(condition, sp.And):
-        return all(_holds(part, values, evaluate) for part in condition.args)
-    if isinstance(condition, sp.Or):
-        return any(_holds(part, values, evaluate) for part in condition.args)
-    if isinstance(condition, sp.Not):
-        return not _holds(condition.args[0], values, evaluate)
-    left, right = (evaluate(side, values) for side in condition.args)
-    return _COMPARE[type(condition)](left, right)
-
-
-def _product(parts: list) -> float:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total * part
-    return total
-
-
-_COMPARE = {
-    sp.StrictLessThan: lambda a, b: a < b,
-    sp.LessThan: lambda a, b: a <= b,
-    sp.StrictGreaterThan: lambda a, b: a > b,
-    sp.GreaterThan: lambda a, b: a >= b,
-    sp.Equality: lambda a, b: a == b,
-    sp.Unequality: lambda a, b: a != b,
-}
-_FLOAT: dict[type, Callable] = {
-    sp.Mul: _product,
-    sp.Max: max,
-    sp.Min: min,
-    sp.exp: lambda p: math.exp(p[0]) if p[0] < 709 else math.inf,
-    sp.log: lambda p: math.log(p[0]) if p[0] > 0 else math.nan if p[0] else -math.inf,
-    sp.ceiling: lambda p: float(math.ceil(p[0])) if math.isfinite(p[0]) else p[0],
-    sp.floor: lambda p: float(math.floor(p[0])) if math.isfinite(p[0]) else p[0],
-    sp.Abs: lambda p: abs(p[0]),
+_OPERATIONS: Mapping[type, str] = {
+    sp.Add: "sum",
+    sp.Mul: "product",
+    sp.Pow: "power",
+    sp.Max: "max",
+    sp.Min: "min",
+    sp.exp: "exp",
+    sp.log: "log",
+    sp.ceiling: "ceiling",
+    sp.floor: "floor",
+    sp.Abs: "abs",
+    sp.And: "and",
+    sp.Or: "or",
+    sp.Not: "not",
+    sp.StrictLessThan: "<",
+    sp.LessThan: "<=",
+    sp.StrictGreaterThan: ">",
+    sp.GreaterThan: ">=",
+    sp.Equality: "==",
+    sp.Unequality: "!=",
 }
 _EXACT: dict[type, Callable] = {
     sp.Add: sum,
-    sp.Mul: _product,
+    sp.Mul: lambda parts: product(*parts),
     sp.Max: max,
     sp.Min: min,
     sp.ceiling: lambda p: Fraction(math.ceil(p[0])),

@@ -143,7 +143,7 @@ class PreparedKernel:
         for name, array in arrays.items():
             if not (array >= 0).all():
                 what = "is not a number (NaN)" if np.isnan(array).any() else "is negative"
-                raise SymbolError(f"{_described(name)} {what}")
+                raise SymbolError(f"{described(name)} {what}")
         names = self.kernel.outputs if outputs is None else tuple(outputs)
         with np.errstate(all="ignore"):
             results = self._ready.run(arrays, names)
@@ -162,24 +162,24 @@ def _sound(name: str, value: object) -> np.ndarray:
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise SymbolError(f"{_described(name)} must be a number or an array") from error
+        raise SymbolError(f"{described(name)} must be a number or an array") from error
     if not (array >= 0).all():
         what = "is not a number (NaN)" if np.isnan(array).any() else "is negative"
-        raise SymbolError(f"{_described(name)} {what}")
+        raise SymbolError(f"{described(name)} {what}")
     return array
 
 
 def _refuse_undefined(results: Mapping[str, np.ndarray]) -> None:
     for name, result in results.items():
         if np.isnan(result).any():
-            raise SymbolError(f"{_described(name)} is undefined (0/0 or ∞ − ∞) at a given point")
+            raise SymbolError(f"{described(name)} is undefined (0/0 or ∞ − ∞) at a given point")
 
 
 def refuse_missing(values: Mapping[str, object], names: Iterable[str]) -> None:
     """Raise, naming every symbol that is needed and not given."""
     missing = [name for name in names if name not in values]
     if missing:
-        raise SymbolError("missing " + "; ".join(map(_described, missing)))
+        raise SymbolError("missing " + "; ".join(map(described, missing)))
 
 
 def refuse_unknown(values: Mapping[str, object], names: Sequence[str]) -> None:
@@ -192,7 +192,7 @@ def refuse_unknown(values: Mapping[str, object], names: Sequence[str]) -> None:
             raise SymbolError(f"there is no argument {name!r}{hint}")
 
 
-def _described(name: str) -> str:
+def described(name: str) -> str:
     """A symbol with its meaning and unit, for messages; the nomenclature is loaded for it."""
     from formulas.nomenclature.symbols import describe
 

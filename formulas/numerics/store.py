@@ -18,6 +18,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from formulas.numerics.kernel import Kernel
+from formulas.numerics.tape import Tape
+from formulas.numerics.trees import ScalarProgram
+
 EQUATIONS = Path(__file__).parent.parent
 VARIABLE = "TOKEN_PLANNER_CACHE"
 GENERATIONS = 4  # digests whose files stay; a checkout that is edited makes a new one every time
@@ -42,6 +46,27 @@ def stored(name: str, make: Callable[[], Any], sources: tuple[Path, ...] = ()) -
     with contextlib.suppress(OSError):
         _write(file, text)
     return json.loads(text)
+
+
+def kept_kernel(name: str, make: Callable[[], Kernel], sources: tuple[Path, ...] = ()) -> Kernel:
+    """The kernel that `make` lowers, from its tape as it is kept; parameters as of `stored`."""
+
+    def plain() -> dict[str, Any]:
+        return make().tape.plain()
+
+    tape = Tape.of_plain(stored(name, plain, sources))
+    return Kernel(tape, tape.arguments)
+
+
+def kept_scalar(
+    name: str, make: Callable[[], ScalarProgram], sources: tuple[Path, ...] = ()
+) -> ScalarProgram:
+    """The scalar program that `make` writes down, as it is kept; parameters as of `stored`."""
+
+    def plain() -> list[object]:
+        return make().plain()
+
+    return ScalarProgram.of_plain(stored(name, plain, sources))
 
 
 def folder() -> Path:
