@@ -63,7 +63,7 @@ def kept_scalar(
 ) -> ScalarProgram:
     """The scalar program that `make` writes down, as it is kept; parameters as of `stored`."""
 
-    def plain() -> list[object]:
+    def plain() -> object:
         return make().plain()
 
     return ScalarProgram.of_plain(stored(name, plain, sources))

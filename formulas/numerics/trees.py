@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from formulas.nomenclature.symbol_error import SymbolError
 from formulas.numerics.kernel import described, refuse_missing
 
 Tree: TypeAlias = "float | bool | str | Sequence[Tree]"
+Named: TypeAlias = Sequence[tuple[str, Tree]]
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,15 @@ class ScalarProgram:
             numbers[name] = _sound(name, tree, numbers)
         return {name: _sound(name, tree, numbers) for name, tree in self.outputs}
 
-    def plain(self) -> list[object]:
+    def plain(self) -> tuple[Sequence[str], Named, Named]:
         """The program as JSON holds it."""
-        return [self.arguments, self.steps, self.outputs]
+        return self.arguments, self.steps, self.outputs
 
     @classmethod
-    def of_plain(cls, document: Sequence[Sequence[object]]) -> ScalarProgram:
+    def of_plain(cls, document: tuple[Sequence[str], Named, Named]) -> ScalarProgram:
         """The program of what `plain` gave, after it went through JSON."""
         arguments, steps, outputs = document
-        pairs = [tuple((name, tree) for name, tree in each) for each in (steps, outputs)]  # type: ignore[misc]
-        return cls(tuple(map(str, arguments)), *pairs)
+        return cls(tuple(arguments), tuple(steps), tuple(outputs))
 
 
 def _sound(name: str, tree: Tree, values: Mapping[str, float]) -> float:
@@ -82,7 +82,7 @@ def tree_value(tree: Tree, values: Mapping[str, float]) -> float:
         return tree
     operation, *parts = tree
     if operation == "piecewise":
-        for value, condition in parts:  # type: ignore[misc]
+        for value, condition in cast("Sequence[tuple[Tree, Tree]]", parts):
             if _holds(condition, values):
                 return tree_value(value, values)
         return math.nan
@@ -92,7 +92,7 @@ def tree_value(tree: Tree, values: Mapping[str, float]) -> float:
 def _holds(condition: Tree, values: Mapping[str, float]) -> bool:
     if isinstance(condition, bool):
         return condition
-    operation, *parts = condition  # type: ignore[misc]
+    operation, *parts = cast("Sequence[Tree]", condition)
     if operation == "and":
         return all(_holds(part, values) for part in parts)
     if operation == "or":

@@ -182,8 +182,8 @@ def matched_pools(
     prefills = _receivers(several, reading, decoding)
     if several[0].decode.promises.get("e2e") is not None:
         paces = [np.array([tasks.decode.promises.get("tpot", np.inf)]) for tasks in several]
-        questions = zip(several, decoding, prefills, paces, strict=True)
-        return [_within_request(*question)[0] for question in questions]
+        promised = zip(several, decoding, prefills, paces, strict=True)
+        return [_within_request(*question)[0] for question in promised]
     promising = []
     for tasks, step in zip(several, decoding, strict=True):
         tpot = tasks.decode.promises.get("tpot")

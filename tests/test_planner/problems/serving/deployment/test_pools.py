@@ -236,7 +236,7 @@ def test_a_reader_is_as_busy_as_its_promise_lets_it_be():
     task = pools_of(dense(2), chips=(4,)).prefill
     alone = Step(task, layouts_of(task), bound=False)
     nothing = np.zeros(len(alone.layouts))
-    quickest = prefill_layouts(alone, nothing).latencyncy.min()
+    quickest = prefill_layouts(alone, nothing).latency.min()
     promised = task.with_layout(arrivals=math.inf, promises={"ttft": 1.15 * quickest})
     side = prefill_layouts(alone.asked(promised), nothing + 1e-5)
     assert len(side.rows) > 1
