@@ -72,7 +72,9 @@ def search_together(
     if task.loaded:
         largest, rows, batch, fill, looked = _loaded(step)
     elif task.batches is None and task.mode != "prefill":
-        largest, looked = (largest, 0) if largest is not None else largest_feasible(step)
+        looked = np.zeros(len(layouts))
+        if largest is None:
+            largest, looked = largest_feasible(step)
         rows, batch, fill = chosen(step, largest)
         if step.bound and task.objective != "latency":
             batch = _smallest_as_cheap(step, rows, batch)
@@ -83,7 +85,7 @@ def search_together(
                 step, batch, lambda values, at: feasible(step.limits_at(at), values)
             )
             batch = batch[rows]
-        largest, looked = np.zeros(len(layouts)), 0
+        largest, looked = np.zeros(len(layouts)), np.zeros(len(layouts))
     chosen_step = step.take(rows)
     values = chosen_step(batch, fill)
     keep = feasible(chosen_step, values)
@@ -91,7 +93,7 @@ def search_together(
     if task.batches is not None or task.mode == "prefill":
         np.maximum.at(largest, rows[keep], batch[keep])
     ends = np.cumsum([0, *counts])
-    found = []
+    results = []
     for first, last in pairwise(ends.tolist()):
         tried = (rows >= first) & (rows < last)
         at = np.flatnonzero(keep & tried)
@@ -99,7 +101,7 @@ def search_together(
         order = _ranked(task, layouts.take(rows[at]), here)
         most = largest[first:last]
         points = tried.sum() if given_batches else np.minimum(most + 1, LARGEST_BATCH).sum()
-        found.append(
+        results.append(
             Found(
                 largest=most,
                 rows=rows[at][order] - first,
@@ -108,10 +110,10 @@ def search_together(
                 score=np.broadcast_to(task.score(here), at.shape)[order],
                 layouts_considered=last - first,
                 points_considered=int(points),
-                points_evaluated=looked + rows.size,
+                points_evaluated=int(looked[first:last].sum() + tried.sum()),
             )
         )
-    return found
+    return results
 
 
 def grows(task: Task) -> bool:
@@ -144,8 +146,11 @@ def feasible(asked: Task | Step, values: Mapping[str, np.ndarray]) -> np.ndarray
     return kept
 
 
-def largest_feasible(step: Step) -> tuple[np.ndarray, int]:
-    """Largest whole batch of each layout that keeps every promise (0 if none), by bisection."""
+def largest_feasible(step: Step) -> tuple[np.ndarray, np.ndarray]:
+    """Largest whole batch of each layout that keeps every promise (0 if none), by bisection.
+
+    Beside it, how many batches of each layout were looked at.
+    """
     limits = step.task.limits
     key = (step.model, step.task.spare, step.task.headroom, *sorted(limits.items()))
     if key in step.largest:
@@ -153,7 +158,7 @@ def largest_feasible(step: Step) -> tuple[np.ndarray, int]:
         return largest.copy(), looked
     low = np.zeros(len(step.layouts))
     high = np.full(len(step.layouts), float(LARGEST_BATCH + 1))
-    looked = 0
+    looked = np.zeros(len(step.layouts))
     while True:
         open_rows = np.flatnonzero(high - low > 1)
         if not open_rows.size:
@@ -164,7 +169,7 @@ def largest_feasible(step: Step) -> tuple[np.ndarray, int]:
         kept = feasible(part, part.only(("need", *limits), middle))
         low[open_rows[kept]] = middle[kept]
         high[open_rows[~kept]] = middle[~kept]
-        looked += open_rows.size
+        looked[open_rows] += 1
 
 
 def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray:
@@ -188,16 +193,16 @@ def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray
         high[at[~keeps]] = middle[~keeps]
 
 
-def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
+def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Under a given load: the largest batch were there none, and the one batch that carries it."""
     batch = carrying(step, LARGEST_BATCH)
     rows = np.flatnonzero(batch > 0)
     unloaded = step.asked(step.task.with_layout(arrivals=None))
     if step.task.mode == "prefill":
-        largest, looked = batch, 0
+        largest, looked = batch, np.zeros(batch.size)
     else:
         largest, looked = largest_feasible(unloaded)
-    return np.maximum(largest, batch), rows, batch[rows], np.ones(rows.size), looked + rows.size
+    return np.maximum(largest, batch), rows, batch[rows], np.ones(rows.size), looked + (batch > 0)
 
 
 def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:

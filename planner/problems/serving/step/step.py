@@ -224,7 +224,7 @@ class Step:
         rates = network(task.network, task.machine.chips_per_domain, sizes)
         self._origin: tuple[Step, np.ndarray] | None = None
         self._ready: dict[tuple, PreparedKernel | None] = {}
-        self.largest: dict[tuple, tuple[np.ndarray, int]] = {}  # what a search remembers
+        self.largest: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}  # what a search remembers
         self._own: dict[str, np.ndarray] = {}  # limits and arrivals, where each layout has its own
         self._bound_values: dict[str, float | np.ndarray] | None = {
             **shared_values(task),
