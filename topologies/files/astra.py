@@ -56,18 +56,12 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True)
 class AstraDimension:
-    """One coordinate of a box: how its lines are joined, chips on each, and figures of a link.
-
-    Attributes
-    ----------
-    bandwidth, latency
-        Of a link in one direction [byte/s], and of it [s].
-    """
+    """One coordinate of a box: how its lines are joined, chips on each, and figures of a link."""
 
     block: str
     side: int
-    bandwidth: float
-    latency: float
+    bandwidth: float  # of a link in one direction [byte/s]
+    latency: float  # of a link [s]
 
 
 def dimensions(G: Fabric) -> list[AstraDimension]:

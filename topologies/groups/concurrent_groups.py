@@ -30,21 +30,11 @@ SAME = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engi
 
 @dataclass(frozen=True)
 class ConcurrentRate:
-    """A rate, what is full at it, and how it was found.
+    """A rate, what is full at it, and how it was found."""
 
-    Attributes
-    ----------
-    rate
-        Per ordered pair of members, per share of a gather, or per unit of weight. [byte/s]
-    binding
-        Arcs that are full, or that the narrowest cut consists of.
-    engine
-        `paths and cut`, `flow`, `cuts`, or `EVENLY` for a gather that may go faster.
-    """
-
-    rate: float
-    binding: tuple[Arc, ...]
-    engine: str
+    rate: float  # [byte/s] per ordered pair, per share of a gather, or per unit of weight
+    binding: tuple[Arc, ...]  # arcs that are full, or that the narrowest cut consists of
+    engine: str  # `paths and cut`, `flow`, `cuts`, or `EVENLY` for a gather that may go faster
 
 
 def exchange(G: Fabric, small: AggregatedFabric, *, routing: str = "optimal") -> ConcurrentRate:
@@ -251,7 +241,7 @@ class GroupPaths:
         apart = max(1, len(self.groups) * len(self.groups[0]) // LOOKED_AT)
         distances = []
         for group in self.small.groups[::apart]:
-            searches = len(group) * len(self.paths.arcs)
+            searches = len(group) * self.paths.latency.size
             rows = range(0, len(group), max(1, searches // SEARCHED))
             starts, ends = [group[i].start for i in rows], [a.end for a in group]
             paths = self.paths.distances(starts, ends)

@@ -22,22 +22,12 @@ class AggregateNode:
 
 @dataclass(frozen=True, eq=False)
 class AggregatedFabric:
-    """A fabric with twins as one.
+    """A fabric with twins as one."""
 
-    Attributes
-    ----------
-    fabric
-        What is left of the fabric; arcs of twins are summed. Chips in no group are gone unless
-        they relay.
-    groups
-        The twins that make up each group.
-    arcs
-        The arcs of the whole fabric behind each arc.
-    """
-
+    # Arcs of twins are summed; chips in no group are gone unless they relay.
     fabric: Fabric
-    groups: tuple[tuple[AggregateNode, ...], ...]
-    arcs: dict[Arc, list[Arc]]
+    groups: tuple[tuple[AggregateNode, ...], ...]  # the twins that make up each group
+    arcs: dict[Arc, list[Arc]]  # the arcs of the whole fabric behind each arc
 
     @property
     def smaller(self) -> bool:

@@ -15,44 +15,22 @@ from topologies.groups.closed_form_match import inner_nodes
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """Parts of the fabric that lie below one switch of a level, or below several joined ones.
+    """Parts of the fabric that lie below one switch of a level, or below several joined ones."""
 
-    Attributes
-    ----------
-    part
-        The part that each chip is in.
-    up, down
-        What leads out of each part and into it. [byte/s]
-    latency
-        Of an arc from this level to the one above. [s]
-    """
-
-    part: Mapping[Node, Node]
-    up: dict[Node, float]
-    down: dict[Node, float]
-    latency: float
+    part: Mapping[Node, Node]  # the part that each chip is in
+    up: dict[Node, float]  # what leads out of each part [byte/s]
+    down: dict[Node, float]  # what leads into it [byte/s]
+    latency: float  # of an arc from this level to the one above [s]
 
 
 @dataclass(frozen=True, eq=False)
 class SwitchTree:
-    """The network between domains, level by level; the first level is the chips themselves.
+    """The network between domains, level by level; the first level is the chips themselves."""
 
-    Attributes
-    ----------
-    domain
-        The domain of each chip.
-    levels
-        The last one has a single part, or parts that nothing joins.
-    nested
-        Does every domain lie within one part of each level?
-    railed
-        Does no part hold two chips of a domain, the last level apart?
-    """
-
-    domain: Mapping[Node, Node]
-    levels: tuple[Level, ...]
-    nested: bool
-    railed: bool
+    domain: Mapping[Node, Node]  # the domain of each chip
+    levels: tuple[Level, ...]  # the last one has a single part, or parts that nothing joins
+    nested: bool  # does every domain lie within one part of each level?
+    railed: bool  # does no part hold two chips of a domain, the last level apart?
 
     @property
     def even(self) -> bool:

@@ -84,27 +84,14 @@ def _tuple(value: object) -> object:
 
 @dataclass(frozen=True)
 class Slices:
-    """The slices of one machine.
+    """The slices of one machine."""
 
-    Attributes
-    ----------
-    dims
-        Sides of the whole torus.
-    listed
-        Shapes that are offered one by one; without these and a cube every box is.
-    cube
-        Boxes of which all sides are multiples of this are offered too; 0 if none is.
-    largest
-        Chips of the largest slice; None if that is the whole torus.
-    alike
-        Whether all sides have links of one rate, so that a shape may be turned.
-    """
-
-    dims: Sides
+    dims: Sides  # sides of the whole torus
+    # Shapes that are offered one by one; without these and a cube every box is
     listed: tuple[Sides, ...] = ()
-    cube: int = 0
-    largest: int | None = None
-    alike: bool = True
+    cube: int = 0  # boxes of which all sides are multiples of this are offered too; 0 if none is
+    largest: int | None = None  # chips of the largest slice; None if that is the whole torus
+    alike: bool = True  # whether all sides have links of one rate, so that a shape may be turned
 
     def offers(self, shape: Sides) -> bool:
         """True if a slice of this shape is offered, in any rotation if sides are alike."""

@@ -24,19 +24,6 @@ class ColoredStructure:
 
     A permutation that keeps it, keeps the flow program: it takes arcs to arcs of equal rate,
     what forwards to what forwards, groups to groups of equal weight, and pairs to pairs.
-
-    Attributes
-    ----------
-    net, demand
-        What it was made of.
-    keys, order
-        Arcs as sorted numbers, and the arc behind each.
-    colour
-        Of each arc: its rate, its weight, or that it leads to a member.
-    node_colour
-        Of each node, before any refinement.
-    groups
-        For sorted members, as bytes, the groups that have them.
     """
 
     net: FlowNetwork
@@ -45,11 +32,11 @@ class ColoredStructure:
     tail: Ints
     head: Ints
     layer: Ints
-    keys: Ints
-    order: Ints
-    colour: Ints
-    node_colour: Colours
-    groups: dict[bytes, list[int]]
+    keys: Ints  # arcs as sorted numbers
+    order: Ints  # the arc behind each key
+    colour: Ints  # of each arc: its rate, its weight, or that it leads to a member
+    node_colour: Colours  # of each node, before any refinement
+    groups: dict[bytes, list[int]]  # for sorted members, as bytes, the groups that have them
 
     def arcs(self) -> ColoredArcs:
         """The arcs, made ready for refinement."""

@@ -84,22 +84,18 @@ def _sums(values: Colours, at: Ints) -> Colours:
 
 @dataclass(frozen=True, eq=False)
 class Shrunk:
-    """Classes of rows and of columns under which a linear program keeps its optimum.
+    """Classes of rows and of columns under which a linear program keeps its optimum."""
 
-    Attributes
-    ----------
-    rows, columns
-        Class of each row and of each column.
-    first
-        One row of each class.
-    matrix
-        That row of each class, summed over the columns of each class.
-    """
+    rows: Ints  # class of each row
+    columns: Ints  # class of each column
+    first: Ints  # one row of each class
+    matrix: SparseMatrix  # that row of each class, summed over the columns of each class
 
-    rows: Ints
-    columns: Ints
-    first: Ints
-    matrix: SparseMatrix
+    @classmethod
+    def of(cls, matrix: SparseMatrix) -> Shrunk:
+        """The matrix as it is, each row and column a class."""
+        rows, columns = map(np.arange, matrix.shape)
+        return cls(rows, columns, rows, matrix)
 
 
 def shrunk(matrix: SparseMatrix, rows: Ints, columns: Ints) -> Shrunk:
@@ -130,7 +126,7 @@ def shrunk(matrix: SparseMatrix, rows: Ints, columns: Ints) -> Shrunk:
         partition = _partition(matrix, colours[:height], colours[height:])
         if partition is not None:
             return partition
-    return Shrunk(np.arange(height), np.arange(width), np.arange(height), matrix)
+    return Shrunk.of(matrix)
 
 
 def _partition(matrix: SparseMatrix, row: Colours, column: Colours) -> Shrunk | None:

@@ -20,11 +20,9 @@ still carries the exchange between the nodes.
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.sparse import csr_array, diags_array, vstack
 
 from topologies.fabric.fabric import Arc, Fabric, Node
@@ -32,6 +30,7 @@ from topologies.fabric.limits import TopologyError, count_fault, meant
 from topologies.rates.color_refinement import shrunk
 from topologies.rates.cut import CutSearch
 from topologies.rates.flow_network import Floats, SparseMatrix, demand, network
+from topologies.rates.flow_program import maximum
 from topologies.rates.link_usage import LinkUsage, UsageRows
 from topologies.rates.orbits import orbits
 from topologies.rates.traffic import all_to_all, chosen, disjoint
@@ -212,17 +211,7 @@ def _add_cut(uses: LinkUsage, cuts: UsageRows, number: int, inside: NDArray[np.b
 def _optimum(
     below: SparseMatrix, limits: Floats, equal: SparseMatrix, rate: int
 ) -> tuple[float, Floats, Floats]:
-    """The largest value of one variable, all of them, and the duals of the limits."""
-    cost = np.zeros(below.shape[1])
-    cost[rate] = -1.0
-    # Its type stubs know no sparse matrices.
-    solve: Any = linprog
-    answer = solve(
-        cost, A_ub=below, b_ub=limits, A_eq=equal, b_eq=np.zeros(equal.shape[0]), method="highs"
-    )
-    if answer.status != 0:
-        raise TopologyError("joint_rate", f"the solver stopped: {answer.message}")
-    return float(-answer.fun), answer.x, -answer.ineqlin.marginals
+    return maximum(below, limits, equal, which=rate, method="highs", where="joint_rate")
 
 
 PLAIN, IN_NETWORK = "plain", "in_network"

@@ -8,72 +8,21 @@ it, whatever the members' own links.
 
 Chips of the group relay for it even where `forward` is False: whatever passes through a member
 is data that it was to receive anyway. Chips outside the group relay only if they forward.
-
-`hop_bound` limits all-to-all on any fabric: every byte uses as many links as its path is long.
-
-The rate is an upper bound for an all-to-all, and reached where symmetries take every chip to
-every other and every link to every other: there, shortest ways fill all links alike.
-
-The search for the narrowest cut: the least of exit(S) over the members in S.
 """
 
-from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
+from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError
 from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Ints, demand, network
 from topologies.rates.max_flow import Flows, GroupArcs, arcs_of
 from topologies.rates.orbits import orbits
-from topologies.rates.shortest_paths import ShortestPaths
 from topologies.rates.traffic import all_to_all, chosen
-
-
-def hop_bound(G: Fabric, members: Iterable[Hashable] | None = None) -> float:
-    """All-to-all rate per ordered pair of members that the links of `G` allow at most. [byte/s]
-
-    Parameters
-    ----------
-    members : iterable of nodes, optional
-        Who takes part; all accelerators if not given.
-
-    Raises
-    ------
-    TopologyError
-        When a member is no accelerator or named twice, there are fewer than two, or no
-        permitted path joins two of them.
-
-    Notes
-    -----
-    A pair at rate theta over h links uses h theta of their capacity at least, so theta times
-    the hops of all pairs is at most the sum of all bandwidths. Arcs that no permitted path of
-    these pairs may take are not counted: those out of chips that neither take part nor relay,
-    and those into them. Declared orbits spare the distances from all but one chip of each.
-
-    >>> from topologies import torus
-    >>> hop_bound(torus((4, 4), link=64e9))
-    8000000000.0
-    """
-    group = chosen("hop_bound", G, members)
-    sources: Counter[Node] = Counter()
-    if G.graph.get("orbits") and len(group) == len(accelerators(G)):
-        first: dict[Node, Node] = {}
-        for chip in group:
-            sources[first.setdefault(G.nodes[chip]["orbit"], chip)] += 1
-    else:
-        sources.update(group)
-    far = ShortestPaths(G).distances(list(sources), group).hops.sum(axis=1)
-    hops = sum(int(h) * times for h, times in zip(far, sources.values(), strict=True))
-    part = set(group)
-    usable = {node for node, forward in G.nodes(data="forward") if forward or node in part}
-    rate = sum(arc["bandwidth"] for u, v, arc in G.edges(data=True) if {u, v} <= usable)
-    return float(rate / hops)
-
 
 # Two cuts whose ratios differ by less are the same: below this lies the noise of sums of floats.
 NOISE = 1e-12

@@ -102,21 +102,11 @@ Member = tuple[int, int]  # its domain, and the card it has of all
 
 @dataclass(frozen=True)
 class Trunk:
-    """Bounds on group rates from the uplinks above leaves or rails.
+    """Bounds on group rates from the uplinks above leaves or rails."""
 
-    Attributes
-    ----------
-    shares
-        Per ordered pair of members; infinite where nothing crosses. [byte/s]
-    send
-        Of each chip to the one half its group away. [byte/s]
-    crossed
-        Does any group lie below several leaves?
-    """
-
-    shares: Shares
-    send: float
-    crossed: bool
+    shares: Shares  # [byte/s] per ordered pair of members; infinite where nothing crosses
+    send: float  # of each chip to the one half its group away [byte/s]
+    crossed: bool  # does any group lie below several leaves?
 
 
 @lru_cache(maxsize=4096)
@@ -210,39 +200,23 @@ def _shared(
 
 @dataclass(frozen=True)
 class Domains:
-    """Domains of one kind and size, and the cards that join them.
+    """Domains of one kind and size, and the cards that join them."""
 
-    Attributes
-    ----------
-    kind
-        `switch`, `mesh` or `torus`.
-    links
-        Of a chip into the switch, to one peer, or along each side of the torus. [byte/s one way]
-    latency
-        Of one such link. [s]
-    dims, rings
-        Sides of the torus, and which of them close into rings.
-    twisted
-        Whether who comes back round a short side is farther along the long ones.
-    out, out_latency
-        From a chip into the network between domains; None if there is none. [byte/s one way; s]
-    join, leaf, above
-        What joins domains: one `spine`, `rails` or a `clos` network with `leaf` cards on a leaf;
-        what leads up from a leaf or rail for each card, None if it is enough. [byte/s one way]
-    """
-
-    kind: str
+    kind: str  # `switch`, `mesh` or `torus`
     chips: int
     scale_up: float
+    # Of a chip into the switch, to one peer, or along each side of the torus. [byte/s one way]
     links: tuple[float, ...]
-    latency: float
-    dims: Sides = ()
-    rings: tuple[bool, ...] = ()
+    latency: float  # of one such link [s]
+    dims: Sides = ()  # sides of the torus
+    rings: tuple[bool, ...] = ()  # which of them close into rings
+    # From a chip into the network between domains; None if there is none. [byte/s one way; s]
     out: float | None = None
     out_latency: float = 0.0
-    twisted: bool = False
-    join: str = "spine"
-    leaf: int | None = None
+    twisted: bool = False  # do the short sides close farther along the long ones?
+    join: str = "spine"  # what joins domains: one `spine`, `rails` or a `clos` network
+    leaf: int | None = None  # cards on a leaf of it
+    # What leads up from a leaf or rail for each card; None if it is enough. [byte/s one way]
     above: float | None = None
 
 

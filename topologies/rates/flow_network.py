@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import networkx as nx
@@ -32,29 +33,15 @@ SparseMatrix: TypeAlias = "csr_array[np.float64, tuple[int, int]]"
 
 @dataclass(frozen=True, eq=False)
 class FlowNetwork:
-    """Nodes are numbers in the order of the fabric; arcs are in order of their tails.
-
-    Attributes
-    ----------
-    tail, head
-        Ends of each arc.
-    bandwidth
-        Of each arc. [byte/s]
-    forwards
-        May a node relay the traffic of others?
-    origin
-        The place where the traffic of each node starts: the node itself if it forwards, a
-        place of its own beyond the nodes if not.
-    places
-        How many there are.
-    """
+    """Nodes are numbers in the order of the fabric; arcs are in order of their tails."""
 
     nodes: list[Node]
     index: dict[Node, int]
-    tail: Ints
-    head: Ints
-    bandwidth: Floats
-    forwards: NDArray[np.bool_]
+    tail: Ints  # where each arc begins
+    head: Ints  # and where it ends
+    bandwidth: Floats  # of each arc [byte/s]
+    forwards: NDArray[np.bool_]  # may a node relay the traffic of others?
+    # Where the traffic of each node starts: itself if it forwards, a place beyond the nodes if not.
     origin: Ints
     places: int
 
@@ -62,6 +49,12 @@ class FlowNetwork:
     def starts(self) -> Ints:
         """The place that each arc leaves."""
         return self.origin[self.tail]
+
+    @cached_property
+    def graph(self) -> SparseMatrix:
+        """From place to place a 1 for each arc; its paths are the permitted ones."""
+        ends = (self.starts, self.head)
+        return csr_array((np.ones(self.tail.size), ends), shape=(self.places,) * 2)
 
     def arc(self, number: int) -> Arc:
         """The ends of an arc by name."""
@@ -120,20 +113,12 @@ def _numbers(rates: list[object]) -> Floats | None:
 
 @dataclass(frozen=True, eq=False)
 class NodeDemand:
-    """Traffic matrix of a demand, held as exchanges and explicit pairs.
-
-    Attributes
-    ----------
-    weights, groups
-        For each group that exchanges its weight and its members.
-    sent
-        Weight of explicit pairs, from row to column.
-    """
+    """Traffic matrix of a demand, held as exchanges and explicit pairs."""
 
     size: int
-    weights: Floats
-    groups: list[Ints]
-    sent: SparseMatrix
+    weights: Floats  # of each group that exchanges
+    groups: list[Ints]  # members of each
+    sent: SparseMatrix  # weight of explicit pairs, from row to column
 
     def row(self, source: int) -> Floats:
         """Demand of `source` to each node, shape (nodes,)."""

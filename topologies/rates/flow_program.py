@@ -1,8 +1,6 @@
-"""One flow program, cut down to one source and one arc of each orbit.
+"""The flow program, cut down to one source and one arc of each orbit, as one linear program.
 
-The flow program as one linear program, folded by colour refinement and given to HiGHS.
-
-The one place where a linear program of the flow engine is handed to HiGHS.
+Colour refinement folds it, and HiGHS solves it, as it does every linear program of the engines.
 """
 
 from __future__ import annotations
@@ -26,48 +24,26 @@ NAMED = 3  # pairs without a path that an error names
 
 @dataclass(frozen=True, eq=False)
 class ReducedProgram:
-    """Most theta such that every source sends theta times its row.
-
-    Attributes
-    ----------
-    sources, share
-        A source of each orbit, and how many it stands for.
-    rows
-        What each of them sends to every node.
-    orbit, members
-        Orbit of each arc, and arcs in each orbit.
-    capacity
-        Of an arc of each orbit, in units. Near the answer rates are near one unit.
-    unit
-        Bandwidth summed over all arcs over demand times hops: theta is at most one. [byte/s]
-    """
+    """Most theta such that every source sends theta times its row."""
 
     net: FlowNetwork
-    sources: Ints
-    share: Floats
-    rows: Floats
-    orbit: Ints
-    members: Floats
-    capacity: Floats
-    unit: float
+    sources: Ints  # a source of each orbit
+    share: Floats  # how many it stands for
+    rows: Floats  # what each of them sends to every node
+    orbit: Ints  # orbit of each arc
+    members: Floats  # arcs in each orbit
+    capacity: Floats  # of an arc of each orbit, in units. Near the answer rates are near one unit
+    unit: float  # bandwidth of all arcs over demand times hops: theta is at most one [byte/s]
 
 
 @dataclass(frozen=True, eq=False)
 class FlowSolution:
-    """Optimum of a task in its units, how it was found, and what binds.
-
-    Attributes
-    ----------
-    classes
-        Class of each arc orbit.
-    elasticity
-        Of theta to the bandwidth of all arcs of a class together.
-    """
+    """Optimum of a task in its units, how it was found, and what binds."""
 
     theta: float
     engine: str
-    classes: Ints
-    elasticity: Floats
+    classes: Ints  # class of each arc orbit
+    elasticity: Floats  # of theta to the bandwidth of all arcs of a class together
 
 
 def task(net: FlowNetwork, demand: NodeDemand, symmetry: Orbits, name: object) -> ReducedProgram:
@@ -83,8 +59,7 @@ def task(net: FlowNetwork, demand: NodeDemand, symmetry: Orbits, name: object) -
     sources = senders[first]
     rows = np.array([demand.row(int(source)) for source in sources])
     _, arc, members = np.unique(symmetry.arcs, return_index=True, return_counts=True)
-    graph = csr_array((np.ones(net.tail.size), (net.starts, net.head)), shape=(net.places,) * 2)
-    hops = np.atleast_2d(dijkstra(graph, unweighted=True, indices=net.origin[sources]))
+    hops = np.atleast_2d(dijkstra(net.graph, unweighted=True, indices=net.origin[sources]))
     hops = hops[:, : demand.size]
     _reached(net, sources, rows, hops, name)
     travelled = np.where(rows > 0, hops, 0.0)
@@ -112,39 +87,33 @@ INNER = 5000
 
 
 def maximum(
-    at_most: SparseMatrix | csc_array, limits: Floats, balanced: SparseMatrix | csc_array
+    below: SparseMatrix | csc_array,
+    limits: Floats,
+    balanced: SparseMatrix | csc_array,
+    *,
+    which: int = -1,
+    method: str | None = None,
+    where: str = "concurrent flow",
 ) -> tuple[float, Floats, Floats]:
-    """The largest last variable, all variables, and what one unit of each limit adds to it.
+    """The largest value of a variable, all variables, and what a unit of each limit adds to it.
 
-    Parameters
-    ----------
-    at_most, limits
-        `at_most @ x <= limits`.
-    balanced
-        `balanced @ x == 0`; and x is not negative.
+    Subject to `below @ x <= limits`, `balanced @ x == 0` and x >= 0.
 
     Raises
     ------
     TopologyError
         When the solver does not report an optimum, with what it reports.
     """
-    cost = np.zeros(at_most.shape[1])
-    cost[-1] = -1.0
-    method = "highs-ipm" if cost.size > INNER else "highs-ds"
+    cost = np.zeros(below.shape[1])
+    cost[which] = -1.0
+    method = method or ("highs-ipm" if cost.size > INNER else "highs-ds")
+    zeros = np.zeros(balanced.shape[0])
     # Its type stubs know no sparse matrices.
     solve: Any = linprog
-    answer = solve(
-        cost,
-        A_ub=at_most,
-        b_ub=limits,
-        A_eq=balanced,
-        b_eq=np.zeros(balanced.shape[0]),
-        method=method,
-    )
+    answer = solve(cost, A_ub=below, b_ub=limits, A_eq=balanced, b_eq=zeros, method=method)
     if answer.status != 0:
-        raise TopologyError(
-            "concurrent flow", f"no optimum, solver status {answer.status}: {answer.message}"
-        )
+        fault = f"no optimum, solver status {answer.status}: {answer.message}"
+        raise TopologyError(where, fault)
     return float(-answer.fun), answer.x, np.maximum(-answer.ineqlin.marginals, 0.0)
 
 
@@ -166,8 +135,11 @@ def by_program(task: ReducedProgram, *, fold: bool = True) -> FlowSolution:
     """
     matrix, balances = _matrix(task)
     limits = task.members * task.capacity
-    rows, columns = _kinds(limits, matrix, balances)
-    small = shrunk(matrix, rows, columns) if fold else _whole(matrix)
+    # Rows with different right sides and columns with different costs are kept apart.
+    kinds = 1 + np.unique(limits, return_inverse=True)[1]
+    rows = np.r_[np.zeros(balances, dtype=np.int64), kinds]
+    columns = (np.arange(matrix.shape[1]) == matrix.shape[1] - 1).astype(np.int64)
+    small = shrunk(matrix, rows, columns) if fold else Shrunk.of(matrix)
     # Theta is the last column and alone of its kind: put it last again.
     order = np.argsort(np.arange(small.matrix.shape[1]) == small.columns[-1], kind="stable")
     lines = csr_array(small.matrix[:, order])
@@ -185,7 +157,6 @@ def _matrix(task: ReducedProgram) -> tuple[SparseMatrix, int]:
     """All rows, and how many of them are balances. The last column is theta."""
     net, size = task.net, task.rows.shape[1]
     starts = net.starts
-    graph = csr_array((np.ones(net.tail.size), (starts, net.head)), shape=(net.places,) * 2)
     cells: list[tuple[Ints, Ints, Floats]] = []
     width, height = 0, 0
     loads: list[tuple[Ints, Ints, Floats]] = []
@@ -193,7 +164,7 @@ def _matrix(task: ReducedProgram) -> tuple[SparseMatrix, int]:
     for i, source in enumerate(task.sources.tolist()):
         here = int(net.origin[source])
         seen = np.zeros(net.places, dtype=bool)
-        seen[breadth_first_order(graph, here, return_predecessors=False)] = True
+        seen[breadth_first_order(net.graph, here, return_predecessors=False)] = True
         wanted = np.zeros(net.places, dtype=bool)
         wanted[:size] = net.forwards | (task.rows[i] > 0)
         wanted[[here, source]] = False
@@ -215,18 +186,3 @@ def _matrix(task: ReducedProgram) -> tuple[SparseMatrix, int]:
     i_, j_, x_ = (np.concatenate(part) for part in zip(*cells, strict=True))
     shape = (height + task.members.size, width + 1)
     return csr_array((x_, (i_, j_)), shape=shape), height
-
-
-def _kinds(limits: Floats, matrix: SparseMatrix, balances: int) -> tuple[Ints, Ints]:
-    """Rows with different right sides and columns with different costs are kept apart."""
-    _, limit = np.unique(limits, return_inverse=True)
-    rows = np.zeros(matrix.shape[0], dtype=np.int64)
-    rows[balances:] = 1 + limit
-    columns = np.zeros(matrix.shape[1], dtype=np.int64)
-    columns[-1] = 1
-    return rows, columns
-
-
-def _whole(matrix: SparseMatrix) -> Shrunk:
-    height, width = matrix.shape
-    return Shrunk(np.arange(height), np.arange(width), np.arange(height), matrix)

@@ -54,17 +54,11 @@ class UsageRows:
 
 @dataclass(frozen=True, eq=False)
 class UsagePhase:
-    """One way of one group: what it may use, and the column of its use of each arc.
-
-    Attributes
-    ----------
-    targets
-        Members, as places in the nodes of `arcs`, each of which must be able to gather.
-    """
+    """One way of one group: what it may use, and the column of its use of each arc."""
 
     arcs: GroupArcs
     use: Ints
-    targets: Ints
+    targets: Ints  # members, as places in the nodes of `arcs`, each of which must be able to gather
 
     @cached_property
     def flows(self) -> Flows:

@@ -31,26 +31,14 @@ ENOUGH = 1e-10
 
 @dataclass(frozen=True)
 class GroupArcs:
-    """The part of a network that a group may use.
+    """The part of a network that a group may use."""
 
-    Attributes
-    ----------
-    nodes
-        Members and what forwards, as numbers of the network's nodes.
-    is_member
-        Which of the nodes are members.
-    tail, head, rate
-        Ends of each arc, as places in `nodes`, and its bandwidth. [byte/s one way]
-    number
-        Of each arc in the network.
-    """
-
-    nodes: Ints
-    is_member: NDArray[np.bool_]
-    tail: Ints
+    nodes: Ints  # members and what forwards, as numbers of the network's nodes
+    is_member: NDArray[np.bool_]  # which of the nodes are members
+    tail: Ints  # ends of each arc, as places in `nodes`
     head: Ints
-    rate: Floats
-    number: Ints
+    rate: Floats  # its bandwidth [byte/s one way]
+    number: Ints  # of each arc in the network
 
 
 def arcs_of(net: FlowNetwork, members: Ints, *, mirror: bool = False) -> GroupArcs:

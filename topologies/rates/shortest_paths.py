@@ -9,25 +9,17 @@ tori, rails and fat trees.
 Alternatively every shortest path carries the same (`split="path"`): edge betweenness. The two
 differ where branches have unequal numbers of paths behind them, which no switch can know.
 
-The shortest permitted paths of a fabric, for many destinations at once, as arrays.
-
 Shortest is fewest hops, then least latency. Every node between the two ends forwards.
-
-Hops and latencies between many chips at once, on the paths that a fabric permits.
-
-As in `topologies.fabric.measure`, the path with fewest hops counts and of those the one of least
-latency; here all chips are looked at together, level by level, as arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from topologies.fabric.fabric import Arc, Fabric, Node
@@ -43,22 +35,12 @@ SAME = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Sent:
-    """Traffic to one destination.
+    """Traffic to one destination."""
 
-    Attributes
-    ----------
-    target, sources
-        Places of the destination and of those that send to it.
-    weights
-        What each of them sends.
-    times
-        How many destinations this one stands for.
-    """
-
-    target: int
-    sources: Ints
-    weights: Floats
-    times: float = 1.0
+    target: int  # place of the destination
+    sources: Ints  # places of those that send to it
+    weights: Floats  # what each of them sends
+    times: float = 1.0  # how many destinations this one stands for
 
 
 class NetworkPaths:
@@ -103,18 +85,8 @@ class NetworkPaths:
 
     def _hops(self, targets: Ints) -> Floats:
         """Arcs on the shortest permitted path from every node to each of the targets."""
-        net, n = self.net, len(self.net.nodes)
-        arrivals = np.isin(net.head, targets)
-        # Walked back from a target; beyond it a chip that does not relay is no way through, so
-        # that every target is entered by a door of its own, which leads nowhere else.
-        door = np.full(n, -1)
-        door[targets] = n + np.arange(targets.size)
-        onward = net.forwards[net.head]
-        starts = np.concatenate([net.head[onward], door[net.head[arrivals]]])
-        ends = np.concatenate([net.tail[onward], net.tail[arrivals]])
-        size = n + targets.size
-        graph = csr_array((np.ones(starts.size, np.int8), (starts, ends)), shape=(size, size))
-        away = shortest_path(graph, unweighted=True, indices=door[targets], method="D")[:, :n]
+        away = shortest_path(self.net.graph.T, method="D", unweighted=True, indices=targets)
+        away = away[:, self.net.origin]
         away[np.arange(targets.size), targets] = 0.0
         return np.asarray(away)
 
@@ -179,26 +151,12 @@ NEAR = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Routed:
-    """Traffic on its paths.
+    """Traffic on its paths."""
 
-    Attributes
-    ----------
-    rate
-        How fast every demand can be served at once, per unit of weight: for an all-to-all of
-        weight 1, of each ordered pair. [byte/s]
-    arcs
-        The arcs of the fabric, in its order.
-    load
-        What each of them carries when every demand is served at 1 byte/s per unit of weight.
-        [byte/s]
-    bandwidth
-        Of each arc. [byte/s]
-    """
-
-    rate: float
-    arcs: tuple[Arc, ...]
-    load: Floats
-    bandwidth: Floats
+    rate: float  # at which all demands are served at once, per unit of weight [byte/s]
+    arcs: tuple[Arc, ...]  # the arcs of the fabric, in its order
+    load: Floats  # of each arc when demands are served at 1 byte/s per unit of weight [byte/s]
+    bandwidth: Floats  # of each arc [byte/s]
 
     @cached_property
     def binding(self) -> tuple[Arc, ...]:
@@ -270,86 +228,61 @@ CHUNK = 8_000_000  # sources times arcs looked at together: 64 MB of latencies
 
 @dataclass(frozen=True)
 class Distances:
-    """From each source (rows) to each target (columns)."""
+    """From each source (rows) to each target (columns); hops are -1 without a permitted path."""
 
-    hops: np.ndarray
-    latency: np.ndarray  # [s]
+    hops: Ints
+    latency: Floats  # [s]
 
 
 class ShortestPaths:
-    """Arcs of a fabric as arrays, sorted by head; a node that does not relay is two.
-
-    What arrives at such a node ends there: its arcs leave from a copy that no arc enters.
-    """
+    """Shortest permitted paths of a fabric from many nodes at once."""
 
     def __init__(self, G: Fabric) -> None:
-        self.end = {node: i for i, node in enumerate(G)}
-        relays = [bool(forward) for _, forward in G.nodes(data="forward")]
-        size = len(self.end)
-        self.start: dict[Node, int] = {
-            node: i if relays[i] else size + i for node, i in self.end.items()
-        }
-        self.nodes = 2 * size
-        self.arcs = sorted(G.edges, key=lambda arc: self.end[arc[1]])
-        arcs = [(self.end[v], self.start[u], G.edges[u, v]["latency"]) for u, v in self.arcs]
-        self.head = np.array([head for head, _, _ in arcs], dtype=np.int64)
-        self.tail = np.array([tail for _, tail, _ in arcs], dtype=np.int64)
-        self.late = np.array([late for _, _, late in arcs], dtype=np.float64)
-        self.heads, self.firsts = np.unique(self.head, return_index=True)
+        self.net = network(G)
+        self.latency = np.array([arc["latency"] for *_, arc in G.edges(data=True)], dtype=float)
 
-    def distances(self, sources: Sequence[Hashable], targets: Sequence[Hashable]) -> Distances:
-        """Hops and latency [s] from every source to every target, shapes (sources, targets).
+    def distances(self, sources: Sequence[Node], targets: Sequence[Node]) -> Distances:
+        """Hops and latency [s] from every source to every target, shapes (sources, targets)."""
+        wanted = self._numbers(targets)
+        parts = []
+        for hops, levels in self._searches(sources):
+            late = np.where(hops == 0, 0.0, np.inf)
+            for row, arc in levels:
+                offered = late[row, self.net.starts[arc]] + self.latency[arc]
+                np.minimum.at(late, (row, self.net.head[arc]), offered)
+            parts.append((hops[:, wanted], late[:, wanted]))
+        hops, latency = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return Distances(hops, latency)
 
-        Where there is no permitted path, hops is -1.
-        """
-        parts = [self._search(some, targets) for some in self._chunks(sources)]
-        wanted = [self.end[node] for node in targets]
-        hops = np.concatenate([hops[:, wanted] for hops, _ in parts])
-        return Distances(hops, np.concatenate([late[:, wanted] for _, late in parts]))
-
-    def lanes(self, sources: Sequence[Hashable], targets: Sequence[Hashable]) -> list[Arc]:
+    def lanes(self, sources: Sequence[Node], targets: Sequence[Node]) -> list[Arc]:
         """The arcs that lie on shortest permitted paths from any source to any target."""
-        used = np.zeros(len(self.head), dtype=bool)
-        wanted = np.array([self.end[node] for node in targets])
-        for chunk in self._chunks(sources):
-            hops, _ = self._search(chunk, targets)
-            led = np.zeros_like(hops, dtype=bool)
-            led[:, wanted] = True
-            for level in range(int(hops.max()), 0, -1):
-                on = (hops[:, self.head] == level) & (hops[:, self.tail] == level - 1)
-                on &= led[:, self.head]
-                used |= on.any(axis=0)
-                row, column = np.nonzero(on)
-                led[row, self.tail[column]] = True
-        return [self.arcs[i] for i in np.flatnonzero(used).tolist()]
+        used = np.zeros(self.latency.size, dtype=bool)
+        for hops, levels in self._searches(sources):
+            led = np.zeros(hops.shape, dtype=bool)
+            led[:, self._numbers(targets)] = True
+            for row, arc in reversed(levels):
+                on = led[row, self.net.head[arc]]
+                used[arc[on]] = True
+                led[row[on], self.net.starts[arc[on]]] = True
+        return [self.net.arc(i) for i in np.flatnonzero(used).tolist()]
 
-    def _chunks(self, sources: Sequence[Hashable]) -> list[Sequence[Hashable]]:
-        rows = max(1, CHUNK // max(1, len(self.tail)))
-        return [sources[i : i + rows] for i in range(0, len(sources), rows)]
+    def _numbers(self, nodes: Sequence[Node]) -> Ints:
+        return np.array([self.net.index[node] for node in nodes])
 
-    def _search(
-        self, sources: Iterable[Hashable], targets: Sequence[Hashable]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Hops (-1 where there is no path) and latency from a few sources."""
-        start = np.array([self.start[node] for node in sources])
-        hops = np.full((len(start), self.nodes), -1, dtype=np.int64)
-        late = np.full((len(start), self.nodes), np.inf)
-        rows = np.arange(len(start))
-        hops[rows, start], late[rows, start] = 0, 0.0
-        # Where a chip does not relay, the copy that others reach is the chip all the same.
-        ends = np.array([self.end[node] for node in sources])
-        hops[rows, ends], late[rows, ends] = 0, 0.0
-        frontier, level = np.zeros_like(hops, dtype=bool), 0
-        frontier[rows, start] = True
-        wanted = np.array([self.end[node] for node in targets])
-        while frontier.any() and (hops[:, wanted] < 0).any():
-            level += 1
-            offered = np.where(frontier[:, self.tail], late[:, self.tail] + self.late, np.inf)
-            best = np.minimum.reduceat(offered, self.firsts, axis=1)
-            fresh = np.isfinite(best) & (hops[:, self.heads] < 0)
-            frontier[:] = False
-            row, column = np.nonzero(fresh)
-            node = self.heads[column]
-            frontier[row, node] = True
-            hops[row, node], late[row, node] = level, best[row, column]
-        return hops, late
+    def _searches(self, sources: Sequence[Node]) -> Iterator[tuple[Ints, list[tuple[Ints, Ints]]]]:
+        """Hops to each place (-1 without a path), and by level row and arc that lead one farther.
+
+        For a part of the sources at a time.
+        """
+        net, rows = self.net, max(1, CHUNK // max(1, self.latency.size))
+        for part in np.split(self._numbers(sources), range(rows, len(sources), rows)):
+            away = shortest_path(net.graph, method="D", unweighted=True, indices=net.origin[part])
+            # Where a chip does not relay, the place that others reach is the chip all the same.
+            away[np.arange(part.size), part] = 0
+            hops = np.where(np.isfinite(away), away, -1).astype(np.int64)
+            onward = (hops[:, net.starts] >= 0) & (hops[:, net.head] == hops[:, net.starts] + 1)
+            row, arc = np.nonzero(onward)
+            level = hops[row, net.head[arc]]
+            order = np.argsort(level, kind="stable")
+            cuts = np.flatnonzero(np.diff(level[order])) + 1
+            yield hops, [(row[i], arc[i]) for i in np.split(order, cuts)]

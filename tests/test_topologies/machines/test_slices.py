@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.cases import network_forms
 from topologies import Machine, TopologyError, graph, group_rate, machine, names, slowdown
 from topologies.fabric.fabric import accelerators
-from topologies.rates import closed_forms
 from topologies.rates.cut import all_gather_rate
 from topologies.rates.flow import all_to_all_rate
 
@@ -111,7 +111,7 @@ def test_domains_on_rails_reach_their_formula(name, chips, join, others):
     G = graph(name, chips, join=join, **others)
     size = what.chips_per_domain
     assert sum(node[0] == "rail" for node in G) == size
-    shares = closed_forms.rails(
+    shares = network_forms.rails(
         chips // size,
         size,
         up=what.scale_up,
@@ -128,7 +128,7 @@ def test_racks_below_an_oversubscribed_clos_reach_its_formula():
     what = machine("hgx-h200")
     G = graph(what, 64, join="clos", leaf=16, oversubscription=2, spines=4)
     given = {"leaf": 16, "oversubscription": (2,), "chips": 8}
-    shares = closed_forms.clos(64, out=what.scale_out, up=what.scale_up, **given)
+    shares = network_forms.clos(64, out=what.scale_out, up=what.scale_up, **given)
     assert all_to_all_rate(G).rate == pytest.approx(shares.all_to_all, rel=1e-6)
     # The same, when it is the machine that says so.
     so = replace(what, join="clos", leaf=16, oversubscription=2.0)
