@@ -9,7 +9,7 @@ library.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from topologies.builders.clusters import clos, hierarchy, rails
@@ -73,10 +73,10 @@ _MODULE = dict(sorted((name, home) for home, names_ in _HOME.items() for name in
 __all__ = list(_MODULE)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _MODULE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"topologies.{_MODULE[name]}"), name)
+    value: object = getattr(import_module(f"topologies.{_MODULE[name]}"), name)
     globals()[name] = value
     return value
 

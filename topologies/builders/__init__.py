@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from topologies.fabric.fabric import Fabric
 
 __all__ = ["BUILDERS"]
 
@@ -25,9 +28,9 @@ _HOME = {
 }
 
 
-class _Builders(Mapping[str, Callable[..., Any]]):
-    def __getitem__(self, name: str) -> Callable[..., Any]:
-        builder: Callable[..., Any] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+class _Builders(Mapping[str, "Callable[..., Fabric]"]):
+    def __getitem__(self, name: str) -> Callable[..., Fabric]:
+        builder: Callable[..., Fabric] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         return builder
 
     def __iter__(self) -> Iterator[str]:
@@ -37,4 +40,4 @@ class _Builders(Mapping[str, Callable[..., Any]]):
         return len(_HOME)
 
 
-BUILDERS: Mapping[str, Callable[..., Any]] = _Builders()
+BUILDERS: Mapping[str, Callable[..., Fabric]] = _Builders()

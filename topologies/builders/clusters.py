@@ -8,14 +8,10 @@ Whether an accelerator passes on what is not its own is said by `relay`. `none`:
 says. `all`: yes, anything. `pxn`: a sender may hand over to the network card of another chip of
 its copy through their switch, as NCCL does, and nothing else.
 
-Clos networks: leaves, spines and cores, each level as thin as its oversubscription says.
-
-Leaves are `("leaf", l)`, spines `("spine", s)`; with three levels the spines of pod q are
-`("spine", q, s)` and the cores `("core", c)`. Rail-optimised leaves are `("leaf", group, rank)`.
+Leaves of a Clos network are `("leaf", l)`, spines `("spine", s)`; with three levels those of
+pod q are `("spine", q, s)`, cores `("core", c)`. Rail-optimised leaves are `("leaf", group, rank)`.
 Oversubscription o of o:1 is what may enter a switch from below over what may leave it above; a
 leaf that is not full has the links above it all the same.
-
-Nodes of chips on a switch, and a network in which every card hangs on the rail of its rank.
 """
 
 from __future__ import annotations
@@ -29,7 +25,6 @@ from topologies.builders.interconnects import (
     End,
     Trunks,
     copied,
-    join_clos,
     joined,
     ports_of,
     relayed,
@@ -176,7 +171,7 @@ def _alone(chips: int, trunks: Trunks, out: float, latency: float, relay: str) -
     G = fabric(f"{chips} chips below {trunks.levels} levels of switches", orbits=True)
     for i in range(chips):
         G.add_node((i,), kind=ACCELERATOR, forward=False, domain=i, orbit="chip")
-    join_clos(G, [[End((i,), (i,))] for i in range(chips)], out, latency, trunks)
+    joined(G, [[End((i,), (i,))] for i in range(chips)], "clos", trunks, out, latency)
     return check(G)
 
 
@@ -228,7 +223,14 @@ def rails(
     >>> len(G), G.number_of_edges()
     (26, 64)
     """
-    _check(nodes, chips, up, out, latency, out_latency, relay, oversubscription, spines)
+    trunks = Trunks(oversubscription=oversubscription, spines=spines)
+    check_arguments(
+        "rails",
+        counts={"nodes": nodes, "chips": chips},
+        rates={"up": up, "out": out},
+        latencies={"latency": latency, "out_latency": out_latency},
+        others=[choice_fault("relay", relay, RELAYS), *trunk_faults("rails", trunks)],
+    )
     node = switch(chips, up=up, latency=latency, in_network_reduce=in_network_reduce)
     G = hierarchy(
         node,
@@ -242,25 +244,3 @@ def rails(
     )
     G.graph["name"] = f"{nodes} nodes of {chips} chips on rails"
     return G
-
-
-def _check(
-    nodes: int,
-    chips: int,
-    up: float,
-    out: float,
-    latency: float,
-    out_latency: float,
-    relay: str,
-    oversubscription: float | None,
-    spines: int,
-) -> None:
-    """Raise if any argument is unsound."""
-    trunks = Trunks(oversubscription=oversubscription, spines=spines)
-    check_arguments(
-        "rails",
-        counts={"nodes": nodes, "chips": chips},
-        rates={"up": up, "out": out},
-        latencies={"latency": latency, "out_latency": out_latency},
-        others=[choice_fault("relay", relay, RELAYS), *trunk_faults("rails", trunks)],
-    )

@@ -1,15 +1,10 @@
-"""Copies of a fabric side by side, and the nodes of each that lead out of it.
-
-Who of a copy may send through the network card of another.
-
-Interconnects of copies of a fabric: a spine, rails, or a Clos network.
-"""
+"""Copies of a fabric side by side, and what joins them: a spine, rails, or a Clos network."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import networkx as nx
 
@@ -20,12 +15,13 @@ from topologies.fabric.fabric import (
     SWITCH,
     Fabric,
     Group,
+    LinkFigures,
     Node,
     accelerators,
     fabric,
     link,
+    without_orbits,
 )
-from topologies.fabric.fabric import link as add_link
 from topologies.fabric.limits import TopologyError, count_fault, ratio_fault
 
 
@@ -216,45 +212,31 @@ def trunk_faults(join: str, trunks: Trunks) -> Iterator[str]:
 
 
 def joined(G: Fabric, ports: Ports, join: str, trunks: Trunks, out: float, latency: float) -> None:
-    """Add to `G` what joins the ends of its copies: `spine`, `rails` or `clos`."""
-    if join == "spine":
-        _join_spine(G, ports, out, latency)
-    elif join == "rails":
-        _join_rails(G, ports, out, latency, trunks)
+    """Add to `G` what joins the ends of its copies.
+
+    A `spine` is one switch for all; `rails` are one for the ends of each rank, with spines above
+    them if they are oversubscribed; a `clos` network has leaves, spines and perhaps cores.
+    """
+    if join == "clos":
+        _join_clos(G, ports, out, latency, trunks)
+    elif join == "spine":
+        _attach(G, [(("spine",), [end for copy in ports for end in copy])], out, latency)
     else:
-        join_clos(G, ports, out, latency, trunks)
+        below: list[Leaf] = [(("rail", i), ends) for i, ends in ranks(ports)]
+        _attach(G, below, out, latency)
+        if trunks.oversubscription is not None:
+            rate = len(ports) * out / trunks.ratios[0]
+            tops = [("spine", s) for s in range(trunks.spines)]
+            _above(G, [([name for name, _ in below], tops)], rate, latency)
 
 
-def _join_spine(G: Fabric, ports: Ports, out: float, latency: float) -> None:
-    """One switch that every end is linked to."""
-    (spine,) = fresh(G, "spine")
-    _switch(G, ("spine",), spine)
-    _attach(G, [(("spine",), [end for copy in ports for end in copy])], out, latency)
-
-
-def _join_rails(G: Fabric, ports: Ports, out: float, latency: float, trunks: Trunks) -> None:
-    """A switch for the ends of each rank, and spines above them if they are oversubscribed."""
-    (rail,) = fresh(G, "rail")
-    below = [(("rail", i), ends) for i, ends in ranks(ports)]
-    for name, ends in below:
-        _switch(G, name, rail + _of(G, ends[0].sender))
-    _attach(G, below, out, latency)
-    if trunks.oversubscription is not None:
-        rate = len(ports) * out / trunks.ratios[0]
-        tops = [("spine", s) for s in range(trunks.spines)]
-        _above(G, [([name for name, _ in below], tops)], rate, latency)
-
-
-def join_clos(G: Fabric, ports: Ports, out: float, latency: float, trunks: Trunks) -> None:
+def _join_clos(G: Fabric, ports: Ports, out: float, latency: float, trunks: Trunks) -> None:
     """Leaves for the ends, spines for the leaves, and cores for the pods of three levels."""
     size, ratios = trunks.leaf or 1, trunks.ratios
     leaves = _leaves(ports, size, rail_optimised=trunks.rail_optimised)
     many = trunks.pod or len(leaves)
     pods = [leaves[i : i + many] for i in range(0, len(leaves), many)]
     _part(G, ports, pods, trunks)
-    (leaf,) = fresh(G, "leaf")
-    for name, ends in leaves:
-        _switch(G, name, leaf + _of(G, ends[0].sender))
     _attach(G, leaves, out, latency)
     up = size * out / ratios[0]
     tiers = []
@@ -307,15 +289,6 @@ def _part(G: Fabric, ports: Ports, pods: list[list[Leaf]], trunks: Trunks) -> No
         data["orbit"] = f"{data['orbit']} under {fills[u[0]]}"
 
 
-def without_orbits(G: Fabric) -> None:
-    """Declare no orbits any more."""
-    G.graph["orbits"] = False
-    for _, data in G.nodes(data=True):
-        data.pop("orbit", None)
-    for _, _, data in G.edges(data=True):
-        data.pop("orbit", None)
-
-
 def _of(G: Fabric, node: Node) -> str:
     """The orbit of a node, to tell apart what hangs on nodes of different orbits."""
     return f" of {G.nodes[node].get('orbit')}"
@@ -326,20 +299,19 @@ def _switch(G: Fabric, name: Node, orbit: str) -> None:
 
 
 def _attach(G: Fabric, below: Sequence[Leaf], out: float, latency: float) -> None:
-    """Link ends to the switch that each hangs on."""
+    """Add switches, and link to each the ends that hang on it."""
+    word = str(below[0][0][0])
+    (label,) = fresh(G, word)
+    for name, ends in below:
+        _switch(G, name, label if word == "spine" else label + _of(G, ends[0].sender))
     there, back = fresh(G, "out", "in")
-    figures: dict[str, Any] = {
-        "bandwidth": out,
-        "latency": latency,
-        "tier": SCALE_OUT,
-        "one_way": True,
-    }
+    figures: LinkFigures = {"bandwidth": out, "latency": latency}
     for name, ends in below:
         for end in ends:
             of = _of(G, end.sender)
-            labels = (there + of, back + of) if G.graph["orbits"] else (None, None)
-            add_link(G, end.sender, name, orbit=labels[0], **figures)
-            add_link(G, name, end.receiver, orbit=labels[1], **figures)
+            for arc, lane in (((end.sender, name), there), ((name, end.receiver), back)):
+                orbit = lane + of if G.graph["orbits"] else None
+                link(G, *arc, **figures, tier=SCALE_OUT, one_way=True, orbit=orbit)
 
 
 def _above(
@@ -360,10 +332,8 @@ def _above(
         among = sorted({_of(G, name) for name in below})
         for above in tops:
             _switch(G, above, f"{top}{among}")
+            figures: LinkFigures = {"bandwidth": rate / len(tops), "latency": latency}
             for name in below:
                 of = f"{_of(G, name)} to {among}"
                 label = (there + of, back + of) if G.graph["orbits"] else None
-                share = rate / len(tops)
-                add_link(
-                    G, name, above, bandwidth=share, latency=latency, tier=SCALE_OUT, orbit=label
-                )
+                link(G, name, above, **figures, tier=SCALE_OUT, orbit=label)

@@ -6,7 +6,7 @@ directions may differ. Whether a node may relay the traffic of others is said on
 """
 
 from collections.abc import Hashable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import networkx as nx
 
@@ -19,6 +19,14 @@ Attributes: TypeAlias = dict[str, Any]  # of a node, an arc or a graph, as netwo
 Fabric: TypeAlias = "nx.DiGraph[Any]"
 
 SCHEMA_VERSION = 1
+
+
+class LinkFigures(TypedDict):
+    """Bandwidth [byte/s one way] and latency [s] of a link."""
+
+    bandwidth: float
+    latency: float
+
 
 ACCELERATOR, SWITCH, NIC, HOST = "accelerator", "switch", "nic", "host"
 KINDS = (ACCELERATOR, SWITCH, NIC, HOST)
@@ -114,6 +122,14 @@ def link(
     for u, v, label in arcs:
         arc = {"bandwidth": bandwidth * count, "latency": latency, "tier": tier, "count": count}
         G.add_edge(u, v, **arc, **({} if label is None else {"orbit": label}))
+
+
+def without_orbits(G: Fabric) -> Fabric:
+    """`G` itself, which declares no orbits any more."""
+    G.graph["orbits"] = False
+    for _, data in (*G.nodes(data=True), *((arc[:2], arc[2]) for arc in G.edges(data=True))):
+        data.pop("orbit", None)
+    return G
 
 
 def accelerators(G: Fabric) -> list[Node]:

@@ -3,8 +3,6 @@
 A fault is a sentence that finishes "bandwidth ...", or None when the number is sound.
 
 `TopologyError` is the one error of this package: every fault, each with its place.
-
-Checks of the arguments of builders: every fault of a call in one error.
 """
 
 from __future__ import annotations
@@ -159,21 +157,19 @@ def check_arguments(
     others
         Faults that the builder found itself; None where there is none.
     """
+    checks = (
+        (counts, "", count_fault),
+        (rates, ": bandwidth", rate_fault),
+        (latencies, "", latency_fault),
+        (flags, "", flag_fault),
+    )
     faults = [
-        *(f"{name} {fault}" for name, v in (counts or {}).items() if (fault := count_fault(v))),
-        *(
-            f"{name}: bandwidth {fault}"
-            for name, v in (rates or {}).items()
-            if (fault := rate_fault(v))
-        ),
-        *(
-            f"{name} {fault}"
-            for name, v in (latencies or {}).items()
-            if (fault := latency_fault(v))
-        ),
-        *(f"{name} {fault}" for name, v in (flags or {}).items() if (fault := flag_fault(v))),
-        *(fault for fault in others if fault is not None),
+        f"{name}{word} {fault}"
+        for values, word, fault_of in checks
+        for name, value in (values or {}).items()
+        if (fault := fault_of(value)) is not None
     ]
+    faults += filter(None, others)
     if faults:
         raise TopologyError(builder, faults)
 

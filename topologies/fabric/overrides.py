@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 
-from topologies.fabric.fabric import TIERS, Arc, Fabric, Node
+from topologies.fabric.fabric import TIERS, Arc, Fabric, Node, without_orbits
 from topologies.fabric.limits import TopologyError, latency_fault, meant, rate_fault
 from topologies.fabric.soundness import check
 
@@ -62,7 +62,7 @@ def override(G: Fabric, changes: Sequence[Change]) -> Fabric:
     if isinstance(changes, Mapping | str) or not isinstance(changes, Sequence):
         raise TopologyError("override", f"changes is {changes!r}; a list of mappings was expected")
     check(G)
-    state = _State(_plain_copy(G) if changes else G.copy())
+    state = _State(without_orbits(G.copy()) if changes else G.copy())
     for index, change in enumerate(changes):
         _change(state, index, change)
     if state.problems:
@@ -89,20 +89,9 @@ def _where(G: Fabric) -> str:
     return f"overrides of fabric {G.graph.get('name')!r}"
 
 
-def _plain_copy(G: Fabric) -> Fabric:
-    """A copy without declared orbits."""
-    changed = G.copy()
-    changed.graph["orbits"] = False
-    for _, data in changed.nodes(data=True):
-        data.pop("orbit", None)
-    for _, _, data in changed.edges(data=True):
-        data.pop("orbit", None)
-    return changed
-
-
 def _cut(G: Fabric, changes: Sequence[Change]) -> tuple[int, tuple[str, ...]]:
     """The change after which the fabric stays unsound, and what is wrong with it then."""
-    state = _State(_plain_copy(G))
+    state = _State(without_orbits(G.copy()))
     first: tuple[int, tuple[str, ...]] | None = None
     for index, change in enumerate(changes):
         _change(state, index, change)

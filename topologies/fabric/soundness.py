@@ -207,7 +207,7 @@ def unreachable(G: Fabric) -> Iterator[Arc]:
     relays = [node for node, forward in G.nodes(data="forward") if forward]
     parts: nx.DiGraph[int] = nx.condensation(G.subgraph(relays))
     part_of = parts.graph["mapping"]
-    beyond = _closures(parts)
+    beyond = {part: nx.descendants(parts, part) | {part} for part in parts}
     classes: dict[tuple[frozenset[int], frozenset[int]], list[Node]] = defaultdict(list)
     for chip in accelerators(G):
         # A forwarding chip is itself a place in the network; so are the relays beside any chip.
@@ -222,11 +222,3 @@ def unreachable(G: Fabric) -> Iterator[Arc]:
                 for a, b in product(sources, targets):
                     if a != b and not G.has_edge(a, b):
                         yield a, b
-
-
-def _closures(parts: nx.DiGraph[int]) -> dict[int, frozenset[int]]:
-    """For each part, itself and every part that can be reached from it."""
-    closure: dict[int, frozenset[int]] = {}
-    for part in reversed(list(nx.topological_sort(parts))):
-        closure[part] = frozenset({part}).union(*(closure[after] for after in parts.succ[part]))
-    return closure

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
 from math import prod
-from typing import Any
 
 from topologies.fabric.fabric import (
     ACCELERATOR,
@@ -31,6 +30,7 @@ from topologies.fabric.fabric import (
     Arc,
     Fabric,
     Group,
+    LinkFigures,
     Node,
     accelerators,
     fabric,
@@ -91,15 +91,18 @@ def dimensions(G: Fabric) -> list[AstraDimension]:
     return box
 
 
-def _places(chips: Sequence[Any]) -> tuple[dict[Node, Place], list[int]]:
+def _places(chips: Sequence[Node]) -> tuple[dict[Node, Place], list[int]]:
     """The coordinates of each chip, and the sides that are longer than one."""
-    wide = {len(chip) if isinstance(chip, tuple) else 0 for chip in chips}
-    if len(wide) == 1 and wide != {0} and all(isinstance(x, int) for c in chips for x in c):
-        values = [sorted(set(column)) for column in zip(*chips, strict=True)]
+    coords = [chip for chip in chips if isinstance(chip, tuple) and chip]
+    same = len(coords) == len(chips) and len(set(map(len, coords))) == 1
+    if same and all(isinstance(x, int) for c in coords for x in c):
+        values = [sorted(set(column)) for column in zip(*coords, strict=True)]
         if prod(map(len, values)) == len(chips):
             ranks = [{x: i for i, x in enumerate(v)} for v in values if len(v) > 1]
             long = [d for d, v in enumerate(values) if len(v) > 1]
-            places = {c: tuple(ranks[i][c[d]] for i, d in enumerate(long)) for c in chips}
+            places: dict[Node, Place] = {
+                c: tuple(ranks[i][c[d]] for i, d in enumerate(long)) for c in coords
+            }
             return places, [len(values[d]) for d in long]
     return {chip: (i,) for i, chip in enumerate(chips)}, [len(chips)] if len(chips) > 1 else []
 
@@ -277,7 +280,7 @@ def text_of(G: Fabric) -> str:
 
 def _join(G: Fabric, chips: list[Group], d: int, dimension: AstraDimension) -> None:
     """Join the chips of one line along coordinate `d`."""
-    figures: dict[str, Any] = {"bandwidth": dimension.bandwidth, "latency": dimension.latency}
+    figures: LinkFigures = {"bandwidth": dimension.bandwidth, "latency": dimension.latency}
     if dimension.block == RING:
         # Two chips are one link apart, whichever way round.
         for i in range(len(chips) if len(chips) > 2 else 1):

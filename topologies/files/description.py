@@ -16,15 +16,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import cast
 
 from topologies.builders import BUILDERS
 from topologies.fabric.fabric import Fabric
 from topologies.fabric.limits import TopologyError, count_fault, meant, shown
-from topologies.fabric.overrides import override
+from topologies.fabric.overrides import Change, override
 from topologies.files.arc_counts import MOST_ARCS, arcs
 from topologies.files.located_yaml import Located, YamlDocument
 from topologies.files.units import Misread, latency, rate
+from topologies.machines.hardware import Machine
 from topologies.machines.named_machines import graph, machine, names
 
 QUANTITIES = {"bandwidth": rate, "latency": latency}
@@ -51,7 +52,7 @@ def changed(G: Fabric, node: Located, document: YamlDocument, path: str) -> Fabr
     return new if len(document.faults) == before else None
 
 
-def _change(node: Located, document: YamlDocument, path: str) -> Any:
+def _change(node: Located, document: YamlDocument, path: str) -> Change:
     """A change in plain values."""
     plain = node.plain
     if isinstance(plain, dict):
@@ -63,7 +64,7 @@ def _change(node: Located, document: YamlDocument, path: str) -> Any:
                     document.fault(node.value[key], f"{path}.{key} {fault}")
                     # Told with its place; the rest of the change is judged with a sound figure.
                     plain[key] = STAND_IN[key]
-    return plain
+    return cast(Change, plain)  # what is no mapping is said by `override`
 
 
 # Plain numbers among the arguments of builders; all others that are no counts are bandwidths.
@@ -143,7 +144,9 @@ def as_given(node: Located) -> str:
         return "empty"
     if isinstance(node.value, dict):
         return "a mapping"
-    return shown(list(node.plain) if isinstance(node.value, list) else node.value)
+    return shown(
+        [item.plain for item in node.value] if isinstance(node.value, list) else node.value
+    )
 
 
 TOLD = ("name", "source", "as_of")
@@ -254,12 +257,14 @@ def _maker(key: str, which: str) -> tuple[Callable[..., Fabric], Mapping[str, in
     """The function that builds the fabric, and its parameters."""
     if key == "kind":
         return BUILDERS[which], inspect.signature(BUILDERS[which]).parameters
-    slices, drawn = (inspect.signature(f).parameters for f in (machine, graph))
-    wanted = {name: p for name, p in (*slices.items(), *drawn.items()) if name not in NAMED}
+    slices, others = (inspect.signature(f).parameters for f in (machine, graph))
+    wanted = {name: p for name, p in (*slices.items(), *others.items()) if name not in NAMED}
 
-    def make(chips: int | None = None, **arguments: Any) -> Fabric:
+    def make(chips: int | None = None, **arguments: object) -> Fabric:
         cut = {name: arguments.pop(name) for name in slices if name in arguments}
-        return graph(machine(which, chips, **cut) if cut else which, chips, **arguments)
+        sliced: Callable[..., Machine] = machine
+        drawn: Callable[..., Fabric] = graph
+        return drawn(sliced(which, chips, **cut) if cut else which, chips, **arguments)
 
     return make, wanted
 
@@ -285,10 +290,10 @@ def _arguments(
     document: YamlDocument,
     path: str,
     depth: int,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Arguments by name, as far as they are sound; the latency of a link goes where it belongs."""
-    arguments: dict[str, Any] = {}
-    late: dict[str, tuple[Any, str]] = {}
+    arguments: dict[str, object] = {}
+    late: dict[str, tuple[object, str]] = {}
     for name, parameter in wanted.items():
         if name not in node.value:
             continue
@@ -314,7 +319,7 @@ def _arguments(
 
 
 def _link(
-    node: Located, document: YamlDocument, at: str, target: str, late: dict[str, tuple[Any, str]]
+    node: Located, document: YamlDocument, at: str, target: str, late: dict[str, tuple[object, str]]
 ) -> Located | None:
     """The bandwidth of a link that is described by more than one figure."""
     _no_strangers(node, document, at, LINK)

@@ -15,7 +15,6 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from numbers import Integral, Real
-from typing import Any
 
 from topologies.fabric.fabric import (
     ARC_ATTRIBUTES,
@@ -57,7 +56,7 @@ def json_value(text: str, where: str) -> tuple[object, list[tuple[Path, str]]]:
     return value, list(_faults(value, ()))
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[object, object]:
+def _object(pairs: list[tuple[str, object]]) -> dict[object, object]:
     made: dict[object, object] = dict(pairs)
     if len(made) < len(pairs):
         times = Counter(key for key, _ in pairs)
@@ -169,9 +168,13 @@ def _listed(value: object) -> object:
     return float(value) if isinstance(value, Real) else value
 
 
-def _spelled(whole: Any, path: Path) -> str:
+def _spelled(whole: object, path: Path) -> str:
     """A path as the place of a record."""
-    if len(path) < 2 or path[0] not in ("nodes", "links", "edges"):
+    if (
+        not isinstance(whole, dict)
+        or path[:1] not in {("nodes",), ("links",), ("edges",)}
+        or not path[1:]
+    ):
         return ", ".join(["file", *map(_word, path)])
     key, i, *below = path
     record = whole[key][i]

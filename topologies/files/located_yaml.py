@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -27,6 +27,8 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
+Scalar: TypeAlias = bool | int | float | str | None
+
 DEEPEST = 30
 MOST_VALUES = 100_000
 LONGEST_NUMBER = 60
@@ -36,7 +38,7 @@ INTEGER = re.compile(rf"[-+]?{_DIGITS}")
 BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(rf"[-+]?(?:\.[0-9]+|{_DIGITS}(?:\.(?:{_DIGITS})?)?)(?:[eE][-+]?[0-9]+)?")
 INFINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)")
-WORDS: dict[str, Any] = {
+WORDS: dict[str, Scalar] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
@@ -67,7 +69,7 @@ class Located:
     keys: dict[str, Located] = field(default_factory=dict)
 
     @property
-    def plain(self) -> Any:
+    def plain(self) -> object:
         """The value without places; a list is a tuple."""
         if isinstance(self.value, list):
             return tuple(item.plain for item in self.value)
@@ -158,7 +160,7 @@ class _Reader:
             if isinstance(event, NodeEvent):
                 self.document.root, _ = self._value(event, ())
 
-    def _value(self, event: Any, path: Path) -> tuple[Located, int]:
+    def _value(self, event: Event, path: Path) -> tuple[Located, int]:
         """A value, and how many levels it has below it."""
         before = self.size
         if isinstance(event, AliasEvent):
@@ -169,8 +171,10 @@ class _Reader:
             value, height = self._list(event, path)
         elif isinstance(event, MappingStartEvent):
             value, height = self._mapping(event, path)
-        else:
+        elif isinstance(event, ScalarEvent):
             value = _at(event, self._scalar(event, path))
+        else:
+            raise TypeError(f"{event!r} begins no value")
         if event.anchor is not None:
             self.anchors[str(event.anchor)] = value, self.size - before, height
         return value, height
@@ -233,7 +237,7 @@ class _Reader:
         whole = isinstance(value, int) and not isinstance(value, bool)
         return _at(event, value if whole or isinstance(value, str) else str(event.value))
 
-    def _scalar(self, event: ScalarEvent, path: Path) -> Any:
+    def _scalar(self, event: ScalarEvent, path: Path) -> Scalar:
         tag, text = _tag(event), str(event.value)
         if tag in TEXTS:
             return text
@@ -264,7 +268,7 @@ class _Reader:
             raise _TooMuch(Fault(*_place(event), message, path[:3]))
 
 
-def core_value(text: str) -> Any:
+def core_value(text: str) -> Scalar:
     """A plain scalar by the YAML 1.2 core schema: null, truth value, number, or text."""
     if text in WORDS:
         return WORDS[text]
@@ -285,7 +289,7 @@ def _place(event: Event) -> tuple[int, int]:
     return event.start_mark.line + 1, event.start_mark.column + 1
 
 
-def _at(event: Event, value: Any = None, keys: dict[str, Located] | None = None) -> Located:
+def _at(event: Event, value: object = None, keys: dict[str, Located] | None = None) -> Located:
     return Located(value, *_place(event), keys or {})
 
 

@@ -6,7 +6,7 @@ cut does is a linear program solved.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from topologies.fabric.fabric import Arc, Attributes, Fabric, Group, Node
 from topologies.fabric.limits import TopologyError, meant
 from topologies.groups.node_aggregation import AggregatedFabric, AggregateNode, aggregate_nodes
 from topologies.rates.concurrent_collectives import joint_rate
-from topologies.rates.cut import all_gather_rate
+from topologies.rates.cut import Cut, all_gather_rate
 from topologies.rates.equal_domains import GroupRate
 from topologies.rates.flow import ROUTINGS, concurrent_flow
 from topologies.rates.shortest_paths import Distances, Routed, ShortestPaths, ecmp
@@ -37,15 +37,6 @@ class ConcurrentRate:
     engine: str  # `paths and cut`, `flow`, `cuts`, or `EVENLY` for a gather that may go faster
 
 
-def exchange(G: Fabric, small: AggregatedFabric, *, routing: str = "optimal") -> ConcurrentRate:
-    """All-to-all in every group at once, per ordered pair. [byte/s]"""
-    if small.smaller:
-        answer = served(small.fabric, pairs(small.demands()), routing=routing)
-        return ConcurrentRate(answer.rate, small.whole(answer.binding), answer.engine)
-    groups = [tuple(node.chips[0] for node in group) for group in small.groups]
-    return served(G, all_to_all(*groups), routing=routing)
-
-
 def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> ConcurrentRate:
     """Largest rate at which all of a traffic is served at once, per unit of weight. [byte/s]"""
     if routing not in ROUTINGS:
@@ -58,58 +49,7 @@ def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> Concurre
     return ConcurrentRate(flow.rate, arcs, "flow")
 
 
-def send(G: Fabric, small: AggregatedFabric) -> float:
-    """From every chip to one other at once, along shortest paths. [byte/s]
-
-    Chips of one domain that are wired to each other send to a neighbour; others to the chip half
-    their group away, which of all partners is the farthest.
-    """
-    weights: Counter[Arc] = Counter()
-    for group in small.groups:
-        members = [node for node in group for _ in node.chips]
-        local = len({G.nodes[chip]["domain"] for node in group for chip in node.chips}) == 1
-        wired = [arc["bandwidth"] for _, _, arc in wires(G, group)] if local else []
-        if wired:
-            return float(min(wired))
-        for i, node in enumerate(members):
-            partner = members[(i + len(members) // 2) % len(members)]
-            weights[node.start, partner.end] += 1
-    return ecmp(small.fabric, pairs({pair: float(w) for pair, w in weights.items()})).rate
-
-
-def gather(G: Fabric, small: AggregatedFabric, lanes: Sequence[Sequence[Arc]]) -> ConcurrentRate:
-    """All-gather in every group at once, per share. [byte/s]
-
-    Parameters
-    ----------
-    lanes
-        For each group the arcs of the small fabric on shortest paths between its members. An arc
-        that several groups use is divided evenly among them; if what each then reaches is what
-        they could not exceed together, that is the rate. On large fabrics without symmetry it
-        is taken in any case, on the safe side of what they might reach together.
-    """
-    groups = [tuple(chip for node in group for chip in node.chips) for group in small.groups]
-    if len(groups) == 1:
-        cut = all_gather_rate(G, groups[0])
-        return ConcurrentRate(cut.rate, cut.arcs, "cuts")
-    users = Counter(arc for group_lanes in lanes for arc in group_lanes)
-    cuts: dict[Node, tuple[float, frozenset[Node], tuple[Arc, ...]]] = {}
-    for group, group_lanes in zip(groups, lanes, strict=True):
-        part = _share_of(G, small, group_lanes, users)
-        key = _numbered(part, group)
-        if key not in cuts:
-            cut = all_gather_rate(part, group)
-            cuts[key] = cut.rate, cut.starved, cut.arcs
-    rate, starved, arcs = min(cuts.values(), key=lambda cut: cut[0])
-    if _gathered(G, groups, starved, arcs) <= rate * (1 + SAME):
-        return ConcurrentRate(rate, arcs, "cuts")
-    if sum(map(len, groups)) * G.number_of_edges() > LARGEST:
-        return ConcurrentRate(rate, arcs, EVENLY)
-    joint = joint_rate(G, groups)
-    return ConcurrentRate(joint.rate, joint.binding, "flow")
-
-
-def wires(G: Fabric, group: Sequence[AggregateNode]) -> list[tuple[Node, Node, Attributes]]:
+def _wires(G: Fabric, group: Sequence[AggregateNode]) -> list[tuple[Node, Node, Attributes]]:
     """Arcs right from one member of a group to another of the same domain."""
     members = {chip for node in group for chip in node.chips}
     return [
@@ -206,7 +146,7 @@ SEARCHED = 8_000_000  # members of a group times arcs up to which all of them ar
 
 
 class GroupPaths:
-    """Groups on a fabric, twins drawn as one."""
+    """Groups on a fabric, equivalent chips drawn as one node."""
 
     def __init__(self, G: Fabric, groups: Sequence[Group]) -> None:
         self.fabric = G
@@ -220,21 +160,62 @@ class GroupPaths:
 
     def exchange(self, *, routing: str = "optimal") -> ConcurrentRate:
         """All-to-all in every group at once, per ordered pair. [byte/s]"""
-        return exchange(self.fabric, self.small, routing=routing)
-
-    def gather(self) -> ConcurrentRate:
-        """All-gather in every group at once, per share. [byte/s]"""
-        lanes = [
-            self.paths.lanes([a.start for a in group], [a.end for a in group])
-            if len(self.groups) > 1
-            else []
-            for group in self.small.groups
-        ]
-        return gather(self.fabric, self.small, lanes)
+        small = self.small
+        if small.smaller:
+            answer = served(small.fabric, pairs(small.demands()), routing=routing)
+            return replace(answer, binding=small.whole(answer.binding))
+        groups = [tuple(node.chips[0] for node in group) for group in small.groups]
+        return served(self.fabric, all_to_all(*groups), routing=routing)
 
     def send(self) -> float:
-        """From every chip to one other of its group at once. [byte/s]"""
-        return send(self.fabric, self.small)
+        """From every chip to one other of its group at once, along shortest paths. [byte/s]
+
+        Chips of one domain that are wired to each other send to a neighbour; others to the chip
+        half their group away, which of all partners is the farthest.
+        """
+        G = self.fabric
+        weights: Counter[Arc] = Counter()
+        for group in self.small.groups:
+            members = [node for node in group for _ in node.chips]
+            local = len({G.nodes[chip]["domain"] for node in group for chip in node.chips}) == 1
+            wired = [arc["bandwidth"] for _, _, arc in _wires(G, group)] if local else []
+            if wired:
+                return float(min(wired))
+            for i, node in enumerate(members):
+                partner = members[(i + len(members) // 2) % len(members)]
+                weights[node.start, partner.end] += 1
+        return ecmp(self.small.fabric, pairs({arc: float(w) for arc, w in weights.items()})).rate
+
+    def gather(self) -> ConcurrentRate:
+        """All-gather in every group at once, per share. [byte/s]
+
+        An arc on shortest paths of several groups is divided evenly among them; if what each then
+        reaches is what they could not exceed together, that is the rate. On large fabrics without
+        symmetry it is taken in any case, on the safe side of what they might reach together.
+        """
+        G, small = self.fabric, self.small
+        groups = [tuple(chip for node in group for chip in node.chips) for group in small.groups]
+        if len(groups) == 1:
+            cut = all_gather_rate(G, groups[0])
+            return ConcurrentRate(cut.rate, cut.arcs, "cuts")
+        lanes = [
+            self.paths.lanes([node.start for node in group], [node.end for node in group])
+            for group in small.groups
+        ]
+        users = Counter(arc for group_lanes in lanes for arc in group_lanes)
+        cuts: dict[Node, Cut] = {}
+        for group, group_lanes in zip(groups, lanes, strict=True):
+            part = _share_of(G, small, group_lanes, users)
+            key = _numbered(part, group)
+            if key not in cuts:
+                cuts[key] = all_gather_rate(part, group)
+        cut = min(cuts.values(), key=lambda cut: cut.rate)
+        if _gathered(G, groups, cut.starved, cut.arcs) <= cut.rate * (1 + SAME):
+            return ConcurrentRate(cut.rate, cut.arcs, "cuts")
+        if sum(map(len, groups)) * G.number_of_edges() > LARGEST:
+            return ConcurrentRate(cut.rate, cut.arcs, EVENLY)
+        joint = joint_rate(G, groups)
+        return ConcurrentRate(joint.rate, joint.binding, "flow")
 
     @cached_property
     def _within(self) -> list[tuple[tuple[AggregateNode, ...], range, Distances]]:
@@ -274,7 +255,7 @@ class GroupPaths:
 
     def _step(self, group: Sequence[AggregateNode], rows: range, paths: Distances) -> float:
         domain = [self.fabric.nodes[aggregate.chips[0]]["domain"] for aggregate in group]
-        wired = max((arc["latency"] for _, _, arc in wires(self.fabric, group)), default=np.inf)
+        wired = max((arc["latency"] for _, _, arc in _wires(self.fabric, group)), default=np.inf)
         order = [i for i, aggregate in enumerate(group) for _ in aggregate.chips]
         return float(
             max(

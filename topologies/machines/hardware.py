@@ -6,9 +6,9 @@ twice ours.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from math import isclose, prod
-from typing import Any
 
 from topologies.fabric.limits import TopologyError, count_fault, latency_fault, meant, rate_fault
 from topologies.machines.machine_figures import MachineFigure, Slices, usual_latency
@@ -105,7 +105,7 @@ class Machine:
         scale_up: float,
         scale_out: float | None = None,
         kind: str = "switch",
-        **others: Any,
+        **others: object,
     ) -> Machine:
         """A machine of one's own; latencies not given are the catalogue's for its kind.
 
@@ -125,7 +125,8 @@ class Machine:
             "scale_up_latency": usual_latency(kind if kind in KINDS else "switch").value,
             "scale_out_latency": usual_latency("scale_out").value,
         }
-        return cls(name, kind, chips_per_domain, scale_up, scale_out, **{**usual, **others})
+        made: Callable[..., Machine] = cls
+        return made(name, kind, chips_per_domain, scale_up, scale_out, **{**usual, **others})
 
     @property
     def links(self) -> tuple[float, ...]:
@@ -179,11 +180,13 @@ class Machine:
         return (*whole, *(f"{f.name}: {f.source}" for f in self.figures if f.assumed))
 
 
-def _agrees(value: object, now: Any) -> bool:
+def _agrees(value: object, now: object) -> bool:
     if isinstance(value, tuple) and isinstance(now, tuple):
         return len(value) == len(now) and all(map(_agrees, value, now))
-    if isinstance(value, bool) or not isinstance(value, int | float) or now is None:
-        return bool(value == now)
+    if isinstance(value, bool) or not (
+        isinstance(value, int | float) and isinstance(now, int | float)
+    ):
+        return value == now
     return isclose(value, now, rel_tol=1e-12)
 
 

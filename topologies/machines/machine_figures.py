@@ -14,7 +14,7 @@ from functools import cache
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 from topologies.rates.closed_forms import Sides
 
@@ -34,27 +34,42 @@ class MachineFigure:
     assumed: bool = False
 
 
-def entries() -> Mapping[str, Mapping[str, Any]]:
+class FigureRow(TypedDict):
+    """A figure as it stands in the file."""
+
+    value: object
+    unit: str
+    source: str
+    as_of: object
+    note: NotRequired[str]
+
+
+class MachineFile(TypedDict):
+    """The tables of the file."""
+
+    machine: Mapping[str, Mapping[str, object]]
+    alias: Mapping[str, str]
+    latency: Mapping[str, FigureRow]
+    source: Mapping[str, str]
+
+
+def entries() -> Mapping[str, Mapping[str, object]]:
     """The machines as they stand in the file, by name."""
-    machines: Mapping[str, Mapping[str, Any]] = _read()["machine"]
-    return machines
+    return _read()["machine"]
 
 
 def aliases() -> Mapping[str, str]:
     """Other names of machines of the file, and the machines that they mean."""
-    table: Mapping[str, str] = _read()["alias"]
-    return table
+    return _read()["alias"]
 
 
 def figures(name: str) -> tuple[MachineFigure, ...]:
     """The sourced figures of a machine of the file; latencies not its own are the usual ones."""
     entry = entries()[name]
-    values = [_figure(key, value) for key, value in entry.items() if isinstance(value, dict)]
-    usual = [
-        usual_latency(tier, key)
-        for tier, key in ((entry["kind"], "scale_up_latency"), ("scale_out", "scale_out_latency"))
-        if key not in entry
-    ]
+    rows = {key: row for key, row in entry.items() if isinstance(row, dict)}
+    values = [_figure(key, cast(FigureRow, row)) for key, row in rows.items()]
+    tiers = {"scale_up_latency": str(entry["kind"]), "scale_out_latency": "scale_out"}
+    usual = [usual_latency(tier, key) for key, tier in tiers.items() if key not in entry]
     return (*values, *usual)
 
 
@@ -64,11 +79,11 @@ def usual_latency(tier: str, name: str = "latency") -> MachineFigure:
 
 
 @cache
-def _read() -> dict[str, Any]:
-    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+def _read() -> MachineFile:
+    return cast(MachineFile, tomllib.loads(FILE.read_text(encoding="utf-8")))
 
 
-def _figure(name: str, entry: Mapping[str, Any]) -> MachineFigure:
+def _figure(name: str, entry: FigureRow) -> MachineFigure:
     source = _read()["source"][entry["source"]]
     note = f" ({entry['note']})" if "note" in entry else ""
     guess = entry["source"] in GUESSES

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from topologies.fabric.limits import TopologyError, count_fault, meant
 from topologies.machines.hardware import Machine
@@ -104,8 +104,27 @@ def graph(
     _wanted(what, wanted)
     G = _domain(what, min(wanted, what.chips_per_domain))
     if wanted > what.chips_per_domain:
-        trunks = _Trunks(join, leaf, oversubscription, spines, rail_optimised, relay)
-        G = _joined(what, G, wanted // what.chips_per_domain, trunks)
+        from topologies.builders.clusters import hierarchy
+
+        if what.scale_out is None:
+            fault = f"{wanted} chips are several domains of {what.chips_per_domain}"
+            raise TopologyError(f"machine {what.name!r}", f"{fault} and scale_out is not known")
+        if join in (None, what.join):
+            leaf = what.leaf if leaf is None else leaf
+            usual = what.oversubscription if what.oversubscription > 1 else None
+            oversubscription = usual if oversubscription is None else oversubscription
+        G = hierarchy(
+            G,
+            wanted // what.chips_per_domain,
+            out=what.scale_out,
+            latency=what.scale_out_latency,
+            join=join or what.join,
+            leaf=leaf,
+            oversubscription=oversubscription,
+            spines=spines,
+            rail_optimised=rail_optimised,
+            relay=relay,
+        )
     G.graph["name"] = f"{what.name}, {wanted} chips"
     sources = [what.caution, *(f.source for f in what.figures)]
     G.graph["source"] = "; ".join(dict.fromkeys(filter(None, sources))) or None
@@ -113,53 +132,14 @@ def graph(
     return G
 
 
-class _Trunks(NamedTuple):
-    """Interconnect of the domains of a fabric, where it differs from the machine's."""
-
-    join: str | None
-    leaf: int | None
-    oversubscription: float | None
-    spines: int
-    rail_optimised: bool
-    relay: str | None
-
-
-def _joined(what: Machine, domain: Fabric, count: int, trunks: _Trunks) -> Fabric:
-    """So many domains of a machine, and the network between them."""
-    from topologies.builders.clusters import hierarchy
-
-    join = trunks.join or what.join
-    usual = join == what.join
-    ratio = trunks.oversubscription
-    if ratio is None and usual and what.oversubscription > 1:
-        ratio = what.oversubscription
-    if what.scale_out is None:
-        raise TopologyError(f"machine {what.name!r}", "scale_out is not known")
-    return hierarchy(
-        domain,
-        count,
-        out=what.scale_out,
-        latency=what.scale_out_latency,
-        join=join,
-        leaf=what.leaf if trunks.leaf is None and usual else trunks.leaf,
-        oversubscription=ratio,
-        spines=trunks.spines,
-        rail_optimised=trunks.rail_optimised,
-        relay=trunks.relay,
-    )
-
-
 def _wanted(what: Machine, chips: int) -> None:
-    """Raise unless so many chips are within one domain or whole domains that can be joined."""
+    """Raise unless so many chips are within one domain or whole domains."""
     size, where = what.chips_per_domain, f"machine {what.name!r}"
     if (fault := count_fault(chips)) is not None:
         raise TopologyError(where, f"chips {fault}")
     if chips > size and chips % size:
         below = chips - chips % size
         fault = f"{chips} chips are not whole domains of {size}; {below} or {below + size} are"
-        raise TopologyError(where, fault)
-    if chips > size and what.scale_out is None:
-        fault = f"{chips} chips are several domains of {size} and scale_out is not known"
         raise TopologyError(where, fault)
 
 
@@ -240,4 +220,5 @@ def _named(name: str) -> Machine:
     plain = {field: value for field, value in entries()[key].items() if not isinstance(value, dict)}
     sourced = figures(key)
     values = {f.name: f.value for f in sourced if f.name != "links"}
-    return Machine(name=key, figures=sourced, **{"scale_out": None, **plain, **values})
+    make: Callable[..., Machine] = Machine
+    return make(name=key, figures=sourced, **{"scale_out": None, **plain, **values})

@@ -4,7 +4,8 @@ A scale-up domain as a box: its chips in a row, its own switches below them.
 """
 
 from collections import Counter, defaultdict
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 from topologies.fabric.fabric import Arc, Node
 from topologies.picture.lattice import is_lattice, lattice, lattice_height
@@ -72,15 +73,15 @@ def _boxes(sheet: PictureSheet, domains: list[Node], y: float) -> float:
     x, tall = LEFT, max(heights)
     for domain, weight in zip(domains, weights, strict=True):
         width = weight * unit
+        place = NodePosition(x + width / 2, y + tall / 2, width / 2, tall / 2)
         if isinstance(domain, Gap):
-            _gap(sheet, domain, x, y, width, tall)
+            _gap(sheet, domain, place)
         elif is_lattice(sheet, domain):
-            lattice(sheet, domain, x, y, width, tall)
+            lattice(sheet, domain, place)
         elif fits_ring(sheet, domain, alone):
-            ring_layout(sheet, domain, x, y, width, tall)
+            ring_layout(sheet, domain, place)
         else:
-            fits = max(2, int(width / 26))
-            domain_box(sheet, domain, x, y, width, tall, min(share, fits))
+            domain_box(sheet, domain, place, min(share, max(2, int(width / 26))))
         x += width + 14
     return y + tall
 
@@ -93,18 +94,12 @@ def _height(sheet: PictureSheet, domain: Node, alone: bool, many: int) -> float:
     return domain_box_height(sheet, domain)
 
 
-def _gap(sheet: PictureSheet, gap: Gap, x: float, y: float, width: float, tall: float) -> None:
-    sheet.ground.box(x, y, width, tall, fill="#f8fafc", colour="#94a3b8", round_=8, dash="5 4")
+def _gap(sheet: PictureSheet, gap: Gap, place: NodePosition) -> None:
+    sheet.frame(place, dash="5 4")
     for i, words in enumerate(("…", f"{gap.count:,} more", "domains")):
-        sheet.marks.text(
-            x + width / 2,
-            y + tall / 2 - 14 + 18 * i,
-            words,
-            size=18 if i == 0 else min(12.5, width / 5),
-            colour=QUIET,
-            anchor="middle",
-        )
-    sheet.places[gap] = NodePosition(x + width / 2, y + tall / 2, width / 2, tall / 2)
+        size = 18 if i == 0 else min(12.5, 2 * place.dx / 5)
+        sheet.marks.caption(place.x, place.y - 14 + 18 * i, words, size)
+    sheet.places[gap] = place
     hidden = dict.fromkeys(gap.items, gap)
     for node, domain in sheet.scene.G.nodes(data="domain"):
         where = hidden.get(sheet.scene.inside.get(node, cast(Node, domain)))
@@ -176,14 +171,13 @@ def domain_box_height(sheet: PictureSheet, domain: Node) -> float:
     return PAD + cards + CHIP_SIZE + STEP * len(rows) + arcs + TITLE
 
 
-def domain_box(
-    sheet: PictureSheet, domain: Node, x: float, y: float, width: float, height: float, chips: int
-) -> None:
-    """Draw a domain of at most `chips` chips into the box whose upper left corner is given."""
+def domain_box(sheet: PictureSheet, domain: Node, place: NodePosition, chips: int) -> None:
+    """Draw a domain of at most `chips` chips into the box of a place."""
+    x, y, width, height = place.box
     members = sheet.scene.domains[domain]
     rows = sheet.scene.inner_rows(domain)
     cards = rows.pop("nic", [])
-    sheet.ground.box(x, y, width, height, fill="#f8fafc", colour="#94a3b8", round_=8)
+    sheet.frame(place)
     line = y + PAD + (NICS if cards else 0.0) + CHIP_SIZE / 2
     most = max(2, min(sheet.size.row, int(width / 60)))
     chips = min(chips, len(members))
@@ -199,11 +193,11 @@ def domain_box(
     room, foot = width - 16, y + height - 10
     words = sheet.scene.domain_title(domain)
     words = fitted(words if room > 80 else label(domain), room, 12)
-    sheet.marks.text(x + width / 2, foot, words, size=12, colour=QUIET, anchor="middle")
+    sheet.marks.caption(place.x, foot, words)
 
 
 def row(
-    sheet: PictureSheet, items: list[Any], x: float, width: float, y: float, height: float
+    sheet: PictureSheet, items: Sequence[Node], x: float, width: float, y: float, height: float
 ) -> None:
     """Draw nodes side by side, a gap as how many more there are."""
     x, width = x + 6, width - 12
@@ -217,15 +211,11 @@ def row(
             place = NodePosition(at, y, max(half, min(slot / 2 - 1, 20)), height / 2 - 3)
             sheet.more(item, place, words)
         else:
-            name = label(item[1:]) if _within(sheet, item) else None
+            # A name that begins with its domain is said by the box around it.
+            parts = item if isinstance(item, tuple) and item in sheet.scene.inside else ()
+            inner = len(parts) > 1 and parts[0] == sheet.scene.inside[item]
+            name = label(parts[1:]) if inner else None
             sheet.node(item, NodePosition(at, y, half, height / 2), words=name)
-
-
-def _within(sheet: PictureSheet, node: Node) -> bool:
-    """Does the node's name begin with its domain, which the box around it says?"""
-    if not isinstance(node, tuple) or len(node) < 2 or node not in sheet.scene.inside:
-        return False
-    return bool(node[0] == sheet.scene.inside[node])
 
 
 def _beside(sheet: PictureSheet, node: Node, chips: set[Node]) -> bool:

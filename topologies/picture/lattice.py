@@ -73,12 +73,11 @@ def lattice_height(sheet: PictureSheet, domain: Node, many: int) -> float:
     return min(width * 0.62, max(150.0, SPACE * down / max(across / 9, 1) + 70)) + TITLE
 
 
-def lattice(
-    sheet: PictureSheet, domain: Node, x: float, y: float, width: float, height: float
-) -> None:
-    """Draw a domain into the box whose upper left corner is given."""
-    sheet.ground.box(x, y, width, height, fill="#f8fafc", colour="#94a3b8", round_=8)
-    sheet.places["box", domain] = NodePosition(x + width / 2, y + height / 2, width / 2, height / 2)
+def lattice(sheet: PictureSheet, domain: Node, place: NodePosition) -> None:
+    """Draw a domain into the box of a place."""
+    x, y, width, height = place.box
+    sheet.frame(place)
+    sheet.places["box", domain] = place
     axes, slots, sides = _frame(sheet, domain)
     across, down = _extent(slots, sides)
     step = min((width - 90) / across, (height - TITLE - 50) / down, SPACE)
@@ -95,8 +94,7 @@ def lattice(
     words = f"{chips}: {', '.join(f'{side} along {side_name(d)}' for d, side in enumerate(sides))}"
     if len(sheet.scene.domains) > 1:
         words = f"domain {label(domain)}: {chips}, {' x '.join(map(str, sides))}"
-    foot = fitted(words, width - 16, 12)
-    sheet.marks.text(x + width / 2, y + height - 12, foot, size=12, colour=QUIET, anchor="middle")
+    sheet.marks.caption(place.x, y + height - 12, fitted(words, width - 16, 12))
 
 
 def _arrows(sheet: PictureSheet, view: View, x: float, y: float) -> None:
@@ -105,14 +103,7 @@ def _arrows(sheet: PictureSheet, view: View, x: float, y: float) -> None:
     for axis, (dx, dy) in zip(view.axes, directions, strict=False):
         if view.sides[axis] > 1:
             sheet.marks.line([(x, y), (x + dx, y + dy)], QUIET, 1.4)
-            sheet.marks.text(
-                x + dx * 1.3,
-                y + dy * 1.25 + 4,
-                side_name(axis),
-                size=12,
-                colour=QUIET,
-                anchor="middle",
-            )
+            sheet.marks.caption(x + dx * 1.3, y + dy * 1.25 + 4, side_name(axis))
 
 
 def _sides(coords: list[Coord]) -> Coord:

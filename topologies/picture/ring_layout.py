@@ -24,13 +24,12 @@ def ring_height() -> float:
     return 2 * (RADIUS + 34) + 40
 
 
-def ring_layout(
-    sheet: PictureSheet, domain: Node, x: float, y: float, width: float, height: float
-) -> None:
+def ring_layout(sheet: PictureSheet, domain: Node, place: NodePosition) -> None:
     """Draw the chips of a domain on a circle."""
-    sheet.ground.box(x, y, width, height, fill="#f8fafc", colour="#94a3b8", round_=8)
-    sheet.places["box", domain] = NodePosition(x + width / 2, y + height / 2, width / 2, height / 2)
-    middle = (x + width / 2, y + (height - 24) / 2)
+    _, y, _, height = place.box
+    sheet.frame(place)
+    sheet.places["box", domain] = place
+    middle = (place.x, y + (height - 24) / 2)
     items = chosen(sheet.scene.domains[domain], 24, sheet.damaged)
     for i, item in enumerate(items):
         at = _around(middle, RADIUS, i / len(items))
@@ -47,8 +46,7 @@ def ring_layout(
         if fault.link is None and ends:
             end = ends[-1] if len(ends) > 1 else _towards(ends[0], middle)
             sheet.lost(ends[0], end, fault.text)
-    words = sheet.scene.domain_title(domain)
-    sheet.marks.text(x + width / 2, y + height - 12, words, size=12, colour=QUIET, anchor="middle")
+    sheet.marks.caption(place.x, y + height - 12, sheet.scene.domain_title(domain))
 
 
 def is_round(sheet: PictureSheet) -> bool:
@@ -117,7 +115,7 @@ def _outer_nodes(
     for i, chip in enumerate(items):
         x, y = _around(middle, TABLE + OUT - 14, at + part * ((i + 0.5) / len(items) - 0.5) * 0.9)
         if isinstance(chip, Gap):
-            sheet.marks.text(x, y + 4, f"+{chip.count}", size=10, colour=QUIET, anchor="middle")
+            sheet.marks.caption(x, y + 4, f"+{chip.count}", 10)
         else:
             sheet.node(chip, NodePosition(x, y, 7, 7), words="")
 

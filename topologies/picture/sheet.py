@@ -1,16 +1,12 @@
-"""State of a picture: the scene, positions of drawn nodes, styles of links.
-
-Legend of a picture: classes of links at the left, everything else below.
-"""
+"""The sheet of a picture: its scene, places of drawn nodes, styles of links, and the legend."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any
 
-from topologies.fabric.fabric import ACCELERATOR, Group, Node
+from topologies.fabric.fabric import ACCELERATOR, Attributes, Group, Node
 from topologies.picture.degraded_links import Damage
 from topologies.picture.scene import Gap, Link, LinkClass, PictureLimits, Scene, label, side_name
 from topologies.picture.svg_canvas import (
@@ -28,6 +24,7 @@ from topologies.picture.svg_canvas import (
 WIDTH, MARGIN, GUTTER = 1200.0, 28.0, 240.0
 THICK, MEDIUM, THIN = 6.0, 2.4, 1.0
 CHIP_FILL, SWITCH_FILL = "#dbeafe", "#e2e8f0"
+GROUND, EDGE = "#f8fafc", "#94a3b8"
 
 Point = tuple[float, float]
 
@@ -40,6 +37,11 @@ class NodePosition:
     y: float
     dx: float
     dy: float
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """Upper left corner, width and height."""
+        return self.x - self.dx, self.y - self.dy, 2 * self.dx, 2 * self.dy
 
     def towards(self, target: NodePosition) -> Point:
         """The point of its edge at which a link to `other` begins."""
@@ -89,22 +91,13 @@ class PictureSheet:
             self.marks.disc(x, y, min(dx, dy), fill=fill, colour=colour, tooltip=text)
         else:
             round_ = 3 if chip else dy
-            self.marks.box(
-                x - dx,
-                y - dy,
-                2 * dx,
-                2 * dy,
-                fill=fill,
-                colour=colour,
-                round_=round_,
-                tooltip=text,
-            )
+            self.marks.box(*place.box, fill=fill, colour=colour, round_=round_, tooltip=text)
         name = label(node, short=chip) if words is None else words
         name = f"Σ {name}" if data.get("in_network_reduce") else name
         size = min(11.0, dy * 1.1, max(7.5, 2 * dx / (0.6 * max(len(name), 1))))
         if name and dy >= 6:
             name = fitted(name, 2 * dx, size)
-            self.marks.text(x, y + size * 0.36, name, size=size, anchor="middle")
+            self.marks.caption(x, y + size * 0.36, name, size, INK)
 
     def link(
         self, link: Link, points: list[Point], *, faint: bool = False, most: float = THICK
@@ -154,14 +147,15 @@ class PictureSheet:
 
     def more(self, gap: Gap, place: NodePosition, words: str) -> None:
         """Draw that there are more of the same."""
-        x, y, dx, dy = place.x, place.y, place.dx, place.dy
         self.places[gap] = place
         self.gaps.update(dict.fromkeys(gap.items, gap))
-        self.marks.box(
-            x - dx, y - dy, 2 * dx, 2 * dy, fill="#f8fafc", colour="#94a3b8", dash="4 3", round_=dy
-        )
-        size = min(11.0, (2 * dx - 3) / (0.6 * max(len(words), 1)))
-        self.marks.text(x, y + 0.36 * size, words, size=size, colour=QUIET, anchor="middle")
+        self.marks.box(*place.box, fill=GROUND, colour=EDGE, dash="4 3", round_=place.dy)
+        size = min(11.0, (2 * place.dx - 3) / (0.6 * max(len(words), 1)))
+        self.marks.caption(place.x, place.y + 0.36 * size, words, size)
+
+    def frame(self, place: NodePosition, *, dash: str = "") -> None:
+        """The box around a domain."""
+        self.ground.box(*place.box, fill=GROUND, colour=EDGE, round_=8, dash=dash)
 
 
 def link_text(link: Link) -> str:
@@ -177,7 +171,7 @@ def _unequal(link: Link) -> str:
     return f"{rate_text(link.there)} there, {rate_text(link.back)} back"
 
 
-def _node_text(node: Node, data: dict[str, Any]) -> str:
+def _node_text(node: Node, data: Attributes) -> str:
     relays = "relays for others" if data.get("forward") else "relays for nobody"
     adds = ", adds what passes" if data.get("in_network_reduce") else ""
     return f"{label(node)}: {data.get('kind')}, {relays}{adds}"
@@ -189,7 +183,7 @@ TALL, MOST_FAULTS, MOST_CLASSES = 60.0, 6, 12
 
 def classes(sheet: PictureSheet, top: float, bottom: float) -> float:
     """Label each class of link once, beside where it is drawn; where the labels end."""
-    groups: dict[tuple[Any, ...], list[LinkClass]] = defaultdict(list)
+    groups: dict[Group, list[LinkClass]] = defaultdict(list)
     for link in sheet.scene.classes:
         if not link.faulty:
             groups[(*link.kind[:3], link.figures)].append(link)
@@ -236,10 +230,9 @@ def _class(sheet: PictureSheet, alike: list[LinkClass], y: float) -> None:
         f"{counted_text(number, 'link')}{cables}, {time_text(latency)}",
         f"{' – '.join(first.roles)}{along}",
     )
-    for i, words in enumerate(lines):
-        sheet.marks.text(
-            MARGIN + 30, y + 27 + 14 * i, fitted(words, room, 10.5), size=10.5, colour=QUIET
-        )
+    for height, words in zip((27, 41), lines, strict=True):
+        line = fitted(words, room, 10.5)
+        sheet.marks.text(MARGIN + 30, y + height, line, size=10.5, colour=QUIET)
 
 
 def legend(sheet: PictureSheet, top: float) -> float:

@@ -18,7 +18,7 @@ GLYPH = 0.56  # mean width of a letter, in font sizes
 class Canvas:
     """Marks in the order in which they are painted.
 
-    Methods add one mark each; `told` is what a reader hears or sees when pointing at it.
+    Methods add one mark each; a `tooltip` is what a reader hears or sees when pointing at it.
     """
 
     marks: list[str] = field(default_factory=list)
@@ -94,6 +94,12 @@ class Canvas:
             style += f' stroke="{PAPER}" stroke-width="4" paint-order="stroke"'
         escaped = escape(plain(words))
         self.marks.append(f'<text x="{_n(x)}" y="{_n(y)}" {style}>{escaped}</text>')
+
+    def caption(
+        self, x: float, y: float, words: str, size: float = 12, colour: str = QUIET
+    ) -> None:
+        """Words on one line, centred."""
+        self.text(x, y, words, size=size, colour=colour, anchor="middle")
 
     def document(self, width: float, height: float, title: str, tooltip: str) -> str:
         """The whole picture on a ground of its own, wide as the page that shows it."""

@@ -8,7 +8,6 @@ from a colouring checks it exactly, as `shrunk` does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +51,7 @@ class ColoredArcs:
         )
 
 
-def mixed(values: NDArray[Any], seed: int = 0) -> Colours:
+def mixed(values: Ints | Colours, seed: int = 0) -> Colours:
     """The values as well spread hashes (the finaliser of splitmix64)."""
     x = values.astype(np.uint64) + _ODD[2:] * np.uint64(seed + 1)
     x = (x ^ (x >> _SHIFTS[0])) * _ODD[0]

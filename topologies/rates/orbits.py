@@ -13,11 +13,10 @@ goes along. What a guess is worth is decided elsewhere, on the arcs.
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from topologies.fabric.fabric import Group
+from topologies.fabric.fabric import Group, Node
 from topologies.rates.automorphisms import AutomorphismSearch, ColoredStructure, Orbits, structure
 from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand
 
@@ -91,18 +90,18 @@ class Names:
         return move
 
 
-def names(nodes: Sequence[Any]) -> Names:
+def names(nodes: Sequence[Node]) -> Names:
     """Boxes of the names that are tuples with numbers in them; other nodes stay where they are."""
-    shapes: dict[Group, list[int]] = defaultdict(list)
+    shapes: dict[Group, list[tuple[int, Group]]] = defaultdict(list)
     for i, name in enumerate(nodes):
         if type(name) is tuple:
-            shapes[tuple([None if type(x) is int else x for x in name])].append(i)
+            shapes[tuple([None if type(x) is int else x for x in name])].append((i, name))
     boxes = []
     for shape, members in shapes.items():
         places = tuple(place for place, word in enumerate(shape) if word is None)
         if places and len(members) > 1:
-            numbers = np.array([[nodes[i][place] for place in places] for i in members])
-            box = _box(np.array(members), places, numbers)
+            numbers = np.array([[name[place] for place in places] for _, name in members])
+            box = _box(np.array([i for i, _ in members]), places, numbers)
             if box is not None:
                 boxes.append(box)
     return Names(len(nodes), tuple(boxes))
