@@ -181,8 +181,8 @@ def _links(reading: Any) -> list[dict[str, Any]]:
         row = links.setdefault(
             (*link_class.kind[:3], link_class.figures, link_class.faulty),
             {
-                "tier": link_class.tier,
-                "ends": list(link_class.roles),
+                "tier": link_class.kind.tier,
+                "ends": list(link_class.kind.roles),
                 "bandwidth": there,
                 "bandwidth_back": back,
                 "latency": latency,
@@ -193,7 +193,7 @@ def _links(reading: Any) -> list[dict[str, Any]]:
             },
         )
         row["links"] += link_class.number
-        row["along"] = sorted({*row["along"], *(side_name(d) for d in link_class.axis)})
+        row["along"] = sorted({*row["along"], *(side_name(d) for d in link_class.kind.axis)})
     return list(links.values())
 
 

@@ -2,17 +2,15 @@
 
 A unit is a scale and exponents of the base units s, byte, flop, param, token, seq, chip, USD, J.
 Prefixes are those a unit is written with in the field: no milli-bytes, no kilo-seconds.
-
-Parsing of rates and times in a file: "45 GB/s", "400 Gbit/s", "0.5 us".
-
-A plain number is in the base unit, byte/s or s. `B` is a byte and `b` a bit, case counts; GB is
-1e9 bytes and GiB 1024**3.
+A plain number is in base units. `B` is a byte and `b` a bit, case counts; GB is 1e9 bytes and GiB
+1024**3.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -252,11 +250,7 @@ def rate(quantity: object) -> float:
     >>> rate("400 Gbit/s"), rate("1 GiB/s"), rate(45e9)
     (50000000000.0, 1073741824.0, 45000000000.0)
     """
-    value = _amount(quantity, "rate") if isinstance(quantity, str) else quantity
-    fault = rate_fault(value)
-    if fault is not None:
-        raise Misread(_quoting(quantity, fault))
-    return float(value)  # type: ignore[arg-type]
+    return _read(quantity, "rate", rate_fault)
 
 
 def latency(quantity: object) -> float:
@@ -271,10 +265,15 @@ def latency(quantity: object) -> float:
     >>> latency("0.5us")
     5e-07
     """
-    value = _amount(quantity, "time") if isinstance(quantity, str) else quantity
-    fault = latency_fault(value)
+    return _read(quantity, "time", latency_fault)
+
+
+def _read(quantity: object, what: str, fault_of: Callable[[object], str | None]) -> float:
+    value = _amount(quantity, what) if isinstance(quantity, str) else quantity
+    fault = fault_of(value)
     if fault is not None:
-        raise Misread(_quoting(quantity, fault))
+        fault = f"is {shown(quantity)}: it {fault}" if isinstance(quantity, str) else fault
+        raise Misread(fault)
     return float(value)  # type: ignore[arg-type]
 
 
@@ -296,7 +295,3 @@ def _amount(text: str, what: str) -> float:
     if read.magnitude or read.powers != POWERS[what]:
         raise Misread(f"is {shown(text)}, which is no {what}; {expected}")
     return read.rounded_once
-
-
-def _quoting(quantity: object, fault: str) -> str:
-    return f"is {shown(quantity)}: it {fault}" if isinstance(quantity, str) else fault

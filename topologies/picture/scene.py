@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, Node, accelerators
 from topologies.picture.svg_canvas import counted_text
@@ -28,9 +28,20 @@ class PictureLimits:
 
 
 T = TypeVar("T")
-# Tier, roles of the two ends, one way only?, sides of a torus; and there, back, latency, count.
-Kind: TypeAlias = tuple[str, tuple[str, str], bool, tuple[int, ...]]
+
+
+class LinkKind(NamedTuple):
+    """What makes links one class, whatever their rates; `axis` says along which sides they run."""
+
+    tier: str
+    roles: tuple[str, str]  # of the two ends
+    one_way: bool
+    axis: tuple[int, ...] = ()  # of a torus; empty elsewhere
+
+
+# Bandwidths there and back [byte/s; None for one way], latency [s], parallel cables.
 Figures: TypeAlias = tuple[float, float | None, float, int]
+
 
 # Tried in turn until the picture has few enough marks.
 SIZES = (
@@ -107,9 +118,9 @@ class Link:
     axis: tuple[int, ...] = ()
 
     @property
-    def kind(self) -> Kind:
-        """Tier, roles, direction and axis: the class of a link, whatever its rate."""
-        return (self.tier, self.roles, self.back is None, self.axis)
+    def kind(self) -> LinkKind:
+        """The class of a link, whatever its rate."""
+        return LinkKind(self.tier, self.roles, self.back is None, self.axis)
 
     @property
     def figures(self) -> Figures:
@@ -121,25 +132,10 @@ class Link:
 class LinkClass:
     """Links of one kind and one rate; `faulty` are those that are slower than their like."""
 
-    kind: Kind
+    kind: LinkKind
     figures: Figures
     number: int
     faulty: bool = False
-
-    @property
-    def tier(self) -> str:
-        """Tier of its links."""
-        return self.kind[0]
-
-    @property
-    def roles(self) -> tuple[str, str]:
-        """Roles of the two ends."""
-        return self.kind[1]
-
-    @property
-    def axis(self) -> tuple[int, ...]:
-        """Sides of a torus along which its links run; empty elsewhere."""
-        return self.kind[3]
 
     @property
     def rate(self) -> float:
@@ -328,7 +324,7 @@ def _links(G: Fabric) -> Iterator[Link]:
 
 def _classes(links: tuple[Link, ...]) -> tuple[LinkClass, ...]:
     """The classes in the order in which they are met, and which of them are faults."""
-    kinds: dict[Kind, Counter[Figures]] = defaultdict(Counter)
+    kinds: dict[LinkKind, Counter[Figures]] = defaultdict(Counter)
     for link in links:
         kinds[link.kind][link.figures] += 1
     return tuple(

@@ -211,7 +211,7 @@ def classes(sheet: PictureSheet, top: float, bottom: float) -> float:
 
 def _class(sheet: PictureSheet, alike: list[LinkClass], y: float) -> None:
     first = alike[0]
-    colour = TIER_COLOURS.get(first.tier, QUIET)
+    colour = TIER_COLOURS.get(first.kind.tier, QUIET)
     there, back, latency, count = first.figures
     number = sum(each.number for each in alike)
     sheet.marks.line([(MARGIN, y + 8), (MARGIN + 22, y + 8)], colour, sheet.stroke(there))
@@ -223,12 +223,12 @@ def _class(sheet: PictureSheet, alike: list[LinkClass], y: float) -> None:
         rate = f"{rate_text(there)} each way"
     room = GUTTER - MARGIN - 40
     sheet.marks.text(MARGIN + 30, y + 12, fitted(rate, room, 13), size=13, colour=colour, bold=True)
-    axes = sorted({axis for each in alike for axis in each.axis})
+    axes = sorted({axis for each in alike for axis in each.kind.axis})
     along = f" along {', '.join(side_name(d) for d in axes)}" if axes else ""
     cables = f" of {count} cables" if count > 1 else ""
     lines = (
         f"{counted_text(number, 'link')}{cables}, {time_text(latency)}",
-        f"{' – '.join(first.roles)}{along}",
+        f"{' – '.join(first.kind.roles)}{along}",
     )
     for height, words in zip((27, 41), lines, strict=True):
         line = fitted(words, room, 10.5)
