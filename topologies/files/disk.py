@@ -191,13 +191,13 @@ def text_of(G: Fabric) -> str:
     """
     names = {node: _readable(node) for node in G}
     first: dict[str, Hashable] = {}
-    twins = [
+    faults = [
         f"node {node!r}: its id would be {name!r}, as that of {first[name]!r}"
         for node, name in names.items()
         if first.setdefault(name, node) != node
     ]
-    if twins:
-        raise TopologyError(f"fabric {G.graph.get('name')!r}", twins)
+    if faults:
+        raise TopologyError(f"fabric {G.graph.get('name')!r}", faults)
     H: Fabric = nx.DiGraph(**_plain(G.graph))
     for node, data in G.nodes(data=True):
         H.add_node(names[node], **_plain(data))

@@ -226,7 +226,7 @@ class GroupPaths:
             rows = range(0, len(group), max(1, searches // SEARCHED))
             starts, ends = [group[i].start for i in rows], [a.end for a in group]
             paths = self.paths.distances(starts, ends)
-            # From a chip that has no twin to itself is no way to look at.
+            # A chip that stands for itself alone sends nothing to itself.
             alone = [(row, i) for row, i in enumerate(rows) if len(group[i].chips) == 1]
             for row, i in alone:
                 paths.hops[row, i], paths.latency[row, i] = 0, 0.0

@@ -1,8 +1,8 @@
 """Aggregation of equivalent endpoints: chips of a group behind the same switches by equal links.
 
-Such twins can be exchanged without changing anything, so a rate that is the same for all of them
+Such chips can be exchanged without changing anything, so a rate that is the same for all of them
 is found on the smaller fabric. A chip that does not relay is drawn as two nodes, where traffic
-starts and where it ends, so that what twins send each other has a way to take.
+starts and where it ends, so that what they send each other has a path.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ class AggregateNode:
 
 @dataclass(frozen=True, eq=False)
 class AggregatedFabric:
-    """A fabric with twins as one."""
+    """A fabric with equivalent chips as one node."""
 
-    # Arcs of twins are summed; chips in no group are gone unless they relay.
+    # Arcs of equivalent chips are summed; chips in no group are gone unless they relay.
     fabric: Fabric
-    groups: tuple[tuple[AggregateNode, ...], ...]  # the twins that make up each group
+    groups: tuple[tuple[AggregateNode, ...], ...]  # the nodes that make up each group
     arcs: dict[Arc, list[Arc]]  # the arcs of the whole fabric behind each arc
 
     @property
@@ -57,7 +57,7 @@ class AggregatedFabric:
 
 
 def aggregate_nodes(G: Fabric, groups: Sequence[Group]) -> AggregatedFabric:
-    """`G` with the twins of every group drawn as one."""
+    """`G` with the equivalent chips of every group as one node."""
     start: dict[Node, Node] = {}
     end: dict[Node, Node] = {}
     drawn = []

@@ -11,6 +11,7 @@ from math import inf
 
 from topologies.fabric.fabric import SCALE_UP, SWITCH, Arc, Fabric, Group, Node
 from topologies.groups.closed_form_match import inner_nodes
+from topologies.rates.equal_domains import Crossings
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +52,8 @@ class SwitchTree:
         """Per ordered pair of members in different domains. [byte/s]"""
         bounds = [inf]
         for level in self.levels[:-1]:
-            out: Counter[Node] = Counter()
-            for group in groups:
-                here = Counter(level.part[chip] for chip in group)
-                both = Counter((self.domain[chip], level.part[chip]) for chip in group)
-                whole = Counter(self.domain[chip] for chip in group)
-                for part, q in here.items():
-                    out[part] += q * (len(group) - q)
-                for (domain, part), k in both.items():
-                    out[part] -= k * (whole[domain] - k)
-            bounds += _bounds(level, out, out)
+            pairs = self._crossings(level, groups).pairs
+            bounds += _bounds(level, pairs, pairs)
         return min(bounds)
 
     def gather(self, groups: Sequence[Group]) -> float:
@@ -77,29 +70,22 @@ class SwitchTree:
                     bounds.append(sum(map(cards.up.__getitem__, chips)) / len(chips))
                     bounds.append(sum(map(cards.down.__getitem__, chips)) / others)
         for level in self.levels[1:-1] if self.nested else ():
-            leave: Counter[Node] = Counter()
-            enter: Counter[Node] = Counter()
-            for group in groups:
-                for part, q in Counter(level.part[chip] for chip in group).items():
-                    leave[part] += q if q < len(group) else 0
-                    enter[part] += len(group) - q
-            bounds += _bounds(level, leave, enter)
+            across = self._crossings(level, groups)
+            bounds += _bounds(level, across.leave, across.enter)
         return min(bounds)
 
     def send(self, groups: Sequence[Group]) -> float:
         """From every chip to the one half its group away, where that is in another domain."""
         bounds = [inf]
-        far = [
-            (a, b)
-            for group in groups
-            for a, b in zip(group, _turned(group), strict=True)
-            if self.domain[a] != self.domain[b]
-        ]
         for level in self.levels[:-1]:
-            across = [(level.part[a], level.part[b]) for a, b in far]
-            away = [(a, b) for a, b in across if a != b]
-            bounds += _bounds(level, Counter(a for a, _ in away), Counter(b for _, b in away))
+            across = self._crossings(level, groups)
+            bounds += _bounds(level, across.sent, across.taken)
         return min(bounds)
+
+    def _crossings(self, level: Level, groups: Sequence[Group]) -> Crossings:
+        return Crossings.of(
+            [(self.domain[chip], level.part[chip]) for chip in group] for group in groups
+        )
 
     def farthest(self, groups: Sequence[Group]) -> tuple[int, float]:
         """Arcs and seconds between members of different domains that are farthest apart."""
@@ -193,8 +179,3 @@ def _bounds(level: Level, out: Counter[Node], into: Counter[Node]) -> list[float
     """Rates that the links of the parts leave to what leaves and enters each."""
     leaving = [level.up[part] / weight for part, weight in out.items() if weight]
     return leaving + [level.down[part] / weight for part, weight in into.items() if weight]
-
-
-def _turned(group: Group) -> Group:
-    half = len(group) // 2
-    return group[half:] + group[:half]

@@ -15,7 +15,7 @@ links of their own, so that one group alone is as fast as all of them at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf, lcm
@@ -97,7 +97,38 @@ def columns(rates: Sequence[GroupRate]) -> RateTable:
     return RateTable(**whole, **{name: column(name, np.float64) for name in names})  # type: ignore[arg-type]
 
 
-Member = tuple[int, int]  # its domain, and the card it has of all
+Place = tuple[Hashable, Hashable]  # the domain of a chip, and the part of the network it is below
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """What groups of chips send out of each part of a network and into it, counted."""
+
+    pairs: Counter[Hashable]  # ordered pairs of members: one in the part, one in another domain
+    leave: Counter[Hashable]  # shares that leave the part in a gather
+    enter: Counter[Hashable]  # shares that enter it
+    sent: Counter[Hashable]  # chips whose partner half their group away is in another domain
+    taken: Counter[Hashable]  # and such partners
+
+    @classmethod
+    def of(cls, groups: Iterable[Sequence[Place]]) -> Crossings:
+        """Count them for groups that are all at work at once."""
+        pairs, leave, enter, sent, taken = (Counter[Hashable]() for _ in range(5))
+        for group in groups:
+            n = len(group)
+            filled = Counter(domain for domain, _ in group)
+            for (domain, part), k in Counter(group).items():
+                pairs[part] -= k * (filled[domain] - k)
+            for part, q in Counter(part for _, part in group).items():
+                pairs[part] += q * (n - q)
+                leave[part] += q if q < n else 0
+                enter[part] += n - q
+            for i, (domain, part) in enumerate(group):
+                other, far = group[(i + n // 2) % n]
+                if domain != other and part != far:
+                    sent[part] += 1
+                    taken[far] += 1
+        return cls(pairs, leave, enter, sent, taken)
 
 
 @dataclass(frozen=True)
@@ -127,10 +158,10 @@ def clos_trunk(n: int, *, chips: int, leaf: int, above: float) -> Trunk:
     """
     count = ceil(n / chips)
     groups = [
-        _members(n, chips, first * count)
+        [(d, card // leaf) for d, card in _members(n, chips, first * count)]
         for first in range(lcm(leaf, count * chips) // (count * chips))
     ]
-    return _shared(n, groups, lambda card: card // leaf, above, gathers=True)
+    return _shared(groups, above, gathers=True)
 
 
 @lru_cache(maxsize=4096)
@@ -147,13 +178,12 @@ def rail_trunk(n: int, *, chips: int, above: float) -> Trunk:
     A chip reaches other ranks of other domains through the spines alone. A gather may pass
     through other members of a domain, whose links are wider.
     """
-    trunk = ceil(n / chips) * above
-    group = _members(n, chips, 0)
-    return _shared(n, [group], lambda card: card % chips, trunk, gathers=False)
+    group = [(d, card % chips) for d, card in _members(n, chips, 0)]
+    return _shared([group], ceil(n / chips) * above, gathers=False)
 
 
-def _members(n: int, chips: int, first: int) -> list[Member]:
-    """A group over whole domains from the `first` on, evenly filled."""
+def _members(n: int, chips: int, first: int) -> list[tuple[int, int]]:
+    """Domain and card of a group over whole domains from the `first` on, evenly filled."""
     count = ceil(n / chips)
     return [
         (first + d, (first + d) * chips + i)
@@ -162,35 +192,12 @@ def _members(n: int, chips: int, first: int) -> list[Member]:
     ]
 
 
-def _shared(
-    n: int, groups: list[list[Member]], below: Callable[[int], int], above: float, *, gathers: bool
-) -> Trunk:
+def _shared(groups: Sequence[Sequence[Place]], above: float, *, gathers: bool) -> Trunk:
     """Rate of each member where every leaf has `above` of uplink bandwidth each way. [byte/s]"""
-    crossing: Counter[int] = Counter()
-    leaves: Counter[int] = Counter()
-    enters: Counter[int] = Counter()
-    sends: Counter[int] = Counter()
-    takes: Counter[int] = Counter()
-    for members in groups:
-        here = Counter(below(card) for _, card in members)
-        beside = Counter((d, below(card)) for d, card in members)
-        filled = Counter(d for d, _ in members)
-        if len(here) == 1:
-            continue
-        for (d, place), k in beside.items():
-            crossing[place] -= k * (filled[d] - k)
-        for place, q in here.items():
-            crossing[place] += q * (n - q)
-            leaves[place] += q
-            enters[place] += n - q
-        for i, (d, card) in enumerate(members):
-            partner, far = members[(i + n // 2) % n]
-            if d != partner and below(card) != below(far):
-                sends[below(card)] += 1
-                takes[below(far)] += 1
-    most = max(crossing.values(), default=0)
-    heard = max([*leaves.values(), *enters.values()], default=0) if gathers else 0
-    sent = max([*sends.values(), *takes.values()], default=0)
+    across = Crossings.of(groups)
+    most = max(across.pairs.values())
+    heard = max(*across.leave.values(), *across.enter.values()) if gathers else 0
+    sent = max([*across.sent.values(), *across.taken.values()], default=0)
     return Trunk(
         Shares(above / most if most else inf, above / heard if heard else inf),
         above / sent if sent else inf,

@@ -31,9 +31,9 @@ class UsageRows:
 
     def copy(self) -> UsageRows:
         """The rows as they are now."""
-        twin = UsageRows(self.count)
-        twin._cells = list(self._cells)
-        return twin
+        copied = UsageRows(self.count)
+        copied._cells = list(self._cells)
+        return copied
 
     def more(self, count: int) -> Ints:
         """The numbers of that many new rows."""

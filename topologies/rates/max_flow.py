@@ -84,10 +84,10 @@ class Flows:
 
     def at(self, rate: Floats) -> Flows:
         """A copy with other bandwidths."""
-        twin = copy(self)
-        twin.arcs = replace(self.arcs, rate=rate)
-        twin.ratios = _simple(rate)
-        return twin
+        other_rates = copy(self)
+        other_rates.arcs = replace(self.arcs, rate=rate)
+        other_rates.ratios = _simple(rate)
+        return other_rates
 
     def fill(
         self, share: float, targets: Ints, unlimited: NDArray[np.bool_]
