@@ -4,15 +4,15 @@ Every node and arc is looked at: one link that is missing, slower or more than t
 the fabric has no formula.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import prod
-from typing import Any
 
 from topologies.fabric.fabric import (
     ACCELERATOR,
     SCALE_UP,
     SWITCH,
+    Arc,
     Attributes,
     Fabric,
     Node,
@@ -90,19 +90,16 @@ def _star(G: Fabric, chips: Sequence[Node]) -> Domains | None:
     centres = [node for node in G if node not in members]
     if not centres or not _switches(G, centres):
         return None
-    if G.number_of_edges() != 2 * len(chips) * len(centres):
-        return None
-    rates = []
-    for centre in centres:
-        if set(G.succ[centre]) != members or set(G.pred[centre]) != members:
-            return None
-        both = (*G.succ[centre].values(), *G.pred[centre].values())
-        distinct = {arc["bandwidth"] for arc in both}
-        if len(distinct) != 1:
-            return None
-        rates.append(distinct.pop())
+    rates = [G.succ[centre].get(chips[0], {}).get("bandwidth", 0.0) for centre in centres]
+    both = {
+        arc: rate
+        for centre, rate in zip(centres, rates, strict=True)
+        for chip in chips
+        for arc in ((centre, chip), (chip, centre))
+    }
     up = float(sum(rates))
-    return Domains("switch", len(chips), up, (up,), _latency(G))
+    formula = Domains("switch", len(chips), up, (up,), _latency(G))
+    return formula if both == _bandwidths(G) else None
 
 
 def _mesh(G: Fabric, chips: Sequence[Node]) -> Domains | None:
@@ -116,53 +113,38 @@ def _mesh(G: Fabric, chips: Sequence[Node]) -> Domains | None:
 
 
 def _box(G: Fabric, chips: Sequence[Node]) -> Domains | None:
-    at: dict[Any, Node] = {G.nodes[chip].get("coord"): chip for chip in chips}
-    if len(at) != len(chips) or len(G) != len(chips) or None in at:
-        return None
-    if not all(G.nodes[chip]["forward"] for chip in chips):
+    at: dict[tuple[int, ...], Node] = {G.nodes[chip].get("coord", ()): chip for chip in chips}
+    relays = all(G.nodes[chip]["forward"] for chip in chips)
+    if len(at) != len(chips) or len(G) != len(chips) or () in at or not relays:
         return None
     sides = tuple(1 + max(places) for places in zip(*at, strict=True))
     if prod(sides) != len(at) or any(place not in at for place in product(*map(range, sides))):
         return None
-    links, rings, arcs = [], [], 0
+    first = next(iter(at))
+    links, rings = [], []
+    expected: dict[Arc, float] = {}
     for d, side in enumerate(sides):
-        line = _side(G, at, d, side)
-        if line is None:
-            return None
-        link, ring, count = line
-        links.append(link)
-        rings.append(ring)
-        arcs += count
-    if arcs != G.number_of_edges():
+        line = [at[(*first[:d], x, *first[d + 1 :])] for x in range(side)]
+        ring = side > 2 and G.has_edge(line[0], line[-1])
+        link = G.succ[line[0]].get(line[min(1, side - 1)], {"bandwidth": 1.0})["bandwidth"]
+        for place, chip in at.items() if side > 1 else ():
+            if ring or place[d] + 1 < side:
+                neighbour = at[(*place[:d], (place[d] + 1) % side, *place[d + 1 :])]
+                expected |= {(chip, neighbour): link, (neighbour, chip): link}
+        links.append(float(link))
+        rings.append(ring or side <= 2)
+    if expected != _bandwidths(G):
         return None
     up = float(min(G.out_degree(chip, weight="bandwidth") for chip in chips))
     return Domains("torus", len(chips), up, tuple(links), _latency(G), sides, tuple(rings))
 
 
-def _side(
-    G: Fabric, at: Mapping[tuple[int, ...], Node], d: int, side: int
-) -> tuple[float, bool, int] | None:
-    """Rate of the links along a side of a box, whether it is a ring, and how many arcs it has."""
-    if side == 1:
-        return 1.0, True, 0
-    first = next(iter(at))
-    ends = [at[(*first[:d], x, *first[d + 1 :])] for x in (0, side - 1)]
-    ring = side > 2 and G.has_edge(*ends)
-    rates: set[float] = set()
-    for place, chip in at.items():
-        if place[d] + 1 == side and not ring:
-            continue
-        neighbour = at[(*place[:d], (place[d] + 1) % side, *place[d + 1 :])]
-        if not (G.has_edge(chip, neighbour) and G.has_edge(neighbour, chip)):
-            return None
-        rates |= {G.edges[chip, neighbour]["bandwidth"], G.edges[neighbour, chip]["bandwidth"]}
-    if len(rates) != 1:
-        return None
-    return float(rates.pop()), ring or side == 2, 2 * len(at) // side * (side if ring else side - 1)
-
-
 def _switches(G: Fabric, nodes: Sequence[Node]) -> bool:
     return all(G.nodes[v]["kind"] == SWITCH and G.nodes[v]["forward"] for v in nodes)
+
+
+def _bandwidths(G: Fabric) -> dict[Arc, float]:
+    return {(u, v): arc["bandwidth"] for u, v, arc in G.edges(data=True)}
 
 
 def _figures(arc: Attributes) -> tuple[float, float]:

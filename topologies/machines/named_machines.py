@@ -109,16 +109,13 @@ def graph(
         if what.scale_out is None:
             fault = f"{wanted} chips are several domains of {what.chips_per_domain}"
             raise TopologyError(f"machine {what.name!r}", f"{fault} and scale_out is not known")
-        if join in (None, what.join):
-            leaf = what.leaf if leaf is None else leaf
-            usual = what.oversubscription if what.oversubscription > 1 else None
-            oversubscription = usual if oversubscription is None else oversubscription
+        join, leaf, oversubscription = _joint(what, join, leaf, oversubscription)
         G = hierarchy(
             G,
             wanted // what.chips_per_domain,
             out=what.scale_out,
             latency=what.scale_out_latency,
-            join=join or what.join,
+            join=join,
             leaf=leaf,
             oversubscription=oversubscription,
             spines=spines,
@@ -130,6 +127,20 @@ def graph(
     G.graph["source"] = "; ".join(dict.fromkeys(filter(None, sources))) or None
     G.graph["as_of"] = max((f.as_of for f in what.figures), default=None)
     return G
+
+
+def _joint(
+    what: Machine, join: str | None, leaf: int | None, oversubscription: float | None
+) -> tuple[str, int | None, float | None]:
+    """What joins domains; where it is of the machine's kind, the machine's figures fill in."""
+    if join is not None and join != what.join:
+        return join, leaf, oversubscription
+    usual = what.oversubscription if what.oversubscription > 1 else None
+    return (
+        what.join,
+        what.leaf if leaf is None else leaf,
+        usual if oversubscription is None else oversubscription,
+    )
 
 
 def _wanted(what: Machine, chips: int) -> None:
