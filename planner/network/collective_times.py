@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulas.network.collectives import collective_time as general_time
-from formulas.network.collectives import hand_over_time
-from formulas.numerics.evaluate import Kernel, kernel
+from formulas.numerics.store import kept_kernel
 from planner.catalogue.collective_curves import ANY, collectives
 from planner.network.group import EXCHANGES, Group, algorithms, group_of, library, named
 from planner.network.measured_curves import BorrowedCurve, borrowed_curve
@@ -25,6 +23,8 @@ from topologies.fabric.limits import TopologyError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from formulas.numerics.kernel import Kernel
 
 NETWORK = "infiniband"
 REASONS = {
@@ -243,12 +243,25 @@ def _sizes(size: ArrayLike) -> np.ndarray:
 
 @cache
 def _general() -> Kernel:
-    return kernel([general_time], [general_time.symbol])
+    return _lowered("collective_time")
 
 
 @cache
 def _hop() -> Kernel:
-    return kernel([*hand_over_time.where, hand_over_time], [hand_over_time.symbol])
+    return _lowered("hand_over_time")
+
+
+def _lowered(equation: str) -> Kernel:
+    """The kernel of an equation of collectives, as it is kept."""
+
+    def make() -> Kernel:
+        from formulas.network import collectives
+        from formulas.numerics.evaluate import kernel
+
+        of = getattr(collectives, equation)
+        return kernel([*of.where, of], [of.symbol])
+
+    return kept_kernel(f"collective-{equation}", make)
 
 
 def timed(

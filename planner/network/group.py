@@ -8,13 +8,7 @@ from functools import cache
 from math import ceil
 from typing import TYPE_CHECKING
 
-from formulas.network.collectives import (
-    all_gather_traffic,
-    all_reduce_traffic,
-    all_to_all_traffic,
-    in_network_traffic,
-)
-from formulas.numerics.evaluate import Kernel, kernel
+from formulas.numerics.store import kept_kernel
 from planner.catalogue.collective_curves import ANY, collectives
 from planner.text.errors import CatalogueError, did_you_mean
 from topologies import Machine, group_rate
@@ -22,15 +16,17 @@ from topologies import Machine, group_rate
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    from formulas.numerics.kernel import Kernel
     from topologies.fabric.fabric import Fabric
 
+# Each with the equation of its traffic, in `formulas.network.collectives`.
 OPERATIONS = {
-    "all-reduce": all_reduce_traffic,
-    "all-gather": all_gather_traffic,
-    "reduce-scatter": all_gather_traffic,
-    "all-to-all": all_to_all_traffic,
-    "dispatch": all_to_all_traffic,
-    "combine": all_to_all_traffic,
+    "all-reduce": "all_reduce_traffic",
+    "all-gather": "all_gather_traffic",
+    "reduce-scatter": "all_gather_traffic",
+    "all-to-all": "all_to_all_traffic",
+    "dispatch": "all_to_all_traffic",
+    "combine": "all_to_all_traffic",
 }
 EXCHANGES = ("dispatch", "combine")
 BEYOND = 2  # times the largest group measured to which an algorithm is offered unasked
@@ -85,8 +81,8 @@ class Group:
         """Bytes on the wire per byte."""
         in_switch = operation == "all-reduce" and self.reduces
         if in_switch and algorithm in ("in-network", "fused"):
-            return float(in_network_traffic.rhs)
-        return float(_traffic(operation)(n_group=float(self.n))["q"])
+            return float(_traffic("in_network_traffic")()["q"])
+        return float(_traffic(OPERATIONS[operation])(n_group=float(self.n))["q"])
 
 
 def group_of(
@@ -192,5 +188,11 @@ def named(group: Group, operation: str, algorithm: str) -> str:
 
 
 @cache
-def _traffic(operation: str) -> Kernel:
-    return kernel([], {"q": OPERATIONS[operation].rhs})
+def _traffic(equation: str) -> Kernel:
+    def lowered() -> Kernel:
+        from formulas.network import collectives
+        from formulas.numerics.evaluate import kernel
+
+        return kernel([], {"q": getattr(collectives, equation).rhs})
+
+    return kept_kernel(f"collective-{equation}", lowered)

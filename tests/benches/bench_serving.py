@@ -18,7 +18,7 @@ from planner.catalogue.systems import system
 from planner.problems.serving.bounds.relaxation import elastic, relaxation
 from planner.problems.serving.deployment.pools import questions_of, ranked
 from planner.problems.serving.search.batch import search
-from planner.problems.serving.step.step import BOUND, ESTIMATE
+from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task import Task
 from planner.scenario import load

@@ -16,8 +16,9 @@ from planner.architecture.counts import Sizes
 from planner.catalogue.profile import Place, choose_profile
 from planner.catalogue.systems import system
 from planner.problems.serving.step.engine_limits import LECTURE
+from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
-from planner.problems.serving.step.step import BOUND, ESTIMATE, Step
+from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from topologies import Machine, machine
 

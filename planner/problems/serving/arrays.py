@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulas.algebra.equation import Equation
 from planner.catalogue.chips import MATH
 from planner.problems.serving.deployment.pool import PER_MILLION, ROOFS
 from planner.problems.serving.deployment.pools import layouts_of
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import given
+from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.step.step import BOUND, ESTIMATE, PARTS, Step
+from planner.problems.serving.step.step import Step
 from planner.problems.serving.table_row import BANDS, LAYOUT
 from planner.problems.serving.task.requests import context, promised
 from planner.problems.serving.task.resolve import ask
 from planner.problems.serving.task.task import PROMISES, Task
 from planner.protocol.columns import CodedColumn
 from planner.text.wording import laid_out
+
+if TYPE_CHECKING:
+    from formulas.algebra.equation import Equation
 
 HOUR = 3600.0
 TASK, CHIP, PROMISED, LENGTHS, RENTS = map(
@@ -81,6 +84,8 @@ class FixedPointModel:
     @property
     def equations(self) -> tuple[Equation, ...]:
         """The equations that define these symbols."""
+        from planner.problems.serving.step.equations import BOUND, ESTIMATE
+
         return BOUND if self.task.uses_bound else ESTIMATE
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from planner.problems.serving.bounds.programs import LIMITS
+from planner.problems.serving.bounds.kept_programs import MARK
 from planner.problems.serving.parameters import QUANTITIES
 from planner.programs.geometric import ProgramSolution
 
@@ -99,5 +99,5 @@ def worth(
         for quantity, names in SYMBOLS.items()
     }
     for name, promise in PROMISED.items():
-        values[f"promises.{promise}"] = slopes.get(LIMITS[name].name, 0.0)
+        values[f"promises.{promise}"] = slopes.get(f"{name}{MARK}", 0.0)
     return {name: value for name, value in values.items() if abs(value) > 5e-7}

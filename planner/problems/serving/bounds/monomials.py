@@ -7,13 +7,9 @@ tangent has the term's value and slope, so an elasticity stays exact.
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
-from formulas.numerics.evaluate import Kernel, kernel
-from formulas.serving.bounds import least_weights_read
-from formulas.serving.decode import cache_read
+from planner.problems.serving.step.kernels import lowered
 from planner.problems.serving.step.step import Step
 
 LEAST_SHARE = 1e-9  # of a step's traffic, where on-chip memory holds all of it
@@ -73,16 +69,11 @@ def unsaved(step: Step, batch: float) -> dict[str, float]:
     row = step.values(np.array([batch]))
     row["b_rank"] = batch / (row["pp"] * row["dp"])
     row["b_own"] = row["b_rank"] / row["cp"]
-    moved = _traffic()(**{name: row[name] for name in _traffic().names})
+    traffic = lowered("traffic")
+    moved = traffic(**{name: row[name] for name in traffic.names})
     bytes_moved = float(np.ravel(moved["V_w_bound"] + moved["V_kv_dec"])[0])
     left = bytes_moved - float(step.layouts.pp[0]) * float(row["M_sram"])
     if left <= LEAST_SHARE * bytes_moved:
         return {"unsaved": LEAST_SHARE, "steep": 1.0, "most_moved": MOST_MOVED}
     steep = bytes_moved / left
     return {"unsaved": left / bytes_moved**steep, "steep": steep, "most_moved": MOST_MOVED}
-
-
-@cache
-def _traffic() -> Kernel:
-    """Bytes that a step must move, with a real number of sequences on each rank."""
-    return kernel([least_weights_read, cache_read], ["V_w_bound", "V_kv_dec"])

@@ -8,10 +8,6 @@ real, and puts tangents at the plan's batch, so its multipliers are the plan's e
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-from typing import Any
-
 import sympy as sp
 
 from formulas.algebra.equation import Equation
@@ -48,7 +44,6 @@ from formulas.nomenclature.serving import (
     xtp,
 )
 from formulas.nomenclature.symbols import auxiliary
-from formulas.numerics.store import stored
 from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
 from formulas.serving.closed_loop import CLOSED_LOOP
 from formulas.serving.decode import DECODE
@@ -67,15 +62,14 @@ from formulas.serving.outputs import (
 )
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
-from planner.programs import geometric
-from planner.programs.geometric import GeometricProgram, Program, ProgramStructure
+from planner.problems.serving.bounds.kept_programs import MARK
+from planner.programs.geometric import GeometricProgram, Program
 
 
 def _parameter(name: str) -> sp.Symbol:
-    return auxiliary(f"{name}_", positive=True)
+    return auxiliary(f"{name}{MARK}", positive=True)
 
 
-SOURCES = (Path(__file__), Path(geometric.__file__).parent)  # beside the equations
 # Coefficient and exponent of the monomials that stand in for coverage and for B - 1.
 CHORDS = {name: _parameter(name) for name in ("c_cov", "s_cov", "c_others", "s_others")}
 # Interval of the batch, largest numbers of ranks, stages and chips, promised limits, and the share
@@ -106,28 +100,10 @@ MOVED = _parameter("V_moved")
 CEILED = {b_rank, b_stage, b_mem, b_own, b_slice, b_state}
 
 
-@cache
-def relaxed(
-    *, bound: bool, objective: str, promises: frozenset[str], given_batch: bool, mode: str
-) -> Program:
-    """The program whose optimum no layout of a group beats, at any batch of an interval.
-
-    Symbols go by their names. It is lowered once and kept (`formulas.numerics.store`).
-    """
-    words = ("relaxed", objective, mode, *(["bound"] if bound else []),
-             *(["batch"] if given_batch else []), *sorted(promises))  # fmt: skip
-
-    def lowered() -> dict[str, Any]:
-        program = _relaxed(bound, objective, promises, mode, given_batch=given_batch)
-        return program.structure.plain()
-
-    return Program(ProgramStructure.of_plain(stored("-".join(words), lowered, SOURCES)))
-
-
-def _relaxed(
+def relaxed_layouts(
     bound: bool, objective: str, promises: frozenset[str], mode: str, *, given_batch: bool
 ) -> Program:
-    """`relaxed` over SymPy symbols.
+    """The program of `kept_programs.relaxed`.
 
     Choices are the ranks dp, the stages pp and the sequences of a stage; tp and cp are given. A
     given batch is spread over as many replicas as the chips allow.
@@ -171,27 +147,6 @@ def _relaxed(
         P.minimise(_of(request_price, bound, mode).subs({**alone, **whole}))
     _promise(P, bound, promises, mode)
     return P.compile()
-
-
-@cache
-def continuous(
-    *, bound: bool, objective: str, promises: frozenset[str], mode: str, loop: bool = False
-) -> Program:
-    """The program of one layout with a real batch; its multipliers are elasticities.
-
-    Symbols go by their names. It is lowered once and kept (`formulas.numerics.store`).
-    """
-    words = ("layout", objective, mode, *(["bound"] if bound else []),
-             *(["loop"] if loop else []), *sorted(promises))  # fmt: skip
-
-    def lowered() -> dict[str, Any]:
-        P = GeometricProgram("serving plan")
-        P.minimise(
-            layout(P, bound=bound, objective=objective, promises=promises, mode=mode, loop=loop)
-        )
-        return P.compile().structure.plain()
-
-    return Program(ProgramStructure.of_plain(stored("-".join(words), lowered, SOURCES)))
 
 
 def layout(

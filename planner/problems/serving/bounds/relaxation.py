@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from planner.catalogue.profile import EFFICIENCIES
+from planner.problems.serving.bounds.kept_programs import MARK, continuous, relaxed
 from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
-from planner.problems.serving.bounds.programs import CHORDS, LIMITS, continuous, relaxed
 from planner.problems.serving.search.batch import Found
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.step import Step
@@ -292,5 +292,4 @@ def _promised(step: Step) -> frozenset[str]:
 
 def _named(program: Program, given: dict[str, float]) -> dict[Hashable, float]:
     """Values for exactly the symbols that a program asks for."""
-    names = {symbol.name: name for name, symbol in {**CHORDS, **LIMITS}.items()}
-    return {s: given[names.get(str(s), str(s))] for s in program.givens}
+    return {symbol: given[str(symbol).removesuffix(MARK)] for symbol in program.givens}

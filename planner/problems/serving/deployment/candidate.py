@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulas.numerics.evaluate import scalar
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.relaxation import elastic
 from planner.problems.serving.deployment.pool import (
@@ -38,8 +37,7 @@ from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.pools_step import (
     load_share,
-    pools_equations,
-    pools_outputs,
+    pools_recomputed,
     pools_values,
     replica_rates,
 )
@@ -268,7 +266,7 @@ class Candidate:
             return
         for bound, values in ((self.task.uses_bound, joint.outputs), (True, joint.bound)):
             load, symbols = self._recomputed(joint, bound=bound)
-            agree(scalar(pools_equations(load), pools_outputs(symbols), symbols), values)
+            agree(pools_recomputed(load, symbols), values)
         promised = {**joint.tasks.prefill.promises, **joint.tasks.decode.promises}
         for name, word in (("ttft", "ttft"), ("e2e", "latency")):
             if name in promised and joint.outputs[word] > promised[name] * (1 + AGREES):

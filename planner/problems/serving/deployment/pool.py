@@ -9,11 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulas.nomenclature.symbols import SYMBOLS
-from formulas.numerics.evaluate import scalar
-from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
-from formulas.serving.outputs import FIRST_OF_A_LOOP, first_token_quantile
-from formulas.serving.queues import QUEUE, waiting_quantile
 from planner.problems.serving.plan import (
     MemoryUse,
     PlannedPool,
@@ -24,8 +19,9 @@ from planner.problems.serving.plan import (
 )
 from planner.problems.serving.search.occupancy import Crowding, crowding
 from planner.problems.serving.step.engine_effects import loop_symbols
+from planner.problems.serving.step.kernels import PARTS, walked
 from planner.problems.serving.step.queueing import TAILS
-from planner.problems.serving.step.step import PARTS, Step
+from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import PROMISES
 from planner.text.errors import SolverError
 
@@ -243,26 +239,22 @@ def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
     """Every output of one layout by walking the equations with plain floats, the price first."""
     bound = step.values(np.array([float(batch)]), fill)
     symbols = {name: float(np.ravel(value)[0]) for name, value in bound.items()}
-    model, task = step.model, step.task
-    wanted = {"usd_per_token": model.outputs["usd_per_token"], **model.outputs}
+    task, wait = step.task, "none"
     if task.loop is not None and not step.bound:
-        rest = [e for e in model.equations if e.symbol.name != "T_first"]
-        looped = (*rest, *(PREFILL_LOOP if task.mode == "prefill" else CLOSED_LOOP))
-        late = {name: float(np.ravel(x)[0]) for name, x in loop_symbols(task, symbols).items()}
-        again = scalar((*looped, FIRST_OF_A_LOOP), wanted, {**symbols, **late})
-        return {**again, **dict.fromkeys(TAILS, again["ttft"])}
-    if task.load == "none" or step.bound or task.mode == "decode":
-        again = scalar(model.equations, wanted, symbols)
+        wait = "loop"
+        loop = loop_symbols(task, symbols)
+        symbols |= {name: float(np.ravel(value)[0]) for name, value in loop.items()}
+    elif task.load != "none" and not step.bound and task.mode != "decode":
+        wait = "queue"
+        del symbols["T_wait"]
+    again = walked("recomputed", *step.model.key, wait, names=frozenset(symbols))(symbols)
+    if wait != "queue":
         none = {} if task.load == "none" else {"readers": 0.0, "wait": 0.0}
         return {**again, **none, **dict.fromkeys(TAILS, again["ttft"])}
-    del symbols["T_wait"]
-    equations = (*model.equations, *QUEUE)
-    late = {name: SYMBOLS[name] for name in ("rho_pf", "T_wait", "T_line", "T_join", "S_occ")}
-    again = scalar(equations, {**wanted, **late}, symbols)
-    line = {**symbols, **{name: again.pop(name) for name in late}}
+    late = ("rho_pf", "T_wait", "T_line", "T_join", "S_occ")
+    line = {**symbols, **{name: again.pop(name) for name in late}, "T_ttft": again["first"]}
     tails = {}
     for tail, share in TAILS.items():
         at = {**line, "x_tail": share, "rho_pf": max(line["rho_pf"], share)}
-        later = (waiting_quantile, first_token_quantile)
-        tails[tail] = scalar(later, ["T_first"], {**at, "T_ttft": again["first"]})["T_first"]
+        tails[tail] = walked("recomputed_tail", names=frozenset(at))(at)["T_first"]
     return {**again, "readers": line["rho_pf"], "wait": line["T_wait"], **tails}

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from formulas.numerics.evaluate import kernel
-from formulas.serving.queues import flight_spread
 from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.search.sizing import first
+from planner.problems.serving.step.kernels import lowered
 from planner.problems.serving.step.step import Step
 
 CROWDED = 0.05  # share of time beyond which a plan warns
@@ -75,7 +74,7 @@ def exceeding(mean: float, grows: float, room: int) -> float:
     """
     from scipy.stats import nbinom, poisson
 
-    spread = float(kernel([flight_spread], ["x_var"])(e_T=grows)["x_var"])
+    spread = float(lowered("flight")(e_T=grows)["x_var"])
     if spread - 1 < EVEN:
         return float(poisson.sf(room, mean))
     return float(nbinom.sf(room, mean / (spread - 1), 1 / spread))

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulas.numerics.evaluate import kernel
 from formulas.numerics.tape import Tape
 from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.slopes.directional_derivatives import (
@@ -28,8 +27,9 @@ from planner.problems.serving.slopes.directional_derivatives import (
     values_at,
 )
 from planner.problems.serving.step.engine_effects import loop_first_token
+from planner.problems.serving.step.kernels import BATCH_TIMES, Model, lowered
 from planner.problems.serving.step.queueing import queue
-from planner.problems.serving.step.step import Model, Step
+from planner.problems.serving.step.step import Step
 
 if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
@@ -86,9 +86,6 @@ ACTIVE = 1e-7  # share of a limit below which it does not hold the batch
 FLAT = 1e-7  # d ln price / d ln batch, below which a larger batch is no cheaper
 SAME = 1e-9  # prices closer than this are one
 ASIDE = 1e-6  # of a batch at which two roofs meet, where each is looked at
-# What a batch follows, and the times of which every output is made.
-WORDS = ("tpot", "first", "slot", "busy", "need", "mixed")
-QUEUED = ("step", "arrivals")
 
 
 @dataclass(frozen=True)
@@ -204,7 +201,7 @@ class Held:
         self, values: dict[str, float], slopes: dict[str, np.ndarray]
     ) -> tuple[dict[str, float], dict[str, np.ndarray]]:
         """The times of the tape, that to first token without its wait."""
-        names = {"ttft" if word == "first" else word: word for word in WORDS}
+        names = {"ttft" if word == "first" else word: word for word in BATCH_TIMES}
         return (
             {word: values[name] for word, name in names.items()},
             {word: slopes[name] for word, name in names.items()},
@@ -322,8 +319,7 @@ class Held:
 
 @cache
 def _tape(model: Model, *, queued: bool, smooth: bool) -> Tape:
-    words = (*WORDS, *QUEUED) if queued else WORDS
-    tape = kernel(model.equations, {word: model.outputs[word] for word in words}).tape
+    tape = lowered("batch_times", *model.key, queued).tape
     return smoothed(tape) if smooth else tape
 
 

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
 
 import numpy as np
 
-from formulas.nomenclature.pools import T_first, X_pools
-from formulas.numerics.evaluate import kernel
 from formulas.numerics.tape import Tape
-from formulas.serving.outputs import DECODING, one_pool
-from formulas.serving.pools import POOLS_RATE
 from planner.problems.serving.slopes.batch_response import ACTIVE, Held, Moved
 from planner.problems.serving.slopes.directional_derivatives import Directions, slopes_at
-from planner.problems.serving.step.pools_step import pools_equations, pools_outputs
-from planner.problems.serving.step.step import model
+from planner.problems.serving.step.kernels import lowered
 
 # What sensitivity calls the outputs of a pool.
 NAMES: Mapping[str, str] = {
@@ -58,7 +52,9 @@ def one_pool_slopes(
     if resized:
         follow = own(directions, "X_arr") + slopes["slot"]
         moved |= {"n_rep": follow, "n_chips": follow}
-    tape = _pool_tape(task.mode, "none" if resized else task.load)
+    tape = lowered(
+        "pool_from_times", task.mode, "none" if resized else task.load, *NAMES.values()
+    ).tape
     given = {name: own(directions, name) + 0.0 * slopes["slot"] for name in _names(tape)}
     out = _composed(tape, symbols, {**given, **moved})
     none = {"aggregated": (), "decode": ("ttft", "e2e"), "prefill": ("e2e",)}[task.mode]
@@ -101,7 +97,7 @@ def two_pool_slopes(
         for symbol in ("p_chip", "P_chip", "p_power"):
             symbols[f"{symbol}_{name}"] = row.get(symbol, POWERLESS)
             moved[f"{symbol}_{name}"] = own(turned, symbol) + flat
-    out = _composed(_pools_tape(), symbols, moved)
+    out = _composed(lowered("pools", "given", *NAMES.values()).tape, symbols, moved)
     told = {name: out[word] for name, word in NAMES.items()}
     told |= {"tpot": second.slopes["tpot"], "batch": second.slopes["batch"]}
     late = first.values["ttft"] + transfer[0]
@@ -114,7 +110,9 @@ def slower_rate_slopes(
     """Slopes of the rate of the slower of two pools, from those of their slot times."""
     level = abs(math.log(rates[0] / rates[1])) <= ACTIVE
     symbols = {"n_pf": 1.0, "n_dec": 1.0, "X_pf": rates[0], "X_dec": rates[0 if level else 1]}
-    return _composed(_slower_tape(), symbols, {"X_pf": -slots[0], "X_dec": -slots[1]})["requests"]
+    return _composed(lowered("slower_rate").tape, symbols, {"X_pf": -slots[0], "X_dec": -slots[1]})[
+        "requests"
+    ]
 
 
 def _composed(
@@ -139,25 +137,3 @@ def _composed(
 def _names(tape: Tape) -> list[str]:
     """Symbols that the tape asks for, the batch apart."""
     return [name for name in tape.arguments if name != "B"]
-
-
-@cache
-def _pool_tape(mode: str, load: str) -> Tape:
-    """The outputs of a pool from its times, the wait for a first token in that."""
-    rest = DECODING.get(mode, DECODING["aggregated"])
-    equations = [e for e in one_pool(mode, load) if e.symbol != T_first]
-    every = model(mode, bound=False, load=load, powered=True)
-    outputs = {word: every.outputs[word] for word in NAMES.values() if word in every.outputs}
-    return kernel([*equations, rest], outputs).tape
-
-
-@cache
-def _pools_tape() -> Tape:
-    """The outputs of two pools at a given rate."""
-    outputs = pools_outputs({"P_chip_pf": 1.0, "P_chip_dec": 1.0})
-    return kernel(pools_equations("given"), {word: outputs[word] for word in NAMES.values()}).tape
-
-
-@cache
-def _slower_tape() -> Tape:
-    return kernel([POOLS_RATE["none"]], {"requests": X_pools}).tape

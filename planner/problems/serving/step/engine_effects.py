@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulas.network.collectives import hop_latency
-from formulas.numerics.evaluate import Kernel, kernel
-from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
-from formulas.serving.older_kernels import STATIC_PROMPTS, cache_slowness
-from formulas.serving.prefill import PREFILL
+from planner.problems.serving.step.kernels import lowered
 from planner.problems.serving.task.task import WEIGHT_ONLY
 
 if TYPE_CHECKING:
+    from formulas.numerics.kernel import Kernel
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
@@ -190,8 +186,8 @@ def loop_first_token(
     outputs : what the step computed of them.
     """
     symbols = {**values, **outputs, **loop_symbols(task, values)}
-    lowered = _prefill_loop_kernel() if task.mode == "prefill" else _loop_kernel()
-    return np.asarray(lowered(**{name: symbols[name] for name in lowered.names})["T_loop"])
+    loop = lowered("closed_loop", "prefill" if task.mode == "prefill" else "aggregated")
+    return np.asarray(loop(**_named(loop, symbols))["T_loop"])
 
 
 def loop_symbols(
@@ -228,13 +224,16 @@ def static_first_token(task: Task, values: Mapping[str, float | np.ndarray]) -> 
     """
     prompts = values["B"] / values["dp"]
     wide, beside = _read_beside(task)
-    one_prompt = _arithmetic_kernel()(**_named(_arithmetic_kernel(), values))
+    arithmetic = lowered("prompt", "T_pf_math", "T_pf_attn", "T_ring", "T_pf_peak")
+    one_prompt = arithmetic(**_named(arithmetic, values))
     # All prompts of a copy of attention in one.
     merged = {**values, "L_in": values["L_in"] * prompts}
-    passes = _passes_kernel()(**_named(_passes_kernel(), merged))
+    reading = lowered("prompt", "T_pf_read", "T_pf_net", "T_pf_over", "n_chunks")
+    passes = reading(**_named(reading, merged))
     symbols = {**values, **one_prompt, **passes, "n_pr": prompts, "x_wide": wide,
                "x_beside": beside}  # fmt: skip
-    return np.asarray(_static_kernel()(**_named(_static_kernel(), symbols))["T_batch"])
+    batch = lowered("static_batch")
+    return np.asarray(batch(**_named(batch, symbols))["T_batch"])
 
 
 def resident_most(
@@ -282,47 +281,15 @@ def _group(task: Task) -> float:
     return flop / max(2 * sum(cache.elements_per_token for cache in task.sizes.caches), 1.0)
 
 
-# What reading one prompt is made of; when its first token comes is another matter.
-PROMPT = (hop_latency, *(e for e in PREFILL if e.symbol.name != "T_ttft"))
-
-
 def _named(
-    lowered: Kernel, values: Mapping[str, float | np.ndarray]
+    kernel: Kernel, values: Mapping[str, float | np.ndarray]
 ) -> dict[str, float | np.ndarray]:
-    return {name: values[name] for name in lowered.names}
+    return {name: values[name] for name in kernel.names}
 
 
-@cache
 def _cache_kernel() -> Kernel:
-    return kernel((cache_slowness,), ["x_lone"])
+    return lowered("lone_cache")
 
 
-@cache
 def _beside_kernel() -> Kernel:
-    return kernel((*PROMPT, *STATIC_PROMPTS), ["T_pf_beside", "T_pf_read"])
-
-
-@cache
-def _loop_kernel() -> Kernel:
-    return kernel((*PROMPT, *CLOSED_LOOP), ["T_loop"])
-
-
-@cache
-def _prefill_loop_kernel() -> Kernel:
-    return kernel(PREFILL_LOOP, ["T_loop"])
-
-
-@cache
-def _arithmetic_kernel() -> Kernel:
-    return kernel((*PROMPT, *STATIC_PROMPTS), ["T_pf_math", "T_pf_attn", "T_ring", "T_pf_peak"])
-
-
-@cache
-def _passes_kernel() -> Kernel:
-    return kernel((*PROMPT, *STATIC_PROMPTS), ["T_pf_read", "T_pf_net", "T_pf_over", "n_chunks"])
-
-
-@cache
-def _static_kernel() -> Kernel:
-    names = {"T_pf_beside", "T_pf_all", "T_batch", "L_new"}
-    return kernel([e for e in (*PREFILL, *STATIC_PROMPTS) if e.symbol.name in names], ["T_batch"])
+    return lowered("prompt", "T_pf_beside", "T_pf_read")

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from formulas.numerics.evaluate import Kernel, kernel
-from formulas.serving.prefill import new_tokens
-from formulas.serving.queues import (
-    joining_room,
-    joining_time,
-    line_time,
-    prompt_occupancy,
-    reader_utilisation,
-    reading_share,
-    waiting_quantile,
-    waiting_time,
-)
+from planner.problems.serving.step.kernels import lowered
 
 # Shares of the requests that wait longer than the quantile of that name.
 TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}
@@ -33,12 +21,12 @@ def queue(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     quantiles.
     """
     values = {**values, "x_load": np.maximum(values["x_load"], np.finfo(float).tiny)}
-    values |= _readers()(**{name: values[name] for name in _readers().names})
+    values |= _fed("prefill_queue", values)
     busy = values["rho_pf"]
     endless = (busy >= 1) | (values["r_pf"] >= 1)
     # Those that cannot keep up are computed as if nothing arrived, and then put to infinity.
     ready = {**values, **{n: np.where(endless, 0.0, values[n]) for n in ("rho_pf", "r_pf")}}
-    ready |= _wait()(**{name: ready[name] for name in _wait().names})
+    ready |= _fed("mean_wait", ready)
     tails = np.where(endless, np.inf, _quantiles(ready))
     wait = np.where(endless, np.inf, ready["T_wait"])
     return {"readers": busy, "wait": wait, **dict(zip(TAILS, tails, strict=True))}
@@ -49,25 +37,14 @@ def _quantiles(values: dict) -> np.ndarray:
 
     Fewer than the share wait in line where readers are idler than it.
     """
-    dimensions = max(np.ndim(values[name]) for name in _tail().names if name in values)
+    names = lowered("wait_quantile").names
+    dimensions = max(np.ndim(values[name]) for name in names if name in values)
     shares = np.array(list(TAILS.values())).reshape(-1, *[1] * dimensions)
     at = {**values, "rho_pf": np.maximum(values["rho_pf"], shares), "x_tail": shares}
-    return np.asarray(_tail()(**{name: at[name] for name in _tail().names})["T_tail"])
+    return np.asarray(_fed("wait_quantile", at)["T_tail"])
 
 
-@cache
-def _readers() -> Kernel:
-    return kernel(
-        (new_tokens, prompt_occupancy, reader_utilisation, reading_share, joining_room),
-        ["rho_pf", "r_pf", "S_occ", "w_join", "L_new"],
-    )
-
-
-@cache
-def _wait() -> Kernel:
-    return kernel([line_time, joining_time, waiting_time], ["T_line", "T_join", "T_wait"])
-
-
-@cache
-def _tail() -> Kernel:
-    return kernel([waiting_quantile], ["T_tail"])
+def _fed(table: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The outputs of a kernel from the symbols that it asks for."""
+    kernel = lowered(table)
+    return kernel(**{name: values[name] for name in kernel.names})

@@ -1,76 +1,17 @@
 """One point or a million of the serving model: layouts and batches in, times, memory, price out.
 
-The equations of `formulas` are lowered once per process; here they are only fed. The estimate and
+The equations of `formulas` are lowered once (`kernels`); here they are only fed. The estimate and
 the bound answer in the same words, so the search does not know which of the two it optimises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy as sp
 
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import C_in, C_out
-from formulas.nomenclature.pools import (
-    C_bill,
-    C_power,
-    C_seq,
-    E_seq,
-    E_tok,
-    T_first,
-    X_chip,
-    X_in,
-    X_out,
-    X_user,
-    n_inside,
-    n_seqs,
-    r_load,
-    x_load,
-)
-from formulas.nomenclature.serving import (
-    M_act,
-    M_kv,
-    M_need,
-    M_weights,
-    T_dec,
-    T_e2e,
-    T_math_bound,
-    T_mem_bound,
-    T_net_bound,
-    T_out,
-    T_pf_busy,
-    T_slot,
-    T_tpot,
-    T_ttft,
-    X_seq,
-    phi_mixed,
-    r_fill,
-    x_pf,
-)
-from formulas.nomenclature.symbols import SYMBOLS
-from formulas.numerics.evaluate import Kernel, kernel
 from formulas.numerics.kernel import PreparedKernel
-from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
-from formulas.serving.decode import DECODE
-from formulas.serving.outputs import (
-    DECODING,
-    LATENCY,
-    PRICE,
-    READING_SLOT,
-    ROOFLINE,
-    ROOFLINE_SLOT,
-    first_token,
-    first_token_quantile,
-    one_pool,
-    requests_in_plan,
-)
-from formulas.serving.prefill import PREFILL
-from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.network.system_network import network
 from planner.problems.serving.step.binding import engine_values, layout_values, peaks, shared_values
 from planner.problems.serving.step.engine_effects import (
@@ -81,132 +22,17 @@ from planner.problems.serving.step.engine_effects import (
     slows,
     static_first_token,
 )
+from planner.problems.serving.step.kernels import WORK, Model, lowered
 from planner.problems.serving.step.layouts import Layouts, hop_groups
 from planner.problems.serving.step.queueing import TAILS, queue
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
-# What the answer calls each part of a step, and the symbols that add up to it.
-PARTS: Mapping[str, tuple[str, ...]] = {
-    "weights": ("T_w_dec",),
-    "kv": ("T_kv_dec",),
-    "compute": ("T_math",),
-    "collectives": ("T_ar", "T_a2a", "T_cp", "T_hop"),
-    "overhead": ("T_over",),
-    "prefill": ("T_share",),
-}
 # Outputs that no wait changes.
 UNHURRIED = frozenset({"need", "tpot", "load", "mixed", "slot", "busy", "fill", "requests"})
 ARRIVALS = "arrivals"  # of a layout's own question, beside its limits
 FEW = 1e-9  # replicas: none, where as many are spare as there are
-ESTIMATE = tuple(dict.fromkeys((*DECODE, *PREFILL, *MEMORY, *AGGREGATED)))
-BOUND = tuple(dict.fromkeys((*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)))
-
-
-# The outputs by the words of the search, and the symbols that give them.
-_TIMES: Mapping[str, sp.Expr] = {
-    "ttft": T_first, "first": T_ttft, "tpot": T_tpot, "slot": T_slot, "busy": x_pf * T_pf_busy,
-    "latency": T_e2e, "need": M_need, "memory.weights": M_weights, "memory.kv": M_kv,
-    "memory.activations": M_act, "load": r_load, "fill": r_fill, "arrivals": x_load,
-    "requests": X_seq, "in_flight": n_inside, "sequences": n_seqs, "usd_per_request": C_seq,
-    "usd_per_s": C_bill, "power_usd_per_s": C_power,
-}  # fmt: skip
-_DECODED: Mapping[str, sp.Expr] = {
-    "usd_per_output_token": C_out, "tokens_per_s": X_out, "tokens_per_s_per_chip": X_chip,
-    "tokens_per_s_per_user": X_user,
-}  # fmt: skip
-_READ: Mapping[str, sp.Expr] = {"usd_per_input_token": C_in, "input_tokens_per_s": X_in}
-_ENERGY: Mapping[str, sp.Expr] = {"joule_per_request": E_seq, "joule_per_token": E_tok}
-_ESTIMATED: Mapping[str, sp.Expr] = {
-    "mixed": phi_mixed, "step": T_dec,
-    **{f"part.{part}": sp.Add(*map(SYMBOLS.__getitem__, names)) for part, names in PARTS.items()},
-}  # fmt: skip
-_BOUNDED: Mapping[str, sp.Expr] = {
-    "mixed": sp.Integer(0), "roof.memory": T_mem_bound, "roof.compute": T_math_bound,
-    "roof.network": T_net_bound,
-}  # fmt: skip
-_WORK = (T_slot, T_pf_busy, T_out, T_ttft, T_tpot)
-_WAITING: Mapping[str, sp.Expr] = {"ttft": T_first, "latency": T_e2e, "in_flight": n_inside}
-
-
-@dataclass(frozen=True)
-class Model:
-    """Which equations a pool is computed with: its phases, the roofline or the estimate, its load.
-
-    `load` is `none`, `given` where it must be carried, `most` where as much as can be is served.
-    """
-
-    mode: str
-    bound: bool
-    load: str
-    powered: bool
-
-    @cached_property
-    def equations(self) -> tuple[Equation, ...]:
-        """All equations of the pool, from its layout to its price."""
-        times = BOUND if self.bound else ESTIMATE
-        slot: tuple[Equation, ...] = ROOFLINE_SLOT if self.bound else ()
-        if self.mode == "prefill":
-            times, slot = tuple(e for e in times if e.symbol != T_slot), READING_SLOT
-        if self.bound:
-            slot = (*slot, *ROOFLINE, DECODING.get(self.mode, DECODING["aggregated"]))
-        return (*times, *slot, *one_pool(self.mode, self.load))
-
-    @cached_property
-    def outputs(self) -> dict[str, sp.Expr]:
-        """Every output by its word: times [s], memory [byte], rates [1/s], money [USD], energy."""
-        return {
-            **_TIMES,
-            **(_BOUNDED if self.bound else _ESTIMATED),
-            **(_DECODED if self.mode != "prefill" else {}),
-            **(_READ if self.mode != "decode" else {}),
-            **(_ENERGY if self.powered else {}),
-            "usd_per_token": PRICE[self.mode].symbol,
-        }
-
-    @cached_property
-    def kernel(self) -> Kernel:
-        """All outputs, lowered to NumPy; the wait for a first token (`T_wait`) is given."""
-        return kernel(self.equations, self.outputs)
-
-    @cached_property
-    def every(self) -> Kernel:
-        """Every symbol that an equation gives."""
-        return kernel(self.equations, list(dict.fromkeys(e.symbol for e in self.equations)))
-
-    @cached_property
-    def times(self) -> Kernel:
-        """What does not depend on how busy a replica is: the times of its work [s], its memory."""
-        busyness = one_pool(self.mode, self.load)
-        given = {e.symbol for e in busyness}
-        plain = {word: x for word, x in self.outputs.items() if not x.free_symbols & given}
-        return kernel(self.equations, {**plain, **{x.name: x for x in _WORK}})
-
-    @cached_property
-    def busyness(self) -> Kernel:
-        """All other outputs, from those times."""
-        equations = one_pool(self.mode, self.load)
-        given = {e.symbol for e in equations}
-        outputs = {word: x for word, x in self.outputs.items() if x.free_symbols & given}
-        return kernel(equations, outputs)
-
-    @cached_property
-    def waiting(self) -> Kernel:
-        """What a wait before the prompt changes."""
-        return kernel((first_token, LATENCY[self.mode], requests_in_plan), _WAITING)
-
-
-@cache
-def model(mode: str, *, bound: bool, load: str = "none", powered: bool = False) -> Model:
-    """The equations of a pool, lowered once per process."""
-    return Model(mode, bound, load, powered)
-
-
-@cache
-def coverage_kernel() -> Kernel:
-    """The share of the experts that one microbatch reads under uniform routing."""
-    return kernel(DECODE, ["coverage"])
 
 
 class Step:
@@ -235,10 +61,8 @@ class Step:
     @property
     def model(self) -> Model:
         """The equations that answer this question."""
-        return model(
-            self.task.mode, bound=self.bound, load=self.task.load,
-            powered=self.task.power is not None,
-        )  # fmt: skip
+        task = self.task
+        return Model(task.mode, self.bound, task.load, task.power is not None)
 
     @property
     def limits(self) -> dict[str, float | np.ndarray]:
@@ -320,8 +144,8 @@ class Step:
     def routed_uniformly(self, batch: float) -> Step:
         """The bound with the experts that uniform routing reads at this batch, not the least."""
         given = self.values(np.array([batch]))
-        names = coverage_kernel().names
-        share = coverage_kernel()(**{name: given[name] for name in names})["coverage"]
+        coverage = lowered("expert_share")
+        share = coverage(**{name: given[name] for name in coverage.names})["coverage"]
         return self._copy(self.layouts, self._values | {"k_experts": share * given["n_experts"]})
 
     def _copy(self, layouts: Layouts, values: dict[str, float | np.ndarray] | None) -> Step:
@@ -452,7 +276,7 @@ class Step:
         """
         symbols, times, rest = self.values(batch), self.model.times, self.model.busyness
         work: dict[str, Any] = times(**{name: symbols[name] for name in times.names})
-        symbols |= {x.name: work.pop(x.name) for x in _WORK}
+        symbols |= {name: work.pop(name) for name in WORK}
 
         def at(fill: np.ndarray | float) -> dict[str, np.ndarray]:
             every = {**symbols, **self._busy(fill)}
@@ -496,7 +320,8 @@ class Step:
             "x_load": values["arrivals"],
         })  # fmt: skip
         first = values["first"]
-        tails = _tails()(T_ttft=first, T_tail=np.stack([late[tail] for tail in TAILS]))
+        waits = np.stack([late[tail] for tail in TAILS])
+        tails = lowered("first_token_tails")(T_ttft=first, T_tail=waits)
         return {
             **late,
             **self._late(symbols, values, first, late["wait"]),
@@ -529,8 +354,3 @@ def alike(
         shape = number if None in shapes else (*shapes, keys and keys[number])
         groups.setdefault(shape, []).append(number)
     return list(groups.values())
-
-
-@cache
-def _tails() -> Kernel:
-    return kernel([first_token_quantile], ["T_first"])

@@ -17,7 +17,8 @@ from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.pools import layouts_of
 from planner.problems.serving.search.batch import search
-from planner.problems.serving.step.step import PARTS, Step
+from planner.problems.serving.step.kernels import PARTS
+from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from planner.protocol.document import document_of
 from tests.cases.serving import MODELS, question, questions, searched

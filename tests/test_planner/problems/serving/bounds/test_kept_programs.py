@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from planner.problems.serving.bounds import programs
-from planner.problems.serving.bounds.programs import continuous, relaxed
+from planner.problems.serving.bounds.kept_programs import continuous, relaxed
 from planner.programs.geometric import Program
 
 PROMISES = frozenset({"ttft", "tpot"})
@@ -22,7 +22,7 @@ def test_kept_programs_are_those_of_the_equations() -> None:
     kept = relaxed(
         bound=False, objective="cost", promises=PROMISES, given_batch=False, mode="aggregated"
     )
-    fresh = programs._relaxed(False, "cost", PROMISES, "aggregated", given_batch=False)
+    fresh = programs.relaxed_layouts(False, "cost", PROMISES, "aggregated", given_batch=False)
     assert plain_of(kept) == plain_of(fresh)
     layout = continuous(bound=False, objective="cost", promises=PROMISES, mode="aggregated")
     P = programs.GeometricProgram("serving plan")

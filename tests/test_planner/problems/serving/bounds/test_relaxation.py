@@ -16,7 +16,8 @@ from formulas.numerics.evaluate import Kernel, kernel
 from planner.problems.serving.bounds.binding_limits import SYMBOLS, worth
 from planner.problems.serving.bounds.relaxation import elastic, relaxation
 from planner.problems.serving.search.batch import search
-from planner.problems.serving.step.step import BOUND, ESTIMATE, Step
+from planner.problems.serving.step.equations import BOUND, ESTIMATE
+from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from tests.cases.serving import MODELS, NAMES, decided, question, questions, searched
 

@@ -18,7 +18,8 @@ from planner.problems.serving.deployment.pools import one_pool
 from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.search.occupancy import exceeding
 from planner.problems.serving.search.sizing import carrying
-from planner.problems.serving.step.step import BOUND, ESTIMATE, Step
+from planner.problems.serving.step.equations import BOUND, ESTIMATE
+from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import BUSIEST, Task
 from tests.cases.serving import MODELS, all_layouts, columns, question, searched
 

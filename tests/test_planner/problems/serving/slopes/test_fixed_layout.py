@@ -19,7 +19,8 @@ from planner.problems.serving.deployment.switch_points import Contest
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.slopes.fixed_layout import bound_to, elasticities
-from planner.problems.serving.step.step import BOUND, ESTIMATE, Step
+from planner.problems.serving.step.equations import BOUND, ESTIMATE
+from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import ask
 from planner.scenario import load
 

@@ -1,0 +1,116 @@
+"""Kernels of the serving equations, lowered once and kept on disk: here they are fed without SymPy.
+
+What is lowered are the tables of `equations`, each a function of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from formulas.numerics.store import kept_kernel, kept_scalar
+
+if TYPE_CHECKING:
+    from formulas.numerics.kernel import Kernel
+    from formulas.numerics.trees import ScalarProgram
+
+# What the answer calls each part of a step, and the symbols that add up to it.
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "weights": ("T_w_dec",),
+    "kv": ("T_kv_dec",),
+    "compute": ("T_math",),
+    "collectives": ("T_ar", "T_a2a", "T_cp", "T_hop"),
+    "overhead": ("T_over",),
+    "prefill": ("T_share",),
+}
+WORK = ("T_slot", "T_pf_busy", "T_out", "T_ttft", "T_tpot")  # times that no load changes
+# What a batch follows, and the times of which every output is made.
+BATCH_TIMES = ("tpot", "first", "slot", "busy", "need", "mixed")
+QUEUED_TIMES = ("step", "arrivals")
+SOURCES = (Path(__file__), Path(__file__).with_name("equations.py"))
+SHORT = 60  # characters of a file's name; what is longer is a digest
+
+
+def _file(table: str, key: tuple[object, ...]) -> str:
+    """The name of the file of a table at a key."""
+    words = "-".join(map(str, key))
+    if len(words) > SHORT:
+        words = blake2b(words.encode(), digest_size=8).hexdigest()
+    return f"serving-{table}-{words}"
+
+
+@cache
+def lowered(table: str, *key: object) -> Kernel:
+    """The kernel of a table of `equations` at its arguments."""
+
+    def make() -> Kernel:
+        from formulas.numerics.evaluate import kernel
+        from planner.problems.serving.step import equations
+
+        return kernel(*getattr(equations, table)(*key))
+
+    return kept_kernel(_file(table, key), make, SOURCES)
+
+
+@cache
+def walked(table: str, *key: object, names: frozenset[str]) -> ScalarProgram:
+    """The same as plain trees, which share nothing with the kernel but the equations.
+
+    `names` are the symbols whose values are given.
+    """
+
+    def make() -> ScalarProgram:
+        from formulas.numerics.evaluate import scalar_program
+        from planner.problems.serving.step import equations
+
+        definitions, outputs = getattr(equations, table)(*key)
+        return scalar_program(definitions, outputs, names)
+
+    return kept_scalar(f"{_file(table, key)}-{_file('', tuple(sorted(names)))}", make, SOURCES)
+
+
+@dataclass(frozen=True)
+class Model:
+    """Which equations a pool is computed with: its phases, the roofline or the estimate, its load.
+
+    `load` is `none`, `given` where it must be carried, `most` where as much as can be is served.
+    """
+
+    mode: str
+    bound: bool
+    load: str = "none"
+    powered: bool = False
+
+    @property
+    def key(self) -> tuple[str, bool, str, bool]:
+        """What the tables of `equations` are asked for."""
+        return self.mode, self.bound, self.load, self.powered
+
+    @property
+    def kernel(self) -> Kernel:
+        """All outputs; the wait for a first token (`T_wait`) is given."""
+        return lowered("all_outputs", *self.key)
+
+    @property
+    def every(self) -> Kernel:
+        """Every symbol that an equation gives."""
+        return lowered("every_symbol", *self.key)
+
+    @property
+    def times(self) -> Kernel:
+        """What does not depend on how busy a replica is: the times of its work [s], its memory."""
+        return lowered("work_times", *self.key)
+
+    @property
+    def busyness(self) -> Kernel:
+        """All other outputs, from those times."""
+        return lowered("busyness", *self.key)
+
+    @property
+    def waiting(self) -> Kernel:
+        """What a wait before the prompt changes."""
+        return lowered("waiting", self.mode)
