@@ -187,9 +187,9 @@ def test_a_large_fleet_follows_its_load():
         "workload": {"input_tokens": 3000, "output_tokens": 600, "demand": 400.0},
         "promises": {"tpot": 0.03}, "choose": {"mode": "aggregated"},
     }  # fmt: skip
-    point, bound, _ = found(given)
+    _, bound, _ = found(given)
     assert bound.resized
-    assert float(point.layouts.replicas[0]) > 20
+    assert float(bound.pools[0].layouts.replicas[0]) > 20
     rows = {row.path: row for row in one_per_parameter(serving_rows(load(given), "usd_per_mtok"))}
     assert rows["workload.demand"].right == 0
     assert rows["price"].question == EVERYTHING_FOLLOWS
