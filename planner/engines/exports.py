@@ -21,6 +21,7 @@ from planner.problems.serving.question import Scenario
 from planner.protocol.plan import Plan
 from planner.scenario import Tree, checked
 from planner.text.errors import Infeasible, InputError, did_you_mean, quoted
+from planner.text.wording import excess
 
 ENGINES: Mapping[str, ModuleType] = MappingProxyType(
     {page.RELEASE.name: page for page in (vllm, sglang, trtllm)}
@@ -127,8 +128,8 @@ def engine_of(target: str, engine: str | None) -> ModuleType:
 
 def _nothing(plan: Plan) -> str:
     """Why there is no plan, promise by promise."""
-    lines = ["there is nothing to export, for no plan keeps every promise; short are"]
-    lines += [f"  {s.promise} by a factor of {s.short_by:.3g}" for s in plan.infeasible]
+    lines = ["there is nothing to export, for no plan keeps every promise; the nearest one"]
+    lines += [f"  misses {s.promise} by {excess(s.short_by or 1.0)}" for s in plan.infeasible]
     return "\n".join(lines)
 
 

@@ -19,7 +19,7 @@ from planner.problems.serving.bounds.relaxation import elastic, relaxation
 from planner.problems.serving.deployment.pools import questions_of, ranked
 from planner.problems.serving.search.batch import search
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import Task
 from planner.scenario import load
 from tests.cases.serving import question, searched
@@ -87,7 +87,7 @@ def test_questions_of_one_pool_and_two(
     benchmark: Any, mode: str, demand: str | None, chips: int
 ) -> None:
     """A scenario's questions searched, layouts and batches of one pool, and pairs of two."""
-    asked = ask(load(scenario(mode, chips, demand)))
+    asked = resolve(load(scenario(mode, chips, demand)))
     found = benchmark.pedantic(lambda: questions_of(asked), rounds=3, warmup_rounds=1)
     benchmark.extra_info["points_evaluated"] = sum(each.points_evaluated for each in found)
     assert ranked(found)

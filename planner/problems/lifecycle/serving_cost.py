@@ -22,19 +22,19 @@ from pydantic import ValidationError
 from planner.problems.lifecycle.members import FamilyRule, Formats, Member, ScaledModel
 from planner.problems.serving import (
     Candidate,
-    Draft,
     EvaluatedPool,
     Hardware,
     Point,
     Question,
     Scenario,
     Step,
-    ask,
+    TaskBuilder,
     elastic,
     followed,
     modes,
     one_pool,
     ranked,
+    resolve,
     shared_values,
     two_pools,
     worth,
@@ -87,21 +87,21 @@ class ServingQuestion:
             member = family.member(n_active, sparsity, formats)
             if redundant and not member.sizes.n_experts:
                 continue
-            draft = Draft(self.scenario, member.sizes, chunk, redundant)
-            points = ranked(list(self._questions(draft)))
+            builder = TaskBuilder(self.scenario, member.sizes, chunk, redundant)
+            points = ranked(list(self._questions(builder)))
             if points and (best is None or points[0].score < best[0]):
                 best = points[0].score, points[0], member
         if best is None:
             return None
         return ServedMember(best[2], best[1].candidate, self.utilisation)
 
-    def _questions(self, draft: Draft) -> Iterator[Question]:
+    def _questions(self, builder: TaskBuilder) -> Iterator[Question]:
         with _within("serving"):
             for mode in modes(self.scenario):
                 if mode == "disaggregated":
-                    yield from map(two_pools, draft.pools(self.hardware))
+                    yield from map(two_pools, builder.pools(self.hardware))
                 else:
-                    yield from (one_pool(draft.task(each, mode)) for each in self.hardware)
+                    yield from (one_pool(builder.task(each, mode)) for each in self.hardware)
 
     def _formats(self) -> Iterator[tuple[Formats, int | None, int]]:
         choose = self.scenario.choose
@@ -272,7 +272,7 @@ def serving_question(part: Serving) -> ServingQuestion:
         raise FieldError(*faults) from error
     with _within("serving"):
         plain = scenario.model_copy(update={"choose": Choose(mode="aggregated")})
-        resolved = ask(plain)
+        resolved = resolve(plain)
     hardware = tuple(
         Hardware(t.chip, t.machine, t.price - t.electricity, t.profile, t.fabric)
         for t in resolved.tasks

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
         ranked,
         two_pools,
     )
-    from planner.problems.serving.plan import ServingBand
+    from planner.problems.serving.point import ServingBand
     from planner.problems.serving.problem import PROBLEM, choice_of
     from planner.problems.serving.question import ESTIMATES, Scenario
     from planner.problems.serving.step.binding import shared_values
     from planner.problems.serving.step.step import Step
     from planner.problems.serving.task.requests import modes
-    from planner.problems.serving.task.resolve import ask
+    from planner.problems.serving.task.resolve import resolve
     from planner.problems.serving.task.task import Task
-    from planner.problems.serving.task.task_builder import Draft, Hardware
+    from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
 
 __all__ = [
     "CHORDS",
@@ -35,7 +35,6 @@ __all__ = [
     "LIMITS",
     "PROBLEM",
     "Candidate",
-    "Draft",
     "EvaluatedPool",
     "Hardware",
     "Point",
@@ -44,7 +43,7 @@ __all__ = [
     "ServingBand",
     "Step",
     "Task",
-    "ask",
+    "TaskBuilder",
     "choice_of",
     "declared",
     "elastic",
@@ -54,6 +53,7 @@ __all__ = [
     "modes",
     "one_pool",
     "ranked",
+    "resolve",
     "shared_values",
     "two_pools",
     "worth",
@@ -66,15 +66,15 @@ _HOMES = {
     "deployment.candidate": ("Candidate",),
     "deployment.pool": ("EvaluatedPool",),
     "deployment.pools": ("Point", "Question", "one_pool", "ranked", "two_pools"),
-    "plan": ("ServingBand",),
+    "point": ("ServingBand",),
     "problem": ("PROBLEM", "choice_of"),
     "question": ("ESTIMATES", "Scenario"),
     "step.binding": ("shared_values",),
     "step.step": ("Step",),
     "task.requests": ("modes",),
-    "task.resolve": ("ask",),
+    "task.resolve": ("resolve",),
     "task.task": ("Task",),
-    "task.task_builder": ("Draft", "Hardware"),
+    "task.task_builder": ("TaskBuilder", "Hardware"),
 }
 
 

@@ -9,7 +9,7 @@ from planner.text.quantities import show
 from planner.text.wording import duration, laid_out, row, wrapped
 
 if TYPE_CHECKING:
-    from planner.problems.serving.plan import ServingPlan
+    from planner.problems.serving.plan import ServingPlan, WinningChange
 
 UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
 SAME = 5e-4  # told with three digits, what is less is no difference
@@ -47,72 +47,72 @@ def alternatives(document: Mapping[str, Any]) -> str:
     for plan in document["alternatives"]:
         tpot = f", TPOT {duration(plan['tpot'])}" if plan["tpot"] is not None else ""
         price = f"${plan['usd_per_mtok']:.4g}/Mtok"
-        chance = plan.get("chance_better")
-        told = f" ({chance:.0%} to be cheaper)" if chance and chance >= UNSURE else ""
-        lines.append(f"  {price:<16}{laid_out(plan)}, batch {plan['batch']}{tpot}{told}")
+        chance = plan.get("chance_better") or 0.0
+        likely = f" ({chance:.0%} to be cheaper)" if chance >= UNSURE else ""
+        lines.append(f"  {price:<16}{laid_out(plan)}, batch {plan['batch']}{tpot}{likely}")
     return "\n".join(lines)
 
 
-def others(document: Mapping[str, Any]) -> str:
+def other_kinds(document: Mapping[str, Any]) -> str:
     """The best plan of every other kind, and by how much it is worse."""
     if not document["rivals"]:
         return ""
     lines = ["next best, of other kinds"]
-    for each in document["rivals"]:
-        plan = each["plan"]
-        worse = _worse(document, each["behind"])
-        text = f"{each['kind']}: {worse}, {laid_out(plan)}, batch {plan['batch']}"
+    for kind in document["rivals"]:
+        worse, plan = _worse(document, kind["behind"]), kind["plan"]
+        text = f"{kind['kind']}: {worse}, {laid_out(plan)}, batch {plan['batch']}"
         lines += wrapped(text)
     return "\n".join(lines)
 
 
 def systems(document: Mapping[str, Any]) -> list[str]:
     """Which system of a list is best, and by how much each other alone is worse."""
-    told = []
-    for each in document["systems"] or ():
-        behind = each["behind"]
+    texts = []
+    for system in document["systems"] or ():
+        name, behind = system["system"], system["behind"]
         if behind is None:
-            told.append(f"{each['system']} keeps no promise")
+            texts.append(f"{name} keeps no promise")
         elif behind <= 0:
-            told.append(f"{each['system']} is best")
+            texts.append(f"{name} is best")
         else:
-            told.append(f"{each['system']} alone is {_worse(document, behind)}")
-    return [row("systems", "; ".join(told))] if told else []
+            texts.append(f"{name} alone is {_worse(document, behind)}")
+    return [row("systems", "; ".join(texts))] if texts else []
 
 
-def turns(plan: ServingPlan) -> list[str]:
+def switch_points(plan: ServingPlan) -> list[str]:
     """What would let each other kind win, one sentence each."""
     lines = ["What would have to change for another kind to win"]
-    names = [each["system"] for each in plan.document["systems"] or ()]
-    for each in plan.rivals:
-        ways = " or if ".join(_way(vars(change), names) for change in each.wins_if or ())
-        if ways:
-            lines += wrapped(f"{each.kind} wins if {ways}")
+    names = [system.system for system in plan.answer.systems or ()]
+    for kind in plan.rivals:
+        changes = " or if ".join(_change(change, names) for change in kind.wins_if or ())
+        if changes:
+            lines += wrapped(f"{kind.kind} wins if {changes}")
         else:
-            told = "no single quantity found that would do, up to three times or a third of it"
-            lines += wrapped(f"{each.kind}: {told}")
+            none = "no change of a single quantity by up to three times, or to a third, is enough"
+            lines += wrapped(f"{kind.kind}: {none}")
     if not plan.rivals:
         lines.append("  no other kind keeps the promises")
     return lines
 
 
-def alone(document: Mapping[str, Any]) -> list[str]:
+def relaxed(document: Mapping[str, Any]) -> list[str]:
     """What each promise would have to be, others unchanged, or that no value of it is feasible."""
-    would, never = [], []
-    for each in document.get("eased") or ():
-        name = PROMISED[each["promise"]]
-        if each["alone"] is None:
+    feasible, never = [], []
+    for promise in document.get("eased") or ():
+        name = PROMISED[promise["promise"]]
+        if promise["alone"] is None:
             never.append(f"any {name}")
         else:
-            value, given = duration(each["alone"]), duration(each["promised"])
-            would.append(
-                f"{name} {value if value != given else 'a little more'} instead of {given}"
-            )
-    lines = wrapped(f"feasible if {' or '.join(would)}, other promises unchanged") if would else []
-    names = " or ".join(never)
-    return lines + (
-        wrapped(f"not feasible with {names}, other promises unchanged") if never else []
-    )
+            alone, promised = duration(promise["alone"]), duration(promise["promised"])
+            value = alone if alone != promised else "a little more"
+            feasible.append(f"{name} {value} instead of {promised}")
+    sentences = (("feasible if", feasible), ("not feasible with", never))
+    return [
+        line
+        for words, names in sentences
+        if names
+        for line in wrapped(f"{words} {' or '.join(names)}, other promises unchanged")
+    ]
 
 
 def _worse(document: Mapping[str, Any], behind: float) -> str:
@@ -124,25 +124,20 @@ def _worse(document: Mapping[str, Any], behind: float) -> str:
     return f"{100 * behind:.3g}% {WORSE[objective]}"
 
 
-def _way(change: Mapping[str, Any], systems: Sequence[str]) -> str:
+def _change(change: WinningChange, systems: Sequence[str]) -> str:
     """One change: what, how far, and by which factor."""
-    *where, name = change["what"].split(".")
-    more = change["factor"] > 1
-    up, down = COMPARED.get(change["dimension"], ("above", "below"))
-    times = f"x{change['factor']:.3g}"
+    *where, name = change.what.split(".")
+    up, down = COMPARED.get(change.dimension, ("above", "below"))
     system = f" of {systems[int(where[1])]}" if len(where) > 1 else ""
-    words = f"{WORDS[name]}{system} is {up if more else down}"
-    if change["value"] is None:
+    words, times = f"{WORDS[name]}{system} is", f"x{change.factor:.3g}"
+    words = f"{words} {up if change.factor > 1 else down}"
+    if change.value is None:
         return f"{words} {times} of what it is"
-    return (
-        f"{words} than {_value(change)} ({times})"
-        if up == "longer"
-        else (f"{words} {_value(change)} ({times})")
-    )
+    than = " than" if up == "longer" else ""
+    return f"{words}{than} {_value(change.dimension, change.value)} ({times})"
 
 
-def _value(change: Mapping[str, Any]) -> str:
-    dimension, value = change["dimension"], change["value"]
+def _value(dimension: str, value: float) -> str:
     if dimension == "tokens":
         return f"{value:,.0f} tokens"
     return duration(value) if dimension == "time" else show(value, dimension)

@@ -30,20 +30,17 @@ from planner.problems.serving.deployment.pools import (
 from planner.problems.serving.plan import (
     BrokenPromise,
     CurrentPoint,
-    NextBest,
     ServingAnswer,
-    ServingBand,
-    ServingBound,
     ServingCertificate,
     ServingPlan,
-    ServingPoint,
     ServingProvenance,
 )
+from planner.problems.serving.point import NextBest, ServingBand, ServingBound, ServingPoint
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.occupancy import crowded
 from planner.problems.serving.step.binding import uneven
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.task.resolve import Asked, ask
+from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.problems.serving.task.task import Task
 from planner.protocol.document import document_of
 from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer
@@ -71,24 +68,24 @@ def answer(scenario: Scenario) -> ServingPlan:
     SolverError
         If the plan does not survive its independent evaluation.
     """
-    asked = ask(scenario)
-    questions = questions_of(asked)
+    tasks = resolve(scenario)
+    questions = questions_of(tasks)
     points = ranked(questions)
-    current = current_layout(scenario, asked.tasks)
+    current = current_layout(scenario, tasks.tasks)
     if not points:
-        whole = _infeasible(scenario, asked, questions, current)
+        whole = _infeasible(scenario, tasks, questions, current)
         return ServingPlan(KnownAnswer(whole), scenario, None)
     best = points[0].candidate
     best.recheck()
     chosen, floor = best.plan(), best.floor()
     band = best.band(chosen)
-    make = partial(_answer, scenario, asked, questions, points, current, chosen, floor, band)
+    make = partial(_answer, scenario, tasks, questions, points, current, chosen, floor, band)
     return ServingPlan(make, scenario, chosen, floor, band)
 
 
 def _answer(
     scenario: Scenario,
-    asked: Asked,
+    tasks: ServingTasks,
     questions: Sequence[Question],
     points: Sequence[Point],
     current: CurrentPoint | None,
@@ -102,7 +99,7 @@ def _answer(
     document = document_of(chosen)
     even = uneven(document, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
     crowds = crowded(document["demand"])
-    warnings = (*asked.warnings, *unknown, *together(document), *even, *crowds)
+    warnings = (*tasks.warnings, *unknown, *together(document), *even, *crowds)
     return ServingAnswer(
         problem="serving",
         status="optimal",
@@ -120,7 +117,7 @@ def _answer(
         current=current,
         infeasible=None,
         eased=None,
-        provenance=provenance(scenario, replace(asked, warnings=warnings), best.task.profile),
+        provenance=provenance(scenario, replace(tasks, warnings=warnings), best.task.profile),
     )
 
 
@@ -180,7 +177,10 @@ def _certificate(questions: Sequence[Question], best: Point | None) -> ServingCe
 
 
 def _infeasible(
-    scenario: Scenario, asked: Asked, questions: Sequence[Question], current: CurrentPoint | None
+    scenario: Scenario,
+    tasks: ServingTasks,
+    questions: Sequence[Question],
+    current: CurrentPoint | None,
 ) -> ServingAnswer:
     """A question without answer: which promises fall short, and by how much."""
     relaxed = relaxed_promises(questions)
@@ -203,7 +203,7 @@ def _infeasible(
         current=current,
         infeasible=tuple(BrokenPromise(**vars(m), alone=alone.get(m.promise)) for m in missed),
         eased=relaxed,
-        provenance=provenance(scenario, asked, questions[0].task.profile),
+        provenance=provenance(scenario, tasks, questions[0].task.profile),
     )
 
 
@@ -258,7 +258,7 @@ def _layouts_of(current: Current, task: Task) -> Layouts:
     return Layouts(*(np.array([value]) for value in row))
 
 
-def provenance(scenario: Scenario, asked: Asked, profile: Profile) -> ServingProvenance:
+def provenance(scenario: Scenario, tasks: ServingTasks, profile: Profile) -> ServingProvenance:
     """What an answer rests on: version, assumptions, sources with their dates, warnings."""
     return ServingProvenance(
         version=version("token-planner"),
@@ -266,8 +266,8 @@ def provenance(scenario: Scenario, asked: Asked, profile: Profile) -> ServingPro
         estimate=scenario.estimate if scenario.assumptions == "physical" else "bound",
         profile=profile.name,
         queueing=_queueing(scenario),
-        data=tuple(DataSource(**each) for each in asked.data),
-        warnings=tuple(asked.warnings),
+        data=tuple(DataSource(**each) for each in tasks.data),
+        warnings=tuple(tasks.warnings),
     )
 
 

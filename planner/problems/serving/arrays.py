@@ -20,7 +20,7 @@ from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.table_row import BANDS, LAYOUT
 from planner.problems.serving.task.requests import context, promised
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import PROMISES, Task
 from planner.protocol.columns import CodedColumn
 from planner.text.wording import laid_out
@@ -167,7 +167,7 @@ def model_of(scenario: Scenario, ends: Mapping[str, np.ndarray]) -> FixedPointMo
     InputError
         As `planner.solve` does.
     """
-    asked = ask(scenario)
+    asked = resolve(scenario)
     if len(asked.tasks) != 1 or asked.pools:
         return None
     task = asked.tasks[0]

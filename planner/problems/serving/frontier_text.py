@@ -58,12 +58,12 @@ def rows_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 def frontier_text(document: Mapping[str, Any]) -> str:
     """The frontier on a terminal: at most 80 columns, less where the terminal has less."""
     width = max(NARROW, min(WIDTH, get_terminal_size((80, 24)).columns - 2))
-    asked = textwrap.fill(question(document, AIM).replace("\n", " "), width)
+    sentence = textwrap.fill(question(document, AIM).replace("\n", " "), width)
     if not document["points"]:
-        return f"{asked}\n\n{shortfall(document)}"
+        return f"{sentence}\n\n{shortfall(document)}"
     rows = rows_of(document)
     blocks = [
-        asked,
+        sentence,
         _table(document, rows),
         _layouts(rows, width),
         "\n".join(_modes(document, width)),
@@ -75,10 +75,10 @@ def frontier_text(document: Mapping[str, Any]) -> str:
 
 def _marked(document: Mapping[str, Any]) -> dict[int, str]:
     """What is written beside each marked point; modes may share one."""
-    found: dict[int, list[str]] = {}
+    marked: dict[int, list[str]] = {}
     for name, place in document["marks"].items():
-        found.setdefault(place, []).append(name)
-    return {place: ", ".join(names) for place, names in found.items()}
+        marked.setdefault(place, []).append(name)
+    return {place: ", ".join(names) for place, names in marked.items()}
 
 
 def _letters(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -109,35 +109,35 @@ def _layouts(rows: Sequence[Mapping[str, Any]], width: int) -> str:
     modes = {row["layout"]: row["mode"] for row in rows}
     lines = ["layouts"]
     for layout, letter in _letters(rows).items():
-        told = layout if modes[layout] == "disaggregated" else f"{modes[layout]} {layout}"
+        words = layout if modes[layout] == "disaggregated" else f"{modes[layout]} {layout}"
         start = f"  {letter:<3}"
-        lines.append(textwrap.fill(told, width, initial_indent=start, subsequent_indent="     "))
+        lines.append(textwrap.fill(words, width, initial_indent=start, subsequent_indent="     "))
     return "\n".join(lines)
 
 
 def _modes(document: Mapping[str, Any], width: int) -> list[str]:
     """How much faster and dearer fast is than normal, and slow."""
-    found = []
+    sentences = []
     fast, slow = (document["compared"][name] for name in ("fast", "slow"))
     if fast["speed"] > 1:
-        found.append(f"fast is {fast['speed']:.2g}x as fast as normal at {fast['price']:.2g}x "
+        sentences.append(f"fast is {fast['speed']:.2g}x as fast as normal at {fast['price']:.2g}x "
                      "its price")  # fmt: skip
     if slow["speed"] < 1:
-        found.append(f"slow has {slow['speed']:.0%} of its speed at {slow['price']:.0%} of its "
+        sentences.append(f"slow has {slow['speed']:.0%} of its speed at {slow['price']:.0%} of its "
                      "price")  # fmt: skip
-    text = "; ".join(found) or "one plan is the fastest and the cheapest"
+    text = "; ".join(sentences) or "one plan is the fastest and the cheapest"
     return [textwrap.fill(text, width)]
 
 
 def _ends(document: Mapping[str, Any], width: int) -> list[str]:
     fastest, cheapest = document["ends"]["fastest"], document["ends"]["cheapest"]
-    each = fastest["batch_per_replica"]
+    batch = fastest["batch_per_replica"]
     shares = ", ".join(f"{name} {share:.0%}" for name, share in fastest["shares"].items()
                        if share >= 0.005)  # fmt: skip
-    held = f"{each:,} sequence{'s' if each > 1 else ''} per replica"
+    sequences = f"{batch:,} sequence{'s' if batch > 1 else ''} per replica"
     why = " and ".join(HELD.get(name, name) for name in cheapest["binds"])
     return [
-        _entry("fastest", f"{held}; a step of {duration(fastest['step'])} is {shares}", width),
+        _entry("fastest", f"{sequences}; a step of {duration(fastest['step'])} is {shares}", width),
         _entry("cheapest", why or "past the critical batch: a larger one is slower, no cheaper",
                width),
     ]  # fmt: skip
@@ -149,8 +149,8 @@ def _grounds(document: Mapping[str, Any], width: int) -> list[str]:
     lines = []
     if band:
         low, high = band["usd_per_mtok"]
-        told = f"${low:.3g} to ${high:.3g}/Mtok, {band['coverage']:.0%} of measured runs"
-        text = f"the normal mode costs {told} (profile {band['from']})"
+        span = f"${low:.3g} to ${high:.3g}/Mtok, {band['coverage']:.0%} of measured runs"
+        text = f"the normal mode costs {span} (profile {band['from']})"
         lines.append(_entry("band", text, width))
     mine = document["current"]
     if mine and mine["tpot"]:

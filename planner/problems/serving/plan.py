@@ -11,198 +11,25 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any
 
+from planner.problems.serving.point import (
+    Chips,
+    Ends,
+    NextBest,
+    PerMillion,
+    PlannedPool,
+    PoolLayout,
+    Second,
+    Sequences,
+    ServingBand,
+    ServingBound,
+    ServingEstimate,
+    ServingPoint,
+    Share,
+    TokenRate,
+)
 from planner.problems.serving.question import Scenario
-from planner.protocol.document import Unit, json_key
+from planner.protocol.document import Unit
 from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer, Plan
-
-Second = Annotated[float, Unit("s")]
-Byte = Annotated[float, Unit("byte")]
-PerMillion = Annotated[float, Unit("USD per million tokens")]
-PerHour = Annotated[float, Unit("USD/hour")]
-Sequences = Annotated[int, Unit("seq")]
-Chips = Annotated[int, Unit("chip")]
-Rate = Annotated[float, Unit("seq/s")]
-TokenRate = Annotated[float, Unit("token/s")]
-Share = Annotated[float, Unit("1")]
-Ends = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class PoolLayout:
-    """How the chips of a pool are split; tp * dp_attention * cp * pp of them are a replica."""
-
-    tp: int
-    pp: int
-    cp: int
-    dp_attention: int
-    ep: int
-    tp_expert: int
-    replicas: int
-
-
-@dataclass(frozen=True)
-class MemoryUse:
-    """What fills the memory of one chip."""
-
-    capacity: Byte
-    weights: Byte
-    kv: Byte
-    state: Byte
-    activations: Byte
-    reserved: Byte
-    free: Byte
-
-
-@dataclass(frozen=True)
-class StepTimes:
-    """Parts that add up to one decode step."""
-
-    weights: Second
-    kv: Second
-    compute: Second
-    collectives: Second
-    overhead: Second
-    prefill: Second
-
-
-@dataclass(frozen=True)
-class PlannedPool:
-    """One of two pools: the one that reads prompts, or the one that decodes."""
-
-    layout: PoolLayout
-    chip: str
-    chips: Chips
-    chips_used: Chips
-    batch: Sequences
-    batch_per_replica: Sequences
-    weights: str
-    kv: str
-    redundant_experts: int | None
-    memory_per_chip: MemoryUse
-    usd_per_hour: PerHour
-    utilisation: Share
-
-
-@dataclass(frozen=True)
-class CacheTransfer:
-    """The way of a prompt's cache from the pool that read it to the one that decodes."""
-
-    seconds: Second
-    bytes: Byte
-    bytes_per_s: Annotated[float, Unit("byte/s")]
-
-
-@dataclass(frozen=True)
-class BorneLoad:
-    """How a plan bears open arrivals: load, waiting, spare room."""
-
-    requests_per_s: Rate
-    load: Share
-    spare_replicas: int
-    readers_busy: Share | None
-    wait: Second | None
-    ttft_p95: Second | None
-    ttft_p99: Second | None
-    in_flight: Annotated[float, Unit("seq")]
-    slots: Sequences
-    decoding_per_replica: Annotated[float, Unit("seq")]
-    room_per_replica: Sequences
-    crowded: Share
-
-
-@dataclass(frozen=True)
-class ServingPoint:
-    """A layout and a batch of one pool, or of two, and everything they give."""
-
-    mode: str
-    layout: PoolLayout | None
-    prefill: PlannedPool | None
-    decode: PlannedPool | None
-    transfer: CacheTransfer | None
-    chip: str | None
-    chips: Chips
-    chips_used: Chips
-    batch: Sequences
-    batch_per_replica: Sequences | None
-    weights: str
-    kv: str
-    redundant_experts: int | None
-    chunk: Annotated[int, Unit("token")] | None
-    ttft: Second | None
-    tpot: Second | None
-    e2e: Second | None
-    requests_per_s: Rate
-    tokens_per_s: TokenRate | None
-    input_tokens_per_s: TokenRate | None
-    tokens_per_s_per_chip: Annotated[float, Unit("token/(s*chip)")] | None
-    tokens_per_s_per_user: TokenRate | None
-    usd_per_mtok_output: PerMillion | None
-    usd_per_mtok_input: PerMillion | None
-    usd_per_mtok: PerMillion
-    usd_per_hour: PerHour
-    power_usd_per_hour: PerHour | None
-    joule_per_token: Annotated[float, Unit("J/token")] | None
-    memory_per_chip: MemoryUse
-    fits_at_full_context: bool
-    time_per_step: StepTimes | None
-    bottleneck: str
-    demand: BorneLoad | None
-
-
-@dataclass(frozen=True)
-class NextBest(ServingPoint):
-    """A runner-up, and the probability that it is the cheaper one; null where nobody knows."""
-
-    chance_better: Share | None
-
-
-@dataclass(frozen=True)
-class Roofs:
-    """Times of one step by each roof: the highest is how long it takes at least."""
-
-    memory: Second
-    compute: Second
-    network: Second
-
-
-@dataclass(frozen=True)
-class UniformRouting:
-    """The roofline where tokens spread evenly over the experts."""
-
-    usd_per_mtok: PerMillion
-    tpot: Second
-
-
-@dataclass(frozen=True)
-class ServingBound:
-    """The pure roofline of the plan, which no implementation beats."""
-
-    usd_per_mtok: PerMillion
-    tpot: Second | None
-    ttft: Second | None
-    roofs: Roofs | None
-    uniform_routing: UniformRouting | None
-
-
-@dataclass(frozen=True)
-class ServingEstimate:
-    """What the profile expects of the plan."""
-
-    usd_per_mtok: PerMillion
-    tpot: Second | None
-    ttft: Second | None
-
-
-@dataclass(frozen=True)
-class ServingBand:
-    """Ranges that hold the stated share of measured runs."""
-
-    coverage: Share
-    profile: str = json_key("from")
-    tpot: Annotated[Ends, Unit("s")] | None = None
-    ttft: Annotated[Ends, Unit("s")] | None = None
-    usd_per_mtok: Annotated[Ends, Unit("USD per million tokens")] | None = None
-    tokens_per_s: Annotated[Ends, Unit("token/s")] | None = None
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from planner.problems.serving.alternatives_text import (
     PROMISED,
-    alone,
     alternatives,
-    others,
+    other_kinds,
+    relaxed,
+    switch_points,
     systems,
-    turns,
 )
 from planner.text.quantities import show
 from planner.text.wording import (
     LABEL,
     WIDTH,
     duration,
+    excess,
     formats,
     laid_out,
     length,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.plan import ServingPlan
 
 BAR = 24
-MANIFOLD = 3.0  # times a limit, from which on the excess is told as a factor
 
 
 def answer(plan: ServingPlan) -> str:
@@ -45,7 +45,7 @@ def answer(plan: ServingPlan) -> str:
         _chosen(document) if plan.chosen else shortfall(document),
         _current(document),
         alternatives(document),
-        others(document),
+        other_kinds(document),
         _grounds(document),
     ]
     return "\n\n".join(block for block in blocks if block)
@@ -58,10 +58,10 @@ def why(plan: ServingPlan) -> str:
     if not plan.elasticities:
         return "Why this plan\n" + "\n".join(wrapped("; ".join(plan.warnings)))
     lines = ["Why this plan"]
-    for each in plan.binding:
+    for limit in plan.binding:
         lines += wrapped(
-            f"binds: {each.name}; one percent more room changes the objective by "
-            f"{each.elasticity:+.2f} %"
+            f"binds: {limit.name}; one percent more room changes the objective by "
+            f"{limit.elasticity:+.2f} %"
         )
     if not plan.binding:
         lines += wrapped("no promise binds: the price has its minimum inside the limits")
@@ -70,7 +70,7 @@ def why(plan: ServingPlan) -> str:
     lines += ["", title, *_resized(plan.document, both=bool(sides))]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: -abs(pair[1]))
     lines += [f"  {name:<28} {value:+.3f} %{_beside(sides.get(name))}" for name, value in ranked]
-    lines += ["", *turns(plan)]
+    lines += ["", *switch_points(plan)]
     lines += ["", "Closed form on the active constraints", *_closed_form(plan)]
     return "\n".join(lines)
 
@@ -85,23 +85,23 @@ def _beside(sides: tuple[float, float] | None) -> str:
 
 def question(document: Mapping[str, Any], aim: str | None = None) -> str:
     """What was asked, in a sentence; `aim` instead of the scenario's objective."""
-    asked = document["scenario"]
-    load = asked["workload"]
-    model, system = named(asked["model"], "model"), named(asked["system"], "system")
+    scenario = document["scenario"]
+    load = scenario["workload"]
+    model, system = named(scenario["model"], "model"), named(scenario["system"], "system")
     promises = [
         f"{name} {show(v, 'time')}"
-        for name, v in asked["promises"].items()
+        for name, v in scenario["promises"].items()
         if v and name != "tokens_per_s_per_user"
     ]
-    if asked["promises"].get("tokens_per_s_per_user"):
-        promises.append(f"{asked['promises']['tokens_per_s_per_user']:g} tokens/s per user")
-    best = "most" if asked["objective"] == "throughput" else "least"
-    aim = aim or f"{best} {asked['objective']}"
-    kept = "keeping " + ", ".join(promises) if promises else "with no promise"
+    if scenario["promises"].get("tokens_per_s_per_user"):
+        promises.append(f"{scenario['promises']['tokens_per_s_per_user']:g} tokens/s per user")
+    best = "most" if scenario["objective"] == "throughput" else "least"
+    aim = aim or f"{best} {scenario['objective']}"
+    keeps = "keeping " + ", ".join(promises) if promises else "with no promise"
     tokens = f"{length(load['input_tokens'])} tokens in, {length(load['output_tokens'])} out"
     arriving = f", {_arriving(load['demand'])}" if load["demand"] else ""
     return textwrap.fill(
-        f"{model} on {numbers(asked['chips'])} chips of {system}: {tokens}{arriving}, {kept}; "
+        f"{model} on {numbers(scenario['chips'])} chips of {system}: {tokens}{arriving}, {keeps}; "
         f"{aim}",
         WIDTH,
     )
@@ -111,8 +111,8 @@ def _arriving(demand: float | str) -> str:
     """A demand in words: requests per second unless it says what else."""
     if demand == "max":
         return "as many as can be served"
-    told = demand if isinstance(demand, str) else f"{demand:g} requests/s"
-    return f"arriving at {told}"
+    rate = demand if isinstance(demand, str) else f"{demand:g} requests/s"
+    return f"arriving at {rate}"
 
 
 def _chosen(document: Mapping[str, Any]) -> str:
@@ -163,16 +163,16 @@ def _pools(plan: Mapping[str, Any]) -> list[str]:
         pool, layout = plan[name], laid_out(plan[name])
         lines.append(row(name, f"{layout} on {pool['chips']} {pool['chip']}{unused(pool)}, "
                           f"{pool['utilisation']:.0%} busy"))  # fmt: skip
-    each, moved = plan["decode"]["batch_per_replica"], plan["transfer"]
-    way = (
+    batch, moved = plan["decode"]["batch_per_replica"], plan["transfer"]
+    transfer = (
         f"{size(moved['bytes'])} of cache per prompt in {duration(moved['seconds'])}, "
         f"{show(moved['bytes_per_s'], 'bandwidth')} in all"
     )
     return [
         *lines,
         row("formats", formats(plan)),
-        row("batch", f"{plan['batch']} decoding, up to {each} per replica"),
-        row("transfer", way),
+        row("batch", f"{plan['batch']} decoding, up to {batch} per replica"),
+        row("transfer", transfer),
     ]
 
 
@@ -191,8 +191,8 @@ def _demand(load: Mapping[str, Any]) -> list[str]:
         lines.append(row("spare", f"times hold with {load['spare_replicas']} of the replicas down"))
     if load["wait"] is not None:
         lines.append(
-            row("queue", f"{duration(load['wait'])} on average before a prompt is read; readers "
-                 f"are busy {load['readers_busy']:.0%} of the time; TTFT is below "
+            row("queue", f"{duration(load['wait'])} on average before prefill, which "
+                 f"is busy {load['readers_busy']:.0%} of the time; TTFT is below "
                  f"{duration(load['ttft_p95'])} for 95% of the requests, below "
                  f"{duration(load['ttft_p99'])} for 99%")
         )  # fmt: skip
@@ -239,24 +239,19 @@ def _bars(title: str, parts: Mapping[str, float], whole: float, form: Any) -> st
 def shortfall(document: Mapping[str, Any]) -> str:
     """Which promises fall short, and by how much."""
     lines = ["No plan keeps every promise. The nearest one"]
-    for each in document["infeasible"]:
-        if each["promise"] == "demand":
+    for missed in document["infeasible"]:
+        if missed["promise"] == "demand":
             lines = ["These chips do not carry the load within the promises."]
             lines += wrapped(
-                f"demand: {1 / each['short_by']:.3g} of it can be served, so it is short by a "
-                f"factor of {each['short_by']:.3g}"
+                f"misses demand by {excess(missed['short_by'])}: "
+                f"{100 / missed['short_by']:.3g} % of it can be served"
             )
             continue
         lines += wrapped(
-            f"misses {PROMISED.get(each['promise'], each['promise'])} by "
-            f"{_excess(each['short_by'])}   ({each['expression']})"
+            f"misses {PROMISED.get(missed['promise'], missed['promise'])} by "
+            f"{excess(missed['short_by'])}   ({missed['expression']})"
         )
-    return "\n".join([*lines, *alone(document)])
-
-
-def _excess(factor: float) -> str:
-    """By how much a limit is exceeded, in words."""
-    return f"{100 * (factor - 1):.3g} %" if factor < MANIFOLD else f"a factor of {factor:.3g}"
+    return "\n".join([*lines, *relaxed(document)])
 
 
 def _current(document: Mapping[str, Any]) -> str:
@@ -268,8 +263,8 @@ def _current(document: Mapping[str, Any]) -> str:
     times = [f"{k.upper()} {duration(mine[k])}" for k in ("ttft", "tpot") if mine[k] is not None]
     lines.append(row("  times", ", ".join(times)))
     for broken in mine["breaks"]:
-        text = f"{broken['promise']} by a factor of {broken['short_by']:.3g}"
-        lines.append(row("  breaks", text))
+        name = PROMISED.get(broken["promise"], broken["promise"])
+        lines.append(row("  misses", f"{name} by {excess(broken['short_by'])}"))
     return "\n".join(lines)
 
 
@@ -288,9 +283,9 @@ def _grounds(document: Mapping[str, Any]) -> str:
         f"assumptions {ground['assumptions']}, estimate {ground['estimate']}, "
         f"token-planner {ground['version']}"
     )
-    for each in ground["data"]:
-        date = f" ({each['as_of']})" if each["as_of"] else ""
-        lines.append(f"{each['what']}: {each['source']}{date}")
+    for source in ground["data"]:
+        date = f" ({source['as_of']})" if source["as_of"] else ""
+        lines.append(f"{source['what']}: {source['source']}{date}")
     wrapped = (textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in lines)
     return "\n".join(wrapped)
 

@@ -15,7 +15,7 @@ from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.profiled import coefficient, profiled
 from planner.problems.serving.table_row import COLUMNS, row_of
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, value_at
@@ -78,7 +78,7 @@ class ServingProblem(Room["Scenario"]):
         """`search` of several questions, layouts of those that are alike evaluated together."""
         values = coefficients if coefficients is not None else [{}] * len(questions)
         pairs = zip(questions, values, strict=True)
-        searched = questions_together([profiled(ask(q), profile) for q, profile in pairs])
+        searched = questions_together([profiled(resolve(q), profile) for q, profile in pairs])
         return [self._best(*pair) for pair in zip(questions, searched, strict=True)]
 
     def _best(self, question: Scenario, searched: Sequence[Question]) -> Search:

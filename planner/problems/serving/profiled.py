@@ -21,7 +21,7 @@ from planner.text.quantities import parse
 
 if TYPE_CHECKING:
     from planner.catalogue.profile import Profile
-    from planner.problems.serving.task.resolve import Asked
+    from planner.problems.serving.task.resolve import ServingTasks
     from planner.problems.serving.task.task import Task
 
 COVERED = 0.8  # share of refits that a profile's intervals hold
@@ -57,9 +57,9 @@ def _profile(scenario: Scenario, path: str) -> Profile:
     """The profile of a scenario, as its first task has it."""
     if scenario.estimate == "bound" or scenario.assumptions == "lecture":
         raise _refused(path, "the bound knows no profile; ask for estimate: calibrated")
-    from planner.problems.serving.task.resolve import ask
+    from planner.problems.serving.task.resolve import resolve
 
-    tasks = _tasks(ask(scenario))
+    tasks = _tasks(resolve(scenario))
     names = dict.fromkeys(task.profile.name for task in tasks)
     if len(names) > 1:
         words = f"the systems have different profiles ({', '.join(names)}); name one in profile"
@@ -86,33 +86,33 @@ def _refused(path: str, words: str) -> FieldError:
     return FieldError((f"uncertain.{path}", words))
 
 
-def profiled(asked: Asked, values: Mapping[str, float]) -> Asked:
+def profiled(tasks: ServingTasks, values: Mapping[str, float]) -> ServingTasks:
     """The question with coefficients of its profile in place of what they are.
 
     A task elsewhere, whose coefficients are others, has them times the same factor.
     """
     if not values:
-        return asked
-    first = _tasks(asked)[0].profile.values
+        return tasks
+    first = _tasks(tasks)[0].profile.values
     factors = {name: value / first[name] for name, value in values.items()}
 
     def changed(task: Task) -> Task:
-        own = task.profile
-        moved = {name: _limited(own, name, own.values[name] * f) for name, f in factors.items()}
-        found = replace(own, values=MappingProxyType({**own.values, **moved}))
-        return replace(task, profile=found)
+        profile, values = task.profile, dict(task.profile.values)
+        for name, factor in factors.items():
+            values[name] = _limited(profile, name, values[name] * factor)
+        return replace(task, profile=replace(profile, values=MappingProxyType(values)))
 
     pools = []
-    for pair in asked.pools:
+    for pair in tasks.pools:
         decode = changed(pair.decode)
         later = decode.profile.values["t_hop"] - pair.decode.profile.values["t_hop"]
         pools.append(replace(pair, prefill=changed(pair.prefill), decode=decode,
                              latency=pair.latency + later))  # fmt: skip
-    return replace(asked, tasks=tuple(map(changed, asked.tasks)), pools=tuple(pools))
+    return replace(tasks, tasks=tuple(map(changed, tasks.tasks)), pools=tuple(pools))
 
 
-def _tasks(asked: Asked) -> list[Task]:
-    return [*asked.tasks, *(task for pair in asked.pools for task in (pair.prefill, pair.decode))]
+def _tasks(tasks: ServingTasks) -> list[Task]:
+    return [*tasks.tasks, *(task for pair in tasks.pools for task in (pair.prefill, pair.decode))]
 
 
 def _limited(profile: Profile, name: str, value: float) -> float:

@@ -102,20 +102,22 @@ class Scenario(QuestionRecord):
     @field_validator("choose")
     @classmethod
     def _agrees(cls, value: Choose, info: ValidationInfo) -> Choose:
-        found: list[tuple[Path, str | ValueError]] = []
+        mistakes: list[tuple[Path, str | ValueError]] = []
         chips = info.data.get("chips")
         if chips is not None:
             fewest = {key: (getattr(value, key) or (1,))[0] for key in LAYOUT}
             needed = reduce(mul, fewest.values())
             if needed > chips[-1]:
-                given = [key for key in LAYOUT if fewest[key] > 1]
-                product = " * ".join(f"{key} {fewest[key]}" for key in given)
-                key = max(given, key=lambda name: fewest[name])
-                found.append(((key,), f"{product} needs {needed} chips, but chips is {chips[-1]}"))
+                keys = [key for key in LAYOUT if fewest[key] > 1]
+                product = " * ".join(f"{key} {fewest[key]}" for key in keys)
+                key = max(keys, key=lambda name: fewest[name])
+                mistakes.append(
+                    ((key,), f"{product} needs {needed} chips, but chips is {chips[-1]}")
+                )
         for item in _systems_of(info.data.get("system")):
-            found += _arithmetic(value, item)
-        if found:
-            raise Refusals(found)
+            mistakes += _arithmetic(value, item)
+        if mistakes:
+            raise Refusals(mistakes)
         return value
 
     @field_validator("current")
@@ -138,8 +140,8 @@ class Scenario(QuestionRecord):
 
         Raises CatalogueError when there is none.
         """
-        given = self.price if self.price is not None else system.price
-        return default_price(system.chip.name) if given is None else given_price(given)
+        price = self.price if self.price is not None else system.price
+        return default_price(system.chip.name) if price is None else given_price(price)
 
 
 def _systems_of(choice: Any) -> tuple[System, ...]:
@@ -150,12 +152,12 @@ def _systems_of(choice: Any) -> tuple[System, ...]:
 
 def _arithmetic(choose: Choose, system: System) -> list[tuple[Path, str | ValueError]]:
     """Mistakes where a dtype is asked for that the chip cannot multiply."""
-    found: list[tuple[Path, str | ValueError]] = []
+    mistakes: list[tuple[Path, str | ValueError]] = []
     chip = system.chip
     units = ", ".join(chip.flops)
     for dtype in choose.activations or ():
         if not chip.computes(dtype):
-            found.append(
+            mistakes.append(
                 (
                     ("activations",),
                     f"the chip {chip.name} has no {dtype} arithmetic (it has {units})",
@@ -165,11 +167,11 @@ def _arithmetic(choose: Choose, system: System) -> list[tuple[Path, str | ValueE
     for dtype in choose.weights or ():
         if dtype in WEIGHT_ONLY or stored_only or chip.computes(dtype) or dtype == "fp32":
             continue
-        found.append(
+        mistakes.append(
             (
                 ("weights",),
                 f"the chip {chip.name} has no {dtype} arithmetic (it has {units}); "
                 f"give activations: bf16 to keep only the weights in {dtype}",
             )
         )
-    return found
+    return mistakes

@@ -11,7 +11,7 @@ from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
-    from planner.problems.serving.plan import ServingPoint
+    from planner.problems.serving.point import ServingPoint
 
 LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 BANDS = ("usd_per_mtok", "tpot", "ttft")

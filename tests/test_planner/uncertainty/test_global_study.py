@@ -190,11 +190,11 @@ def test_prices_of_the_catalogue_are_a_range():
 
 def test_the_interval_of_a_coefficient_is_a_range():
     """Eight of ten draws lie in what refits of the profile hold, at the plan's own place."""
-    from planner.problems.serving.task.resolve import ask
+    from planner.problems.serving.task.resolve import resolve
 
     scenario = {**HELD, "uncertain": {"profile": {"t_layer": "catalogue"}}}
     (marginal,) = drawn(scenario)[2]
-    profile = ask(load(HELD)).tasks[0].profile
+    profile = resolve(load(HELD)).tasks[0].profile
     assert marginal.ends == profile.intervals["t_layer"]
     assert marginal.unit == "s"
     assert profile.name in marginal.source
@@ -215,10 +215,10 @@ def test_a_coefficient_that_is_drawn_is_that_of_a_profile_of_ones_own(tmp_path):
     assert value == pytest.approx(own.intervals["t_step"][1], rel=0.5)
     from dataclasses import replace
 
-    from planner.problems.serving.task.resolve import ask
+    from planner.problems.serving.task.resolve import resolve
     from planner.protocol.problem import search
 
-    task = ask(load(scenario)).tasks[0]
+    task = resolve(load(scenario)).tasks[0]
     changed = replace(
         task, profile=replace(task.profile, values={**task.profile.values, "t_step": value})
     )

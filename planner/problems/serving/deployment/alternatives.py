@@ -23,18 +23,12 @@ from planner.problems.serving.deployment.pools import (
     ranked,
 )
 from planner.problems.serving.deployment.switch_points import Contender, Contest, machines, switches
-from planner.problems.serving.plan import (
-    ComparedSystem,
-    PlannedPool,
-    RivalKind,
-    ServingPoint,
-    ShortPoint,
-    ShortPool,
-)
+from planner.problems.serving.plan import ComparedSystem, RivalKind, ShortPoint, ShortPool
+from planner.problems.serving.point import PlannedPool, ServingPoint
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.scenario import File
 
 MOST = 4  # alternative kinds that are printed
@@ -72,7 +66,7 @@ def alternative_kinds(
 
 def explained_kinds(scenario: Scenario) -> tuple[RivalKind, ...]:
     """The same with what would let each kind win; none without a plan."""
-    questions = questions_of(ask(scenario))
+    questions = questions_of(resolve(scenario))
     points = ranked(questions)
     return alternative_kinds(scenario, questions, points[0], why=True) if points else ()
 

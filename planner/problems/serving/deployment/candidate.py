@@ -25,7 +25,7 @@ from planner.problems.serving.deployment.pool import (
 )
 from planner.problems.serving.deployment.pool_matching import shards
 from planner.problems.serving.deployment.pool_pairs import Pair
-from planner.problems.serving.plan import (
+from planner.problems.serving.point import (
     BorneLoad,
     CacheTransfer,
     ServingBand,

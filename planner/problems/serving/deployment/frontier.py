@@ -20,17 +20,11 @@ from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import ROOFS
 from planner.problems.serving.deployment.pools import EDGE, best_of, questions_of, ranked
 from planner.problems.serving.frontier_text import frontier_text, rows_of
-from planner.problems.serving.plan import (
-    CurrentPoint,
-    ServingBand,
-    ServingBound,
-    ServingEstimate,
-    ServingPoint,
-    ServingProvenance,
-)
+from planner.problems.serving.plan import CurrentPoint, ServingProvenance
+from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.requests import modes as modes_of
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import PROMISES
 from planner.protocol.document import document_of
 from planner.protocol.problem import MissedPromise
@@ -167,10 +161,10 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
     if not 2 <= points <= MOST:
         raise InputError(f"points: {points} is not between 2 and {MOST}")
     if "prefill" in modes_of(scenario):
-        told = "a prompt alone has no speed of its own; choose aggregated, disaggregated or decode"
-        raise FieldError(("choose.mode", told))
-    asked = ask(scenario.model_copy(update={"objective": "cost"}))
-    questions = questions_of(asked)
+        words = "a prompt alone has no speed of its own; choose aggregated, disaggregated or decode"
+        raise FieldError(("choose.mode", words))
+    tasks = resolve(scenario.model_copy(update={"objective": "cost"}))
+    questions = questions_of(tasks)
     cheapest = ranked(questions)
     candidates: list[Candidate] = []
     if cheapest:
@@ -202,11 +196,11 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         ends=FrontierEnds(_fastest_end(candidates[0]), _cheapest_end(candidates[-1]))
         if plans
         else None,
-        current=current_layout(scenario, asked.tasks),
+        current=current_layout(scenario, tasks.tasks),
         infeasible=None if plans else tuple(missed_promises(questions)),
-        provenance=provenance(scenario, asked, profile),
+        provenance=provenance(scenario, tasks, profile),
     )
-    return Frontier(document_of(answer), asked.warnings)
+    return Frontier(document_of(answer), tasks.warnings)
 
 
 def modes(plans: Sequence[ServingPoint]) -> dict[str, int]:

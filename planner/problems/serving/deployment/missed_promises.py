@@ -187,20 +187,20 @@ def _least_of_one(question: OnePool, name: str) -> float:
 
 def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
     """Every layout at the smallest batch that the question admits."""
-    task, one = step.task, np.ones(len(step.layouts))
+    task, ones = step.task, np.ones(len(step.layouts))
     if task.loaded:
         # The more chips carry the load, the less each holds.
         if task.limits_of.get("replicas") is None:
             step = step.on(
-                step.layouts.on(np.full(one.size, max(task.chips)), task.machine.chips_per_domain)
+                step.layouts.on(np.full(ones.size, max(task.chips)), task.machine.chips_per_domain)
             )
         batch = carrying(step, LARGEST_BATCH)
         carries = batch > 0
-        return step.take(carries), batch[carries], one[carries]
+        return step.take(carries), batch[carries], ones[carries]
     if task.batches is not None or task.mode == "prefill":
         rows, batch, fill = given(task, step.layouts)
         return step.take(rows), batch, fill
-    return step, one, one
+    return step, ones, ones
 
 
 def _least_of_two(question: TwoPools, name: str, bound: float) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.plan import (
+from planner.problems.serving.point import (
     MemoryUse,
     PlannedPool,
     PoolLayout,

@@ -35,7 +35,7 @@ from planner.problems.serving.search.batch import (
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
 from planner.problems.serving.step.step import Step, alike
-from planner.problems.serving.task.resolve import Asked
+from planner.problems.serving.task.resolve import ServingTasks
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.errors import FieldError
 
@@ -363,7 +363,7 @@ def layouts_of(task: Task) -> Layouts:
     return layouts
 
 
-def questions_of(asked: Asked) -> list[Question]:
+def questions_of(asked: ServingTasks) -> list[Question]:
     """Every question of the scenario, searched.
 
     Raises
@@ -374,7 +374,7 @@ def questions_of(asked: Asked) -> list[Question]:
     return questions_together([asked])[0]
 
 
-def questions_together(several: Sequence[Asked]) -> list[list[Question]]:
+def questions_together(several: Sequence[ServingTasks]) -> list[list[Question]]:
     """`questions_of` several scenarios, layouts of those that are alike evaluated together."""
     singles = iter(single_pools([task for asked in several for task in asked.tasks]))
     doubles = iter(double_pools([pair for asked in several for pair in asked.pools]))

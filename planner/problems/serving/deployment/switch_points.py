@@ -20,7 +20,7 @@ from planner.problems.serving.plan import WinningChange
 from planner.problems.serving.search.batch import search, sized
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import hardware_of
-from planner.problems.serving.task.task_builder import Draft, Hardware
+from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
 from planner.protocol.bracket import Bracket, bracketed
 from planner.protocol.parameter import Parameter
 
@@ -100,16 +100,16 @@ class Contest:
         question = self.questions[of.question]
         used = [hardware[k] for k in self.machines(of.question)]
         task = question.task
-        draft = Draft(scenario, task.sizes, task.chunk, task.redundant)
+        builder = TaskBuilder(scenario, task.sizes, task.chunk, task.redundant)
         layouts = [pool.step.layouts for pool in question.pools]
         if of.rows is not None:
             layouts[-1] = layouts[-1].take(of.rows)
         if isinstance(question, OnePool):
-            task = draft.task(used[0], task.mode)
+            task = builder.task(used[0], task.mode)
             step = sized(Step(task, layouts[0], bound=task.uses_bound))
             return float(search(step).score.min(initial=math.inf))
         same = used[0] is used[1]
-        pair = list(draft.pools(used[:1] if same else used))[0 if same else 1]
+        pair = list(builder.pools(used[:1] if same else used))[0 if same else 1]
         prefill, decode = (
             Step(task.with_layout(arrivals=None), rows, bound=task.uses_bound)
             for task, rows in zip(pair.tasks, layouts, strict=True)

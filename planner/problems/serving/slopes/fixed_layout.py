@@ -22,14 +22,14 @@ from planner.problems.serving.slopes.output_slopes import (
     slower_rate_slopes,
     two_pool_slopes,
 )
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.protocol.problem import FEW
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.pools import Point
     from planner.problems.serving.question import Scenario
     from planner.problems.serving.slopes.directional_derivatives import Directions
-    from planner.problems.serving.task.resolve import Asked
+    from planner.problems.serving.task.resolve import ServingTasks
     from planner.problems.serving.task.task import Task, TaskPair
     from planner.protocol.parameter import Parameter
 
@@ -47,15 +47,15 @@ class Bound:
     moved: float = 0.0  # s that a prompt's cache takes to the other pool
     follows: bool | None = None  # whether replicas are real numbers; where they are many, if None
 
-    def tasks(self, asked: Asked) -> tuple[Task, ...]:
+    def tasks(self, asked: ServingTasks) -> tuple[Task, ...]:
         """The tasks of the same question in a scenario that was varied."""
         if len(self.pools) == 1:
             return (asked.tasks[self.number],)
         return _tasks(asked.pools[self.number - len(asked.tasks)])
 
-    def transfer(self, asked: Asked) -> float:
+    def transfer(self, asked: ServingTasks) -> float:
         """Seconds of the cache's way in a scenario that was varied, between as many chips."""
-        first, then = self._pools(ask(self.scenario)), self._pools(asked)
+        first, then = self._pools(resolve(self.scenario)), self._pools(asked)
         chips = first.prompt_bytes / ((self.moved - first.latency) * first.rate)
         return then.latency + then.prompt_bytes / (chips * then.rate)
 
@@ -79,7 +79,7 @@ class Bound:
         """Whether it matters how many replicas there are."""
         return len(self.pools) > 1 or self.pools[0].task.loaded
 
-    def _pools(self, asked: Asked) -> TaskPair:
+    def _pools(self, asked: ServingTasks) -> TaskPair:
         return asked.pools[self.number - len(asked.tasks)]
 
 
@@ -140,7 +140,7 @@ def _symbols(bound: Bound, given: Parameter) -> tuple[dict[str, float], ...]:
         return tuple(_through(pool, given.symbols) for pool in bound.pools)
     sides = []
     for sign in (1, -1):
-        tasks = bound.tasks(ask(given.to(math.exp(sign * STEP))))
+        tasks = bound.tasks(resolve(given.to(math.exp(sign * STEP))))
         sides.append([
             Held(task, pool.layouts, pool.batch, pool.free).row
             for task, pool in zip(tasks, bound.pools, strict=True)
@@ -176,7 +176,7 @@ def _later(bound: Bound, given: Parameter) -> float:
     """d ln (the cache's way) / d ln given."""
     if given.to is None:
         return float(given.path == "model.kv_bytes_per_token")
-    ends = [bound.transfer(ask(given.to(math.exp(sign * STEP)))) for sign in (1, -1)]
+    ends = [bound.transfer(resolve(given.to(math.exp(sign * STEP)))) for sign in (1, -1)]
     return math.log(ends[0] / ends[1]) / (2 * STEP)
 
 

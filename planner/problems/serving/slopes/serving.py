@@ -20,7 +20,7 @@ from planner.problems.serving.slopes.fixed_layout import (
     elasticities,
     symbol_powers,
 )
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, Elasticity, counted_sides
 from planner.protocol.parameter import Parameter
 from planner.protocol.problem import search
@@ -39,7 +39,7 @@ def serving_rows(scenario: Scenario, name: str) -> list[Elasticity]:
     Where replicas are counted there are two rows of each: one with the layout held, one where
     replicas, pools and chips follow. First comes the layout held, unless replicas are many.
     """
-    questions = questions_of(ask(scenario))
+    questions = questions_of(resolve(scenario))
     best = ranked(questions)[0]
     givens = serving_parameters(scenario, Contest(scenario, questions).hardware())
     bound = bound_to(scenario, winner(questions, best).question, best)
@@ -82,7 +82,7 @@ def layout_held(scenario: Scenario, paths: Collection[str]) -> dict[str, tuple[f
 
     Empty where it is the same question as that of the multipliers, where everything follows.
     """
-    questions = questions_of(ask(scenario))
+    questions = questions_of(resolve(scenario))
     best = ranked(questions)[0]
     bound = replace(bound_to(scenario, winner(questions, best).question, best), follows=False)
     if not bound.may_follow:
@@ -108,5 +108,5 @@ def _counted(row: Parameter, name: str) -> Elasticity:
 
 def parameters_of(scenario: Scenario) -> list[Parameter]:
     """Every given of a scenario, its catalogues' figures among them."""
-    questions = questions_of(ask(scenario))
+    questions = questions_of(resolve(scenario))
     return serving_parameters(scenario, Contest(scenario, questions).hardware())

@@ -31,27 +31,27 @@ WORTH = 1.05  # experts of the fullest rank over the mean, from which on it is w
 def uneven(plan: Mapping[str, Any], experts: int) -> tuple[str, ...]:
     """A warning for each pool of a plan whose fullest expert rank is well above the mean."""
     pools = {"": plan} if plan["layout"] else {f"{n} ": plan[n] for n in ("prefill", "decode")}
-    return tuple(dict.fromkeys(_told(pools, experts)))
+    return tuple(dict.fromkeys(_uneven_pools(pools, experts)))
 
 
-def _told(pools: Mapping[str, Mapping[str, Any]], experts: int) -> Iterator[str]:
+def _uneven_pools(pools: Mapping[str, Mapping[str, Any]], experts: int) -> Iterator[str]:
     for name, pool in pools.items():
         ep, copies = pool["layout"]["ep"], pool["redundant_experts"] or 0
-        held = experts + copies
-        fullest = ceil(held / ep)
-        if fullest * ep < held * WORTH:
+        stored = experts + copies
+        fullest = ceil(stored / ep)
+        if fullest * ep < stored * WORTH:
             continue
         more = fullest * ep - experts
         yield (
-            f"{held} experts are uneven on {name}ep {ep}: the fullest rank has {fullest}, "
-            f"{fullest * ep / held - 1:.0%} more than the mean, and sets the pace; "
+            f"{stored} experts are uneven on {name}ep {ep}: the fullest rank has {fullest}, "
+            f"{fullest * ep / stored - 1:.0%} more than the mean, and sets the pace; "
             f"choose.redundant_experts: {more} would even them out in the same memory"
         )
 
 
 def contexts(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     """What the parts of a context take to answer each other, and to pass keys and values round."""
-    found = {
+    values = {
         "cp": layouts.cp * 1.0,
         "n_cp": np.where(layouts.cp > 1, task.sizes.n_attention_layers, 0) * 1.0,
         # Every part has the chunk of a chip of its own.
@@ -63,8 +63,8 @@ def contexts(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         else:
             parts = rounds(task.network, task.chip.name, layouts.cp, layouts.stage, within)
             law = parts.floor, parts.rate, parts.root
-        found |= dict(zip(names, law, strict=True))
-    return found
+        values |= dict(zip(names, law, strict=True))
+    return values
 
 
 def evenness(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
@@ -79,9 +79,9 @@ def evenness(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         whole = np.ones(len(layouts))
         return {"u_ep": whole, "x_ep": whole * skew, "f_skew": skew}
     experts = max(task.sizes.n_experts, 1)
-    held = experts + task.redundant
-    fullest = np.ceil(held / layouts.ep) * layouts.ep
-    return {"u_ep": fullest / experts, "x_ep": fullest / held * skew, "f_skew": skew}
+    stored = experts + task.redundant
+    fullest = np.ceil(stored / layouts.ep) * layouts.ep
+    return {"u_ep": fullest / experts, "x_ep": fullest / stored * skew, "f_skew": skew}
 
 
 def imbalance(task: Task, ep: np.ndarray) -> np.ndarray:
@@ -101,8 +101,8 @@ def copies_to_domains(sizes: Sizes, domains: np.ndarray) -> np.ndarray:
     Group-limited routing keeps a token to some of the domains, over which groups of experts lie in
     turn, and picks its experts among those of these.
     """
-    each = np.maximum(np.ceil(domains / sizes.expert_groups), 1.0)
-    reach = np.minimum(domains, sizes.expert_groups_active * each)
+    groups = np.maximum(np.ceil(domains / sizes.expert_groups), 1.0)
+    reach = np.minimum(domains, sizes.expert_groups_active * groups)
     return _distinct(sizes, domains, np.where(sizes.expert_groups > 1, reach, domains))
 
 
@@ -197,30 +197,30 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     """What all-reduces and exchanges with experts take by themselves, in either phase."""
     if task.lecture:
         return _no_collectives(layouts)
-    found: dict[str, np.ndarray] = {}
+    values: dict[str, np.ndarray] = {}
     sent = _dispatch_bytes(task.sizes)
     there = sent / (sent + COMBINE_BYTES)
-    sparse, one = task.sizes.n_experts > 0, np.ones(len(layouts))
+    sparse, ones = task.sizes.n_experts > 0, np.ones(len(layouts))
     for phase, within in (("", DECODE), ("_pf", PREFILL)):
         reduced = reductions(task.network, task.chip.name, layouts.tp, within)
         exchanged = exchanges(task.network, task.chip.name, layouts.whole, within, there)
         # Without experts nothing is sent; a copy keeps the root of its bytes above zero.
-        sends = copies(task.sizes, layouts.ep) * layouts.tp_expert if sparse else one
+        sends = copies(task.sizes, layouts.ep) * layouts.tp_expert if sparse else ones
         if phase and sparse:
             # One copy for each domain, which passes it on inside.
             nodes = copies_to_domains(task.sizes, exchanged.domains)
             sends = np.where(exchanged.domains > 1, nodes * layouts.tp_expert, sends)
-        each = float(max(task.sizes.n_experts_active, 1)) * layouts.tp_expert
-        found |= {
+        every_expert = float(max(task.sizes.n_experts_active, 1)) * layouts.tp_expert
+        values |= {
             f"a_ar{phase}": reduced.floor,
             f"w_ar{phase}": reduced.rate,
             f"g_ar{phase}": reduced.root,
             f"a_x{phase}": exchanged.floor,
             f"w_x{phase}": exchanged.rate,
             f"g_x{phase}": exchanged.root,
-            f"k_copies{phase}": np.where(exchanged.each, each, sends),
+            f"k_copies{phase}": np.where(exchanged.each, every_expert, sends),
         }
-    return found
+    return values
 
 
 def peaks(task: Task, *, bound: bool) -> dict[str, float]:
@@ -236,8 +236,8 @@ def peaks(task: Task, *, bound: bool) -> dict[str, float]:
         "F_routed": dtype["routed"],
         "F_head": dtype["head"],
     }
-    found = {name: task.peak(weights, bound=bound) for name, weights in classes.items()}
-    return found | {"F_sdpa": task.attention_peak(bound=bound)}
+    rates = {name: task.peak(weights, bound=bound) for name, weights in classes.items()}
+    return rates | {"F_sdpa": task.attention_peak(bound=bound)}
 
 
 def _model(task: Task) -> dict[str, float]:

@@ -48,9 +48,9 @@ def replicas_left(
     whole, rest = chips // domain, chips % domain
     stages = count * first.stages
     inside = first.stage <= domain
-    each = np.where(inside, domain // np.minimum(first.stage, domain), 1)
-    full = np.where(inside, stages // each, stages * (first.stage // domain))
-    begun = np.where(inside, stages % each * first.stage, 0)
+    stages_of_domain = np.where(inside, domain // np.minimum(first.stage, domain), 1)
+    full = np.where(inside, stages // stages_of_domain, stages * (first.stage // domain))
+    begun = np.where(inside, stages % stages_of_domain * first.stage, 0)
     left = whole - full - (begun > 0)
     size = second.stage
     fits = size <= domain

@@ -59,17 +59,17 @@ def limited(profile: Profile, system: System) -> tuple[Profile, dict[str, str] |
         for name, value in values.items()
         if value < profile.values[name]
     ]
-    told = ", ".join(lower) or "no efficiency of the profile is above what it sustains"
+    limits = ", ".join(lower) or "no efficiency of the profile is above what it sustains"
     part = "" if measured.head.complete else " (the measurement is not complete)"
     source = {
         "what": f"measured {measured.head.device}",
-        "source": f"{system.measured.name}: {told}{part}",
+        "source": f"{system.measured.name}: {limits}{part}",
         "as_of": measured.head.as_of,
     }
-    kept = replace(
+    limited_profile = replace(
         profile,
         values=MappingProxyType(values),
         intervals=MappingProxyType(intervals),
         ceilings=MappingProxyType(dict(most)),
     )
-    return kept, source
+    return limited_profile, source

@@ -114,8 +114,8 @@ def enumerate_layouts(
     """
     free = limits or {}
     paid = np.unique(np.asarray(chips, dtype=np.int64))
-    given = prod(max(free.get(axis) or (1,)) for axis in ("tp", "pp", "cp", "dp_attention"))
-    largest = int(min(paid.max(), max(LARGEST_REPLICA, domain, given) if joined else domain))
+    least_chips = prod(max(free.get(axis) or (1,)) for axis in ("tp", "pp", "cp", "dp_attention"))
+    largest = int(min(paid.max(), max(LARGEST_REPLICA, domain, least_chips) if joined else domain))
 
     tp = _allowed(_divisors(heads), free.get("tp"))
     dp = _allowed(np.arange(1, largest + 1 if experts else 2), free.get("dp_attention"))
@@ -166,8 +166,8 @@ def _aligned(table: np.ndarray, domain: int, tiled: bool) -> np.ndarray:
 
 def _contexts(largest: int, wanted: Sequence[int] | None) -> np.ndarray:
     """Parts of a context: one, unless others are asked for."""
-    asked = np.unique(np.asarray((1,) if wanted is None else wanted, dtype=np.int64))
-    return asked[(asked >= 1) & (asked <= largest)]
+    parts = np.unique(np.asarray((1,) if wanted is None else wanted, dtype=np.int64))
+    return parts[(parts >= 1) & (parts <= largest)]
 
 
 def _most(table: np.ndarray, domain: int) -> np.ndarray:

@@ -36,16 +36,16 @@ def modes(scenario: Scenario) -> tuple[str, ...]:
 def limits_of(scenario: Scenario, pool: str | None) -> Mapping[str, tuple[int, ...]]:
     """Allowed values by axis of a layout, of one of two pools or of a single one."""
     choose, tokens = scenario.choose, scenario.workload.input_tokens.mean
-    own = getattr(choose, pool) if pool else None
-    found = {}
+    pool_choice = getattr(choose, pool) if pool else None
+    limits = {}
     unasked = parts(tokens, PART_DECODED if pool == "decode" else PART_READ)
     if scenario.assumptions != "lecture" and len(unasked) > 1:
-        found["cp"] = unasked
+        limits["cp"] = unasked
     for key in LAYOUT_KEYS:
-        value = getattr(own, key, None) or getattr(choose, key)
+        value = getattr(pool_choice, key, None) or getattr(choose, key)
         if value is not None:
-            found[key] = tuple(value)
-    return found
+            limits[key] = tuple(value)
+    return limits
 
 
 def parts(tokens: float, least: float = PART_READ) -> tuple[int, ...]:
@@ -67,8 +67,8 @@ def batches(scenario: Scenario, pool: str | None) -> tuple[int, ...] | None:
     if loop is None:
         return None if wanted is None else tuple(wanted)
     if wanted is not None and tuple(wanted) != (loop,):
-        told = f"workload.concurrency keeps {loop} requests in flight, so the batch is not free"
-        raise FieldError(("choose.batch", f"{told}; leave one of the two out"))
+        words = f"workload.concurrency keeps {loop} requests in flight, so the batch is not free"
+        raise FieldError(("choose.batch", f"{words}; leave one of the two out"))
     return (loop,)
 
 
@@ -83,8 +83,8 @@ def arrivals(scenario: Scenario) -> float | None:
 def outputs(mode: str, tokens: float, *, pooled: bool) -> float:
     """Mean output tokens of a request [token], of which a pool that prefills emits the first."""
     if (mode == "aggregated" or pooled) and tokens <= 1:
-        told = "one output token comes from the prompt, which leaves nothing to decode"
-        raise FieldError(("workload.output_tokens", f"{told}; choose mode: prefill"))
+        words = "one output token comes from the prompt, which leaves nothing to decode"
+        raise FieldError(("workload.output_tokens", f"{words}; choose mode: prefill"))
     return tokens
 
 
@@ -115,9 +115,9 @@ def promised(mode: str, promises: Promises, *, pooled: bool) -> dict[str, float]
 
 def speculation(scenario: Scenario) -> tuple[float, float]:
     """Positions computed and tokens emitted per step: m = 1 + drafts, g = (1 - a^m)/(1 - a)."""
-    asked = scenario.speculation
-    if asked is None:
+    drafting = scenario.speculation
+    if drafting is None:
         return 1.0, 1.0
-    m, a = 1 + asked.drafts, asked.acceptance
+    m, a = 1 + drafting.drafts, drafting.acceptance
     emitted = float(m) if a == 1 else (1 - a**m) / (1 - a)
     return float(m), emitted

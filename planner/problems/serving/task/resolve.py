@@ -23,7 +23,7 @@ from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.engine_limits import LECTURE, limited
 from planner.problems.serving.task.requests import limits_of, modes
 from planner.problems.serving.task.task import Task, TaskPair
-from planner.problems.serving.task.task_builder import Draft, Hardware
+from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
 from planner.scenario import File, ModelDescription
 from planner.scenario.keys.references import wanted_profile
 from planner.text.errors import FieldError, InputError
@@ -36,7 +36,7 @@ OF_CHIPS = ("tp", "dp_attention", "pp", "replicas")  # ways that multiply to chi
 
 
 @dataclass(frozen=True)
-class Asked:
+class ServingTasks:
     """The tasks of one scenario, what was looked up for them, and what the user should know."""
 
     tasks: tuple[Task, ...]
@@ -54,7 +54,7 @@ class _Notes:
     warnings: list[str]
 
 
-def ask(scenario: Scenario, today: date | None = None) -> Asked:
+def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     """Everything a serving scenario asks, looked up.
 
     Raises
@@ -68,23 +68,23 @@ def ask(scenario: Scenario, today: date | None = None) -> Asked:
         model = _model(scenario, notes)
     notes.warnings.extend(_unproven(scenario))
     hardware = [_hardware(scenario, system, notes) for system in scenario.systems()]
-    found: list[Task] = []
+    tasks: list[Task] = []
     pools: list[TaskPair] = []
     for weights, kv, activations, chunk, redundant in _formats(scenario):
         with _at("model"):
             counted = _sizes(model, weights, kv, activations)
         notes.warnings.extend(_beyond(scenario, counted))
         if redundant and not counted.n_experts:
-            told = f"{counted.name} has no routed experts; leave it 0"
-            raise FieldError(("choose.redundant_experts", told))
-        draft = Draft(scenario, counted, chunk, redundant)
+            words = f"{counted.name} has no routed experts; leave it 0"
+            raise FieldError(("choose.redundant_experts", words))
+        builder = TaskBuilder(scenario, counted, chunk, redundant)
         for mode in modes(scenario):
             if mode == "disaggregated":
-                pools += draft.pools(hardware)
+                pools += builder.pools(hardware)
             else:
-                found += (draft.task(machine, mode) for machine in hardware)
+                tasks += (builder.task(machine, mode) for machine in hardware)
     warned = tuple(dict.fromkeys(notes.warnings))
-    return Asked(tuple(found), tuple(pools), tuple(notes.data), warned)
+    return ServingTasks(tuple(tasks), tuple(pools), tuple(notes.data), warned)
 
 
 @contextmanager
@@ -99,52 +99,52 @@ def _at(path: str) -> Iterator[None]:
 
 
 def _refuse_unanswered(scenario: Scenario) -> None:
-    found: list[tuple[str, str]] = []
+    mistakes: list[tuple[str, str]] = []
     demand, promises = scenario.workload.demand, scenario.promises
     if demand is not None and scenario.choose.batch is not None:
-        told = "under demand the batch is what gathers; leave one of the two out"
-        found.append(("choose.batch", told))
+        words = "under demand the batch is what gathers; leave one of the two out"
+        mistakes.append(("choose.batch", words))
     for tail in ("ttft_p95", "ttft_p99"):
         if demand is None and getattr(promises, tail) is not None:
-            told = "without demand nobody queues, and the mean is all there is; promise ttft"
-            found.append((f"promises.{tail}", told))
+            words = "without demand nobody queues, and the mean is all there is; promise ttft"
+            mistakes.append((f"promises.{tail}", words))
     if "disaggregated" in (scenario.choose.mode or ()):
         if scenario.assumptions == "lecture":
-            told = "the lecture has one pool; choose assumptions: physical"
-            found.append(("choose.mode", told))
+            words = "the lecture has one pool; choose assumptions: physical"
+            mistakes.append(("choose.mode", words))
         if scenario.workload.concurrency is not None:
-            told = (
+            words = (
                 "a closed loop of two pools is not planned by this version; "
                 "give demand, or choose mode: aggregated"
             )
-            found.append(("workload.concurrency", told))
+            mistakes.append(("workload.concurrency", words))
         if scenario.chips[-1] < 2:
-            told = "two pools need two chips; choose mode: aggregated"
-            found.append(("chips", told))
-    found += _too_much(scenario)
-    if found:
-        raise FieldError(*found)
+            words = "two pools need two chips; choose mode: aggregated"
+            mistakes.append(("chips", words))
+    mistakes += _too_much(scenario)
+    if mistakes:
+        raise FieldError(*mistakes)
 
 
 def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Layouts and spare replicas that no plan on these chips has, whatever the model."""
     chips, spare = scenario.chips[-1], scenario.workload.spare_replicas
     if spare >= chips:
-        told = f"{chips} chips are at most {chips} replicas, and one must serve"
-        yield "workload.spare_replicas", f"{told}; give at most {chips - 1}, or more chips"
+        words = f"{chips} chips are at most {chips} replicas, and one must serve"
+        yield "workload.spare_replicas", f"{words}; give at most {chips - 1}, or more chips"
     pools = [name for name in ("prefill", "decode") if getattr(scenario.choose, name) is not None]
     if "disaggregated" not in modes(scenario):
         for name in pools:
-            told = "a pool of its own layout is one of two; choose mode: disaggregated as well"
-            yield f"choose.{name}", told
+            words = "a pool of its own layout is one of two; choose mode: disaggregated as well"
+            yield f"choose.{name}", words
     elif pools:
         least = [
             prod(min(limits_of(scenario, name).get(axis, (1,))) for axis in OF_CHIPS)
             for name in ("prefill", "decode")
         ]
         if sum(least) > chips:
-            told = f"the pools need {least[0]} and {least[1]} chips at least, but chips is {chips}"
-            yield f"choose.{pools[0]}", told
+            words = f"the pools need {least[0]} and {least[1]} chips at least, but chips is {chips}"
+            yield f"choose.{pools[0]}", words
 
 
 def hardware_of(scenario: Scenario) -> tuple[Hardware, ...]:
@@ -155,11 +155,11 @@ def hardware_of(scenario: Scenario) -> tuple[Hardware, ...]:
 
 def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardware:
     if isinstance(system, File):
-        told = (
+        words = (
             f"{system.written} says how chips are wired, but not which chips; "
             f"write {{like: hgx-h200, topology: {system.written}}}"
         )
-        raise FieldError(("system", told))
+        raise FieldError(("system", words))
     with _at("price"):
         price = scenario.price_of(system)
     with _at("profile"):
@@ -201,11 +201,11 @@ def _formats(
 
 
 def _model(scenario: Scenario, notes: _Notes) -> Model | ModelDescription:
-    asked = scenario.model
-    if isinstance(asked, ModelDescription) and asked.like is None:
+    model = scenario.model
+    if isinstance(model, ModelDescription) and model.like is None:
         notes.data.append({"what": "model", "source": "described in the scenario", "as_of": ""})
-        return asked
-    name = asked.like if isinstance(asked, ModelDescription) else asked
+        return model
+    name = model.like if isinstance(model, ModelDescription) else model
     if isinstance(name, File):
         notes.data.append({"what": f"model {name.written}", "source": name.written, "as_of": ""})
         return read_config(name.path)
@@ -217,10 +217,10 @@ def _model(scenario: Scenario, notes: _Notes) -> Model | ModelDescription:
 
 def _own_dtypes(scenario: Scenario) -> tuple[str | None, str | None, str | None]:
     """Dtypes that the scenario's model description gives for weights, cache and activations."""
-    asked = scenario.model
-    if not isinstance(asked, ModelDescription):
+    model = scenario.model
+    if not isinstance(model, ModelDescription):
         return None, None, None
-    return asked.weights, asked.kv, asked.activations
+    return model.weights, model.kv, model.activations
 
 
 def _sizes(
@@ -237,10 +237,10 @@ def _lecture_chip(system: System) -> Chip:
 
     Data sheets count two FLOP each; peaks written in the scenario are the lecture's own.
     """
-    own = {name.removeprefix("flops.") for name in system.varied if name.startswith("flops.")}
+    written = {name.removeprefix("flops.") for name in system.varied if name.startswith("flops.")}
     if system.topology is None:
-        own = set(system.chip.flops)
-    macs = {unit: rate if unit in own else rate / 2 for unit, rate in system.chip.flops.items()}
+        written = set(system.chip.flops)
+    macs = {unit: rate if unit in written else rate / 2 for unit, rate in system.chip.flops.items()}
     return replace(system.chip, flops=MappingProxyType(macs))
 
 
@@ -250,9 +250,9 @@ def _profile(scenario: Scenario, system: System) -> tuple[Profile, str | None]:
     return choose_profile(wanted_profile(scenario.profile), system.chip.name)
 
 
-def _warnings(scenario: Scenario, system: System, *told: str | None) -> Iterator[str]:
+def _warnings(scenario: Scenario, system: System, *known_warnings: str | None) -> Iterator[str]:
     """What the user should know of the figures of one system, `told` by their catalogues first."""
-    yield from filter(None, told)
+    yield from filter(None, known_warnings)
     if scenario.workload.input_tokens.cv:
         yield (
             "the spread of input_tokens lengthens queues under demand; elsewhere the mean is used"
@@ -268,8 +268,8 @@ def _warnings(scenario: Scenario, system: System, *told: str | None) -> Iterator
 
 def _unproven(scenario: Scenario) -> Iterator[str]:
     """What the search does not decide exactly, where it was asked for."""
-    asked = "disaggregated" in (scenario.choose.mode or ())
-    if asked and scenario.objective == "latency" and scenario.workload.demand is not None:
+    disaggregated = "disaggregated" in (scenario.choose.mode or ())
+    if disaggregated and scenario.objective == "latency" and scenario.workload.demand is not None:
         yield (
             "two pools under a load are sized by what either can carry at most; another split may "
             "have a little less latency"

@@ -47,7 +47,7 @@ class Hardware:
 
 
 @dataclass(frozen=True)
-class Draft:
+class TaskBuilder:
     """What the tasks of one model in one set of formats have in common.
 
     `chunk` are prompt tokens of one pass, None for as many as the engine reads. [token]
@@ -139,6 +139,6 @@ def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:
     if scenario.power_price is None:
         return 0.0
     if drawn is None:
-        told = f"the catalogue has no power figure for {chip}; give power: in the system"
-        raise FieldError(("power_price", told))
+        words = f"the catalogue has no power figure for {chip}; give power: in the system"
+        raise FieldError(("power_price", words))
     return scenario.power_price * drawn

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import planner
 from planner.problems.serving.deployment.pools import questions_of, ranked
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 
 ROUNDING = 1 + 1e-9
@@ -67,7 +67,7 @@ def figures(values: dict[str, float]) -> dict[str, Any]:
 
 def least(scenario: dict[str, Any]) -> float:
     """The best score of a scenario, infinite where nothing keeps the promises."""
-    points = ranked(questions_of(ask(load(scenario))))
+    points = ranked(questions_of(resolve(load(scenario))))
     return points[0].score if points else math.inf
 
 
@@ -156,7 +156,7 @@ def test_more_to_bear_never_costs_less(scenario: dict[str, Any], what: str) -> N
 def test_a_price_scales_what_is_paid_and_nothing_else(scenario: dict[str, Any]) -> None:
     """Half the price, half the cost, the same plan."""
     cheap = changed(scenario, "price", scenario["price"] / 2)
-    one, half = (ranked(questions_of(ask(load(s)))) for s in (scenario, cheap))
+    one, half = (ranked(questions_of(resolve(load(s)))) for s in (scenario, cheap))
     assert len(one) == len(half)
     if one:
         scale = 2.0 if scenario["objective"] == "cost" else 1.0
@@ -184,7 +184,7 @@ def asked(mode: str, chips: Any, per_chip: Any = None, **others: Any) -> dict[st
 
 def evaluations(scenario: dict[str, Any]) -> int:
     """Points computed to decide a scenario."""
-    return sum(each.points_evaluated for each in questions_of(ask(load(scenario))))
+    return sum(each.points_evaluated for each in questions_of(resolve(load(scenario))))
 
 
 @pytest.mark.parametrize("mode", MODES)

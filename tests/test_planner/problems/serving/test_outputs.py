@@ -14,7 +14,7 @@ from planner.problems.serving.closed_form import closed_form, symbols_of
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.pools import one_pool, questions_of
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.errors import SolverError
 from tests.cases.serving import dense, question, sparse
@@ -45,7 +45,7 @@ def pairs():
             "problem": "serving", "choose": {"mode": "disaggregated"},
             "workload": {"input_tokens": 1000, "output_tokens": 300, "demand": demand}, **base,
         })  # fmt: skip
-        (found,) = questions_of(ask(scenario))
+        (found,) = questions_of(resolve(scenario))
         yield from (point.candidate for point in found.points())
 
 

@@ -7,7 +7,8 @@ import pickle
 import pytest
 
 import planner
-from planner.problems.serving.plan import ServingAnswer, ServingPoint
+from planner.problems.serving.plan import ServingAnswer
+from planner.problems.serving.point import ServingPoint
 from planner.protocol.document import document_of, schema_of, typed
 
 BASE = {

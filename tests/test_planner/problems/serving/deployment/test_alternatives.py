@@ -19,7 +19,7 @@ from planner.problems.serving.deployment.alternatives import alternative_kinds, 
 from planner.problems.serving.deployment.missed_promises import relaxed_promises
 from planner.problems.serving.deployment.pools import one_pool, questions_of, ranked
 from planner.problems.serving.presentation import answer, why
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of
 from planner.scenario import load
 from tests.cases import serving as serving_cases
@@ -52,7 +52,7 @@ def two(first: str, second: str, **changes: Any) -> dict[str, Any]:
 
 def least(scenario: dict[str, Any]) -> float:
     """The best objective of a question, infinite without a plan."""
-    points = ranked(questions_of(ask(load(scenario))))
+    points = ranked(questions_of(resolve(load(scenario))))
     return points[0].score if points else math.inf
 
 
@@ -152,7 +152,7 @@ def _rest(scenario: dict[str, Any], change: dict[str, Any], factor: float) -> di
 def test_deepseek_has_a_rival_of_the_other_mode_and_of_another_family():
     """How far behind is what solving that mode alone says."""
     loaded = load(DEEPSEEK)
-    questions = questions_of(ask(loaded))
+    questions = questions_of(resolve(loaded))
     found = document_of(alternative_kinds(loaded, questions, ranked(questions)[0]))
     modes = [least({**DEEPSEEK, "choose": {"mode": m}}) for m in ("aggregated", "disaggregated")]
     mode = next(each for each in found if each["kind"] in ("aggregated", "disaggregated"))

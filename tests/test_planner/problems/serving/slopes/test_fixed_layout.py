@@ -21,7 +21,7 @@ from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.slopes.fixed_layout import bound_to, elasticities
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 
 STEP = 1e-4
@@ -58,7 +58,7 @@ def scenario(seed: int) -> dict:
 def found(given: dict):
     """The best point of a question, its givens and its number; None without a plan."""
     asked = load(given)
-    questions = questions_of(ask(asked))
+    questions = questions_of(resolve(asked))
     points = ranked(questions)
     if not points:
         return None
@@ -118,7 +118,7 @@ class Again:
 
 
 def held_again(bound, given, factor):
-    changed = ask(given.to(factor))
+    changed = resolve(given.to(factor))
     (pool,) = bound.pools
     (task,) = bound.tasks(changed)
     return Again(task, pool.layouts).solved() if pool.free else stepped(task, pool)

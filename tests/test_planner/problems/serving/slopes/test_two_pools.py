@@ -13,7 +13,7 @@ import planner
 from planner.problems.serving.slopes.fixed_layout import elasticities
 from planner.problems.serving.slopes.serving import serving_rows
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, one_per_parameter
 from planner.scenario import load
 from tests.test_planner.problems.serving.slopes.test_fixed_layout import Again, found
@@ -44,7 +44,7 @@ def solved(bound, given, factor: float) -> dict[str, float]:
 
     Chips and replicas stay: the slower pool sets the rate, at which the other is not full.
     """
-    asked = ask(given.to(factor))
+    asked = resolve(given.to(factor))
     first, second = bound.tasks(asked)
     reading, decoding = bound.pools
     read = stepped_values(first, reading, reading.batch)
@@ -174,7 +174,7 @@ def test_a_batch_follows_its_load(seed):
         return again.at(math.exp(high))["T_tpot"]
 
     for i, each in enumerate(varied):
-        ends = [paced(ask(each.to(math.exp(sign * STEP)))) for sign in (1, -1)]
+        ends = [paced(resolve(each.to(math.exp(sign * STEP)))) for sign in (1, -1)]
         slope = math.log(ends[0] / ends[1]) / (2 * STEP)
         assert slopes["tpot"][1, i] == pytest.approx(slope, rel=1e-3, abs=1e-3), each.path
 
@@ -218,12 +218,12 @@ def test_waiting_moves_the_time_to_first_token():
         step = Step(task, pool.layouts, bound=False)
         return float(np.ravel(step(np.array([pool.batch]))["ttft"])[0])
 
-    assert values["ttft"] == pytest.approx(first(ask(load(given))), rel=1e-9)
+    assert values["ttft"] == pytest.approx(first(resolve(load(given))), rel=1e-9)
     assert dict(zip([each.path for each in varied], slopes["ttft"][1], strict=True))[
         "workload.demand"
     ] > 0.01  # fmt: skip
     for i, each in enumerate(varied):
-        ends = [first(ask(each.to(math.exp(sign * STEP)))) for sign in (1, -1)]
+        ends = [first(resolve(each.to(math.exp(sign * STEP)))) for sign in (1, -1)]
         slope = math.log(ends[0] / ends[1]) / (2 * STEP)
         assert slopes["ttft"][1, i] == pytest.approx(slope, rel=1e-3, abs=1e-3), each.path
 

@@ -7,7 +7,7 @@ import pytest
 
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.resolve import ask
+from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from tests.paths import FACTS
 
@@ -40,7 +40,7 @@ def measured(chips: int) -> float:
 
 def estimated(chips: int) -> float:
     """The same of one layer by our equations [s]."""
-    task = ask(load(SCENARIO)).tasks[0]
+    task = resolve(load(SCENARIO)).tasks[0]
     one = np.ones(1, dtype=int)
     layouts = Layouts(one, one, one, chips * one, chips * one, one, one, 128 * one)
     step = Step(task, layouts, bound=False)
