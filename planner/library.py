@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from planner.measurements.entry import Entry
     from planner.measurements.readers.sheets import MeasurementTable
     from planner.protocol.plan import Plan
+    from planner.protocol.validation_result import ValidationDocument
     from planner.scenario.loading import Question
     from planner.uncertainty.global_study import Study
     from topologies.fabric.fabric import Fabric
@@ -207,20 +208,25 @@ class Validation:
     HTML page of its own.
     """
 
-    document: Document
+    result: ValidationDocument = field(repr=False)
     tables: tuple[tuple[MeasurementTable, Sequence[Entry]], ...] = field(repr=False)
 
-    def __str__(self) -> str:
-        from planner.report.text.validation import validation_text
+    @cached_property
+    def document(self) -> Document:
+        """The validation as JSON."""
+        return self.result.to_json()
 
-        return validation_text(self.document)
+    def __str__(self) -> str:
+        from planner.report.text.validation_text import validation_text
+
+        return validation_text(self.result)
 
     @cached_property
     def page(self) -> str:
         """The validation as an HTML page with pictures."""
         from planner.report.pages.validation_page import page
 
-        return page(self.document)
+        return page(self.result)
 
     @property
     def predictions(self) -> str:
@@ -261,13 +267,13 @@ def validate(
         If a file holds no measurements, facts are missing, or the profile is not known.
     """
     from planner.measurements.entry import facts_of
-    from planner.validation.document import document
     from planner.validation.estimates import files_in, predicted
+    from planner.validation.validation_document import document
 
     files = files_in([Path(path) for path in data])
     made = predicted(files, profile, facts_of(_texts(facts)), models, refit)
-    for each in made.skipped:
-        note(f"planner: {each}", warning=True)
+    for file in made.skipped:
+        note(f"planner: {file}", warning=True)
     return Validation(document(profile, made.tables, by, refit, made.skipped), made.tables)
 
 
@@ -320,7 +326,7 @@ def calibrate(
     files = {label: read(path, models, **named) for label, path in _labelled(paths).items()}
     fit = calibrated(files, name, day, like, measured)
     if fit.profile is not None and file is not None:
-        start = fit.document["like"]
+        start = str(fit.document["like"])
         comments = [
             f"Written by planner calibrate from runs of one's own, starting from {start}.",
             "Intervals hold 80 %. Errors are on runs that the fit did not see. Bands: measured /",
@@ -335,8 +341,8 @@ def _files_in(data: Sequence[str | Path]) -> tuple[Path, ...]:
     from planner.validation.estimates import files_in
 
     files = files_in([Path(path) for path in data])
-    for each in files.skipped:
-        note(f"planner: {each}", warning=True)
+    for file in files.skipped:
+        note(f"planner: {file}", warning=True)
     return files.paths
 
 

@@ -18,6 +18,7 @@ Floating = Literal["bf16", "fp16", "fp32"]
 
 WIDTH = {"bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp32": 4}  # bytes of one number
 ARRAYS = {"read": 1, "copy": 2, "triad": 3}  # arrays that pass through memory
+BEYOND = 4  # times the last on-chip level, and nothing of it is still there
 REDUCED = 4  # bytes of one number of an all-reduce, fp32
 
 

@@ -1,26 +1,29 @@
 """A measured chip: what was timed on one device, on one day, and what follows from it.
 
-The file holds times; rates are worked out from them here, once.
+The file, TOML that is read again, holds times; rates are worked out from them here, once.
 
 A straight line through times of messages: latency and rate.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 
 from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from planner.benchmark.device import Timing
 from planner.benchmark.kernels import (
+    BEYOND,
     CLOSED,
     AllReduce,
     Attention,
@@ -28,10 +31,11 @@ from planner.benchmark.kernels import (
     KernelLaunch,
     Product,
     Stream,
+    Work,
 )
-from planner.benchmark.suite import BEYOND
 from planner.catalogue.chips import chip_names
 from planner.text.errors import InputError, Mistake, did_you_mean, quoted
+from planner.text.quantities import show
 
 
 @dataclass(frozen=True)
@@ -90,15 +94,16 @@ def _dot(x: Sequence[float], y: Sequence[float]) -> float:
 FORMAT = 1
 LARGEST_FILE = 4 * 2**20  # [byte]
 MEMORY_BOUND = 16  # tokens at most of a product that waits for its weights on any chip
-W = TypeVar("W", Stream, Product, Attention, KernelLaunch, AllReduce)
+W_co = TypeVar("W_co", bound=Work, covariant=True)
+T = TypeVar("T")
 Text = Annotated[str, Field(max_length=400)]
 
 
 @dataclass(frozen=True)
-class Measured(Generic[W]):
+class Measured(Generic[W_co]):
     """A work and its times."""
 
-    work: W
+    work: W_co
     timing: Timing
 
     @property
@@ -200,7 +205,7 @@ class MeasuredChip:
         )
 
 
-TABLES: Mapping[str, type] = MappingProxyType(
+TABLES: Mapping[str, type[Work]] = MappingProxyType(
     {
         "memory": Stream,
         "products": Product,
@@ -231,14 +236,14 @@ def read_measured(path: Path) -> MeasuredChip:
     for key in LISTS:
         rows = enumerate(_list(raw.get(key, []), key, mistakes))
         parts[key] = tuple(_read(SkippedWork, row, f"{key}.{at}", mistakes) for at, row in rows)
-    if isinstance(head, Head):
+    if head is not None:
         mistakes += _impossible(head)
-    if mistakes:
+    if head is None or mistakes:
         raise InputError(Mistake(name, None, None, each.path, each.message) for each in mistakes)
     return MeasuredChip(head, **parts)
 
 
-def _raw(path: Path) -> dict[str, Any]:
+def _raw(path: Path) -> dict[str, object]:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise InputError(f"{path}: too large for a measured chip")
@@ -251,7 +256,9 @@ def _raw(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not TOML: {error}") from error
 
 
-def _rows(rows: Any, key: str, work: type, mistakes: list[Mistake]) -> Iterator[Measured[Any]]:
+def _rows(
+    rows: object, key: str, work: type[Work], mistakes: list[Mistake]
+) -> Iterator[Measured[Work]]:
     for at, row in enumerate(_list(rows, key, mistakes)):
         if not isinstance(row, Mapping):
             mistakes.append(_mistake(f"{key}.{at}", f"expected a table, got {quoted(row)}"))
@@ -260,24 +267,25 @@ def _rows(rows: Any, key: str, work: type, mistakes: list[Mistake]) -> Iterator[
         times = {k: v for k, v in row.items() if k in TIMED}
         read = _read(work, done, f"{key}.{at}", mistakes)
         timing = _read(Timing, times, f"{key}.{at}", mistakes)
-        if isinstance(timing, Timing) and timing.best > timing.median:
+        if timing is not None and timing.best > timing.median:
             mistakes.append(_mistake(f"{key}.{at}.best", "longer than the median"))
-        yield Measured(read, timing)
+        if read is not None and timing is not None:
+            yield Measured(read, timing)
 
 
-def _list(rows: Any, key: str, mistakes: list[Mistake]) -> list[Any]:
+def _list(rows: object, key: str, mistakes: list[Mistake]) -> list[object]:
     if isinstance(rows, list):
         return rows
     mistakes.append(_mistake(key, f"expected a list, got {quoted(rows)}"))
     return []
 
 
-def _read(kind: type, raw: Any, path: str, mistakes: list[Mistake]) -> Any:
+def _read(kind: type[T], raw: object, path: str, mistakes: list[Mistake]) -> T | None:
     """The dataclass, or None with its mistakes added."""
     try:
-        return _adapter(kind).validate_python(raw)
+        return cast(T, _adapter(cast(Hashable, kind)).validate_python(raw))
     except ValidationError as error:
-        names = [problem.name for problem in fields(kind)]
+        names = list(kind.__annotations__)
         for problem in error.errors():
             at = ".".join(str(part) for part in (path, *problem["loc"]) if part != "")
             mistakes.append(_mistake(at, _message(problem, names)))
@@ -285,14 +293,14 @@ def _read(kind: type, raw: Any, path: str, mistakes: list[Mistake]) -> Any:
 
 
 @cache
-def _adapter(kind: type) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+def _adapter(kind: Hashable) -> TypeAdapter[object]:
+    return TypeAdapter(cast(type[object], kind))
 
 
-def _message(error: Any, names: Iterable[str]) -> str:
+def _message(error: ErrorDetails, names: Iterable[str]) -> str:
     last = error["loc"][-1] if error["loc"] else ""
     if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        return f"unknown key {quoted(last)}{did_you_mean(last, names)}"
+        return f"unknown key {quoted(last)}{did_you_mean(str(last), names)}"
     if error["type"] == "missing":
         return f"missing required key {quoted(last)}"
     return f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {quoted(error['input'])}"
@@ -310,3 +318,55 @@ def _impossible(head: Head) -> Iterator[Mistake]:
 
 def _mistake(path: str, message: str) -> Mistake:
     return Mistake("", None, None, path, message)
+
+
+HEADING = """\
+# A chip as it was measured by `planner measure`: times in s, sizes in bytes.
+# median, best and spread (10th to 90th percentile over the median) are of so many repeats.
+# Use it: system: {like: NAME, measured: THIS FILE}
+"""
+RATES = {"memory": "bandwidth", "attention": "bandwidth", "products": "compute"}
+
+
+def toml(chip: MeasuredChip) -> str:
+    """The contents of its file."""
+    head = asdict(chip.head)
+    software = head.pop("software")
+    lines = [HEADING, f"format = {head.pop('format')}"]
+    lines += [f"{key} = {_toml_value(value)}" for key, value in head.items()]
+    lines.append(f"software = {_inline(software)}")
+    for key in TABLES:
+        rows = getattr(chip, key)
+        lines += ["", *_listed(key, [(_flat(each), _rate(key, each)) for each in rows])]
+    for key in LISTS:
+        lines += ["", *_listed(key, [(asdict(each), "") for each in getattr(chip, key)])]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(key: str, rows: Iterable[tuple[Mapping[str, object], str]]) -> list[str]:
+    inner = [f"  {_inline(row)},{rate and f'  # {rate}'}" for row, rate in rows]
+    return [f"{key} = [", *inner, "]"] if inner else [f"{key} = []"]
+
+
+def _flat(measured: Measured[Work]) -> dict[str, object]:
+    return asdict(measured.work) | asdict(measured.timing)
+
+
+def _rate(key: str, measured: Measured[Work]) -> str:
+    return show(measured.rate, RATES[key]) if key in RATES else ""
+
+
+def _inline(row: Mapping[str, object]) -> str:
+    return "{ " + ", ".join(f"{key} = {_toml_value(value)}" for key, value in row.items()) + " }"
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}" if any(c in f"{value:.6g}" for c in ".e") else f"{value:.1f}"
+    if isinstance(value, int):
+        return str(value)
+    # What JSON writes of printable text, TOML reads as the same text.
+    clean = "".join(c if c.isprintable() else "?" for c in str(value))
+    return json.dumps(clean, ensure_ascii=False)

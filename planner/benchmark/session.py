@@ -1,26 +1,43 @@
 """A session on one device: every work of the suite is run, timed and checked.
 
-A wrong result is refused and named, and its time is not kept: a chip that computes wrongly fast is
-not fast. An interrupted session keeps what it has.
+What matters most comes first, so that a short budget still leaves a usable file. Sizes follow from
+the device: arrays and caches are several times its last on-chip level.
 
-Which chip of the catalogue a reported device name is.
+A wrong result is refused and named, and its time is not kept: a chip that computes wrongly fast is
+not fast. A sample of each is compared with the same work in float64. The tolerance follows from the
+precision: the result is rounded once, partial sums may be too (split products add halves in bf16),
+and a sum of k terms gathers the rounding of its accumulator. An interrupted session keeps what it
+has.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from itertools import product
+from typing import NamedTuple, TypeVar
 
-from planner.benchmark.checks import fault
-from planner.benchmark.device import FEWEST, Device, Facts, Unsupported, summary, timed
+import numpy as np
+
+from planner.benchmark.device import (
+    FEWEST,
+    Device,
+    Facts,
+    TimingSample,
+    Unsupported,
+    summary,
+    timed,
+)
 from planner.benchmark.kernels import (
+    BEYOND,
+    WIDTH,
     AllReduce,
     Attention,
     KernelLaunch,
@@ -30,9 +47,154 @@ from planner.benchmark.kernels import (
     Work,
 )
 from planner.benchmark.record import Head, Measured, MeasuredChip, SkippedWork
-from planner.benchmark.suite import message_sizes, suite
 from planner.catalogue.chips import chip
 
+LEAST = 64 * 2**20  # [byte] of an array, where that level is small
+DECODE = (1, 8, 16, 32, 64, 128, 256, 512)  # tokens of a decode step
+PREFILL = (1024, 2048, 4096, 8192)
+# (n, k) of weights: a square one, Llama-3.1-70B's gate and up of a half and down, an expert of
+# DeepSeek-V3
+WEIGHTS = ((8192, 8192), (28672, 8192), (8192, 28672), (2048, 7168))
+CPU_WEIGHTS = ((2048, 2048), (4096, 1024))
+INT8_TOKENS = 32  # fewer than 17 rows are refused by CUDA's product of whole numbers
+CONTEXTS = (1024, 8192, 65536)
+HEADS, KV_HEADS, HEAD_DIM = 64, 8, 128  # Llama-3.1-70B
+SMALLEST_MESSAGE, LARGEST_MESSAGE = 2**13, 2**28  # [byte]
+
+
+def suite(facts: Facts, *, quick: bool = False) -> tuple[Timed, ...]:
+    """The works for one device, most important first; an all-reduce is not among them."""
+    processor = facts.kind == "cpu"
+    weights = CPU_WEIGHTS if processor else WEIGHTS
+    decode = DECODE[::4] if quick else DECODE
+    prefill = (512,) if processor else (PREFILL[-2:-1] if quick else PREFILL)
+    works: list[Timed] = [*_streams(facts, 1), KernelLaunch("call")]
+    if facts.kind == "cuda":
+        works.append(KernelLaunch("graph"))
+    works += _product_works(facts, (*prefill, *decode), weights[:1])
+    works.append(_attention_work(facts, CONTEXTS[1]))
+    if quick:
+        return tuple(dict.fromkeys(works))
+    works += [_attention_work(facts, context) for context in CONTEXTS]
+    works += [*_streams(facts, 4), *_streams(facts, 16)]
+    works += _product_works(facts, (prefill[-1], *decode[::2]), weights[1:])
+    return tuple(dict.fromkeys(works))
+
+
+def message_sizes(*, quick: bool = False) -> tuple[int, ...]:
+    """Bytes of the all-reduces that are timed [byte]."""
+    steps = int(math.log2(LARGEST_MESSAGE // SMALLEST_MESSAGE))
+    return tuple(SMALLEST_MESSAGE << step for step in range(0, steps + 1, 5 if quick else 1))
+
+
+def _streams(facts: Facts, times: int) -> list[Stream]:
+    """Read, copy and triad over arrays `times` as large as need be."""
+    least = max(2 * BEYOND * facts.cache, LEAST)
+    size = times * 2 ** math.ceil(math.log2(least))
+    return [Stream(kind, size) for kind in ("read", "copy", "triad")]
+
+
+def _product_works(
+    facts: Facts, tokens: Iterable[int], shapes: Iterable[tuple[int, int]]
+) -> Iterator[Product]:
+    for (n, k), m, dtype in product(shapes, tokens, facts.dtypes):
+        if dtype == "int8" and m < INT8_TOKENS:
+            continue
+        yield _product_work(facts, dtype, m, n, k)
+
+
+def _product_work(facts: Facts, dtype: str, m: int, n: int, k: int) -> Product:
+    """Weights of a decode step come from memory; a prompt's are read once for so many tokens."""
+    work_bytes = n * k * WIDTH[dtype]
+    copies = 1 if m > DECODE[-1] else math.ceil(BEYOND * facts.cache / work_bytes)
+    return Product(dtype, m, n, k, copies)  # type: ignore[arg-type]
+
+
+def _attention_work(facts: Facts, context: int) -> Attention:
+    """As many sequences as make the cache several times the last on-chip level."""
+    dtype = "fp32" if facts.kind == "cpu" else "bf16"
+    work_bytes = Attention(dtype, 1, context, HEADS, KV_HEADS, HEAD_DIM).amount  # type: ignore[arg-type]
+    batch = math.ceil(max(2 * BEYOND * facts.cache, LEAST) / work_bytes)
+    return Attention(dtype, batch, context, HEADS, KV_HEADS, HEAD_DIM)  # type: ignore[arg-type]
+
+
+SINGLE = 2.0**-24
+# Half a step of the precision that a result of each dtype is rounded to; whole numbers are exact.
+HALF_STEP = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8": 2.0**-8, "fp32": SINGLE, "int8": 0.0}
+PARTIAL = 4  # roundings of partial sums, at random and at the worst of the sample
+
+
+def fault(work: Work, sample: TimingSample) -> str | None:
+    """What is wrong with the result of a work, or None.
+
+    `sample.operands` hold, by kind of work: `x` and, of a triad, `y` and `scale`; `a` of shape
+    (rows, k) and `b` of shape (columns, k); `q` (samples, head_dim), `k` and `v` (samples, context,
+    head_dim); `calls`; `parts` (devices, samples).
+    """
+    expected, tolerance = _expected(work, sample)
+    result = sample.result
+    if result.shape != expected.shape:
+        return f"its shape is {result.shape}, expected {expected.shape}"
+    if not np.isfinite(result).all():
+        return "it holds numbers that are not finite"
+    beyond = np.abs(result - expected) - tolerance
+    if not beyond.size or beyond.max() <= 0:
+        return None
+    at = np.unravel_index(beyond.argmax(), beyond.shape)
+    wrong = int((beyond > 0).sum())
+    return (
+        f"{wrong} of {beyond.size} sampled numbers are wrong: "
+        f"{result[at]:.7g} where {expected[at]:.7g} was expected"
+    )
+
+
+def _expected(work: Work, sample: TimingSample) -> tuple[np.ndarray, np.ndarray]:
+    """The result in float64, and how far from it rounding may lead."""
+    operands = sample.operands
+    if isinstance(work, Product):
+        terms = operands["a"][:, None, :] * operands["b"][None, :, :]
+        return _sum(terms, HALF_STEP[work.dtype], exact=work.dtype == "int8")
+    if isinstance(work, Attention):
+        return _attention(operands["q"], operands["k"], operands["v"], HALF_STEP[work.dtype])
+    if isinstance(work, AllReduce):
+        return _sum(operands["parts"].T, SINGLE)
+    if isinstance(work, KernelLaunch):
+        return operands["calls"], np.zeros_like(operands["calls"])
+    if work.kind == "read":
+        return _sum(operands["x"], SINGLE)
+    if work.kind == "copy":
+        return operands["x"], np.zeros_like(operands["x"])
+    expected = operands["x"] + operands["scale"] * operands["y"]
+    return expected, 8 * SINGLE * (
+        np.abs(operands["x"]) + np.abs(operands["scale"] * operands["y"])
+    )
+
+
+def _sum(terms: np.ndarray, step: float, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Sums over the last axis, and their tolerance."""
+    total = terms.sum(axis=-1)
+    if exact:
+        return total, np.zeros_like(total)
+    scale = np.abs(total) + PARTIAL * np.sqrt((terms**2).sum(axis=-1))
+    gathered = 2 * SINGLE * np.sqrt(terms.shape[-1]) * np.abs(terms).sum(axis=-1)
+    return total, 2 * step * scale + gathered
+
+
+def _attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, step: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Softmax attention of single queries; shape (samples, head_dim)."""
+    scores = np.einsum("sd,scd->sc", q, k) / np.sqrt(q.shape[-1])
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    expected = np.einsum("sc,scd->sd", weights, v)
+    # Weights are rounded to the precision of the values before they are multiplied.
+    spread = np.sqrt(np.einsum("sc,scd->sd", weights**2, v**2))
+    gathered = 2 * SINGLE * np.sqrt(k.shape[1]) * np.einsum("sc,scd->sd", weights, np.abs(v))
+    return expected, 2 * step * (np.abs(expected) + PARTIAL * spread) + gathered
+
+
+W = TypeVar("W", bound=Work)
 WORD = re.compile(r"[A-Z0-9]+")
 ROOM = 0.2  # between the memory that is listed and what a driver reports
 
@@ -44,19 +206,30 @@ def recognised(name: str, capacity: float) -> str:
     """
     words = set(WORD.findall(name.upper()))
     for row in _names():
-        if words.issuperset(row["words"]) and words.isdisjoint(row.get("without", ())):
-            candidate = chip(row["chip"])
+        if words.issuperset(row.words) and words.isdisjoint(row.without):
+            candidate = chip(row.chip)
             if abs(capacity / candidate.memory - 1) <= ROOM:
                 return candidate.name
     return ""
 
 
+class DeviceName(NamedTuple):
+    """Words that the reported name of a chip of the catalogue has, and those it has not."""
+
+    chip: str
+    words: Sequence[str]
+    without: Sequence[str]
+
+
 @cache
-def _names() -> tuple[dict[str, Any], ...]:
+def _names() -> tuple[DeviceName, ...]:
     text = files("planner.benchmark").joinpath("names.toml").read_text(encoding="utf-8")
     names = tomllib.loads(text)
     part = names["part"]
-    return tuple({**row, "without": [*part, *row.get("without", [])]} for row in names["name"])
+    return tuple(
+        DeviceName(row["chip"], row["words"], [*part, *row.get("without", [])])
+        for row in names["name"]
+    )
 
 
 FREE = 0.8  # of free memory is used at the most
@@ -76,7 +249,7 @@ class ChipTimes:
 class _SessionNotes:
     """What is gathered on the way."""
 
-    done: list[Measured[Any]] = field(default_factory=list)
+    done: list[Measured[Work]] = field(default_factory=list)
     refused: list[SkippedWork] = field(default_factory=list)
     left_out: list[SkippedWork] = field(default_factory=list)
     complete: bool = False
@@ -200,7 +373,7 @@ def _together(
 
 
 def _record(
-    done: Measured[Any], wrong: str | None, notes: _SessionNotes, say: Callable[[str], None]
+    done: Measured[Work], wrong: str | None, notes: _SessionNotes, say: Callable[[str], None]
 ) -> None:
     if wrong is None:
         notes.done.append(done)
@@ -209,5 +382,7 @@ def _record(
     say(f"warning: {done.work}: {wrong}; its time is not kept")
 
 
-def _of(notes: _SessionNotes, kind: type[Work]) -> tuple[Any, ...]:
-    return tuple(each for each in notes.done if isinstance(each.work, kind))
+def _of(notes: _SessionNotes, kind: type[W]) -> tuple[Measured[W], ...]:
+    return tuple(
+        Measured(each.work, each.timing) for each in notes.done if isinstance(each.work, kind)
+    )

@@ -6,7 +6,7 @@ of a step, efficiency, mid-range delay. Everything is seeded: the same rows give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import log2
 from pathlib import Path
@@ -22,6 +22,7 @@ from planner.calibration.curve_pooling import (
     curves_of,
     envelope,
 )
+from planner.calibration.profile_file import number, pair
 from planner.catalogue.collective_curves import ANY, Between, Curve
 from planner.measurements.measurement import CollectiveRow
 from planner.measurements.readers.collective_rows import (
@@ -117,7 +118,7 @@ def written(
         "\n[reduce_from]",
         *(f"{family} = {n}" for family, n in REDUCE_FROM.items()),
         "\n[bands]",
-        *(f"{kind} = {_list(band)}" for kind, band in evidence.bands().items()),
+        *(f"{kind} = {pair(band, DIGITS)}" for kind, band in evidence.bands().items()),
         "\n[errors]",
         *(f"{name} = {_table(scores)}" for name, scores in evidence.errors().items()),
         *(line for each in crossings(rows, floors) for line in _between(each)),
@@ -177,38 +178,35 @@ def _made(
 
 def _between(crossing: Between) -> Iterator[str]:
     yield "\n[[between]]"
-    yield f'network = "{crossing.network}"'
-    yield f'operation = "{crossing.operation}"'
-    yield f'algorithm = "{crossing.algorithm}"'
-    for name in ("step", "efficiency", "delay"):
-        yield f"{name} = {_short(getattr(crossing, name))}"
+    yield from _words(crossing, "network", "operation", "algorithm")
+    yield from _figures(crossing, "step", "efficiency", "delay")
 
 
 def _curve(curve: Curve) -> Iterator[str]:
     yield "\n[[curve]]"
-    for name in ("chip", "operation", "algorithm"):
-        yield f'{name} = "{getattr(curve, name)}"'
+    yield from _words(curve, "chip", "operation", "algorithm")
     yield f"n = {curve.n}"
-    yield f"rate = {_short(curve.rate)}"
-    yield f"traffic = {_short(curve.traffic, 10)}"
+    yield f"rate = {number(curve.rate, DIGITS)}"
+    yield f"traffic = {number(curve.traffic, 10)}"
     yield f'evidence = "{curve.evidence}"'
-    for name in ("alpha", "efficiency", "gamma"):
-        yield f"{name} = {_short(getattr(curve, name))}"
-    yield f"intervals = {{ {', '.join(f'{k} = {_list(v)}' for k, v in curve.intervals.items())} }}"
-    yield f"bytes = {_list(curve.sizes, 10)}"
-    yield f"us = {_list((1e6 * t for t in curve.seconds), 6)}"
+    yield from _figures(curve, "alpha", "efficiency", "gamma")
+    ends = ", ".join(f"{name} = {pair(each, DIGITS)}" for name, each in curve.intervals.items())
+    yield f"intervals = {{ {ends} }}"
+    yield f"bytes = {pair(curve.sizes, 10)}"
+    yield f"us = {pair((1e6 * t for t in curve.seconds), 6)}"
+
+
+def _words(of: Curve | Between, *names: str) -> Iterator[str]:
+    yield from (f'{name} = "{getattr(of, name)}"' for name in names)
+
+
+def _figures(of: Curve | Between, *names: str) -> Iterator[str]:
+    yield from (f"{name} = {number(getattr(of, name), DIGITS)}" for name in names)
 
 
 def _table(values: Mapping[str, float]) -> str:
-    return f"{{ {', '.join(f'{name} = {_short(value)}' for name, value in values.items())} }}"
-
-
-def _list(values: Iterable[float], digits: int = DIGITS) -> str:
-    return f"[{', '.join(_short(value, digits) for value in values)}]"
-
-
-def _short(value: float, digits: int = DIGITS) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
+    cells = ", ".join(f"{name} = {number(value, DIGITS)}" for name, value in values.items())
+    return f"{{ {cells} }}"
 
 
 def crossings(rows: Sequence[CollectiveRow], inner: dict[str, float]) -> list[Between]:

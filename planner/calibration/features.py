@@ -47,6 +47,15 @@ class Features:
         seconds: np.ndarray = self.rest + (self.matrix * x).sum(axis=1) + waits
         return seconds
 
+    def parts(self, x: np.ndarray) -> np.ndarray:
+        """Time of each coefficient's own part [s], shape (n_rows, n_coefficients).
+
+        That of the steps waited for holds the parts of all others in such a step.
+        """
+        parts: np.ndarray = (self.matrix + x[:, [WAIT]] * self.step) * x
+        parts[:, WAIT] = x[:, WAIT] * (self.step_rest + (self.step * x).sum(axis=1))
+        return parts
+
     @property
     def roofline(self) -> np.ndarray:
         """Each row's highest roof at full efficiency [s], shape (n_rows,).

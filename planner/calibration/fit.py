@@ -9,17 +9,36 @@ concurrencies), groups (a model on a chip under an engine), whole models, whole 
 from __future__ import annotations
 
 import argparse
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.bands import bands, spreads
-from planner.calibration.cross_validation import LeftOut, errors, folds, leave_out
+from planner.calibration.cross_validation import (
+    SEED,
+    LeftOut,
+    bands,
+    errors,
+    fold_by_name,
+    folds,
+    leave_out,
+    spreads,
+)
 from planner.calibration.curve_file import collectives_text
-from planner.calibration.fit_priors import RUNS, STEADY, FitSpec
-from planner.calibration.hierarchy import Effect, Hierarchy, effects, fitted, pruned, worthwhile
+from planner.calibration.hierarchy import (
+    Effect,
+    EffectFamily,
+    Hierarchy,
+    Loss,
+    Prior,
+    effects,
+    fitted,
+    pruned,
+    worthwhile,
+)
 from planner.calibration.profile_file import shipped_text, thin_text
 from planner.calibration.sample import (
     Sample,
@@ -30,7 +49,6 @@ from planner.calibration.sample import (
 )
 from planner.measurements.readers import runs, steadies
 
-SEED = 20261121
 DRAWS = 20
 # An adjustment that changes times by less is dropped, a monthly one by less in so many months.
 LEAST, MONTHS, PRUNINGS = 0.08, 4, 3
@@ -51,6 +69,47 @@ THIN = {
     "fastertransformer-2022": ("steady-2024", "fastertransformer", "2022-11"),
     "palm-2022": ("steady-2024", "pope", "2022-11"),
 }
+
+
+@dataclass(frozen=True)
+class FitSpec:
+    """A profile to be: name, date, source, priors and families of adjustments.
+
+    Where engines differ by years, the shared part is a `base` of profiles of one engine and
+    nobody's estimate. `worth` is what an adjustment has to add to the sum of a fit, None where it
+    has to change times by LEAST.
+    """
+
+    name: str
+    as_of: str
+    source: str
+    prior: Prior
+    families: tuple[EffectFamily, ...]
+    base: bool = False
+    loss: Loss = field(default_factory=Loss)
+    worth: float | None = None
+
+
+def _spec(name: str) -> FitSpec:
+    """What is expected of a kind of measurements, by the name of its profile."""
+    text = files("planner.calibration").joinpath("fit_priors.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(text)
+    spec, groups = tables[name], tables["groups"]
+    families = tuple(
+        EffectFamily(
+            tuple(row["by"]),
+            tuple(groups[row["of"]] if isinstance(row["of"], str) else row["of"]),
+            row["width"],
+            row.get("monthly", False),
+        )
+        for row in spec.pop("families")
+    )
+    prior = {key: (value, width) for key, (value, width) in spec.pop("prior").items()}
+    loss = Loss(**spec.pop("loss", {}))
+    return FitSpec(name=name, prior=prior, families=families, loss=loss, **spec)
+
+
+RUNS, STEADY = _spec("engines-2026"), _spec("steady-2024")
 
 
 @dataclass(frozen=True)
@@ -83,7 +142,9 @@ def fit_of(spec: FitSpec) -> Callable[[Sample], Hierarchy]:
 
     def fit(sample: Sample) -> Hierarchy:
         return pruned(
-            lambda candidates, start: _solved(spec, sample, candidates, start),
+            lambda candidates, start: fitted(
+                sample, candidates, spec.prior, start=start, loss=spec.loss
+            ),
             effects(sample.places, spec.families),
             lambda draft: _worth_keeping(spec, sample, draft),
             PRUNINGS,
@@ -101,10 +162,10 @@ def fit_profile(spec: FitSpec, sample: Sample, untold: Sample | None = None) -> 
     hierarchy = fit(sample)
     floor = sample.columns.roofline
     left = {
-        "known": leave_out(sample, folds(sample.configurations, SEED), fit),
-        "groups": leave_out(sample, folds(sample.column("group"), SEED), fit),
-        "new_model": leave_out(sample, _fold_by_name(sample.column("model")), fit),
-        "new_chip": leave_out(sample, _fold_by_name(sample.column("chip_name")), fit),
+        "known": leave_out(sample, folds(sample.configurations), fit),
+        "groups": leave_out(sample, folds(sample.column("group")), fit),
+        "new_model": leave_out(sample, fold_by_name(sample.column("model")), fit),
+        "new_chip": leave_out(sample, fold_by_name(sample.column("chip_name")), fit),
     }
     pooled = sample.column("pooled")
     ranges = {}
@@ -120,9 +181,9 @@ def fit_profile(spec: FitSpec, sample: Sample, untold: Sample | None = None) -> 
         ranges["pooled"] = {"any": {**ranges["known"]["any"], **bands(part)[0]["any"]}}
         scores |= errors(part, floor[pooled], "pooled_")
     if untold is not None:
-        seen = untold.columns.times(hierarchy.unknowns(untold.places))
+        seen = hierarchy.times(untold)
         ranges["assumed"] = bands(LeftOut(untold, np.zeros(len(seen), dtype=int), seen))[0]
-        scores |= errors(LeftOut(untold, folds(untold.configurations, SEED), seen),
+        scores |= errors(LeftOut(untold, folds(untold.configurations), seen),
                          untold.columns.roofline, "untold_")  # fmt: skip
     low, high = _intervals(spec, sample, hierarchy)
     by_engine = {name: _of_engine(left["known"], floor, name) for name in _engines(sample)}
@@ -158,33 +219,9 @@ def main(arguments: list[str] | None = None) -> None:
 def _worth_keeping(spec: FitSpec, sample: Sample, fit: Hierarchy) -> tuple[Effect, ...]:
     """The adjustments that change times by enough, or that the rows speak for enough."""
     if spec.worth is not None:
-        return worthwhile(
-            sample.columns,
-            sample.seconds,
-            sample.places,
-            fit,
-            spec.prior,
-            spec.worth,
-            weights=sample.weights,
-            loss=spec.loss,
-        )
+        return worthwhile(sample, fit, spec.prior, spec.worth, loss=spec.loss)
     pairs = zip(fit.effects, fit.adjusted, strict=True)
     return tuple(e for e, x in pairs if abs(x) * (MONTHS if e.monthly else 1) >= LEAST)
-
-
-def _solved(
-    spec: FitSpec, sample: Sample, candidates: tuple[Effect, ...], start: Hierarchy | None
-) -> Hierarchy:
-    return fitted(
-        sample.columns,
-        sample.seconds,
-        sample.places,
-        candidates,
-        spec.prior,
-        weights=sample.weights,
-        start=start,
-        loss=spec.loss,
-    )
 
 
 def _intervals(spec: FitSpec, sample: Sample, hierarchy: Hierarchy) -> tuple[Hierarchy, Hierarchy]:
@@ -195,7 +232,9 @@ def _intervals(spec: FitSpec, sample: Sample, hierarchy: Hierarchy) -> tuple[Hie
     shared, adjusted = [], []
     for _ in range(DRAWS):
         chosen = np.concatenate([members[i] for i in draw.integers(0, len(names), len(names))])
-        refit = _solved(spec, sample.take(chosen), hierarchy.effects, hierarchy)
+        refit = fitted(
+            sample.take(chosen), hierarchy.effects, spec.prior, start=hierarchy, loss=spec.loss
+        )
         shared.append(refit.shared)
         adjusted.append(refit.adjusted)
     low, high = np.quantile(shared, [0.1, 0.9], axis=0)
@@ -207,12 +246,6 @@ def _intervals(spec: FitSpec, sample: Sample, hierarchy: Hierarchy) -> tuple[Hie
 
 def _engines(sample: Sample) -> tuple[str, ...]:
     return tuple(sorted({place.engine for place in sample.places}))
-
-
-def _fold_by_name(names: np.ndarray) -> np.ndarray:
-    """A fold for every name, shape (n_rows,)."""
-    fold: np.ndarray = np.unique(names, return_inverse=True)[1]
-    return fold
 
 
 def _of_engine(left: LeftOut, floor: np.ndarray, engine: str) -> dict[str, float]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve
 
-from planner.calibration.features import WAIT, Features
+from planner.calibration.sample import Sample
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Place
 
 OUTLIER = 0.12
@@ -22,10 +22,11 @@ ROUNDS = 60
 SETTLED = 1e-7  # of the objective
 TOLD = 0.5  # width beside the prior's from which on the rows tell nothing of an unknown
 LEAST_ROWS = 8
+Prior = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Family:
+class EffectFamily:
     """Adjustments of some coefficients, one for each value of some attributes of a place.
 
     `width` is the standard deviation of their logarithms beforehand, by month if `monthly`.
@@ -81,9 +82,9 @@ class Hierarchy:
         """1/e and t of every place, shape (n_places, n_coefficients)."""
         return _unknowns(self.shared, self.adjusted, *_design(places, self.effects))
 
-    def times(self, columns: Features, places: Sequence[Place]) -> np.ndarray:
-        """Times [s] of rows from their columns and places, shape (n_rows,)."""
-        return columns.times(self.unknowns(places))
+    def times(self, sample: Sample) -> np.ndarray:
+        """Times [s] of rows, shape (n_rows,)."""
+        return sample.columns.times(self.unknowns(sample.places))
 
     @property
     def values(self) -> dict[str, float]:
@@ -106,7 +107,7 @@ class Hierarchy:
 LEAST = np.array([1.0 if name in EFFICIENCIES else 0.0 for name in COEFFICIENTS])
 
 
-def effects(places: Sequence[Place], families: Sequence[Family]) -> tuple[Effect, ...]:
+def effects(places: Sequence[Place], families: Sequence[EffectFamily]) -> tuple[Effect, ...]:
     """The effects that at least LEAST_ROWS places can tell, in a fixed order."""
     tellable = []
     for family in families:
@@ -118,13 +119,10 @@ def effects(places: Sequence[Place], families: Sequence[Family]) -> tuple[Effect
 
 
 def fitted(
-    columns: Features,
-    seconds: np.ndarray,
-    places: Sequence[Place],
+    sample: Sample,
     candidates: Sequence[Effect],
-    prior: Mapping[str, tuple[float, float]],
+    prior: Prior,
     *,
-    weights: np.ndarray | None = None,
     start: Hierarchy | None = None,
     loss: Loss | None = None,
 ) -> Hierarchy:
@@ -132,10 +130,8 @@ def fitted(
 
     Parameters
     ----------
-    columns, seconds, places : of every row, n_rows of each.
     candidates : effects, as `effects` finds them.
     prior : {coefficient: (value, standard deviation of its logarithm)}.
-    weights : what a row counts, shape (n_rows,); one each by default.
     start : where to begin; the prior by default.
     loss : how errors count; logarithms by default.
 
@@ -144,9 +140,9 @@ def fitted(
     ValueError
         If there is no row.
     """
-    if len(seconds) == 0:
+    if len(sample.seconds) == 0:
         raise ValueError("nothing to fit: no rows")
-    problem = _Problem(columns, seconds, places, candidates, prior, weights, loss or Loss())
+    problem = _Problem(sample, candidates, prior, loss or Loss())
     theta = problem.start(start)
     value, damping = problem.value(theta), 1e-3
     for _ in range(ROUNDS):
@@ -197,22 +193,14 @@ def pruned(
 
 
 def worthwhile(
-    columns: Features,
-    seconds: np.ndarray,
-    places: Sequence[Place],
-    hierarchy: Hierarchy,
-    prior: Mapping[str, tuple[float, float]],
-    least: float,
-    *,
-    weights: np.ndarray | None = None,
-    loss: Loss | None = None,
+    sample: Sample, hierarchy: Hierarchy, prior: Prior, least: float, *, loss: Loss | None = None
 ) -> tuple[Effect, ...]:
     """The effects of a fit without which its sum would rise by `least` or more.
 
     The one that is needed least goes first, and the others take over what it told (by the curvature
     at the fit), until each that is left is worth its place.
     """
-    problem = _Problem(columns, seconds, places, hierarchy.effects, prior, weights, loss or Loss())
+    problem = _Problem(sample, hierarchy.effects, prior, loss or Loss())
     theta = np.concatenate([hierarchy.shared, hierarchy.adjusted])
     spread = np.linalg.inv(problem.slopes(theta)[1])
     left = list(range(len(hierarchy.shared), len(theta)))
@@ -231,19 +219,10 @@ class _Problem:
     """Sum of robust squares of errors and of squares of the priors."""
 
     def __init__(
-        self,
-        columns: Features,
-        seconds: np.ndarray,
-        places: Sequence[Place],
-        candidates: Sequence[Effect],
-        prior: Mapping[str, tuple[float, float]],
-        weights: np.ndarray | None,
-        loss: Loss,
+        self, sample: Sample, candidates: Sequence[Effect], prior: Prior, loss: Loss
     ) -> None:
-        self.columns, self.candidates, self.loss = columns, tuple(candidates), loss
-        self.seconds = seconds
-        self.counts, self.touched = _design(places, self.candidates)
-        self.weights = np.ones(len(seconds)) if weights is None else weights
+        self.sample, self.candidates, self.loss = sample, tuple(candidates), loss
+        self.counts, self.touched = _design(sample.places, self.candidates)
         expected = [_logarithm(c, prior[c][0]) for c in COEFFICIENTS]
         self.shared = len(expected)
         self.mean = np.concatenate([expected, np.zeros(len(self.candidates))])
@@ -263,13 +242,13 @@ class _Problem:
         """What is to be least."""
         error = self._errors(theta)[0] / self.loss.outlier
         robust = 2 * (np.sqrt(1 + error**2) - 1)
-        return float(self.weights @ robust + self.precision @ (theta - self.mean) ** 2)
+        return float(self.sample.weights @ robust + self.precision @ (theta - self.mean) ** 2)
 
     def slopes(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Half the gradient, and half the curvature of the reweighted squares."""
         error, slope = self._errors(theta)
         outlier = self.loss.outlier
-        weighted = self.weights / np.sqrt(1 + (error / outlier) ** 2) / outlier**2
+        weighted = self.sample.weights / np.sqrt(1 + (error / outlier) ** 2) / outlier**2
         gradient = slope.T @ (weighted * error) + self.precision * (theta - self.mean)
         return gradient, (slope.T * weighted) @ slope + np.diag(self.precision)
 
@@ -283,17 +262,13 @@ class _Problem:
         """Errors, shape (n_rows,), and their slopes, shape (n_rows, n_unknowns)."""
         shared, adjusted = np.split(theta, [self.shared])
         x = _unknowns(shared, adjusted, self.counts, self.touched)
-        columns = self.columns
-        times = columns.times(x)
-        # Times of each coefficient's own part; of the steps waited for, those of all.
-        parts = (columns.matrix + x[:, [WAIT]] * columns.step) * x
-        parts[:, WAIT] = x[:, WAIT] * (columns.step_rest + (columns.step * x).sum(axis=1))
+        times, parts = self.sample.columns.times(x), self.sample.columns.parts(x)
         if self.loss.relative:
-            error, shares = times / self.seconds - 1, parts / self.seconds[:, None]
+            error, shares = times / self.sample.seconds - 1, parts / self.sample.seconds[:, None]
             # An efficiency that has reached one moves no further.
             shares = shares * (x > LEAST)
         else:
-            error, shares = np.log(times / self.seconds), parts / times[:, None]
+            error, shares = np.log(times / self.sample.seconds), parts / times[:, None]
         return error, np.hstack([shares, self.counts * (shares @ self.touched.T)])
 
 

@@ -17,19 +17,21 @@ from types import MappingProxyType
 import numpy as np
 
 from planner.calibration.cross_validation import LeftOut, folds, leave_out
-from planner.calibration.features import WAIT, Features, unknowns
+from planner.calibration.features import WAIT, unknowns
 from planner.calibration.hierarchy import (
     OUTLIER,
     TOLD,
     Effect,
-    Family,
+    EffectFamily,
     Hierarchy,
+    Prior,
     effects,
     fitted,
     pruned,
 )
 from planner.calibration.sample import Sample
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
+from planner.protocol.calibration_result import FittedCoefficient
 
 TENTH = 1.2816  # standard deviations from the middle to the ends of an 80 % interval
 NARROWEST, WIDEST = 0.2, 0.7  # standard deviation of a coefficient's logarithm beforehand
@@ -41,32 +43,12 @@ NORMAL = 1.4826  # standard deviation of a normal beside its median absolute dev
 WEIGHTY = 0.01  # share of a row's time from which a coefficient matters to it
 CONFIGURATIONS = 5  # from which whole configurations are left out
 FOLDS = 10
-SEED = 20261121
 VISIBLE = 0.02  # of a value: what is shown to have moved
 IDENTIFIED = ("moved", "kept", "limited")
 # What engines and chips differ in beyond the shared coefficients, where the rows hold several.
 OVERHEADS = tuple(name for name in COEFFICIENTS if name.startswith("t_"))
 MEMORY = tuple(name for name in COEFFICIENTS if name in ("e_w", "e_kv"))
-ENGINES, CHIPS = Family(("engine",), OVERHEADS, 0.3), Family(("chip",), MEMORY, 0.15)
-
-
-@dataclass(frozen=True)
-class FittedCoefficient:
-    """A coefficient before and after: values, its 80 % interval, and what the rows say of it.
-
-    `state` is `moved` (the value before lies outside the interval), `kept` (inside), `limited`
-    (held at what the chip was measured to sustain), `joint` (moved, but the rows cannot tell it
-    apart from others), `inseparable` (neither) or `idle` (it takes no time worth counting in these
-    rows). `share` is the largest share of a row's time that it takes.
-    """
-
-    name: str
-    before: float
-    value: float
-    low: float
-    high: float
-    share: float
-    state: str
+ENGINES, CHIPS = EffectFamily(("engine",), OVERHEADS, 0.3), EffectFamily(("chip",), MEMORY, 0.15)
 
 
 @dataclass(frozen=True)
@@ -76,9 +58,9 @@ class OwnFit:
     profile: Profile
     coefficients: tuple[FittedCoefficient, ...]
 
-    def times(self, columns: Features, places: Sequence[Place]) -> np.ndarray:
-        """Times [s] of rows from their columns and places, shape (n_rows,)."""
-        return _times_at(columns, places, self.profile)
+    def times(self, sample: Sample) -> np.ndarray:
+        """Times [s] of rows, shape (n_rows,)."""
+        return estimates_at(sample, self.profile)
 
 
 def seen_by_rows(like: Profile, places: Sequence[Place]) -> Profile:
@@ -133,15 +115,15 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
     ValueError
         If there is no row.
     """
-    columns = _at_places(sample, base)
+    shared = _at_places(sample, base)
     prior = {name: _prior(base, name) for name in COEFFICIENTS}
     most_shared = _shared(limits, base, sample.places)
     firm: dict[str, float] = {}
     while True:
         priors = prior | {name: (most, FIRM) for name, most in firm.items()}
-        hierarchy = _identified(sample, columns, priors)
+        hierarchy = _identified(shared, priors)
         for _ in range(SCATTERS):
-            hierarchy = _identified(_as_scattered(sample, columns, hierarchy), columns, priors)
+            hierarchy = _identified(_as_scattered(shared, hierarchy), priors)
         over = {
             name: most
             for name, most in most_shared.items()
@@ -150,7 +132,7 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
         if not over:
             break
         firm |= over
-    return _result(base, hierarchy, priors, firm, _shares(columns, hierarchy, sample.places))
+    return _result(base, hierarchy, priors, firm, _shares(shared, hierarchy))
 
 
 def left_out(sample: Sample, base: Profile, limits: Mapping[str, float]) -> tuple[LeftOut, str]:
@@ -162,31 +144,23 @@ def left_out(sample: Sample, base: Profile, limits: Mapping[str, float]) -> tupl
     keys, what = sample.configurations, "configuration"
     if len(np.unique(keys)) < CONFIGURATIONS:
         keys, what = np.array([row.id for row in sample.rows]), "run"
-    fold = folds(keys, SEED, min(FOLDS, len(np.unique(keys))))
+    fold = folds(keys, FOLDS)
     return leave_out(sample, fold, lambda others: own_fit(others, base, limits)), what
 
 
 def estimates_at(sample: Sample, profile: Profile) -> np.ndarray:
     """Times [s] of the rows under a profile at each row's place, shape (n_rows,)."""
-    return _times_at(sample.columns, sample.places, profile)
+    by_place = {place: unknowns(profile.at(place).values) for place in dict.fromkeys(sample.places)}
+    return sample.columns.times(np.array([by_place[place] for place in sample.places]))
 
 
-def _times_at(columns: Features, places: Sequence[Place], profile: Profile) -> np.ndarray:
-    by_place = {place: unknowns(profile.at(place).values) for place in dict.fromkeys(places)}
-    return columns.times(np.array([by_place[place] for place in places]))
-
-
-def _identified(
-    sample: Sample, columns: Features, prior: Mapping[str, tuple[float, float]]
-) -> Hierarchy:
+def _identified(sample: Sample, prior: Prior) -> Hierarchy:
     """The fit with the effects of engines and chips that the rows tell, if there are several."""
     several = [
         f for f in (ENGINES, CHIPS) if len({getattr(p, f.keys[0]) for p in sample.places}) > 1
     ]
     return pruned(
-        lambda candidates, _: fitted(
-            columns, sample.seconds, sample.places, candidates, prior, weights=sample.weights
-        ),
+        lambda candidates, _: fitted(sample, candidates, prior),
         effects(sample.places, several),
         _told_effects,
     )
@@ -209,12 +183,11 @@ def _shared(
     }
 
 
-def _as_scattered(sample: Sample, columns: Features, hierarchy: Hierarchy) -> Sample:
+def _as_scattered(sample: Sample, hierarchy: Hierarchy) -> Sample:
     """The rows, each kind weighed by how far it scatters about a fit."""
-    error = np.log(columns.times(hierarchy.unknowns(sample.places)) / sample.seconds)
-    identified = float(
-        np.sum(1 - np.minimum(hierarchy.freedom, 1.0) ** 2)
-    )  # coefficients that the rows set
+    error = np.log(hierarchy.times(sample) / sample.seconds)
+    # Coefficients that the rows set.
+    identified = float(np.sum(1 - np.minimum(hierarchy.freedom, 1.0) ** 2))
     free = max(1 - identified / len(error), 0.25) ** 0.5
     weights = sample.weights.copy()
     for kind in (sample.prompts, ~sample.prompts):
@@ -225,35 +198,30 @@ def _as_scattered(sample: Sample, columns: Features, hierarchy: Hierarchy) -> Sa
     return replace(sample, weights=weights)
 
 
-def _shares(columns: Features, hierarchy: Hierarchy, places: Sequence[Place]) -> np.ndarray:
+def _shares(sample: Sample, hierarchy: Hierarchy) -> np.ndarray:
     """The largest share of a row's time that each coefficient takes, shape (n_coefficients,)."""
-    x = hierarchy.unknowns(places)
-    parts = (columns.matrix + x[:, [WAIT]] * columns.step) * x
-    parts[:, WAIT] = x[:, WAIT] * (columns.step_rest + (columns.step * x).sum(axis=1))
-    shares: np.ndarray = (parts / columns.times(x)[:, None]).max(axis=0)
+    parts = sample.columns.parts(hierarchy.unknowns(sample.places))
+    shares: np.ndarray = (parts / hierarchy.times(sample)[:, None]).max(axis=0)
     return shares
 
 
-def _at_places(sample: Sample, base: Profile) -> Features:
-    """Columns for unknowns that all rows share: what a place changes is worked into them."""
+def _at_places(sample: Sample, base: Profile) -> Sample:
+    """The rows for unknowns that all share: what a place changes is worked into their columns."""
     shared = unknowns(base.values)
     by_place = {p: unknowns(base.at(p).values) / shared for p in dict.fromkeys(sample.places)}
     by = np.array([by_place[place] for place in sample.places])
     columns, waits = sample.columns, by[:, [WAIT]]
-    return replace(
+    scaled = replace(
         columns,
         matrix=columns.matrix * by,
         step=columns.step * by * waits,
         step_rest=columns.step_rest * waits[:, 0],
     )
+    return replace(sample, columns=scaled)
 
 
 def _result(
-    base: Profile,
-    hierarchy: Hierarchy,
-    prior: Mapping[str, tuple[float, float]],
-    firm: Mapping[str, float],
-    shares: np.ndarray,
+    base: Profile, hierarchy: Hierarchy, prior: Prior, firm: Mapping[str, float], shares: np.ndarray
 ) -> OwnFit:
     widths = hierarchy.freedom.tolist()
     coefficients = tuple(

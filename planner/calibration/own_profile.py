@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from planner.benchmark import ceilings, read_measured
-from planner.calibration.bands import FEWEST_OWN, everywhere, own_bands, own_coverage
-from planner.calibration.baselines import constant, roofline
-from planner.calibration.cross_validation import LeftOut
+from planner.calibration.cross_validation import (
+    FEWEST_OWN,
+    LeftOut,
+    everywhere,
+    folds,
+    own_bands,
+    own_coverage,
+    quantities,
+)
 from planner.calibration.own_fit import OwnFit, estimates_at, left_out, own_fit, seen_by_rows
 from planner.calibration.sample import (
     BELOW,
@@ -25,26 +30,45 @@ from planner.calibration.sample import (
     row_digest,
     seen_by,
 )
-from planner.calibration.scores import score
+from planner.calibration.scores import constant, score
 from planner.catalogue.profile import KNOWN, Band, Profile, choose_profile
 from planner.catalogue.profile_checks import unsound
 from planner.catalogue.systems import system, system_names
 from planner.measurements.measurement import Measurement
 from planner.measurements.readers import Readings
-from planner.text.errors import Infeasible, InputError
+from planner.protocol.calibration_result import (
+    CalibrationFile,
+    CalibrationRows,
+    FittedAdjustment,
+    FittedBand,
+    FittedCalibration,
+    MethodScores,
+    RefusedCalibration,
+    WorstRow,
+)
+from planner.protocol.document import document_of
+from planner.text.errors import InputError
 
 FEWEST_RUNS = 3
 WORST = 3  # rows that are named
-QUANTITIES = ("tpot", "ttft")
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The profile, None where the rows identify none, and the document that says all of it."""
+    """The profile, None where the rows identify none, and the result that says all of it."""
 
     profile: Profile | None
-    document: dict[str, Any]
-    why: str = ""
+    result: FittedCalibration | RefusedCalibration
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The result as JSON."""
+        return dict(document_of(self.result))
+
+    @property
+    def why(self) -> str:
+        """Why there is no profile, empty where there is one."""
+        return self.result.why if isinstance(self.result, RefusedCalibration) else ""
 
 
 def calibrated(
@@ -66,11 +90,10 @@ def calibrated(
         If the measured chip is not that of the rows, or the file is none.
     """
     rows = own_rows(files)
-    head = _head(files, rows, name, as_of)
-    try:
-        _enough(rows)
-    except Infeasible as why:
-        return Calibrated(None, {**head, "status": "not identified", "why": str(why)}, str(why))
+    head = (name, as_of, _files(files), _counts(rows))
+    why = _too_few(rows)
+    if why:
+        return Calibrated(None, RefusedCalibration(*head, "not identified", why))
     start, notes = _start(rows.usable, like)
     sample = own_sample(rows, start.as_of)
     base = seen_by_rows(start, sample.places)
@@ -83,57 +106,46 @@ def calibrated(
     profile = _profile(
         fit, sample, measured_bands, scores, coverage, name, as_of, start, list(files)
     )
-    document = {
-        **head,
-        "status": "fitted",
-        "like": start.name,
-        "engine": profile.engine,
-        "chips": list(profile.chips),
-        "models": list(profile.models),
-        "left_out_by": what,
-        "errors": scores,
-        "coefficients": [asdict(each) for each in fit.coefficients],
-        "adjustments": [
-            {"of": list(a.of), "scope": dict(a.scope), "factor": a.factor,
-             "interval": list(a.interval)}
-            for a in fit.profile.adjustments[len(base.adjustments):]
+    result = FittedCalibration(
+        *head,
+        "fitted",
+        like=start.name,
+        engine=profile.engine,
+        chips=profile.chips,
+        models=profile.models,
+        left_out_by=what,
+        errors=scores,
+        coefficients=fit.coefficients,
+        adjustments=[
+            FittedAdjustment(a.of, a.scope, a.factor, a.interval)
+            for a in fit.profile.adjustments[len(base.adjustments) :]
         ],
-        "bands": _told_bands(profile, measured_bands, start, coverage),
-        "worst": _worst(sample, left),
-        "limits": dict(limits),
-        "notes": [*notes, *_beside(scores, start, sample.rows)],
-    }  # fmt: skip
-    return Calibrated(profile, document)
+        bands=_fitted_bands(profile, measured_bands, start, coverage),
+        worst=_worst(sample, left),
+        limits=limits,
+        notes=[*notes, *_beside(scores, start, sample.rows)],
+    )
+    return Calibrated(profile, result)
 
 
-def _head(files: Mapping[str, Readings], rows: Rows, name: str, as_of: str) -> dict[str, Any]:
-    return {
-        "calibration": name,
-        "as_of": as_of,
-        "files": [
-            {
-                "name": file,
-                "kind": one.columns,
-                "lines": one.lines,
-                "models": dict(sorted(one.models.items())),
-            }
-            for file, one in files.items()
-        ],
-        "rows": {
-            "lines": rows.lines,
-            "values": len(rows.usable) + sum(rows.left_out.values()),
-            "used": len(rows.usable),
-            "runs": len({row.id for row in rows.usable}),
-            "left_out": dict(rows.left_out),
-        },
-    }
+def _files(files: Mapping[str, Readings]) -> list[CalibrationFile]:
+    return [
+        CalibrationFile(name, one.columns, one.lines, dict(sorted(one.models.items())))
+        for name, one in files.items()
+    ]
 
 
-def _enough(rows: Rows) -> None:
-    """Raises Infeasible, in a sentence, where the rows cannot identify anything."""
+def _counts(rows: Rows) -> CalibrationRows:
+    runs, used = {row.id for row in rows.usable}, len(rows.usable)
+    values = used + sum(rows.left_out.values())
+    return CalibrationRows(rows.lines, values, used, len(runs), rows.left_out)
+
+
+def _too_few(rows: Rows) -> str:
+    """Why the rows cannot identify anything, in a sentence; empty where they may."""
     runs = len({row.id for row in rows.usable})
     if runs >= FEWEST_RUNS:
-        return
+        return ""
     reason = f"{runs} of {rows.lines} runs can be used" if runs else "no run can be used"
     below = rows.left_out.get(BELOW, 0)
     if below > len(rows.usable):
@@ -141,7 +153,7 @@ def _enough(rows: Rows) -> None:
         hint = "check chip, formats, layout and units of the rows"
     else:
         hint = f"a profile needs {FEWEST_RUNS} runs at least, better some at different batches"
-    raise Infeasible(f"{reason}: nothing can be identified; {hint}")
+    return f"{reason}: nothing can be identified; {hint}"
 
 
 def _start(rows: Sequence[Measurement], like: str) -> tuple[Profile, list[str]]:
@@ -174,30 +186,26 @@ def _limits(rows: Sequence[Measurement], path: Path | None) -> Mapping[str, floa
     raise InputError(f"{path.name}: {refusals[0]}")
 
 
-def _scores(sample: Sample, start: Profile, left: LeftOut) -> dict[str, dict[str, Any]]:
+def _scores(sample: Sample, start: Profile, left: LeftOut) -> dict[str, MethodScores]:
     """Errors by quantity: of the profile before, of fits that did not see a row, of baselines."""
-    before, roofs = estimates_at(sample, start), np.array(roofline(sample.rows))
-    groups = [str(fold) for fold in left.fold]
+    before, roofs = estimates_at(sample, start), sample.columns.roofline
     scores_by_quantity = {}
-    for name, mask in zip(QUANTITIES, (~sample.prompts, sample.prompts), strict=True):
+    for name, mask in quantities(sample).items():
         if not mask.any():
             continue
-        seconds, row_groups = sample.seconds[mask], [groups[i] for i in np.flatnonzero(mask)]
-        scaled = constant(roofs[mask], seconds, row_groups)
-        scores_by_quantity[name] = {
-            which: asdict(score(times, seconds))
-            for which, times in (
-                ("before", before[mask]),
-                ("after", left.estimate[mask]),
-                ("constant", scaled),
-                ("roofline", roofs[mask]),
-            )
-        }
+        seconds, fold = sample.seconds[mask], folds(left.fold[mask])
+        times = (
+            before[mask],
+            left.estimate[mask],
+            constant(roofs[mask], seconds, fold),
+            roofs[mask],
+        )
+        scores_by_quantity[name] = MethodScores(*(score(each, seconds) for each in times))
     return scores_by_quantity
 
 
 def _beside(
-    scores: Mapping[str, Mapping[str, Any]], start: Profile, rows: Sequence[Measurement]
+    scores: Mapping[str, MethodScores], start: Profile, rows: Sequence[Measurement]
 ) -> list[str]:
     """What to know of the errors before: whether they are in sample, and whether they fell."""
     digests = seen_by(start.name)
@@ -207,7 +215,7 @@ def _beside(
             f"IN SAMPLE: {start.name} was fitted on {seen:,} of these {len(rows):,} values, so its "
             "errors as it is are no errors on rows left out"
         ]
-    if any(each["after"]["mean"] < each["before"]["mean"] for each in scores.values()):
+    if any(each.after.mean < each.before.mean for each in scores.values()):
         return []
     return [
         f"on rows left out this profile errs no less than {start.name} as it is: these rows ask "
@@ -219,7 +227,7 @@ def _profile(
     fit: OwnFit,
     sample: Sample,
     measured_bands: Mapping[str, Band],
-    scores: Mapping[str, Mapping[str, Any]],
+    scores: Mapping[str, MethodScores],
     coverage: Mapping[str, float],
     name: str,
     as_of: str,
@@ -229,10 +237,10 @@ def _profile(
     bands = everywhere(start, measured_bands)
     errors: dict[str, float] = {}
     for quantity, by_method in scores.items():
-        for key in ("n", "median", "mean", "within_10", "within_20"):
-            errors[f"{quantity}_{'rows' if key == 'n' else key}"] = by_method["after"][key]
-        for which in ("before", "constant", "roofline"):
-            errors[f"{quantity}_{which}_median"] = by_method[which]["median"]
+        errors |= by_method.after.named(quantity)
+        errors[f"{quantity}_before_median"] = by_method.before.median
+        errors[f"{quantity}_constant_median"] = by_method.constant.median
+        errors[f"{quantity}_roofline_median"] = by_method.roofline.median
     errors |= {f"{name}_band_holds": share for name, share in coverage.items()}
     runs = len({row.id for row in sample.rows})
     return replace(
@@ -251,33 +259,29 @@ def _profile(
     )
 
 
-def _told_bands(
+def _fitted_bands(
     profile: Profile,
     measured_bands: Mapping[str, Band],
     start: Profile,
     coverage: Mapping[str, float],
-) -> dict[str, Any]:
+) -> dict[str, FittedBand]:
     return {
-        name: {
-            "low": band.low,
-            "high": band.high,
-            "from": "rows left out" if name in measured_bands else start.name,
-            "fewest": FEWEST_OWN,
-            "holds": coverage.get(name) if name in measured_bands else None,
-        }
+        name: FittedBand(band.low, band.high, FEWEST_OWN, coverage.get(name), "rows left out")
+        if name in measured_bands
+        else FittedBand(band.low, band.high, FEWEST_OWN, None, start.name)
         for name, band in profile.bands.items()
     }
 
 
-def _worst(sample: Sample, left: LeftOut) -> list[dict[str, Any]]:
+def _worst(sample: Sample, left: LeftOut) -> list[WorstRow]:
     """The rows that the others explain least."""
     off = np.abs(np.log(left.estimate / sample.seconds))
     return [
-        {
-            "row": sample.rows[i].id,
-            "quantity": sample.rows[i].quantity,
-            "measured": float(sample.seconds[i]),
-            "estimate": float(left.estimate[i]),
-        }
+        WorstRow(
+            sample.rows[i].id,
+            sample.rows[i].quantity,
+            float(sample.seconds[i]),
+            float(left.estimate[i]),
+        )
         for i in np.argsort(-off, kind="stable")[:WORST].tolist()
     ]

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from planner.calibration.scores import COVERAGE
 from planner.catalogue.profile import COEFFICIENTS, Adjustment, Profile
 
 if TYPE_CHECKING:
     from planner.calibration.fit import Fitted
-    from planner.calibration.hierarchy import Effect
 
 DIGITS, SHIPPED_DIGITS = 6, 4
 
 
-def written(profile: Profile, comments: Iterable[str] = (), **more: Any) -> str:
+def written(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
     """The profile as a TOML file; numbers to DIGITS digits.
 
     Parameters
@@ -38,40 +37,51 @@ def written(profile: Profile, comments: Iterable[str] = (), **more: Any) -> str:
         *(f"{name} = {_text(value)}" for name, value in more.items()),
         "# Not identified by the rows: as they were in the profile that the fit started from.",
         f"held = {listed(profile.held)}",
-        "",
-        "[coefficients]",
-        *(f"{name} = {number(profile.values[name])}" for name in COEFFICIENTS),
-        "",
-        "[intervals]",
-        *(f"{name} = {pair(profile.intervals[name])}" for name in profile.intervals),
+        *_tables(
+            profile.values,
+            profile.intervals,
+            profile.adjustments,
+            {
+                f"{_key(kind)}.{_key(engine)}": {name: (x.low, x.high) for name, x in bands.items()}
+                for kind, engines in profile.all_bands.items()
+                for engine, bands in engines.items()
+            },
+            (profile.spread, ", where the fit started."),
+            profile.errors,
+            DIGITS,
+        ),
     ]
-    for adjustment in profile.adjustments:
-        lines += adjusted(adjustment, adjustment.factor, adjustment.interval)
-    for kind, engines in profile.all_bands.items():
-        for engine, bands in engines.items():
-            lines += ["", f"[bands.{_key(kind)}.{_key(engine)}]"]
-            lines += [f"{name} = {pair((band.low, band.high))}" for name, band in bands.items()]
-    if profile.spread:
-        lines += ["", "# Of logarithms of measured over predicted price, where the fit started."]
-        lines += ["[spread]", *(f"{name} = {number(x)}" for name, x in profile.spread.items())]
-    lines += ["", "[errors]"]
-    lines += [f"{name} = {number(value)}" for name, value in profile.errors.items()]
     return "\n".join(lines) + "\n"
 
 
-def adjusted(
-    of: Adjustment | Effect, factor: float, interval: tuple[float, float], digits: int = DIGITS
-) -> list[str]:
-    """An adjustment of coefficients as a table of the file."""
-    return [
-        "",
-        "[[adjustments]]",
-        f"of = {listed(of.of)}",
-        *(f"{key} = {_value(value)}" for key, value in of.scope.items()),
-        f"factor = {number(factor, digits)}",
-        f"interval = {pair(interval, digits)}",
-        *(["monthly = true"] if of.monthly else []),
-    ]
+def _tables(
+    values: Mapping[str, float],
+    intervals: Mapping[str, Sequence[float]],
+    adjustments: Iterable[Adjustment],
+    bands: Mapping[str, Mapping[str, Sequence[float]]],
+    spread: tuple[Mapping[str, float], str],
+    errors: Mapping[str, float],
+    digits: int,
+) -> Iterator[str]:
+    """Every table of a profile's file; `bands` by the keys of theirs, `spread` with its remark."""
+    yield from ("", "[coefficients]")
+    yield from (f"{name} = {number(values[name], digits)}" for name in COEFFICIENTS)
+    yield from ("", "[intervals]")
+    yield from (f"{name} = {pair(ends, digits)}" for name, ends in intervals.items())
+    for adjustment in adjustments:
+        yield from ("", "[[adjustments]]", f"of = {listed(adjustment.of)}")
+        yield from (f"{key} = {_value(value)}" for key, value in adjustment.scope.items())
+        yield f"factor = {number(adjustment.factor, digits)}"
+        yield f"interval = {pair(adjustment.interval, digits)}"
+        yield from ["monthly = true"] if adjustment.monthly else []
+    for key, quantities in bands.items():
+        yield from ("", f"[bands.{key}]")
+        yield from (f"{name} = {pair(ends, digits)}" for name, ends in quantities.items())
+    if spread[0]:
+        yield from ("", f"# Of logarithms of measured over predicted price{spread[1]}", "[spread]")
+        yield from (f"{name} = {number(value, digits)}" for name, value in spread[0].items())
+    yield from ("", "[errors]")
+    yield from (f"{name} = {number(value, digits)}" for name, value in errors.items())
 
 
 def listed(texts: Iterable[str]) -> str:
@@ -89,7 +99,7 @@ def number(value: float, digits: int = DIGITS) -> str:
     return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else _text(str(value))
 
 
@@ -106,7 +116,7 @@ def _text(text: str) -> str:
 
 def shipped_text(fit: Fitted) -> str:
     """The profile with its adjustments, bands and errors."""
-    sample, spec = fit.sample, fit.spec
+    sample, spec, low, high = fit.sample, fit.spec, fit.low.values, fit.high.values
     left_out = ", ".join(f"{n} {reason}" for reason, n in sorted(sample.left_out.items()))
     lines = [
         f"# Written by planner.calibration.fit. Rows left out of the fit: {left_out or 'none'}.",
@@ -124,17 +134,28 @@ def shipped_text(fit: Fitted) -> str:
         f"coverage = {COVERAGE}",
         "# Not identified by these rows, so held near the value expected beforehand.",
         f"held = {listed(fit.hierarchy.untold)}",
-        "\n[coefficients]",
-        *(f"{name} = {number(v, SHIPPED_DIGITS)}" for name, v in fit.hierarchy.values.items()),
-        "\n[intervals]",
-        *_shipped_intervals(fit),
-        *_adjustments(fit),
-        *_bands(fit.bands),
-        "\n# Of logarithms of measured over predicted price: between runs alike, and among all.",
-        "[spread]",
-        *(f"{name} = {number(value, SHIPPED_DIGITS)}" for name, value in fit.spread.items()),
-        "\n[errors]",
-        *(f"{name} = {number(value, SHIPPED_DIGITS)}" for name, value in fit.errors.items()),
+        *_tables(
+            fit.hierarchy.values,
+            {name: sorted((low[name], high[name])) for name in COEFFICIENTS},
+            [
+                Adjustment(effect.of, effect.scope, factor, (least, most), effect.monthly)
+                for effect, factor, least, most in zip(
+                    fit.hierarchy.effects,
+                    fit.hierarchy.factors,
+                    fit.low.factors,
+                    fit.high.factors,
+                    strict=True,
+                )
+            ],
+            {
+                f'{kind}."{engine}"': quantities
+                for kind, engines in fit.bands.items()
+                for engine, quantities in engines.items()
+            },
+            (fit.spread, ": between runs alike, and among all."),
+            fit.errors,
+            SHIPPED_DIGITS,
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -155,29 +176,6 @@ def thin_text(fit: Fitted, engine: str, as_of: str) -> str:
         *(f"{name} = {number(value, SHIPPED_DIGITS)}" for name, value in scores.items()),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _shipped_intervals(fit: Fitted) -> Iterable[str]:
-    low, high = fit.low.values, fit.high.values
-    for name in COEFFICIENTS:
-        yield f"{name} = {pair(sorted((low[name], high[name])), SHIPPED_DIGITS)}"
-
-
-def _adjustments(fit: Fitted) -> Iterable[str]:
-    rows = zip(
-        fit.hierarchy.effects, fit.hierarchy.factors, fit.low.factors, fit.high.factors, strict=True
-    )
-    for effect, factor, low, high in rows:
-        yield from adjusted(effect, factor, (low, high), SHIPPED_DIGITS)
-
-
-def _bands(kinds: Mapping[str, Mapping[str, Mapping[str, list[float]]]]) -> Iterable[str]:
-    for kind, engines in kinds.items():
-        for engine, quantities in engines.items():
-            yield f'\n[bands.{kind}."{engine}"]'
-            yield from (
-                f"{name} = {pair(ends, SHIPPED_DIGITS)}" for name, ends in quantities.items()
-            )
 
 
 def _words(names: Iterable[str]) -> str:

@@ -1,14 +1,11 @@
-"""Which measured rows a profile may be fitted on, and what is left out, by reason.
+"""Which measured rows, published or a user's own, a profile may be fitted on, and which not, why.
 
 A row that no steady decoding explains is left out and counted, never absorbed: repeats, runs
 marked unfinished, rows faster than the bound, and rows in which tokens were drafted.
 
-Which measured rows the fit of a profile saw, as short digests: enough to know a row again.
-
-Measurements themselves may not be ours to ship. A digest names model, chip, quantity, lengths,
-batch and value; nothing of them can be read back from it.
-
-Which of a user's own rows a profile may be fitted on, and what is left out, by reason.
+The rows that the fit of a shipped profile saw are kept as short digests, enough to know a row
+again: measurements themselves may not be ours to ship. A digest names model, chip, quantity,
+lengths, batch and value; nothing of them can be read back from it.
 """
 
 from __future__ import annotations
@@ -19,18 +16,20 @@ from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2s
 from importlib.resources import files
+from types import MappingProxyType
 
 import numpy as np
 
 from planner.calibration.features import Features, features
 from planner.catalogue.profile import Place
-from planner.measurements.measurement import NEW, Measurement, network_between, place_of
+from planner.measurements.measurement import Measurement, is_new, place_of, unfit
 from planner.measurements.readers import Readings
 from planner.measurements.roofline_bound import alike, bounds_of
 
 TTFT_WEIGHT = 0.3  # first tokens under load hold queueing that no coefficient describes
 # The few published steps of engines of 2025 are all there is of groups of more than eight chips.
 WIDE_WEIGHT = 5.0
+NO_LAYOUT, NO_NETWORK = "layout not understood", "no network known between the chips"
 POOLED_WEIGHT = 0.5  # the number of requests that decode is worked out, not given
 
 
@@ -43,7 +42,7 @@ class Sample:
     seconds: np.ndarray
     weights: np.ndarray
     places: tuple[Place, ...]
-    left_out: dict[str, int]
+    left_out: Mapping[str, int]
 
     def take(self, mask: np.ndarray) -> Sample:
         """Some of the rows, by mask or index."""
@@ -101,18 +100,37 @@ def _sample(
     rows: Sequence[Measurement], refused: Callable[[Measurement], str], as_of: str
 ) -> Sample:
     left_out: Counter[str] = Counter()
-    fitted = []
+    usable = []
     for row, bound in zip(rows, bounds_of(rows), strict=True):
         why = _unfit(row, float(bound)) or refused(row)
         if why:
             left_out[why] += 1
         else:
-            fitted.append(row)
-    seconds = np.array([row.seconds for row in fitted])
-    weights = [weight_of(row) for row in fitted]
-    places = tuple(place_of(row, as_of) for row in fitted)
+            usable.append(row)
+    return sample_of(usable, [place_of(row, as_of) for row in usable], left_out=dict(left_out))
+
+
+def sample_of(
+    rows: Sequence[Measurement],
+    places: Sequence[Place],
+    weights: Sequence[float] | None = None,
+    left_out: Mapping[str, int] = MappingProxyType({}),
+) -> Sample:
+    """Rows with their columns; each counts what `weight_of` says unless weights are given.
+
+    Raises
+    ------
+    InputError
+        If the network between the chips of a row cannot be built.
+    """
+    counted = [weight_of(row) for row in rows] if weights is None else weights
     return Sample(
-        tuple(fitted), features(fitted), seconds, np.array(weights), places, dict(left_out)
+        tuple(rows),
+        features(rows),
+        np.array([row.seconds for row in rows]),
+        np.array(counted),
+        tuple(places),
+        left_out,
     )
 
 
@@ -120,7 +138,7 @@ def weight_of(row: Measurement) -> float:
     """What a row counts in a fit."""
     if row.looped and row.quantity == "ttft":
         return TTFT_WEIGHT
-    if not row.looped and _new(row):
+    if not row.looped and is_new(row):
         return WIDE_WEIGHT
     return POOLED_WEIGHT if row.pooled else 1.0
 
@@ -128,10 +146,8 @@ def weight_of(row: Measurement) -> float:
 def _unfit(row: Measurement, bound: float) -> str:
     if row.repeats:
         return "a repeat of another row"
-    if row.layout is None:
-        return "layout not understood"
-    if network_between(row.chip.name, row.machine, row.chips) is None:
-        return "no network known between the chips"
+    if unfit(row):
+        return NO_LAYOUT if row.layout is None else NO_NETWORK
     if row.seconds < bound:
         return "faster than the bound"
     return ""
@@ -145,7 +161,7 @@ def _no_run(row: Measurement) -> str:
     if not row.looped:
         if not row.quality.startswith("clean"):
             return f"quality {row.quality}"
-        return _drafted(row) or ("" if _new(row) else "of an engine before those of the runs")
+        return _drafted(row) or ("" if is_new(row) else "of an engine before those of the runs")
     if row.quality == "wip":
         return "marked unfinished"
     if row.pooled and row.quantity == "ttft":
@@ -162,12 +178,7 @@ def _not_untold(row: Measurement) -> str:
 def _not_steady(row: Measurement) -> str:
     if not row.quality.startswith("clean"):
         return f"quality {row.quality}"
-    return "of an engine of the runs" if _new(row) else _drafted(row)
-
-
-def _new(row: Measurement) -> bool:
-    year = row.engine.rpartition("-")[2]
-    return year.isdigit() and int(year) >= NEW
+    return "of an engine of the runs" if is_new(row) else _drafted(row)
 
 
 BYTES = 4
@@ -237,24 +248,11 @@ def own_sample(rows: Rows, as_of: str) -> Sample:
         If the network between the chips of a row cannot be built.
     """
     usable = rows.usable
-    return Sample(
-        rows=usable,
-        columns=features(usable),
-        seconds=np.array([row.seconds for row in usable]),
-        weights=np.array([_weight(row) for row in usable]),
-        places=tuple(_place(row, as_of) for row in usable),
-        left_out=dict(rows.left_out),
-    )
-
-
-def _place(row: Measurement, as_of: str) -> Place:
-    place = place_of(row, as_of)
-    return replace(place, engine="") if place.engine == NO_ENGINE else place
-
-
-def _weight(row: Measurement) -> float:
-    """First tokens under load hold queueing that no coefficient describes."""
-    return TTFT_WEIGHT if row.looped and row.quantity == "ttft" else 1.0
+    # First tokens under load hold queueing that no coefficient describes.
+    weights = [TTFT_WEIGHT if row.looped and row.quantity == "ttft" else 1.0 for row in usable]
+    places = [place_of(row, as_of) for row in usable]
+    seen = [replace(p, engine="") if p.engine == NO_ENGINE else p for p in places]
+    return sample_of(usable, seen, weights, rows.left_out)
 
 
 def _reasons(rows: Sequence[Measurement]) -> list[str]:
@@ -272,15 +270,13 @@ def _reasons(rows: Sequence[Measurement]) -> list[str]:
         again = "a repeat of another row" if row.repeats or key in seen else ""
         seen.add(key)
         bounded = BELOW if less else WITH_IT if row.id in runs else ""
-        reasons.append(again or _own_sample_unfit(row) or bounded)
+        reasons.append(again or _own_unfit(row) or bounded)
     return reasons
 
 
-def _own_sample_unfit(row: Measurement) -> str:
-    if row.layout is None:
-        return "the layout is not understood"
-    if network_between(row.chip.name, row.machine, row.chips) is None:
-        return f"no network is known that joins {row.chips} {row.chip.name}"
+def _own_unfit(row: Measurement) -> str:
+    if unfit(row):
+        return unfit(row)
     if row.speculated and not row.drafts:
         return "tokens are drafted, and how many is not given"
     if row.pooled and row.quantity == "ttft":

@@ -1,40 +1,16 @@
-"""How far predictions are from measurements: errors, and bands that hold a share of the rows."""
+"""How far predictions are from measurements: errors, and bands that hold a share of the rows.
+
+What a prediction has to beat is the plain roofline, the highest roof of a row at full efficiency on
+the layout that ran, and the best constant times it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from planner.protocol.validation_result import Score
+
 COVERAGE = 0.8
-
-
-@dataclass(frozen=True)
-class Score:
-    """Errors of n predictions: |predicted/measured - 1| and the range of predicted/measured.
-
-    `median` and `mean` are of the error, `within_10` and `within_20` shares of rows, `low` and
-    `high` the 10 % and 90 % quantiles of the ratio and `middle` its median.
-    """
-
-    n: int
-    median: float
-    mean: float
-    within_10: float
-    within_20: float
-    low: float
-    middle: float
-    high: float
-
-    def named(self, prefix: str) -> dict[str, float]:
-        """The same by name, as a profile's file has it."""
-        return {
-            f"{prefix}_rows": self.n,
-            f"{prefix}_median": self.median,
-            f"{prefix}_mean": self.mean,
-            f"{prefix}_within_10": self.within_10,
-            f"{prefix}_within_20": self.within_20,
-        }
 
 
 def score(predicted: np.ndarray, measured: np.ndarray) -> Score:
@@ -67,3 +43,15 @@ def coverage_of(ratio: np.ndarray, fold: np.ndarray, fewest: int = 1) -> float:
         low, high = quantiles(ratio[fold != k])
         inside += ((ratio[fold == k] >= low) & (ratio[fold == k] <= high)).tolist()
     return float(np.mean(inside)) if inside else float("nan")
+
+
+def constant(roofs: np.ndarray, seconds: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    """Times [s] of the roofline times the median that rows of other folds need, shape (n_rows,).
+
+    A single fold has no others: its own median is taken, which favours this baseline.
+    """
+    scaled = np.array(roofs, dtype=float)
+    for k in np.unique(fold):
+        others = fold != k if (fold != k).any() else fold == k
+        scaled[fold == k] *= np.median(seconds[others] / roofs[others])
+    return scaled

@@ -52,7 +52,7 @@ def calibrate(
     dp_attention, n_chips, drafts. A fact of all rows may be given by --fact instead.
     """
     from planner.library import calibrate as answer
-    from planner.report.text.calibration import calibration_text
+    from planner.report.text.calibration_text import calibration_text
 
     fit = answer(
         data,
@@ -67,7 +67,7 @@ def calibrate(
     document = {**fit.document, "out": str(out) if fit.profile else None}
     if fit.profile is not None:
         note(f"wrote {out}", warning=True)
-    show(dumps(document) if json else calibration_text(document))
+    show(dumps(document) if json else calibration_text(fit.result, str(out)))
     if fit.profile is None:
         note(f"planner: {fit.why}")
         raise typer.Exit(1)
@@ -92,7 +92,7 @@ def measure(
     keeps what was measured until then, marked complete = false. Needs PyTorch:
     pip install 'token-planner[measure]'.
     """
-    from planner.benchmark.record_file import toml
+    from planner.benchmark.record import toml
     from planner.benchmark.session import measure as measured
     from planner.benchmark.torch_device import torch_device
     from planner.report.text.benchmark import measured_document, measured_text

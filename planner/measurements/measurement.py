@@ -217,7 +217,7 @@ def network_between(chip: str, name: str | None, chips: int) -> Machine | None:
             joined.scale_out is not None or chips <= joined.chips_per_domain
         ):
             return joined
-    generation = aliases()["pcie"].get(chip)
+    generation = aliases().pcie.get(chip)
     if generation is None:
         return None
     return Machine.from_figures(f"pcie-{generation}", chips, PCIE[generation])
@@ -261,6 +261,12 @@ def engine_of(row: Measurement) -> str:
     return name if name and year.isdigit() else row.engine
 
 
+def is_new(row: Measurement) -> bool:
+    """Whether the engine is of the years of the runs, as far as its name says one."""
+    year = row.engine.rpartition("-")[2]
+    return year.isdigit() and int(year) >= NEW
+
+
 def place_of(row: Measurement, as_of: str) -> Place:
     """The row's place as seen by a profile of a date."""
     engine = engine_of(row)
@@ -292,6 +298,4 @@ def profile_of(row: Measurement, wanted: str) -> Profile:
     """
     if wanted != "auto":
         return profile(wanted)
-    year = row.engine.rpartition("-")[2]
-    new = year.isdigit() and int(year) >= NEW
-    return profile(RUNS if row.looped or new else STEADY)
+    return profile(RUNS if row.looped or is_new(row) else STEADY)

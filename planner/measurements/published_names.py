@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from planner.architecture import Model, from_config, sizes
 from planner.architecture.counts import Sizes
@@ -61,17 +61,40 @@ class NamedModel:
     config: str = ""
 
 
+class PublishedShape(TypedDict):
+    """A model that no configuration is published of: a configuration, and where it is told."""
+
+    config: Mapping[str, object]
+    source: str
+
+
+@dataclass(frozen=True)
+class Aliases:
+    """The table of names: published ones to the catalogue's, and facts that no rule can tell."""
+
+    tunings: Sequence[str]
+    chips: Mapping[str, str]
+    machines: Mapping[str, str]
+    pcie: Mapping[str, int]
+    models: Mapping[str, str]
+    same_shape: Mapping[str, str]
+    quantised: Mapping[str, str]
+    formats: Mapping[str, str]
+    engines: Mapping[str, str]
+    shapes: Mapping[str, PublishedShape]
+
+
 @cache
-def aliases() -> Mapping[str, Any]:
+def aliases() -> Aliases:
     """The table of names."""
     path = files("planner.measurements").joinpath("aliases.toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return Aliases(**tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 @cache
 def chip_of(name: str) -> Chip:
     """The catalogue's chip for a published spelling; raises Refused for one without figures."""
-    chips: Mapping[str, str] = aliases()["chips"]
+    chips = aliases().chips
     if name in chips:
         return chip(chips[name])
     wanted = _chip_words(name)
@@ -83,13 +106,12 @@ def chip_of(name: str) -> Chip:
 
 def machine_of(chip_name: str) -> str | None:
     """The machine whose network joins chips of a kind; None where the catalogue has none."""
-    machine: str | None = aliases()["machines"].get(chip_name)
-    return machine
+    return aliases().machines.get(chip_name)
 
 
 def format_of(name: str) -> str:
     """A number format in the catalogue's words; raises Refused for an unknown one."""
-    formats: Mapping[str, str] = aliases()["formats"]
+    formats = aliases().formats
     text = name.strip()
     for spelling in (text, text.lower()):
         if spelling in formats:
@@ -116,10 +138,10 @@ def model_of(published: str) -> NamedModel:
     path = CONFIG.fullmatch(published)
     if path is not None:
         return _configured(path[1], path[2])
-    if published in table["shapes"]:
+    if published in table.shapes:
         return NamedModel(published, None)
-    if published in table["models"]:
-        return NamedModel(table["models"][published], None)
+    if published in table.models:
+        return NamedModel(table.models[published], None)
     entry = named_in(published, _entries())
     if entry is None:
         hint = did_you_mean(published.rsplit("/", maxsplit=1)[-1].lower(), model_names())
@@ -133,7 +155,7 @@ def model_of(published: str) -> NamedModel:
 def is_entry(published: str) -> bool:
     """Whether an entry has the very name of a published id, its organisation aside."""
     table = aliases()
-    listed = published in table["shapes"] or published in table["models"]
+    listed = published in table.shapes or published in table.models
     return listed or letters(published.rstrip("/").split("/")[-1]) in _entries()
 
 
@@ -147,8 +169,8 @@ def sizes_of(
     """
     table, named = aliases(), model_of(model)
     weights = weights or named.weights
-    if named.name in table["shapes"]:
-        shape = table["shapes"][named.name]
+    if named.name in table.shapes:
+        shape = table.shapes[named.name]
         layers: Model = from_config(
             shape["config"], named.name, where=named.name, source=shape["source"]
         )
@@ -159,7 +181,7 @@ def sizes_of(
         except ModelError as why:
             raise Refused(" ".join(str(why).partition(" (known:")[0].split())) from None
         return sizes(layers, None if _holds(layers, weights) else weights, kv, activations)
-    quantised = table["quantised"].get(f"{named.name} {weights}")
+    quantised = table.quantised.get(f"{named.name} {weights}")
     if quantised is None and f"{named.name}-{weights}" in model_names():
         quantised = f"{named.name}-{weights}"
     layers = load(quantised or named.name)
@@ -178,7 +200,7 @@ def sizes_on(chip: Chip, model: str, weights: str | None, kv: str | None) -> Siz
 @cache
 def base_of(name: str) -> str:
     """The entry whose shape a model shares, so that tunings of one shape count as one model."""
-    shared: str | None = aliases()["same_shape"].get(name)
+    shared: str | None = aliases().same_shape.get(name)
     if shared is not None:
         return shared
     if name in model_names() and record(name).like:
@@ -253,8 +275,8 @@ def named_in(published: str, entries: Mapping[str, str]) -> str | None:
 def _entries() -> Mapping[str, str]:
     """The catalogue's models by letters."""
     table = aliases()
-    entries = {letters(name): name for name in (*model_names(), *table["shapes"])}
-    return entries | {letters(name): entry for name, entry in table["models"].items()}
+    entries = {letters(name): name for name in (*model_names(), *table.shapes)}
+    return entries | {letters(name): entry for name, entry in table.models.items()}
 
 
 def _words(published: str) -> list[str]:
@@ -264,7 +286,7 @@ def _words(published: str) -> list[str]:
 
 
 def _empty(word: str) -> bool:
-    return word in aliases()["tunings"] or word in FORMATS or RELEASE.fullmatch(word) is not None
+    return word in aliases().tunings or word in FORMATS or RELEASE.fullmatch(word) is not None
 
 
 def letters(name: str) -> str:

@@ -1,16 +1,24 @@
-"""Scores of entries: how far off, how often within, and whether the band holds what it says."""
+"""Scores of entries: how far off, how often within, and whether the band holds what it says.
+
+Rows that cannot be what they say (faster than the bound, a thousand times off, speculating) are
+neither hidden nor absorbed. Each is listed with the likeliest explanation, and where there is none
+it says that the row or the bound is at fault.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from planner.calibration.baselines import constant
-from planner.calibration.scores import score
+from planner.calibration.cross_validation import folds
+from planner.calibration.scores import COVERAGE, constant, score
 from planner.measurements.entry import Entry
+from planner.measurements.measurement import RunPools
+from planner.measurements.roofline_bound import bound_of
+from planner.protocol.validation_result import BandShare, GroupScore, Score, SectionScores
 
 GROUPINGS: Mapping[str, Callable[[Entry], str]] = {
     "engine": lambda entry: entry.engine,
@@ -29,7 +37,7 @@ def band_share(entries: Sequence[Entry]) -> float:
     return float(np.mean(inside))
 
 
-def section(entries: Sequence[Entry]) -> dict[str, Any] | None:
+def section(entries: Sequence[Entry]) -> SectionScores | None:
     """Scores of the estimate and of both baselines, None where nothing can be scored.
 
     Errors are those of the value in its own unit: a rate is scored as a rate.
@@ -38,38 +46,110 @@ def section(entries: Sequence[Entry]) -> dict[str, Any] | None:
     if not scored:
         return None
     measured = np.array([entry.measured for entry in scored], dtype=float)
-    estimate = np.array(
-        [entry.in_unit(entry.prediction.estimate) for entry in scored if entry.prediction]
-    )
-    scores: dict[str, Any] = {
-        "estimate": asdict(score(estimate, measured)),
-        "band": {"coverage": 0.8, "holds": band_share(scored)},
-        "roofline": None,
-        "constant": None,
-    }
-    roofed = [entry for entry in scored if entry.roofline]
-    if len(roofed) == len(scored):
-        roofs = np.array([entry.roofline for entry in roofed], dtype=float)
-        seconds = np.array([entry.seconds for entry in roofed], dtype=float)
-        scaled = constant(roofs, seconds, [entry.group for entry in roofed])
-        for name, times in (("roofline", roofs), ("constant", scaled)):
-            in_unit = [
-                entry.in_unit(float(time)) for entry, time in zip(roofed, times, strict=True)
-            ]
-            scores[name] = asdict(score(np.array(in_unit), measured))
-    return scores
+
+    def scores(times: Iterable[float]) -> Score:
+        in_unit = [entry.in_unit(float(x)) for entry, x in zip(scored, times, strict=True)]
+        return score(np.array(in_unit), measured)
+
+    estimate = scores(entry.prediction.estimate for entry in scored if entry.prediction)
+    band = BandShare(COVERAGE, band_share(scored))
+    if not all(entry.roofline for entry in scored):
+        return SectionScores(estimate, band, None, None)
+    roofs = np.array([entry.roofline for entry in scored], dtype=float)
+    seconds = np.array([entry.seconds for entry in scored], dtype=float)
+    scaled = constant(roofs, seconds, folds([entry.group for entry in scored]))
+    return SectionScores(estimate, band, scores(roofs), scores(scaled))
 
 
-def grouped(entries: Sequence[Entry], by: str) -> list[dict[str, Any]]:
+def grouped(entries: Sequence[Entry], by: str) -> list[GroupScore]:
     """Scores of the entries of each engine, chip or model, those with most rows first."""
-    names: dict[str, list[Entry]] = {}
+    members: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         if entry.scored:
-            names.setdefault(GROUPINGS[by](entry), []).append(entry)
-    rows = []
-    for name, members in names.items():
-        scores = section(members)
-        if scores is not None:
-            coverage = scores["band"]["holds"]
-            rows.append({by: name, **scores["estimate"], "band_holds": coverage})
-    return sorted(rows, key=lambda row: (-row["n"], row[by]))
+            members[GROUPINGS[by](entry)].append(entry)
+    groups = [
+        GroupScore(name, scores.estimate, scores.band.holds)
+        for name, rows in members.items()
+        if (scores := section(rows)) is not None
+    ]
+    return sorted(groups, key=lambda group: (-group.score.n, group.name))
+
+
+SPECULATED = 0.85  # a group this much faster than expected speculates
+SLACK = 1e-9
+
+
+def below_bound(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+    """Every row faster than its bound, with the explanation; rows of one table."""
+    first = {e.row: e for e in entries if e.quantity == "ttft"}
+    groups = speculating(entries)
+    return [
+        (entry, _explained(entry, first, groups))
+        for entry in entries
+        if entry.seconds is not None
+        and entry.bound is not None
+        and entry.seconds < entry.bound * (1 - SLACK)
+    ]
+
+
+def unit_suspects(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+    """Rows about a thousand times slower or faster than they can be: another unit was meant."""
+    return [(entry, entry.unit) for entry in entries if entry.unit]
+
+
+def speculating(entries: Sequence[Entry]) -> frozenset[str]:
+    """Groups of runs that only speculated tokens explain, which the table does not state.
+
+    A latent choice, made once for all rows of a model, chip, engine, version and precision.
+    """
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for entry in entries:
+        row = entry.measurement
+        if row is None or entry.prediction is None or entry.quantity != "tpot":
+            continue
+        if row.speculated is None and row.sizes.mtp_blocks:
+            ratios[settled(entry)].append(row.seconds / entry.prediction.estimate)
+    return frozenset(key for key, each in ratios.items() if np.median(each) < SPECULATED)
+
+
+def settled(entry: Entry) -> str:
+    """What a row's choice to speculate is made for."""
+    precision = entry.measurement.precision if entry.measurement else ""
+    return f"{entry.group} {precision} {entry.version}"
+
+
+def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str]) -> str:
+    row, seconds = entry.measurement, entry.seconds or 0.0
+    if entry.unit:
+        return entry.unit
+    if row is not None and row.looped and entry.quantity == "tpot":
+        batch = _decoding(entry, first.get(entry.row))
+        if batch is not None and seconds >= bound_of(
+            replace(row, quantity="step", looped=False, batch=batch)
+        ):
+            return (
+                f"meets the bound of the {batch:.3g} requests that decode on average; the others "
+                f"of the {row.batch:g} in flight are in prefill"
+            )
+    if settled(entry) in groups:
+        return "tokens seem to be speculated, which the table does not state"
+    if row is not None and row.pools is not None and not _workers_stated(row.pools):
+        return "its workers are not given: those of most such runs were assumed"
+    if row is not None and row.assumed:
+        return f"assumed, as it is not given: {row.assumed}"
+    if row is not None and not row.quality.startswith(("clean", "run")):
+        return f"marked {row.quality!r} by its source"
+    return "suspect data or a fault of ours"
+
+
+def _workers_stated(pools: RunPools) -> bool:
+    return pools.prefill.stated and pools.decode.stated
+
+
+def _decoding(entry: Entry, prompt: Entry | None) -> float | None:
+    """Requests that decode on average, by Little's law, of those a closed loop keeps in flight."""
+    row = entry.measurement
+    if row is None or prompt is None or prompt.seconds is None:
+        return None
+    decode = (row.output - 1) * row.seconds
+    return max(1.0, row.batch * decode / (decode + prompt.seconds))

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from formulas.nomenclature.symbols import SymbolError
-from planner.calibration.baselines import roofline
+from planner.calibration.features import features
 from planner.calibration.sample import row_digest, seen_by
 from planner.catalogue.profile import profile as named
 from planner.measurements.entry import Entry, Prediction
@@ -26,6 +26,7 @@ from planner.measurements.readers.collective_rows import fitted_on
 from planner.measurements.readers.file_kinds import KINDS, entries_in
 from planner.measurements.readers.sheets import MeasurementTable, Sheet, opened
 from planner.measurements.roofline_bound import bounds_of, strange_units
+from planner.protocol.validation_result import SkippedFile
 from planner.text.errors import InputError, Mistake, PlannerError
 from planner.validation.group_cross_validation import refitted
 from topologies import TopologyError
@@ -33,17 +34,6 @@ from topologies import TopologyError
 AUTO = "auto"
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl")
 NO_KIND = "holds no kind of measurements that is known"
-
-
-@dataclass(frozen=True)
-class SkippedFile:
-    """A file of a folder that was not read, and why."""
-
-    name: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"skipped {self.name}: {self.why}"
 
 
 @dataclass(frozen=True)
@@ -131,14 +121,14 @@ def files_in(paths: Sequence[Path]) -> MeasurementFiles:
     InputError
         If there are no measurements among the files of a folder, or a file is given twice.
     """
-    each = [found_in(path) if path.is_dir() else MeasurementFiles((path,)) for path in paths]
-    files = [path for one in each for path in one.paths]
+    parts = [found_in(path) if path.is_dir() else MeasurementFiles((path,)) for path in paths]
+    files = [path for part in parts for path in part.paths]
     twice = [path for i, path in enumerate(files) if path in files[:i]]
     if twice:
         raise InputError(f"{twice[0]} is given twice")
-    optional = frozenset(path for one in each for path in one.optional)
+    optional = frozenset(path for part in parts for path in part.optional)
     return MeasurementFiles(
-        tuple(files), optional, tuple(skipped for one in each for skipped in one.skipped)
+        tuple(files), optional, tuple(skipped for part in parts for skipped in part.skipped)
     )
 
 
@@ -206,7 +196,7 @@ def _serving(entries: Sequence[Entry], wanted: str) -> Iterator[Entry]:
     fit = [i for i, why in enumerate(reasons) if not why]
     predictions = dict(zip(fit, _predicted([rows[i] for i in fit], wanted), strict=True))
     sound = [i for i in fit if isinstance(predictions[i], Prediction)]
-    roofs = dict(zip(sound, roofline([rows[i] for i in sound]), strict=True))
+    roofs = dict(zip(sound, _roofline([rows[i] for i in sound]), strict=True))
     bounds, units = bounds_of(rows), strange_units(rows)
     for i, (entry, row) in enumerate(zip(entries, rows, strict=True)):
         bounded = replace(entry, bound=float(bounds[i]), unit=units[i] or "")
@@ -223,6 +213,10 @@ def _serving(entries: Sequence[Entry], wanted: str) -> Iterator[Entry]:
             )
         else:
             yield replace(bounded, reason=reasons[i] or made or "")
+
+
+def _roofline(rows: Sequence[Measurement]) -> list[float]:
+    return features(rows).roofline.tolist() if rows else []
 
 
 def _predicted(rows: Sequence[Measurement], wanted: str) -> list[Prediction | str]:

@@ -6,24 +6,21 @@ not a shipped profile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.calibration.baselines import FOLDS, folds
+from planner.calibration.cross_validation import Fit, LeftOut, fold_by_name, folds, leave_out
 from planner.calibration.curve_pooling import Evidence, curves_of
-from planner.calibration.features import Features, features
-from planner.calibration.fit_priors import RUNS, STEADY, FitSpec
-from planner.calibration.hierarchy import Hierarchy, effects, fitted
-from planner.calibration.sample import configuration_of, weight_of
-from planner.calibration.suspects import settled, speculating
+from planner.calibration.fit import RUNS, STEADY, FitSpec, fit_of
+from planner.calibration.hierarchy import Hierarchy
+from planner.calibration.sample import Sample, configuration_of, sample_of
 from planner.measurements.entry import Entry, Prediction
 from planner.measurements.measurement import Measurement, place_of
 from planner.text.errors import InputError
+from planner.validation.entry_scores import settled, speculating
 
-Predictor = Callable[[Sequence[Measurement], Features], np.ndarray]
-Fit = Callable[[Sequence[Measurement], Features, np.ndarray], Predictor]
 TAIL = 0.1  # on either side of the band
 OUTSIDE = 20.0  # times off: no row to fit
 
@@ -35,7 +32,7 @@ def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> li
     ----------
     leave : `configurations` (a layout at its lengths) or `groups` of model, chip and engine, a
         fifth of them at a time, or `models` one by one. Of collectives, curves, or chips.
-    fit : from rows, their columns and times [s] to what predicts others; `by_spec` by default.
+    fit : from rows to what predicts others; `fit_by_load` by default.
 
     Raises
     ------
@@ -49,12 +46,14 @@ def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> li
     keys = [_key(entry, leave) for entry in predicted]
     if len(set(keys)) < 2:
         raise InputError(f"--refit {leave}: rows of two {leave} or more are needed")
-    fold = folds(keys, len(set(keys)) if leave == "models" else FOLDS)
-    estimate = _left_out(predicted, fold, fit or by_spec)
-    low, high = _bands(predicted, estimate, fold)
+    rows = [entry.measurement for entry in predicted if entry.measurement is not None]
+    sample = sample_of(rows, [place_of(row, _spec_of(row).as_of) for row in rows])
+    fold = fold_by_name(keys) if leave == "models" else folds(keys)
+    left = leave_out(sample, fold, fit or fit_by_load, _sound(predicted))
+    low, high = _bands(predicted, left)
     refits = list(entries)
     for i, place in enumerate(at):
-        time = float(estimate[i])
+        time = float(left.estimate[i])
         made = Prediction(entries[place].bound or 0.0, time, time * low[i], time * high[i])
         method = f"refitted, {leave} left out"
         refits[place] = replace(entries[place], prediction=made, profile=method, seen=False)
@@ -68,51 +67,36 @@ def _key(entry: Entry, leave: str) -> str:
     return entry.model if leave == "models" else entry.group
 
 
-def by_spec(rows: Sequence[Measurement], columns: Features, seconds: np.ndarray) -> Predictor:
+@dataclass(frozen=True)
+class FitByLoad:
     """A fit of the runs under load and one of the static batches, as the shipped profiles have."""
-    looped = np.array([row.looped for row in rows])
-    fits = {
-        under_load: _fitted(spec, [r for r, here in zip(rows, mask, strict=True) if here],
-                            columns.take(mask), seconds[mask])
-        for under_load, spec, mask in ((True, RUNS, looped), (False, STEADY, ~looped))
-        if mask.any()
-    }  # fmt: skip
 
-    def times(others: Sequence[Measurement], of: Features) -> np.ndarray:
-        seconds = np.empty(len(others))
-        loads = np.array([row.looped for row in others])
+    fits: Mapping[bool, Hierarchy]
+
+    def times(self, sample: Sample) -> np.ndarray:
+        """Times [s] of rows, shape (n_rows,)."""
+        seconds, loads = np.empty(len(sample.rows)), sample.column("looped")
         for load in np.unique(loads):
-            here = np.flatnonzero(loads == load)
-            spec = RUNS if load else STEADY
             # With no row of its kind to learn from, the other fit is all there is.
-            fit = fits.get(bool(load), next(iter(fits.values())))
-            places = [place_of(others[int(i)], spec.as_of) for i in here]
-            seconds[here] = of.take(here).times(fit.unknowns(places))
+            fit = self.fits.get(bool(load), next(iter(self.fits.values())))
+            seconds[loads == load] = fit.times(sample.take(loads == load))
         return seconds
 
-    return times
+
+def fit_by_load(sample: Sample) -> FitByLoad:
+    """The shipped profiles' own fits, of the rows of each kind that there are."""
+    loads = sample.column("looped")
+    return FitByLoad(
+        {
+            load: fit_of(spec)(sample.take(loads == load))
+            for load, spec in ((True, RUNS), (False, STEADY))
+            if (loads == load).any()
+        }
+    )
 
 
-def _fitted(
-    spec: FitSpec, rows: Sequence[Measurement], columns: Features, seconds: np.ndarray
-) -> Hierarchy:
-    places = [place_of(row, spec.as_of) for row in rows]
-    weights = np.array([weight_of(row) for row in rows])
-    tellable = effects(places, spec.families)
-    return fitted(columns, seconds, places, tellable, spec.prior, weights=weights, loss=spec.loss)
-
-
-def _left_out(entries: Sequence[Entry], fold: np.ndarray, fit: Fit) -> np.ndarray:
-    rows = [entry.measurement for entry in entries if entry.measurement is not None]
-    columns = features(rows)
-    seconds = np.array([row.seconds for row in rows])
-    sound = _sound(entries)
-    estimate = np.empty(len(rows))
-    for k in np.unique(fold):
-        seen, test = np.flatnonzero(sound & (fold != k)), np.flatnonzero(fold == k)
-        model = fit([rows[i] for i in seen], columns.take(seen), seconds[seen])
-        estimate[test] = model([rows[i] for i in test], columns.take(test))
-    return estimate
+def _spec_of(row: Measurement) -> FitSpec:
+    return RUNS if row.looped else STEADY
 
 
 def _sound(entries: Sequence[Entry]) -> np.ndarray:
@@ -132,11 +116,9 @@ def _sound(entries: Sequence[Entry]) -> np.ndarray:
     )
 
 
-def _bands(
-    entries: Sequence[Entry], estimate: np.ndarray, fold: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _bands(entries: Sequence[Entry], left: LeftOut) -> tuple[np.ndarray, np.ndarray]:
     """Quantiles of measured over predicted by quantity, of the rows of other folds."""
-    ratio = np.array([entry.seconds for entry in entries], dtype=float) / estimate
+    ratio, fold = left.ratio, left.fold
     kinds = np.array([f"{entry.quantity} {entry.part}" for entry in entries])
     low, high = np.ones(len(entries)), np.ones(len(entries))
     for kind in np.unique(kinds):

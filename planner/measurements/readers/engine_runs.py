@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
@@ -28,14 +27,19 @@ from planner.measurements.published_names import (
     model_of,
     sizes_on,
 )
-from planner.measurements.readers.pool_completion import in_decode, pools_of
-from planner.measurements.readers.published_settings import chips_of, drafting, settings_of, ways_of
+from planner.measurements.readers.run_settings import (
+    chips_of,
+    drafting,
+    in_decode,
+    pools_of,
+    settings_of,
+    ways_of,
+)
 from planner.measurements.readers.sheets import (
     Readings,
     Row,
     Source,
     count,
-    day,
     number_or_none,
     positive,
     rows_of,
@@ -185,35 +189,11 @@ def runs(path: Source) -> Readings:
     for i, best in enumerate(fullest):
         repeats = "" if best == i else str(best + 2)
         try:
-            measured = _measured(table[best], str(i + 2), repeats, refused)
+            measured = run(table[best], str(i + 2), repeats, refused)
             rows += [_speculating(one, speculated.get(i), table[best]) for one in measured]
         except Refused as why:
             refused.append(NotComputed(str(i + 2), str(why)))
     return Readings("serving runs", tuple(rows), tuple(refused), len(table))
-
-
-def read_runs(path: Source) -> tuple[list[Measurement], list[NotComputed]]:
-    """Distinct runs of one pool that give both times, and every other row with why it is none."""
-    readings = runs(path)
-    lacking = {each.id: each.reason for each in readings.refused}
-    usable = []
-    for row in readings.rows:
-        if row.pooled:
-            lacking[row.id] = "disaggregated"
-        elif row.repeats:
-            lacking[row.id] = "repeats another row"
-        elif row.id not in lacking:
-            usable.append(row)
-    return usable, [NotComputed(line, reason) for line, reason in lacking.items()]
-
-
-def run(row: Row, line: str) -> list[Measurement]:
-    """TPOT and TTFT of one run; raises Refused if neither can be put into the catalogue's words."""
-    refused: list[NotComputed] = []
-    measured = _measured(row, line, "", refused)
-    if not measured:
-        raise Refused(refused[0].reason)
-    return measured
 
 
 def _speculating(row_measured: Measurement, speculates: bool | None, row: Row) -> Measurement:
@@ -246,51 +226,51 @@ def _table(path: Source) -> list[Row]:
     return [{**blank, **row} for row in rows_of(path)]
 
 
-def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[Measurement]:
-    """The row's measurements; a value that is no time goes to `refused`."""
+def run(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[Measurement]:
+    """TPOT and TTFT of one run; a value that is no time goes to `refused`.
+
+    Raises
+    ------
+    Refused
+        If neither can be put into the catalogue's words.
+    """
     chip = chip_of(row["system"])
     name = row["model_path"]
     weights = _checkpoint(row)
     base = base_of(model_of(name).name)
     prompt, output = tokens(row, "isl"), tokens(row, "osl")
-    settings = settings_of(
-        row["backend"],
-        base,
-        chip,
-        weights or USUAL_CACHE,
-        prompt,
-        output,
-        number_or_none(row, "concurrency") or 0.0,
-        count(row, "tp_size", 1),
-        count(row, "attention_dp_size", 1),
-        day(row, "measured_on"),
-    )
+    settings = settings_of(row, base, chip, weights or USUAL_CACHE)
     sizes = sizes_on(chip, name, weights, settings.cache or USUAL_CACHE)
     prompt, output = settings.length * prompt, settings.length * output
-    common: dict[str, Any] = {
-        "id": line,
-        "source": "serving runs",
-        "engine": f"{row['backend']}-2026",
-        "model": base,
-        "sizes": sizes,
-        "chip": chip,
-        "machine": machine_of(chip.name),
-        "prompt": prompt,
-        "output": max(output, 2.0),
-        "context": prompt + output / 2,
-        "quality": "wip" if row.get("wip") == "True" else "run",
-        "precision": weights or "own",
-        "version": row["backend_version"],
-        "looped": True,
-        "leanest": sizes_on(chip, name, weights, NARROWEST_CACHE),
-        "speculated": None if sizes.mtp_blocks and name != PLAIN else False,
-        "repeats": repeats,
-        "as_of": row["measured_on"],
-        "even": settings.even,
-        "poll": settings.poll,
-        "hold": settings.hold,
-    }
-    places = _places(row, sizes, chip)
+    common = Measurement(
+        id=line,
+        source="serving runs",
+        engine=f"{row['backend']}-2026",
+        model=base,
+        sizes=sizes,
+        chip=chip,
+        machine=machine_of(chip.name),
+        chips=0,
+        layout=None,
+        batch=0.0,
+        prompt=prompt,
+        output=max(output, 2.0),
+        context=prompt + output / 2,
+        quantity="",
+        seconds=0.0,
+        quality="wip" if row.get("wip") == "True" else "run",
+        precision=weights or "own",
+        version=row["backend_version"],
+        looped=True,
+        leanest=sizes_on(chip, name, weights, NARROWEST_CACHE),
+        speculated=None if sizes.mtp_blocks and name != PLAIN else False,
+        repeats=repeats,
+        as_of=row["measured_on"],
+        even=settings.even,
+        poll=settings.poll,
+        hold=settings.hold,
+    )
+    placed = _placed(common, row, sizes, chip)
     measured = []
     for quantity, column in QUANTITIES:
         try:
@@ -298,18 +278,16 @@ def _measured(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> 
         except Refused as why:
             refused.append(NotComputed(line, str(why), quantity))
             continue
-        measured.append(
-            Measurement(**common, **places[quantity], quantity=quantity, seconds=seconds)
-        )
+        measured.append(replace(placed[quantity], quantity=quantity, seconds=seconds))
     return measured
 
 
-def _places(row: Row, sizes: Sizes, chip: Chip) -> dict[str, dict[str, Any]]:
-    """Where each quantity is made: layout, chips and batch of one replica or of one worker."""
+def _placed(run: Measurement, row: Row, sizes: Sizes, chip: Chip) -> dict[str, Measurement]:
+    """The run where each quantity is made: layout, chips and batch of one replica or one worker."""
     if row["mode"] != "disagg" and not _added_up(row):
         layout = ways_of(row, sizes.n_experts)
-        place: dict[str, Any] = {"layout": layout, "chips": chips_of(layout), "batch": _batch(row)}
-        return {"tpot": place, "ttft": place}
+        together = replace(run, layout=layout, chips=chips_of(layout), batch=_batch(row))
+        return {"tpot": together, "ttft": together}
     pools = pools_of(row, sizes, chip)
     decoding = in_decode(pools, positive(row, "isl"), positive(row, "osl"), sizes, chip)
     waiting = pools.concurrency - decoding
@@ -318,13 +296,14 @@ def _places(row: Row, sizes: Sizes, chip: Chip) -> dict[str, dict[str, Any]]:
         assumed = "as many requests as the decode pool holds"
     batches = {"tpot": (pools.decode, decoding), "ttft": (pools.prefill, waiting)}
     return {
-        quantity: {
-            "layout": pool.layout,
-            "chips": pool.chips,
-            "batch": max(1.0, requests / pool.workers),
-            "pools": pools,
-            "assumed": assumed,
-        }
+        quantity: replace(
+            run,
+            layout=pool.layout,
+            chips=pool.chips,
+            batch=max(1.0, requests / pool.workers),
+            pools=pools,
+            assumed=assumed,
+        )
         for quantity, (pool, requests) in batches.items()
     }
 

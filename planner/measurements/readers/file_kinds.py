@@ -19,7 +19,7 @@ from planner.measurements.readers.model_configurations import (
     configurations,
     used_configurations,
 )
-from planner.measurements.readers.own_table import entries, owns
+from planner.measurements.readers.own_table import COLUMNS, VALUES, columns_of, entries, owns
 from planner.measurements.readers.sheets import (
     Documents,
     MeasurementTable,
@@ -30,7 +30,6 @@ from planner.measurements.readers.sheets import (
     sheet,
 )
 from planner.measurements.readers.steady_batches import steadies
-from planner.measurements.readers.table_columns import COLUMNS, VALUES, columns_of
 from planner.measurements.readers.table_entries import (
     HEADER,
     collective_entries,

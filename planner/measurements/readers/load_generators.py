@@ -17,26 +17,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from planner.measurements.published_names import FORMATS as NUMBERS
 
-Document = Mapping[str, Any]
+Document = Mapping[str, object]
 FORMATS = ("vllm", "sglang", "guidellm", "inference-perf")
 # How clients call what they speak to, and the engines that speak nothing else.
 PROTOCOLS = {"sglang": "sglang", "vllm": "vllm", "trt": "trtllm", "tensorrt-llm": "trtllm"}
 # What a server was started with, if it was written beside the result.
 SERVER = ("system", "chip", "n_chips", "tp", "pp", "ep", "dp_attention", "weights", "kv",
           "engine_version")  # fmt: skip
+# Where GuideLLM writes the model, and of one benchmark the means of its requests.
+GUIDELLM_MODEL = (
+    "config.spec.backend.model",
+    "args.model",
+    "benchmarks.0.config.backend.model",
+    "benchmarks.0.worker.backend_model",
+)
+GUIDELLM = {
+    "input_tokens": "metrics.prompt_token_count.successful.mean",
+    "output_tokens": "metrics.output_token_count.successful.mean",
+    "ttft_ms": "metrics.time_to_first_token_ms.successful.mean",
+    "tpot_ms": "metrics.inter_token_latency_ms.successful.mean",
+}
 IN_FLIGHT = "the mean number of requests in flight"
 
 
 def format_of_document(document: Document) -> str | None:
     """Which load generator wrote an object; None for none that is known."""
-    if _inside(document, "benchmarks", 0, "metrics") is not None:
+    if _inside(document, "benchmarks.0.metrics") is not None:
         return "guidellm"
     # What it reads from a server's own counters (`prometheus_metrics`) has no mean of its requests.
-    if _inside(document, "successes", "latency") is not None:
+    if _inside(document, "successes.latency") is not None:
         return "inference-perf"
     if "completed" in document and "total_input_tokens" in document:
         return "sglang" if "mean_e2e_latency_ms" in document else "vllm"
@@ -131,48 +143,34 @@ def _closed_or_open(document: Document, latency: object) -> dict[str, object]:
 
 def _guidellm(document: Document) -> list[dict[str, object]]:
     runs = []
-    for benchmark in document["benchmarks"]:
-        metrics = benchmark.get("metrics", {})
-        strategy = _first(
-            benchmark, ("config", "strategy"), ("scheduler", "strategy"), ("args", "strategy")
-        )
+    benchmarks = document["benchmarks"]
+    for benchmark in benchmarks if isinstance(benchmarks, list) else ():
+        strategy = _first(benchmark, *(f"{at}.strategy" for at in ("config", "scheduler", "args")))
         settings = strategy if isinstance(strategy, dict) else {}
         streams = {"synchronous": 1}.get(str(settings.get("type_")), settings.get("streams"))
-        mean = _inside(metrics, "request_concurrency", "successful", "mean")
-        runs.append(
-            {
-                "model": _first(
-                    document,
-                    ("config", "spec", "backend", "model"),
-                    ("args", "model"),
-                    ("benchmarks", 0, "config", "backend", "model"),
-                    ("benchmarks", 0, "worker", "backend_model"),
-                ),
-                "engine_version": None,
-                "concurrency": streams if streams is not None else mean,
-                "assumed": None if streams is not None else IN_FLIGHT,
-                "input_tokens": _inside(metrics, "prompt_token_count", "successful", "mean"),
-                "output_tokens": _inside(metrics, "output_token_count", "successful", "mean"),
-                "ttft_ms": _inside(metrics, "time_to_first_token_ms", "successful", "mean"),
-                "tpot_ms": _inside(metrics, "inter_token_latency_ms", "successful", "mean"),
-            }
-        )
+        mean = _inside(benchmark, "metrics.request_concurrency.successful.mean")
+        run = {
+            "model": _first(document, *GUIDELLM_MODEL),
+            "concurrency": streams if streams is not None else mean,
+            "assumed": None if streams is not None else IN_FLIGHT,
+        }
+        runs.append(run | {name: _inside(benchmark, at) for name, at in GUIDELLM.items()})
     return runs
 
 
 def _inference_perf(document: Document) -> list[dict[str, object]]:
     good = document["successes"]
     run = {
-        "concurrency": _inside(document, "load_summary", "concurrency"),
-        "input_tokens": _first(good, ("prompt_tokens", "mean"), ("prompt_len", "mean")),
-        "output_tokens": _first(good, ("output_tokens", "mean"), ("output_len", "mean")),
-        "ttft_s": _inside(good, "latency", "time_to_first_token", "mean"),
-        "tpot_s": _inside(good, "latency", "time_per_output_token", "mean"),
-        "itl_s": _inside(good, "latency", "inter_token_latency", "mean"),
+        "concurrency": _inside(document, "load_summary.concurrency"),
+        "input_tokens": _first(good, "prompt_tokens.mean", "prompt_len.mean"),
+        "output_tokens": _first(good, "output_tokens.mean", "output_len.mean"),
+        "ttft_s": _inside(good, "latency.time_to_first_token.mean"),
+        "tpot_s": _inside(good, "latency.time_per_output_token.mean"),
+        "itl_s": _inside(good, "latency.inter_token_latency.mean"),
     }
     if run["concurrency"] is None:
-        rate = _inside(good, "throughput", "requests_per_sec")
-        run |= _in_flight(rate, _inside(good, "latency", "request_latency", "mean"), 1.0, run)
+        rate = _inside(good, "throughput.requests_per_sec")
+        run |= _in_flight(rate, _inside(good, "latency.request_latency.mean"), 1.0, run)
     return [run]
 
 
@@ -192,20 +190,20 @@ def _in_flight(
     return {"concurrency": max(1.0, per_second * whole * unit), "assumed": IN_FLIGHT}
 
 
-def _inside(document: object, *keys: str | int) -> object:
-    """What stands under keys in turn; None where one of them is missing."""
-    for key in keys:
+def _inside(document: object, path: str) -> object:
+    """What stands under names and places in lists in turn; None where one of them is missing."""
+    for key in path.split("."):
         if isinstance(document, Mapping):
             document = document.get(key)
-        elif isinstance(document, list) and isinstance(key, int) and key < len(document):
-            document = document[key]
+        elif isinstance(document, list) and key.isdigit() and int(key) < len(document):
+            document = document[int(key)]
         else:
             return None
     return document
 
 
-def _first(document: object, *paths: tuple[str | int, ...]) -> object:
-    values = (_inside(document, *keys) for keys in paths)
+def _first(document: object, *paths: str) -> object:
+    values = (_inside(document, path) for path in paths)
     return next((value for value in values if value is not None), None)
 
 

@@ -1,10 +1,31 @@
-"""A user's own measurements: a table with the columns of `columns`, one run a line."""
+"""A user's own measurements: a table of runs, one a line, and the columns that it may have.
+
+=============  ====================================================================================
+model          catalogue name, published id (organisation, format and tuning may be in it), or the
+               path of a configuration that ends in `.json`
+system, chip   a catalogue system (`hgx-h200`) or a chip (`h200`, `NVIDIA H200`); one of the two
+engine         name, as `vllm`; `engine_version` beside it
+weights        number format of the weights, the checkpoint's own where blank; `kv` of the cache
+tp, pp, ep     ways; `dp_attention` copies of attention; blank is 1, and tensor ways fill `n_chips`
+n_chips        chips in all; a multiple of a replica's means several replicas
+concurrency    requests kept in flight (a closed loop); or `batch` of a static batch
+input_tokens   mean lengths [token]; `output_tokens` beside it
+ttft_ms        any of ttft, tpot, itl, step, e2e, each in `_ms` or `_s`, and `tokens_per_s` (output
+               tokens, all replicas together)
+drafts         speculated tokens per step, 0 or blank for none
+=============  ====================================================================================
+
+Names are matched without regard to case, spaces, dashes and units in brackets, and under the words
+that vLLM, SGLang and others use for them.
+"""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from importlib.resources import files
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
@@ -29,8 +50,18 @@ from planner.measurements.readers.sheets import (
     rows_of,
     tokens,
 )
-from planner.measurements.readers.table_columns import COLUMNS, VALUES, columns_of
 from planner.measurements.roofline_bound import strange_units
+from planner.text.errors import InputError, did_you_mean, quoted
+
+# Every column, and the words that others use for it, in the form that `_plain` gives.
+COLUMNS: Mapping[str, Sequence[str]] = tomllib.loads(
+    files("planner.measurements").joinpath("own_columns.toml").read_text(encoding="utf-8")
+)
+VALUES = tuple(name for name in COLUMNS if name.endswith("_s") or name.endswith("_ms"))
+NEEDED = (("model",), ("system", "chip"), ("input_tokens",), ("output_tokens",))
+LOADS = ("concurrency", "batch")
+# Names that no column is misspelt as: remarks, and what is told of a time beside its mean.
+BESIDE = re.compile(r"(notes?|comments?|remarks?|date|name|source|url|id)$|(p\d+|std|min|max)_")
 
 
 @dataclass(frozen=True)
@@ -100,31 +131,33 @@ def measured_run(
     drafts = count(row, "drafts", 0)
     engine = row.get("engine", "").lower()
     values = _values(row, looped, batch * place.replicas, output, line, refused)
-    common: dict[str, Any] = {
-        "id": line,
-        "source": row.get("source", "") or "own",
-        "engine": engine or "unknown",
-        "model": base_of(model_of(row["model"]).name),
-        "sizes": sizes,
-        "chip": chip,
-        "machine": machine,
-        "chips": place.chips,
-        "layout": place.layout,
-        "batch": batch,
-        "prompt": prompt,
-        "output": max(output, 2.0),
-        "context": prompt + output / 2,
-        "quality": "own",
-        "drafts": drafts,
-        "precision": row.get("weights", "") or "own",
-        "version": row.get("engine_version", ""),
-        "looped": looped,
-        "speculated": bool(drafts) or row.get("speculated", "").lower() in ("yes", "true", "mtp"),
-        "repeats": repeats,
-        "assumed": "; ".join(part for part in (row.get("assumed", ""), place.assumed) if part),
-    }
+    common = Measurement(
+        id=line,
+        source=row.get("source", "") or "own",
+        engine=engine or "unknown",
+        model=base_of(model_of(row["model"]).name),
+        sizes=sizes,
+        chip=chip,
+        machine=machine,
+        chips=place.chips,
+        layout=place.layout,
+        batch=batch,
+        prompt=prompt,
+        output=max(output, 2.0),
+        context=prompt + output / 2,
+        quantity="",
+        seconds=0.0,
+        quality="own",
+        drafts=drafts,
+        precision=row.get("weights", "") or "own",
+        version=row.get("engine_version", ""),
+        looped=looped,
+        speculated=bool(drafts) or row.get("speculated", "").lower() in ("yes", "true", "mtp"),
+        repeats=repeats,
+        assumed="; ".join(part for part in (row.get("assumed", ""), place.assumed) if part),
+    )
     measured = []
-    made = [Measurement(**common, quantity=name, seconds=time) for name, time in values.items()]
+    made = [replace(common, quantity=name, seconds=time) for name, time in values.items()]
     for measurement, strange in zip(made, strange_units(made), strict=True):
         if strange:
             refused.append(NotComputed(line, strange, measurement.quantity))
@@ -214,3 +247,59 @@ def _place(row: Row, sizes: Sizes, chip: Chip) -> _RunPlace:
     experts = {"ep": ep, "tp_expert": ways * copies // ep} if sizes.n_experts else {}
     layout = {**ONE, "tp": ways, "pp": pp, "dp_attention": copies, **experts}
     return _RunPlace(layout, replica, int(replicas), assumed)
+
+
+def columns_of(names: Sequence[str], facts: Mapping[str, object], where: str) -> dict[str, str]:
+    """The column that each name of a table means; names of nothing known are left out.
+
+    Raises
+    ------
+    InputError
+        If a name is nearly one that is lacking, two names mean one column, a fact has no column,
+        or a column that is needed is missing.
+    """
+    spellings = {_plain(word): name for name, words in COLUMNS.items() for word in (name, *words)}
+    meanings: dict[str, str] = {}
+    mistakes, unknown = [], []
+    for name in names:
+        meant = spellings.get(_plain(name))
+        if meant is None:
+            unknown.append(name)
+        elif meant in meanings.values():
+            mistakes.append(f"the column {meant} is given twice, once as {quoted(name)}")
+        else:
+            meanings[name] = meant
+    had = {*meanings.values(), *facts}
+    stated = {_meant(column) for column in had}
+    rest = [word for word, column in spellings.items() if _meant(column) not in stated]
+    for name in unknown:
+        hint = did_you_mean(_plain(name), rest)
+        mean = spellings.get(_plain(name).removeprefix("median_"))
+        if hint and not BESIDE.match(_plain(name)) and not (mean and _meant(mean) in stated):
+            mistakes.append(f"unknown column {quoted(name)}{hint}")
+    for name in facts:
+        if name not in COLUMNS:
+            mistakes.append(f"unknown fact {quoted(name)}{did_you_mean(name, COLUMNS) or ''}")
+    for names_of_one in (*NEEDED, LOADS):
+        if not had.intersection(names_of_one):
+            mistakes.append(
+                f"missing column {' or '.join(names_of_one)}; what holds for all rows may be a "
+                f"fact: --fact {names_of_one[0]}=…"
+            )
+    if not had.intersection(VALUES):
+        mistakes.append(f"no measured column (any of {', '.join(VALUES)})")
+    if mistakes:
+        raise InputError(f"{where}: " + f"\n{where}: ".join(mistakes))
+    return meanings
+
+
+def _meant(column: str) -> str:
+    """What a column says, whichever of several ways it is said in."""
+    group = next((names for names in (*NEEDED, LOADS) if column in names), (column,))
+    return group[0].rsplit("_", 1)[0] if column in VALUES else group[0]
+
+
+def _plain(name: str) -> str:
+    text = re.sub(r"[\s\-./]+", "_", name.strip().lower())
+    text = re.sub(r"_?[\[(](m?s)[\])]$", r"_\1", text)
+    return re.sub(r"[^a-z0-9_]", "", text).strip("_")

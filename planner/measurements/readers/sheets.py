@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from planner.measurements.measurement import Measurement, NotComputed
 from planner.measurements.published_names import Refused
@@ -58,7 +57,7 @@ class Documents:
     """The JSON objects of a file."""
 
     path: Path
-    objects: tuple[Mapping[str, Any], ...]
+    objects: tuple[Mapping[str, object], ...]
 
     def __str__(self) -> str:
         return str(self.path)
@@ -173,10 +172,10 @@ def _named(columns: tuple[str, ...], line: int, path: Path) -> None:
         raise _mistake(path, line, f"the column {quoted(twice[0])} stands here twice")
 
 
-def _objects(text: str, path: Path) -> tuple[Mapping[str, Any], ...]:
+def _objects(text: str, path: Path) -> tuple[Mapping[str, object], ...]:
     """One object, a list of them, or one a line."""
     text = text.removeprefix(MARK)
-    objects: list[Any] = []
+    objects: list[object] = []
     try:
         whole = json.loads(text)
         objects = whole if isinstance(whole, list) else [whole]
@@ -186,9 +185,10 @@ def _objects(text: str, path: Path) -> tuple[Mapping[str, Any], ...]:
                 objects += [json.loads(line)] if line.strip() else []
             except (json.JSONDecodeError, RecursionError):
                 raise _mistake(path, number, "is neither JSON nor JSON a line") from None
-    if not objects or not all(isinstance(each, dict) for each in objects):
+    mappings = tuple(each for each in objects if isinstance(each, dict))
+    if not objects or len(mappings) < len(objects):
         raise _mistake(path, None, "expected JSON objects")
-    return tuple(objects)
+    return mappings
 
 
 def _mistake(path: Path, line: int | None, message: str) -> InputError:
@@ -224,11 +224,6 @@ class Readings:
         """How many values were refused, by reason, most frequent first."""
         return dict(Counter(each.reason for each in self.refused).most_common())
 
-    @property
-    def firsts(self) -> tuple[Measurement, ...]:
-        """The measurements that repeat no other: those that a fit or a score counts."""
-        return tuple(row for row in self.rows if not row.repeats)
-
     def reason(self, line: str, *quantities: str) -> str:
         """Why values of a line were refused: all of them, or those of some quantities."""
         refused = self._refused_by_line.get(line, ())
@@ -238,8 +233,8 @@ class Readings:
     @cached_property
     def _refused_by_line(self) -> Mapping[str, list[NotComputed]]:
         by_line: dict[str, list[NotComputed]] = defaultdict(list)
-        for each in self.refused:
-            by_line[each.id].append(each)
+        for value in self.refused:
+            by_line[value.id].append(value)
         return by_line
 
 

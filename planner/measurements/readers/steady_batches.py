@@ -75,12 +75,6 @@ def steadies(path: Source) -> Readings:
     return Readings("steady batches", tuple(rows), tuple(refused), len(table))
 
 
-def read_steady(path: Source) -> tuple[list[Measurement], list[NotComputed]]:
-    """Rows of a table of steady batches, and those without a prediction."""
-    readings = steadies(path)
-    return list(readings.rows), list(readings.refused)
-
-
 def steady(row: Row) -> Measurement:
     """One row of the steady-batch columns.
 
@@ -106,7 +100,7 @@ def steady(row: Row) -> Measurement:
     layout = layout_of(row["layout"], chips, sizes.n_experts)
     replicas = chips if row["layout"] == "DP" else 1  # copies of the whole model
     chips //= replicas
-    engine = aliases()["engines"].get(row["source"], row["source"])
+    engine = aliases().engines.get(row["source"], row["source"])
     if engine in HALF_SUMS:
         chip = _summing_in_half(chip)
     batch, assumed = _batch(row, sizes, chip, chips, prompt + output)

@@ -271,7 +271,7 @@ def own_entries(
             run = next((run for run in runs_of_line if run.quantity in STEMS[stem]), None)
             value = positive_or_none(cells[column])
             reason = readings.reason(str(line), stem, *STEMS[stem]) or "no time of its own"
-            entry = _own(row, line, column, run, reason)
+            entry = _run_entry(row, line, column, run, reason)
             if run is not None and value is not None and _states(run, stem, unit, value):
                 again = bool(run.repeats) or run.quantity in scored
                 entry = replace(entry, reason="", rate=stem == "tokens_per", repeat=again)
@@ -280,19 +280,21 @@ def own_entries(
             entries.append(entry)
         if not stated:
             reason = readings.reason(str(line)) or "no measured value is given"
-            entries.append(_own(row, line, table.measured[0], None, reason))
+            entries.append(_run_entry(row, line, table.measured[0], None, reason))
     return entries
 
 
 def generator_entries(readings: Readings) -> list[Entry]:
     """Times [s] of the runs of a load generator, one line each."""
     entries = [
-        replace(_own(_row(run.id), int(run.id), run.quantity, run, ""), repeat=bool(run.repeats))
-        .measuring(run, run.seconds)
+        replace(
+            _run_entry(_row(run.id), int(run.id), run.quantity, run, ""),
+            repeat=bool(run.repeats),
+        ).measuring(run, run.seconds)
         for run in readings.rows
     ]  # fmt: skip
     return entries + [
-        _own(_row(each.id), int(each.id), each.quantity or "all", None, each.reason)
+        _run_entry(_row(each.id), int(each.id), each.quantity or "all", None, each.reason)
         for each in readings.refused
     ]
 
@@ -301,7 +303,7 @@ def _row(line: str) -> int:
     return int(line) - 1 - HEADER
 
 
-def _own(row: int, line: int, column: str, run: Measurement | None, reason: str) -> Entry:
+def _run_entry(row: int, line: int, column: str, run: Measurement | None, reason: str) -> Entry:
     """An entry with what is known of a run; without one, with the reason alone."""
     if run is None:
         return Entry(row, line, column, column, "", "", "", "", reason=reason)

@@ -10,10 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any
+from math import isnan
 
+from planner.protocol.validation_result import (
+    BandShare,
+    FileScores,
+    GroupScore,
+    ListedRow,
+    ProfileRecord,
+    Score,
+    SectionScores,
+    SkippedFile,
+    SuspectRow,
+    ValidationDocument,
+    ValidationSection,
+)
 from planner.report.files import dumps
-from planner.report.pictures.validation import (
+from planner.report.pictures.validation_pictures import (
     backdrop,
     band_bars,
     histogram,
@@ -21,43 +34,35 @@ from planner.report.pictures.validation import (
     scale_of,
     scatter,
 )
-from planner.report.text.validation import LEFT_OUT, shapes
+from planner.report.text.validation_text import LEFT_OUT, shapes
 
 NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
-SAID = (
-    ("estimate", "estimate"),
-    ("constant", "constant × roofline"),
-    ("roofline", "plain roofline"),
-)
 WHY = "explanation"
 HEAD = ("rows", "median", "mean", "≤ 10 %", "≤ 20 %", "10–90 % of ratio")
 
 
-def named(section: Mapping[str, Any]) -> str:
+def named(section: ValidationSection) -> str:
     """What a section scores, in words."""
-    name = NAMES.get(section["quantity"], section["quantity"])
-    return f"{name}, {section['part']}" if section["part"] else name
+    name = NAMES.get(section.quantity, section.quantity)
+    return f"{name}, {section.part}" if section.part else name
 
 
-def summary(files: Iterable[Mapping[str, Any]]) -> str:
+def summary(files: Iterable[FileScores]) -> str:
     """One line for every quantity of every file."""
     body, links = [], []
     for index, file in enumerate(files):
-        for i, section in enumerate(file["sections"]):
-            errors = section["scores"]
+        for i, section in enumerate(file.sections):
+            errors = section.scores
             if errors is None:
                 continue
             links.append(f"s{index}-{i}")
             body.append(
                 [
-                    f"{file['name']}: {named(section)}",
-                    _percent(section["predicted"] / section["rows"]),
-                    *_numbers(errors["estimate"])[:5],
-                    _percent(errors["band"]["holds"]),
-                    *(
-                        _percent(errors[name]["median"]) if errors[name] else ""
-                        for name in ("constant", "roofline")
-                    ),
+                    f"{file.name}: {named(section)}",
+                    _percent(section.predicted / section.rows),
+                    *_numbers(errors.estimate)[:5],
+                    _percent(errors.band.holds),
+                    *(_percent(x.median) if x else "" for x in (errors.constant, errors.roofline)),
                     _sampled(section),
                 ]
             )
@@ -65,35 +70,36 @@ def summary(files: Iterable[Mapping[str, Any]]) -> str:
     return _table(head, body, links=links)
 
 
-def scores(section: Mapping[str, Any]) -> str:
+def scores(section: ValidationSection, errors: SectionScores) -> str:
     """Errors of the estimate and of the baselines."""
-    errors = section["scores"]
-    body = [[label, *_numbers(errors[name])] for name, label in SAID if errors[name]]
-    for name, label in (
-        ("without_speculation", "estimate, without groups that seem to speculate"),
-        ("unseen", "estimate, rows that the fit never saw"),
-    ):
-        if section[name]:
-            body.append([label, *_numbers(section[name]["estimate"])])
-    return _table(["", *HEAD], body, own=0)
+    settled, unseen = section.without_speculation, section.unseen
+    rows = (
+        ("estimate", errors.estimate),
+        ("constant × roofline", errors.constant),
+        ("plain roofline", errors.roofline),
+        ("estimate, without groups that seem to speculate", settled and settled.estimate),
+        ("estimate, rows that the fit never saw", unseen and unseen.estimate),
+    )
+    body = [[label, *_numbers(score)] for label, score in rows if score]
+    return _table(["", *HEAD], body, bold=0)
 
 
-def groups(rows: Sequence[Mapping[str, Any]], key: str, label: str) -> str:
+def groups(rows: Sequence[GroupScore], label: str) -> str:
     """Errors by engine, chip or model."""
-    body = [[row[key], *_numbers(row), _percent(row["band_holds"])] for row in rows]
+    body = [[row.name, *_numbers(row.score), _percent(row.band_holds)] for row in rows]
     return _table([label, *HEAD, "in band"], body)
 
 
-def rows(listed: Sequence[Mapping[str, Any]], of: str) -> str:
+def rows(listed: Sequence[ListedRow], of: str) -> str:
     """Single rows by line, with the estimate or the bound as a ratio to the measured time."""
     body = []
     for row in listed:
-        ratio = "" if row[of] is None else f"{row[of] / row['seconds']:.2f}"
-        cells = [str(row["line"]), NAMES.get(row["quantity"], row["quantity"]), row["model"]]
-        cells += [row["chip"], row["engine"], ratio]
-        body.append([*cells, row["why"]] if "why" in row else cells)
+        ratio = "" if isnan(row.ratio(of)) else f"{row.ratio(of):.2f}"
+        cells = [str(row.line), NAMES.get(row.quantity, row.quantity), row.model]
+        cells += [row.chip, row.engine, ratio]
+        body.append([*cells, row.why] if isinstance(row, SuspectRow) else cells)
     head = ["line", "", "model", "chip", "engine", f"{of} / measured time"]
-    return _table([*head, WHY] if listed and "why" in listed[0] else head, body)
+    return _table([*head, WHY] if any(isinstance(x, SuspectRow) for x in listed) else head, body)
 
 
 def reasons(counts: Mapping[str, int]) -> str:
@@ -138,18 +144,18 @@ def network(errors: Mapping[str, Mapping[str, float]]) -> str:
     return _table(["", "curves", "rows", "median", "mean", "worst"], body)
 
 
-def _sampled(section: Mapping[str, Any]) -> str:
-    if not section["sample_known"]:
+def _sampled(section: ValidationSection) -> str:
+    if not section.sample_known:
         return "not recorded"
-    if not section["in_sample"]:
+    if not section.in_sample:
         return "out"
-    share = section["in_sample"] / section["predicted"]
+    share = section.in_sample / section.predicted
     return "in" if share == 1 else f"{share:.0%} in"
 
 
-def _numbers(score: Mapping[str, Any]) -> list[str]:
-    shares = [_percent(score[name]) for name in ("median", "mean", "within_10", "within_20")]
-    return [f"{score['n']:,}", *shares, f"{score['low']:.2f}–{score['high']:.2f}"]
+def _numbers(score: Score) -> list[str]:
+    shares = map(_percent, (score.median, score.mean, score.within_10, score.within_20))
+    return [f"{score.n:,}", *shares, f"{score.low:.2f}–{score.high:.2f}"]
 
 
 def _percent(value: float) -> str:
@@ -161,9 +167,9 @@ def _maybe(value: float | None) -> str:
 
 
 def _table(
-    head: Sequence[str], body: Sequence[Sequence[str]], *, own: int = -1, links: Sequence[str] = ()
+    head: Sequence[str], body: Sequence[Sequence[str]], *, bold: int = -1, links: Sequence[str] = ()
 ) -> str:
-    """A table that scrolls sideways on a small screen; row `own` stands out. Cells are text.
+    """A table that scrolls sideways on a small screen; row `bold` stands out. Cells are text.
 
     `links` are the places on the page that the first cells of the rows lead to.
     """
@@ -177,7 +183,7 @@ def _table(
             f"<td{' class=why' if name == WHY else ''}>{escape(cell)}</td>"
             for name, cell in zip(head[1:], cells[1:], strict=True)
         )
-        lines.append(f"<tr{' class=own' if i == own else ''}><td>{first}</td>{rest}</tr>")
+        lines.append(f"<tr{' class=own' if i == bold else ''}><td>{first}</td>{rest}</tr>")
     return f'<div class="wide"><table><tr>{top}</tr>{"".join(lines)}</table></div>'
 
 
@@ -195,23 +201,23 @@ INTRO = (
 )
 
 
-def page(document: Mapping[str, Any]) -> str:
+def page(document: ValidationDocument) -> str:
     """The page of a validation document."""
     style = (
         files("planner.report.pages").joinpath("validation_page.css").read_text(encoding="utf-8")
     )
-    version = document["provenance"]["version"]
+    version = document.provenance["version"]
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>Predicted against measured</title><style>{style}</style></head><body>",
         "<h1>Predicted against measured</h1>",
         f'<p class="quiet">token-planner {escape(version)}, profile '
-        f"{escape(document['profile'])}</p><p>{INTRO}</p>",
-        summary(document["files"]) if document["files"] else "",
-        *(_file(file, index) for index, file in enumerate(document["files"])),
-        _skipped(document["skipped"]) if document["skipped"] else "",
-        _recorded(document["recorded"]),
+        f"{escape(document.profile)}</p><p>{INTRO}</p>",
+        summary(document.files) if document.files else "",
+        *(_file(file, index) for index, file in enumerate(document.files)),
+        _skipped(document.skipped) if document.skipped else "",
+        _recorded(document.recorded),
         '<script type="application/json" id="numbers">',
         dumps(numbers(document)).replace("<", "\\u003c"),
         "</script></body></html>",
@@ -219,91 +225,85 @@ def page(document: Mapping[str, Any]) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def numbers(document: Mapping[str, Any]) -> dict[str, Any]:
+def numbers(document: ValidationDocument) -> dict[str, object]:
     """The document as the page holds it: every score, and single rows by line and reason only."""
-    shown = {key: value for key, value in document.items() if key != "files"}
-    shown["files"] = [
-        {
-            **{key: value for key, value in file.items() if key not in ("sections", "units")},
-            "below_bound": [
-                {"line": row["line"], "quantity": row["quantity"], "why": row["why"]}
-                for row in file["below_bound"]
-            ],
-            "sections": [
-                {key: value for key, value in each.items() if key not in ("points", "worst")}
-                for each in file["sections"]
-            ],
-        }
-        for file in document["files"]
+    shown = document.to_json()
+    shown.pop("files")  # they come last
+    return {**shown, "files": [_shown(file) for file in document.files]}
+
+
+def _shown(file: FileScores) -> dict[str, object]:
+    sections = [
+        {key: x for key, x in section.to_json().items() if key not in ("points", "worst")}
+        for section in file.sections
     ]
-    return shown
+    below = [{"line": x.line, "quantity": x.quantity, "why": x.why} for x in file.below_bound]
+    shown = {key: x for key, x in file.to_json().items() if key not in ("sections", "units")}
+    return {**shown, "below_bound": below, "sections": sections}
 
 
-def _file(file: Mapping[str, Any], index: int) -> str:
-    distinct = file["rows"] - file["repeats"]
-    profiles = ", ".join(file["profiles"]) or "none"
-    below = file["below_bound"]
+def _file(file: FileScores, index: int) -> str:
+    distinct = file.rows - file.repeats
+    profiles = ", ".join(file.profiles) or "none"
+    below = file.below_bound
     parts = [
-        f"<h2>{escape(file['name'])}</h2>",
-        f"<p>{file['rows']:,} {escape(file['kind'])}, {file['repeats']:,} of them repeats, left "
-        f"out; {file['predicted']:,} of {distinct:,} predicted. Profile: {escape(profiles)}.</p>",
-        f'<p class="quiet">{escape(" ".join(shapes(file["models"])))}</p>'
-        if file["models"]
-        else "",
-        *(
-            _section(each, file["labels"], f"s{index}-{i}")
-            for i, each in enumerate(file["sections"])
-        ),
+        f"<h2>{escape(file.name)}</h2>",
+        f"<p>{file.rows:,} {escape(file.kind)}, {file.repeats:,} of them repeats, left "
+        f"out; {file.predicted:,} of {distinct:,} predicted. Profile: {escape(profiles)}.</p>",
+        f'<p class="quiet">{escape(" ".join(shapes(file.models)))}</p>' if file.models else "",
+        *(_section(each, file.labels, f"s{index}-{i}") for i, each in enumerate(file.sections)),
         "<h3>The bound</h3>",
-        f"<p>{len(below):,} of {file['bounded']:,} values are better than their bound.</p>",
+        f"<p>{len(below):,} of {file.bounded:,} values are better than their bound.</p>",
         rows(below, "bound") if below else "",
     ]
-    if file["units"]:
-        parts += ["<h3>Left out: another unit, it seems</h3>", rows(file["units"], "bound")]
+    if file.units:
+        parts += ["<h3>Left out: another unit, it seems</h3>", rows(file.units, "bound")]
     return "\n".join(part for part in parts if part)
 
 
-def _section(part: Mapping[str, Any], labels: Mapping[str, str], name: str) -> str:
-    counts = f"{part['predicted']:,} of {part['rows']:,} predicted"
+def _section(part: ValidationSection, labels: Mapping[str, str], name: str) -> str:
+    counts = f"{part.predicted:,} of {part.rows:,} predicted"
     title = f'<h3 id="{name}">{escape(named(part))}</h3>'
     parts = [f'<p class="quiet">{counts}</p>']
-    if part["scores"] is not None:
-        parts += [_sample(part), scores(part), *_pictures(part, labels, name)]
-        for key, listed in part["by"].items():
+    if part.scores is not None:
+        parts += [_sample(part), scores(part, part.scores)]
+        parts += _pictures(part, part.scores.band, labels, name)
+        for key, listed in part.by.items():
             counts = f"by {escape(labels[key])}"
-            parts.append(_folded(counts, groups(listed, key, labels[key])))
-        parts.append(_folded("rows furthest off", rows(part["worst"], "estimate")))
-    if part["refused"]:
-        count = sum(part["refused"].values())
-        parts.append(_folded(f"{count:,} without an estimate, and why", reasons(part["refused"])))
+            parts.append(_folded(counts, groups(listed, labels[key])))
+        parts.append(_folded("rows furthest off", rows(part.worst, "estimate")))
+    if part.refused:
+        count = sum(part.refused.values())
+        parts.append(_folded(f"{count:,} without an estimate, and why", reasons(part.refused)))
     inner = "\n".join(parts)
-    aside = part["part"] in ASIDE and part["scores"] is not None
+    aside = part.part in ASIDE and part.scores is not None
     return title + (
         _folded("rows that their source does not call clean", inner) if aside else inner
     )
 
 
-def _pictures(section: Mapping[str, Any], labels: Mapping[str, str], name: str) -> list[str]:
-    points, scale = section["points"], scale_of(section["points"])
-    band = section["scores"]["band"]
-    key = "engine" if "engine" in section["by"] else next(iter(section["by"]), "")
+def _pictures(
+    section: ValidationSection, band: BandShare, labels: Mapping[str, str], name: str
+) -> list[str]:
+    points, scale = section.points, scale_of(section.points)
+    key = "engine" if "engine" in section.by else next(iter(section.by), "")
     bands = (
-        f"<h4>Share inside the {band['coverage']:.0%} band: {band['holds']:.1%} of all, "
-        f"by {escape(labels[key])}</h4>{band_bars(section['by'][key], key, band['coverage'])}"
+        f"<h4>Share inside the {band.coverage:.0%} band: {band.holds:.1%} of all, "
+        f"by {escape(labels[key])}</h4>{band_bars(section.by[key], band.coverage)}"
         if key
-        else f"<h4>Share inside the {band['coverage']:.0%} band: {band['holds']:.1%}</h4>"
+        else f"<h4>Share inside the {band.coverage:.0%} band: {band.holds:.1%}</h4>"
     )
     parts = [
         backdrop(points, scale, f"{name}-all"),
         f'<div class="pair"><div>{scatter(points, scale, named(section))}</div><div>'
         f"<h4>Predicted over measured time, less one</h4>{histogram(points)}{bands}</div></div>",
     ]
-    for grouping, listed in section["by"].items():
-        names = [row[grouping] for row in listed if row["n"] >= FEWEST][:PANELS]
+    for grouping, listed in section.by.items():
+        names = [row.name for row in listed if row.score.n >= FEWEST][:PANELS]
         if len(names) < 2:
             continue
         panels = [
-            panel([p for p in points if p[grouping] == one], scale, one, f"{name}-all")
+            panel([p for p in points if getattr(p, grouping) == one], scale, one, f"{name}-all")
             for one in names
         ]
         parts.append(f"<h4>by {escape(labels[grouping])}</h4>")
@@ -311,35 +311,34 @@ def _pictures(section: Mapping[str, Any], labels: Mapping[str, str], name: str) 
     return parts
 
 
-def _sample(part: Mapping[str, Any]) -> str:
-    if not part["sample_known"]:
+def _sample(part: ValidationSection) -> str:
+    if not part.sample_known:
         text = "The profile does not record its rows: these may be in sample."
-    elif part["in_sample"]:
+    elif part.in_sample:
         text = (
-            f"In sample: the profile was fitted on {part['in_sample']:,} of these "
-            f"{part['predicted']:,} rows. Its errors on rows left out stand at the end of the page."
+            f"In sample: the profile was fitted on {part.in_sample:,} of these "
+            f"{part.predicted:,} rows. Its errors on rows left out stand at the end of the page."
         )
     else:
         return '<p class="quiet">Out of sample: no fit saw the rows it is scored on.</p>'
     return f'<p class="sample">{text}</p>'
 
 
-def _skipped(files: Sequence[Mapping[str, str]]) -> str:
+def _skipped(files: Sequence[SkippedFile]) -> str:
     """Files of folders that were not read, and why."""
-    body = [[each["name"], each["why"]] for each in files]
+    body = [[each.name, each.why] for each in files]
     return f"<h2>Skipped: no measurements that can be read</h2>\n{_table(['file', WHY], body)}"
 
 
-def _recorded(profiles: Sequence[Mapping[str, Any]]) -> str:
+def _recorded(profiles: Sequence[ProfileRecord]) -> str:
     parts = ["<h2>What the profiles record of themselves, on rows that their fits did not see</h2>"]
     for row in profiles:
-        shown = network if row["kind"] == "collectives" else recorded
-        parts.append(f"<h3>{escape(row['name'])} ({escape(row['as_of'])})</h3>")
+        parts.append(f"<h3>{escape(row.name)} ({escape(row.as_of)})</h3>")
         parts.append(
-            f'<p class="quiet">{row["rows"]:,} measurements on {escape(", ".join(row["chips"]))}'
-            f": {escape(row['source'])}.</p>"
+            f'<p class="quiet">{row.rows:,} measurements on {escape(", ".join(row.chips))}'
+            f": {escape(row.source)}.</p>"
         )
-        parts.append(shown(row["errors"]))
+        parts.append(network(row.of_curves) if row.of_curves else recorded(row.of_serving))
     return "\n".join(parts)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
+from planner.benchmark.kernels import Work
 from planner.benchmark.record import LISTS, TABLES, Measured, MeasuredChip, SkippedWork
 from planner.catalogue.chips import Chip, chip
 from planner.text.quantities import show
@@ -16,7 +16,7 @@ UNITS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s"))
 BUSY = 0.25  # spread of times beyond which somebody else may have used the device
 
 
-def measured_document(measured: MeasuredChip) -> dict[str, Any]:
+def measured_document(measured: MeasuredChip) -> dict[str, object]:
     """The measured chip as plain data: what its file holds, and what follows from it."""
     head = asdict(measured.head)
     lines = measured.all_reduces.items()
@@ -27,7 +27,7 @@ def measured_document(measured: MeasuredChip) -> dict[str, Any]:
             "products": dict(measured.product_rates),
             "attention_bandwidth": measured.attention_bandwidth,
             "launch": dict(measured.launch_times),
-            "all_reduce": [{"devices": devices, **asdict(found)} for devices, found in lines],
+            "all_reduce": [{"devices": devices, **asdict(line)} for devices, line in lines],
         },
         **{key: [_plain(each) for each in getattr(measured, key)] for key in TABLES},
         **{key: [asdict(each) for each in getattr(measured, key)] for key in LISTS},
@@ -49,7 +49,7 @@ def measured_text(measured: MeasuredChip) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def _plain(measured: Measured[Any]) -> dict[str, Any]:
+def _plain(measured: Measured[Work]) -> dict[str, object]:
     return {**asdict(measured.work), **asdict(measured.timing), "rate": measured.rate}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.benchmark.checks import fault
 from planner.benchmark.device import TimingSample
 from planner.benchmark.kernels import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
+from planner.benchmark.session import fault
 from tests.cases.measuring_device import computed
 
 WORKS: list[Timed] = [

@@ -11,8 +11,7 @@ from types import MappingProxyType
 import pytest
 
 from planner.benchmark import ceilings, misfit, read_measured
-from planner.benchmark.record import MeasuredChip
-from planner.benchmark.record_file import toml
+from planner.benchmark.record import MeasuredChip, toml
 from planner.benchmark.session import measure, recognised
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.profile import choose_profile

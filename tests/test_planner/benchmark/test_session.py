@@ -9,10 +9,9 @@ from datetime import date
 import pytest
 
 from planner.benchmark.device import CALLS, MOST, Unsupported, summary, timed
-from planner.benchmark.kernels import Attention, Product, Stream
+from planner.benchmark.kernels import BEYOND, Attention, Product, Stream
 from planner.benchmark.record import MeasuredChip, line
-from planner.benchmark.session import measure
-from planner.benchmark.suite import BEYOND, suite
+from planner.benchmark.session import measure, suite
 from tests.cases.measuring_device import H200, Imagined
 
 

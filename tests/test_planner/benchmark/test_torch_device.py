@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from planner.benchmark import session
-from planner.benchmark.checks import fault
 from planner.benchmark.device import Facts, Ready, TimingSample, Unsupported, timed
 from planner.benchmark.kernels import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
-from planner.benchmark.session import measure
+from planner.benchmark.session import fault, measure
 from planner.benchmark.torch_device import TorchDevice, torch_device
 from planner.text.errors import InputError
 

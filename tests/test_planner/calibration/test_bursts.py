@@ -34,7 +34,7 @@ POOLS = {
 
 def first_token(**changes):
     """TTFT of two prefill workers [s] at full efficiencies and overheads of a second."""
-    row = next(r for r in run({**POOLS, **changes}, "2") if r.quantity == "ttft")
+    row = next(r for r in run({**POOLS, **changes}, "2", "", []) if r.quantity == "ttft")
     return features([row]).matrix[0]
 
 

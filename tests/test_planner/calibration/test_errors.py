@@ -7,7 +7,7 @@ import pytest
 
 from planner.calibration import fit
 from planner.calibration.cross_validation import folds, leave_out
-from planner.calibration.fit_priors import RUNS as ERA
+from planner.calibration.fit import RUNS as ERA
 from planner.calibration.sample import runs_sample
 from planner.calibration.scores import score
 from planner.catalogue.profile import profile
@@ -27,7 +27,7 @@ def sample():
 
 def test_the_error_on_a_third_left_out_is_the_stated_one(sample):
     """A fit of two thirds of the configurations errs on the last third as the file says."""
-    left = leave_out(sample, folds(sample.configurations, 7, 3), fit.fit_of(ERA))
+    left = leave_out(sample, folds(sample.configurations, 3, seed=7), fit.fit_of(ERA))
     own = left.take(~sample.prompts & ~sample.column("pooled"))
     stated = profile("engines-2026").errors["tpot_median"]
     assert score(own.estimate, own.sample.seconds).median == pytest.approx(stated, abs=0.015)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from planner.calibration.features import WAIT, Features, features, predicted, unknowns
-from planner.calibration.fit_priors import RUNS
-from planner.calibration.hierarchy import Effect, Family, Loss, effects, fitted, worthwhile
+from planner.calibration.fit import RUNS
+from planner.calibration.hierarchy import Effect, EffectFamily, Loss, effects, fitted, worthwhile
+from planner.calibration.sample import Sample
 from planner.calibration.scores import coverage_of, quantiles, score
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
 from planner.measurements.measurement import place_of
-from planner.measurements.readers import read_runs
+from planner.measurements.readers import runs
 from tests.test_planner.measurements.test_measurement import RUNS_HEADER
 
 WIDE = {name: (value, 3.0) for name, (value, _) in RUNS.prior.items()}
@@ -43,9 +44,14 @@ def rows(tmp_path_factory):
                     ]
     path = tmp_path_factory.mktemp("runs") / "runs.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
-    found, refused = read_runs(path)
-    assert not refused
-    return found
+    readings = runs(path)
+    assert not readings.refused
+    return list(readings.rows)
+
+
+def sample(columns, seconds, places):
+    """Rows of these columns, times [s] and places, each counted once."""
+    return Sample((), columns, seconds, np.ones(len(seconds)), tuple(places), {})
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +68,7 @@ def places(rows):
 
 def test_a_fit_recovers_the_coefficients_that_made_the_data(columns, places):
     """On times made by our own model without noise, what the rows identify comes back."""
-    found = fitted(columns, predicted(columns, TRUTH), places, (), WIDE).values
+    found = fitted(sample(columns, predicted(columns, TRUTH), places), (), WIDE).values
     assert [found[name] for name in SEEN] == pytest.approx([TRUTH[name] for name in SEEN], rel=0.02)
 
 
@@ -72,7 +78,7 @@ def test_what_one_engine_changes_is_recovered(columns, places):
     of_vllm = np.array([place.engine == "vllm" for place in places])
     seconds = np.where(of_vllm, predicted(columns, slower), predicted(columns, TRUTH))
     effect = Effect(("t_layer", "t_moe"), {"engine": "vllm"}, 3.0)
-    found = fitted(columns, seconds, places, (effect,), WIDE)
+    found = fitted(sample(columns, seconds, places), (effect,), WIDE)
     assert found.factors == pytest.approx([1.25], rel=0.02)
     assert found.values["t_layer"] == pytest.approx(TRUTH["t_layer"], rel=0.02)
 
@@ -80,7 +86,7 @@ def test_what_one_engine_changes_is_recovered(columns, places):
 def test_relative_errors_recover_the_same_coefficients(columns, places):
     """Without noise there is nothing to choose between the two ways of counting."""
     loss = Loss(0.06, relative=True)
-    found = fitted(columns, predicted(columns, TRUTH), places, (), WIDE, loss=loss).values
+    found = fitted(sample(columns, predicted(columns, TRUTH), places), (), WIDE, loss=loss).values
     assert [found[name] for name in SEEN] == pytest.approx([TRUTH[name] for name in SEEN], rel=0.02)
 
 
@@ -89,7 +95,9 @@ def test_relative_errors_of_skewed_rows_are_less_than_those_of_logarithms(column
     seconds = predicted(columns, TRUTH)
     seconds[::4] /= 2
     each = [
-        fitted(columns, seconds, places, (), RUNS.prior, loss=Loss(0.06, relative=relative)).values
+        fitted(
+            sample(columns, seconds, places), (), RUNS.prior, loss=Loss(0.06, relative=relative)
+        ).values
         for relative in (True, False)
     ]
     relative, logarithmic = (score(predicted(columns, one), seconds).mean for one in each)
@@ -105,9 +113,9 @@ def test_effects_that_the_rows_do_not_need_are_dropped(columns, places):
         Effect(("t_layer",), {"engine": "vllm"}, 0.5),
         Effect(("e_w",), {"math": "fp8"}, 0.5),
     )
-    found = fitted(columns, seconds, places, (true, idle), WIDE)
-    assert worthwhile(columns, seconds, places, found, WIDE, 1.0) == (true,)
-    assert worthwhile(columns, seconds, places, found, WIDE, 0.0) == (true, idle)
+    found = fitted(sample(columns, seconds, places), (true, idle), WIDE)
+    assert worthwhile(sample(columns, seconds, places), found, WIDE, 1.0) == (true,)
+    assert worthwhile(sample(columns, seconds, places), found, WIDE, 0.0) == (true, idle)
 
 
 def test_a_fit_survives_noise_and_outliers(columns, places):
@@ -116,20 +124,20 @@ def test_a_fit_survives_noise_and_outliers(columns, places):
     draw = np.random.default_rng(1)
     noisy = seconds * np.exp(0.05 * draw.standard_normal(len(seconds)))
     noisy[draw.random(len(seconds)) < 0.05] *= 10
-    found = fitted(columns, noisy, places, (), RUNS.prior).values
+    found = fitted(sample(columns, noisy, places), (), RUNS.prior).values
     assert score(predicted(columns, found), seconds).median < 0.03
 
 
 def test_unknowns_respect_their_limits(columns, places):
     """No efficiency above one and no negative overhead, whatever the data say."""
-    found = fitted(columns, 0.2 * predicted(columns, TRUTH), places, (), WIDE).values
+    found = fitted(sample(columns, 0.2 * predicted(columns, TRUTH), places), (), WIDE).values
     assert all(0 < found[name] <= 1 for name in EFFICIENCIES)
     assert all(found[name] >= 0 for name in COEFFICIENTS)
 
 
 def test_the_slopes_are_those_of_the_errors(columns, places):
     """Gauss-Newton's slopes equal central differences of the predicted times."""
-    found = fitted(columns, predicted(columns, TRUTH), places, (), RUNS.prior)
+    found = fitted(sample(columns, predicted(columns, TRUTH), places), (), RUNS.prior)
     x = found.unknowns(places)
     name = COEFFICIENTS.index("n_sched")
     moved = x.copy()
@@ -140,7 +148,7 @@ def test_the_slopes_are_those_of_the_errors(columns, places):
 
 def test_what_no_row_tells_is_named_and_stays(columns, places):
     """No row has pipeline stages: the hand-off keeps its prior and is called unidentified."""
-    found = fitted(columns, predicted(columns, TRUTH), places, (), RUNS.prior)
+    found = fitted(sample(columns, predicted(columns, TRUTH), places), (), RUNS.prior)
     assert "t_hop" in found.untold
     assert "e_w" not in found.untold
     assert found.values["t_hop"] == pytest.approx(RUNS.prior["t_hop"][0])
@@ -149,16 +157,16 @@ def test_what_no_row_tells_is_named_and_stays(columns, places):
 def test_a_fit_is_the_same_to_the_last_digit(columns, places):
     """Nothing is drawn."""
     seconds = 1.1 * predicted(columns, TRUTH)
-    one, two = (fitted(columns, seconds, places, (), RUNS.prior) for _ in range(2))
+    one, two = (fitted(sample(columns, seconds, places), (), RUNS.prior) for _ in range(2))
     assert one.values == two.values
 
 
 def test_starting_elsewhere_ends_at_the_same_place(columns, places):
     """Where a fit begins moves nothing beyond its tolerance."""
     seconds = 1.1 * predicted(columns, TRUTH)
-    one = fitted(columns, seconds, places, (), RUNS.prior)
+    one = fitted(sample(columns, seconds, places), (), RUNS.prior)
     far = replace(one, shared=one.shared + 0.3)
-    two = fitted(columns, seconds, places, (), RUNS.prior, start=far)
+    two = fitted(sample(columns, seconds, places), (), RUNS.prior, start=far)
     assert columns.times(two.unknowns(places)) == pytest.approx(
         columns.times(one.unknowns(places)), rel=1e-3
     )
@@ -167,7 +175,7 @@ def test_starting_elsewhere_ends_at_the_same_place(columns, places):
 def test_effects_need_rows(places):
     """A value that few places have makes no effect, nor does one that is not known."""
     few = [*places, replace(places[0], engine="rare"), replace(places[0], engine="")]
-    found = effects(few, [Family(("engine",), ("e_w",), 0.1)])
+    found = effects(few, [EffectFamily(("engine",), ("e_w",), 0.1)])
     assert [dict(each.scope) for each in found] == [{"engine": "trtllm"}, {"engine": "vllm"}]
 
 
@@ -182,7 +190,7 @@ def test_monthly_effects_count_by_months(places):
 def test_no_rows_are_refused(columns):
     """There is nothing to fit."""
     with pytest.raises(ValueError, match="no rows"):
-        fitted(columns.take(np.zeros(0, dtype=int)), np.zeros(0), [], (), RUNS.prior)
+        fitted(sample(columns.take(np.zeros(0, dtype=int)), np.zeros(0), []), (), RUNS.prior)
 
 
 def test_the_estimate_is_made_of_its_columns(rows, columns):

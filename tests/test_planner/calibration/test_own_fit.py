@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.calibration.bands import own_bands
-from planner.calibration.cross_validation import LeftOut
+from planner.calibration.cross_validation import LeftOut, own_bands
 from planner.calibration.own_fit import estimates_at, left_out, own_fit, seen_by_rows
 from planner.calibration.sample import Sample, own_rows, own_sample
 from planner.catalogue.profile import COEFFICIENTS

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.benchmark.record_file import toml
+from planner.benchmark.record import toml
 from planner.catalogue.profile import COEFFICIENTS, profile, profile_names
 from planner.cli.app import main
-from planner.measurements.readers.table_columns import COLUMNS
+from planner.measurements.readers.own_table import COLUMNS
 from tests.cases.calibration import PLACEHOLDER, known, known_file, made_up, settings
 from tests.paths import EXAMPLES
 from tests.test_planner.benchmark.test_record_file import found as measured

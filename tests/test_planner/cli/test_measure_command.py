@@ -13,7 +13,7 @@ import pytest
 import planner
 from planner.architecture import sizes
 from planner.benchmark import read_measured, torch_device
-from planner.benchmark.record_file import toml
+from planner.benchmark.record import toml
 from planner.catalogue import models
 from planner.catalogue.chips import chip
 from planner.catalogue.profile import Place, profile

@@ -6,7 +6,7 @@ import pytest
 
 from planner.measurements.measurement import NotComputed, layout_of
 from planner.measurements.published_names import Refused, chip_of, sizes_of
-from planner.measurements.readers import read_runs, read_steady
+from planner.measurements.readers import runs, steadies
 
 HEADER = (
     "id,source,url,model,phase,chip,n_chips,layout,weight_dtype,kv_dtype,batch,context_or_isl,osl,"
@@ -73,10 +73,11 @@ def test_a_rate_is_the_time_it_implies(tmp_path):
         ),
         encoding="utf-8",
     )
-    rows, refused = read_steady(path)
+    readings = steadies(path)
+    rows = readings.rows
     assert [row.seconds for row in rows[:2]] == pytest.approx([0.02, 0.5])
     assert rows[2].seconds == pytest.approx(2 * 8.03e9 * 1000 / (0.5 * 989e12), rel=1e-3)
-    assert refused == [NotComputed("d", "no chip figures for 'M9'")]
+    assert list(readings.refused) == [NotComputed("d", "no chip figures for 'M9'")]
 
 
 def test_ways_that_repeat_their_product_are_resolved(tmp_path: Path) -> None:
@@ -84,6 +85,6 @@ def test_ways_that_repeat_their_product_are_resolved(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     row = "a/DeepSeek-R1,b200_sxm,trtllm,1,fp8,agg,1024,1024,8,1,1,fp8,fp8,8,64,1,1,8,8,,,"
     path.write_text(f"{RUNS_HEADER}\n{row}\n", encoding="utf-8")
-    rows, _ = read_runs(path)
+    rows = runs(path).rows
     assert rows[0].chips == 8
     assert (rows[0].layout or {})["ep"] == 8

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from planner.measurements.readers import read_steady
+from planner.measurements.readers import steadies
 from planner.measurements.roofline_bound import bounds_of
 from tests.paths import shared
 
@@ -19,7 +19,8 @@ def table():
     steady = shared("serving_steady.csv")
     with steady.open(encoding="utf-8", newline="") as file:
         clean = {row["id"] for row in csv.DictReader(file) if row["quality"].startswith("clean")}
-    rows, refused = read_steady(steady)
+    readings = steadies(steady)
+    rows, refused = readings.rows, readings.refused
     return [r for r in rows if r.id in clean], [r.reason for r in refused if r.id in clean]
 
 

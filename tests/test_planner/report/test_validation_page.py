@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from planner.report.pages.validation_page import numbers
-from planner.validation.document import document
 from planner.validation.estimates import read
+from planner.validation.validation_document import document
 from tests.paths import ROOT, shared
 
 PAGE = ROOT / "docs" / "validation.html"

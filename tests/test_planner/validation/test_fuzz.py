@@ -10,8 +10,8 @@ import pytest
 
 from planner.measurements.readers import read as readings_of
 from planner.text.errors import InputError
-from planner.validation.document import document
 from planner.validation.estimates import predictions_text, read
+from planner.validation.validation_document import document
 from tests.paths import shared
 
 ROWS, SEED = 25, 20261121
@@ -45,7 +45,7 @@ def test_cells_of_any_kind_are_refused_by_row(tmp_path, name):
         *numbers, reason = row[len(head) :]
         assert reason or all(numbers)
         assert all(0 < float(each) < 1e30 for each in numbers if each)
-    assert document("auto", [(held, entries)])["files"][0]["rows"] == ROWS
+    assert document("auto", [(held, entries)]).files[0].rows == ROWS
     if name.startswith("serving"):
         found = readings_of(path)
         assert found.lines == ROWS

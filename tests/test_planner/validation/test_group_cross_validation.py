@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -62,16 +62,20 @@ def test_refitted_rows_are_out_of_sample_and_say_so(entries):
 def test_another_fit_can_be_left_out(entries):
     """It is given the rows it may see, and asked about those that it did not."""
 
-    def fit(rows, columns, seconds):
-        models = {row.model for row in rows}
+    @dataclass
+    class Sevens:
+        """Knows the models that it saw, and says that all others take 7 s."""
 
-        def times(asked, of):
-            assert not models & {row.model for row in asked}
-            assert len(of.rest) == len(asked)
-            return np.full(len(asked), 7.0)
+        models: set[str]
 
-        assert len(rows) == len(seconds) == len(columns.rest)
-        return times
+        def times(self, asked):
+            assert not self.models & {row.model for row in asked.rows}
+            assert len(asked.columns.rest) == len(asked.rows)
+            return np.full(len(asked.rows), 7.0)
+
+    def fit(sample):
+        assert len(sample.rows) == len(sample.seconds) == len(sample.columns.rest)
+        return Sevens({row.model for row in sample.rows})
 
     assert {e.prediction.estimate for e in refitted(entries, "models", fit)} == {7.0}
 

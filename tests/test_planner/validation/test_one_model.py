@@ -86,7 +86,7 @@ def agree(row: Measurement) -> bool:
 )  # fmt: skip
 def test_runs_in_a_closed_loop_are_planned_as_they_are_predicted(changes):
     """TPOT and TTFT of requests kept in flight, waits for the prompts of others included."""
-    rows = run({**dict.fromkeys(RUNS_HEADER.split(","), ""), **RUN, **changes}, "2")
+    rows = run({**dict.fromkeys(RUNS_HEADER.split(","), ""), **RUN, **changes}, "2", "", [])
     assert {row.quantity for row in rows} == {"tpot", "ttft"}
     assert all(agree(row) for row in rows)
 

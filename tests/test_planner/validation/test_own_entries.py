@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from planner.report.text.validation import validation_text
+from planner.report.text.validation_text import validation_text
 from planner.text.errors import InputError
-from planner.validation.document import document
 from planner.validation.estimates import found_in, predictions_text, read
+from planner.validation.validation_document import document
 from tests.cases.validation import RUN_HEAD, run_row, written
 
 HEAD = "model,gpu,tp,users,isl,osl,precision,ttft_s,tpot_ms,tok_s,remark"
@@ -86,5 +86,5 @@ def test_engines_that_no_fit_saw_are_named(tmp_path):
     head, row = HEAD.replace("remark", "engine"), "llama-3.1-8b,h100,1,16,1000,200,fp8,,8,,"
     path = written(tmp_path / "own.csv", head, f"{row}abacus", f"{row}vllm", row)
     found = document("auto", [read(path)])
-    assert found["files"][0]["engines_unseen"] == {"abacus": 1, "unknown": 1}
+    assert found.files[0].engines_unseen == {"abacus": 1, "unknown": 1}
     assert "values of engines that no fit saw: abacus (1), unknown (1)" in validation_text(found)

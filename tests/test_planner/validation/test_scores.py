@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.calibration.baselines import constant, folds
-from planner.calibration.scores import score
+from planner.calibration.cross_validation import folds
+from planner.calibration.scores import constant, score
 from planner.measurements.entry import Entry, Prediction
 from planner.validation.entry_scores import band_share, grouped, section
 
@@ -46,8 +46,8 @@ def test_a_rate_is_turned_round(seconds, time, value):
 def test_a_rate_is_scored_as_a_rate():
     """A time half as long is a rate twice as high: an error of 100 %, not of 50 %."""
     found = section([entry(1.0, 0.5, measured=100.0, rate=True)])
-    assert found["estimate"]["median"] == pytest.approx(1.0)
-    assert section([entry(1.0, 0.5)])["estimate"]["median"] == pytest.approx(0.5)
+    assert found.estimate.median == pytest.approx(1.0)
+    assert section([entry(1.0, 0.5)]).estimate.median == pytest.approx(0.5)
 
 
 def test_a_band_holds_what_lies_between_its_ends():
@@ -59,7 +59,7 @@ def test_repeats_and_rows_without_a_prediction_do_not_count():
     """Only what was measured, predicted and is no repeat is scored."""
     bare = Entry(0, 2, "value", "step", "", "m", "c", "e", measured=1.0, seconds=1.0, reason="no")
     assert section([bare, entry(1.0, 1.0, repeat=True)]) is None
-    assert section([bare, entry(1.0, 1.0)])["estimate"]["n"] == 1
+    assert section([bare, entry(1.0, 1.0)]).estimate.n == 1
 
 
 def test_the_constant_is_taken_from_other_groups():
@@ -67,7 +67,7 @@ def test_the_constant_is_taken_from_other_groups():
     draw = np.random.default_rng(3)
     groups = [f"g{i % 7}" for i in range(60)]
     roofs, seconds = draw.uniform(1, 2, 60), draw.uniform(2, 9, 60)
-    found, fold = constant(roofs, seconds, groups), folds(groups)
+    found, fold = constant(roofs, seconds, folds(groups)), folds(groups)
     for i in range(60):
         others = [j for j in range(60) if fold[j] != fold[i]]
         assert groups[i] not in {groups[j] for j in others}
@@ -77,11 +77,15 @@ def test_the_constant_is_taken_from_other_groups():
 
 def test_a_single_group_is_scaled_by_itself():
     """There is no other to take the constant from."""
-    assert constant(np.ones(3), np.array([1.0, 2.0, 9.0]), ["g"] * 3).tolist() == [2.0, 2.0, 2.0]
+    assert constant(np.ones(3), np.array([1.0, 2.0, 9.0]), folds(["g"] * 3)).tolist() == [
+        2.0,
+        2.0,
+        2.0,
+    ]
 
 
 def test_groupings_count_every_scored_row_once():
     """Rows of engines, chips or models add up to all of them, those with most rows first."""
     rows = [entry(1.0, 1.1, engine=name) for name in "abbccc"]
     found = grouped(rows, "engine")
-    assert [(row["engine"], row["n"]) for row in found] == [("c", 3), ("b", 2), ("a", 1)]
+    assert [(row.name, row.score.n) for row in found] == [("c", 3), ("b", 2), ("a", 1)]

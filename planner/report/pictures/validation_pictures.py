@@ -6,11 +6,11 @@ Points are set on a grid: a picture shows how predictions scatter, not the value
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
+from planner.protocol.validation_result import GroupScore, PlotPoint
 from planner.text.wording import duration
 
 SIDE = 1000  # units of a scatter plot, inside its frame
@@ -37,13 +37,13 @@ class Scale:
         return GRID * round(SIDE * min(max(share, 0.0), 1.0) / GRID)
 
 
-def scale_of(points: Sequence[Mapping[str, Any]]) -> Scale:
+def scale_of(points: Sequence[PlotPoint]) -> Scale:
     """A scale that holds both times of every point, with a margin."""
-    times = [point[name] for point in points for name in ("measured", "estimate")]
+    times = [time for point in points for time in (point.measured, point.estimate)]
     return Scale(math.log10(min(times)) - 0.05, math.log10(max(times)) + 0.05)
 
 
-def backdrop(points: Iterable[Mapping[str, Any]], scale: Scale, name: str) -> str:
+def backdrop(points: Iterable[PlotPoint], scale: Scale, name: str) -> str:
     """All points as a symbol that the panels of a section show behind their own."""
     return (
         '<svg class="hidden" aria-hidden="true"><defs>'
@@ -51,7 +51,7 @@ def backdrop(points: Iterable[Mapping[str, Any]], scale: Scale, name: str) -> st
     )
 
 
-def scatter(points: Sequence[Mapping[str, Any]], scale: Scale, title: str) -> str:
+def scatter(points: Sequence[PlotPoint], scale: Scale, title: str) -> str:
     """Predicted over measured on logarithmic axes; on the diagonal they are the same."""
     width, height = SIDE + LEFT + 70, SIDE + BELOW + ABOVE
     return "".join(
@@ -67,7 +67,7 @@ def scatter(points: Sequence[Mapping[str, Any]], scale: Scale, title: str) -> st
     )
 
 
-def panel(points: Sequence[Mapping[str, Any]], scale: Scale, title: str, behind: str) -> str:
+def panel(points: Sequence[PlotPoint], scale: Scale, title: str, behind: str) -> str:
     """The points of one engine, chip or model before all others, on the axes of the whole."""
     return "".join(
         [
@@ -80,11 +80,11 @@ def panel(points: Sequence[Mapping[str, Any]], scale: Scale, title: str, behind:
     )
 
 
-def histogram(points: Sequence[Mapping[str, Any]]) -> str:
+def histogram(points: Sequence[PlotPoint]) -> str:
     """How many rows are predicted how much too short or too long, as times."""
     counts = [0] * (len(EDGES) + 1)
     for point in points:
-        error = point["estimate"] / point["measured"] - 1
+        error = point.estimate / point.measured - 1
         counts[sum(error >= edge for edge in EDGES)] += 1
     wide, tall = 1000 / len(counts), 300
     most = max(counts)
@@ -112,20 +112,20 @@ def histogram(points: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def band_bars(rows: Sequence[Mapping[str, Any]], key: str, coverage: float) -> str:
+def band_bars(groups: Sequence[GroupScore], coverage: float) -> str:
     """The share of rows inside their band, by engine, chip or model, beside what it promises."""
-    height = BAR * len(rows) + 40
+    height = BAR * len(groups) + 40
     x = ROOM * (1 + coverage)
     marks = []
-    for i, row in enumerate(rows):
+    for i, group in enumerate(groups):
         y = BAR * i
-        share = row["band_holds"]
+        share = group.band_holds
         marks.append(
-            f'<text x="{ROOM - 12}" y="{y + 32}" text-anchor="end">{escape(row[key][:24])}</text>'
+            f'<text x="{ROOM - 12}" y="{y + 32}" text-anchor="end">{escape(group.name[:24])}</text>'
             f'<rect class="track" x="{ROOM}" y="{y + 7}" width="{ROOM}" height="{BAR - 14}"/>'
             f'<rect class="held" x="{ROOM}" y="{y + 7}" width="{ROOM * share:.1f}" '
             f'height="{BAR - 14}"/>'
-            f'<text x="{2 * ROOM + 12}" y="{y + 32}">{share:.0%} of {row["n"]:,}</text>'
+            f'<text x="{2 * ROOM + 12}" y="{y + 32}">{share:.0%} of {group.score.n:,}</text>'
         )
     return (
         f'<svg class="bands" viewBox="0 0 {2 * ROOM + 240} {height}" role="img">'
@@ -136,8 +136,8 @@ def band_bars(rows: Sequence[Mapping[str, Any]], key: str, coverage: float) -> s
     )
 
 
-def _dots(points: Iterable[Mapping[str, Any]], scale: Scale) -> str:
-    places = {(scale.at(p["measured"]), SIDE - scale.at(p["estimate"])) for p in points}
+def _dots(points: Iterable[PlotPoint], scale: Scale) -> str:
+    places = {(scale.at(p.measured), SIDE - scale.at(p.estimate)) for p in points}
     return "".join(f"M{x} {y}h0" for x, y in sorted(places))
 
 

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from math import nan
 
+from planner.protocol.validation_result import (
+    FileScores,
+    GroupScore,
+    ListedRow,
+    ProfileRecord,
+    Score,
+    SectionScores,
+    SuspectRow,
+    ValidationDocument,
+    ValidationSection,
+)
 from planner.text.wording import duration, wrapped
 
 HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
@@ -20,18 +31,16 @@ LEFT_OUT = (
     ("models left out", "unseen_models_"),
     ("chips left out", "unseen_chips_"),
 )
-ROWS = ("estimate", "constant", "roofline")
-SAID = {"estimate": "estimate", "roofline": "plain roofline", "constant": "constant x roofline"}
 
 
-def validation_text(document: Mapping[str, Any]) -> str:
+def validation_text(document: ValidationDocument) -> str:
     """The validation as lines of at most 80 columns."""
-    blocks = [_file(file) for file in document["files"]]
-    if document["skipped"]:
-        skipped = (f"{each['name']}: {each['why']}" for each in document["skipped"])
+    blocks = [_file(file) for file in document.files]
+    if document.skipped:
+        skipped = (f"{each.name}: {each.why}" for each in document.skipped)
         lines = [line for each in skipped for line in wrapped(each)]
         blocks.append("\n".join(["Skipped: no measurements that can be read", *lines]))
-    blocks.append(_recorded(document["recorded"], bool(document["files"])))
+    blocks.append(_recorded(document.recorded, bool(document.files)))
     text = "\n\n".join(blocks)
     # Cells of a file are shown, never obeyed: no escape sequence reaches the terminal.
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
@@ -49,23 +58,23 @@ def shapes(models: Mapping[str, str]) -> list[str]:
     return ["  shapes that the catalogue lacks, from", *lines] if lines else []
 
 
-def _file(file: Mapping[str, Any]) -> str:
-    profiles = ", ".join(file["profiles"]) or "none"
+def _file(file: FileScores) -> str:
+    profiles = ", ".join(file.profiles) or "none"
     lines = [
-        f"{file['name']}: {file['rows']:,} {file['kind']}",
+        f"{file.name}: {file.rows:,} {file.kind}",
         *wrapped(
-            f"{file['repeats']:,} repeats left out; {file['predicted']:,} of "
-            f"{file['rows'] - file['repeats']:,} predicted "
-            f"({_share(file['predicted'], file['rows'] - file['repeats'])}); profile {profiles}"
+            f"{file.repeats:,} repeats left out; {file.predicted:,} of "
+            f"{file.rows - file.repeats:,} predicted "
+            f"({_share(file.predicted, file.rows - file.repeats)}); profile {profiles}"
         ),
     ]
-    lines += [*shapes(file["models"]), *_engines(file["engines_unseen"])]
-    for section in file["sections"]:
-        lines += ["", *_section(section, file["labels"])]
+    lines += [*shapes(file.models), *_engines(file.engines_unseen)]
+    for section in file.sections:
+        lines += ["", *_section(section, file.labels)]
     lines += ["", *_bounds(file)]
-    if file["units"]:
-        lines += ["", f"{len(file['units']):,} values are left out: another unit, it seems"]
-        lines += _listed(file["units"], of="bound")
+    if file.units:
+        lines += ["", f"{len(file.units):,} values are left out: another unit, it seems"]
+        lines += _listed(file.units, of="bound")
     return "\n".join(lines)
 
 
@@ -74,56 +83,60 @@ def _engines(unseen: Mapping[str, int]) -> list[str]:
     return wrapped(f"values of engines that no fit saw: {engines}") if engines else []
 
 
-def _section(row: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
+def _section(row: ValidationSection, labels: Mapping[str, str]) -> list[str]:
     lines = [_title(row)]
-    if row["scores"] is None:
+    if row.scores is None:
         lines += wrapped("nothing to score")
     else:
-        lines += _scores(row)
-    lines += _refused(row["refused"])
-    if row["scores"] is not None:
-        for name, rows in row["by"].items():
-            lines += _groups(name, labels[name], rows)
-        lines += ["  furthest off", *_listed(row["worst"][:FURTHEST])]
+        lines += _scores(row, row.scores)
+    lines += _refused(row.refused)
+    if row.scores is not None:
+        for name, rows in row.by.items():
+            lines += _groups(labels[name], rows)
+        lines += ["  furthest off", *_listed(row.worst[:FURTHEST])]
     return lines
 
 
-def _title(row: Mapping[str, Any]) -> str:
-    name = NAMES.get(row["quantity"], row["quantity"])
-    part = f", {row['part']}" if row["part"] else ""
-    title = f"{name} ({row['column']}){part}: {row['predicted']:,} of {row['rows']:,} predicted"
-    return f"{title} ({_share(row['predicted'], row['rows'])})"
+def _title(row: ValidationSection) -> str:
+    name = NAMES.get(row.quantity, row.quantity)
+    part = f", {row.part}" if row.part else ""
+    title = f"{name} ({row.column}){part}: {row.predicted:,} of {row.rows:,} predicted"
+    return f"{title} ({_share(row.predicted, row.rows)})"
 
 
-def _scores(section: Mapping[str, Any]) -> list[str]:
-    errors = section["scores"]
+def _scores(section: ValidationSection, scores: SectionScores) -> list[str]:
     lines = [HEAD]
-    lines += [_line(f"  {SAID[name]}", errors[name]) for name in ROWS if errors[name]]
-    if section["without_speculation"]:
-        lines.append(_line("  unless speculating", section["without_speculation"]["estimate"]))
-    if section["unseen"]:
-        lines.append(_line("  rows the fit never saw", section["unseen"]["estimate"]))
-    band = errors["band"]
-    lines += wrapped(f"{band['holds']:.1%} lie in the {band['coverage']:.0%} band")
+    for label, score in (
+        ("  estimate", scores.estimate),
+        ("  constant x roofline", scores.constant),
+        ("  plain roofline", scores.roofline),
+    ):
+        lines += [score_line(label, score)] if score else []
+    if section.without_speculation:
+        lines.append(score_line("  unless speculating", section.without_speculation.estimate))
+    if section.unseen:
+        lines.append(score_line("  rows the fit never saw", section.unseen.estimate))
+    band = scores.band
+    lines += wrapped(f"{band.holds:.1%} lie in the {band.coverage:.0%} band")
     return lines + _sample(section)
 
 
-def _sample(section: Mapping[str, Any]) -> list[str]:
-    if not section["sample_known"]:
+def _sample(section: ValidationSection) -> list[str]:
+    if not section.sample_known:
         return wrapped("the profile does not record its rows: these may be in sample")
-    if not section["in_sample"]:
+    if not section.in_sample:
         return wrapped("out of sample: no fit saw the rows it is scored on")
     return wrapped(
-        f"IN SAMPLE: the profile was fitted on {section['in_sample']:,} of these "
-        f"{section['predicted']:,} rows; its errors on rows left out stand below"
+        f"IN SAMPLE: the profile was fitted on {section.in_sample:,} of these "
+        f"{section.predicted:,} rows; its errors on rows left out stand below"
     )
 
 
-def _line(label: str, score: Mapping[str, Any]) -> str:
+def score_line(label: str, score: Score) -> str:
     return (
-        f"{label[:27]:<27}{score['n']:>6,}{score['median']:>8.1%}{score['mean']:>8.1%}"
-        f"{score['within_10']:>8.1%}{score['within_20']:>8.1%}  "
-        f"{score['low']:.2f}-{score['high']:.2f}"
+        f"{label[:27]:<27}{score.n:>6,}{score.median:>8.1%}{score.mean:>8.1%}"
+        f"{score.within_10:>8.1%}{score.within_20:>8.1%}  "
+        f"{score.low:.2f}-{score.high:.2f}"
     )
 
 
@@ -136,56 +149,53 @@ def _refused(reasons: Mapping[str, int]) -> list[str]:
     return lines
 
 
-def _groups(name: str, label: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _groups(label: str, groups: Sequence[GroupScore]) -> list[str]:
     lines = [f"  {'by ' + label:<25}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in band':>8}"]
-    for row in rows[:LISTED]:
+    for group in groups[:LISTED]:
+        score = group.score
         lines.append(
-            f"    {row[name][:22]:<23}{row['n']:>6,}{row['median']:>8.1%}{row['mean']:>8.1%}"
-            f"{row['within_10']:>8.1%}{row['band_holds']:>8.1%}"
+            f"    {group.name[:22]:<23}{score.n:>6,}{score.median:>8.1%}{score.mean:>8.1%}"
+            f"{score.within_10:>8.1%}{group.band_holds:>8.1%}"
         )
-    if len(rows) > LISTED:
-        lines.append(f"    and {len(rows) - LISTED} more")
+    if len(groups) > LISTED:
+        lines.append(f"    and {len(groups) - LISTED} more")
     return lines
 
 
-def _bounds(file: Mapping[str, Any]) -> list[str]:
-    below = file["below_bound"]
+def _bounds(file: FileScores) -> list[str]:
+    below = file.below_bound
     if not below:
-        return [f"no value of {file['bounded']:,} is better than its bound"]
-    lines = [f"{len(below):,} values of {file['bounded']:,} are better than their bound"]
+        return [f"no value of {file.bounded:,} is better than its bound"]
+    lines = [f"{len(below):,} values of {file.bounded:,} are better than their bound"]
     lines += _listed(below[:BELOW], of="bound")
     if len(below) > BELOW:
         lines += wrapped(f"and {len(below) - BELOW:,} more, all of them under --json and --out")
     return lines
 
 
-def _listed(rows: Iterable[Mapping[str, Any]], of: str = "estimate") -> list[str]:
+def _listed(rows: Iterable[ListedRow], of: str = "estimate") -> list[str]:
     lines = []
     for row in rows:
-        ratio = row[of] / row["seconds"]
         line = (
-            f"line {row['line']} {row['model']} {row['chip']} {row['engine']} {row['setting']} "
-            f"{row['quantity']}: {duration(row['seconds'])}, {of} {duration(row[of])} "
-            f"({ratio:.2g} x)"
+            f"line {row.line} {row.model} {row.chip} {row.engine} {row.setting} "
+            f"{row.quantity}: {duration(row.seconds or nan)}, {of} {duration(row.expected(of))} "
+            f"({row.ratio(of):.2g} x)"
         )
-        lines += wrapped(line + (f"; {row['why']}" if row.get("why") else ""))
+        lines += wrapped(line + (f"; {row.why}" if isinstance(row, SuspectRow) else ""))
     return lines
 
 
-def _recorded(profiles: Sequence[Mapping[str, Any]], scored: bool) -> str:
+def _recorded(profiles: Sequence[ProfileRecord], scored: bool) -> str:
     title = "What the profiles record of themselves, on rows that their fits did not see"
     lines = [title, *([] if scored else wrapped("no --data was given"))]
     for profile in profiles:
-        lines += ["", f"{profile['name']} ({profile['as_of']}), {profile['rows']:,} measurements"]
-        lines += wrapped(profile["source"])
-        if profile["kind"] == "collectives":
-            lines += _network(profile["errors"])
-        else:
-            lines += _own(profile["errors"])
+        lines += ["", f"{profile.name} ({profile.as_of}), {profile.rows:,} measurements"]
+        lines += wrapped(profile.source)
+        lines += _network(profile.of_curves) if profile.of_curves else _serving(profile.of_serving)
     return "\n".join(lines)
 
 
-def _own(errors: Mapping[str, float]) -> list[str]:
+def _serving(errors: Mapping[str, float]) -> list[str]:
     head = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}"
     lines = [f"{head}{'in band':>9}"]
     for label, prefix in LEFT_OUT:

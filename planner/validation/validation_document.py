@@ -1,0 +1,227 @@
+"""Everything a validation says, as one typed result: the text, the page and the JSON show it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+from planner.catalogue.collective_curves import collectives
+from planner.catalogue.profile import profile, profile_names
+from planner.measurements.entry import Entry
+from planner.measurements.measurement import engine_of
+from planner.measurements.readers.sheets import MeasurementTable
+from planner.measurements.roofline_bound import alike
+from planner.protocol.validation_result import (
+    FileScores,
+    ListedRow,
+    PlotPoint,
+    ProfileRecord,
+    SkippedFile,
+    SuspectRow,
+    ValidationDocument,
+    ValidationSection,
+)
+from planner.validation.entry_scores import (
+    GROUPINGS,
+    below_bound,
+    grouped,
+    section,
+    settled,
+    speculating,
+    unit_suspects,
+)
+
+WORST = 10
+EVERY = "all of them"
+# What the groupings are called where no engine serves no model.
+LABELS = {
+    "collectives": {"engine": "algorithm", "model": "operation"},
+    "exchanges": {"engine": "algorithm", "model": "operation"},
+    "steady batches": {"engine": "engine or source"},
+    "training runs": {"engine": "recomputation"},
+}
+
+
+def document(
+    wanted: str,
+    read: Iterable[tuple[MeasurementTable, Sequence[Entry]]],
+    by: Sequence[str] = tuple(GROUPINGS),
+    refit: str | None = None,
+    skipped: Sequence[SkippedFile] = (),
+) -> ValidationDocument:
+    """The validation of some files, and what the profiles record of themselves.
+
+    Parameters
+    ----------
+    wanted : the profile that was asked for.
+    read : tables with their entries.
+    by : groupings of the tables: engine, chip, model.
+    refit, skipped : as in `ValidationDocument`.
+    """
+    files = [_file(table, entries, by) for table, entries in read]
+    scored = any(part.scores for file in files for part in file.sections)
+    profiles = sorted({name for file in files for name in file.profiles})
+    return ValidationDocument(
+        "validation",
+        "scored" if scored else ("nothing to score" if files else "recorded"),
+        wanted,
+        refit,
+        files,
+        skipped,
+        _recorded(profiles if files else profile_names(), wanted, bool(files)),
+        {"version": version("token-planner")},
+    )
+
+
+def _file(table: MeasurementTable, entries: Sequence[Entry], by: Sequence[str]) -> FileScores:
+    distinct = {e.row for e in entries if not e.repeat}
+    return FileScores(
+        table.name,
+        table.kind,
+        dict(sorted(table.models.items())),
+        rows=len(table.rows),
+        repeats=len(table.rows) - len(distinct),
+        predicted=len({e.row for e in entries if e.prediction is not None and not e.repeat}),
+        labels={name: LABELS.get(table.kind, {}).get(name, name) for name in by},
+        profiles=sorted({e.profile for e in entries if e.profile}),
+        engines_unseen=_engines_unseen(entries),
+        sections=[_section(*part, by) for part in _parts(entries)],
+        below_bound=[_suspect(e, why) for e, why in below_bound(entries)],
+        bounded=sum(e.seconds is not None and e.bound is not None for e in entries),
+        units=[_suspect(e, why) for e, why in unit_suspects(entries)],
+    )
+
+
+def _engines_unseen(entries: Sequence[Entry]) -> dict[str, int]:
+    """Engines that the profile of their rows was not fitted on, with how many values each."""
+    shipped = set(profile_names())
+    return dict(
+        Counter(
+            e.engine
+            for e in entries
+            if e.measurement is not None
+            and e.profile in shipped
+            and engine_of(e.measurement) not in profile(e.profile).engines
+            and e.measurement.engine not in profile(e.profile).engines
+        ).most_common()
+    )
+
+
+def _parts(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
+    """Entries by part and quantity; where one column holds several quantities, all of them first.
+
+    Quantities without a prediction are then left to the whole, which tells why.
+    """
+    parts = []
+    for part in dict.fromkeys(entry.part for entry in entries):
+        whole = [entry for entry in entries if entry.part == part]
+        quantities = dict.fromkeys(entry.quantity for entry in whole)
+        split = [(part, name, [e for e in whole if e.quantity == name]) for name in quantities]
+        if len(split) > 1 and len({entry.column for entry in whole}) == 1:
+            split = [each for each in split if any(entry.scored for entry in each[2])]
+            split = [(part, EVERY, whole), *(split if len(split) > 1 else [])]
+        parts += split
+    return sorted(parts, key=lambda part: not any(entry.scored for entry in part[2]))
+
+
+def _section(
+    part: str, quantity: str, entries: Sequence[Entry], by: Sequence[str]
+) -> ValidationSection:
+    distinct = [entry for entry in entries if not entry.repeat]
+    scored = [entry for entry in distinct if entry.scored]
+    suspects = speculating(distinct)
+    rest = [entry for entry in distinct if settled(entry) not in suspects]
+    unseen = [entry for entry in distinct if entry.seen is False]
+    ranked = sorted(scored, key=lambda e: -abs(_ratio(e) - 1))
+    return ValidationSection(
+        part,
+        quantity,
+        entries[0].column,
+        rows=len(distinct),
+        predicted=len(scored),
+        refused=dict(Counter(alike(e.reason) for e in distinct if e.reason).most_common()),
+        in_sample=sum(e.seen is True for e in scored),
+        sample_known=all(e.seen is not None for e in scored),
+        scores=section(distinct),
+        speculating=sorted(suspects),
+        without_speculation=section(rest) if suspects else None,
+        unseen=section(unseen) if any(e.seen for e in scored) else None,
+        by={name: grouped(distinct, name) for name in by},
+        worst=[_listed(entry) for entry in ranked[:WORST]],
+        points=[
+            PlotPoint(
+                e.line, e.engine, e.chip, e.model, e.seconds, made.estimate, made.low, made.high
+            )
+            for e in scored
+            if (made := e.prediction) is not None and e.seconds is not None
+        ],
+    )
+
+
+def _ratio(entry: Entry) -> float:
+    """Predicted over measured, in the value's own unit."""
+    if entry.prediction is None or entry.measured is None:
+        return 1.0
+    return entry.in_unit(entry.prediction.estimate) / entry.measured
+
+
+def _listed(entry: Entry) -> ListedRow:
+    return ListedRow(
+        entry.line,
+        entry.quantity,
+        entry.model,
+        entry.chip,
+        f"{entry.engine} {entry.version}".strip(),
+        entry.setting,
+        entry.measured,
+        entry.seconds,
+        entry.prediction.estimate if entry.prediction else None,
+        entry.bound,
+    )
+
+
+def _suspect(entry: Entry, why: str) -> SuspectRow:
+    return SuspectRow(**asdict(_listed(entry)), why=why)
+
+
+def _recorded(names: Sequence[str], wanted: str, scored: bool) -> list[ProfileRecord]:
+    """What profiles say of their own errors, on rows that their fits did not see."""
+    records: list[ProfileRecord] = []
+    shipped = profile_names()
+    for name in names:
+        of_user = wanted.endswith(".toml") and Path(wanted).stem == name
+        if not of_user and name not in shipped:
+            continue  # a fit to the rows themselves, or the collectives that follow
+        used = profile(wanted if of_user else name)
+        records.append(
+            ProfileRecord(
+                name,
+                "serving",
+                used.as_of,
+                used.engine,
+                used.chips,
+                used.rows,
+                used.source,
+                used.coverage,
+                used.errors,
+            )
+        )
+    if not scored or "collectives" in names:
+        network = collectives()
+        records.append(
+            ProfileRecord(
+                "collectives",
+                "collectives",
+                network.as_of,
+                "any",
+                sorted(network.families),
+                network.rows,
+                network.source,
+                network.coverage,
+                network.errors,
+            )
+        )
+    return records
