@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from planner.architecture.caches import CacheKind
 from planner.architecture.counts import Sizes
@@ -12,27 +12,7 @@ from planner.text.errors import ModelError
 
 # With nothing said of heads, attention divides over any number of chips up to this.
 HEADS = 5040  # 2^4 * 3^2 * 5 * 7: divisible by every small group size
-# What a description says nothing of.
-UNKNOWN: dict[str, Any] = {
-    "vocab": 0,
-    "tied": False,
-    "n_moe_layers": 0,
-    "n_experts": 0,
-    "n_experts_active": 0,
-    "n_shared_experts": 0,
-    "expert_groups": 1,
-    "expert_groups_active": 1,
-    "n_parallel_layers": 0,
-    "max_context": None,
-    "index_elements_per_token": 0.0,
-    "window_elements_per_sequence": 0,
-    "index_bytes_per_token": 0.0,
-    "window_bytes_per_sequence": 0.0,
-    "state_flop_per_token": 0,
-    "mtp_blocks": 0,
-    "mtp_params": None,
-    "excluded": (),
-}
+Number = TypeVar("Number", int, float)
 
 
 class Description(Protocol):
@@ -71,7 +51,6 @@ def abstract_sizes(
             "choose.kv: the model is described by kv_bytes_per_token, which has a dtype already; "
             "give other bytes per token instead"
         )
-    cache = _cache(description)
     stored = _all_dense(total * _bytes(description, weights, name))
     return Sizes(
         name="described model",
@@ -80,7 +59,6 @@ def abstract_sizes(
         hidden=description.hidden or 0,
         expert_width=description.hidden or 0,
         n_q_heads=HEADS,
-        n_kv_heads=HEADS,
         n_total=total,
         n_active=dict.fromkeys(("all", "no_input_embedding", "no_embedding_no_head"), active),
         params=_all_dense(total),
@@ -91,15 +69,11 @@ def abstract_sizes(
         weight_mix={"dense_ffn": {name: total}},
         activation_dtype=activations or description.activations or _activation(name),
         kv_dtype=description.kv or name,
-        caches=(cache,),
-        kv_elements_per_token=cache.elements_per_token,
-        kv_bytes_per_token=cache.bytes_per_token,
+        caches=(_cache(description),),
         state_bytes_per_sequence=float(description.state_bytes_per_sequence or 0.0),
-        attention_flop_per_cached_token=cache.flop_per_cached_token,
         n_layers=_layers(description),
         n_dense_ffn_layers=_layers(description),
         n_attention_layers=_layers(description),
-        **UNKNOWN,
     )
 
 
@@ -131,7 +105,7 @@ def _cache(description: Description) -> CacheKind:
     )
 
 
-def _all_dense(value: float) -> dict[str, Any]:
+def _all_dense(value: Number) -> dict[str, Number]:
     return dict.fromkeys(GROUPS, 0) | {"dense_ffn": value}
 
 

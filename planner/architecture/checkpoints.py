@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 from planner.architecture.quantization import DTYPES, Patterns, Precision, Quantization, with_scales
 from planner.text.errors import ModelError, quoted
@@ -80,7 +79,7 @@ def read_quantization(
     )
 
 
-def _read(values: Mapping[str, Any], place: str) -> Quantization:
+def _read(values: Mapping[str, object], place: str) -> Quantization:
     method = values.get("quant_method")
     if method is None and "quant_algo" in values:
         method = "modelopt"
@@ -101,7 +100,7 @@ def _read(values: Mapping[str, Any], place: str) -> Quantization:
     raise ModelError(f"{place}.quant_method: is {quoted(method)}, expected {methods}")
 
 
-def _fp8(values: Mapping[str, Any], place: str) -> Quantization:
+def _fp8(values: Mapping[str, object], place: str) -> Quantization:
     block = values.get("weight_block_size")
     precision = _FP8
     if block is not None:
@@ -117,7 +116,7 @@ def _fp8(values: Mapping[str, Any], place: str) -> Quantization:
     return Quantization("fp8", precision, unquantized=unquantized, chosen=chosen, activation=_FP8)
 
 
-def _compressed_tensors(values: Mapping[str, Any], place: str) -> Quantization:
+def _compressed_tensors(values: Mapping[str, object], place: str) -> Quantization:
     groups = _mapping(values.get("config_groups"), f"{place}.config_groups")
     default, activation, chosen = None, None, []
     for key in sorted(groups):
@@ -144,7 +143,7 @@ def _compressed_tensors(values: Mapping[str, Any], place: str) -> Quantization:
     )
 
 
-def _modelopt(values: Mapping[str, Any], place: str) -> Quantization:
+def _modelopt(values: Mapping[str, object], place: str) -> Quantization:
     unquantized = _patterns(values, ("exclude_modules", "ignore"), place)
     algorithm = values.get("quant_algo")
     if algorithm is None:
@@ -159,7 +158,7 @@ def _modelopt(values: Mapping[str, Any], place: str) -> Quantization:
 
 
 def _layer_by_layer(
-    values: Mapping[str, Any], place: str
+    values: Mapping[str, object], place: str
 ) -> tuple[tuple[tuple[Patterns, Precision], ...], Precision | None]:
     """Formats given module by module; activations keep their own format where any group does."""
     layers = _mapping(values.get("quantized_layers"), f"{place}.quantized_layers")
@@ -174,7 +173,7 @@ def _layer_by_layer(
     return chosen, inputs.pop() if len(inputs) == 1 else None
 
 
-def _grouped_integers(values: Mapping[str, Any], method: str, place: str) -> Quantization:
+def _grouped_integers(values: Mapping[str, object], method: str, place: str) -> Quantization:
     bits = values.get("bits", values.get("w_bit"))
     group = values.get("group_size", values.get("q_group_size", 128))
     if bits not in (4, 8) or type(group) is not int or not (group == -1 or 0 < group <= 65536):
@@ -189,7 +188,7 @@ def _grouped_integers(values: Mapping[str, Any], method: str, place: str) -> Qua
     )
 
 
-def _bitsandbytes(values: Mapping[str, Any], place: str) -> Quantization:
+def _bitsandbytes(values: Mapping[str, object], place: str) -> Quantization:
     """Blocks of 64 weights of 4 bits share a scale, itself of 8 bits where quantised twice."""
     unquantized = _patterns(values, ("llm_int8_skip_modules",), place)
     four, eight = values.get("load_in_4bit") is True, values.get("load_in_8bit") is True
@@ -203,7 +202,7 @@ def _bitsandbytes(values: Mapping[str, Any], place: str) -> Quantization:
     return Quantization("bitsandbytes", with_scales("int4", 64, scale), unquantized=unquantized)
 
 
-def _scheme(values: Mapping[str, Any], form: str, place: str) -> Precision:
+def _scheme(values: Mapping[str, object], form: str, place: str) -> Precision:
     bits, kind, group = values.get("num_bits"), values.get("type"), values.get("group_size")
     if form.startswith("nvfp4") or (bits == 4 and kind == "float" and group == 16):
         return _NVFP4
@@ -227,7 +226,7 @@ def _algorithm(name: object, place: str) -> tuple[Precision, Precision | None]:
     raise ModelError(f"{place}.quant_algo: is {quoted(name)}, expected one of {names}")
 
 
-def _cache(values: Mapping[str, Any], place: str) -> Precision | None:
+def _cache(values: Mapping[str, object], place: str) -> Precision | None:
     named = values.get("kv_cache_quant_algo", values.get("kv_cache_scheme"))
     if named is None:
         return None
@@ -238,7 +237,7 @@ def _cache(values: Mapping[str, Any], place: str) -> Precision | None:
     raise ModelError(f"{place}.kv_cache_quant_algo: is {quoted(named)}, expected FP8 or NVFP4")
 
 
-def _patterns(values: Mapping[str, Any], keys: tuple[str, ...], place: str) -> Patterns:
+def _patterns(values: Mapping[str, object], keys: tuple[str, ...], place: str) -> Patterns:
     names: list[str] = []
     for key in keys:
         listed = values.get(key) or []
@@ -256,7 +255,7 @@ def _patterns(values: Mapping[str, Any], keys: tuple[str, ...], place: str) -> P
         raise ModelError(f"{place}.{keys[0]}: {error} in an expression") from error
 
 
-def _mapping(value: object, place: str) -> Mapping[str, Any]:
+def _mapping(value: object, place: str) -> Mapping[str, object]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from planner.architecture.quantization import Precision, torch_dtype
 from planner.text.errors import ModelError, did_you_mean, quoted
@@ -46,9 +45,10 @@ _HARMLESS = re.compile(
 class Reader:
     """One configuration and the keys read from it so far; `where` names the file in errors."""
 
-    def __init__(self, values: Mapping[str, Any], where: str, outer: Reader | None = None) -> None:
+    def __init__(
+        self, values: Mapping[str, object], where: str, outer: Reader | None = None
+    ) -> None:
         self._values = values
-        self._outer = outer
         self._read: set[str] = set()
         self.where = where
 
@@ -73,7 +73,7 @@ class Reader:
         """Accept keys that this family carries but whose value changes no layer."""
         self._read.update(keys)
 
-    def value(self, keys: str | tuple[str, ...]) -> Any:
+    def value(self, keys: str | tuple[str, ...]) -> object:
         """The value under the first of the given names, None if there is none.
 
         Raises ModelError where two names of the same thing disagree.

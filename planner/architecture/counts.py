@@ -12,11 +12,10 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from planner.architecture.caches import CacheKind, cache_kinds
-from planner.architecture.layers import GROUPS, Layer, Model
-from planner.architecture.quantization import DTYPES, Precision, dtype
+from planner.architecture.layers import GROUPS, Experts, Layer, Model
+from planner.architecture.quantization import Precision, dtype
 
 _CONVERTED = frozenset({"attention", "dense_ffn", "shared", "routed"})
 _WEIGHT_ONLY = frozenset({"int8", "int4"})
@@ -31,33 +30,17 @@ class Sizes:
     embedding not, the head once even where it is tied); `weight_bytes` are stored [byte] and
     `streamed_bytes` are read by a step that visits every expert [byte]: the same without the
     input embedding and with a tied head.
-
-    `kv_bytes_per_token` [byte/token] is what memory grows by per token, indexer keys included, of
-    which `index_bytes_per_token`; windows and states are constants per sequence [byte].
-    `attention_flop_per_cached_token` [flop] counts the caches every query reads in full, so it is
-    the slope of decode arithmetic in long contexts.
     """
 
     name: str
     family: str
     source: str
     n_layers: int
-    n_moe_layers: int
     n_dense_ffn_layers: int
     n_attention_layers: int
-    n_parallel_layers: int
     hidden: int
-    vocab: int
-    tied: bool
-    n_q_heads: int
-    n_kv_heads: int
-    n_experts: int
-    n_experts_active: int
-    n_shared_experts: int
-    expert_groups: int
-    expert_groups_active: int
     expert_width: int
-    max_context: int | None
+    n_q_heads: int
     n_total: int
     n_active: dict[str, int]
     params: dict[str, int]
@@ -69,18 +52,56 @@ class Sizes:
     activation_dtype: str
     kv_dtype: str
     caches: tuple[CacheKind, ...]
-    kv_elements_per_token: float
-    index_elements_per_token: float
-    window_elements_per_sequence: int
-    kv_bytes_per_token: float
-    index_bytes_per_token: float
-    window_bytes_per_sequence: float
-    state_bytes_per_sequence: float
-    attention_flop_per_cached_token: float
-    state_flop_per_token: int
-    mtp_blocks: int
-    mtp_params: int | None
-    excluded: tuple[str, ...]
+    state_bytes_per_sequence: float = 0.0
+    state_flop_per_token: int = 0
+    n_moe_layers: int = 0
+    n_parallel_layers: int = 0
+    vocab: int = 0
+    tied: bool = False
+    n_experts: int = 0
+    n_experts_active: int = 0
+    n_shared_experts: int = 0
+    expert_groups: int = 1
+    expert_groups_active: int = 1
+    max_context: int | None = None
+    mtp_blocks: int = 0
+    mtp_params: int | None = None
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def n_kv_heads(self) -> int:
+        """Over how many heads every cache can be sharded."""
+        return min((one.heads for one in self.caches), default=1)
+
+    @property
+    def kv_elements_per_token(self) -> float:
+        """Elements that caches grow by per token, indexer keys aside."""
+        growing = (one for one in self.caches if one.grows and one.kind != "index")
+        return sum(one.elements_per_token for one in growing)
+
+    @property
+    def kv_bytes_per_token(self) -> float:
+        """What memory grows by per token, indexer keys included [byte/token]."""
+        return sum(one.bytes_per_token for one in self.caches if one.grows)
+
+    @property
+    def index_bytes_per_token(self) -> float:
+        """What of it are indexer keys [byte/token]."""
+        growing = (one for one in self.caches if one.grows and one.kind == "index")
+        return sum(one.bytes_per_token for one in growing)
+
+    @property
+    def window_bytes_per_sequence(self) -> float:
+        """Caches that stop at a window, when full [byte]."""
+        windows = (one for one in self.caches if not one.grows)
+        return sum(one.bytes_per_token * (one.limit or 0) for one in windows)
+
+    @property
+    def attention_flop_per_cached_token(self) -> float:
+        """Arithmetic on the caches that every query reads in full: the slope of decode in long
+        contexts [flop]."""
+        full = (one for one in self.caches if one.grows and one.limit is None)
+        return sum(one.flop_per_cached_token for one in full)
 
     @property
     def total_weight_bytes(self) -> float:
@@ -109,110 +130,60 @@ def sizes(
     int8 and int4, which are weight-only unless `activations` says otherwise. Raises ModelError
     for an unknown format.
     """
-    chosen = dtype(weights) if weights is not None else None
     cache = dtype(kv) if kv is not None else model.quantization.cache or model.precision
-    return Sizes(
-        name=model.name,
-        family=model.family,
-        source=model.source,
-        max_context=model.max_context,
-        activation_dtype=_activation(model, weights, activations),
-        kv_dtype=cache.name,
-        mtp_blocks=model.prediction.blocks if model.prediction else 0,
-        mtp_params=model.prediction.parameters if model.prediction else None,
-        excluded=model.excluded,
-        **_shape(model),
-        **_weights(model, chosen),
-        **_caches(model, cache),
-    )
-
-
-def _shape(model: Model) -> dict[str, Any]:
-    """Layers by kind, widths, heads and experts."""
-    parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
-    mixers = [layer.mixer for layer in model.layers if layer.mixer is not None]
-    experts = next((part.experts for part in parts if part.experts is not None), None)
-    return {
-        "n_layers": len(model.layers),
-        "n_moe_layers": sum(part.kind == "moe" for part in parts),
-        "n_dense_ffn_layers": sum(part.kind == "dense" for part in parts),
-        "n_attention_layers": sum(bool(mixer.caches) for mixer in mixers),
-        "n_parallel_layers": sum(layer.parallel for layer in model.layers),
-        "hidden": model.hidden,
-        "vocab": model.vocab,
-        "tied": model.tied,
-        "n_q_heads": model.q_heads,
-        "n_experts": experts.routed if experts else 0,
-        "n_experts_active": experts.active if experts else 0,
-        "n_shared_experts": experts.shared if experts else 0,
-        "expert_groups": experts.groups if experts else 1,
-        "expert_groups_active": experts.groups_active if experts else 1,
-        "expert_width": experts.width if experts else model.hidden,
-    }
-
-
-def _weights(model: Model, chosen: Precision | None) -> dict[str, Any]:
-    """Parameters, active parameters, bytes and formats by class."""
-    mix, active = _tally(model, chosen)
+    mix, active = _tally(model, dtype(weights) if weights is not None else None)
     params = {group: sum(mix[group].values()) for group in GROUPS}
     stored = {group: _bytes(mix[group]) for group in GROUPS}
     # Of a tied model's embeddings only the one that is the head is read and multiplied with.
     twice = active["head"] - params["head"] if model.tied else 0
-    head = stored["head"]
-    if twice:
-        head += stored["embedding"] * twice / params["embedding"]
+    head = stored["head"] + (stored["embedding"] * twice / params["embedding"] if twice else 0)
     used = sum(active.values())
-    return {
-        "n_total": sum(params.values()),
-        "n_active": {
+    parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
+    mixers = [layer.mixer for layer in model.layers if layer.mixer is not None]
+    states = [mixer.state for mixer in mixers if mixer.state is not None]
+    routed = (part.experts for part in parts if part.experts is not None)
+    experts = next(routed, Experts(0, 0, 0, model.hidden))
+    return Sizes(
+        name=model.name,
+        family=model.family,
+        source=model.source,
+        n_layers=len(model.layers),
+        n_dense_ffn_layers=sum(part.kind == "dense" for part in parts),
+        n_attention_layers=sum(bool(mixer.caches) for mixer in mixers),
+        hidden=model.hidden,
+        expert_width=experts.width,
+        n_q_heads=model.q_heads,
+        n_total=sum(params.values()),
+        n_active={
             "all": used + params["embedding"] - twice,
             "no_input_embedding": used,
             "no_embedding_no_head": used - active["head"],
         },
-        "params": params,
-        "active": active,
-        "weight_bytes": stored,
-        "streamed_bytes": {**stored, "embedding": 0.0, "head": head},
-        "weight_dtype": {group: _dominant(mix[group], model.precision) for group in GROUPS},
-        "weight_mix": {group: _by_name(mix[group]) for group in GROUPS},
-    }
-
-
-def _caches(model: Model, precision: Precision) -> dict[str, Any]:
-    """What grows with the context, what stops at a window, what is constant."""
-    kinds = cache_kinds(model.layers, precision)
-    growing = [one for one in kinds if one.grows]
-    index = [one for one in growing if one.kind == "index"]
-    windows = [one for one in kinds if not one.grows]
-    states = [
-        layer.mixer.state
-        for layer in model.layers
-        if layer.mixer is not None and layer.mixer.state is not None
-    ]
-    return {
-        "caches": kinds,
-        "n_kv_heads": min((one.heads for one in kinds), default=1),
-        "kv_elements_per_token": sum(
-            one.elements_per_token for one in growing if one.kind != "index"
-        ),
-        "index_elements_per_token": sum(one.elements_per_token for one in index),
-        "window_elements_per_sequence": sum(
-            int(one.elements_per_token) * (one.limit or 0) for one in windows
-        ),
-        "kv_bytes_per_token": sum(one.bytes_per_token for one in growing),
-        "index_bytes_per_token": sum(one.bytes_per_token for one in index),
-        "window_bytes_per_sequence": sum(one.bytes_per_token * (one.limit or 0) for one in windows),
-        "state_bytes_per_sequence": float(
-            sum(
-                state.recurrent * state.precision.bytes + state.tail * DTYPES["bf16"].bytes
-                for state in states
-            )
-        ),
-        "attention_flop_per_cached_token": sum(
-            one.flop_per_cached_token for one in growing if one.limit is None
-        ),
-        "state_flop_per_token": sum(state.flop for state in states),
-    }
+        params=params,
+        active=active,
+        weight_bytes=stored,
+        streamed_bytes={**stored, "embedding": 0.0, "head": head},
+        weight_dtype={group: _dominant(mix[group], model.precision) for group in GROUPS},
+        weight_mix={group: _by_name(mix[group]) for group in GROUPS},
+        activation_dtype=_activation(model, weights, activations),
+        kv_dtype=cache.name,
+        caches=cache_kinds(model.layers, cache),
+        state_bytes_per_sequence=float(sum(state.bytes for state in states)),
+        state_flop_per_token=sum(state.flop for state in states),
+        n_moe_layers=sum(part.kind == "moe" for part in parts),
+        n_parallel_layers=sum(layer.parallel for layer in model.layers),
+        vocab=model.vocab,
+        tied=model.tied,
+        n_experts=experts.routed,
+        n_experts_active=experts.active,
+        n_shared_experts=experts.shared,
+        expert_groups=experts.groups,
+        expert_groups_active=experts.groups_active,
+        max_context=model.max_context,
+        mtp_blocks=model.prediction.blocks if model.prediction else 0,
+        mtp_params=model.prediction.parameters if model.prediction else None,
+        excluded=model.excluded,
+    )
 
 
 def _tally(
@@ -264,7 +235,7 @@ def _by_name(mix: dict[Precision, int]) -> dict[str, int]:
     return named
 
 
-def summary(model: Model, counted: Sizes | None = None) -> dict[str, Any]:
+def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
     """The model's make-up as plain data; `counted` replaces the sizes as published.
 
     Bytes in byte, attention in FLOP; `kv_bytes_per_token` includes indexer keys.
@@ -303,7 +274,7 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, Any]:
     }
 
 
-def layer_kinds(model: Model) -> list[dict[str, Any]]:
+def layer_kinds(model: Model) -> list[dict[str, object]]:
     """Layers by kind in order of first appearance: mixer, window, feed-forward part, count."""
     counted = Counter(_kind(layer) for layer in model.layers)
     return [

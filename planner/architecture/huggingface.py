@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from planner.architecture.checkpoints import read_quantization
 from planner.architecture.config_reader import Reader
@@ -57,9 +56,9 @@ def read_config(path: str | Path) -> Model:
 
 
 def from_config(
-    config: Mapping[str, Any],
+    config: Mapping[str, object],
     name: str,
-    quant: Mapping[str, Any] | None = None,
+    quant: Mapping[str, object] | None = None,
     *,
     where: str | None = None,
     source: str = "",
@@ -93,7 +92,9 @@ def from_config(
     )
 
 
-def _language_part(config: Mapping[str, Any], where: str) -> tuple[dict[str, Any], str, list[str]]:
+def _language_part(
+    config: Mapping[str, object], where: str
+) -> tuple[dict[str, object], str, list[str]]:
     """The keys of the language model, its type, and what of the checkpoint is left out."""
     outer = Reader(config, where)
     kind = outer.text("model_type")
@@ -106,7 +107,8 @@ def _language_part(config: Mapping[str, Any], where: str) -> tuple[dict[str, Any
         if named not in FAMILIES:
             raise outer.fail("model_type", _unknown(kind))
         return {**config, "model_type": named}, named, _towers(config)
-    inner = dict(config[key])
+    inner_keys = nested.keys()
+    inner = {name: nested.value(name) for name in inner_keys}
     for names in _INHERITED:
         if all(inner.get(name) is None for name in names):
             inner.update({name: config[name] for name in names if outer.has(name)})
@@ -132,7 +134,7 @@ def _unknown(kind: str) -> str:
     return f"{quoted(kind)} is not a known family{hint or _GUESSING}"
 
 
-def _towers(config: Mapping[str, Any]) -> list[str]:
+def _towers(config: Mapping[str, object]) -> list[str]:
     """The parts of a checkpoint beside its language model."""
     return [
         f"{tower} ({key})" for key, tower in _TOWERS.items() if isinstance(config.get(key), Mapping)
@@ -159,7 +161,7 @@ def _beside(file: Path) -> Path | None:
     return None
 
 
-def _load(file: Path) -> dict[str, Any]:
+def _load(file: Path) -> dict[str, object]:
     """One JSON mapping, refused rather than half read."""
     try:
         if file.is_dir():
@@ -190,7 +192,7 @@ def _load(file: Path) -> dict[str, Any]:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     values = dict(pairs)
     if len(values) != len(pairs):
         seen: set[str] = set()

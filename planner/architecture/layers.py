@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from planner.architecture.quantization import DTYPES, Precision, Quantization
 
@@ -62,6 +63,11 @@ class State:
     tail: int
     flop: int
     precision: Precision = DTYPES["fp32"]
+
+    @property
+    def bytes(self) -> Fraction:
+        """What it takes of memory, the tail in 16 bits [byte]."""
+        return self.recurrent * self.precision.bytes + self.tail * DTYPES["bf16"].bytes
 
 
 @dataclass(frozen=True, slots=True)

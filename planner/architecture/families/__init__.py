@@ -9,12 +9,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from importlib.resources import files
-from typing import Any
 
 from planner.architecture.config_reader import Reader
 from planner.architecture.families import gemma, hybrids, latent, singular, standard, uneven
 from planner.architecture.families.nemotron import nemotron_h, nemotron_nas
-from planner.architecture.families.standard import Family
+from planner.architecture.families.standard import StandardFamily
 from planner.architecture.families.traits import LatentKeys, Moe, Traits, Windows
 from planner.architecture.layers import Model
 
@@ -28,7 +27,11 @@ WRAPPERS: Mapping[str, str] = _TABLE["wrappers"]
 # Families whose layers cannot be said in the terms there are, and what is missing.
 REFUSED: Mapping[str, str] = _TABLE["refused"]
 
-_GROUPS = {"windows": Windows, "moe": Moe, "latent": LatentKeys}
+_GROUPS: Mapping[str, Callable[..., object]] = {
+    "windows": Windows,
+    "moe": Moe,
+    "latent": LatentKeys,
+}
 _FUNCTIONS = frozenset(
     {
         "mixers", "parts", "prediction", "around", "outside", "layers", "own_kv_heads",
@@ -38,31 +41,34 @@ _FUNCTIONS = frozenset(
 _MODULES = (gemma, hybrids, latent, singular, standard, uneven)
 
 
-def _row(name: str) -> dict[str, Any]:
-    """The words of a family or habit, with those of the one it is like."""
-    own = (_TABLE["habits"] | _TABLE["families"])[name]
-    return {**_row(own["like"]), **own} if "like" in own else own
+def _traits(name: str) -> Traits:
+    """The traits of a family or habit, with those of the one it is like."""
+    made: Callable[..., Traits] = Traits
+    return made(**{key: _value(key, value) for key, value in _words(name).items()})
 
 
-def _values(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Words as arguments: lists as tuples, groups as their classes, names as functions."""
-    values = {key: _tuples(value) for key, value in row.items() if key not in ("like", "kind")}
-    for key in values:
-        if key in _GROUPS and isinstance(row[key], Mapping):
-            values[key] = _GROUPS[key](**_values(row[key]))
-        elif key in _FUNCTIONS:
-            values[key] = next(
-                getattr(module, row[key]) for module in _MODULES if hasattr(module, row[key])
-            )
-    return values
+def _words(name: str) -> dict[str, object]:
+    own = dict((_TABLE["habits"] | _TABLE["families"])[name])
+    own.pop("kind", None)
+    base = own.pop("like", None)
+    return own if base is None else {**_words(base), **own}
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def _value(key: str, value: object) -> object:
+    """A word of the table: lists as tuples, groups as their classes, names as functions."""
+    if isinstance(value, list):
+        return tuple(_value("", each) for each in value)
+    if key in _FUNCTIONS:
+        return next(
+            getattr(module, str(value)) for module in _MODULES if hasattr(module, str(value))
+        )
+    if isinstance(value, dict) and key in _GROUPS:
+        return _GROUPS[key](**{word: _value(word, each) for word, each in value.items()})
+    return value
 
 
 FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
-    name: Family(_TABLE["families"][name].get("kind", name), Traits(**_values(_row(name))))
+    name: StandardFamily(_TABLE["families"][name].get("kind", name), _traits(name))
     for name in _TABLE["families"]
 } | {
     "RefinedWeb": singular.falcon,

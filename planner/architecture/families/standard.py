@@ -31,7 +31,7 @@ from planner.architecture.layers import FeedForward, Layer, Mixer, Model, Predic
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class StandardFamily:
     """The reader of the family called `kind`, whose layers have these `traits`."""
 
     kind: str

@@ -148,10 +148,6 @@ def _grown(counted: Sizes, factor: float, growth: Growth) -> Sizes:
         "n_active": {name: value * factor for name, value in counted.n_active.items()},
         "hidden": counted.hidden * growth.hidden,
         "expert_width": counted.expert_width * growth.hidden,
-        "kv_elements_per_token": counted.kv_elements_per_token * growth.layers,
-        "kv_bytes_per_token": counted.kv_bytes_per_token * growth.layers,
-        "index_bytes_per_token": counted.index_bytes_per_token * growth.layers,
-        "window_bytes_per_sequence": counted.window_bytes_per_sequence * growth.layers,
         "state_bytes_per_sequence": counted.state_bytes_per_sequence * factor**CUBE * growth.layers,
         "state_flop_per_token": counted.state_flop_per_token * factor**CUBE * growth.layers,
     }
@@ -167,7 +163,6 @@ def _grown(counted: Sizes, factor: float, growth: Growth) -> Sizes:
         )
         for one in counted.caches
     )
-    moved["attention_flop_per_cached_token"] = counted.attention_flop_per_cached_token * arithmetic
     return replace(counted, **moved)
 
 

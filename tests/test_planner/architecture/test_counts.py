@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from planner.architecture import Sizes, sizes
+from planner.architecture import Sizes, dtype, sizes
 from planner.catalogue import models
 from tests.paths import FACTS
 
@@ -39,6 +39,11 @@ REFERENCE = {
     # The selection bias is counted in the three hash-routed layers too.
     "deepseek-v4-flash": 284_332_230_231 + 43 * 256,
 }
+
+
+def elements(found: Sizes, cached: float) -> float:
+    """Elements that so many bytes of cache hold."""
+    return cached / float(dtype(found.kv_dtype).bytes)
 
 
 def rows() -> list[dict[str, str]]:
@@ -89,8 +94,10 @@ def test_caches_are_exact(row: dict[str, str]) -> None:
     """Cached, indexed and windowed elements, and bytes of state, agree."""
     found = counted(row)
     assert found.kv_elements_per_token == number(row, "kv_elements_per_token")
-    assert found.index_elements_per_token == number(row, "index_elements_per_token")
-    assert found.window_elements_per_sequence == number(row, "window_elements_per_sequence")
+    assert elements(found, found.index_bytes_per_token) == number(row, "index_elements_per_token")
+    assert elements(found, found.window_bytes_per_sequence) == number(
+        row, "window_elements_per_sequence"
+    )
     assert found.state_bytes_per_sequence == number(row, "state_bytes_per_sequence")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.architecture import from_config, sizes
+from planner.architecture import Sizes, dtype, from_config, sizes
 from planner.catalogue import models
 from planner.text.errors import ModelError
 
@@ -27,6 +27,11 @@ REFERENCE = {
     "mimo-v2-flash": 308_778_768_832 + 47 * 256,
     "minimax-m3": 426_174_565_632 + 57 * 128,
 }
+
+
+def elements(found: Sizes, cached: float) -> float:
+    """Elements that so many bytes of cache hold."""
+    return cached / float(dtype(found.kv_dtype).bytes)
 
 
 def counted(config: dict[str, Any]) -> Any:
@@ -94,14 +99,14 @@ def test_full_layers_have_wider_and_fewer_heads() -> None:
     """Gemma 4: 50 windowed layers of 16 heads of 256 cached, 10 full ones of 4 of 512."""
     found = sizes(models.load("gemma-4-31b"))
     assert found.kv_elements_per_token == 10 * 2 * 4 * 512
-    assert found.window_elements_per_sequence == 50 * 2 * 16 * 256 * 1024
+    assert elements(found, found.window_bytes_per_sequence) == 50 * 2 * 16 * 256 * 1024
 
 
 def test_values_may_be_narrower_than_keys() -> None:
     """MiMo V2: 9 full layers of 4 heads, 39 windowed of 8; keys of 192 and values of 128."""
     found = sizes(models.load("mimo-v2-flash"))
     assert found.kv_elements_per_token == 9 * 4 * (192 + 128)
-    assert found.window_elements_per_sequence == 39 * 8 * (192 + 128) * 128
+    assert elements(found, found.window_bytes_per_sequence) == 39 * 8 * (192 + 128) * 128
     assert found.attention_flop_per_cached_token == 9 * 2 * 64 * (192 + 128)
 
 
@@ -112,7 +117,7 @@ def test_blocks_are_picked_and_all_are_kept() -> None:
     assert found.kv_elements_per_token == 60 * 2 * 4 * 128
     assert caches["block_sparse"].limit == 16 * 128
     assert caches["block_sparse"].layers == caches["index"].layers == 57
-    assert found.index_elements_per_token == 57 * 128
+    assert elements(found, found.index_bytes_per_token) == 57 * 128
 
 
 def test_layers_without_attention_cache_nothing() -> None:
@@ -141,7 +146,7 @@ def test_borrowed_caches_are_stored_once() -> None:
     }
     found = counted(config)
     assert found.kv_elements_per_token == 1 * 2 * 16
-    assert found.window_elements_per_sequence == 4 * 2 * 16 * 32
+    assert elements(found, found.window_bytes_per_sequence) == 4 * 2 * 16 * 32
     assert found.attention_flop_per_cached_token == 2 * 4 * 4 * 16
 
 
