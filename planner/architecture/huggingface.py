@@ -13,7 +13,6 @@ from pathlib import Path
 
 from planner.architecture.checkpoints import read_quantization
 from planner.architecture.config_reader import Reader
-from planner.architecture.families import FAMILIES, REFUSED, WRAPPERS
 from planner.architecture.layers import Model
 from planner.architecture.quantization import DTYPES, Precision, torch_dtype
 from planner.text.errors import ModelError, did_you_mean, quoted
@@ -67,6 +66,8 @@ def from_config(
 
     `where` names the configuration in errors, `source` says where it was published.
     """
+    from planner.architecture.families import FAMILIES  # read when a configuration is
+
     where = where if where is not None else name
     if not isinstance(config, Mapping):
         raise ModelError(f"{where}  is {quoted(config)}, expected a mapping of keys")
@@ -96,6 +97,8 @@ def _language_part(
     config: Mapping[str, object], where: str
 ) -> tuple[dict[str, object], str, list[str]]:
     """The keys of the language model, its type, and what of the checkpoint is left out."""
+    from planner.architecture.families import FAMILIES, WRAPPERS
+
     outer = Reader(config, where)
     kind = outer.text("model_type")
     key = next((key for key in _NESTED if config.get(key) is not None), None)
@@ -128,6 +131,8 @@ def _language_part(
 
 
 def _unknown(kind: str) -> str:
+    from planner.architecture.families import FAMILIES, REFUSED, WRAPPERS
+
     hint = did_you_mean(kind, (*FAMILIES, *WRAPPERS))
     if kind in REFUSED:
         return f"{quoted(kind)} is not counted: {REFUSED[kind]}"
