@@ -75,14 +75,10 @@ def _group_fault(a: int, h: int, groups: int | None) -> str | None:
     return f"groups is {groups}; the {ports} cables of a group go evenly to all of {sound} groups"
 
 
-def _mirrored(r: int, a: int) -> int:
-    return min(r, a - 1 - r)
-
-
 def _group(G: Fabric, g: int, p: int, a: int, up: float, local: float, latency: float) -> None:
     """The routers and chips of one group."""
     for r in range(a):
-        seat = _mirrored(r, a)
+        seat = min(r, a - 1 - r)
         router = (g, r, "router")
         G.add_node(router, kind=SWITCH, forward=True, orbit=f"router {seat}")
         for i in range(p):

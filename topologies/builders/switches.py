@@ -1,7 +1,4 @@
-"""Accelerators behind one non-blocking switch, or behind several planes of them: HGX, NVL72.
-
-Accelerators wired each to each: the eight of an MI300X board.
-"""
+"""Accelerators behind one switch or several planes (HGX, NVL72), or wired each to each (MI300X)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""Rings, tori and open grids of one to three dimensions: TPU pods, Trainium servers.
-
-Twisted tori: what optical switches make of a TPU slice whose sides are k and 2k.
-"""
+"""Rings, tori and open grids, also twisted, of one to three sides: TPU pods, Trainium servers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple, TypeVar, cast
 
@@ -128,10 +125,16 @@ def _per_dimension(value: T | Sequence[T], dimensions: int) -> list[T]:
 
 
 def _seat(box: Sequence[TorusSide], place: tuple[int, ...]) -> str:
-    """Orbit label of a position under the symmetries of a box: distances from open ends."""
-    return _seats_text(
-        (dimension, 0 if dimension.even else min(x, dimension.side - 1 - x))
-        for dimension, x in zip(box, place, strict=True)
+    """Orbit label of a position under the symmetries of a box: distances from open ends.
+
+    In an order of their own, so that equal sides may change places.
+    """
+    seats = sorted(
+        ((d.side, d.even, d.rate), 0 if d.even else min(x, d.side - 1 - x))
+        for d, x in zip(box, place, strict=True)
+    )
+    return ", ".join(
+        f"{fold} of {side}{'o' if even else '-'}{rate!r}" for (side, even, rate), fold in seats
     )
 
 
@@ -149,16 +152,6 @@ def _lane(
     return (
         f"{begin} from {there[0]} to {there[1]} of {rest}",
         f"{begin} from {back[0]} to {back[1]} of {rest}",
-    )
-
-
-def _seats_text(seats: Iterable[tuple[TorusSide, int]]) -> str:
-    """Seats in an order of their own, so that equal sides may change places."""
-    return ", ".join(
-        f"{fold} of {side}{'o' if even else '-'}{rate!r}"
-        for (side, even, rate), fold in sorted(
-            ((d.side, d.even, d.rate), fold) for d, fold in seats
-        )
     )
 
 

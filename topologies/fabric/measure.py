@@ -3,11 +3,9 @@
 Paths are those that the fabric permits: every node between the two ends forwards. Among them
 the one with fewest hops counts, then the one of least latency, then the widest.
 
-Bisection bandwidth: the narrowest of the halvings that one would try first.
-
-A torus is halved across each of its sides; anything else between the first and the last half of
-its accelerators, domain after domain. The narrowest of all halvings is hard to find and may be
-narrower still where a fabric is irregular.
+For the bisection bandwidth a torus is halved across each of its sides; anything else between the
+first and the last half of its accelerators, domain after domain. The narrowest of all halvings is
+hard to find and may be narrower still where a fabric is irregular.
 """
 
 import heapq

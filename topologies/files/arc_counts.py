@@ -25,27 +25,10 @@ def arcs(kind: str, arguments: Arguments) -> int:
     return prod(value for value in arguments.values() if isinstance(value, int))
 
 
-def _planes(arguments: Arguments) -> int:
-    return 2 * int(arguments["chips"]) * int(arguments.get("switches", 1))
-
-
-def _mesh(arguments: Arguments) -> int:
-    return int(arguments["chips"]) ** 2
-
-
-def _torus(arguments: Arguments) -> int:
-    return 2 * len(arguments["dims"]) * prod(arguments["dims"])
-
-
 def _dragonfly(arguments: Arguments) -> int:
     p, a, h = (int(arguments[name]) for name in "pah")
     groups = min(arguments.get("groups", a * h + 1), a * h + 1)
     return int(groups * (2 * p * a + a * a + a * h))
-
-
-def _rails(arguments: Arguments) -> int:
-    nodes, chips = int(arguments["nodes"]), int(arguments["chips"])
-    return nodes * chips * 8 + 2 * chips * int(arguments.get("spines", 1))
 
 
 def _hierarchy(arguments: Arguments) -> int:
@@ -63,10 +46,6 @@ def _clos(arguments: Arguments) -> int:
     )
 
 
-def _machine(arguments: Arguments) -> int:
-    return int(arguments.get("chips", 0)) * (8 + 2 * int(arguments.get("spines", 1)))
-
-
 def _within(domain: Fabric) -> int:
     """Arcs of one copy with every link out of it, a card for each chip included."""
     return 2 * domain.number_of_edges() + 4 * len(domain)
@@ -81,14 +60,13 @@ def _above(arguments: Arguments, ends: int) -> int:
 
 
 BOUNDS: Mapping[str, Callable[[Arguments], int]] = {
-    "switch": _planes,
-    "planes": _planes,
-    "mesh": _mesh,
-    "torus": _torus,
-    "twisted_torus": _torus,
+    "switch": lambda a: 2 * a["chips"],
+    "planes": lambda a: 2 * a["chips"] * a["switches"],
+    "mesh": lambda a: a["chips"] ** 2,
+    **dict.fromkeys(("torus", "twisted_torus"), lambda a: 2 * len(a["dims"]) * prod(a["dims"])),
     "dragonfly": _dragonfly,
-    "rails": _rails,
+    "rails": lambda a: 2 * a["chips"] * (4 * a["nodes"] + a.get("spines", 1)),
     "hierarchy": _hierarchy,
     "clos": _clos,
-    "machine": _machine,
+    "machine": lambda a: a.get("chips", 0) * (8 + 2 * a.get("spines", 1)),
 }

@@ -9,10 +9,8 @@ Bandwidths are per link and one way, latencies per link and in ns. What is calle
 2**30 byte/s (common/NetworkFunction.cpp of astra-sim/astra-network-analytical at 599a047). The
 dimension that is named first counts fastest: it is the last coordinate of a chip.
 
-Whether a fabric is a box of chips, and whether ring, mesh or switch joins each of its lines.
-
-Every node and arc has to have its place in such a box: what does not is the reason for which a
-format of dimensions cannot express the fabric.
+A fabric can be written if every node and arc has its place in a box of chips whose lines are each
+joined by a ring, mesh or switch; what has none is the reason why not.
 """
 
 from __future__ import annotations

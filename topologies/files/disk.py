@@ -1,9 +1,7 @@
 """Reading and writing fabrics: the format of a file by its suffix; a file is whole or absent.
 
-GraphML is for programs that draw or study graphs; it is written and never read.
-
-Ids that are tuples become texts such as `0,1` and `spine`, and their parts are lost: who wants
-the fabric back writes JSON.
+GraphML is for programs that draw or study graphs; it is written and never read. Its ids are texts
+such as `0,1` and `spine`: who wants the fabric back writes JSON.
 """
 
 from __future__ import annotations

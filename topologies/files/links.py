@@ -4,8 +4,6 @@ The shape is that of node-link data: `{"directed": true, "graph": {...}, "nodes"
 "links": [{"source": ..., "target": ...}]}` with a fabric's attributes in plain numbers, byte/s
 and s. Records are judged one by one before there is a graph, since a graph would merge equal ids,
 keep the last of two links and invent the ends that are missing.
-
-JSON text as values, and as faults what JSON readers let pass in silence.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Reads machines.toml: figures of machines, each with its source and the date it was read.
-
-Which slices of a torus its maker offers: listed shapes, and boxes of whole cubes.
+"""Reads machines.toml: figures of machines with source and date, and slices that makers offer.
 
 Loads no graph library.
 """

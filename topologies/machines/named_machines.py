@@ -100,8 +100,7 @@ def graph(
     (218, 576)
     """
     what = machine(which, chips) if isinstance(which, str) else which
-    wanted = what.chips_per_domain if chips is None else chips
-    _wanted(what, wanted)
+    wanted = _wanted(what, chips)
     G = _domain(what, min(wanted, what.chips_per_domain))
     if wanted > what.chips_per_domain:
         from topologies.builders.clusters import hierarchy
@@ -143,15 +142,17 @@ def _joint(
     )
 
 
-def _wanted(what: Machine, chips: int) -> None:
-    """Raise unless so many chips are within one domain or whole domains."""
+def _wanted(what: Machine, number: int | None) -> int:
+    """Chips of a fabric: a part of a domain or whole domains; one domain if none are named."""
     size, where = what.chips_per_domain, f"machine {what.name!r}"
+    chips = size if number is None else number
     if (fault := count_fault(chips)) is not None:
         raise TopologyError(where, f"chips {fault}")
     if chips > size and chips % size:
         below = chips - chips % size
         fault = f"{chips} chips are not whole domains of {size}; {below} or {below + size} are"
         raise TopologyError(where, fault)
+    return chips
 
 
 def _sides(whole: Machine, chips: int | None, shape: Sequence[int] | None) -> Sides:

@@ -1,7 +1,4 @@
-"""Domains side by side, and the switches that join them above: leaves, rails, spines, cores.
-
-A scale-up domain as a box: its chips in a row, its own switches below them.
-"""
+"""Domains side by side as boxes, and above them the switches that join them, level by level."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -10,7 +7,7 @@ from typing import cast
 from topologies.fabric.fabric import Arc, Node
 from topologies.picture.lattice import is_lattice, lattice, lattice_height
 from topologies.picture.ring_layout import fits_ring, ring_height, ring_layout
-from topologies.picture.scene import CHIP, Gap, Link, Scene, chosen, label, role, shown
+from topologies.picture.scene import CHIP, Gap, Link, chosen, label, role, shown
 from topologies.picture.sheet import GUTTER, MARGIN, WIDTH, NodePosition, PictureSheet
 from topologies.picture.svg_canvas import QUIET, fitted
 
@@ -29,7 +26,7 @@ def layers(sheet: PictureSheet, top: float) -> float:
     drawn = set(sheet.places)
     lines: list[tuple[float, list[Node]]] = []
     for rank, nodes in enumerate(above.values()):
-        near = [node for node in nodes if _touches(scene, node, drawn)]
+        near = [node for node in nodes if scene.beside(node, drawn)]
         items = chosen(nodes, sheet.size.row, {*near, *sheet.damaged})
         drawn |= set(shown(items))
         lines.append((y + ROW * (len(above) - 1 - rank), items))
@@ -46,15 +43,10 @@ def _domains(sheet: PictureSheet) -> list[Node]:
     inside = Counter(scene.inside.values())
     kinds: dict[tuple[int, int], Node] = {}
     for name in names:
-        kinds.setdefault(_kind(scene, inside, name), name)
-    hurt = {scene.G.nodes[n].get("domain", scene.inside.get(n)) for n in sheet.damaged}
+        kinds.setdefault((len(scene.domains[name]), inside[name]), name)
     small = max(len(chips) for chips in scene.domains.values()) <= 2
     limit = sheet.size.chips // 3 if small else sheet.size.domains
-    return chosen(names, limit, {*kinds.values(), *(hurt - {None})})
-
-
-def _kind(scene: Scene, inside: Counter[Node], name: Node) -> tuple[int, int]:
-    return len(scene.domains[name]), inside[name]
+    return chosen(names, limit, {*kinds.values(), *(sheet.damaged_domains - {None})})
 
 
 def _boxes(sheet: PictureSheet, domains: list[Node], y: float) -> float:
@@ -154,11 +146,6 @@ def _missing(sheet: PictureSheet, lines: list[tuple[float, list[Node]]]) -> None
             sheet.lost((place.x, edge), (place.x, edge + direction * 34), fault.text)
 
 
-def _touches(scene: Scene, node: Node, drawn: set[Node]) -> bool:
-    G = scene.G
-    return any(other in drawn for other in (*G.succ[node], *G.pred[node]))
-
-
 MESHED = 60  # links between chips and switches of a domain that an eye can follow
 STEP, CHIP_SIZE, PAD, TITLE, NICS = 92.0, 30.0, 16.0, 30.0, 52.0
 
@@ -186,7 +173,7 @@ def domain_box(sheet: PictureSheet, domain: Node, place: NodePosition, chips: in
     picked = chosen(members, chips, sheet.damaged)
     row(sheet, picked, x, width, line, CHIP_SIZE)
     if cards:
-        seen = [node for node in cards if _beside(sheet, node, set(shown(picked)))]
+        seen = [node for node in cards if sheet.scene.beside(node, set(shown(picked)))]
         row(sheet, chosen(cards, chips, {*seen, *sheet.damaged}), x, width, y + PAD + 11, 22.0)
     for depth, nodes in enumerate(rows.values(), start=1):
         row(sheet, chosen(nodes, most, sheet.damaged), x, width, line + STEP * depth, 24.0)
@@ -216,8 +203,3 @@ def row(
             inner = len(parts) > 1 and parts[0] == sheet.scene.inside[item]
             name = label(parts[1:]) if inner else None
             sheet.node(item, NodePosition(at, y, half, height / 2), words=name)
-
-
-def _beside(sheet: PictureSheet, node: Node, chips: set[Node]) -> bool:
-    G = sheet.scene.G
-    return any(other in chips for other in (*G.succ[node], *G.pred[node]))

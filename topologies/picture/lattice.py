@@ -68,8 +68,8 @@ def is_lattice(sheet: PictureSheet, domain: Node) -> bool:
 def lattice_height(sheet: PictureSheet, domain: Node, many: int) -> float:
     """Height of the box around the drawing."""
     width = 940 / many
-    _, slots, sides = _frame(sheet, domain)
-    across, down = _extent(slots, sides)
+    axes, slots, _ = _frame(sheet, domain)
+    across, down = _extent(slots, axes)
     return min(width * 0.62, max(150.0, SPACE * down / max(across / 9, 1) + 70)) + TITLE
 
 
@@ -79,7 +79,7 @@ def lattice(sheet: PictureSheet, domain: Node, place: NodePosition) -> None:
     sheet.frame(place)
     sheet.places["box", domain] = place
     axes, slots, sides = _frame(sheet, domain)
-    across, down = _extent(slots, sides)
+    across, down = _extent(slots, axes)
     step = min((width - 90) / across, (height - TITLE - 50) / down, SPACE)
     lifted = (len(slots[axes[2]]) - 1) * -DEPTH[1] * step if len(axes) == 3 else 0.0
     span = _spans(slots, axes)
@@ -142,9 +142,8 @@ def _spans(slots: Slots, axes: tuple[int, ...]) -> list[float]:
     return [max(slots[axis].values()) for axis in axes]
 
 
-def _extent(slots: Slots, sides: Coord) -> tuple[float, float]:
+def _extent(slots: Slots, axes: Coord) -> tuple[float, float]:
     """Width and height in steps."""
-    axes = tuple(sorted(range(len(sides)), key=lambda d: (-sides[d], d)))
     span = [*_spans(slots, axes), 0.0, 0.0]
     return max(span[0] + DEPTH[0] * span[2], 1.0), max(span[1] - DEPTH[1] * span[2], 0.6)
 

@@ -58,7 +58,7 @@ def is_round(sheet: PictureSheet) -> bool:
 def round_table(sheet: PictureSheet, top: float) -> float:
     """Draw the domains around a circle, what wires them on it and their chips outside."""
     middle = ((GUTTER + WIDTH - MARGIN) / 2, top + TABLE + OUT + 62)
-    domains = chosen(list(sheet.scene.domains), 10, _damaged_nodes(sheet))
+    domains = chosen(list(sheet.scene.domains), 10, sheet.damaged_domains)
     share = 1 / len(domains)
     for i, domain in enumerate(domains):
         turn = i * share
@@ -71,11 +71,6 @@ def round_table(sheet: PictureSheet, top: float) -> float:
         if link.a in sheet.places and link.b in sheet.places:
             _chord(sheet, link, middle)
     return middle[1] + TABLE + OUT + 58
-
-
-def _damaged_nodes(sheet: PictureSheet) -> set[Node]:
-    scene = sheet.scene
-    return {scene.G.nodes[n].get("domain", scene.inside.get(n)) for n in sheet.damaged}
 
 
 def _chip_position(

@@ -9,7 +9,7 @@ rate are one class, which is labelled once.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -183,6 +183,10 @@ class Scene:
         inside = ", ".join(counted_text(many, name) for name, many in counts.items())
         name = "one scale-up domain" if len(self.domains) == 1 else f"domain {label(domain)}"
         return f"{name}: {inside}"
+
+    def beside(self, node: Node, others: Container[Node]) -> bool:
+        """Is the node linked to any of the others?"""
+        return any(other in others for other in (*self.G.succ[node], *self.G.pred[node]))
 
     def faulty(self, link: Link) -> bool:
         """Is the link slower than others of its kind?"""

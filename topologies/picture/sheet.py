@@ -74,6 +74,12 @@ class PictureSheet:
         self.damaged = {node for fault in self.faults for node in fault.nodes}
         self.gaps: dict[Node, Node] = {}
 
+    @property
+    def damaged_domains(self) -> set[Node]:
+        """Domains of the damaged nodes; None for those above all domains."""
+        G, inside = self.scene.G, self.scene.inside
+        return {G.nodes[node].get("domain", inside.get(node)) for node in self.damaged}
+
     def stroke(self, rate: float) -> float:
         """Thickness of a line for a bandwidth: its area of cable, so to speak."""
         return max(THIN, self.thick * sqrt(min(rate / self.widest, 1.5)))

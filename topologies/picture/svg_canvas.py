@@ -1,7 +1,4 @@
-"""SVG primitives: lines, boxes and text, every text escaped, every number rounded.
-
-Rates, times and counts as a picture says them.
-"""
+"""SVG primitives, every text escaped and every number rounded; rates, times and counts in words."""
 
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr

@@ -20,6 +20,7 @@ still carries the exchange between the nodes.
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,7 +142,7 @@ def _by_flows(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str] | None:
         return None
     equal, folded = small.first < equalities, small.matrix
     rate, _, duals = _optimum(
-        folded[~equal], limits[small.first[~equal]], folded[equal], small.columns[0]
+        folded[~equal], limits[small.first[~equal]], folded[equal], which=small.columns[0]
     )
     every = np.zeros(folded.shape[0])
     every[~equal] = duals
@@ -165,7 +166,7 @@ def _by_cuts(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str]:
     for _ in range(STEPS):
         limits = np.concatenate([uses.limits, np.zeros(cuts.count)])
         rows = vstack([loads, cuts.matrix(uses.width)]).tocsr()
-        rate, division, duals = _optimum(rows, limits, balances, 0)
+        rate, division, duals = _optimum(rows, limits, balances, which=0)
         trial = division if best is None else STEP * division + (1 - STEP) * best
         now = _reached(uses, cuts, trial)
         if now >= reached:
@@ -208,10 +209,7 @@ def _add_cut(uses: LinkUsage, cuts: UsageRows, number: int, inside: NDArray[np.b
     cuts.put(np.repeat(row, leaving.size), phase.use[leaving], -1.0)
 
 
-def _optimum(
-    below: SparseMatrix, limits: Floats, equal: SparseMatrix, rate: int
-) -> tuple[float, Floats, Floats]:
-    return maximum(below, limits, equal, which=rate, method="highs", where="joint_rate")
+_optimum = partial(maximum, method="highs", where="joint_rate")
 
 
 PLAIN, IN_NETWORK = "plain", "in_network"

@@ -1,23 +1,16 @@
 """Maximum concurrent flow: the most traffic that a fabric carries over any permitted paths.
 
-The maximum concurrent flow: the largest theta such that theta times every demand can be sent
-at once. No schedule beats it. One linear program, with the flows of a source taken together;
-what a checked symmetry makes equal is solved for once.
+The largest theta such that theta times every demand can be sent at once; no schedule beats it.
+One linear program, with the flows of a source taken together; what a checked symmetry makes equal
+is solved for once. Where few orbits of arcs can bind, its columns are generated: each round prices
+the arcs, sends every source along its cheapest paths (in equal parts where several are cheapest),
+and mixes all routings seen so far. Prices also bound the optimum from above, and the rounds end
+when mixture and bound meet, so the answer is exact.
 
 References
 ----------
 Shahrokhi, Matula, The maximum concurrent flow problem, J. ACM 37, 1990; Basu et al., Efficient
-all-to-all collective communication schedules for direct-connect topologies, arXiv 2309.13541.
-
-The flow program by generation of columns: a few routings of each source, mixed at best.
-
-Each round prices the arcs, sends every source along its cheapest paths (in equal parts where
-several are cheapest), and mixes all routings seen so far. Prices also bound the optimum from
-above, and the rounds end when mixture and bound meet, so the answer is exact. It suits
-programs with few orbits of arcs, of any number of nodes.
-
-References
-----------
+all-to-all collective communication schedules for direct-connect topologies, arXiv 2309.13541;
 Ford, Fulkerson, A suggested computation for maximal multi-commodity network flows, 1958;
 Wentges, Weighted Dantzig-Wolfe decomposition, 1997 (prices between the last and the best).
 """
@@ -42,6 +35,7 @@ from topologies.rates.flow_program import (
     task,
 )
 from topologies.rates.orbits import orbits
+from topologies.rates.shortest_paths import ecmp
 from topologies.rates.traffic import Traffic, all_to_all, traffic_checked
 
 GAP = 1e-9
@@ -233,7 +227,9 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
             "concurrent_flow", f"unknown routing {routing!r}; {meant(routing, ROUTINGS)}"
         )
     if routing == "shortest_ecmp":
-        return _shortest(G, traffic)
+        routed = ecmp(G, traffic)
+        engine = "shortest paths in equal parts"
+        return Flow(routed.rate, engine, (Bottleneck(routed.binding, 1.0),))
     traffic_checked(G, traffic)
     net = network(G)
     what = demand(net, traffic)
@@ -289,10 +285,3 @@ def _binding(program: ReducedProgram, solution: FlowSolution) -> tuple[Bottlenec
         )
         for which in strongest.tolist()
     )
-
-
-def _shortest(G: Fabric, traffic: Traffic) -> Flow:
-    from topologies.rates.shortest_paths import ecmp
-
-    routed = ecmp(G, traffic)
-    return Flow(routed.rate, "shortest paths in equal parts", (Bottleneck(routed.binding, 1.0),))

@@ -1,6 +1,4 @@
-"""Arrays of the rate engines, by what they hold.
-
-A fabric and its traffic as arrays, for the flow program.
+"""A fabric and its traffic as arrays, for the rate engines.
 
 A node that does not forward is two places: where its own traffic starts and where traffic for
 it ends. No path leads from the second to the first, which is the whole relay rule.

@@ -2,8 +2,6 @@
 
 Weights say how the demands compare; how fast they can all be served at once is what
 `topologies.rates.flow` answers, in byte/s per unit of weight.
-
-The chips that take part in a collective, checked before anything is worked out.
 """
 
 from __future__ import annotations
