@@ -37,7 +37,7 @@ Ports: TypeAlias = list[list[End]]
 
 
 def ports_of(domain: Fabric, at: str) -> list[Node]:
-    """Its accelerators, or those of its switches that are farthest from them.
+    """Ends of `domain`: its accelerators, or its switches farthest from them.
 
     Raises
     ------
@@ -83,12 +83,12 @@ def _domain(copy: int, inner: Node, domains: int) -> Node:
 
 
 def ranks(ports: Ports) -> Iterable[tuple[int, list[End]]]:
-    """For every rank the ends of that rank in all copies."""
+    """Ends of all copies by rank: (rank, ends)."""
     return ((i, list(column)) for i, column in enumerate(zip(*ports, strict=True)))
 
 
 def fresh(G: Fabric, *labels: str) -> list[str]:
-    """The labels, numbered as long as the fabric uses one of them for an orbit already."""
+    """Orbit labels that `G` does not use yet: the given ones, numbered if need be."""
     used: set[str] = {str(data.get("orbit")) for _, data in G.nodes(data=True)}
     used |= {str(data.get("orbit")) for _, _, data in G.edges(data=True)}
     level, names = 1, list(labels)
@@ -102,7 +102,7 @@ RELAYS = ("none", "pxn", "all")
 
 
 def relayed(G: Fabric, ports: Ports, relay: str, out: float) -> Ports:
-    """Grant the permission on `G`; the ends that then lead out.
+    """Let chips of `G` relay as `relay` says; the ends that then lead out.
 
     With `pxn` every chip has a card `(..., "card")` through which it sends, a node of its own
     into which the switches beside the chip write too: its rate is what the chip and its peers

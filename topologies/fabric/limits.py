@@ -132,7 +132,7 @@ def did_you_mean(word: object, candidates: Iterable[str]) -> str:
 
 
 def meant(word: object, candidates: Iterable[str]) -> str:
-    """The end of a message about an unknown word: what was probably meant, else what is known."""
+    """`did you mean 'tpot'?` for the nearest candidate, else `known: ...` with all of them."""
     words = list(candidates)
     close = get_close_matches(str(word), words, n=1)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(words)}"
@@ -180,7 +180,7 @@ def flag_fault(value: object) -> str | None:
 
 
 def choice_fault(name: str, value: object, choices: Sequence[str]) -> str | None:
-    """Why `value` is none of the words `known`."""
+    """Why `value` is none of the `choices`."""
     return None if value in choices else f"{name} is {value!r}; {meant(value, choices)}"
 
 

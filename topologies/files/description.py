@@ -53,7 +53,7 @@ def changed(G: Fabric, node: Located, document: YamlDocument, path: str) -> Fabr
 
 
 def _change(node: Located, document: YamlDocument, path: str) -> Change:
-    """A change in plain values."""
+    """An override in plain values, figures in base units [byte/s, s]."""
     plain = node.plain
     if isinstance(plain, dict):
         for key, quantity in QUANTITIES.items():

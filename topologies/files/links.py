@@ -222,7 +222,7 @@ def _detail_faults(details: object) -> Iterator[str]:
 
 
 def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Attributes]:
-    """{id: attributes}, whatever is sound of it."""
+    """Attributes of the sound nodes by id."""
     nodes: dict[Node, Attributes] = {}
     first: dict[Hashable, int] = {}
     for i, record in enumerate(records if isinstance(records, list) else []):

@@ -76,7 +76,7 @@ class DomainWiring:
 
 
 def domain_wirings(G: Fabric, domains: Sequence[Sequence[Node]]) -> list[DomainWiring]:
-    """One for every domain; of domains wired alike the first stands for all.
+    """Wiring of every domain; domains wired alike share that of the first.
 
     A domain whose own links do not join its chips is looked at as a part of the whole fabric.
     """
@@ -306,7 +306,7 @@ def _spread(
 
 
 def _even(n: int, room: Sequence[int]) -> list[int]:
-    """`n` spread over places of limited room, as evenly as they allow."""
+    """`n` members spread as evenly as the room of the places allows."""
     counts = [0] * len(room)
     left, open_ = n, [i for i, most in enumerate(room) if most]
     while left:

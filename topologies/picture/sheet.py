@@ -44,7 +44,7 @@ class NodePosition:
         return self.x - self.dx, self.y - self.dy, 2 * self.dx, 2 * self.dy
 
     def towards(self, target: NodePosition) -> Point:
-        """The point of its edge at which a link to `other` begins."""
+        """The point of its edge at which a link to `target` begins. [px]"""
         if abs(target.y - self.y) > self.dy + target.dy:
             lean = max(-1.0, min(1.0, (target.x - self.x) / (abs(target.x - self.x) + 160)))
             edge = self.dy if target.y > self.y else -self.dy
@@ -81,11 +81,11 @@ class PictureSheet:
         return {G.nodes[node].get("domain", inside.get(node)) for node in self.damaged}
 
     def stroke(self, rate: float) -> float:
-        """Thickness of a line for a bandwidth: its area of cable, so to speak."""
+        """Thickness of a line [px] for a bandwidth [byte/s], in proportion to its root."""
         return max(THIN, self.thick * sqrt(min(rate / self.widest, 1.5)))
 
     def node(self, node: Node, place: NodePosition, *, words: str | None = None) -> None:
-        """Draw a node where it is put; chips that relay are round."""
+        """Draw a node at a place; chips that relay are round."""
         data = self.scene.G.nodes[node]
         chip = data.get("kind") == ACCELERATOR
         colour = FAULT if node in self.damaged else INK
@@ -123,7 +123,7 @@ class PictureSheet:
         )
 
     def others(self, link: Link, a: NodePosition, b: NodePosition, number: int) -> None:
-        """Draw that links like this one lead to what is not drawn."""
+        """Draw a bundle of links like this one that lead to nodes left out."""
         colour = TIER_COLOURS.get(link.tier, QUIET)
         text = f"{number:,} more like {link_text(link)}"
         self.wires.line(
@@ -145,14 +145,14 @@ class PictureSheet:
         self.link(link, [(a.x, a.y + a.dy), middle, (b.x, b.y + b.dy)])
 
     def lost(self, a: Point, b: Point, text: str) -> None:
-        """Draw what should be there and is not: a broken line with a cross."""
+        """Draw a missing link: a broken line with a cross."""
         self.wires.line([a, b], FAULT, 1.6, dash="3 4", tooltip=text)
         x, y = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
         for s in (-5, 5):
             self.marks.line([(x - 5, y - s), (x + 5, y + s)], FAULT, 2.4)
 
     def more(self, gap: Gap, place: NodePosition, words: str) -> None:
-        """Draw that there are more of the same."""
+        """Draw a box for nodes that are left out."""
         self.places[gap] = place
         self.gaps.update(dict.fromkeys(gap.items, gap))
         self.marks.box(*place.box, fill=GROUND, colour=EDGE, dash="4 3", round_=place.dy)
@@ -165,7 +165,7 @@ class PictureSheet:
 
 
 def link_text(link: Link) -> str:
-    """A link in a sentence."""
+    """Ends, rates, cables and latency of a link in words."""
     rate = f"{rate_text(link.there)} one way" if link.back == link.there else _unequal(link)
     cables = f", {link.count} cables" if link.count > 1 else ""
     return f"{label(link.a)} – {label(link.b)}: {rate}{cables}, {time_text(link.latency)}"

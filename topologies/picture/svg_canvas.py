@@ -132,7 +132,7 @@ def plain(words: object, longest: int = 400) -> str:
 
 
 def fitted(words: str, room: float, size: float) -> str:
-    """As much of `words` as fits into `room` at this font size."""
+    """`words`, cut to fit a width of `room` px at a font size."""
     letters = max(1, int(room / (GLYPH * size)))
     text = plain(words)
     return text if len(text) <= letters else f"{text[: max(letters - 1, 0)]}…"
@@ -167,7 +167,7 @@ def time_text(value: float) -> str:
 
 
 def counted_text(count: int, singular: str, many: str | None = None) -> str:
-    """A number and what it counts.
+    """A count with its noun, in the plural if need be.
 
     >>> counted_text(1, "chip"), counted_text(9216, "chip")
     ('1 chip', '9,216 chips')

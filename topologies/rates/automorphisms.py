@@ -134,7 +134,7 @@ class Orbits:
     symmetries: int = 0
 
     def join(self, move: Ints, images: Ints) -> bool:
-        """Take one more symmetry into account; whether it joined any nodes."""
+        """Merge the orbits that a symmetry joins; True if any of nodes were joined."""
         nodes, arcs = _joined(self.nodes, move), _joined(self.arcs, images)
         grew = nodes.max() < self.nodes.max()
         if grew or arcs.max() < self.arcs.max():
@@ -144,7 +144,7 @@ class Orbits:
 
 
 def _joined(classes: Ints, move: Ints) -> Ints:
-    """The classes after each of them is one with its image."""
+    """Classes merged with their images under `move`."""
     count = int(classes.max()) + 1
     joined = coo_array((np.ones(classes.size), (classes, classes[move])), shape=(count, count))
     _, labels = connected_components(joined, directed=False)
@@ -163,7 +163,7 @@ class AutomorphismSearch:
     _finer: dict[bytes, tuple[int, Colours]] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Join what can be joined, sources of traffic first."""
+        """Search all classes of nodes, sources of traffic first, and merge their orbits."""
         self.arcs = self.what.arcs()
         self.degrees = np.diff(self.arcs.out_at) + np.diff(self.arcs.in_at)
         self.base = self._refined(self.what.node_colour)
@@ -188,7 +188,7 @@ class AutomorphismSearch:
         return sorted(classes, key=lambda c: (not sends[c[0]], c.size, c[0]))
 
     def _class(self, members: Ints) -> None:
-        """Compare each orbit of a class with those that differ from each other so far."""
+        """Search a symmetry between the orbits of one class of nodes."""
         firsts: dict[bytes, list[tuple[int, Colours]]] = defaultdict(list)
         nodes: set[int] = set()
         for node in self._near_first(members):

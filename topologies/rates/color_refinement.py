@@ -60,7 +60,7 @@ def mixed(values: Ints | Colours, seed: int = 0) -> Colours:
 
 
 def refined(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> tuple[Colours, int]:
-    """Colours that say all that repeated looks at the neighbours can say; rounds it took."""
+    """The stable colouring, refined by the colours of in- and out-neighbours; rounds it took."""
     seen, rounds = np.unique(colours).size, 0
     while seen < arcs.size:
         leaving = _sums(mixed(colours[arcs.out_head] ^ arcs.out_colour, seed), arcs.out_at)
@@ -75,7 +75,7 @@ def refined(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> tuple[Colours
 
 
 def _sums(values: Colours, at: Ints) -> Colours:
-    """Sums of the stretches that begin at `at`, modulo 2**64."""
+    """Sums of the segments of `values` between the offsets `at`, modulo 2**64."""
     total = np.zeros(values.size + 1, dtype=np.uint64)
     np.cumsum(values, out=total[1:])
     return total[at[1:]] - total[at[:-1]]

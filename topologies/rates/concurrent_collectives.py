@@ -125,7 +125,7 @@ def joint_rate(
 
 
 def _by_flows(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str] | None:
-    """With a flow for every target, folded; None if what is left is still too large."""
+    """Rate, tight arc orbits and engine with a flow for each target; None if too large."""
     width, balances = uses.width, uses.balances.copy()
     below = uses.flows()
     parts = [rows.matrix(uses.width) for rows in (uses.balances, below, uses.loads)]
@@ -151,7 +151,7 @@ def _by_flows(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str] | None:
 
 
 def _by_cuts(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str]:
-    """With those cuts only that turn out to be needed; the bound, once it is nearly reached."""
+    """The same by generation of cuts, until the rate reached is within `GAP` of the bound."""
     cuts = UsageRows()
     for number, phase in enumerate(uses.phases):
         for target in phase.targets.tolist():
@@ -178,7 +178,7 @@ def _by_cuts(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str]:
 
 
 def _even(uses: LinkUsage, loads: SparseMatrix) -> Floats:
-    """Every use of an arc an equal part of it."""
+    """The division that gives every use of an arc an equal part of it."""
     cells = loads.tocoo()
     row, column = cells.coords
     even = np.zeros(uses.width)

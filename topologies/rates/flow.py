@@ -50,7 +50,7 @@ IDLE = 12
 
 
 def by_columns(task: ReducedProgram) -> FlowSolution | None:
-    """The optimum, or None if the rounds run out first."""
+    """Optimum of the flow program by generation of columns, or None after `ROUNDS` rounds."""
     router, mixtures = _Router(task), _Mixtures(task)
     whole = task.members * task.capacity
     prices = best = whole / whole.sum()
@@ -133,7 +133,7 @@ class _Mixtures:
         self.idle = np.empty(0, dtype=np.int64)
 
     def add(self, loads: Floats) -> None:
-        """One more routing of every source."""
+        """Add a routing of every source, loads as array (sources, arc orbits) [-]."""
         self.loads = np.concatenate([self.loads, loads])
         self.of = np.r_[self.of, np.arange(self.sources)]
         self.idle = np.r_[self.idle, np.zeros(self.sources, dtype=np.int64)]

@@ -50,7 +50,7 @@ class FlowNetwork:
 
     @cached_property
     def graph(self) -> SparseMatrix:
-        """From place to place a 1 for each arc; its paths are the permitted ones."""
+        """Adjacency matrix (places, places); its paths are the permitted ones."""
         ends = (self.starts, self.head)
         return csr_array((np.ones(self.tail.size), ends), shape=(self.places,) * 2)
 
@@ -140,7 +140,7 @@ class NodeDemand:
 
 
 def demand(net: FlowNetwork, traffic: Traffic) -> NodeDemand:
-    """The arrays of a traffic that has been checked; groups of one are left out."""
+    """Arrays of a checked traffic, without groups of one."""
     of, size = net.index, len(net.nodes)
     exchanges = [
         (what.weight, np.array([of[node] for node in group], dtype=np.int64))

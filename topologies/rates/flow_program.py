@@ -47,7 +47,7 @@ class FlowSolution:
 
 
 def task(net: FlowNetwork, demand: NodeDemand, symmetry: Orbits, name: object) -> ReducedProgram:
-    """The program of one representative per orbit.
+    """The flow program with one source and one arc of each orbit.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def columns_of(task: ReducedProgram) -> int:
 
 
 def by_program(task: ReducedProgram, *, fold: bool = True) -> FlowSolution:
-    """The optimum.
+    """Optimum of the flow program, as one linear program.
 
     Variables are the flow of each source on each arc that may carry it, and theta. Rows are,
     for each source, what stays at each place, then the load of one arc of each orbit.
@@ -154,7 +154,7 @@ def by_program(task: ReducedProgram, *, fold: bool = True) -> FlowSolution:
 
 
 def _matrix(task: ReducedProgram) -> tuple[SparseMatrix, int]:
-    """All rows, and how many of them are balances. The last column is theta."""
+    """Constraint matrix, theta last, and the number of its rows that are flow balances."""
     net, size = task.net, task.rows.shape[1]
     starts = net.starts
     cells: list[tuple[Ints, Ints, Floats]] = []

@@ -22,7 +22,7 @@ from topologies.rates.max_flow import Flows, GroupArcs, arcs_of
 
 @dataclass(eq=False)
 class UsageRows:
-    """Rows of a matrix as they come in, cell by cell."""
+    """A sparse matrix under construction, cell by cell."""
 
     count: int = 0
 
@@ -30,22 +30,22 @@ class UsageRows:
         self._cells: list[tuple[Ints, Ints, Floats]] = []
 
     def copy(self) -> UsageRows:
-        """The rows as they are now."""
+        """A copy that later rows do not change."""
         copied = UsageRows(self.count)
         copied._cells = list(self._cells)
         return copied
 
     def more(self, count: int) -> Ints:
-        """The numbers of that many new rows."""
+        """Append `count` empty rows; their numbers."""
         self.count += count
         return np.arange(self.count - count, self.count)
 
     def put(self, row: Ints, column: Ints, value: Floats | float) -> None:
-        """Add values in rows that there are already."""
+        """Add values at (row, column)."""
         self._cells.append((row, column, np.broadcast_to(value, row.shape)))
 
     def matrix(self, width: int) -> SparseMatrix:
-        """All of them."""
+        """The matrix (rows, width) of all cells."""
         if not self._cells:
             return csr_array((self.count, width))
         i, j, x = (np.concatenate(part) for part in zip(*self._cells, strict=True))
@@ -54,7 +54,7 @@ class UsageRows:
 
 @dataclass(frozen=True, eq=False)
 class UsagePhase:
-    """One way of one group: what it may use, and the column of its use of each arc."""
+    """A gather or scatter of a group: arcs it may use, and the column of its use of each."""
 
     arcs: GroupArcs
     use: Ints
@@ -117,7 +117,7 @@ class LinkUsage:
             self.phases.append(UsagePhase(arcs, use, targets))
 
     def columns(self, count: int) -> Ints:
-        """The numbers of that many new columns."""
+        """Append `count` columns; their numbers."""
         self.width += count
         return np.arange(self.width - count, self.width)
 
@@ -150,7 +150,7 @@ class LinkUsage:
 def balanced(
     rows: UsageRows, nodes: NDArray[np.bool_], tail: Ints, head: Ints, column: Ints
 ) -> Ints:
-    """Rows that say what leaves each of some nodes less what enters it; the row of each node."""
+    """Add flow-balance rows, outflow less inflow, of some nodes; the row of each node, else -1."""
     row = np.full(nodes.size, -1)
     row[nodes] = rows.more(int(nodes.sum()))
     for ends, sign in ((tail, 1.0), (head, -1.0)):

@@ -32,7 +32,7 @@ class _SymmetryBox:
     at: Ints
 
     def moved(self, numbers: Ints) -> Ints:
-        """The nodes that bear the given numbers."""
+        """Nodes with the given numbers in their names."""
         return self.at[np.ravel_multi_index(tuple(numbers.T), self.sides)]
 
 

@@ -116,7 +116,7 @@ class _ShortestArcs:
         self.levels = np.split(order, np.flatnonzero(np.diff(step[order])) + 1)
 
     def soonest(self, latency: Floats) -> _ShortestArcs:
-        """Those of least latency among them."""
+        """The shortest arcs on paths of least latency."""
         late = np.where(self.away == 0, 0.0, np.inf)
         taken = latency[self.arcs]
         for level in self.levels:
@@ -270,7 +270,7 @@ class ShortestPaths:
         return np.array([self.net.index[node] for node in nodes])
 
     def _searches(self, sources: Sequence[Node]) -> Iterator[tuple[Ints, list[tuple[Ints, Ints]]]]:
-        """Hops to each place (-1 without a path), and by level row and arc that lead one farther.
+        """Hops to each place (-1: no path), and rows and arcs that lead one farther, level by level.
 
         For a part of the sources at a time.
         """
