@@ -1,22 +1,17 @@
-"""Rates of a group of chips, for one size or for many as columns.
-
-Sharing of uplinks by concurrent groups above the leaves of a Clos network or above rails.
-
-Domains stand one after the other, so do the groups; the pattern of groups on leaves repeats, and
-its fullest leaf counts. Groups that lie below one leaf share nothing.
-
-Equal scale-up domains behind one non-blocking layer: group rates by formula, without a solver.
+"""Equal scale-up domains and what joins them: rates of a group of chips by formula, no solver.
 
 A group takes as few domains as hold it and spreads evenly over them; in a torus it takes the
 smallest box that holds it, of equals the one in which it exchanges most. Groups side by side have
-links of their own, so that one group alone is as fast as all of them at once.
+links of their own, so that one group alone is as fast as all of them at once. Only the uplinks
+above the leaves of a Clos network or above rails are shared: domains stand one after the other, so
+do the groups, and the fullest leaf counts. Groups that lie below one leaf share nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import ceil, inf, lcm
 from typing import TYPE_CHECKING
@@ -25,9 +20,6 @@ from topologies.rates import closed_forms
 from topologies.rates.closed_forms import Shares, Sides, best_box
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from topologies.rates.flow_network import Floats, Ints
 
 
@@ -89,12 +81,13 @@ def columns(rates: Sequence[GroupRate]) -> RateTable:
     """The rates of many sizes as one table, in the order given."""
     import numpy as np
 
-    def column(name: str, kind: type) -> NDArray[np.generic]:
-        return np.array([getattr(rate, name) for rate in rates], dtype=kind)
-
-    whole = {name: column(name, np.int64) for name in ("n", "latency_hops", "domains")}
-    names = ("all_to_all", "all_gather", "send", "latency", "step_latency")
-    return RateTable(**whole, **{name: column(name, np.float64) for name in names})  # type: ignore[arg-type]
+    whole = {"n", "latency_hops", "domains"}
+    return RateTable(
+        *(
+            np.array([getattr(rate, name) for rate in rates], "int64" if name in whole else float)
+            for name in (field.name for field in fields(RateTable))
+        )
+    )
 
 
 Place = tuple[Hashable, Hashable]  # the domain of a chip, and the part of the network it is below

@@ -270,7 +270,7 @@ class ShortestPaths:
         return np.array([self.net.index[node] for node in nodes])
 
     def _searches(self, sources: Sequence[Node]) -> Iterator[tuple[Ints, list[tuple[Ints, Ints]]]]:
-        """Hops to each place (-1: no path), and rows and arcs that lead one farther, level by level.
+        """Hops to each place (-1: no path), and rows and arcs that lead one farther, by level.
 
         For a part of the sources at a time.
         """
