@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from formulas.algebra.derivation import Derivation
@@ -34,7 +34,7 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load a public name where it lives, so that importing the package loads no SymPy."""
     if name not in _HOMES:
         raise AttributeError(f"module 'formulas' has no attribute {name!r}")

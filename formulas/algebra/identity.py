@@ -11,6 +11,7 @@ from fractions import Fraction
 import sympy as sp
 
 from formulas.nomenclature.symbols import describe
+from formulas.numerics.closeness import AS_NEAR, DIGITS, NEAR_LIMIT, VANISHING
 from formulas.numerics.expressions import (
     InexactError,
     as_expression,
@@ -24,7 +25,6 @@ from formulas.numerics.expressions import (
 QUICK, THOROUGH = 3, 12  # points when a step is made, and when a derivation is checked
 PER_BRANCHES = 4  # times as many where a Max or a ceiling has branches to be met
 TRIES = 4000
-DIGITS = 1e-9
 BRANCHES = (sp.Max, sp.Min, sp.Piecewise, sp.ceiling, sp.floor)
 
 Point = dict[sp.Symbol, Fraction]
@@ -109,10 +109,11 @@ def limit_differs(before: sp.Expr, after: sp.Expr, x: sp.Symbol, to: sp.Expr) ->
                 near = step if to == sp.oo else exact_value(as_expression(to), point) + 1 / step
                 here = {y: float(v) for y, v in {**point, x: near}.items()}
                 limit = value_of(after, here)
-                gaps.append(abs(value_of(before, here) - limit) / max(abs(limit), 1e-300))
+                gaps.append(abs(value_of(before, here) - limit) / max(abs(limit), VANISHING))
         except (ZeroDivisionError, ValueError):
             continue  # one side does not exist here
-        if not (gaps[-1] <= 1e-3 and gaps[-1] <= gaps[0] + 1e-12):  # also when it is not a number
+        converges = gaps[-1] <= NEAR_LIMIT and gaps[-1] <= gaps[0] + AS_NEAR
+        if not converges:  # also where it is not a number
             return f"at {shown(point)} they still differ by {gaps[-1]:.2g} of the claim"
         checked += 1
         if checked == count:

@@ -14,6 +14,7 @@ from pathlib import Path
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.sources import SOURCES, Citation
+from formulas.numerics.closeness import ROUNDING
 from formulas.numerics.evaluate import scalar
 from formulas.registry import by_name
 
@@ -23,7 +24,6 @@ KINDS = {
     "name": "a matter of words",
     "rumour": "unsourced; nothing rests on it",
 }
-ROUNDING = Fraction(1, 20)  # the lecture rounds in the head: 14.4 is "about 15"
 UNITS = {
     "%": Fraction(1, 100),
     "us": Fraction(1, 10**6),

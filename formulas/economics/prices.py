@@ -1,6 +1,6 @@
 """What tokens cost: from the time of a step, input against output, fast and slow modes."""
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.roofline.batching import balance_context, short_context_batch
 from formulas.roofline.roofline import memory_time, step_time
 

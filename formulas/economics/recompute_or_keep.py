@@ -5,7 +5,7 @@ to save memory. Both stand on the same balance: a byte held for the drain time c
 arithmetic that fits beside its reading costs.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.roofline.batching import balance_context
 from formulas.roofline.roofline import drain_time
 

@@ -3,7 +3,7 @@
 The wait is that of the first step alone: no prefill, no token after the first.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.roofline.kvcache import largest_batch
 from formulas.roofline.roofline import drain_time, latency_floor, memory_time
 

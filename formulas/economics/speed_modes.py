@@ -3,7 +3,7 @@
 With every weight read in every step, these are the equations of the prices (`r_cov` = 1).
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.roofline.batching import balance_context, cost_floor, short_context_batch
 from formulas.roofline.roofline import time_per_sequence
 

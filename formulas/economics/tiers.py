@@ -5,7 +5,7 @@ it is read. The drain time of a tier, capacity over bandwidth, is the hold time 
 cost the same.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.economics.prices import domain_price, input_token_cost
 from formulas.roofline.batching import attention_context, balance_context
 from formulas.roofline.roofline import drain_time

@@ -5,7 +5,7 @@ from importlib import import_module
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.export.document import Cases, FormulaDocument, document
+from formulas.export.formula_document import Cases, FormulaDocument, document
 
 __all__ = ["FORMATS", "export"]
 

@@ -6,7 +6,7 @@ The style of the HTML page: one column, large enough on a phone, dark where that
 from html import escape
 
 from formulas.algebra.steps import DerivationStep
-from formulas.export.document import (
+from formulas.export.formula_document import (
     Chapter,
     FormulaDocument,
     FormulaEntry,

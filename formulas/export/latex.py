@@ -4,7 +4,7 @@ Words as LaTeX sets them: its own characters made literal, others by their comma
 """
 
 from formulas.algebra.steps import DerivationStep
-from formulas.export.document import (
+from formulas.export.formula_document import (
     Chapter,
     FormulaDocument,
     FormulaEntry,

@@ -3,16 +3,15 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
-from formulas.export.document import FormulaDocument, FormulaEntry
+from formulas.export.formula_document import FormulaDocument, FormulaEntry
 from formulas.export.plain_text import cover, section
 from formulas.registry import module_of
 
 
 def notebook(whole: FormulaDocument) -> str:
     """JSON of format 4.5: the cover, then each object in words and as code that checks it."""
-    cells: list[dict[str, Any]] = [_words("cover", cover(whole))]
+    cells: list[dict[str, object]] = [_words("cover", cover(whole))]
     if whole.cases:
         cells.append(_code("cases", _cases(whole)))
     for chapter in whole.chapters:
@@ -34,7 +33,7 @@ def notebook(whole: FormulaDocument) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _entry(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[dict[str, Any]]:
+def _entry(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[dict[str, object]]:
     yield _words(f"{entry.anchor}-words", section(entry))
     if not entry.python:
         return  # it lives in no module that a cell could import
@@ -67,11 +66,11 @@ def _cases(whole: FormulaDocument) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _words(key: str, source: str) -> dict[str, Any]:
+def _words(key: str, source: str) -> dict[str, object]:
     return {"cell_type": "markdown", "id": _id(key), "metadata": {}, "source": _lines(source)}
 
 
-def _code(key: str, source: str) -> dict[str, Any]:
+def _code(key: str, source: str) -> dict[str, object]:
     return {
         "cell_type": "code",
         "execution_count": None,

@@ -6,7 +6,7 @@ Plain text, for the terminal.
 from textwrap import fill
 
 from formulas.algebra.steps import DerivationStep
-from formulas.export.document import (
+from formulas.export.formula_document import (
     Chapter,
     FormulaDocument,
     FormulaEntry,

@@ -3,7 +3,7 @@
 import re
 
 from formulas.algebra.steps import DerivationStep
-from formulas.export.document import FormulaDocument, FormulaEntry, NeglectedSize, SymbolRow
+from formulas.export.formula_document import FormulaDocument, FormulaEntry, NeglectedSize, SymbolRow
 from formulas.export.typesetting.boxes import Layout, fitted
 from formulas.export.typesetting.layout import figure, layout, relation
 from formulas.export.typesetting.markup import quoted, typst_math

@@ -4,7 +4,7 @@ These are the physics: launch, steps, bytes over rate. What real libraries reach
 profile, which stands beside them in `planner`.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.network.collectives import (
     all_gather_steps,
     all_gather_traffic,

@@ -6,7 +6,7 @@ Sizes are counted as nccl-tests does: what each chip holds (all-reduce), ends wi
 begins with (reduce-scatter) or sends, its own part included (all-to-all).
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 RING = patarasuk_2009.at("the bandwidth-optimal ring")
 TREES = sanders_2009.at("two complementary binary trees")

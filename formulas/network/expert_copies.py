@@ -5,7 +5,7 @@ The node passes the copy on inside. Who sends one copy for each expert instead s
 
 from functools import cache
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 UNIFORM = "each token picks k different experts, every set of k equally likely"
 EVEN = "experts lie evenly over nodes"

@@ -6,7 +6,7 @@ Twice the chips hold half the experts each, which saves time whatever the batch;
 racks costs more for every position. Below a batch, or above a size of experts, crossing pays.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 UNIFORM = "experts lie evenly over chips, and tokens pick them evenly"
 RACKS = lecture_hardware.at("section 3, why crossing rack boundaries is a problem")

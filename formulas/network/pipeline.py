@@ -1,6 +1,6 @@
 """Pipelines in inference: what stages divide, what they do not, and what a hop costs."""
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.roofline.kvcache import chips_of_pipeline
 
 SECTION = lecture_notes.at("section 3, the microbatch math")

@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from formulas.nomenclature.symbol_error import SymbolError
+from formulas.numerics.closeness import TIE
 from formulas.numerics.kernel import Kernel
 from formulas.numerics.tape import Tape
-
-TIE = 1e-12  # relative distance at which two branches count as equal
 
 Pair = tuple[float, float]
 

@@ -7,11 +7,17 @@ them by the shapes that arrive — scalars first, full arrays last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 Node = tuple  # (operation, *operands); operands are slots, except in "constant" and "argument"
+
+
+class PlainTape(TypedDict):
+    """A tape as JSON holds it: a node's groups of slots are lists there."""
+
+    nodes: list[Node]
+    outputs: dict[str, int]
 
 
 @dataclass
@@ -40,12 +46,12 @@ class Tape:
         nodes = [x if i in needed else ("constant", 0.0) for i, x in enumerate(self.nodes)]
         return Tape(nodes, {output: self.outputs[output]})
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> PlainTape:
         """The tape as JSON holds it."""
         return {"nodes": self.nodes, "outputs": self.outputs}
 
     @classmethod
-    def of_plain(cls, document: Mapping[str, Any]) -> Tape:
+    def of_plain(cls, document: PlainTape) -> Tape:
         """The tape of what `plain` gave, after it went through JSON."""
         nodes = [
             (name, *(tuple(x) if isinstance(x, list) else x for x in operands))

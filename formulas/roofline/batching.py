@@ -1,6 +1,6 @@
 """At which batch arithmetic and memory take equal time, and what a batch costs."""
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.roofline.roofline import (
     compute_time,
     compute_time_attention,

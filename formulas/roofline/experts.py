@@ -1,6 +1,6 @@
 """Mixture of experts: which share of the weights a step reads, and how few it can read."""
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 UNIFORM = "each position picks its experts independently and uniformly"
 

@@ -3,7 +3,7 @@
 Memory: what lies on a chip, what pipelining divides, and how much context fits.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.roofline.batching import balance_context, cliff_context, short_context_batch
 from formulas.roofline.roofline import compute_time, kv_time, memory_time, weight_time
 

@@ -6,7 +6,7 @@ the largest feasible batch is the cheapest per token; where they fail (tiles, sw
 algorithms, hit rates that depend on free memory) smaller batches must be tried.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 TAGS = ("result 12",)
 EACH = "each part grows at most lam-fold when the batch grows lam-fold"

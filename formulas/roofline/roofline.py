@@ -1,6 +1,6 @@
 """The roofline of one decode step: arithmetic, weights, caches, and the time of the whole."""
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 SHARED = "each weight is read once per step, whatever the batch"
 WHOLE = "each sequence reads its whole cache"

@@ -4,7 +4,7 @@ Choosing costs reads too. Two levels of selection read 2*sqrt(k*L) entries at be
 every token keeps the reads linear in the context with a smaller slope, and so does packing.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.roofline.batching import balance_context
 
 WALL = "section 5, why context length stalled"

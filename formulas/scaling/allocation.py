@@ -4,7 +4,7 @@ Such a rule says how to split a given arithmetic; it says nothing of the loss aw
 optimum, so it cannot weigh a smaller model trained for longer.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 
 OPTIMA = "read off the lowest points of measured curves, one for each arithmetic"

@@ -4,7 +4,7 @@ Every phase has its own chip, its own share of the peak and its own price. Arith
 it is done, so a phase that runs badly costs more money for the same FLOP.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 FEW = "attention is small beside the weights"
 THREE_COSTS = lecture_notes.at("section 4, the three costs")

@@ -5,7 +5,7 @@ form at proportional arithmetic is derived here; the steeper growth of size that
 off is that of runs stopped early, and another thing.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 
 WITHOUT_EMBEDDINGS = "parameters without embeddings"

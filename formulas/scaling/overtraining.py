@@ -5,7 +5,7 @@ over the pre-training arithmetic, to the power 1/beta_D: the exponent of the dat
 coefficients of the loss do not matter.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.scaling.power_laws import chinchilla_loss, optimal_tokens
 from formulas.training.arithmetic import total_over_pretraining
 

@@ -5,7 +5,7 @@ in a catalogue, with their sources and standard errors. Exponents matter: roundi
 digits moves the optimum by a fifth.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 FITTED = "fitted over a range of sizes and tokens; outside it, an extrapolation"
 PROPORTIONAL = "the arithmetic of training is proportional to parameters times tokens"

@@ -4,7 +4,7 @@ Convexity in the logarithms is what lets a geometric program carry them: each te
 tangent monomials, and the tangents at the optimum are the optimum's own conditions.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 
 DATA_CONSTRAINED = ("data-constrained",)

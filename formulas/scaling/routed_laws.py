@@ -9,7 +9,7 @@ At a given sparsity each of these laws is a floor and monomials in active parame
 the sparsity itself enters so that it is better tried out than solved for.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL, chinchilla_loss
 from formulas.scaling.sparsity import effective_parameters, saturated_experts
 

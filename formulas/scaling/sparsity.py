@@ -3,7 +3,7 @@
 The coefficients of the routing law are symbols here; fitted values stand in the planner.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.roofline.batching import short_context_batch
 from formulas.roofline.experts import sparsity
 

@@ -3,7 +3,7 @@
 Equal pools are the optimum only where the quality reacts alike to each of them.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.training.arithmetic import pretraining_arithmetic, rl_arithmetic, serving_arithmetic
 
 INTERIOR = "the optimum is interior: every pool can be made a little larger or smaller"

@@ -5,7 +5,7 @@ router or a clever switch could save is not counted: k of E experts are read, a 
 tokens may find their experts at home; a prompt uses all chips of a replica and reads weights once.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.serving.decode import DECODE_SHARED
 from formulas.serving.prefill import PREFILL_SHARED
 

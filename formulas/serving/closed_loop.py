@@ -6,7 +6,7 @@ engine that reads prompts before it decodes keeps them marching in step. Prompts
 a pass costs once is counted by the share of it that a prompt fills.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 __all__ = [
     "CLOSED_LOOP",

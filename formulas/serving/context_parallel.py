@@ -8,7 +8,7 @@ keys and values travel round behind the arithmetic of attention. Experts are par
 `tp * dp` chips and copied over the parts.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 own_sequences = Equation(
     "sequences whose tokens one part of a context carries",

@@ -10,7 +10,7 @@ that is also the time in which the whole batch advances by one step.
 How the sequences in flight are spread over ranks and stages, and who waits for whom.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
 from formulas.serving.context_parallel import (
     own_sequences,

@@ -6,7 +6,7 @@ they are alike. It is taken at full efficiency, so that what remains is still a 
 coefficients add. All prompts of a batch are read in one go; each attends to itself alone.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 __all__ = [
     "STATIC_PROMPTS",

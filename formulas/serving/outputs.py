@@ -9,7 +9,7 @@ what arrives; where as many requests as possible are wanted, from how busy promi
 be.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 PAID = "idle chips are paid too"
 BOTH = L_in + L_out

@@ -4,7 +4,7 @@ The slower pool sets the rate; with whole replicas one of the two always has roo
 plan of two pools gives is at the end: rates, prices, times, energy and bill.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.serving.outputs import (
     BOTH,
     PAID,

@@ -5,7 +5,7 @@ prefill their own prompts side by side, so the experts, spread over `tp * dp` ch
 prompts at once: per prompt every operator costs what it costs on `tp * cp` chips.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.serving.context_parallel import ring_bytes, ring_time
 from formulas.serving.prefill_network import PREFILL_NETWORK
 

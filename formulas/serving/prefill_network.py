@@ -4,7 +4,7 @@ The same collectives as in a decode step, over the tokens of the prompt, chunk a
 count once a chunk, bytes once a prompt, and roots of bytes as the root of chunks times bytes.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 prompt_reduction_bytes = Equation(
     "activation bytes one rank all-reduces for a prompt",

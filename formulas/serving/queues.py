@@ -13,7 +13,7 @@ too long. Without `joining_time` the mean was up to 45 % too short. The ranks ar
 where an engine makes all of them wait for the slowest, prompts of one delay all.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 HALF = Rational(1, 2)
 FIRST_COME = "requests are dealt to ranks at random and read first come, first served"

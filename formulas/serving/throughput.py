@@ -6,7 +6,7 @@ prefill and for its own decode steps, hence 1/X = t_prefill + (O - 1) t_decode(B
 prefill emits the first token.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.serving.context_parallel import state_sequences
 
 decode_share = Equation(

@@ -5,7 +5,7 @@ eight when the forward pass is done again instead of kept. The phases after pre-
 lower efficiency; dividing by it states their arithmetic in the worth of pre-training.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 FEW = "attention is small beside the weights"
 

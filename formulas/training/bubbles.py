@@ -5,7 +5,7 @@ gradients of the weights. What differs is what fills the time until the pipeline
 it has begun to drain.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 
 ALIKE = "stages take equal time; sending between them takes none"
 FLUSH = "no microbatch of the next optimiser step starts before all of this one are done"

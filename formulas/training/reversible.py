@@ -5,7 +5,7 @@ fixed point). In floating point (x + f) - f is only near x. `f_left`, `f_x2` and
 the values of arbitrary functions of the half that is passed on unchanged.
 """
 
-from formulas.algebra.page import *
+from formulas.algebra.notation import *
 from formulas.training.arithmetic import backward_arithmetic, pretraining_arithmetic
 
 ANY = "f is any deterministic function; it need not have an inverse"

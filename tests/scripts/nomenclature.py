@@ -38,7 +38,8 @@ def page() -> str:
             continue
         listed |= names
         title = " ".join((module.__doc__ or "").split("\n\n")[0].split())
-        parts.append(f"\n## {info.name}\n\n{title}\n\n{COLUMNS}")
+        table = info.name.removesuffix("_symbols")
+        parts.append(f"\n## {table}\n\n{title}\n\n{COLUMNS}")
         for name in sorted(names, key=lambda name: (name.lower(), name)):
             x = SYMBOLS[name]
             defined = ", ".join(equations.get(x, ()))

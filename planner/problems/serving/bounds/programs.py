@@ -12,8 +12,8 @@ import sympy as sp
 
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.lecture import B, coverage, n_chips, p_chip
-from formulas.nomenclature.pools import T_loop, x_own
-from formulas.nomenclature.serving import (
+from formulas.nomenclature.pools_symbols import T_loop, x_own
+from formulas.nomenclature.serving_symbols import (
     M_cap,
     M_need,
     T_mem_bound,

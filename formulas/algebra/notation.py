@@ -1,7 +1,7 @@
-"""What a page of equations is written with: every symbol, every source, and the verbs of algebra.
+"""Notation: every symbol, every source and the verbs of algebra, for the pages of equations.
 
-A module of equations begins with `from formulas.algebra.page import *` and reads as the page of a
-textbook does. Here stand no equations, so that a page binds none but its own.
+A module of equations begins with `from formulas.algebra.notation import *` and reads as
+the page of a textbook does. Here stand no equations, so that a page binds none but its own.
 """
 
 from sympy import (
@@ -25,9 +25,9 @@ from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
-from formulas.nomenclature.pools import *
-from formulas.nomenclature.schedule import *
-from formulas.nomenclature.serving import *
+from formulas.nomenclature.pools_symbols import *
+from formulas.nomenclature.schedule_symbols import *
+from formulas.nomenclature.serving_symbols import *
 from formulas.nomenclature.sources import *
 from formulas.nomenclature.training import *
 from formulas.numerics.expressions import maximum, minimum

@@ -11,10 +11,9 @@ from formulas.algebra.equation import Equation, slug
 from formulas.algebra.steps import DerivationStep
 from formulas.nomenclature.sources import Citation, Source
 from formulas.nomenclature.symbols import SYMBOLS, SymbolError, meaning, unit_of_symbol
+from formulas.numerics.closeness import NOT_SMALL
 from formulas.numerics.evaluate import collect, ordered, scalar
 from formulas.registry import by_name, description, subject
-
-NOT_SMALL = 0.5
 
 Case = Mapping[str, float]
 Cases = Mapping[str, Case]
