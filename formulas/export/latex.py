@@ -3,6 +3,8 @@
 Words as LaTeX sets them: its own characters made literal, others by their commands.
 """
 
+from pathlib import Path
+
 from formulas.algebra.steps import DerivationStep
 from formulas.export.formula_document import (
     Chapter,
@@ -15,29 +17,11 @@ from formulas.export.typesetting.boxes import fitted
 from formulas.export.typesetting.layout import GREEK, alternating, figure, layout, relation
 from formulas.export.typesetting.markup import latex_math
 
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-    "—": "---",
-    "‘": "`",
-    "’": "'",
-    "“": "``",
-    "”": "''",
-    "…": r"\ldots{}",
-    "\u00a0": "~",
-    "\u2009": r"\,",
-    "\u202f": r"\,",
-    "µ": r"\ensuremath{\mu}",
-}
+_SPECIAL = alternating(
+    r"\ \textbackslash{}  & \&  % \%  $ \$  # \#  _ \_  { \{  } \}  ~ \textasciitilde{} "
+    r"^ \textasciicircum{}  – --  — ---  ‘ `  ’ '  “ ``  ” ''  … \ldots{}  µ \ensuremath{\mu}"
+)
+_SPECIAL |= {"\u00a0": "~", "\u2009": r"\,", "\u202f": r"\,"}
 _MATHS = alternating(
     r"< <  > >  | |  ≈ \approx  → \to  ← \gets  ↔ \leftrightarrow  ⇔ \Leftrightarrow "
     r"⇒ \Rightarrow  ≤ \le  ≥ \ge  ≠ \ne  √ \surd  ∞ \infty  × \times  ÷ \div  ± \pm  − - "
@@ -72,19 +56,7 @@ def _letter(letter: str) -> str:
 
 
 WIDTH = 36.0  # of a formula [em]
-HEAD = r"""\documentclass[11pt,a4paper]{article}
-\usepackage[utf8]{inputenc}
-\usepackage[margin=25mm]{geometry}
-\usepackage{amsmath,amssymb}
-\usepackage{booktabs,longtable}
-\usepackage[hidelinks]{hyperref}
-\setlength{\parindent}{0pt}
-\setlength{\parskip}{0.5em plus 0.2em}
-\setlength{\emergencystretch}{3em}
-\setcounter{secnumdepth}{0}
-\setcounter{tocdepth}{2}
-\raggedbottom
-"""
+HEAD = Path(__file__).with_name("preamble.tex").read_text("utf-8")
 
 
 def latex(whole: FormulaDocument) -> str:

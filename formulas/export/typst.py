@@ -1,6 +1,7 @@
 """A Typst document that stands alone; `typst` makes a PDF of it without a network."""
 
 import re
+from pathlib import Path
 
 from formulas.algebra.steps import DerivationStep
 from formulas.export.formula_document import FormulaDocument, FormulaEntry, NeglectedSize, SymbolRow
@@ -9,25 +10,7 @@ from formulas.export.typesetting.layout import figure, layout, relation
 from formulas.export.typesetting.markup import quoted, typst_math
 
 WIDTH = 36.0  # of a formula [em]
-HEAD = """#set page(paper: "a4", margin: (x: 25mm, y: 24mm), numbering: "1")
-#set text(font: "New Computer Modern", size: 10.5pt, lang: "en")
-#set par(leading: 0.62em, spacing: 0.95em)
-#set list(indent: 0.4em, spacing: 0.72em)
-#show heading.where(level: 1): it => pagebreak(weak: true) + block(it, below: 1em)
-#show heading.where(level: 2): set block(above: 1.9em, below: 0.7em)
-#show math.equation.where(block: true): set align(left)
-#show math.equation.where(block: true): it => pad(left: 1.4em, it)
-#show link: set text(fill: rgb("#0b57a4"))
-#show outline.entry.where(level: 1): set text(weight: 700)
-#show outline.entry.where(level: 1): set block(above: 1em)
-#let soft(body) = text(size: 0.88em, fill: luma(40%), body)
-#let kind(body) = block(sticky: true, soft(body))
-#let near(body) = block(stroke: (left: 1.5pt + rgb("#b36200")), inset: (left: 0.7em), body)
-#let rows(columns, ..cells) = text(size: 0.9em, table(
-  columns: columns, stroke: (x: none, y: 0.4pt + luma(80%)), inset: (x: 0.4em, y: 0.42em),
-  align: left + horizon, ..cells,
-))
-"""
+HEAD = Path(__file__).with_name("preamble.typ").read_text("utf-8")
 
 
 def typst(whole: FormulaDocument) -> str:
