@@ -6,7 +6,7 @@ equation that forgets how many tokens a sequence emits does not pass.
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,8 +15,6 @@ import sympy as sp
 
 BASES = ("s", "byte", "flop", "param", "token", "seq", "chip", "USD", "J")
 COUNTS = ("token", "seq", "chip", "param")
-
-_TOKEN = re.compile(r"\s*(\*\*|[A-Za-z]+|\d+|[()*/-])")
 
 
 class UnitError(ValueError):
@@ -66,11 +64,10 @@ def unit(text: str) -> UnitProduct:
     >>> str(unit("byte*s/flop") * unit("flop/s"))
     'byte'
     """
-    tokens = _tokens(text)
-    result = _product(tokens, text)
-    if tokens:
-        raise UnitError(f"cannot read the unit {text!r} from {tokens[0]!r} on")
-    return result
+    try:
+        return _unit_of_node(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ZeroDivisionError):
+        raise UnitError(f"cannot read the unit {text!r}") from None
 
 
 def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], UnitProduct]) -> UnitProduct | None:
@@ -181,55 +178,28 @@ def _power(base: str, power: Fraction) -> str:
     return f"{base}**{power}" if power.denominator == 1 else f"{base}**({power})"
 
 
-def _tokens(text: str) -> list[str]:
-    tokens, position = [], 0
-    stripped = text.rstrip()
-    while position < len(stripped):
-        match = _TOKEN.match(stripped, position)
-        if match is None:
-            raise UnitError(f"cannot read the unit {text!r} from {stripped[position:]!r} on")
-        tokens.append(match.group(1))
-        position = match.end()
-    return tokens
+def _unit_of_node(node: ast.expr) -> UnitProduct:
+    match node:
+        case ast.Name(base) if base in BASES:
+            return UnitProduct(((base, Fraction(1)),))
+        case ast.Constant(1):
+            return ONE
+        case ast.BinOp(left, ast.Mult(), right):
+            return _unit_of_node(left) * _unit_of_node(right)
+        case ast.BinOp(left, ast.Div(), right):
+            return _unit_of_node(left) / _unit_of_node(right)
+        case ast.BinOp(left, ast.Pow(), right):
+            return _unit_of_node(left) ** _exponent(right)
+    raise UnitError(f"{ast.unparse(node)!r} is not made of the bases {', '.join(BASES)}")
 
 
-def _product(tokens: list[str], text: str) -> UnitProduct:
-    total = _factor(tokens, text)
-    while tokens and tokens[0] in "*/":
-        sign = 1 if tokens.pop(0) == "*" else -1
-        total = total * _factor(tokens, text) ** sign
-    return total
-
-
-def _factor(tokens: list[str], text: str) -> UnitProduct:
-    if not tokens:
-        raise UnitError(f"the unit {text!r} stops in the middle")
-    head = tokens.pop(0)
-    if head == "(":
-        result = _product(tokens, text)
-        if not tokens or tokens.pop(0) != ")":
-            raise UnitError(f"the unit {text!r} lacks a closing bracket")
-    elif head in BASES:
-        result = UnitProduct(((head, Fraction(1)),))
-    elif head == "1":
-        result = ONE
-    else:
-        raise UnitError(f"{head!r} in {text!r} is not one of the bases {', '.join(BASES)}")
-    if tokens and tokens[0] == "**":
-        tokens.pop(0)
-        result = result ** _exponent(tokens, text)
-    return result
-
-
-def _exponent(tokens: list[str], text: str) -> Fraction:
+def _exponent(node: ast.expr) -> Fraction:
     """`2`, `-2` or `(1/2)` after `**`."""
-    written = ""
-    bracket = bool(tokens) and tokens[0] == "("
-    while tokens and (bracket or not written.lstrip("-")):
-        written += tokens.pop(0)
-        if written.endswith(")"):
-            break
-    try:
-        return Fraction(written.strip("()"))
-    except (ValueError, ZeroDivisionError):
-        raise UnitError(f"cannot read the exponent {written!r} in the unit {text!r}") from None
+    match node:
+        case ast.Constant(int(number)):
+            return Fraction(number)
+        case ast.UnaryOp(ast.USub(), operand):
+            return -_exponent(operand)
+        case ast.BinOp(left, ast.Div(), right):
+            return _exponent(left) / _exponent(right)
+    raise UnitError(f"cannot read the exponent {ast.unparse(node)!r}")

@@ -1,7 +1,5 @@
 """What is raised about symbols, importable without SymPy."""
 
-__all__ = ["SymbolError"]
-
 
 class SymbolError(ValueError):
     """A name that no symbol bears, one that bears a symbol already, or a value it cannot take."""

@@ -151,7 +151,7 @@ class BlockExecutor:
         for (function, target, sources), dead in zip(schedule.within, schedule.dead, strict=True):
             operands = [values[s] for s in sources]
             if self._shapes[target] == self._whole and isinstance(function, np.ufunc):
-                kind = bool if function in _TRUTHS.values() else np.float64
+                kind = bool if function in _TRUTHS else np.float64
                 buffer = pool.pop() if pool and kind is np.float64 else np.empty(full, kind)
                 values[target] = function(*operands, out=buffer)
             else:
@@ -237,7 +237,7 @@ class BlockExecutor:
         if operation == "product":
             return self._fold(operands, slots, np.multiply, np.divide, np.reciprocal)
         operand_slots = [slots[operand] for operand in operands]
-        function = _FUNCTIONS[operation]
+        function = getattr(np, operation)
         if operation in _CHAINS:
             return self._chain(function, operand_slots)
         return self._instruct(function, *operand_slots)
@@ -365,29 +365,7 @@ _OF_NUMBERS: dict[Callable, Callable] = {
     np.divide: operator.truediv,
 }  # on single numbers a tenth of the time
 _CHAINS = frozenset({"maximum", "minimum", "logical_and", "logical_or"})
-_TRUTHS: dict[str, np.ufunc] = {
-    "less": np.less,
-    "less_equal": np.less_equal,
-    "greater": np.greater,
-    "greater_equal": np.greater_equal,
-    "equal": np.equal,
-    "not_equal": np.not_equal,
-    "logical_and": np.logical_and,
-    "logical_or": np.logical_or,
-    "logical_not": np.logical_not,
-}
-_FUNCTIONS: dict[str, Callable] = _TRUTHS | {
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "exp": np.exp,
-    "log": np.log,
-    "ceil": np.ceil,
-    "floor": np.floor,
-    "absolute": np.absolute,
-    "sqrt": np.sqrt,
-    "power": np.power,
-    "negative": np.negative,
-    "expm1": np.expm1,
-    "log1p": np.log1p,
-    "where": np.where,
-}
+_TRUTHS = (
+    *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
+    *(np.logical_and, np.logical_or, np.logical_not),
+)

@@ -8,17 +8,6 @@ a pass costs once is counted by the share of it that a prompt fills.
 
 from formulas.algebra.notation import *
 
-__all__ = [
-    "CLOSED_LOOP",
-    "PREFILL_LOOP",
-    "loop_first_token",
-    "pass_filling",
-    "pass_time",
-    "prefill_loop_first_token",
-    "prompt_itself",
-    "prompts_before",
-]
-
 prompts_before = Equation(
     "prompts of others read between a request's arrival and its first token",
     n_ahead,

@@ -8,16 +8,6 @@ coefficients add. All prompts of a batch are read in one go; each attends to its
 
 from formulas.algebra.notation import *
 
-__all__ = [
-    "STATIC_PROMPTS",
-    "batch_first_token",
-    "batch_prompts",
-    "cache_slowness",
-    "prompt_at_peak",
-    "reading_at_peak",
-    "reading_beside",
-]
-
 cache_slowness = Equation(
     "time of reading caches with the multiprocessors that do, over that with all of them",
     x_lone,

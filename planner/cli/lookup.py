@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -53,10 +54,10 @@ def formula(
 
     if name is None:
         rows = the_formulas()
-        show(dumps(rows) if json else formulas_text(rows))
+        show(dumps([asdict(row) for row in rows]) if json else formulas_text(rows))
         return
-    document = one_formula(name, solve_for, sets or ())
-    show(dumps(document) if json else formula_text(document))
+    card = one_formula(name, solve_for, sets or ())
+    show(dumps(asdict(card)) if json else formula_text(card))
 
 
 def derive(

@@ -77,11 +77,7 @@ def _decoded(file: Path) -> str:
 
 
 def public_lists() -> list[str]:
-    """Modules with an `__all__` that are no package's face; formulas' registry reads theirs."""
+    """Modules with an `__all__` that are no package's face."""
     return [
-        place(file)
-        for file in files()
-        if file.stem != "__init__"
-        and "__all__ = " in text(file)
-        and not place(file).startswith("formulas/")
+        place(file) for file in files() if file.stem != "__init__" and "__all__ = " in text(file)
     ]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.algebra.equation import Equation
@@ -74,16 +74,28 @@ def answered(
     if CLAIMS in names:
         if len(names) > 1 or form is not None:
             raise InputError("claims is a table of its own: planner derive claims [--json]")
-        table = claims_rows()
-        return dumps(table) if json else claims_text(table)
+        return dumps(claims_rows()) if json else claims_text(all_claims())
     if json or not (names or every or form or out):
         listed = rows(names)
-        return dumps(listed) if json else rows_text(listed)
+        return dumps([asdict(row) for row in listed]) if json else rows_text(listed)
     return derived(names, format_of(form, out))
 
 
-def rows(names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Equations and derivations: name, claims, number of steps, exact or approximate, checked.
+@dataclass(frozen=True)
+class CheckedFormula:
+    """An equation or derivation of the list, under its name in Python."""
+
+    name: str
+    title: str
+    kind: str
+    claims: tuple[str, ...]
+    steps: int
+    exact: bool
+    checked: bool
+
+
+def rows(names: Sequence[str] = ()) -> list[CheckedFormula]:
+    """The named equations and derivations, or all, each checked.
 
     Raises
     ------
@@ -95,32 +107,32 @@ def rows(names: Sequence[str] = ()) -> list[dict[str, Any]]:
     python = {id(value): name for name, value in by_name().items()}
     chosen = _chosen(names) if names else tuple(by_name().values())
     return [
-        {
-            "name": python[id(each)],
-            "title": each.name,
-            "kind": "derivation" if isinstance(each, Derivation) else "equation",
-            "claims": list(each.tags),
-            "steps": len(each.steps) if isinstance(each, Derivation) else 1,
-            "exact": each.exact if isinstance(each, Derivation) else True,
-            "checked": _checked(each, python[id(each)]),
-        }
+        CheckedFormula(
+            python[id(each)],
+            each.name,
+            "derivation" if isinstance(each, Derivation) else "equation",
+            each.tags,
+            len(each.steps) if isinstance(each, Derivation) else 1,
+            each.exact if isinstance(each, Derivation) else True,
+            _checked(each, python[id(each)]),
+        )
         for each in chosen
     ]
 
 
-def rows_text(listed: Sequence[Mapping[str, Any]]) -> str:
+def rows_text(listed: Sequence[CheckedFormula]) -> str:
     """The list on a terminal: derivations with their steps, then equations."""
     lines: list[str] = []
     for kind in ("derivation", "equation"):
-        rows = [row for row in listed if row["kind"] == kind]
+        rows = [row for row in listed if row.kind == kind]
         if rows:
             lines += ["", f"{len(rows)} {kind}s"] if lines else [f"{len(rows)} {kind}s"]
         for row in rows:
-            form = "exact" if row["exact"] else "approximate"
-            steps = f"{row['steps']} step{'s' * (row['steps'] > 1)}, {form}, "
-            claims = f" ({', '.join(row['claims'])})" if row["claims"] else ""
-            lines.append(f"  {row['name']:<26} {steps * (kind == 'derivation')}checked")
-            lines.append(f"  {'':<26} {row['title']}{claims}")
+            form = "exact" if row.exact else "approximate"
+            steps = f"{row.steps} step{'s' * (row.steps > 1)}, {form}, "
+            claims = f" ({', '.join(row.claims)})" if row.claims else ""
+            lines.append(f"  {row.name:<26} {steps * (kind == 'derivation')}checked")
+            lines.append(f"  {'':<26} {row.title}{claims}")
     return "\n".join(lines)
 
 
@@ -214,7 +226,7 @@ def physical() -> dict[str, float]:
     }
 
 
-def claims_rows() -> list[dict[str, Any]]:
+def claims_rows() -> list[dict[str, object]]:
     """Every claim as plain data; its equations are checked on the way.
 
     `reproduces` is true when every number that the lecture gives comes out within rounding, false
@@ -228,18 +240,29 @@ def claims_rows() -> list[dict[str, Any]]:
     return [_claim_row(claim) for claim in all_claims()]
 
 
-def claims_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The table on a terminal: one block a claim."""
-    numbered = [row for row in rows if row["reproduces"] is not None]
-    agree = sum(row["reproduces"] for row in numbered)
+def claims_text(claims: Sequence[Claim]) -> str:
+    """The table on a terminal: one block a claim.
+
+    Raises
+    ------
+    SolverError
+        As `claims_rows` does.
+    """
+    blocks = [_block(claim) for claim in claims if _rests_on_checked(claim)]
+    numbered = [r for r in (claim.reproduces for claim in claims) if r is not None]
+    agree = sum(numbered)
     end = (
-        f"{len(rows)} claims; {len(numbered)} give numbers, of which {agree} come out within "
+        f"{len(claims)} claims; {len(numbered)} give numbers, of which {agree} come out within "
         f"rounding from the lecture's own inputs."
     )
-    return "\n".join([*map(_block, rows), end])
+    return "\n".join([*blocks, end])
 
 
-def _claim_row(claim: Claim) -> dict[str, Any]:
+def _rests_on_checked(claim: Claim) -> bool:
+    return all(_checked(by_name()[name], name) for name in claim.equations)
+
+
+def _claim_row(claim: Claim) -> dict[str, object]:
     values = claim.values()
     return {
         "id": claim.id,
@@ -250,7 +273,7 @@ def _claim_row(claim: Claim) -> dict[str, Any]:
         "reproduces": claim.reproduces,
         "verdict": claim.verdict,
         "equations": list(claim.equations),
-        "checked": all(_checked(by_name()[name], name) for name in claim.equations),
+        "checked": _rests_on_checked(claim),
         "source": str(claim.source),
         "link": claim.source.link,
         "lecture": [
@@ -263,30 +286,19 @@ def _claim_row(claim: Claim) -> dict[str, Any]:
             }
             for each, value in zip(claim.worked, values, strict=True)
         ],
-        "physical": [
-            {
-                "what": each.what,
-                "value": each.value,
-                "unit": each.unit,
-                "equation": each.equation,
-                "source": each.source,
-                "note": each.note,
-                "text": each.text,
-            }
-            for each in physical_numbers(claim.id)
-        ],
+        "physical": [asdict(each) | {"text": each.text} for each in physical_numbers(claim.id)],
     }
 
 
-def _block(row: Mapping[str, Any]) -> str:
+def _block(claim: Claim) -> str:
     """A claim in four or five paragraphs, each behind its label."""
-    sides = [("the lecture", row["lecture_says"]), ("ours", row["ours"])]
-    sides.append(("physical", "; ".join(each["text"] for each in row["physical"])))
-    if row["kind"] != "derived":
-        sides.append(("kind", KINDS[row["kind"]]))
-    sides.append(("verdict", row["verdict"]))
-    sides.append(("equations", ", ".join(row["equations"])))
-    head = _wrapped(f"{row['id']:<{INDENT - 1}} ", row["statement"])
+    sides = [("the lecture", claim.lecture_says), ("ours", claim.ours)]
+    sides.append(("physical", "; ".join(each.text for each in physical_numbers(claim.id))))
+    if claim.kind != "derived":
+        sides.append(("kind", KINDS[claim.kind]))
+    sides.append(("verdict", claim.verdict))
+    sides.append(("equations", ", ".join(claim.equations)))
+    head = _wrapped(f"{claim.id:<{INDENT - 1}} ", claim.statement)
     return "\n".join([head, *(_labelled(label, text) for label, text in sides if text), ""])
 
 

@@ -6,8 +6,8 @@ What `planner formula` prints without a name: the list of all equations.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
@@ -22,7 +22,58 @@ from planner.text.errors import InputError
 from planner.text.symbol_values import Values, read_values, shown_value
 
 
-def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class GivenSymbol:
+    """A symbol of an equation, with its value where it is given."""
+
+    symbol: str
+    unit: str
+    meaning: str
+    given: float | None
+
+
+Slopes = dict[str, list[float] | None]
+
+
+@dataclass(frozen=True)
+class FormulaCard:
+    """One equation with its symbols and source; the last four are known where all is given.
+
+    `shown` is the value in a unit that fits it, `decides` the branch of a Max or Min at the top.
+    """
+
+    name: str
+    title: str
+    text: str
+    exact: bool
+    latex: str
+    solved_for: str | None
+    symbols: tuple[GivenSymbol, ...]
+    where: tuple[str, ...]
+    assumes: tuple[str, ...]
+    source: str
+    link: str
+    tags: tuple[str, ...]
+    given: Values
+    missing: tuple[str, ...]
+    unit: str
+    value: float | None = None
+    shown: str | None = None
+    decides: str | None = None
+    elasticities: Slopes | None = None
+
+
+@dataclass(frozen=True)
+class FormulaRow:
+    """One line of the list of equations."""
+
+    name: str
+    subject: str
+    title: str
+    text: str
+
+
+def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> FormulaCard:
     """One equation with its symbols and source; its value and elasticities where all is given.
 
     Raises
@@ -40,47 +91,46 @@ def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> dict[s
     values = read_values(turned, sets)
     compiled = _compiled(turned, values)
     exact = isinstance(entry, Equation) or entry.exact
-    missing = [each for each in compiled.names if each not in values]
-    document = {
-        "name": next(python for python, value in by_name().items() if value is entry),
-        "title": turned.name,
-        "text": str(turned) if exact else str(turned).replace(" = ", " ≈ ", 1),
-        "exact": exact,
-        "latex": turned.latex(),
-        "solved_for": solve_for,
-        "symbols": _symbol_rows(turned, values),
-        "where": [str(each) for each in turned.where],
-        "assumes": list(turned.assumes),
-        "source": str(turned.source),
-        "link": turned.source.link,
-        "tags": list(turned.tags),
-        "given": values,
-        "missing": missing,
-        "unit": str(unit_of_symbol(turned.symbol)),
-    }
-    nothing = {"value": None, "shown": None, "decides": None, "elasticities": None}
-    return document | (nothing if missing else _numbers(turned, compiled, values))
+    missing = tuple(each for each in compiled.names if each not in values)
+    card = FormulaCard(
+        name=next(python for python, value in by_name().items() if value is entry),
+        title=turned.name,
+        text=str(turned) if exact else str(turned).replace(" = ", " ≈ ", 1),
+        exact=exact,
+        latex=turned.latex(),
+        solved_for=solve_for,
+        symbols=_symbol_rows(turned, values),
+        where=tuple(map(str, turned.where)),
+        assumes=turned.assumes,
+        source=str(turned.source),
+        link=turned.source.link,
+        tags=turned.tags,
+        given=values,
+        missing=missing,
+        unit=str(unit_of_symbol(turned.symbol)),
+    )
+    return card if missing else _with_numbers(card, turned, compiled)
 
 
-def formula_text(card: Mapping[str, Any]) -> str:
+def formula_text(card: FormulaCard) -> str:
     """One equation on a terminal."""
-    lines = [card["title"], "", f"  {card['text']}"]
-    lines += [f"  where {each}" for each in card["where"]]
+    lines = [card.title, "", f"  {card.text}"]
+    lines += [f"  where {each}" for each in card.where]
     lines.append("")
-    symbols = [_given(row) for row in card["symbols"]]
-    widths = [max(map(len, symbols)), max(len(row["unit"]) + 2 for row in card["symbols"])]
-    for shown, row in zip(symbols, card["symbols"], strict=True):
-        unit = f"[{row['unit']}]"
-        lines.append(f"  {shown:<{widths[0]}}  {unit:<{widths[1]}}  {row['meaning']}")
+    symbols = [_given(row) for row in card.symbols]
+    widths = [max(map(len, symbols)), max(len(row.unit) + 2 for row in card.symbols)]
+    for shown, row in zip(symbols, card.symbols, strict=True):
+        unit = f"[{row.unit}]"
+        lines.append(f"  {shown:<{widths[0]}}  {unit:<{widths[1]}}  {row.meaning}")
     lines.append("")
-    lines += [f"assumes: {each}" for each in card["assumes"]]
-    lines.append(f"source: {card['source']}{' ' + card['link'] if card['link'] else ''}")
-    symbol = card["symbols"][0]["symbol"]
-    if card["shown"] is not None:
+    lines += [f"assumes: {each}" for each in card.assumes]
+    lines.append(f"source: {card.source}{' ' + card.link if card.link else ''}")
+    symbol = card.symbols[0].symbol
+    if card.shown is not None:
         lines += ["", _value_line(symbol, card)]
-        lines += _elasticity_lines(symbol, card["elasticities"])
-    elif card["given"]:
-        lines += ["", f"for a value of {symbol}, still give {', '.join(card['missing'])}"]
+        lines += _elasticity_lines(symbol, card.elasticities)
+    elif card.given:
+        lines += ["", f"for a value of {symbol}, still give {', '.join(card.missing)}"]
     return "\n".join(lines)
 
 
@@ -101,9 +151,9 @@ def _compiled(equation: Equation, values: Values) -> Kernel:
     return kernel(_definitions(equation, values), {equation.symbol.name: equation.rhs})
 
 
-def _numbers(equation: Equation, compiled: Kernel, values: Values) -> dict[str, Any]:
-    """The value at the point, what decides there, and what moves it."""
-    name = equation.symbol.name
+def _with_numbers(card: FormulaCard, equation: Equation, compiled: Kernel) -> FormulaCard:
+    """The card with the value at the point, what decides there, and what moves it."""
+    name, values = equation.symbol.name, card.given
     idle = [each for each in values if each not in compiled.names]
     if idle:
         raise InputError(f"--set {idle[0]}: not needed beside the other symbols that are given")
@@ -119,12 +169,13 @@ def _numbers(equation: Equation, compiled: Kernel, values: Values) -> dict[str, 
         point = {x: values[x.name] for x in whole.free_symbols}
         why = undefined_because(whole, point) or reason
         raise InputError(f"{equation.name}: no value for {describe(name)} at this point: {why}")
-    return {
-        "value": None if unbounded else value,
-        "shown": "∞" if unbounded else shown_value(name, value),
-        "decides": _deciding(whole, equation, values),
-        "elasticities": None if unbounded or not value else _slopes(compiled, name, values),
-    }
+    return replace(
+        card,
+        value=None if unbounded else value,
+        shown="∞" if unbounded else shown_value(name, value),
+        decides=_deciding(whole, equation, values),
+        elasticities=None if unbounded or not value else _slopes(compiled, name, values),
+    )
 
 
 def _out_of_range(value: float) -> str:
@@ -145,44 +196,38 @@ def _deciding(whole: sp.Expr, equation: Equation, values: Values) -> str | None:
     return pick(sizes, key=sizes.__getitem__)
 
 
-def _slopes(compiled: Kernel, name: str, values: Values) -> dict[str, list[float] | None]:
+def _slopes(compiled: Kernel, name: str, values: Values) -> Slopes:
     """{symbol: percent of the value per percent of it, as it falls and as it rises}."""
     pairs = elasticities(compiled, name, values)
     return {x: list(pair) if all(map(math.isfinite, pair)) else None for x, pair in pairs.items()}
 
 
-def _symbol_rows(equation: Equation, values: Values) -> list[dict[str, Any]]:
+def _symbol_rows(equation: Equation, values: Values) -> tuple[GivenSymbol, ...]:
     """The symbol that is given, then those it is given by, those computed on the way among them."""
     seen = dict.fromkeys((equation.symbol, *equation.symbols, *equation.givens))
-    return [
-        {
-            "symbol": x.name,
-            "unit": str(unit_of_symbol(x)),
-            "meaning": meaning(x),
-            "given": values.get(x.name),
-        }
-        for x in seen
-    ]
+    return tuple(
+        GivenSymbol(x.name, str(unit_of_symbol(x)), meaning(x), values.get(x.name)) for x in seen
+    )
 
 
-def _given(row: Mapping[str, Any]) -> str:
-    if row["given"] is None:
-        return row["symbol"]
-    return f"{row['symbol']} = {shown_value(row['symbol'], row['given'])}"
+def _given(row: GivenSymbol) -> str:
+    if row.given is None:
+        return row.symbol
+    return f"{row.symbol} = {shown_value(row.symbol, row.given)}"
 
 
-def _value_line(symbol: str, result: Mapping[str, Any]) -> str:
+def _value_line(symbol: str, card: FormulaCard) -> str:
     """`T_mem = 46.2 ms   (0.0462 s; memory decides)`."""
     notes = []
-    if result["value"] is not None:
-        base = f"{result['value']:.6g}" + ("" if result["unit"] == "1" else f" {result['unit']}")
-        notes += [base] if base != result["shown"] else []
-    if result["decides"]:
-        notes.append(f"{result['decides']} decides")
-    return f"{symbol} = {result['shown']}" + (f"   ({'; '.join(notes)})" if notes else "")
+    if card.value is not None:
+        base = f"{card.value:.6g}" + ("" if card.unit == "1" else f" {card.unit}")
+        notes += [base] if base != card.shown else []
+    if card.decides:
+        notes.append(f"{card.decides} decides")
+    return f"{symbol} = {card.shown}" + (f"   ({'; '.join(notes)})" if notes else "")
 
 
-def _elasticity_lines(symbol: str, slopes: Mapping[str, list[float] | None] | None) -> list[str]:
+def _elasticity_lines(symbol: str, slopes: Slopes | None) -> list[str]:
     """One line for each symbol that moves the value, the strongest first."""
     if not slopes:
         return []
@@ -197,26 +242,21 @@ def _elasticity_lines(symbol: str, slopes: Mapping[str, list[float] | None] | No
     return lines if ranked else []
 
 
-def the_formulas() -> list[dict[str, Any]]:
-    """Every equation and derivation: name, subject, title, text."""
+def the_formulas() -> list[FormulaRow]:
+    """Every equation and derivation."""
     return [
-        {
-            "name": name,
-            "subject": subject(name),
-            "title": value.name,
-            "text": str(_formulas_equation(value)),
-        }
+        FormulaRow(name, subject(name), value.name, str(_formulas_equation(value)))
         for name, value in by_name().items()
     ]
 
 
-def formulas_text(rows: Sequence[Mapping[str, Any]]) -> str:
+def formulas_text(rows: Sequence[FormulaRow]) -> str:
     """The list on a terminal, by subject."""
     lines: list[str] = []
     for row in rows:
-        if f"{row['subject']}:" not in lines:
-            lines += ["", f"{row['subject']}:"] if lines else [f"{row['subject']}:"]
-        lines.append(f"  {row['name']:<24} {row['title']}")
+        if f"{row.subject}:" not in lines:
+            lines += ["", f"{row.subject}:"] if lines else [f"{row.subject}:"]
+        lines.append(f"  {row.name:<24} {row.title}")
     return "\n".join(lines)
 
 
