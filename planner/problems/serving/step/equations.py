@@ -14,7 +14,7 @@ import sympy as sp
 from formulas.algebra.equation import Equation
 from formulas.network.collectives import hop_latency
 from formulas.nomenclature.lecture import C_in, C_out
-from formulas.nomenclature.pools import (
+from formulas.nomenclature.pools_symbols import (
     C_bill,
     C_pools,
     C_power,
@@ -32,7 +32,7 @@ from formulas.nomenclature.pools import (
     r_load,
     x_load,
 )
-from formulas.nomenclature.serving import (
+from formulas.nomenclature.serving_symbols import (
     M_act,
     M_kv,
     M_need,
