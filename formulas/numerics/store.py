@@ -16,18 +16,20 @@ from functools import cache
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from formulas.numerics.kernel import Kernel
-from formulas.numerics.tape import Tape
+from formulas.numerics.tape import PlainTape, Tape
 from formulas.numerics.trees import ScalarProgram
+
+T = TypeVar("T")
 
 EQUATIONS = Path(__file__).parent.parent
 VARIABLE = "TOKEN_PLANNER_CACHE"
 GENERATIONS = 4  # digests whose files stay; a checkout that is edited makes a new one every time
 
 
-def stored(name: str, make: Callable[[], Any], sources: tuple[Path, ...] = ()) -> Any:
+def stored(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> T:
     """What `make` returns, as JSON gives it back: read if it was made before, else made and kept.
 
     Parameters
@@ -51,7 +53,7 @@ def stored(name: str, make: Callable[[], Any], sources: tuple[Path, ...] = ()) -
 def kept_kernel(name: str, make: Callable[[], Kernel], sources: tuple[Path, ...] = ()) -> Kernel:
     """The kernel that `make` lowers, from its tape as it is kept; parameters as of `stored`."""
 
-    def plain() -> dict[str, Any]:
+    def plain() -> PlainTape:
         return make().tape.plain()
 
     tape = Tape.of_plain(stored(name, plain, sources))
@@ -62,11 +64,7 @@ def kept_scalar(
     name: str, make: Callable[[], ScalarProgram], sources: tuple[Path, ...] = ()
 ) -> ScalarProgram:
     """The scalar program that `make` writes down, as it is kept; parameters as of `stored`."""
-
-    def plain() -> object:
-        return make().plain()
-
-    return ScalarProgram.of_plain(stored(name, plain, sources))
+    return ScalarProgram.of_plain(stored(name, lambda: make().plain(), sources))
 
 
 def folder() -> Path:
