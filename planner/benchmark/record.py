@@ -61,34 +61,21 @@ def line(points: Sequence[tuple[float, float]]) -> TimeLine:
     """
     if not separable([size for size, _ in points]):
         raise ValueError("a latency and a rate need messages of two sizes, one twice the other")
-    # Divided by their times, all points weigh the same: 1 = latency * u + v / rate.
-    u = [1 / time for _, time in points]
-    v = [size / time for size, time in points]
-    uu, uv, vv = _dot(u, u), _dot(u, v), _dot(v, v)
-    su, sv = math.fsum(u), math.fsum(v)
-    parts = _solved(uu, uv, vv, su, sv)
-    if parts[0] < 0:
-        parts = (0.0, sv / vv)
-    elif parts[1] <= 0:
-        # Messages that take no longer when larger: the rate is beyond what was sent.
-        parts = (su / uu, 0.0)
-    latency, per_unit = parts
-    miss = max(abs(latency * a + per_unit * b - 1) for a, b in zip(u, v, strict=True))
+    import numpy as np
+    from scipy.optimize import nnls
+
+    # Divided by their times, all points weigh the same: 1 = latency / time + (size / time) / rate.
+    columns = np.array([(1 / time, size / time) for size, time in points])
+    scale = columns.max(axis=0)
+    latency, per_unit = (nnls(columns / scale, np.ones(len(points)))[0] / scale).tolist()
+    miss = float(np.abs(columns @ (latency, per_unit) - 1).max())
+    # Messages that take no longer when larger: the rate is beyond what was sent.
     return TimeLine(latency, 1 / per_unit if per_unit else math.inf, miss)
 
 
 def separable(sizes: Sequence[float]) -> bool:
     """Whether messages of these sizes tell a latency from a rate."""
     return len(sizes) > 1 and max(sizes) >= 2 * min(sizes)
-
-
-def _solved(uu: float, uv: float, vv: float, su: float, sv: float) -> tuple[float, float]:
-    under = uu * vv - uv * uv
-    return (su * vv - sv * uv) / under, (uu * sv - uv * su) / under
-
-
-def _dot(x: Sequence[float], y: Sequence[float]) -> float:
-    return math.fsum(a * b for a, b in zip(x, y, strict=True))
 
 
 FORMAT = 1

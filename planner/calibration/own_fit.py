@@ -91,13 +91,10 @@ def seen_by_rows(like: Profile, places: Sequence[Place]) -> Profile:
         else:
             for name in adjustment.of:
                 factors[name] *= adjustment.factor**power
+    above_zero = {name: max(value, ABSENT) for name, value in like.values.items()}
     return replace(
-        like,
+        replace(like, values=above_zero).scaled(factors),
         engine=same.get("engine", "any") or "any",
-        values=_times(_above_zero(like), factors),
-        intervals=MappingProxyType(
-            {name: _ends(name, ends, factors[name]) for name, ends in like.intervals.items()}
-        ),
         adjustments=tuple(elsewhere),
     )
 
@@ -279,24 +276,6 @@ def _prior(base: Profile, name: str) -> tuple[float, float]:
         return base.values[name], WIDEST
     width = math.log(high / low) / (2 * TENTH)
     return base.values[name], min(max(width, NARROWEST), WIDEST)
-
-
-def _above_zero(like: Profile) -> Mapping[str, float]:
-    return {name: max(value, ABSENT) for name, value in like.values.items()}
-
-
-def _times(values: Mapping[str, float], factors: Mapping[str, float]) -> Mapping[str, float]:
-    return MappingProxyType(
-        {name: _scaled(name, value, factors[name]) for name, value in values.items()}
-    )
-
-
-def _ends(name: str, ends: tuple[float, float], factor: float) -> tuple[float, float]:
-    return _scaled(name, ends[0], factor), _scaled(name, ends[1], factor)
-
-
-def _scaled(name: str, value: float, factor: float) -> float:
-    return min(value / factor, 1.0) if name in EFFICIENCIES else value * factor
 
 
 def _spread(middle: float, width: float) -> tuple[float, float]:

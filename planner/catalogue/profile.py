@@ -185,18 +185,16 @@ class Profile:
             if adjustment.holds(place):
                 for name in adjustment.of:
                     factors[name] *= adjustment.times(place)
+        return replace(self.scaled(factors), bands=self._bands(place), adjustments=())
+
+    def scaled(self, factors: Mapping[str, float]) -> Profile:
+        """The profile with the times of every coefficient, and its interval, multiplied."""
         values = {name: self._scaled(name, self.values[name], by) for name, by in factors.items()}
         intervals = {
             name: (self._scaled(name, low, factors[name]), self._scaled(name, high, factors[name]))
             for name, (low, high) in self.intervals.items()
         }
-        return replace(
-            self,
-            bands=self._bands(place),
-            values=MappingProxyType(values),
-            intervals=MappingProxyType(intervals),
-            adjustments=(),
-        )
+        return replace(self, values=MappingProxyType(values), intervals=MappingProxyType(intervals))
 
     def _scaled(self, name: str, value: float, factor: float) -> float:
         """A coefficient whose times are multiplied by `factor`; no efficiency exceeds one."""

@@ -189,39 +189,29 @@ def _suspect(entry: Entry, why: str) -> SuspectRow:
 
 def _recorded(names: Sequence[str], wanted: str, scored: bool) -> list[ProfileRecord]:
     """What profiles say of their own errors, on rows that their fits did not see."""
-    records: list[ProfileRecord] = []
-    shipped = profile_names()
-    for name in names:
-        of_user = wanted.endswith(".toml") and Path(wanted).stem == name
-        if not of_user and name not in shipped:
-            continue  # a fit to the rows themselves, or the collectives that follow
-        used = profile(wanted if of_user else name)
-        records.append(
-            ProfileRecord(
-                name,
-                "serving",
-                used.as_of,
-                used.engine,
-                used.chips,
-                used.rows,
-                used.source,
-                used.coverage,
-                used.errors,
-            )
+    shipped, of_user = profile_names(), Path(wanted).stem if wanted.endswith(".toml") else None
+    # Others are fits to the rows themselves, or the collectives that follow.
+    used = [profile(wanted if x == of_user else x) for x in names if x in (of_user, *shipped)]
+    records = [
+        ProfileRecord(
+            x.name, "serving", x.as_of, x.engine, x.chips, x.rows, x.source, x.coverage, x.errors
         )
+        for x in used
+    ]
     if not scored or "collectives" in names:
-        network = collectives()
+        x = collectives()
+        chips = sorted(x.families)
         records.append(
             ProfileRecord(
                 "collectives",
                 "collectives",
-                network.as_of,
+                x.as_of,
                 "any",
-                sorted(network.families),
-                network.rows,
-                network.source,
-                network.coverage,
-                network.errors,
+                chips,
+                x.rows,
+                x.source,
+                x.coverage,
+                x.errors,
             )
         )
     return records
