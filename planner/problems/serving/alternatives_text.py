@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from planner.problems.serving.point import layout_text
 from planner.text.quantities import show
-from planner.text.wording import duration, laid_out, row, wrapped
+from planner.text.wording import duration, row, wrapped
 
 if TYPE_CHECKING:
-    from planner.problems.serving.plan import ServingPlan, WinningChange
+    from planner.problems.serving.plan import ServingAnswer, ServingPlan, WinningChange
 
 UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
 SAME = 5e-4  # told with three digits, what is less is no difference
@@ -39,43 +40,43 @@ PROMISED = {"ttft": "TTFT", "ttft_p95": "TTFT of 95%", "ttft_p99": "TTFT of 99%"
             "e2e": "time of a whole request"}  # fmt: skip
 
 
-def alternatives(document: Mapping[str, Any]) -> str:
+def alternatives(answer: ServingAnswer) -> str:
     """The next best layouts, with the chance that one is the cheaper where it is no small one."""
-    if not document["alternatives"]:
+    if not answer.alternatives:
         return ""
     lines = ["next best, of other layouts"]
-    for plan in document["alternatives"]:
-        tpot = f", TPOT {duration(plan['tpot'])}" if plan["tpot"] is not None else ""
-        price = f"${plan['usd_per_mtok']:.4g}/Mtok"
-        chance = plan.get("chance_better") or 0.0
+    for plan in answer.alternatives:
+        tpot = f", TPOT {duration(plan.tpot)}" if plan.tpot is not None else ""
+        price = f"${plan.usd_per_mtok:.4g}/Mtok"
+        chance = getattr(plan, "chance_better", None) or 0.0
         likely = f" ({chance:.0%} to be cheaper)" if chance >= UNSURE else ""
-        lines.append(f"  {price:<16}{laid_out(plan)}, batch {plan['batch']}{tpot}{likely}")
+        lines.append(f"  {price:<16}{layout_text(plan)}, batch {plan.batch}{tpot}{likely}")
     return "\n".join(lines)
 
 
-def other_kinds(document: Mapping[str, Any]) -> str:
+def other_kinds(answer: ServingAnswer) -> str:
     """The best plan of every other kind, and by how much it is worse."""
-    if not document["rivals"]:
+    if not answer.rivals:
         return ""
     lines = ["next best, of other kinds"]
-    for kind in document["rivals"]:
-        worse, plan = _worse(document, kind["behind"]), kind["plan"]
-        text = f"{kind['kind']}: {worse}, {laid_out(plan)}, batch {plan['batch']}"
+    for kind in answer.rivals:
+        worse, plan = _worse(answer, kind.behind), kind.plan
+        text = f"{kind.kind}: {worse}, {layout_text(plan)}, batch {plan.batch}"
         lines += wrapped(text)
     return "\n".join(lines)
 
 
-def systems(document: Mapping[str, Any]) -> list[str]:
+def systems(answer: ServingAnswer) -> list[str]:
     """Which system of a list is best, and by how much each other alone is worse."""
     texts = []
-    for system in document["systems"] or ():
-        name, behind = system["system"], system["behind"]
+    for system in answer.systems or ():
+        name, behind = system.system, system.behind
         if behind is None:
             texts.append(f"{name} keeps no promise")
         elif behind <= 0:
             texts.append(f"{name} is best")
         else:
-            texts.append(f"{name} alone is {_worse(document, behind)}")
+            texts.append(f"{name} alone is {_worse(answer, behind)}")
     return [row("systems", "; ".join(texts))] if texts else []
 
 
@@ -95,15 +96,15 @@ def switch_points(plan: ServingPlan) -> list[str]:
     return lines
 
 
-def relaxed(document: Mapping[str, Any]) -> list[str]:
+def relaxed(answer: object) -> list[str]:
     """What each promise would have to be, others unchanged, or that no value of it is feasible."""
     feasible, never = [], []
-    for promise in document.get("eased") or ():
-        name = PROMISED[promise["promise"]]
-        if promise["alone"] is None:
+    for promise in getattr(answer, "eased", None) or ():
+        name = PROMISED[promise.promise]
+        if promise.alone is None:
             never.append(f"any {name}")
         else:
-            alone, promised = duration(promise["alone"]), duration(promise["promised"])
+            alone, promised = duration(promise.alone), duration(promise.promised)
             value = alone if alone != promised else "a little more"
             feasible.append(f"{name} {value} instead of {promised}")
     sentences = (("feasible if", feasible), ("not feasible with", never))
@@ -115,8 +116,8 @@ def relaxed(document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _worse(document: Mapping[str, Any], behind: float) -> str:
-    objective = document["scenario"]["objective"]
+def _worse(answer: ServingAnswer, behind: float) -> str:
+    objective = answer.scenario["objective"]
     if behind < SAME:
         return "as good"
     if objective == "throughput":

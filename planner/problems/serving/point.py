@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from planner.protocol.document import Unit, json_key
+from planner.protocol.document import Unit, document_of, json_key
+from planner.text.wording import laid_out, unused
 
 Second = Annotated[float, Unit("s")]
 Byte = Annotated[float, Unit("byte")]
@@ -140,6 +141,23 @@ class ServingPoint:
     bottleneck: str
     demand: BorneLoad | None
 
+    @property
+    def phases(self) -> dict[str, PlannedPool]:
+        """The pool that prefills and the one that decodes, by name; empty where there is one."""
+        pools = {"prefill": self.prefill, "decode": self.decode}
+        return {name: pool for name, pool in pools.items() if pool}
+
+    @property
+    def formats(self) -> str:
+        """Formats of weights and cache."""
+        return f"weights {self.weights}, KV cache {self.kv}"
+
+    def memories(self) -> dict[str, MemoryUse]:
+        """What fills a chip of each pool, by a title."""
+        title = "memory per chip"
+        pools = {f"{title} that {name}s": pool for name, pool in self.phases.items()}
+        return {k: v.memory_per_chip for k, v in pools.items()} or {title: self.memory_per_chip}
+
 
 @dataclass(frozen=True)
 class NextBest(ServingPoint):
@@ -195,3 +213,13 @@ class ServingBand:
     ttft: Annotated[Ends, Unit("s")] | None = None
     usd_per_mtok: Annotated[Ends, Unit("USD per million tokens")] | None = None
     tokens_per_s: Annotated[Ends, Unit("token/s")] | None = None
+
+
+def layout_text(point: object) -> str:
+    """The layout of a point or a pool in short words; of two pools both."""
+    return laid_out(document_of(point))
+
+
+def idle(point: ServingPoint | PlannedPool) -> str:
+    """Chips that are paid and not used, in brackets."""
+    return unused(document_of(point))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from planner.problems.serving.alternatives_text import (
@@ -14,47 +14,47 @@ from planner.problems.serving.alternatives_text import (
     switch_points,
     systems,
 )
+from planner.problems.serving.point import idle, layout_text
 from planner.text.quantities import show
 from planner.text.wording import (
     LABEL,
     WIDTH,
     duration,
     excess,
-    formats,
-    laid_out,
     length,
     named,
     numbers,
     row,
     size,
-    unused,
     wrapped,
 )
 
 if TYPE_CHECKING:
-    from planner.problems.serving.plan import ServingPlan
+    from planner.problems.serving.deployment.frontier import ServingFrontier
+    from planner.problems.serving.plan import CurrentPoint, ServingAnswer, ServingPlan
+    from planner.problems.serving.point import BorneLoad, ServingEstimate, ServingPoint
 
 BAR = 24
 
 
 def answer(plan: ServingPlan) -> str:
     """The whole answer as lines of at most 80 columns."""
-    document = plan.document
+    whole = plan.answer
     blocks = [
-        question(document),
-        _chosen(document) if plan.chosen else shortfall(document),
-        _current(document),
-        alternatives(document),
-        other_kinds(document),
-        _grounds(document),
+        question(whole.scenario),
+        _chosen(plan.point, whole) if plan.point else shortfall(whole),
+        _current(whole.current),
+        alternatives(whole),
+        other_kinds(whole),
+        _grounds(whole),
     ]
     return "\n\n".join(block for block in blocks if block)
 
 
 def why(plan: ServingPlan) -> str:
     """What binds, what a percent of each quantity is worth, and the closed form it comes from."""
-    if not plan.chosen:
-        return shortfall(plan.document)
+    if plan.point is None:
+        return shortfall(plan.answer)
     if not plan.elasticities:
         return "Why this plan\n" + "\n".join(wrapped("; ".join(plan.warnings)))
     lines = ["Why this plan"]
@@ -67,7 +67,7 @@ def why(plan: ServingPlan) -> str:
         lines += wrapped("no promise binds: the price has its minimum inside the limits")
     sides = getattr(plan, "layout_held", {})
     title = "One percent more of     changes the objective by"
-    lines += ["", title, *_resized(plan.document, both=bool(sides))]
+    lines += ["", title, *_resized(plan, both=bool(sides))]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: -abs(pair[1]))
     lines += [f"  {name:<28} {value:+.3f} %{_beside(sides.get(name))}" for name, value in ranked]
     lines += ["", *switch_points(plan)]
@@ -83,9 +83,8 @@ def _beside(sides: tuple[float, float] | None) -> str:
     return f"  ({right})" if left == right else f"  ({left} | {right})"
 
 
-def question(document: Mapping[str, Any], aim: str | None = None) -> str:
+def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
     """What was asked, in a sentence; `aim` instead of the scenario's objective."""
-    scenario = document["scenario"]
     load = scenario["workload"]
     model, system = named(scenario["model"], "model"), named(scenario["system"], "system")
     promises = [
@@ -115,118 +114,117 @@ def _arriving(demand: float | str) -> str:
     return f"arriving at {rate}"
 
 
-def _chosen(document: Mapping[str, Any]) -> str:
-    plan, band, bound = document["plan"], document["band"], document["bound"]
-    lines = _pools(plan) if plan["mode"] == "disaggregated" else _pool(plan)
-    lines += systems(document)
+def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
+    band, bound = whole.band, whole.bound
+    lines = _pool(point) if point.layout else _pools(point)
+    lines += systems(whole)
     rows = [
         ("price", "usd_per_mtok", lambda v: f"${v:.3g}/Mtok", "input and output together"),
         ("  output", "usd_per_mtok_output", lambda v: f"${v:.3g}/Mtok", ""),
         ("  input", "usd_per_mtok_input", lambda v: f"${v:.3g}/Mtok", ""),
         ("TPOT", "tpot", duration, ""),
-        ("TTFT", "ttft", duration, "waiting included" if plan["demand"] else "without queueing"),
+        ("TTFT", "ttft", duration, "waiting included" if point.demand else "without queueing"),
         ("throughput", "tokens_per_s", lambda v: f"{v:,.0f} tok/s", ""),
         ("per chip", "tokens_per_s_per_chip", lambda v: f"{v:,.0f} tok/s", ""),
-        ("bill", "usd_per_hour", lambda v: f"${v:,.2f}/hour", _power(plan)),
+        ("bill", "usd_per_hour", lambda v: f"${v:,.2f}/hour", _power(point)),
     ]
     for label, key, form, note in rows:
-        if plan.get(key) is None:
+        value, span, floor = (getattr(part, key, None) for part in (point, band, bound))
+        if value is None:
             continue
-        span = band.get(key) if band else None
         ends = f"{form(span[0])} to {form(span[1])}" if span else note
-        floor = bound.get(key)
         least = f"bound {form(floor)}" if floor is not None else ""
-        lines.append(f"{label:<{LABEL}}{form(plan[key]):<16} {ends:<28} {least}".rstrip())
+        lines.append(f"{label:<{LABEL}}{form(value):<16} {ends:<28} {least}".rstrip())
     if band:
-        lines.append(
-            row("", f"ranges hold {band['coverage']:.0%} of measured runs (profile {band['from']})")
-        )
-    elif document["estimate"]:
-        lines.append(_expected(document["estimate"]))
-    if plan["demand"]:
-        lines += ["", *_demand(plan["demand"])]
-    return "\n".join(lines) + "\n\n" + _shares(plan)
+        shares = f"ranges hold {band.coverage:.0%} of measured runs (profile {band.profile})"
+        lines.append(row("", shares))
+    elif whole.estimate:
+        lines.append(_expected(whole.estimate))
+    if point.demand:
+        lines += ["", *_demand(point.demand)]
+    return "\n".join(lines) + "\n\n" + _shares(point)
 
 
-def _pool(plan: Mapping[str, Any]) -> list[str]:
+def _pool(point: ServingPoint) -> list[str]:
     return [
-        row("run", laid_out(plan)),
-        row("on", f"{plan['chips']} {plan['chip']}{unused(plan)}, {formats(plan)}"),
-        row("batch", f"{plan['batch']} in flight, {plan['batch_per_replica']} per replica"),
+        row("run", layout_text(point)),
+        row("on", f"{point.chips} {point.chip}{idle(point)}, {point.formats}"),
+        row("batch", f"{point.batch} in flight, {point.batch_per_replica} per replica"),
     ]
 
 
-def _pools(plan: Mapping[str, Any]) -> list[str]:
+def _pools(point: ServingPoint) -> list[str]:
     """Two pools and the way of the caches between them."""
-    lines = []
-    for name in ("prefill", "decode"):
-        pool, layout = plan[name], laid_out(plan[name])
-        lines.append(row(name, f"{layout} on {pool['chips']} {pool['chip']}{unused(pool)}, "
-                          f"{pool['utilisation']:.0%} busy"))  # fmt: skip
-    batch, moved = plan["decode"]["batch_per_replica"], plan["transfer"]
-    transfer = (
-        f"{size(moved['bytes'])} of cache per prompt in {duration(moved['seconds'])}, "
-        f"{show(moved['bytes_per_s'], 'bandwidth')} in all"
-    )
-    return [
-        *lines,
-        row("formats", formats(plan)),
-        row("batch", f"{plan['batch']} decoding, up to {batch} per replica"),
-        row("transfer", transfer),
-    ]
+    lines = [
+        row(name, f"{layout_text(pool)} on {pool.chips} {pool.chip}{idle(pool)}, "
+            f"{pool.utilisation:.0%} busy")
+        for name, pool in point.phases.items()
+    ]  # fmt: skip
+    lines.append(row("formats", point.formats))
+    if point.decode:
+        batch = point.decode.batch_per_replica
+        lines.append(row("batch", f"{point.batch} decoding, up to {batch} per replica"))
+    if point.transfer:
+        cache, seconds = size(point.transfer.bytes), duration(point.transfer.seconds)
+        rate = show(point.transfer.bytes_per_s, "bandwidth")
+        text = f"{cache} of cache per prompt in {seconds}, {rate} in all"
+        lines.append(row("transfer", text))
+    return lines
 
 
-def _demand(load: Mapping[str, Any]) -> list[str]:
+def _demand(load: BorneLoad) -> list[str]:
     """How the plan bears its arrivals."""
     lines = [
-        row("demand", f"{load['requests_per_s']:.3g} requests/s; {load['in_flight']:.0f} in flight "
+        row("demand", f"{load.requests_per_s:.3g} requests/s; {load.in_flight:.0f} in flight "
              "on average, those that wait included")
     ]  # fmt: skip
-    if load["decoding_per_replica"]:
+    if load.decoding_per_replica:
         lines.append(
-            row("room", f"a replica decodes {load['decoding_per_replica']:.0f} on average; memory "
-                 f"holds {load['room_per_replica']:,}, too few {load['crowded']:.1%} of the time")
+            row("room", f"a replica decodes {load.decoding_per_replica:.0f} on average; memory "
+                 f"holds {load.room_per_replica:,}, too few {load.crowded:.1%} of the time")
         )  # fmt: skip
-    if load["spare_replicas"]:
-        lines.append(row("spare", f"times hold with {load['spare_replicas']} of the replicas down"))
-    if load["wait"] is not None:
+    if load.spare_replicas:
+        lines.append(row("spare", f"times hold with {load.spare_replicas} of the replicas down"))
+    if load.wait is not None and load.ttft_p95 is not None and load.ttft_p99 is not None:
         lines.append(
-            row("queue", f"{duration(load['wait'])} on average before prefill, which "
-                 f"is busy {load['readers_busy']:.0%} of the time; TTFT is below "
-                 f"{duration(load['ttft_p95'])} for 95% of the requests, below "
-                 f"{duration(load['ttft_p99'])} for 99%")
+            row("queue", f"{duration(load.wait)} on average before prefill, which "
+                 f"is busy {load.readers_busy:.0%} of the time; TTFT is below "
+                 f"{duration(load.ttft_p95)} for 95% of the requests, below "
+                 f"{duration(load.ttft_p99)} for 99%")
         )  # fmt: skip
     return lines
 
 
-def _power(plan: Mapping[str, Any]) -> str:
-    power = plan["power_usd_per_hour"]
+def _power(point: ServingPoint) -> str:
+    power = point.power_usd_per_hour
     return f"${power:,.2f} of it for power" if power else ""
 
 
-def _expected(estimate: Mapping[str, Any]) -> str:
+def _expected(estimate: ServingEstimate) -> str:
     """What the profile expects of a plan that was chosen on the bound."""
-    times = [f"{k.upper()} {duration(estimate[k])}" for k in ("tpot", "ttft") if estimate[k]]
-    return row("to expect", f"${estimate['usd_per_mtok']:.3g}/Mtok, {', '.join(times)}")
+    pairs = (("TPOT", estimate.tpot), ("TTFT", estimate.ttft))
+    times = [f"{name} {duration(value)}" for name, value in pairs if value]
+    return row("to expect", f"${estimate.usd_per_mtok:.3g}/Mtok, {', '.join(times)}")
 
 
-def _shares(plan: Mapping[str, Any]) -> str:
+def _shares(point: ServingPoint) -> str:
     blocks = []
-    parts = plan["time_per_step"]
-    if parts:
+    if point.time_per_step:
+        parts = vars(point.time_per_step)
         whole = sum(parts.values())
         blocks.append(_bars(f"one step {duration(whole)}", parts, whole, duration))
-    for name in ("prefill", "decode") if plan["mode"] == "disaggregated" else ("",):
-        memory = dict((plan[name] if name else plan)["memory_per_chip"])
-        capacity = memory.pop("capacity")
-        title = f"memory per chip{f' that {name}s' if name else ''} {show(capacity, 'size')}"
-        blocks.append(_bars(title, memory, capacity, size))
-    if not plan["fits_at_full_context"]:
+    for title, memory in point.memories().items():
+        parts = {name: value for name, value in vars(memory).items() if name != "capacity"}
+        whole = memory.capacity
+        blocks.append(_bars(f"{title} {show(whole, 'size')}", parts, whole, size))
+    if not point.fits_at_full_context:
         blocks[-1] += "\n  at mean context; with every sequence at its full one it would not fit"
     return "\n\n".join(blocks)
 
 
-def _bars(title: str, parts: Mapping[str, float], whole: float, form: Any) -> str:
+def _bars(
+    title: str, parts: Mapping[str, float], whole: float, form: Callable[[float], str]
+) -> str:
     lines = [title]
     for name, value in parts.items():
         if value <= 0:
@@ -236,65 +234,59 @@ def _bars(title: str, parts: Mapping[str, float], whole: float, form: Any) -> st
     return "\n".join(lines)
 
 
-def shortfall(document: Mapping[str, Any]) -> str:
-    """Which promises fall short, and by how much."""
+def shortfall(answer: ServingAnswer | ServingFrontier) -> str:
+    """Which promises the nearest plan misses, and by how much."""
     lines = ["No plan keeps every promise. The nearest one"]
-    for missed in document["infeasible"]:
-        if missed["promise"] == "demand":
+    for missed in answer.infeasible or ():
+        name, factor = PROMISED.get(missed.promise, missed.promise), missed.short_by or 1.0
+        if missed.promise == "demand":
             lines = ["These chips do not carry the load within the promises."]
-            lines += wrapped(
-                f"misses demand by {excess(missed['short_by'])}: "
-                f"{100 / missed['short_by']:.3g} % of it can be served"
-            )
-            continue
-        lines += wrapped(
-            f"misses {PROMISED.get(missed['promise'], missed['promise'])} by "
-            f"{excess(missed['short_by'])}   ({missed['expression']})"
-        )
-    return "\n".join([*lines, *relaxed(document)])
+            served = f"{100 / factor:.3g} % of it can be served"
+            lines += wrapped(f"misses demand by {excess(factor)}: {served}")
+        else:
+            lines += wrapped(f"misses {name} by {excess(factor)}   ({missed.expression})")
+    return "\n".join([*lines, *relaxed(answer)])
 
 
-def _current(document: Mapping[str, Any]) -> str:
-    mine = document["current"]
-    if not mine:
+def _current(point: CurrentPoint | None) -> str:
+    if point is None:
         return ""
-    lines = ["your layout", row("  run", laid_out(mine)), row("  batch", str(mine["batch"]))]
-    lines.append(row("  price", f"${mine['usd_per_mtok']:.3g}/Mtok"))
-    times = [f"{k.upper()} {duration(mine[k])}" for k in ("ttft", "tpot") if mine[k] is not None]
+    lines = ["your layout", row("  run", layout_text(point)), row("  batch", str(point.batch))]
+    lines.append(row("  price", f"${point.usd_per_mtok:.3g}/Mtok"))
+    pairs = (("TTFT", point.ttft), ("TPOT", point.tpot))
+    times = [f"{name} {duration(value)}" for name, value in pairs if value is not None]
     lines.append(row("  times", ", ".join(times)))
-    for broken in mine["breaks"]:
-        name = PROMISED.get(broken["promise"], broken["promise"])
-        lines.append(row("  misses", f"{name} by {excess(broken['short_by'])}"))
+    for broken in point.breaks:
+        name = PROMISED.get(broken.promise, broken.promise)
+        lines.append(row("  misses", f"{name} by {excess(broken.short_by)}"))
     return "\n".join(lines)
 
 
-def _grounds(document: Mapping[str, Any]) -> str:
-    proof, ground = document["certificate"], document["provenance"]
+def _grounds(answer: ServingAnswer) -> str:
+    proof, ground = answer.certificate, answer.provenance
     lines = [
-        f"decided over {proof['layouts_considered']:,} layouts and "
-        f"{proof['points_considered']:,} points"
+        f"decided over {proof.layouts_considered:,} layouts and {proof.points_considered:,} points"
     ]
-    if proof["gap"] is not None:
+    if proof.gap is not None:
         lines[0] += (
             f", none of them better; a bound found by other means lies "
-            f"{100 * proof['gap']:.2g} % below"
+            f"{100 * proof.gap:.2g} % below"
         )
     lines.append(
-        f"assumptions {ground['assumptions']}, estimate {ground['estimate']}, "
-        f"token-planner {ground['version']}"
+        f"assumptions {ground.assumptions}, estimate {ground.estimate}, "
+        f"token-planner {ground.version}"
     )
-    for source in ground["data"]:
-        date = f" ({source['as_of']})" if source["as_of"] else ""
-        lines.append(f"{source['what']}: {source['source']}{date}")
-    wrapped = (textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in lines)
-    return "\n".join(wrapped)
+    for source in ground.data:
+        date = f" ({source.as_of})" if source.as_of else ""
+        lines.append(f"{source.what}: {source.source}{date}")
+    return "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in lines)
 
 
-def _resized(document: Mapping[str, Any], *, both: bool) -> list[str]:
+def _resized(plan: ServingPlan, *, both: bool) -> list[str]:
     """What follows a change, where more does than the batch of a pool."""
-    if document["plan"]["mode"] == "disaggregated":
+    if plan.mode == "disaggregated":
         follows = "both pools resized to stay in balance"
-    elif document["scenario"]["workload"]["demand"] not in (None, "max"):
+    elif plan.answer.scenario["workload"]["demand"] not in (None, "max"):
         follows = "as many chips as then carry the load"
     else:
         return []
@@ -305,13 +297,12 @@ def _closed_form(plan: ServingPlan) -> Iterable[str]:
     """The equations behind the objective and the promise that binds, as they stand."""
     from planner.problems.serving.closed_form import closed_form
 
-    document = plan.document
-    chosen, demand = document["plan"], document["scenario"]["workload"]["demand"]
+    demand = plan.answer.scenario["workload"]["demand"]
     equations = closed_form(
-        chosen["mode"],
-        bound=document["provenance"]["estimate"] == "bound",
+        plan.mode or "",
+        bound=plan.answer.provenance.estimate == "bound",
         load="none" if demand is None else "most" if demand == "max" else "given",
-        tpot=any("tpot" in each.name for each in plan.binding),
+        tpot=any("tpot" in limit.name for limit in plan.binding),
     )
     for equation in equations:
         yield from wrapped(str(equation))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -19,7 +20,7 @@ from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import ROOFS
 from planner.problems.serving.deployment.pools import EDGE, best_of, questions_of, ranked
-from planner.problems.serving.frontier_text import frontier_text, rows_of
+from planner.problems.serving.frontier_text import FrontierRow, frontier_text, rows_of
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario
@@ -81,7 +82,7 @@ class FrontierEnds:
 
 
 @dataclass(frozen=True)
-class FrontierAnswer:
+class ServingFrontier:
     """The cheapest plan at each speed, fastest first; places of the modes among them."""
 
     problem: str
@@ -98,36 +99,39 @@ class FrontierAnswer:
 
 @dataclass(frozen=True, repr=False)
 class Frontier:
-    """The cheapest plan at each speed; shows itself as a table, in a notebook too.
+    """The cheapest plan at each speed; shows itself as a table, in a notebook too."""
 
-    `document` is exactly what `planner pareto --json` prints, in base units (s, byte, USD, token).
-    """
-
-    document: Mapping[str, Any]
+    answer: ServingFrontier
     warnings: tuple[str, ...] = ()
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """Exactly what `planner pareto --json` prints, in base units (s, byte, USD, token)."""
+        document: dict[str, Any] = document_of(self.answer)
+        return document
 
     @property
     def status(self) -> str:
         """`optimal`, or `infeasible` when nothing keeps the promises."""
-        return str(self.document["status"])
+        return self.answer.status
 
     @property
-    def plans(self) -> tuple[Mapping[str, Any], ...]:
+    def plans(self) -> tuple[Mapping[str, object], ...]:
         """Plans in the words of the answer, fastest first, none slower and dearer than another."""
         return tuple(point["plan"] for point in self.document["points"])
 
     @property
     def marks(self) -> Mapping[str, int]:
         """Places of the fast, the normal and the slow mode among the plans."""
-        return dict(self.document["marks"])
+        return dict(self.answer.marks)
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[FrontierRow]:
         """The points as plain dicts of numbers and words, fastest first."""
-        return rows_of(self.document)
+        return rows_of(self.answer)
 
     def __str__(self) -> str:
-        return frontier_text(self.document)
+        return frontier_text(self.answer)
 
     def __repr__(self) -> str:
         rows = self.rows
@@ -179,7 +183,7 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
     plans = [candidate.plan() for candidate in candidates]
     marks = modes(plans) if plans else {}
     profile = (candidates[-1] if candidates else questions[0]).task.profile
-    answer = FrontierAnswer(
+    answer = ServingFrontier(
         problem="serving",
         status="optimal" if plans else "infeasible",
         scenario=resolved(scenario),
@@ -200,7 +204,7 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         infeasible=None if plans else tuple(missed_promises(questions)),
         provenance=provenance(scenario, tasks, profile),
     )
-    return Frontier(document_of(answer), tasks.warnings)
+    return Frontier(answer, tasks.warnings)
 
 
 def modes(plans: Sequence[ServingPoint]) -> dict[str, int]:

@@ -223,7 +223,7 @@ def test_the_reasons_of_both_ends(answered):
 def test_the_table_fits_the_terminal(answered, monkeypatch, columns_):
     """No line is wider than 80 columns, or than the terminal where the table can be narrower."""
     monkeypatch.setenv("COLUMNS", str(columns_))
-    shown = frontier_text(answered.document)
+    shown = frontier_text(answered.answer)
     assert max(map(len, shown.splitlines())) <= max(columns_, 60)
     for name in ("fast", "normal", "slow"):
         assert name in shown
@@ -232,7 +232,7 @@ def test_the_table_fits_the_terminal(answered, monkeypatch, columns_):
 def test_a_frontier_shows_itself(answered):
     """A readable repr, rows of plain values, HTML without a tag of the scenario's own."""
     assert repr(answered).startswith(f"<Pareto of {len(answered.rows)} plans: ")
-    assert str(answered) == frontier_text(answered.document)
+    assert str(answered) == frontier_text(answered.answer)
     assert "&#x27;" not in answered._repr_html_() or "<script" not in answered._repr_html_()
     kinds = {type(value) for row in answered.rows for value in row.values()}
     assert kinds <= {str, int, float, type(None)}
@@ -243,7 +243,7 @@ def test_rows_as_csv(answered):
     """The header names the columns, the numbers are those of the rows."""
     rows = list(csv.DictReader(io.StringIO(frontier_csv(answered))))
     assert [float(row["usd_per_mtok"]) for row in rows] == [
-        row["usd_per_mtok"] for row in rows_of(answered.document)
+        row["usd_per_mtok"] for row in rows_of(answered.answer)
     ]
 
 
