@@ -1,1 +1,1 @@
-"""How many tokens, how large a model: scaling laws, budgets and the whole life of a model."""
+"""How does loss fall with size and tokens? Scaling laws, their fits, and families of models."""

@@ -96,7 +96,7 @@ def fit_law(
     Parameters
     ----------
     points
-        The points, or the path of their CSV file (see `planner.laws.law_points`).
+        The points, or the path of their CSV file (see `read_points`).
     resamples
         Fits to points drawn with replacement, from which the covariance comes.
     seed

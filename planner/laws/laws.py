@@ -15,13 +15,13 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from planner.catalogue.scaling_laws import RANGES, Covariance, Law, law, law_names, law_of
 from planner.laws.law_forms import FORMS, form_kernel
 from planner.laws.scaling_law import ScalingLaw, of_catalogue
+from planner.scenario.keys.references import File
 from planner.scenario.loading import read
 from planner.text.errors import FieldError, InputError, did_you_mean, quoted
 
@@ -55,20 +55,22 @@ def needed(form: str) -> frozenset[str]:
     return frozenset(x for x in kernel.names if x not in GIVEN and not x.startswith("one_"))
 
 
-def entry_of(name: str, description: Mapping[str, Any]) -> Law:
+def entry_of(name: str, description: Mapping[str, object]) -> Law:
     """The law of a checked mapping; what says where it comes from may be left out."""
     row = {
         "title": name, "source": "given", "link": "", "as_of": "given", "scope": "not said",
         "verified": "given", **{key: value for key, value in description.items() if key != "name"},
     }  # fmt: skip
+    coefficients = description["coefficients"]
+    assert isinstance(coefficients, Mapping)
     row["coefficients"] = {
         x: dict(each) if isinstance(each, Mapping) else {"value": each}
-        for x, each in description["coefficients"].items()
+        for x, each in coefficients.items()
     }
     return law_of(name, row)
 
 
-def entry_faults(description: Mapping[str, Any]) -> list[Fault]:
+def entry_faults(description: Mapping[str, object]) -> list[Fault]:
     """(dotted path, what is wrong) for everything that keeps a mapping from being a law."""
     unknown = [key for key in description if key not in KEYS]
     faults = [(str(key), f"unknown{did_you_mean(key, KEYS)}") for key in unknown]
@@ -88,7 +90,7 @@ def entry_faults(description: Mapping[str, Any]) -> list[Fault]:
     return faults or _together(description)
 
 
-def _coefficients(form: str, description: Mapping[str, Any]) -> list[Fault]:
+def _coefficients(form: str, description: Mapping[str, object]) -> list[Fault]:
     coefficients, settings = description.get("coefficients"), description.get("settings", {})
     if not isinstance(coefficients, Mapping) or not coefficients:
         return [("coefficients", f"expected a mapping of numbers, got {quoted(coefficients)}")]
@@ -157,7 +159,7 @@ def _beyond(at: str, name: str, value: float) -> list[Fault]:
     return [(at, f"expected {least:g} to {most:g}, got {value:.4g}")]
 
 
-def _together(description: Mapping[str, Any]) -> list[Fault]:
+def _together(description: Mapping[str, object]) -> list[Fault]:
     """Coefficients that are sound alone and no law together."""
     x = entry_of("given", description).values
     at = "coefficients"
@@ -189,7 +191,7 @@ def _ranges(ranges: object) -> list[Fault]:
     return faults
 
 
-def _covariance(description: Mapping[str, Any]) -> list[Fault]:
+def _covariance(description: Mapping[str, object]) -> list[Fault]:
     covariance, at = description.get("covariance"), "covariance"
     if covariance is None:
         return []
@@ -235,11 +237,12 @@ def _positive(value: object) -> bool:
 
 
 FILES = (".toml", ".yaml", ".yml", ".json")
-FIT_KEYS = ("fit", "drop_highest", "resamples", "seed", "title", "name")
+COUNTS = ("drop_highest", "resamples", "seed")
+FIT_KEYS = ("fit", *COUNTS, "title", "name")
 
 
 def scaling_law(
-    source: str | Path | Mapping[str, Any] | ScalingLaw, folder: Path | None = None
+    source: str | Path | File | Mapping[str, object] | ScalingLaw, folder: Path | None = None
 ) -> ScalingLaw:
     """The law of a catalogue name, two names with a plus, a file, or a mapping.
 
@@ -263,10 +266,10 @@ def scaling_law(
         return source
     if isinstance(source, Mapping):
         return _of_mapping(source, "law", folder)
-    text = str(source)
+    text = str(source.path if isinstance(source, File) else source)
     suffix = Path(text).suffix.lower()
     if suffix in FILES:
-        return _of_file(_placed(text, folder), folder)
+        return _of_file(_placed(text, folder))
     if suffix == ".csv":
         return _fitted({"fit": text}, folder, Path(text).stem)
     if "+" in text:
@@ -286,7 +289,7 @@ def _loss_law(name: str) -> ScalingLaw:
     return of_catalogue(entry)
 
 
-def _of_file(path: Path, folder: Path | None) -> ScalingLaw:
+def _of_file(path: Path) -> ScalingLaw:
     tree = read(path)
     if tree.mistakes:
         raise InputError(tree.mistakes)
@@ -300,7 +303,7 @@ def _of_file(path: Path, folder: Path | None) -> ScalingLaw:
 
 
 def _of_mapping(
-    description: Mapping[str, Any], at: str, folder: Path | None, name: str = "given"
+    description: Mapping[str, object], at: str, folder: Path | None, name: str = "given"
 ) -> ScalingLaw:
     """A law from a mapping that stands at a dotted path."""
     name = str(description.get("name", name))
@@ -314,38 +317,35 @@ def _of_mapping(
     return of_catalogue(entry_of(name, description))
 
 
-def _pair(description: Mapping[str, Any], at: str, folder: Path | None) -> ScalingLaw:
+def _pair(description: Mapping[str, object], at: str, folder: Path | None) -> ScalingLaw:
     """A dense law, bearing a routed one where there is one."""
-    if set(description) - {"law", "routing", "name"} or not isinstance(
-        description.get("law"), str | Mapping
-    ):
+    law, routing = description.get("law"), description.get("routing")
+    if set(description) - {"law", "routing", "name"} or not isinstance(law, str | Mapping):
         raise FieldError((at or "law", "expected law: NAME, and with it routing: NAME"))
     files = [x for x in description.values() if str(x).lower().endswith(FILES)]
     if not at and files:
         raise FieldError(("law", f"a file of a law cannot name another file, {quoted(files[0])}"))
-    dense = scaling_law(description["law"], folder)
+    dense = scaling_law(law, folder)
     if "routing" not in description:
         return dense
-    return dense.routed_by(scaling_law(description["routing"], folder))
+    named = routing if isinstance(routing, Mapping) else str(routing)
+    return dense.routed_by(scaling_law(named, folder))
 
 
 def _fitted(
-    description: Mapping[str, Any], folder: Path | None, name: str, at: str = ""
+    description: Mapping[str, object], folder: Path | None, name: str, at: str = ""
 ) -> ScalingLaw:
     """The law fitted to a CSV file of points."""
     from planner.laws.law_fit import COORDINATES, fit_law
 
     wrong = [key for key in description if key not in FIT_KEYS]
-    wrong += [
-        x for x in ("drop_highest", "resamples", "seed") if not _counts(description.get(x, 0))
-    ]
-    if wrong or not isinstance(description["fit"], str):
+    points, counts = description["fit"], {x: description.get(x, 0) for x in COUNTS}
+    wrong += [x for x, count in counts.items() if not _counts(count)]
+    if wrong or not isinstance(points, str):
         path = ".".join(part for part in (at, wrong[0] if wrong else "fit") if part)
-        raise FieldError((path, f"expected fit: points.csv, with whole {', '.join(FIT_KEYS[1:4])}"))
-    options = {
-        x: int(description[x]) for x in ("drop_highest", "resamples", "seed") if x in description
-    }
-    fit = fit_law(_placed(description["fit"], folder), **options)
+        raise FieldError((path, f"expected fit: points.csv, with whole {', '.join(COUNTS)}"))
+    options = {x: n for x, n in counts.items() if x in description and isinstance(n, int)}
+    fit = fit_law(_placed(points, folder), **options)
     spread, correlation = fit.spread_and_correlation
     size, tokens = fit.points.size, fit.points.tokens
     return ScalingLaw(

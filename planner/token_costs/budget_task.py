@@ -56,6 +56,9 @@ class Required:
         if self.tokens is not None and law.form == REPETITION:
             return float(law.loss(self.n_active, self.tokens))  # parameters may be more than fed
         tokens = self.tokens or compute_optimal_tokens(terms, self.n_active)
+        if tokens is None:
+            fault = "this law has no compute-optimal tokens for a size; give tokens too"
+            raise FieldError(("quality.like", fault))
         return float(terms.loss(self.n_active, tokens))
 
 
@@ -156,11 +159,11 @@ def terms_of(law: ScalingLaw, sparsity: float) -> Terms:
     return terms
 
 
-def compute_optimal_tokens(terms: Terms, n: float) -> float:
+def compute_optimal_tokens(terms: Terms, n: float) -> float | None:
     """Tokens at which a model of `n` active parameters is compute-optimal, every token fresh.
 
-    There one percent more size lowers the loss as much as one percent more tokens. Raises
-    FieldError for a law in which no number of tokens does that.
+    There one percent more size lowers the loss as much as one percent more tokens. None for a law
+    in which no number of tokens does that.
     """
     trading = [t for t in terms.terms if t.size or t.tokens]
     sizes = [t for t in trading if not t.tokens]
@@ -177,9 +180,7 @@ def compute_optimal_tokens(terms: Terms, n: float) -> float:
 
     low, high = FAR
     if not surplus(low) * surplus(high) < 0:
-        raise FieldError(
-            ("quality.like", "this law has no compute-optimal tokens for a size; give tokens too")
-        )
+        return None
     return math.exp(brentq(surplus, low, high, xtol=1e-14, rtol=1e-14))
 
 

@@ -57,7 +57,7 @@ def least_loss(task: BudgetTask) -> float:
     return terms.floor + math.exp(float(side.value[0])) ** terms.power
 
 
-def nothing(task: BudgetTask, possible: float, row: Budgets) -> NoBudget:
+def nothing(task: BudgetTask, possible: float) -> NoBudget:
     """Why nothing keeps the limit, with the factor by which it falls short."""
     if task.required is None:
         least = math.exp(possible)
@@ -173,7 +173,7 @@ class BudgetOptimum:
 
     @property
     def score(self) -> float:
-        """What is made small."""
+        """The objective: cost of the whole life [USD or flop], or loss [nat]."""
         return self.total if self.task.aim == "cost" else self.loss
 
 
@@ -197,6 +197,15 @@ def solve_many(tasks: Sequence[BudgetTask]) -> list[Solved]:
     return [solved[i] for i in range(len(tasks))]
 
 
+def best_of(solved: Sequence[Solved]) -> Solved:
+    """The best optimum; where there is none, the nearest miss."""
+    optima = [each for each in solved if isinstance(each, BudgetOptimum)]
+    if optima:
+        return min(optima, key=lambda row: row.score)
+    misses = (each for each in solved if isinstance(each, NoBudget))
+    return min(misses, key=lambda row: row.short_by)
+
+
 def _shape(task: BudgetTask) -> tuple[object, ...]:
     """What questions must share to be one set of arrays."""
     terms = [each for each in task.terms.terms if each.coefficient]
@@ -208,7 +217,7 @@ def _shape(task: BudgetTask) -> tuple[object, ...]:
 
 
 def _best_solved(tasks: list[BudgetTask]) -> list[Solved]:
-    """The same for tasks of one shape."""
+    """Best answers to questions of one shape, in their order."""
     whole = assembled(tasks)
     free = whole
     for name in tasks[0].fixed_choices:
@@ -219,7 +228,7 @@ def _best_solved(tasks: list[BudgetTask]) -> list[Solved]:
     for place, task in enumerate(tasks):
         row = free.row(place)
         if not possible[place] < row.limit[0]:
-            answers.append(nothing(task, possible[place], row))
+            answers.append(nothing(task, possible[place]))
             continue
         if task.curved and (useless := worn_out(task, row)) is not None:
             answers.append(useless)
@@ -247,7 +256,7 @@ def _at_the_end_of_the_data(task: BudgetTask, row: Budgets) -> Solved:
     free = row.fixed("pretrain", np.array([end]))
     possible = best_possible(free)[0]
     if not possible < free.limit[0]:
-        return nothing(task, possible, free)
+        return nothing(task, possible)
     points = stationary_points(free)
     if not points.converged[0]:
         return unsolved(task)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from planner.laws.law_forms import form_equation
 from planner.protocol.output import Output
 from planner.text.errors import SolverError
-from planner.token_costs.budget_task import BudgetTask
-from planner.token_costs.spending import Ends, PhaseTokens
+from planner.token_costs.budget_task import BudgetTask, compute_optimal_tokens
+from planner.token_costs.spending import PhaseTokens
 
 if TYPE_CHECKING:
     from formulas.algebra.equation import Equation
@@ -57,6 +55,14 @@ def loss_equations(
         }  # fmt: skip
 
 
+def overtraining_at(task: BudgetTask, n_active: float, pretrain: float) -> float | None:
+    """Tokens over those that are compute-optimal for a size [-]; None for a law without such."""
+    from formulas.scaling.budget_outputs import overtraining_ratio
+
+    tokens = compute_optimal_tokens(task.terms, n_active)
+    return None if tokens is None else value_of(overtraining_ratio, D_pt=pretrain, D_opt=tokens)
+
+
 def loss_of(task: BudgetTask, size: float, tokens: PhaseTokens, *, walk: bool = False) -> float:
     """The loss [nat] by the law's equation, compiled or, to check it, walked."""
     evaluate = walked if walk else put
@@ -84,7 +90,7 @@ def walked(equation: Equation, values: Mapping[str, float]) -> float:
 
 
 def value_of(equation: Equation, **values: float) -> float:
-    """The same, the values of the symbols by name."""
+    """An equation's kernel at values given by the names of its symbols."""
     return put(equation, values)
 
 
@@ -102,14 +108,3 @@ def overtraining_of_pools(
     slopes = dict(zip(("eps_rl", "eps_inf"), growth, strict=True))
     ratio = equation.numpy("D_opt")(1.0, eps_pt=1.0, beta_D=exponent, **costs, **slopes)
     return float(ratio)
-
-
-FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean something
-
-
-def ends(values: Sequence[float], count: int, coverage: float) -> Ends | None:
-    """The quantiles that hold `coverage` of the values; None where too few of `count` are there."""
-    if len(values) < max(2, FEWEST * count) or np.isnan(values).any():
-        return None
-    low, high = np.quantile(values, ((1 - coverage) / 2, (1 + coverage) / 2)).tolist()
-    return low, high

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
@@ -14,7 +14,7 @@ from planner.catalogue.systems import System
 from planner.scenario.keys.budget_fields import FOREVER, Lifetime, Yearly
 from planner.scenario.keys.fields import Path, Quantity, Record, Refusals, Rent, Whole, Word
 from planner.scenario.keys.references import File
-from planner.scenario.keys.system_keys import SystemField, resolved_system
+from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
 from planner.text.errors import did_you_mean, quoted
 
@@ -26,12 +26,24 @@ LEAST_GROWTH = -0.999999
 YEAR = 365.25 * 86400.0
 
 Tokens = Annotated[float, Quantity("tokens", zero=True)]
+SystemReference = str | File | SystemDescription
+SystemChoice = SystemReference | tuple[SystemReference, ...]
+
+
+def _in_catalogue(name: str) -> str:
+    if name not in names():
+        hint = did_you_mean(name, names()) or " (planner catalog models lists them)"
+        raise ValueError(f"unknown model {quoted(name)}{hint}")
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(_in_catalogue)]
 
 
 class Like(Record):
     """A model to be as good as: compute-optimal for its size unless its tokens are given."""
 
-    model: str | None = Field(None, description="a catalogue name, in place of n_active")
+    model: ModelName | None = Field(None, description="a catalogue name, in place of n_active")
     n_active: Annotated[float, Quantity("params")] | None = Field(
         None, validate_default=True, description="active parameters [param]"
     )
@@ -41,14 +53,6 @@ class Like(Record):
     sparsity: Annotated[float, Quantity("number", least=1.0)] = Field(
         1.0, description="N_total/N_active of that model, where the law knows it"
     )
-
-    @field_validator("model")
-    @classmethod
-    def _known(cls, value: str | None) -> str | None:
-        if value is not None and value not in names():
-            hint = did_you_mean(value, names()) or " (planner catalog models lists them)"
-            raise ValueError(f"unknown model {quoted(value)}{hint}")
-        return value
 
     @field_validator("n_active")
     @classmethod
@@ -68,7 +72,7 @@ class Quality(Record):
 
     @field_validator("like")
     @classmethod
-    def _one(cls, value: Like | None, info: ValidationInfo) -> Like | None:
+    def _loss_or_model(cls, value: Like | None, info: ValidationInfo) -> Like | None:
         if "loss" in info.data and (value is None) == (info.data["loss"] is None):
             raise ValueError("give like or loss, one of them")
         return value
@@ -189,7 +193,7 @@ class Reinforcement(Record):
 
     @field_validator("reward", "loss")
     @classmethod
-    def _one(cls, value: Record | None, info: ValidationInfo) -> Record | None:
+    def _asked_once(cls, value: Record | None, info: ValidationInfo) -> Record | None:
         others = [key for key in ("tokens", "reward") if info.data.get(key) is not None]
         if value is not None and others:
             raise ValueError(f"give {others[0]} or {info.field_name}, not both")
@@ -237,7 +241,7 @@ class Phase(Record):
 
     @field_validator("system")
     @classmethod
-    def _with_a_chip(cls, value: Any) -> Any:
+    def _with_a_chip(cls, value: SystemChoice | None) -> SystemChoice | None:
         if any(isinstance(each, File) for each in _listed(value)):
             raise ValueError("expected a system with a chip, got a topology file")
         return value
@@ -268,7 +272,7 @@ class Phases(Record):
         return {} if value is None else value
 
 
-def _listed(choice: Any) -> tuple[System | File, ...]:
+def _listed(choice: SystemChoice | None) -> tuple[System | File, ...]:
     choices = choice if isinstance(choice, tuple) else (choice,)
     return tuple(resolved_system(each) for each in choices if each is not None)
 

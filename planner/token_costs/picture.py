@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +16,10 @@ from planner.laws.scaling_law import ScalingLaw
 from planner.report.pictures.axes import PAPER, pictured
 from planner.text.errors import InputError
 from planner.text.wording import count, money
+from planner.token_costs.budget_task import BudgetTask, Required
 from planner.token_costs.posynomial_form import Array
 from planner.token_costs.spending import LifePoint
+from planner.token_costs.stationary_points import training_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -277,3 +279,22 @@ def _figures(unit: str) -> Callable[[float], str]:
 
 def _cost(value: float, unit: str) -> str:
     return money(value) if unit == "usd" else f"{value:.3g} FLOP"
+
+
+WIDEST = 60.0  # factor of sizes beside the plan that is looked at
+
+
+POINTS = 193
+
+
+def curve_around(task: BudgetTask, point: LifePoint) -> CostCurve:
+    """Each phase of a budget at sizes around the plan's, at the plan's loss."""
+    wanted = replace(task, required=Required(loss=point.loss), limit=None, fixed_choices={})
+    size, serving = point.n_active, task.weights().get("inference", 0.0) * task.served
+    curve = training_curve(wanted, np.geomspace(size / WIDEST, size * WIDEST, POINTS))
+    cheap = curve.sizes[curve.training <= TALLEST * np.min(curve.training)]
+    if cheap.size:  # once more, as finely over what is shown
+        curve = training_curve(wanted, np.geomspace(cheap[0], cheap[-1], POINTS))
+    served = serving * curve.sizes
+    costs = CostCurve(curve.sizes, curve.tokens, curve.training - served, served)
+    return costs.where(np.isfinite(curve.training))

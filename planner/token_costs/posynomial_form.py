@@ -122,7 +122,7 @@ class Budgets:
         return total
 
     def tangent(self, point: Array) -> Budgets:
-        """The same with every term of the loss replaced by its tangent monomial at the points.
+        """Budgets whose terms of the loss are replaced by their tangent monomials at the points.
 
         The terms are convex in the logarithms, so no point has a larger loss in the tangents than
         in truth, and both agree at the points themselves.
@@ -202,7 +202,7 @@ class EffectiveAmounts:
         return x, np.ones_like(x), np.zeros_like(x)
 
     def all(self, choices: tuple[str, ...], point: Array) -> tuple[Array, Array, Array]:
-        """The same for all choices at points (P, J)."""
+        """Worth, slope and second derivative of all choices at points (P, J), each (P, J)."""
         columns = [self.at(each, point[:, j]) for j, each in enumerate(choices)]
         value, rate, bend = (np.stack(each, axis=1) for each in zip(*columns, strict=True))
         return value, rate, bend
@@ -213,7 +213,7 @@ class EffectiveAmounts:
         return EffectiveAmounts({k: Saturation(c.knee[index], c.reach[index]) for k, c in curves})
 
     def without(self, choice: str) -> EffectiveAmounts:
-        """The same, one choice counting in full."""
+        """The knees of the other choices; this one counts in full."""
         return EffectiveAmounts(
             {each: curve for each, curve in self.curved.items() if each != choice}
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Protocol, Self, TypeVar
+
+import numpy as np
 
 from planner.protocol.document import Unit, json_key
 from planner.protocol.plan import Answer, DataSource, Plan
@@ -16,6 +18,7 @@ Flop = Annotated[float, Unit("flop")]
 Nat = Annotated[float, Unit("nat")]
 Share = Annotated[float, Unit("1")]
 Ends = tuple[float, float]
+FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean something
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,26 @@ class LawInterval:
     n_active: Ends | None
     pretrain: Ends | None
     cost: Ends | None
+
+    @classmethod
+    def of(
+        cls, columns: Mapping[str, Sequence[float]], law: str, count: int, coverage: float
+    ) -> Self:
+        """The quantiles that hold `coverage` of the answers by `count` drawn laws, by column.
+
+        None where too few of the draws have an answer, or one of them has no such number.
+        """
+        ends: dict[str, Ends | None] = dict.fromkeys(columns)
+        for name, values in columns.items():
+            if len(values) >= max(2, FEWEST * count) and not np.isnan(values).any():
+                low, high = np.quantile(values, ((1 - coverage) / 2, (1 + coverage) / 2)).tolist()
+                ends[name] = (low, high)
+        return cls(
+            coverage=coverage,
+            source=f"{count} draws from the standard errors of {law}",
+            answered=len(columns["cost"]) / count,
+            **ends,
+        )
 
 
 @dataclass(frozen=True)

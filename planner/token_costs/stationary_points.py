@@ -79,9 +79,9 @@ def stationary_points(budgets: Budgets, first: Array | None = None) -> Stationar
 
 
 def _folded(budgets: Budgets) -> tuple[Budgets, Array]:
-    """The same with constant terms of the limited sum taken off the limit.
+    """Budgets with constant terms of the limited sum taken off the limit, for fewer steps.
 
-    The steps are fewer so. Second, d ln(limit left) / d ln(limit), which brings multipliers back.
+    Second, d ln(limit left) / d ln(limit) (P,), by which their multipliers are to be multiplied.
     """
     of_loss = budgets.aim == "cost"
     powers = budgets.loss_powers[0] if of_loss else budgets.cost_powers
@@ -201,9 +201,17 @@ class TrainingCurve:
     rl_cost: Array
 
 
-def training_curve(budget: BudgetTask, sizes: Sequence[float] | Array) -> TrainingCurve:
-    """Training at each size, to the quality asked for."""
-    rows = at_sizes(budget, list(sizes))
+def training_curve(
+    budget: BudgetTask, sizes: Sequence[float] | Array, drawn: Sequence[BudgetTask] = ()
+) -> TrainingCurve:
+    """Training at each size, to the quality asked for.
+
+    Where the same budget is `drawn` many times, with other laws, the columns have one axis more
+    before that of the sizes, of the draws.
+    """
+    tasks, sizes = drawn or [budget], np.asarray(sizes, dtype=float)
+    repeated = assembled(tasks).rows(np.repeat(np.arange(len(tasks)), len(sizes)))
+    rows = repeated.fixed("n_active", np.tile(np.log(sizes), len(tasks)))
     points = stationary_points(rows)
     with np.errstate(all="ignore"):
         costs, choices = rows.costs(points.point), np.exp(points.point)
@@ -212,25 +220,17 @@ def training_curve(budget: BudgetTask, sizes: Sequence[float] | Array) -> Traini
     chosen = rows.choices.index("rl") if "rl" in rows.choices else None
     rl = choices[:, chosen] if chosen is not None else np.full(len(rows), budget.rl_tokens)
     if budget.rl_flop:
-        rl = budget.rl_flop / (budget.phases["rl"].arithmetic * np.asarray(sizes))
+        rl = budget.rl_flop / (budget.phases["rl"].arithmetic * np.tile(sizes, len(tasks)))
     possible = points.converged & np.isfinite(total)
     tokens = choices[:, rows.choices.index("pretrain")]
     if budget.unique is not None and not budget.repeats:
         possible &= tokens <= budget.unique
-    return TrainingCurve(
-        sizes=np.asarray(sizes, dtype=float),
-        tokens=np.where(possible, tokens, np.inf),
-        rl=np.where(possible, rl, np.inf),
-        training=np.where(possible, total, np.inf),
-        rl_cost=np.where(possible, rl_cost, 0.0),
-    )
+    shape = (len(tasks), len(sizes)) if drawn else (len(sizes),)
 
+    def column(values: Array, otherwise: float = np.inf) -> Array:
+        return np.where(possible, values, otherwise).reshape(shape)
 
-def at_sizes(budget: BudgetTask, sizes: Sequence[float]) -> Budgets:
-    """The budget of one question at each of many sizes; tokens alone are left to choose."""
-    rows = assembled([budget] * len(sizes))
-    logs: Array = np.log(np.asarray(sizes, dtype=float))
-    return rows.fixed("n_active", logs)
+    return TrainingCurve(sizes, column(tokens), column(rl), column(total), column(rl_cost, 0.0))
 
 
 TOLERANCE = 1e-12

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.metadata import version
 
 from planner.laws.scaling_law import ScalingLaw
@@ -36,8 +35,8 @@ from planner.token_costs.optimum import (
     NOTHING_CLOSER,
     BudgetOptimum,
     NoBudget,
-    Solved,
     allowed,
+    best_of,
     least_loss,
     solve_many,
 )
@@ -66,7 +65,9 @@ def answer(scenario: BudgetScenario) -> BudgetPlan:
         (each for each in solved if isinstance(each, BudgetOptimum)), key=lambda row: row.score
     )
     if not ranked:
-        return _plan(_infeasible(resolution, solved), scenario)
+        nearest = best_of(solved)
+        assert isinstance(nearest, NoBudget)
+        return _plan(_infeasible(resolution, nearest), scenario)
     best = ranked[0]
     warnings = (*resolution.warnings, *_outside(best, scenario), *_of_the_data(best))
     certificate = proof(best, len(resolution.tasks))
@@ -93,28 +94,6 @@ def answer(scenario: BudgetScenario) -> BudgetPlan:
 
 def _plan(answer: BudgetAnswer, scenario: BudgetScenario) -> BudgetPlan:
     return BudgetPlan(lambda: answer, scenario)
-
-
-def answers(scenarios: Sequence[BudgetScenario]) -> list[Solved]:
-    """The best answer to each of many scenarios, on the first-order conditions alone.
-
-    For sweeps: all questions are one call, nothing stands beside them, and what is proven of each
-    is its `gap`. A rule for an arithmetic has none and raises FieldError.
-    """
-    resolutions = [resolve_budget(each) for each in scenarios]
-    for resolution in resolutions:
-        resolution.law.need("loss")
-    solved = iter(solve_many([task for each in resolutions for task in each.tasks]))
-    best: list[Solved] = []
-    for resolution in resolutions:
-        mine = [next(solved) for _ in resolution.tasks]
-        optima = [each for each in mine if isinstance(each, BudgetOptimum)]
-        misses = [each for each in mine if isinstance(each, NoBudget)]
-        if optima:
-            best.append(min(optima, key=lambda row: row.score))
-        else:
-            best.append(min(misses, key=lambda row: row.short_by))
-    return best
 
 
 def _bound(best: BudgetOptimum, certificate: BudgetCertificate) -> BudgetBound:
@@ -163,7 +142,7 @@ def _of_the_data(best: BudgetOptimum) -> tuple[str, ...]:
 
 
 def _by(law: ScalingLaw, resolution: ResolvedBudget) -> OtherLaw:
-    """The same question by another law; a loss is a number of the first law's data."""
+    """The answer by another law; a required loss is a number of the first law's data."""
     scenario, phases = resolution.scenario, resolution.phases
     try:
         if is_rule(law, scenario):
@@ -171,12 +150,10 @@ def _by(law: ScalingLaw, resolution: ResolvedBudget) -> OtherLaw:
         tasks, _ = tasks_for(law, scenario, phases, resolution.served)
     except FieldError as error:
         return OtherLaw(law.name, None, str(error))
-    solved = solve_many(tasks)
-    optima = [each for each in solved if isinstance(each, BudgetOptimum)]
-    if not optima:
-        why = next(each.reason for each in solved if isinstance(each, NoBudget))
-        return OtherLaw(law.name, None, why)
-    return OtherLaw(law.name, point_of(min(optima, key=lambda row: row.score)), None)
+    best = best_of(solve_many(tasks))
+    if isinstance(best, NoBudget):
+        return OtherLaw(law.name, None, best.reason)
+    return OtherLaw(law.name, point_of(best), None)
 
 
 def _by_rule(resolution: ResolvedBudget) -> RuledAnswer:
@@ -195,10 +172,8 @@ def _by_rule(resolution: ResolvedBudget) -> RuledAnswer:
     )
 
 
-def _infeasible(resolution: ResolvedBudget, solved: Sequence[Solved]) -> InfeasibleBudget:
+def _infeasible(resolution: ResolvedBudget, nearest: NoBudget) -> InfeasibleBudget:
     """The answer to a question without one: what falls short, and by how much."""
-    misses = (each for each in solved if isinstance(each, NoBudget))
-    nearest = min(misses, key=lambda row: row.short_by)
     considered = len(resolution.tasks)
     return InfeasibleBudget(
         status="infeasible",

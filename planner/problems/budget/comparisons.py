@@ -9,10 +9,10 @@ import math
 from dataclasses import dataclass, replace
 
 from planner.problems.budget.plan import BudgetInterval, Comparison, RuleComparison, UnreachedRule
-from planner.text.errors import FieldError, SolverError
-from planner.token_costs.budget_task import BudgetTask, compute_optimal_tokens
+from planner.text.errors import SolverError
+from planner.token_costs.budget_task import BudgetTask
 from planner.token_costs.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
-from planner.token_costs.outputs import ends, overtraining_of_pools
+from planner.token_costs.outputs import overtraining_at, overtraining_of_pools
 from planner.token_costs.spending import PhaseTokens
 
 SAME = 1e-6  # of the ratio, by its definition and by the identity
@@ -28,7 +28,6 @@ class Overtraining:
 
     ratio: float
     from_pools: float | None
-    exponent: float | None
 
 
 def overtraining(answer: BudgetOptimum) -> Overtraining | None:
@@ -37,16 +36,14 @@ def overtraining(answer: BudgetOptimum) -> Overtraining | None:
     Raises SolverError where the identity should hold and does not.
     """
     task, terms = answer.task, answer.task.terms
-    try:
-        tokens = compute_optimal_tokens(terms, answer.n_active)
-    except FieldError:
-        return None  # a law without a term in tokens has no compute-optimal ones
-    ratio = answer.pretrain / tokens
+    ratio = overtraining_at(task, answer.n_active, answer.pretrain)
+    if ratio is None:
+        return None
     of_tokens = [each for each in terms.terms if each.tokens]
     fixed = task.fixed_choices.keys() & {"n_active", "pretrain"}
     interior = not fixed and not answer.data_bound and not _worn(answer)
     if not interior or len(of_tokens) != 1 or of_tokens[0].size:
-        return Overtraining(ratio, None, None)
+        return Overtraining(ratio, None)
     exponent = -of_tokens[0].tokens
     growth = (0.0 if task.rl_flop else 1.0, 1.0)
     from_pools = overtraining_of_pools(answer.cost, exponent, growth)
@@ -54,7 +51,7 @@ def overtraining(answer: BudgetOptimum) -> Overtraining | None:
         raise SolverError(
             f"over-training is {ratio:.8g} by its definition and {from_pools:.8g} from the pools"
         )
-    return Overtraining(ratio, from_pools, exponent)
+    return Overtraining(ratio, from_pools)
 
 
 def _worn(answer: BudgetOptimum) -> bool:
@@ -126,9 +123,7 @@ def life_cost(task: BudgetTask, n_active: float, tokens: float) -> float:
     return n_active * (weights["pretrain"] * tokens + pools) + task.constant_cost
 
 
-def interval(
-    answer: BudgetOptimum, count: int, coverage: float, seed: int = 0
-) -> BudgetInterval | None:
+def interval(answer: BudgetOptimum, count: int, coverage: float) -> BudgetInterval | None:
     """Ends that hold `coverage` of the draws, of size, tokens, cost, loss and over-training.
 
     None where the law has no standard errors or nothing is drawn. `answered` is the share of the
@@ -137,7 +132,7 @@ def interval(
     task = answer.task
     if not count or "interval" in task.law.lacks:
         return None
-    solved = solve_many([replace(task, law=law) for law in task.law.draws(count, seed)])
+    solved = solve_many([replace(task, law=law) for law in task.law.draws(count)])
     answers = [each for each in solved if isinstance(each, BudgetOptimum)]
     columns = {
         "n_active": [each.n_active for each in answers],
@@ -146,12 +141,7 @@ def interval(
         "loss": [each.loss for each in answers],
         "over_training": [_ratio(each) for each in answers],
     }
-    return BudgetInterval(
-        coverage=coverage,
-        source=f"{count} draws from the standard errors of {task.law.name}",
-        answered=len(answers) / count,
-        **{name: ends(values, count, coverage) for name, values in columns.items()},
-    )
+    return BudgetInterval.of(columns, task.law.name, count, coverage)
 
 
 def _ratio(answer: BudgetOptimum) -> float:

@@ -19,7 +19,7 @@ from planner.protocol.document import document_of
 from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
 from planner.protocol.output import values_in
 from planner.text.errors import InputError
-from planner.token_costs.optimum import BudgetOptimum, solve_many
+from planner.token_costs.optimum import BudgetOptimum, best_of, solve_many
 from planner.token_costs.outputs import OUTPUTS
 from planner.token_costs.parameters import (
     AGAIN,
@@ -33,11 +33,10 @@ from planner.token_costs.parameters import (
 
 def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
     """Every parameter of a budget that has an answer, and what it does to one output."""
-    solved = solve_many(resolve_budget(scenario).tasks)
-    optima = [each for each in solved if isinstance(each, BudgetOptimum)]
-    if not optima:
+    tasks = resolve_budget(scenario).tasks
+    best = best_of(solve_many(tasks)) if tasks else None
+    if not isinstance(best, BudgetOptimum):
         raise InputError("--of: a rule for an arithmetic has no optimum that could move")
-    best = min(optima, key=lambda row: row.score)
     rows = list(parameters(best.task, scenario.inference, scenario.rl))
     if _judged_by(best, name):
         slopes = elasticities(best, scenario.inference, scenario.rl)

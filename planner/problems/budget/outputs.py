@@ -9,7 +9,7 @@ import numpy as np
 from planner.problems.budget.comparisons import overtraining
 from planner.problems.budget.plan import BudgetPoint
 from planner.token_costs.optimum import BudgetOptimum
-from planner.token_costs.outputs import loss_of, refuse, value_of, walked
+from planner.token_costs.outputs import loss_of, overtraining_at, refuse, value_of, walked
 from planner.token_costs.phase_costs import HOUR, PHASES, spending, symbol_values
 from planner.token_costs.spending import PhaseShares, PhaseTokens
 
@@ -77,6 +77,9 @@ def recheck(point: BudgetPoint, best: BudgetOptimum) -> None:
             refuse(f"the sum of cost.*.{column}", math.fsum(parts), whole)
     refuse("loss", point.loss, loss_of(task, size, tokens, walk=True))
     refuse("n_total", point.n_total, point.sparsity * size)
+    ratio = overtraining_at(task, size, tokens.pretrain)
+    if ratio is not None:
+        refuse("over_training", point.over_training, ratio)
     refuse("tokens_per_parameter", point.tokens_per_parameter, tokens.pretrain / size)
     for name, share in best.shares.items():
         refuse(f"share.{name}", getattr(point.share, name), share)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange
@@ -17,7 +18,8 @@ from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.protocol.section import Section
-from planner.token_costs.optimum import BudgetOptimum, NoBudget, solve_many
+from planner.text.errors import InputError
+from planner.token_costs.optimum import BudgetOptimum, NoBudget, Solved, best_of, solve_many
 from planner.token_costs.outputs import OUTPUTS
 from planner.token_costs.parameters import parameters, scenario_rows
 from planner.token_costs.phase_costs import listed_of_phases
@@ -40,38 +42,28 @@ class Budget(Room["BudgetScenario"]):
 
     def parameters(self, question: BudgetScenario) -> list[Parameter]:
         """What a scenario gives, each varied as `--set` would vary it."""
-        solved = solve_many(resolve_budget(question).tasks)
-        optima = [each for each in solved if isinstance(each, BudgetOptimum)]
-        if not optima:
+        tasks = resolve_budget(question).tasks
+        best = best_of(solve_many(tasks)) if tasks else None
+        if not isinstance(best, BudgetOptimum):
             return []
-        best = min(optima, key=lambda row: row.score)
         return scenario_rows(question, parameters(best.task, question.inference, question.rl))
 
     def search(
         self, question: BudgetScenario, coefficients: Mapping[str, float] | None = None
     ) -> Search:
         """The best budget on the first-order conditions alone."""
-        tasks = resolve_budget(question).tasks
-        if not tasks:
-            plan = answer(question).chosen
-            return Search(values_in(OUTPUTS, plan), "by rule", math.nan, plan) if plan else NO_PLAN
-        solved = solve_many(tasks)
-        optima = [each for each in solved if isinstance(each, BudgetOptimum)]
-        considered = {"points_considered": len(solved)}
-        if not optima:
-            misses = [each for each in solved if isinstance(each, NoBudget)]
-            nearest = min(misses, key=lambda row: row.short_by)
-            return Search(
-                NO_PLAN.outputs, NO_PLAN.choice, NO_PLAN.score, considered=considered,
-                missed=lambda: [MissedPromise(nearest.promise, nearest.short_by, nearest.reason)],
-            )  # fmt: skip
-        best = min(optima, key=lambda row: row.score)
-        plan = document_of(point_of(best))
-        sparsity = best.task.sparsity
-        return Search(
-            values_in(OUTPUTS, plan), f"sparsity {sparsity:g}", best.score, plan,
-            holds=(f"choose.sparsity={sparsity!r}",), considered=considered,
-        )  # fmt: skip
+        return self.search_many([question])[0]
+
+    def search_many(
+        self,
+        questions: Sequence[BudgetScenario],
+        coefficients: Sequence[Mapping[str, float]] | None = None,
+    ) -> list[Search]:
+        """The best budget of each question, all of them in one call."""
+        tasks = [resolve_budget(question).tasks for question in questions]
+        solved = iter(solve_many([task for each in tasks for task in each]))
+        pairs = zip(questions, tasks, strict=True)
+        return [_search(question, [next(solved) for _ in each]) for question, each in pairs]
 
     def answer(self, question: BudgetScenario) -> BudgetPlan:
         """The plan with its certificate, its comparisons and its provenance."""
@@ -89,9 +81,27 @@ class Budget(Room["BudgetScenario"]):
     def picture(self, plan: Plan) -> LifePicture:
         """Cost against size, pools, equal loss and equal cost."""
         assert isinstance(plan, BudgetPlan)
-        from planner.problems.budget.picture import picture_of
+        from planner.token_costs.picture import LifePicture, curve_around, shown, unique_of
 
-        return picture_of(plan)
+        answer, question, point = plan.answer, plan.question, plan.answer.plan
+        if point is None:
+            raise InputError("there is no plan to draw")
+        tasks = [t for t in resolve_budget(question).tasks if t.sparsity == point.sparsity]
+        best = best_of(solve_many(tasks)) if tasks else None
+        if not isinstance(best, BudgetOptimum):
+            raise InputError("nothing is left to choose, so there is no curve to draw")
+        band, rule = answer.band, answer.heuristic
+        return LifePicture(
+            plan=point,
+            law=best.task.law,
+            curve=shown(curve_around(best.task, point)),
+            unique=unique_of(best.task.law, question.data.unique),
+            rewarded=question.rl.reward is not None,
+            band=(band.n_active, band.coverage) if band and band.n_active else None,
+            rule=(rule.n_active, rule.cost or 0.0, rule.worse_by or 0.0)
+            if rule and rule.n_active
+            else None,
+        )
 
     def listed(self, question: BudgetScenario, path: str) -> ListedRange:
         """Listed rents, and the MFU of published runs."""
@@ -102,6 +112,23 @@ class Budget(Room["BudgetScenario"]):
         from planner.problems.budget.elasticities import budget_rows
 
         return budget_rows(question, output)
+
+
+def _search(question: BudgetScenario, solved: Sequence[Solved]) -> Search:
+    """The best of what a question's choices have; by its rule for a law that has none."""
+    if not solved:
+        plan = answer(question).chosen
+        return Search(values_in(OUTPUTS, plan), "by rule", math.nan, plan) if plan else NO_PLAN
+    best, considered = best_of(solved), {"points_considered": len(solved)}
+    if isinstance(best, NoBudget):
+        missed = MissedPromise(best.promise, best.short_by, best.reason)
+        return replace(NO_PLAN, considered=considered, missed=lambda: [missed])
+    plan = document_of(point_of(best))
+    sparsity = best.task.sparsity
+    return Search(
+        values_in(OUTPUTS, plan), f"sparsity {sparsity:g}", best.score, plan,
+        holds=(f"choose.sparsity={sparsity!r}",), considered=considered,
+    )  # fmt: skip
 
 
 PROBLEM = Budget()

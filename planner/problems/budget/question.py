@@ -5,7 +5,8 @@ What is asked for is a quality at the least cost, or the best quality at a cost.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -148,7 +149,7 @@ class BudgetScenario(QuestionRecord):
         return used_phases(self.inference, self.rl)
 
     @property
-    def laws(self) -> tuple[str | File | dict[str, Any], ...]:
+    def laws(self) -> tuple[str | File | Mapping[str, object], ...]:
         """The laws asked for; the first one answers, the others stand beside it."""
         return self.law if isinstance(self.law, tuple) else (self.law,)
 

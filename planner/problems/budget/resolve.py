@@ -5,17 +5,14 @@ A law that only says how to split an arithmetic: its size and tokens, read off, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 from planner.laws.laws import scaling_law
 from planner.laws.scaling_law import ALLOCATIONS, ScalingLaw
 from planner.problems.budget.plan import BudgetCertificate, RuledPoint
 from planner.problems.budget.question import BudgetScenario
 from planner.protocol.plan import DataSource
-from planner.scenario import File
 from planner.text.errors import FieldError
 from planner.token_costs.budget_task import BudgetTask, reinforcement, required_loss
 from planner.token_costs.phase_costs import (
@@ -93,7 +90,7 @@ class ResolvedBudget:
 
 def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     """The questions of a scenario; raises InputError for what cannot be asked of its law."""
-    laws = [_law(law) for law in scenario.laws]
+    laws = [scaling_law(law) for law in scenario.laws]
     needed = (*scenario.used, *("rl" for law in laws if "rl" not in law.lacks))
     used = {name: getattr(scenario.phases, name) for name in dict.fromkeys(needed)}
     phases, warnings, data = phase_costs(used, scenario.rl.k)
@@ -142,13 +139,6 @@ def tasks_for(
         )
         for sparsity, *values in product(sparsities, *(each or (None,) for each in fixed))
     ), tuple(warnings)
-
-
-def _law(source: str | File | Mapping[str, object]) -> ScalingLaw:
-    """A law by name, from a file, or as described."""
-    if isinstance(source, File):
-        return scaling_law(source.path)
-    return scaling_law(source, folder=Path())
 
 
 def _sparsities(law: ScalingLaw, scenario: BudgetScenario) -> tuple[list[float], list[str]]:

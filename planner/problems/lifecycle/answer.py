@@ -44,12 +44,11 @@ from planner.problems.lifecycle.resolve import (
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.search.joint_program import joint_optimum
 from planner.problems.lifecycle.search.optimal_size import FINE, Unserved, optimal_size
-from planner.protocol.document import document_of
 from planner.protocol.plan import BindingLimit, DataSource
 from planner.scenario import resolved
 from planner.text.errors import SolverError
-from planner.token_costs.budget_task import compute_optimal_tokens
 from planner.token_costs.optimum import NOTHING_CLOSER, allowed
+from planner.token_costs.outputs import overtraining_at
 from planner.token_costs.spending import FormlessLawNote, LifeProvenance, MissedLimit
 from planner.token_costs.stationary_points import stationary_point, training_curve
 
@@ -103,7 +102,7 @@ def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> Lifec
         scenario=resolved(scenario),
         plan=point,
         band=interval(best, prices),
-        serving_band=document_of(served.band),
+        serving_band=served.band,
         bound=ServedPriceBound(bound),
         certificate=_certificate(best, prices),
         binding=_binding(best, slopes),
@@ -145,7 +144,7 @@ def _certificate(best: FixedLayoutOptimum, prices: ServingPrices) -> LifecycleCe
     from_pools = overtraining_from_pools(best)
     ratio = None
     if from_pools:
-        ratio = smooth.pretrain / compute_optimal_tokens(smooth.task.terms, smooth.n_active)
+        ratio = overtraining_at(smooth.task, smooth.n_active, smooth.pretrain)
     return LifecycleCertificate(
         method=METHOD.format(fine=FINE, asked=len(best.evaluated)),
         objective=whole.total,
@@ -190,8 +189,10 @@ def _evaluated(best: FixedLayoutOptimum) -> tuple[EvaluatedSize, ...]:
         training, serving = float(curve.training[place]), served.price * budget.served
         if math.isfinite(training):
             costs = (float(curve.tokens[place]), training, serving, training + serving)
-        mode, price = served.plan["mode"], served.price * 1e6
-        rows.append(EvaluatedSize(sizes[place], price, served.chip, served.chips, mode, *costs))
+        mode, price = served.plan.mode, served.price * 1e6
+        rows.append(
+            EvaluatedSize(sizes[place], price, served.plan.chip, served.plan.chips, mode, *costs)
+        )
     return tuple(rows)
 
 

@@ -13,8 +13,7 @@ from planner.problems.lifecycle.plan import SimplerRule, SizeCost, TrainedTokens
 from planner.problems.lifecycle.resolve import with_serving
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.search.optimal_size import cheapest_at
-from planner.token_costs.budget_task import BudgetTask, assembled
-from planner.token_costs.outputs import ends
+from planner.token_costs.budget_task import assembled
 from planner.token_costs.posynomial_form import Array
 from planner.token_costs.spending import LawInterval
 from planner.token_costs.stationary_points import stationary_points, training_curve
@@ -128,36 +127,15 @@ def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> LawInterval | N
     drawn = [replace(budget, law=law) for law in budget.law.draws(draws)]
     least, most = best.life.bounds
     low, high = prices.sizes[0] / WIDER**2, prices.sizes[-1] * WIDER**2
-    logs = np.log(np.geomspace(max(low, least), min(high, most), DRAWN))
-    training, tokens = _drawn(drawn, logs, budget)
-    total = training + prices.at(np.exp(logs)) * budget.served
-    lowest = (_lowest(logs, *pair) for pair in zip(total, tokens, strict=True))
+    curve = training_curve(budget, np.geomspace(max(low, least), min(high, most), DRAWN), drawn)
+    total, logs = curve.training + prices.at(curve.sizes) * budget.served, np.log(curve.sizes)
+    lowest = (_lowest(logs, *pair) for pair in zip(total, curve.tokens, strict=True))
     answered = [row for row in lowest if row is not None]
     columns = {
-        name: ends([row[column] for row in answered], draws, coverage)
+        name: [row[column] for row in answered]
         for column, name in enumerate(("n_active", "pretrain", "cost"))
     }
-    return LawInterval(
-        coverage=coverage,
-        source=f"{draws} draws from the standard errors of {budget.law.name}",
-        answered=len(answered) / draws,
-        **columns,
-    )
-
-
-def _drawn(drawn: list[BudgetTask], logs: Array, budget: BudgetTask) -> tuple[Array, Array]:
-    """Cost of training and tokens, (draws, sizes); infinite where a drawn law has no way there."""
-    repeated = assembled(drawn).rows(np.repeat(np.arange(len(drawn)), len(logs)))
-    rows = repeated.fixed("n_active", np.tile(logs, len(drawn)))
-    points = stationary_points(rows)
-    with np.errstate(all="ignore"):
-        cost = np.exp(rows.costs(points.point).value) + budget.constant_cost
-        tokens = np.exp(points.point[:, rows.choices.index("pretrain")])
-    possible = points.converged & np.isfinite(cost)
-    if budget.unique is not None and not budget.repeats:
-        possible &= tokens <= budget.unique
-    shape = (len(drawn), len(logs))
-    return np.where(possible, cost, np.inf).reshape(shape), tokens.reshape(shape)
+    return LawInterval.of(columns, budget.law.name, draws, coverage)
 
 
 def _lowest(logs: Array, total: Array, tokens: Array) -> tuple[float, float, float] | None:

@@ -10,13 +10,13 @@ multipliers; anything else by settling again, the layout held, with a quantity a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
-from planner.problems.lifecycle.parameters import parameters
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.fixed_layout_optimum import (
@@ -29,10 +29,11 @@ from planner.problems.serving import Task
 from planner.programs.geometric import Shortage
 from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
 from planner.protocol.parameter import Parameter
-from planner.text.errors import FieldError, InputError, SolverError
-from planner.token_costs.budget_task import BudgetTask, compute_optimal_tokens
-from planner.token_costs.outputs import overtraining_of_pools
+from planner.text.errors import InputError, SolverError
+from planner.token_costs.budget_task import BudgetTask
+from planner.token_costs.outputs import overtraining_at, overtraining_of_pools
 from planner.token_costs.parameters import AGAIN, ENVELOPE, elasticities, row_of
+from planner.token_costs.parameters import parameters as budget_parameters
 from planner.token_costs.phase_costs import PHASES
 
 ROUNDING = 5e-7  # elasticities below are noise of the solver
@@ -117,7 +118,7 @@ def _eased(name: str, task: Task) -> Task:
 
 def _together(best: FixedLayoutOptimum, slopes: Mapping[str, float]) -> dict[str, float]:
     """Price and arithmetic of a chip that both trains and serves."""
-    served, sums = best.served.chip, {}
+    served, sums = best.served.plan.chip, {}
     same = [
         name for name, phase in best.answer.task.phases.items()
         if phase.system is not None and phase.system.chip.name == served
@@ -161,13 +162,9 @@ def smooth_values(best: FixedLayoutOptimum) -> dict[str, float]:
         "loss": answer.loss,
         "usd_per_mtok": price * 1e6,
         "cost.total.usd": answer.total,
+        "over_training": overtraining_at(answer.task, answer.n_active, answer.pretrain),
         **{f"cost.{name}.usd": cost for name, cost in zip(PHASES, answer.cost, strict=True)},
     }
-    try:
-        tokens = compute_optimal_tokens(answer.task.terms, answer.n_active)
-        values["over_training"] = answer.pretrain / tokens
-    except FieldError:
-        pass  # a law without a term in tokens has no compute-optimal ones
     return {name: value for name, value in values.items() if value}
 
 
@@ -195,3 +192,62 @@ def moved(best: FixedLayoutOptimum, row: Parameter, factor: float) -> dict[str, 
         return smooth_values(fixed_layout_optimum(best.life, budget, served, best.sparsity))
     except SolverError:
         return None
+
+
+PROMISES = ("ttft", "tpot", "e2e")
+
+
+def parameters(best: FixedLayoutOptimum) -> list[Parameter]:
+    """Every quantity of a lifecycle that has an influence of its own."""
+    scenario = best.life.scenario
+    training = budget_parameters(best.answer.task, scenario.inference, scenario.rl)
+    return [*training, *serving_parameters(best)]
+
+
+def serving_parameters(best: FixedLayoutOptimum) -> Iterator[Parameter]:
+    """What the serving part of a lifecycle gives; `to` is the member served so."""
+    part, served = best.life.scenario.serving, best.served
+    task = served.parts[-1][0].task
+
+    def row(
+        path: str, value: float | None, unit: str, group: str, vary: Callable[[Task, float], Task]
+    ) -> Parameter:
+        def to(factor: float) -> ServedMember:
+            return served.changed(lambda task: vary(task, factor))
+
+        return Parameter(path, value, unit, group, to)
+
+    def utilised(factor: float) -> ServedMember:
+        return replace(served, utilisation=served.utilisation * factor)
+
+    yield Parameter("serving.utilisation", part.utilisation, "1", "prices", utilised)
+    yield row("serving.price", task.price - task.electricity, "USD/(chip*s)", "prices", _priced)
+    chip = task.chip
+    for name, unit in (("memory_bandwidth", "byte/s"), ("memory", "byte")):
+        path, value = f"serving.system.{name}", getattr(chip, name)
+        yield row(path, value, unit, "chip", partial(_figure, name))
+    yield row("serving.system.flops", None, "flop/s", "chip", _faster)
+    for name in PROMISES:
+        if any(name in pool.task.promises for pool, _, _ in served.parts):
+            path, value = f"serving.promises.{name}", getattr(part.promises, name)
+            yield row(path, value, "s", "promises", partial(_promising, name))
+
+
+def _priced(task: Task, factor: float) -> Task:
+    return replace(task, price=task.price * factor)
+
+
+def _figure(name: str, task: Task, factor: float) -> Task:
+    figure = {name: getattr(task.chip, name) * factor}
+    return replace(task, chip=replace(task.chip, **figure))
+
+
+def _faster(task: Task, factor: float) -> Task:
+    rates = {unit: rate * factor for unit, rate in task.chip.flops.items()}
+    return replace(task, chip=replace(task.chip, flops=MappingProxyType(rates)))
+
+
+def _promising(name: str, task: Task, factor: float) -> Task:
+    if name not in task.promises:
+        return task
+    return task.with_layout(promises={**task.promises, name: task.promises[name] * factor})

@@ -183,7 +183,7 @@ def _scaled(groups: Mapping[str, float], inside: float, width: float) -> dict[st
 
 
 def _whole(grown: Sizes, depth: float) -> Sizes:
-    """The same with a whole number of layers of each kind, at least one where there were any."""
+    """Sizes with a whole number of layers of each kind, at least one where there were any."""
 
     def layers(count: int) -> int:
         return max(round(count * depth), 1) if count else 0

@@ -20,9 +20,7 @@ from planner.problems.lifecycle.plan import (
     TrainingChips,
 )
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
-from planner.text.errors import FieldError
-from planner.token_costs.budget_task import compute_optimal_tokens
-from planner.token_costs.outputs import loss_of, put, refuse, value_of, walked
+from planner.token_costs.outputs import loss_of, overtraining_at, put, refuse, value_of, walked
 from planner.token_costs.phase_costs import PHASES, PhaseCost, spending, symbol_values
 from planner.token_costs.spending import LifeSpending, PhaseShares, PhaseTokens, Spending
 
@@ -54,7 +52,7 @@ def point_of(best: FixedLayoutOptimum) -> LifecyclePoint:
         epochs=unique and value_of(outputs.passes_over_data, D_pt=whole.pretrain, D_unique=unique),
         cost=cost,
         share=PhaseShares(*np.asarray(shares).tolist()),
-        over_training=_overtraining(best),
+        over_training=overtraining_at(budget, whole.n_active, whole.pretrain),
         tokens_per_parameter=value_of(
             outputs.tokens_per_parameter, D_pt=whole.pretrain, N_active=whole.n_active
         ),
@@ -98,6 +96,10 @@ def recheck(point: LifecyclePoint, best: FixedLayoutOptimum) -> None:
         parts = [getattr(getattr(cost, name), column) for name in PHASES]
         refuse(f"the sum of cost.*.{column}", math.fsum(parts), getattr(cost.total, column))
     refuse("loss", point.loss, loss_of(best.answer.task, size, tokens, walk=True))
+    refuse("n_total", point.n_total, point.sparsity * size)
+    ratio = overtraining_at(best.answer.task, size, tokens.pretrain)
+    if ratio is not None:
+        refuse("over_training", point.over_training, ratio)
     refuse("tokens_per_parameter", point.tokens_per_parameter, tokens.pretrain / size)
     refuse("share", math.fsum(vars(point.share).values()), 1.0)
     refuse("usd_per_mtok", point.usd_per_mtok, best.served.at(size) * 1e6)
@@ -155,7 +157,11 @@ def _chips(best: FixedLayoutOptimum, cost: LifeSpending) -> LifeChips:
     served, rate = best.served, best.life.scenario.inference.rate
     units = None if rate is None else math.ceil(rate / served.tokens_per_s)
     serving = ServingChips(
-        served.chip, units and units * served.chips, units, served.chips, served.tokens_per_s
+        served.plan.chip,
+        units and units * served.plan.chips,
+        units,
+        served.plan.chips,
+        served.tokens_per_s,
     )
     if "rl" in training:
         return ReinforcedChips(training["pretrain"], serving, training["rl"])
@@ -168,17 +174,6 @@ def _of_training(phase: PhaseCost, cost: Spending) -> TrainingChips:
         count = math.ceil(cost.chip_hours * HOUR / phase.duration)
     chip = phase.system.chip.name if phase.system else ""
     return TrainingChips(chip, count, phase.mfu or 0.0, phase.duration and phase.duration / DAY)
-
-
-def _overtraining(best: FixedLayoutOptimum) -> float | None:
-    """Tokens over those that are compute-optimal for the size."""
-    from formulas.scaling.budget_outputs import overtraining_ratio
-
-    try:
-        tokens = compute_optimal_tokens(best.answer.task.terms, best.whole.n_active)
-    except FieldError:
-        return None  # a law without a term in tokens has no compute-optimal ones
-    return value_of(overtraining_ratio, D_pt=best.whole.pretrain, D_opt=tokens)
 
 
 def _checkpoints(best: FixedLayoutOptimum, total: float) -> Checkpoints:

@@ -1,15 +1,16 @@
 """The answer to a lifecycle, typed: model, tokens, what each phase costs, chips, how it is served.
 
-It builds on that of a budget; serving stands in it as the serving planner says it.
+It builds on that of a budget; serving stands in it as the serving planner answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from planner.problems.lifecycle.question import LifecycleScenario
+from planner.problems.serving import ServingBand, ServingPoint
 from planner.protocol.document import Unit, json_key
 from planner.protocol.plan import BindingLimit
 from planner.token_costs.spending import (
@@ -107,7 +108,7 @@ class LifecyclePoint(LifePoint):
     model: ModelShape
     loss: Nat
     chips: LifeChips
-    serving: Mapping[str, Any]
+    serving: ServingPoint
     usd_per_mtok: PerMtok
     slope_of_price: Share
     checkpoints: Checkpoints
@@ -262,7 +263,7 @@ class LifecycleAnswer:
     scenario: Mapping[str, object]
     plan: LifecyclePoint | None = None
     band: LawInterval | None = None
-    serving_band: Mapping[str, Any] | None = None
+    serving_band: ServingBand | None = None
     bound: ServedPriceBound | None = None
     certificate: LifecycleCertificate | NoCertificate
     binding: tuple[BindingLimit, ...] = ()

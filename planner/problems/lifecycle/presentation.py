@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from planner.protocol.document import document_of
 from planner.text.wording import (
     LABEL,
     apart,
@@ -102,14 +103,14 @@ def hardware(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
         if chips.count:
             text = f"{chips.count:,} {text}, for {chips.days:.3g} days"
         lines.append(row(label, text))
-    serving, unit = point.serving, point.chips.inference
+    serving, unit = document_of(point.serving), point.chips.inference
     chip = unit.chip or "chips of two kinds"
     rate = f"{unit.tokens_per_s_per_unit:,.0f} tokens/s, input and output together"
     if unit.units:
         rate += f"; {unit.units:,} units of {unit.count:,} chips in all carry the first rate"
     band = whole.serving_band
     text = f"{f'${point.usd_per_mtok:.3g}/Mtok':<17}"
-    ends = band and band["usd_per_mtok"]
+    ends = band and band.usd_per_mtok
     text += f"${ends[0]:.3g} to ${ends[1]:.3g}/Mtok" if ends else ""
     least = whole.bound.usd_per_mtok if whole.bound else 0.0
     times = [f"{k.upper()} {duration(serving[k])}" for k in ("tpot", "ttft") if serving[k]]
@@ -133,28 +134,28 @@ def hardware(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
 
 
 def question_text(
-    scenario: LifecycleScenario, served: ServedTokens, resolved: Mapping[str, Any]
+    scenario: LifecycleScenario, served: ServedTokens, resolved: Mapping[str, object]
 ) -> str:
     """What was asked, in a sentence."""
     counted = ""
     if served.counted != served.tokens:
         counted = f", counted as {count(served.counted)}"
-    unit = resolved["serving"]
+    unit = cast("Mapping[str, Any]", resolved["serving"])
     load, limits = unit["workload"], unit["promises"]
-    promises = ", ".join(
+    speed = limits["tokens_per_s_per_user"]
+    promises = [
         f"{name} {duration(value)}" for name, value in limits.items()
         if value and name != "tokens_per_s_per_user"
-    )  # fmt: skip
-    if limits["tokens_per_s_per_user"]:
-        promises += f"{limits['tokens_per_s_per_user']:g} tokens/s per user"
+    ]  # fmt: skip
+    promises += [f"{speed:g} tokens/s per user"] if speed else []
+    promised = f"keeping {', '.join(promises)}" if promises else "with no promise"
     many = "tokens served for ever"
     if served.tokens is not None:
         many = f"{count(served.tokens)} tokens served"
     text = (
         f"{quality_text(scenario.quality)}, {many}{counted}, in requests of "
         f"{length(load['input_tokens'])} tokens in and {length(load['output_tokens'])} out on "
-        f"{named(unit['system'], 'system')}, "
-        f"{f'keeping {promises}' if promises else 'with no promise'}; least cost of the whole life"
+        f"{named(unit['system'], 'system')}, {promised}; least cost of the whole life"
     )
     return "\n".join(filled(text))
 

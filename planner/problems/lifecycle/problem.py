@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.lifecycle.answer import answer
+from planner.problems.lifecycle.elasticities import parameters
 from planner.problems.lifecycle.outputs import point_of
-from planner.problems.lifecycle.parameters import parameters
 from planner.problems.lifecycle.plan import LifecyclePlan
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.optimal_size import cheapest_life
@@ -22,6 +24,7 @@ from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.protocol.section import Section
 from planner.scenario.keys.system_keys import resolved_system
+from planner.text.errors import InputError
 from planner.token_costs.outputs import OUTPUTS
 from planner.token_costs.parameters import scenario_rows
 from planner.token_costs.phase_costs import listed_of_phases
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from planner.token_costs.picture import LifePicture
 
 _COST = Output("cost.total.usd", "USD", ("cost", "cost.total"))
-_PRICE = Output("usd_per_mtok", "USD per million tokens", ("price",), key="serving.usd_per_mtok")
+_PRICE = Output("usd_per_mtok", "USD per million tokens", ("price",))
 
 
 class Lifecycle(Room["LifecycleScenario"]):
@@ -78,9 +81,26 @@ class Lifecycle(Room["LifecycleScenario"]):
     def picture(self, plan: Plan) -> LifePicture:
         """That of a budget, with the sizes at which serving was planned."""
         assert isinstance(plan, LifecyclePlan)
-        from planner.problems.lifecycle.picture import picture_of
+        from planner.token_costs.picture import CostCurve, LifePicture, shown, unique_of
 
-        return picture_of(plan)
+        answer, question = plan.answer, plan.question
+        if answer.plan is None:
+            raise InputError("there is no plan to draw")
+        rows = [(row.n_active, row.pretrain, row.training_usd, row.serving_usd)
+                for row in answer.curve or ()]  # fmt: skip
+        law, band, rule = resolve_life(question).law, answer.band, answer.heuristic
+        return LifePicture(
+            plan=answer.plan,
+            law=law,
+            curve=shown(CostCurve(*np.array(rows).reshape(-1, 4).T)),
+            unique=unique_of(law, question.data.unique),
+            rewarded=question.rl.reward is not None,
+            band=(band.n_active, band.coverage) if band and band.n_active else None,
+            rule=(rule.n_active, rule.cost, rule.worse_by) if rule else None,
+            evaluated=tuple(
+                (row.n_active, row.serving_usd) for row in answer.evaluated or () if row.serving_usd
+            ),
+        )
 
     def listed(self, question: LifecycleScenario, path: str) -> ListedRange:
         """Listed rents of training and of serving, and the MFU of published runs."""

@@ -6,11 +6,10 @@ asked as in a serving question, of whatever model turns out best.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from planner.catalogue.models import names
 from planner.problems.serving import ESTIMATES
 from planner.scenario.keys.budget_fields import INTERVAL, LawField, Ratios
 from planner.scenario.keys.fields import Numbers, Quantity, QuestionRecord, Record, Rent, Word
@@ -18,7 +17,6 @@ from planner.scenario.keys.references import ProfileField
 from planner.scenario.keys.system_keys import SystemField
 from planner.scenario.keys.workload import Choose, Promises, Workload
 from planner.scenario.kinds import PROBLEMS
-from planner.text.errors import did_you_mean, quoted
 from planner.token_costs.phase_keys import (
     DEFAULT_LAW,
     DRAWS,
@@ -28,6 +26,7 @@ from planner.token_costs.phase_keys import (
     Draws,
     Extrapolate,
     Inference,
+    ModelName,
     Phase,
     Quality,
     Reinforcement,
@@ -43,16 +42,13 @@ class FamilyPart(Record):
     attention: Annotated[str, Word(ATTENTION)] = Field(
         "gqa", description="gqa: 8 cached heads at every size; mla: one latent, as DeepSeek-V3"
     )
-    like: str | None = Field(
+    like: ModelName | None = Field(
         None, description="a catalogue model, grown or shrunk in proportion, in place of the rule"
     )
 
     @field_validator("like")
     @classmethod
-    def _known(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is not None and value not in names():
-            hint = did_you_mean(value, names()) or " (planner catalog models lists them)"
-            raise ValueError(f"unknown model {quoted(value)}{hint}")
+    def _of_one_kind(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and info.data.get("attention", ATTENTION[0]) != ATTENTION[0]:
             raise ValueError(f"leave attention out: models like {value} have their own")
         return value
@@ -192,7 +188,7 @@ class LifecycleScenario(QuestionRecord):
 
     @field_validator("law")
     @classmethod
-    def _one(cls, value: Any) -> Any:
+    def _one_law(cls, value: object) -> object:
         if isinstance(value, tuple):
             raise ValueError("expected one law: serving is solved for what it asks")
         return value

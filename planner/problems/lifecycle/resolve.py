@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 
 from planner.laws.laws import ScalingLaw, scaling_law
 from planner.laws.model_family import ModelFamily
@@ -14,7 +13,6 @@ from planner.problems.lifecycle.members import FamilyRule, ScaledModel
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question
 from planner.protocol.plan import DataSource
-from planner.scenario.keys.references import File
 from planner.text.errors import FieldError
 from planner.token_costs.budget_task import BudgetTask, reinforcement, required_loss
 from planner.token_costs.phase_costs import (
@@ -89,7 +87,10 @@ def resolve_life(scenario: LifecycleScenario) -> LifecycleTask:
     InputError
         For what is not known, or contradicts itself.
     """
-    part, law = scenario.family, _law(scenario.law)
+    assert not isinstance(scenario.law, tuple)  # a list is refused as it is read
+    part, law = scenario.family, scaling_law(scenario.law)
+    for choice in ("loss", "size", "tokens"):
+        law.need(choice)
     family = ScaledModel(part.like) if part.like else FamilyRule(ModelFamily(part.attention))
     sparsities, left_out = _sparsities(scenario, law, family)
     return LifecycleTask(
@@ -115,16 +116,6 @@ def with_serving(
     powers[INFERENCE] = 0.0
     powers[INFERENCE, budgets.choices.index("n_active")] = slope
     return replace(budgets, cost=cost, cost_powers=powers)
-
-
-def _law(source: object) -> ScalingLaw:
-    """The law by name, from a file, or as described; one that gives a loss of a size."""
-    place = source.path if isinstance(source, File) else source
-    assert isinstance(place, str | Path | Mapping)  # a list is refused as it is read
-    law = scaling_law(place, folder=Path())
-    for choice in ("loss", "size", "tokens"):
-        law.need(choice)
-    return law
 
 
 def _sparsities(

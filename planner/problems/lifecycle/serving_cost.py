@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -40,7 +40,6 @@ from planner.problems.serving import (
     worth,
 )
 from planner.programs.geometric import ProgramSolution
-from planner.protocol.document import document_of
 from planner.protocol.plan import DataSource
 from planner.scenario import Choose, ModelDescription
 from planner.text.errors import FieldError
@@ -48,7 +47,7 @@ from planner.text.errors import FieldError
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.problems.lifecycle.question import Serving
-    from planner.problems.serving import ServingBand, Task
+    from planner.problems.serving import ServingBand, ServingPoint, Task
 
 
 MILLION = 1e6
@@ -125,15 +124,14 @@ class ServedMember:
     pools: tuple[tuple[EvaluatedPool, float, float], ...] | None = None
 
     @cached_property
-    def plan(self) -> dict[str, Any]:
-        """The plan in the words of a serving answer."""
-        document: dict[str, Any] = document_of(self.candidate.plan())
-        return document
+    def plan(self) -> ServingPoint:
+        """The plan as a serving answer has it."""
+        return self.candidate.plan()
 
     @cached_property
     def band(self) -> ServingBand | None:
         """Ranges of the serving plan that hold the stated share of measured runs."""
-        band = self.candidate.band(self.candidate.plan())
+        band = self.candidate.band(self.plan)
         if band is None or band.usd_per_mtok is None:
             return band
         low, high = (end / self.utilisation for end in band.usd_per_mtok)
@@ -147,30 +145,18 @@ class ServedMember:
     @property
     def tokens_per_s(self) -> float:
         """Tokens read and written per second by the chips of the plan, at their utilisation."""
-        plan = self.plan
-        rates = (plan["tokens_per_s"] or 0.0) + (plan["input_tokens_per_s"] or 0.0)
-        return float(rates) * self.utilisation
+        rates = (self.plan.tokens_per_s or 0.0) + (self.plan.input_tokens_per_s or 0.0)
+        return rates * self.utilisation
 
     @property
     def tokens_per_chip_second(self) -> float:
-        """The same of one chip [token/(chip*s)]."""
-        return self.tokens_per_s / self.chips
-
-    @property
-    def chip(self) -> str | None:
-        """The chip that serves; None where there are two kinds."""
-        name: str | None = self.plan["chip"]
-        return name
-
-    @property
-    def chips(self) -> int:
-        """Chips of one unit."""
-        return int(self.plan["chips"])
+        """Tokens per second of one chip of the plan [token/(chip*s)]."""
+        return self.tokens_per_s / self.plan.chips
 
     @property
     def peak(self) -> float:
         """Arithmetic peak for the weights of the model [flop/s]."""
-        return float(self.candidate.task.peak(self.plan["weights"], bound=False))
+        return float(self.candidate.task.peak(self.plan.weights, bound=False))
 
     @cached_property
     def elasticity(self) -> float:
@@ -210,7 +196,7 @@ class ServedMember:
         return {name: slope / whole for name, slope in total.items()}
 
     def changed(self, change: Callable[[Task], Task]) -> ServedMember:
-        """The same layouts for another question of the same model, such as a faster memory.
+        """The member on its layouts under a changed task, such as one with a faster memory.
 
         The factor of whole numbers stays that of the question as it was, so prices compare.
         """

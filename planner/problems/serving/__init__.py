@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         ranked,
         two_pools,
     )
-    from planner.problems.serving.point import ServingBand
+    from planner.problems.serving.point import ServingBand, ServingPoint
     from planner.problems.serving.problem import PROBLEM, choice_of
     from planner.problems.serving.question import ESTIMATES, Scenario
     from planner.problems.serving.step.binding import shared_values
@@ -41,6 +41,7 @@ __all__ = [
     "Question",
     "Scenario",
     "ServingBand",
+    "ServingPoint",
     "Step",
     "Task",
     "TaskBuilder",
@@ -66,7 +67,7 @@ _HOMES = {
     "deployment.candidate": ("Candidate",),
     "deployment.pool": ("EvaluatedPool",),
     "deployment.pools": ("Point", "Question", "one_pool", "ranked", "two_pools"),
-    "point": ("ServingBand",),
+    "point": ("ServingBand", "ServingPoint"),
     "problem": ("PROBLEM", "choice_of"),
     "question": ("ESTIMATES", "Scenario"),
     "step.binding": ("shared_values",),

@@ -10,8 +10,12 @@ import pytest
 
 import planner
 from planner.problems.budget.elasticities import budget_rows
-from planner.problems.lifecycle.elasticities import lifecycle_elasticities, moved, smooth_values
-from planner.problems.lifecycle.parameters import parameters
+from planner.problems.lifecycle.elasticities import (
+    lifecycle_elasticities,
+    moved,
+    parameters,
+    smooth_values,
+)
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.protocol.elasticity import one_sided
 from planner.protocol.parameter import Parameter, settable

@@ -9,10 +9,9 @@ import pytest
 
 import planner
 from planner.cli.app import main
-from planner.problems.budget.answer import answers
+from planner.problems.budget.problem import PROBLEM
 from planner.report.files import dumps
 from planner.scenario import load
-from planner.token_costs.optimum import BudgetOptimum
 
 PHASES = {
     "pretrain": {"system": "hgx-h100", "mfu": 0.4, "price": "$2.50/hour"},
@@ -214,17 +213,20 @@ def test_the_model_of_the_catalogue_has_its_own_size():
 def test_many_scenarios_are_answered_as_one_by_one():
     """A sweep's answers are those of `solve`, the ones without answer in their places."""
     names = [name for name in CASES if name != "a rule"]
-    found = answers([load(CASES[name]) for name in names])
-    for name, each in zip(names, found, strict=True):
+    searches = PROBLEM.search_many([load(CASES[name]) for name in names])
+    for name, each in zip(names, searches, strict=True):
         plan = planner.solve({**CASES[name], "draws": 0})
-        assert isinstance(each, BudgetOptimum) == (name not in WITHOUT)
-        if isinstance(each, BudgetOptimum):
+        assert each.feasible == (name not in WITHOUT)
+        if each.feasible:
             assert each.score == pytest.approx(plan.certificate.objective, rel=1e-9)
-            assert each.gap < 1e-8
         else:
-            assert each.reason == plan.infeasible[0].expression
-    with pytest.raises(planner.InputError, match="gives no loss"):
-        answers([load(CASES["a rule"])])
+            assert each.shortfalls[0].expression == plan.infeasible[0].expression
+
+
+def test_a_rule_among_many_scenarios_is_read_off():
+    """It has no optimum that could be sought with the others'."""
+    rule, other = PROBLEM.search_many([load(CASES["a rule"]), load(PLAIN)])
+    assert (rule.choice, other.choice) == ("by rule", "sparsity 1")
 
 
 def run(*words: object, capsys) -> tuple[int, str, str]:

@@ -38,6 +38,7 @@ def mutants() -> dict[str, BudgetPoint]:
         "the tokens": replace(point, tokens=replace(tokens, pretrain=tokens.pretrain * WRONG)),
         "the size": replace(point, n_active=point.n_active * WRONG),
         "all parameters": replace(point, n_total=point.n_total * WRONG),
+        "over-training": replace(point, over_training=(point.over_training or 0.0) * WRONG),
         "tokens per parameter": replace(point, tokens_per_parameter=1.0),
         "a share": replace(point, share=replace(point.share, rl=0.9)),
     }

@@ -62,7 +62,7 @@ def test_serving_the_chosen_model_alone_costs_the_same(settled, tmp_path):
     asked = {**scenario()["serving"], "problem": "serving", "model": model}
     alone = planner.solve(asked)
     assert alone.cost == pytest.approx(settled.served.price * 1e6, rel=1e-12)
-    assert alone.batch == settled.served.plan["batch"]
+    assert alone.batch == settled.served.plan.batch
 
 
 def test_training_the_chosen_model_alone_costs_the_same(plan):

@@ -1,0 +1,78 @@
+"""Every number of a life's plan is its equation's, and a number that is not is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from planner.problems.lifecycle.outputs import point_of, recheck
+from planner.problems.lifecycle.plan import LifecyclePoint
+from planner.problems.lifecycle.resolve import resolve_life
+from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
+from planner.problems.lifecycle.search.optimal_size import optimal_size
+from planner.scenario import load
+from planner.text.errors import SolverError
+from planner.token_costs.spending import Spending
+from tests.cases.lifecycle import scenario
+
+WRONG = 1.334
+
+
+@pytest.fixture(scope="module")
+def best() -> FixedLayoutOptimum:
+    """The optimum of a scenario, its serving at three quarters of the time that is paid."""
+    serving = {**scenario()["serving"], "utilisation": 0.75}
+    optimum = optimal_size(resolve_life(load({**scenario(), "serving": serving})), 1.0)
+    assert isinstance(optimum, FixedLayoutOptimum)
+    return optimum
+
+
+def _of_cost(name: str, change: Callable[[Spending], Spending]) -> Callable[..., LifecyclePoint]:
+    def mutant(point: LifecyclePoint) -> LifecyclePoint:
+        cost = replace(point.cost, **{name: change(getattr(point.cost, name))})
+        return replace(point, cost=cost)
+
+    return mutant
+
+
+def _dearer(spending: Spending) -> Spending:
+    return replace(spending, usd=(spending.usd or 0.0) * WRONG)
+
+
+MUTANTS: dict[str, Callable[[LifecyclePoint], LifecyclePoint]] = {
+    "the objective": _of_cost("total", _dearer),
+    "the cost of training": _of_cost("pretrain", _dearer),
+    "the cost of serving": _of_cost("inference", _dearer),
+    "FLOP done": _of_cost("total", lambda x: replace(x, flop=x.flop * WRONG)),
+    "FLOP paid for": _of_cost("total", lambda x: replace(x, flop_paid=x.flop_paid * WRONG)),
+    "chip hours": _of_cost("inference", lambda x: replace(x, chip_hours=1.0)),
+    "the price": lambda point: replace(point, usd_per_mtok=point.usd_per_mtok * WRONG),
+    "the price without idle time": lambda point: replace(
+        point, usd_per_mtok=point.usd_per_mtok * 0.75
+    ),
+    "the loss": lambda point: replace(point, loss=point.loss * (1 + 1e-6)),
+    "the tokens": lambda point: replace(
+        point, tokens=replace(point.tokens, pretrain=point.tokens.pretrain * WRONG)
+    ),
+    "the size": lambda point: replace(point, n_active=point.n_active * WRONG),
+    "all parameters": lambda point: replace(point, n_total=point.n_total * WRONG),
+    "over-training": lambda point: replace(
+        point, over_training=(point.over_training or 0.0) * WRONG
+    ),
+    "tokens per parameter": lambda point: replace(point, tokens_per_parameter=1.0),
+    "a share": lambda point: replace(point, share=replace(point.share, pretrain=0.99)),
+}
+
+
+def test_a_plan_as_it_is_passes(best):
+    """The check itself refuses nothing that is right."""
+    recheck(point_of(best), best)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_number_is_refused(best, name):
+    """By its equation walked without a kernel, or by the search's own sum."""
+    with pytest.raises(SolverError, match="in the plan, but"):
+        recheck(MUTANTS[name](point_of(best)), best)
