@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -52,10 +52,11 @@ class Place:
     assumed: bool = False
 
     @classmethod
-    def of(cls, sizes: Sizes, chip: Chip, **more: Any) -> Place:
+    def of(cls, sizes: Sizes, chip: Chip, **more: object) -> Place:
         """The place of a model on a chip; `more` are the other attributes where known."""
         part = "routed" if sizes.n_experts else "dense_ffn"
-        return cls(
+        place: Callable[..., Place] = cls
+        return place(
             chip=chip.name,
             architecture=chip.architecture,
             math=sizes.weight_dtype[part],

@@ -157,7 +157,7 @@ def law_of(name: str, row: Mapping[str, Any]) -> Law:
         | {
             "name": name,
             "coefficients": {x: _coefficient(each) for x, each in row["coefficients"].items()},
-            "range": {x: (float(low), float(high)) for x, (low, high) in _pairs(row)},
+            "range": {x: (float(a), float(b)) for x, (a, b) in row.get("range", {}).items()},
             "settings": {x: float(each) for x, each in row.get("settings", {}).items()},
             "covariance": None if covariance is None else _covariance(covariance),
         }
@@ -167,10 +167,6 @@ def law_of(name: str, row: Mapping[str, Any]) -> Law:
 @cache
 def _laws() -> dict[str, Law]:
     return {name: law_of(name, row) for name, row in table(FILE)["law"].items()}
-
-
-def _pairs(row: Mapping[str, Any]) -> list[tuple[str, tuple[float, float]]]:
-    return list(row.get("range", {}).items())
 
 
 def _coefficient(entry: Mapping[str, Any]) -> Coefficient:

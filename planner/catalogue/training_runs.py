@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from planner.catalogue.chips import Chip
 from planner.catalogue.figures import table
@@ -36,7 +35,18 @@ class TrainingRate:
 def training_rates() -> tuple[TrainingRate, ...]:
     """Every row of the catalogue."""
     data = table(FILE)
-    return tuple(_rate(row, data["source"][row["from"]]) for row in data["rate"])
+    return tuple(
+        TrainingRate(
+            chip=row["chip"],
+            sparse=row["sparse"],
+            dtype=row["dtype"],
+            value=row["tflops"] * TERA,
+            model=row["model"],
+            kind=row["kind"],
+            **data["source"][row["from"]],
+        )
+        for row in data["rate"]
+    )
 
 
 def training_rate(chip: Chip, dtype: str, *, sparse: bool) -> TrainingRate:
@@ -72,15 +82,3 @@ def _by_key() -> dict[tuple[str, bool, str], TrainingRate]:
 @cache
 def _borrows() -> dict[str, str]:
     return dict(table(FILE)["borrows"])
-
-
-def _rate(row: dict[str, Any], source: dict[str, Any]) -> TrainingRate:
-    return TrainingRate(
-        chip=row["chip"],
-        sparse=row["sparse"],
-        dtype=row["dtype"],
-        value=row["tflops"] * TERA,
-        model=row["model"],
-        kind=row["kind"],
-        **source,
-    )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import log2, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -266,7 +266,7 @@ def _lowered(equation: str) -> Kernel:
 
 def timed(
     of: DescribedNetwork, operation: str, sizes: Sequence[int], messages: Sequence[float]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Seconds of an operation for each size of group and of message, base units.
 
     Parameters

@@ -15,15 +15,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
 
 from planner.network.network_source import DescribedNetwork
 from planner.text.errors import InputError, did_you_mean, quoted
-from topologies.fabric.fabric import SCALE_OUT, Fabric, accelerators
+from topologies.fabric.fabric import SCALE_OUT, Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError
 from topologies.groups.group_rate import group_rate
 from topologies.machines.hardware import Machine
-from topologies.picture.scene import role
+from topologies.picture.scene import LinkClass, role
 from topologies.rates.concurrent_collectives import PLAIN, all_reduce_bounds
 from topologies.rates.cut import all_gather_rate
 from topologies.rates.flow import concurrent_flow
@@ -41,7 +40,7 @@ def measured(
     *,
     collective: str | None = None,
     messages: Sequence[float] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What the network is and what groups of its chips reach, base units.
 
     Parameters
@@ -79,7 +78,7 @@ def measured(
         "domains": {"count": len(members), "chips": sorted(set(map(len, members)))},
         "nodes": dict(Counter(str(kind) for _, kind in G.nodes(data="kind"))),
         "relays": any(G.nodes[chip]["forward"] for group in members for chip in group),
-        "links": _links(reading),
+        "links": _links(reading.classes),
         "routing": routing,
         "bisection": half and {"rate": half.rate, "chips": half.chips, "across": half.across},
         "leaving": _leaving(of, domain, chips),
@@ -110,7 +109,7 @@ def _groups(
     group_sizes: Sequence[int],
     domain: int,
     routing: str,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Rates by group size; of those that were asked for, or that matter most, also why."""
 
     rates = Rates(of, domain, routing)
@@ -123,7 +122,7 @@ def _groups(
 
 def _timed(
     of: DescribedNetwork, collective: str | None, sizes: Sequence[int], messages: Sequence[float]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     if collective is None:
         return []
     from planner.network.collective_times import timed
@@ -140,7 +139,7 @@ def _sizes(chips: int, domain: int) -> list[int]:
     return sorted(marks | set(powers)) or [1]
 
 
-def _leaving(of: DescribedNetwork, domain: int, chips: int) -> dict[str, Any] | None:
+def _leaving(of: DescribedNetwork, domain: int, chips: int) -> dict[str, object] | None:
     """From which group size a domain is left, and how much slower that is."""
     from topologies.fabric.measure import slowdown
     from topologies.groups.group_rate import group_rate
@@ -163,7 +162,7 @@ def _leaving(of: DescribedNetwork, domain: int, chips: int) -> dict[str, Any] | 
     }
 
 
-def _reduces(of: DescribedNetwork) -> dict[str, Any]:
+def _reduces(of: DescribedNetwork) -> dict[str, object]:
     adds = [node for node, sums in of.fabric.nodes(data="in_network_reduce") if sums]
     return {
         "switches": len(adds),
@@ -171,34 +170,33 @@ def _reduces(of: DescribedNetwork) -> dict[str, Any]:
     }
 
 
-def _links(reading: Any) -> list[dict[str, Any]]:
+def _links(classes: Iterable[LinkClass]) -> list[dict[str, object]]:
     """The classes of links, alike along several sides of a torus together."""
     from topologies.picture.scene import side_name
 
-    links: dict[Any, dict[str, Any]] = {}
-    for link_class in reading.classes:
-        there, back, latency, cables = link_class.figures
-        row = links.setdefault(
-            (*link_class.kind[:3], link_class.figures, link_class.faulty),
+    alike: dict[tuple[object, ...], list[LinkClass]] = {}
+    for each in classes:
+        alike.setdefault((*each.kind[:3], each.figures, each.faulty), []).append(each)
+    links: list[dict[str, object]] = []
+    for group in alike.values():
+        there, back, latency, cables = group[0].figures
+        links.append(
             {
-                "tier": link_class.kind.tier,
-                "ends": list(link_class.kind.roles),
+                "tier": group[0].kind.tier,
+                "ends": list(group[0].kind.roles),
                 "bandwidth": there,
                 "bandwidth_back": back,
                 "latency": latency,
                 "cables": cables,
-                "links": 0,
-                "along": [],
-                "degraded": link_class.faulty,
-            },
+                "links": sum(each.number for each in group),
+                "along": sorted({side_name(d) for each in group for d in each.kind.axis}),
+                "degraded": group[0].faulty,
+            }
         )
-        row["links"] += link_class.number
-        row["along"] = sorted({*row["along"], *(side_name(d) for d in link_class.kind.axis)})
-    return list(links.values())
+    return links
 
 
-def _figures(drawn: Machine | None) -> list[dict[str, Any]]:
-    figures: Iterable[Any] = drawn.figures if drawn else ()
+def _figures(drawn: Machine | None) -> list[dict[str, object]]:
     return [
         {
             "name": f.name,
@@ -208,7 +206,7 @@ def _figures(drawn: Machine | None) -> list[dict[str, Any]]:
             "as_of": f.as_of,
             "assumed": f.assumed,
         }
-        for f in figures
+        for f in (drawn.figures if drawn else ())
     ]
 
 
@@ -233,7 +231,7 @@ class Rates:
         self.chips = len(accelerators(of.fabric))
         self.adds = any(sums for _, sums in of.fabric.nodes(data="in_network_reduce"))
 
-    def row(self, n: int, *, why: bool) -> dict[str, Any]:
+    def row(self, n: int, *, why: bool) -> dict[str, object]:
         """Rates of a group of `n` chips; with `why`, also what binds and who found it.
 
         Raises
@@ -242,7 +240,7 @@ class Rates:
             When the network has no such group.
         """
         rate = group_rate(self.network, n)
-        row = {
+        row: dict[str, object] = {
             "chips": n,
             "domains": rate.domains,
             "box": list(rate.box) if rate.box else None,
@@ -260,21 +258,20 @@ class Rates:
             "reduction": None,
         }
         if n > 1 and (why or self.routing != OPTIMAL):
-            self._explain(row)
+            row |= self._explained(n, rate.all_to_all)
         return row
 
-    def _explain(self, row: dict[str, Any]) -> None:
-        """Add what the flow and cut engines say of the same groups."""
-        n = row["chips"]
+    def _explained(self, n: int, formula: float) -> dict[str, object]:
+        """What the flow and cut engines say of the same groups; `formula` all-to-all [byte/s]."""
         G = self._inner if n <= self.domain else self.of.fabric
         groups = self._groups(n)
         flow = concurrent_flow(G, all_to_all(*groups), routing=self.routing)
         rate = flow.rate * (n - 1)
-        if self.routing != OPTIMAL or row["engine"] is None:
+        row: dict[str, object] = {"all_to_all": min(formula, rate)}
+        if self.routing != OPTIMAL or self.of.machine is None:
             row["engine"] = flow.engine
-        elif abs(rate - row["all_to_all"]) <= SAME * rate:
+        elif abs(rate - formula) <= SAME * rate:
             row["confirmed_by"] = flow.engine
-        row["all_to_all"] = min(row["all_to_all"], rate)
         row["binding"] = _classes(
             G,
             ((arc, each.elasticity / len(each.arcs)) for each in flow.binding for arc in each.arcs),
@@ -286,20 +283,17 @@ class Rates:
             "chips": sum(1 for chip in groups[0] if chip in cut.starved),
             "links": _classes(G, ((arc, 0.0) for arc in cut.arcs)),
         }
-        if self.adds:
-            self._reduce(row, G, groups[0])
-
-    def _reduce(self, row: dict[str, Any], G: Fabric, group: Sequence[Any]) -> None:
-        """Add what an all-reduce reaches with switches that add what passes through them."""
+        # Switches that add what passes through them change an all-reduce.
         since = self.of.machine.reduce_from if self.of.machine is not None else None
-        for bound in all_reduce_bounds(G, group, reduce_from=since):
+        for bound in all_reduce_bounds(G, groups[0], reduce_from=since) if self.adds else ():
             if bound.algorithm != PLAIN:
                 row["reduction"] = {
                     "all_reduce": bound.bus_bandwidth,
                     "links": _classes(G, ((arc, 0.0) for arc in bound.binding)),
                 }
+        return row
 
-    def _groups(self, n: int) -> list[tuple[Any, ...]]:
+    def _groups(self, n: int) -> list[tuple[Node, ...]]:
         if n == self.chips:
             return [tuple(accelerators(self.of.fabric))]
         from topologies.groups.fabric_groups import grouped
@@ -318,22 +312,22 @@ class Rates:
         return inner
 
 
-def _classes(G: Fabric, arcs: Iterable[tuple[tuple[Any, Any], float]]) -> list[dict[str, Any]]:
+def _classes(G: Fabric, arcs: Iterable[tuple[Arc, float]]) -> list[dict[str, object]]:
     """Arcs by what they join and how fast they are, elasticities added up, the strongest first."""
-    classes: dict[tuple[Any, ...], dict[str, Any]] = {}
+    classes: dict[tuple[str, str, str, float], list[float]] = {}
     for (u, v), elasticity in arcs:
         data = G.edges[u, v]
-        ends = sorted((role(G, u), role(G, v)), key=lambda name: (name != "chip", name))
-        row = classes.setdefault(
-            (*ends, data["tier"], data["bandwidth"]),
-            {
-                "ends": ends,
-                "tier": data["tier"],
-                "bandwidth": data["bandwidth"],
-                "arcs": 0,
-                "elasticity": 0.0,
-            },
-        )
-        row["arcs"] += 1
-        row["elasticity"] += elasticity
-    return sorted(classes.values(), key=lambda row: (-row["elasticity"], -row["arcs"], row["ends"]))
+        first, last = sorted((role(G, u), role(G, v)), key=lambda name: (name != "chip", name))
+        key = (first, last, data["tier"], data["bandwidth"])
+        classes.setdefault(key, []).append(elasticity)
+    ranked = sorted(classes.items(), key=lambda item: (-sum(item[1]), -len(item[1]), item[0][:2]))
+    return [
+        {
+            "ends": [first, last],
+            "tier": tier,
+            "bandwidth": bandwidth,
+            "arcs": len(elasticities),
+            "elasticity": sum(elasticities),
+        }
+        for (first, last, tier, bandwidth), elasticities in ranked
+    ]

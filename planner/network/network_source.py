@@ -36,7 +36,7 @@ class DescribedNetwork:
     warnings: tuple[str, ...] = ()
 
 
-def machines() -> list[dict[str, Any]]:
+def machines() -> list[dict[str, object]]:
     """The machines of the catalogue, rates in byte/s per chip and one way."""
     return [
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from topologies import Machine, TopologyError, machine
 from topologies.groups.group_rate import RateTable, rate_table
 
 if TYPE_CHECKING:
-    from topologies.fabric.fabric import Fabric
+    from topologies.fabric.fabric import Fabric, Node
 
 UNUSED = 1.0  # byte/s of a network that nothing is sent through
 
@@ -88,9 +89,11 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
         message = f"{most} chips are asked for, but {file.name} wires {len(chips)}"
         raise FieldError(("chips", message))
     groups = grouped(G)
-    arcs = {tier: _of_tier(G, tier) for tier in (SCALE_UP, SCALE_OUT)}
-    rates = {tier: _leaving(arcs[tier], chips) for tier in arcs}
-    late = {tier: max((a["latency"] for _, _, a in arcs[tier]), default=0.0) for tier in arcs}
+    rates = {tier: _leaving(G, tier, chips) for tier in (SCALE_UP, SCALE_OUT)}
+    late = dict.fromkeys(rates, 0.0)
+    for _, _, arc in G.edges(data=True):
+        if arc["tier"] in late:
+            late[arc["tier"]] = max(late[arc["tier"]], arc["latency"])
     joined = groups.joined
     machine_ = Machine.from_figures(
         str(G.graph.get("name") or file.name),
@@ -104,15 +107,11 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     return G, machine_
 
 
-def _of_tier(G: Fabric, tier: str) -> list[tuple[Any, Any, dict[str, Any]]]:
-    return [(u, v, arc) for u, v, arc in G.edges(data=True) if arc["tier"] == tier]
-
-
-def _leaving(arcs: list[tuple[Any, Any, dict[str, Any]]], chips: list[Any]) -> list[float]:
-    """Bandwidth out of each of the chips that have such arcs [byte/s]."""
+def _leaving(G: Fabric, tier: str, chips: Iterable[Node]) -> list[float]:
+    """Bandwidth out of each of the chips that have arcs of a tier [byte/s]."""
     rates = dict.fromkeys(chips, 0.0)
-    for u, _, arc in arcs:
-        if u in rates:
+    for u, _, arc in G.edges(data=True):
+        if arc["tier"] == tier and u in rates:
             rates[u] += arc["bandwidth"]
     return [rate for rate in rates.values() if rate > 0]
 

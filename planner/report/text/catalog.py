@@ -24,7 +24,7 @@ from planner.text.quantities import show
 STRONG = 0.9  # correlations of coefficients that are printed
 
 
-def listed(kind: str | None, name: str | None) -> dict[str, Any]:
+def listed(kind: str | None, name: str | None) -> dict[str, object]:
     """Kinds, the names of one kind, or one entry with its figures.
 
     Raises
@@ -67,7 +67,7 @@ def catalog_text(card: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _figures(figures: Mapping[str, Figure]) -> list[dict[str, Any]]:
+def _figures(figures: Mapping[str, Figure]) -> list[dict[str, object]]:
     return [
         {
             "name": name,
@@ -83,23 +83,23 @@ def _figures(figures: Mapping[str, Figure]) -> list[dict[str, Any]]:
     ]
 
 
-def _chip(name: str) -> dict[str, Any]:
+def _chip(name: str) -> dict[str, object]:
     entry = chip(name)
     return {"title": entry.title, "figures": _figures(entry.figures)}
 
 
-def _system(name: str) -> dict[str, Any]:
+def _system(name: str) -> dict[str, object]:
     entry = system(name)
     facts = {"chip": entry.chip.name, "network": entry.topology}
     return {"facts": facts, "figures": _figures(entry.figures)}
 
 
-def _model(name: str) -> dict[str, Any]:
+def _model(name: str) -> dict[str, object]:
     record = models.record(name)
     return {"facts": {"source": record.source, "as_of": record.as_of}}
 
 
-def _price(name: str) -> dict[str, Any]:
+def _price(name: str) -> dict[str, object]:
     rows = [
         {
             "name": row.tier,
@@ -124,7 +124,7 @@ def _price(name: str) -> dict[str, Any]:
     return {"facts": facts, "figures": rows}
 
 
-def _profile(name: str) -> dict[str, Any]:
+def _profile(name: str) -> dict[str, object]:
     entry = profile(name)
     facts = {
         "engine": entry.engine,
@@ -139,7 +139,7 @@ def _profile(name: str) -> dict[str, Any]:
     return {"facts": facts}
 
 
-def _law(name: str) -> dict[str, Any]:
+def _law(name: str) -> dict[str, object]:
     entry = law(name)
     facts = {
         "form": entry.form,
@@ -158,7 +158,7 @@ def _law(name: str) -> dict[str, Any]:
     return {"title": entry.title, "facts": facts, "coefficients": numbers, **more}
 
 
-def _tier(name: str) -> dict[str, Any]:
+def _tier(name: str) -> dict[str, object]:
     entry = tier(name)
     drain = show(entry.capacity / entry.read_rate, "time")
     facts = {"kind": entry.kind, "drain time": drain}
@@ -207,7 +207,7 @@ def _priced() -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.chip for row in rentals()))
 
 
-_Entry = Callable[[str], dict[str, Any]]
+_Entry = Callable[[str], dict[str, object]]
 _KINDS: Mapping[str, tuple[Callable[[], tuple[str, ...]], _Entry]] = {
     "chips": (chip_names, _chip),
     "systems": (system_names, _system),
@@ -222,7 +222,7 @@ _KINDS: Mapping[str, tuple[Callable[[], tuple[str, ...]], _Entry]] = {
 CLASSES = ("attention", "dense_ffn", "shared", "routed", "embedding", "head", "router", "other")
 
 
-def described(name: str) -> dict[str, Any]:
+def described(name: str) -> dict[str, object]:
     """The make-up of a catalogue name or of a config.json, base units.
 
     Raises
