@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol
 
 from pydantic import ConfigDict, Field
 
-from planner.benchmark.kernels import CLOSED, AllReduce, Count, Timed
+from planner.benchmark.works import CLOSED, AllReduce, Count, Timed
 
 if TYPE_CHECKING:
     import numpy as np

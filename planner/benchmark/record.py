@@ -22,7 +22,7 @@ from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from planner.benchmark.device import Timing
-from planner.benchmark.kernels import (
+from planner.benchmark.works import (
     BEYOND,
     CLOSED,
     AllReduce,

@@ -35,7 +35,8 @@ from planner.benchmark.device import (
     summary,
     timed,
 )
-from planner.benchmark.kernels import (
+from planner.benchmark.record import Head, Measured, MeasuredChip, SkippedWork
+from planner.benchmark.works import (
     BEYOND,
     WIDTH,
     AllReduce,
@@ -46,7 +47,6 @@ from planner.benchmark.kernels import (
     Timed,
     Work,
 )
-from planner.benchmark.record import Head, Measured, MeasuredChip, SkippedWork
 from planner.catalogue.chips import chip
 
 LEAST = 64 * 2**20  # [byte] of an array, where that level is small

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.benchmark.device import Facts, Ready, Reduced, TimingSample, Unsupported
-from planner.benchmark.kernels import REDUCED, AllReduce, Timed
 from planner.benchmark.torch_kernels import Run, loaded
+from planner.benchmark.works import REDUCED, AllReduce, Timed
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.benchmark.device import TimingSample, Unsupported
-from planner.benchmark.kernels import Attention, KernelLaunch, Product, Stream, Timed
+from planner.benchmark.works import Attention, KernelLaunch, Product, Stream, Timed
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.benchmark.device import Facts, Reduced, TimingSample, Unsupported
-from planner.benchmark.kernels import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
+from planner.benchmark.works import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
 
 H200 = Facts("NVIDIA H200", "cuda", 150_000_000_000, 149_000_000_000, 50 * 2**20, 1,
              ("bf16", "fp8", "int8"), {"torch": "2.15.0", "cuda": "13.2"})  # fmt: skip

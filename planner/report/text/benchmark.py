@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
-from planner.benchmark.kernels import Work
 from planner.benchmark.record import LISTS, TABLES, Measured, MeasuredChip, SkippedWork
+from planner.benchmark.works import Work
 from planner.catalogue.chips import Chip, chip
 from planner.text.quantities import show
 from planner.text.wording import duration, figure, row, size, wrapped

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from planner.benchmark.device import TimingSample
-from planner.benchmark.kernels import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
 from planner.benchmark.session import fault
+from planner.benchmark.works import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
 from tests.cases.measuring_device import computed
 
 WORKS: list[Timed] = [

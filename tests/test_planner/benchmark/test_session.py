@@ -9,9 +9,9 @@ from datetime import date
 import pytest
 
 from planner.benchmark.device import CALLS, MOST, Unsupported, summary, timed
-from planner.benchmark.kernels import BEYOND, Attention, Product, Stream
 from planner.benchmark.record import MeasuredChip, line
 from planner.benchmark.session import measure, suite
+from planner.benchmark.works import BEYOND, Attention, Product, Stream
 from tests.cases.measuring_device import H200, Imagined
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from planner.benchmark import session
 from planner.benchmark.device import Facts, Ready, TimingSample, Unsupported, timed
-from planner.benchmark.kernels import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
 from planner.benchmark.session import fault, measure
 from planner.benchmark.torch_device import TorchDevice, torch_device
+from planner.benchmark.works import AllReduce, Attention, KernelLaunch, Product, Stream, Timed
 from planner.text.errors import InputError
 
 torch = pytest.importorskip("torch", reason="needs the extra measure")
