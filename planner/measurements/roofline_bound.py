@@ -16,7 +16,7 @@ import numpy as np
 from planner.architecture.counts import Sizes
 from planner.architecture.quantization import dtype
 from planner.measurements.measurement import Measurement
-from planner.problems.serving.step.engine_limits import LECTURE
+from planner.problems.serving.profiled import LECTURE
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task

@@ -15,7 +15,7 @@ from planner.architecture import from_config, sizes
 from planner.architecture.counts import Sizes
 from planner.catalogue.profile import Place, choose_profile
 from planner.catalogue.systems import system
-from planner.problems.serving.step.engine_limits import LECTURE
+from planner.problems.serving.profiled import LECTURE
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
 from planner.problems.serving.step.step import Step

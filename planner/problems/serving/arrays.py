@@ -13,12 +13,12 @@ from planner.catalogue.chips import MATH
 from planner.problems.serving.deployment.pool import PER_MILLION, ROOFS
 from planner.problems.serving.deployment.pools import layouts_of
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
+from planner.problems.serving.plan_sections import BANDS, LAYOUT
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import given
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.table_row import BANDS, LAYOUT
 from planner.problems.serving.task.requests import context, promised
 from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import PROMISES, Task

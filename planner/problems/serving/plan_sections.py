@@ -1,8 +1,9 @@
-"""A serving plan as sections: the question, its numbers, one step, the memory, the next best."""
+"""A serving plan as sections (its numbers, one step, memory, the next best) and as a table row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from planner.problems.serving.point import idle, layout_text
@@ -11,6 +12,7 @@ from planner.protocol.output import Output
 from planner.protocol.section import Line, Section
 
 if TYPE_CHECKING:
+    from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.plan import ServingAnswer
     from planner.problems.serving.point import ServingPoint
     from planner.protocol.plan import Plan
@@ -24,6 +26,33 @@ LABELS = {
 }  # fmt: skip
 FIRST = ("usd_per_mtok", "tpot", "ttft", "tokens_per_s")  # of the headline
 DRAWN = 3  # next best plans
+LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
+BANDS = ("usd_per_mtok", "tpot", "ttft")
+NUMBERS = {
+    "usd_per_mtok": "USD per million tokens",
+    "usd_per_mtok_input": "USD per million input tokens",
+    "usd_per_mtok_output": "USD per million output tokens",
+    "usd_per_hour": "USD/hour",
+    "ttft": "s",
+    "tpot": "s",
+    "e2e": "s",
+    "tokens_per_s": "token/s",
+    "tokens_per_s_per_chip": "token/(s*chip)",
+    "tokens_per_s_per_user": "token/s",
+    "requests_per_s": "seq/s",
+    "chips": "chip",
+    "batch": "seq",
+}
+WORDS = ("mode", "chip", "weights", "kv", "bottleneck")
+COLUMNS: Mapping[str, str] = MappingProxyType(
+    {
+        **NUMBERS,
+        **dict.fromkeys(("layout", *WORDS, *LAYOUT), ""),
+        **{f"{name}_{end}": NUMBERS[name] for name in BANDS for end in ("low", "high")},
+        **{f"{name}_bound": NUMBERS[name] for name in BANDS},
+        "gap": "",
+    }
+)
 
 
 def sections(outputs: Sequence[Output], plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
@@ -85,3 +114,16 @@ def _next_best(point: ServingPoint, answer: ServingAnswer) -> Iterator[Section]:
     )
     if lines:
         yield Section("next best, of other layouts", lines)
+
+
+def row_of(best: Candidate, plan: ServingPoint) -> dict[str, object]:
+    """The columns of a plan; `gap`, which takes a proof, is left empty."""
+    layout = vars(plan.layout) if plan.layout else {}
+    band, bound = best.band(plan), best.floor()
+    row = {name: getattr(plan, name) for name in (*NUMBERS, *WORDS)}
+    row |= {"layout": layout_text(plan), "gap": None}
+    row |= {name: layout.get(name) for name in LAYOUT}
+    for name in BANDS:
+        low, high = getattr(band, name, None) or (None, None)
+        row |= {f"{name}_low": low, f"{name}_high": high, f"{name}_bound": getattr(bound, name)}
+    return {name: row[name] for name in COLUMNS}

@@ -13,8 +13,8 @@ from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pools import Point, Question, questions_together, ranked
 from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan
+from planner.problems.serving.plan_sections import COLUMNS, row_of
 from planner.problems.serving.profiled import coefficient, profiled
-from planner.problems.serving.table_row import COLUMNS, row_of
 from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in

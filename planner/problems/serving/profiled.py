@@ -1,4 +1,4 @@
-"""Coefficients of a profile as uncertain givens: `profile.e_w`, as the plan's own place has it.
+"""The profile of a question: its coefficients as uncertain parameters, its limits, the lecture's.
 
 A profile knows how far each of its coefficients would move if it were fitted to other rows of the
 same kind. They stand in no scenario, so that a draw puts them into the question once it is asked.
@@ -12,19 +12,34 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
+from planner.benchmark import ceilings, read_measured
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Band, Profile
 from planner.catalogue.ranges import ListedRange
+from planner.catalogue.systems import System
 from planner.problems.serving.question import Scenario
 from planner.protocol.problem import BESIDE, UncertainCoefficient
-from planner.text.errors import FieldError, did_you_mean, quoted
+from planner.text.errors import FieldError, InputError, did_you_mean, quoted
 from planner.text.quantities import parse
 
 if TYPE_CHECKING:
-    from planner.catalogue.profile import Profile
     from planner.problems.serving.task.resolve import ServingTasks
     from planner.problems.serving.task.task import Task
 
 COVERED = 0.8  # share of refits that a profile's intervals hold
+EXACT = Band(1.0, 1.0)
+
+LECTURE = Profile(
+    name="lecture",
+    as_of="2026-04",
+    engine="none",
+    chips=(),
+    rows=0,
+    source="by definition: perfect overlap, efficiencies of one, no overhead",
+    coverage=1.0,
+    bands={"tpot": EXACT, "ttft": EXACT, "usd_per_mtok": EXACT},
+    errors={},
+    values={name: 1.0 if name in EFFICIENCIES else 0.0 for name in COEFFICIENTS},
+)
 
 
 def coefficient(scenario: Scenario, path: str) -> UncertainCoefficient | None:
@@ -120,3 +135,49 @@ def _limited(profile: Profile, name: str, value: float) -> float:
     if name not in EFFICIENCIES:
         return value
     return min(value, 1.0, profile.ceilings.get(name, 1.0))
+
+
+def limited(profile: Profile, system: System) -> tuple[Profile, dict[str, str] | None]:
+    """The profile with its efficiencies limited by the system's measured chip, and its source.
+
+    A profile's efficiency holds what an engine loses as well, so one that is below what the chip
+    sustains stays as it is; its interval ends where the chip does.
+
+    Raises
+    ------
+    InputError
+        If the file is no sound measurement of this chip, or the profile is the lecture's.
+    """
+    if system.measured is None:
+        return profile, None
+    if profile is LECTURE:
+        raise InputError("the lecture counts no losses of chips; choose assumptions: physical")
+    measured = read_measured(system.measured)
+    try:
+        most = ceilings(measured, system.chip, system.scale_up)
+    except InputError as error:
+        raise InputError(f"{system.measured.name}: {error}") from error
+    values = {name: min(value, most.get(name, value)) for name, value in profile.values.items()}
+    intervals = {
+        name: (min(low, most.get(name, low)), min(high, most.get(name, high)))
+        for name, (low, high) in profile.intervals.items()
+    }
+    lower = [
+        f"{name} {profile.values[name]:.3g} -> {value:.3g}"
+        for name, value in values.items()
+        if value < profile.values[name]
+    ]
+    limits = ", ".join(lower) or "no efficiency of the profile is above what it sustains"
+    part = "" if measured.head.complete else " (the measurement is not complete)"
+    source = {
+        "what": f"measured {measured.head.device}",
+        "source": f"{system.measured.name}: {limits}{part}",
+        "as_of": measured.head.as_of,
+    }
+    limited_profile = replace(
+        profile,
+        values=MappingProxyType(values),
+        intervals=MappingProxyType(intervals),
+        ceilings=MappingProxyType(dict(most)),
+    )
+    return limited_profile, source

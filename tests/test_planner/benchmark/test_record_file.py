@@ -16,7 +16,7 @@ from planner.benchmark.session import measure, recognised
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.profile import choose_profile
 from planner.catalogue.systems import system
-from planner.problems.serving.step.engine_limits import limited
+from planner.problems.serving.profiled import limited
 from planner.report.files import dumps
 from planner.report.text.benchmark import measured_document, measured_text
 from planner.text.errors import InputError

@@ -17,7 +17,7 @@ from planner.catalogue.profile import (
     profile_from,
     profile_names,
 )
-from planner.problems.serving.step.engine_limits import LECTURE
+from planner.problems.serving.profiled import LECTURE
 from planner.text.errors import CatalogueError
 from tests.paths import ROOT
 

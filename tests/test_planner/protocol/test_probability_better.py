@@ -9,7 +9,7 @@ import pytest
 
 import planner
 from planner.catalogue.profile import profile
-from planner.problems.serving.step.engine_limits import LECTURE
+from planner.problems.serving.profiled import LECTURE
 from planner.protocol.probability_better import chance_better
 
 PLAN = {

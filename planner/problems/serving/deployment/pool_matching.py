@@ -26,7 +26,7 @@ from planner.problems.serving.search.batch import (
     largest_feasible,
 )
 from planner.problems.serving.search.sizing import busiest
-from planner.problems.serving.step.chip_split import ChipSplit
+from planner.problems.serving.step.layouts import ChipSplit
 from planner.problems.serving.step.pools_step import replica_rates
 from planner.problems.serving.step.step import Step
 

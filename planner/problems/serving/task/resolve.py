@@ -19,8 +19,8 @@ from planner.catalogue.chips import Chip
 from planner.catalogue.profile import Profile, choose_profile
 from planner.catalogue.systems import System
 from planner.network.system_network import fabric_of, machine_of
+from planner.problems.serving.profiled import LECTURE, limited
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.step.engine_limits import LECTURE, limited
 from planner.problems.serving.task.requests import limits_of, modes
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
