@@ -117,8 +117,8 @@ class Crossings:
                 leave[part] += q if q < n else 0
                 enter[part] += n - q
             for i, (domain, part) in enumerate(group):
-                other, far = group[(i + n // 2) % n]
-                if domain != other and part != far:
+                partner, far = group[(i + n // 2) % n]
+                if domain != partner and part != far:
                     sent[part] += 1
                     taken[far] += 1
         return cls(pairs, leave, enter, sent, taken)
