@@ -93,9 +93,9 @@ def scalar_program(
     names: Iterable[str],
 ) -> ScalarProgram:
     """What `scalar` walks where these symbols are given, definitions of the others."""
-    given = list(names)
-    definitions = {x: e for x, e in collect(equations).items() if x.name not in given}
-    wanted = _wanted(outputs, definitions, given)
+    arguments = list(names)
+    definitions = {x: e for x, e in collect(equations).items() if x.name not in arguments}
+    wanted = _wanted(outputs, definitions, arguments)
     return _program(tuple(definitions.items()), tuple(wanted.items()))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from formulas.nomenclature.symbol_error import SymbolError
 from formulas.numerics.block_executor import BLOCK, BlockExecutor, Prepared
 from formulas.numerics.tape import Tape
+from formulas.numerics.trees import described, refuse_missing, refuse_unknown
 
 _REMEMBERED = 32  # executors per kernel, one for each pattern of argument shapes
 
@@ -173,27 +174,3 @@ def _refuse_undefined(results: Mapping[str, np.ndarray]) -> None:
     for name, result in results.items():
         if np.isnan(result).any():
             raise SymbolError(f"{described(name)} is undefined (0/0 or ∞ − ∞) at a given point")
-
-
-def refuse_missing(values: Mapping[str, object], names: Iterable[str]) -> None:
-    """Raise, naming every symbol that is needed and not given."""
-    missing = [name for name in names if name not in values]
-    if missing:
-        raise SymbolError("missing " + "; ".join(map(described, missing)))
-
-
-def refuse_unknown(values: Mapping[str, object], names: Sequence[str]) -> None:
-    """Raise, naming the first symbol given that nothing asks for, and the nearest that exists."""
-    for name in values:
-        if name not in names:
-            from formulas.nomenclature.symbols import did_you_mean
-
-            hint = did_you_mean(name, names) or f"; it takes {', '.join(names)}"
-            raise SymbolError(f"there is no argument {name!r}{hint}")
-
-
-def described(name: str) -> str:
-    """A symbol with its meaning and unit, for messages; the nomenclature is loaded for it."""
-    from formulas.nomenclature.symbols import describe
-
-    return describe(name)

@@ -8,12 +8,11 @@ equations; it is kept in files as JSON, and read and walked without SymPy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from formulas.nomenclature.symbol_error import SymbolError
-from formulas.numerics.kernel import described, refuse_missing
 
 Tree: TypeAlias = "float | bool | str | Sequence[Tree]"
 Named: TypeAlias = Sequence[tuple[str, Tree]]
@@ -162,3 +161,27 @@ _RULES: Mapping[str, Callable[..., float]] = {
     "floor": _whole(math.floor),
     "abs": abs,
 }
+
+
+def refuse_missing(values: Mapping[str, object], names: Iterable[str]) -> None:
+    """Raise, naming every symbol that is needed and not given."""
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise SymbolError("missing " + "; ".join(map(described, missing)))
+
+
+def refuse_unknown(values: Mapping[str, object], names: Sequence[str]) -> None:
+    """Raise, naming the first symbol given that nothing asks for, and the nearest that exists."""
+    for name in values:
+        if name not in names:
+            from formulas.nomenclature.symbols import did_you_mean
+
+            hint = did_you_mean(name, names) or f"; it takes {', '.join(names)}"
+            raise SymbolError(f"there is no argument {name!r}{hint}")
+
+
+def described(name: str) -> str:
+    """A symbol with its meaning and unit, for messages; the nomenclature is loaded for it."""
+    from formulas.nomenclature.symbols import describe
+
+    return describe(name)
