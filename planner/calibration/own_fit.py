@@ -236,7 +236,7 @@ def _result(
         base,
         values=MappingProxyType({each.name: each.value for each in coefficients}),
         intervals=MappingProxyType({each.name: (each.low, each.high) for each in coefficients}),
-        held=tuple(each.name for each in coefficients if each.state not in IDENTIFIED),
+        unidentified=tuple(each.name for each in coefficients if each.state not in IDENTIFIED),
         adjustments=(*base.adjustments, *more),
     )
     return OwnFit(profile, coefficients)

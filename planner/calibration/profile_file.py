@@ -36,7 +36,7 @@ def written(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
         f"coverage = {profile.coverage}",
         *(f"{name} = {_text(value)}" for name, value in more.items()),
         "# Not identified by the rows: as they were in the profile that the fit started from.",
-        f"held = {listed(profile.held)}",
+        f"held = {listed(profile.unidentified)}",
         *_tables(
             profile.values,
             profile.intervals,

@@ -5,7 +5,7 @@ The sub-modules are imported one by one, so that asking for a chip does not read
 
 from planner.catalogue.chips import Chip, chip, chip_names, chips
 from planner.catalogue.figures import Figure
-from planner.catalogue.prices import Price, Rental, default_price, electricity, rentals
+from planner.catalogue.listed_prices import Price, Rental, default_price, electricity, rentals
 from planner.catalogue.systems import System, system, system_from, system_names, systems
 
 __all__ = [

@@ -143,7 +143,7 @@ class Profile:
 
     `engine` is the engine it speaks for, `any` where it was fitted on several and none is meant.
     `rows` counts the measurements it was fitted on, `errors` are fractions on rows left out of the
-    fit. `intervals` hold 80 % of refits; coefficients in `held` were not identified by the rows.
+    fit. `intervals` hold 80 % of refits; coefficients in `unidentified` are not by the rows.
     `bands` are those in use, `all_bands` {kind of place: {engine: bands}}. `spread` is the width
     of logarithms of measured over predicted price `alike`, between runs of one kind, and of all.
     A `base` is what others are like, and chosen by name alone. `ceilings` are efficiencies that
@@ -161,7 +161,7 @@ class Profile:
     errors: Mapping[str, float]
     values: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    held: tuple[str, ...] = ()
+    unidentified: tuple[str, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
     models: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
@@ -287,7 +287,7 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         errors=MappingProxyType(dict(raw["errors"])),
         values=MappingProxyType({c: float(values[c]) for c in COEFFICIENTS}),
         intervals=MappingProxyType({c: (a, b) for c, (a, b) in raw.get("intervals", {}).items()}),
-        held=tuple(raw.get("held", ())),
+        unidentified=tuple(raw.get("held", ())),
         adjustments=tuple(map(_adjustment, raw.get("adjustments", ()))),
         models=tuple(raw.get("models", ())),
         engines=tuple(raw.get("engines", ())),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.catalogue.chips import chip
-from planner.catalogue.prices import default_price
+from planner.catalogue.listed_prices import default_price
 from planner.catalogue.training_runs import training_rates
 from planner.text.errors import CatalogueError, FieldError
 

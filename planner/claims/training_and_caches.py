@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from formulas.claims.claim import Worked
 from planner.catalogue.chips import chip
-from planner.catalogue.prices import tier, tier_names
+from planner.catalogue.listed_prices import tier, tier_names
 from planner.catalogue.scaling_laws import Law, law
 from planner.claims.figure import PhysicalFigure, chip_case, counted, figure_of, model_case, record
 

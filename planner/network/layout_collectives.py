@@ -49,14 +49,14 @@ class Reduction:
 class Exchange:
     """Dispatch and combine together, in the bytes of both; each of shape (n,).
 
-    `each` says where a token is copied once for each expert, not once for each chip that holds
+    `per_expert` says where a token is copied once for each expert, not once for each chip that has
     some of its experts. Groups over several domains prefill with one copy for each domain.
     """
 
     floor: np.ndarray
     rate: np.ndarray
     root: np.ndarray
-    each: np.ndarray
+    per_expert: np.ndarray
     domains: np.ndarray
 
 
@@ -75,8 +75,8 @@ def exchanges(
     """Exchanges with experts in groups of these sizes; `there` is dispatch's share of the bytes."""
     groups, back = np.unique(sizes, return_inverse=True)
     rows = [_exchange(of, chip, int(n), within, there) for n in groups]
-    floor, rate, root, per_layer, domains = np.array(rows)[back].T
-    return Exchange(floor, rate, root, per_layer.astype(bool), domains.astype(np.int64))
+    floor, rate, root, per_expert, domains = np.array(rows)[back].T
+    return Exchange(floor, rate, root, per_expert.astype(bool), domains.astype(np.int64))
 
 
 def rounds(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.catalogue.chips import chip
-from planner.catalogue.prices import Price
+from planner.catalogue.listed_prices import Price
 from planner.catalogue.ranges import ListedRange, mfu_range, no_range, rent_range
 from planner.catalogue.systems import System
 from planner.catalogue.training_runs import TrainingRate, training_rate

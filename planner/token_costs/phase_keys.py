@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from planner.catalogue.chips import MATH
+from planner.catalogue.listed_prices import Price, default_price, given_price
 from planner.catalogue.models import names
-from planner.catalogue.prices import Price, default_price, given_price
 from planner.catalogue.systems import System
 from planner.scenario.keys.budget_fields import FOREVER, Lifetime, Yearly
 from planner.scenario.keys.fields import Path, Quantity, Record, Refusals, Rent, Whole, Word

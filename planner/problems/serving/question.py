@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from planner.catalogue.prices import Price, default_price, given_price
+from planner.catalogue.listed_prices import Price, default_price, given_price
 from planner.catalogue.systems import System
 from planner.scenario.keys.fields import (
     Numbers,

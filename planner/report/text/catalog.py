@@ -14,7 +14,7 @@ from planner.architecture import read_config, summary
 from planner.catalogue import models
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.figures import Figure
-from planner.catalogue.prices import default_price, rentals, tier, tier_names
+from planner.catalogue.listed_prices import default_price, rentals, tier, tier_names
 from planner.catalogue.profile import profile, profile_names
 from planner.catalogue.scaling_laws import RANGES, Coefficient, Covariance, Law, law, law_names
 from planner.catalogue.systems import system, system_names

@@ -18,7 +18,7 @@ from formulas.claims.claim import KINDS, LECTURE
 from formulas.export import FORMATS, export
 from formulas.nomenclature.symbols import SymbolError
 from formulas.registry import by_name, find
-from planner.catalogue.prices import default_price
+from planner.catalogue.listed_prices import default_price
 from planner.claims import physical as physical_numbers
 from planner.claims.figure import chip_case, counted, model_case
 from planner.report.files import dumps, pdf

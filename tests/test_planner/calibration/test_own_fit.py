@@ -90,7 +90,7 @@ def test_every_coefficient_is_accounted_for(fit):
     for each in fit.coefficients:
         assert each.low <= each.value <= each.high
         assert 0 <= each.share <= 1
-    assert set(fit.profile.held) == {
+    assert set(fit.profile.unidentified) == {
         each.name for each in fit.coefficients if each.state in ("joint", "inseparable", "idle")
     }
 

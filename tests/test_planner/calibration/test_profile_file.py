@@ -32,7 +32,11 @@ def test_every_profile_that_ships_is_read_as_it_is_written(name):
     again = _again(one)
     assert again.values == pytest.approx(dict(one.values), rel=1e-5)
     assert again.errors == pytest.approx(dict(one.errors), rel=1e-5)
-    assert (again.chips, again.models, again.held) == (one.chips, one.models, one.held)
+    assert (again.chips, again.models, again.unidentified) == (
+        one.chips,
+        one.models,
+        one.unidentified,
+    )
     assert [(a.of, dict(a.scope), a.monthly) for a in again.adjustments] == [
         (a.of, dict(a.scope), a.monthly) for a in one.adjustments
     ]

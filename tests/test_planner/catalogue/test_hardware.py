@@ -21,7 +21,7 @@ from planner.catalogue import (
     system_names,
     systems,
 )
-from planner.catalogue.prices import Price
+from planner.catalogue.listed_prices import Price
 from planner.text.errors import CatalogueError
 from tests.paths import FACTS, shared
 

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from planner.catalogue.prices import KINDS, tier, tier_names
+from planner.catalogue.listed_prices import KINDS, tier, tier_names
 from planner.report.text.catalog import catalog_text, listed
 from planner.text.errors import CatalogueError
 from tests.paths import FACTS

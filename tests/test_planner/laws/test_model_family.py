@@ -11,7 +11,7 @@ import planner
 from planner.architecture import sizes
 from planner.catalogue import models
 from planner.catalogue.chips import chip
-from planner.catalogue.prices import given_price
+from planner.catalogue.listed_prices import given_price
 from planner.catalogue.systems import system
 from planner.catalogue.training_runs import training_rates
 from planner.laws.model_family import TIED_BELOW, ModelFamily

@@ -181,7 +181,7 @@ def test_prices_of_the_catalogue_are_a_range():
     scenario = {**HELD, "uncertain": {"price": "catalogue"}}
     (marginal,) = drawn(scenario)[2]
     system = load(HELD).systems()[0]
-    from planner.catalogue.prices import default_price
+    from planner.catalogue.listed_prices import default_price
 
     listed = default_price(system.chip.name)
     assert marginal.ends == (listed.low, listed.high)

@@ -218,7 +218,7 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
             f"a_x{phase}": exchanged.floor,
             f"w_x{phase}": exchanged.rate,
             f"g_x{phase}": exchanged.root,
-            f"k_copies{phase}": np.where(exchanged.each, every_expert, sends),
+            f"k_copies{phase}": np.where(exchanged.per_expert, every_expert, sends),
         }
     return values
 
