@@ -50,7 +50,7 @@ class Export:
         return "\n".join(text for name, text in self.files.items() if name.endswith(MAIN))
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Engine, version, date, options of each pool with their reasons, files; JSON types."""
         release = self.launches[0].release
         return {
@@ -176,7 +176,7 @@ def _changes(plan: Mapping[str, Any]) -> Iterator[str]:
             yield f"choose.{place}{axis}={layout[axis]}"
 
 
-def _pool(launch: Launch) -> dict[str, Any]:
+def _pool(launch: Launch) -> dict[str, object]:
     """One pool of an export as plain data."""
     options = (*launch.options, *launch.followers, *launch.config, *launch.environment)
     return {

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from types import MappingProxyType
-from typing import Any
+from typing import TypeAlias
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedSeq
@@ -40,6 +40,7 @@ SECRET = "hf-token"
 WEIGHTS = "/models"
 SETTINGS = "/etc/planner"
 NODE = {RANK: "$(LWS_WORKER_INDEX)", LEADER: "$(LWS_LEADER_ADDRESS)"}
+Manifest: TypeAlias = dict[str, object]
 STARTUP = 360  # probes ten seconds apart: an hour to fetch and load the weights
 LONGEST_NAME = 40
 
@@ -52,7 +53,7 @@ def manifest(pools: Iterable[tuple[Launch, Deployment]], model: str, heading: It
     Infeasible
         If a replica of several nodes is started by an MPI launcher, which a pod is not.
     """
-    documents: list[dict[str, Any]] = []
+    documents: list[Manifest] = []
     placeholders: list[str] = []
     for launch, plan in pools:
         documents += _documents(launch, plan, model)
@@ -61,7 +62,7 @@ def manifest(pools: Iterable[tuple[Launch, Deployment]], model: str, heading: It
     return f"{head}\n{_yaml(documents)}"
 
 
-def _documents(launch: Launch, plan: Deployment, model: str) -> Iterator[dict[str, Any]]:
+def _documents(launch: Launch, plan: Deployment, model: str) -> Iterator[Manifest]:
     """Service, pods and configuration of one pool."""
     if launch.prefix:
         raise Infeasible(
@@ -97,7 +98,7 @@ def _placeholders(launch: Launch, plan: Deployment) -> Iterator[str]:
         yield "A StatefulSet per replica would do as well; LeaderWorkerSet must be installed."
 
 
-def _service(launch: Launch, name: str) -> dict[str, Any]:
+def _service(launch: Launch, name: str) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -109,7 +110,7 @@ def _service(launch: Launch, name: str) -> dict[str, Any]:
     }
 
 
-def _set(launch: Launch, plan: Deployment, model: str, name: str) -> dict[str, Any]:
+def _set(launch: Launch, plan: Deployment, model: str, name: str) -> Manifest:
     """A Deployment of one pod per replica; one is taken down first, for no chip is spare."""
     return {
         "apiVersion": "apps/v1",
@@ -124,7 +125,7 @@ def _set(launch: Launch, plan: Deployment, model: str, name: str) -> dict[str, A
     }
 
 
-def _group(launch: Launch, plan: Deployment, model: str, name: str) -> dict[str, Any]:
+def _group(launch: Launch, plan: Deployment, model: str, name: str) -> Manifest:
     """A LeaderWorkerSet: one group of pods per replica, a pod per node, restarted together."""
     return {
         "apiVersion": LWS,
@@ -142,27 +143,26 @@ def _group(launch: Launch, plan: Deployment, model: str, name: str) -> dict[str,
     }
 
 
-def _pod(
-    launch: Launch, plan: Deployment, model: str, name: str, *, serves: bool
-) -> dict[str, Any]:
-    container = {
+def _pod(launch: Launch, plan: Deployment, model: str, name: str, *, serves: bool) -> Manifest:
+    mounts = [
+        {"name": "weights", "mountPath": WEIGHTS},
+        {"name": "shared-memory", "mountPath": "/dev/shm"},
+    ]
+    container: Manifest = {
         "name": launch.release.name,
         "image": launch.release.vendors[plan.vendor],
         "command": [_word(word, model) for word in launch.program],
         "args": _arguments(launch, model, serves=serves),
         "env": list(_environment(launch)),
         "resources": {"limits": {RESOURCES[plan.vendor]: launch.local}},
-        "volumeMounts": [
-            {"name": "weights", "mountPath": WEIGHTS},
-            {"name": "shared-memory", "mountPath": "/dev/shm"},
-        ],
+        "volumeMounts": mounts,
     }
-    volumes: list[dict[str, Any]] = [
+    volumes: list[Manifest] = [
         {"name": "weights", "persistentVolumeClaim": {"claimName": CLAIM}},
         {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
     ]
     if launch.config:
-        container["volumeMounts"].append({"name": "settings", "mountPath": SETTINGS})  # type: ignore[attr-defined]
+        mounts.append({"name": "settings", "mountPath": SETTINGS})
         volumes.append({"name": "settings", "configMap": {"name": name}})
     if serves:
         container |= {"ports": [{"name": "http", "containerPort": launch.port}], **_probes(launch)}
@@ -170,7 +170,7 @@ def _pod(
     return {"metadata": {"labels": labels}, "spec": {"containers": [container], "volumes": volumes}}
 
 
-def _probes(launch: Launch) -> dict[str, Any]:
+def _probes(launch: Launch) -> Manifest:
     """Loading may take an hour; then a server that fails for a minute is restarted."""
     ask = {"httpGet": {"path": launch.health, "port": "http"}, "periodSeconds": 10}
     return {
@@ -180,7 +180,7 @@ def _probes(launch: Launch) -> dict[str, Any]:
     }
 
 
-def _environment(launch: Launch) -> Iterator[dict[str, Any]]:
+def _environment(launch: Launch) -> Iterator[Manifest]:
     for variable in launch.environment:
         address = {"fieldRef": {"fieldPath": "status.podIP"}}
         yield {"name": variable.name, "valueFrom": address}
@@ -226,7 +226,7 @@ def _name(plan: Deployment, launch: Launch) -> str:
     return short if short[0].isalpha() else f"m-{short}"
 
 
-def _yaml(documents: Iterable[Mapping[str, Any]]) -> str:
+def _yaml(documents: Iterable[Manifest]) -> str:
     writer = YAML()
     writer.width = 10_000  # a wrapped word would be another word
     writer.indent(mapping=2, sequence=4, offset=2)

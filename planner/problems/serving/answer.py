@@ -97,7 +97,7 @@ def _answer(
     best = points[0].candidate
     binds, elasticities, unknown = _multipliers(best)
     document = document_of(chosen)
-    even = uneven(document, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
+    even = uneven(chosen, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
     crowds = crowded(document["demand"])
     warnings = (*tasks.warnings, *unknown, *together(document), *even, *crowds)
     return ServingAnswer(

@@ -219,7 +219,7 @@ class ServingPlan(Plan[ServingAnswer]):
         return (point,) if point.layout else tuple(pool for pool in pair if pool)
 
     @property
-    def layout(self) -> Mapping[str, Any]:
+    def layout(self) -> Mapping[str, object]:
         """tp, pp, cp, dp_attention, ep, tp_expert and replicas; of two pools by phase."""
         point = self.point
         if point is None:

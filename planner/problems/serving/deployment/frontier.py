@@ -40,7 +40,7 @@ FULL = 1 - 1e-3  # share of time from which on a pool is called busy
 
 
 @dataclass(frozen=True)
-class FrontierPoint:
+class FrontierPlan:
     """A plan of the frontier, its ranges, its roofline, and what the profile expects of it."""
 
     plan: ServingPoint
@@ -88,7 +88,7 @@ class ServingFrontier:
     problem: str
     status: str
     scenario: Mapping[str, Any]
-    points: tuple[FrontierPoint, ...]
+    points: tuple[FrontierPlan, ...]
     marks: Mapping[str, int]
     compared: Mapping[str, ComparedMode] | None
     ends: FrontierEnds | None
@@ -188,7 +188,7 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         status="optimal" if plans else "infeasible",
         scenario=resolved(scenario),
         points=tuple(
-            FrontierPoint(plan, candidate.band(plan), candidate.floor(), candidate.expected())
+            FrontierPlan(plan, candidate.band(plan), candidate.floor(), candidate.expected())
             for candidate, plan in zip(candidates, plans, strict=True)
         ),
         marks=marks,

@@ -10,9 +10,9 @@ How a layout spreads experts and contexts: fullest ranks, copies of a token, rou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import ceil
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from planner.network.layout_collectives import DECODE, PREFILL, exchanges, reduc
 
 if TYPE_CHECKING:
     from planner.network.system_network import GroupRates
+    from planner.problems.serving.point import PlannedPool, ServingPoint
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
@@ -28,25 +29,23 @@ V = TypeVar("V", bound=float | np.ndarray)
 WORTH = 1.05  # experts of the fullest rank over the mean, from which on it is worth a word
 
 
-def uneven(plan: Mapping[str, Any], experts: int) -> tuple[str, ...]:
+def uneven(point: ServingPoint, experts: int) -> tuple[str, ...]:
     """A warning for each pool of a plan whose fullest expert rank is well above the mean."""
-    pools = {"": plan} if plan["layout"] else {f"{n} ": plan[n] for n in ("prefill", "decode")}
-    return tuple(dict.fromkeys(_uneven_pools(pools, experts)))
-
-
-def _uneven_pools(pools: Mapping[str, Mapping[str, Any]], experts: int) -> Iterator[str]:
+    pools: dict[str, PlannedPool | ServingPoint] = {"": point} if point.layout else {}
+    pools |= {f"{name} ": pool for name, pool in point.phases.items()}
+    warnings = []
     for name, pool in pools.items():
-        ep, copies = pool["layout"]["ep"], pool["redundant_experts"] or 0
-        stored = experts + copies
+        ep, stored = pool.layout.ep if pool.layout else 1, experts + (pool.redundant_experts or 0)
         fullest = ceil(stored / ep)
         if fullest * ep < stored * WORTH:
             continue
-        more = fullest * ep - experts
-        yield (
+        warnings.append(
             f"{stored} experts are uneven on {name}ep {ep}: the fullest rank has {fullest}, "
             f"{fullest * ep / stored - 1:.0%} more than the mean, and sets the pace; "
-            f"choose.redundant_experts: {more} would even them out in the same memory"
+            f"choose.redundant_experts: {fullest * ep - experts} would even them out in the same "
+            "memory"
         )
+    return tuple(dict.fromkeys(warnings))
 
 
 def contexts(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:

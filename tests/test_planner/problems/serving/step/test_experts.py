@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -112,13 +113,16 @@ def test_serving_copies_are_chosen_where_they_pay() -> None:
 
 def test_serving_uneven_experts_are_told() -> None:
     """With how many copies would make them even; nothing where they are."""
-    pool = {"layout": {"ep": 72}, "redundant_experts": 0}
-    (told,) = uneven(pool, 256)
-    assert "choose.redundant_experts: 32" in told
-    assert not uneven({**pool, "redundant_experts": 32}, 256)
-    assert not uneven({"layout": {"ep": 8}, "redundant_experts": 0}, 256)
-    pools = {"layout": None, "prefill": pool, "decode": {"layout": {"ep": 48}}}
-    pools["decode"]["redundant_experts"] = 0
+
+    def pool(ep: int, redundant: int = 0) -> SimpleNamespace:
+        layout = SimpleNamespace(ep=ep)
+        return SimpleNamespace(layout=layout, redundant_experts=redundant, phases={})
+
+    (warning,) = uneven(pool(72), 256)
+    assert "choose.redundant_experts: 32" in warning
+    assert not uneven(pool(72, 32), 256)
+    assert not uneven(pool(8), 256)
+    pools = SimpleNamespace(layout=None, phases={"prefill": pool(72), "decode": pool(48)})
     assert [("prefill" in line, "decode" in line) for line in uneven(pools, 256)] == [
         (True, False), (False, True)
     ]  # fmt: skip
