@@ -2,9 +2,8 @@
 
 grid.py        PATH=SPEC to axes, and the points of their product
 preflight.py   everything looked at before anything runs
-rows.py        a plan as one row, and columns as they are passed on
 vectorized.py  where nothing is left to search: all points in array operations
-chunk.py       chunks of points, solved one by one
+chunk.py       chunks of points, solved one by one, each a row
 workers.py     here, or in processes of this machine
 cluster.py     on a Dask cluster
 formats.py     Parquet, CSV, JSON lines
@@ -19,17 +18,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from planner.text.errors import InputError
 
 if TYPE_CHECKING:
+    from planner.scenario.loading import Source
     from planner.sweep.table import Table
 
 __all__ = ["sweep"]
 
 
 def sweep(
-    source: Any,
-    over: Mapping[str, Any] | Sequence[str],
+    source: Source,
+    over: Mapping[str, object] | Sequence[str],
     sets: Sequence[str] = (),
     *,
     out: str | Path | None = None,
@@ -64,17 +66,19 @@ def sweep(
     SolverError
         If the disk or the cluster is at fault; what was computed is kept.
     """
-    from planner.sweep.table import table
+    from planner.sweep.parts import Parts
+    from planner.sweep.run import computed, executed, ordered
+    from planner.sweep.table import Memory, Table
 
-    return table(
-        source,
-        over,
-        sets,
-        out=None if out is None else Path(out),
-        workers=workers,
-        scheduler=scheduler,
-        resume=resume,
-        yes=yes,
-        certify=certify,
-        progress=progress,
-    )
+    if workers < 1:
+        raise InputError(f"workers: expected at least 1, got {workers}")
+    order = ordered(source, over, sets, yes=yes, certify=certify)
+    if out is None:
+        memory = Memory()
+        computed(order, memory, workers=workers, scheduler=scheduler, shown=progress)
+        return Table(memory.columns(), order.meta, None)
+    file = Path(out)
+    if not (resume and Parts.finished(file, order.meta)):
+        parts = Parts(file, order.meta, resume=resume)
+        executed(order, parts, workers=workers, scheduler=scheduler, shown=progress)
+    return Table.read(file)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from planner.protocol.bracket import Bracket, bracketed
+from planner.protocol.columns import Cell
 from planner.protocol.problem import HasParts
 from planner.report.pictures.sweep_axes import arranged, line_of
 from planner.sweep.closed_form_boundary import Turned, relaxed_times, turned_round
@@ -58,7 +59,7 @@ class PartCrossing:
         form = f"at {self.symbol} = {self.form}" if self.form else f"no closed form ({self.why})"
         return f"{self.before} = {self.after}{' ' if self.form else ', '}{form}"
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """As JSON has it."""
         return asdict(self) | {"rows": list(self.rows)}
 
@@ -68,19 +69,16 @@ def crossings(closed: ClosedForm | None, table: Table) -> list[PartCrossing]:
     if closed is None or len(table) > MOST:
         return []
     along, others = line_of(table)
-    axis = next((i for i in closed.dials if closed.survey.columns[i].name == along), None)
+    axis = _dial(closed, along)
     if along is None or axis is None:
         return []
-    x, words = table[along], table["bottleneck"]
+    swept = _Swept(closed, axis, _numbers(table, along), table["bottleneck"])
     apart = list(zip(*(table[name] for name in others), strict=True)) or [()] * len(table)
     kinks: list[PartCrossing] = []
     for value in dict.fromkeys(apart):
-        rows = sorted((i for i, each in enumerate(apart) if each == value), key=x.__getitem__)
-        for i, j in pairwise(rows):
-            if words[i] != words[j] and None not in (words[i], words[j]):
-                line = line_at(closed, axis, i)
-                if line is not None:
-                    kinks += line.between((i, j), float(x[i]), float(x[j]))
+        rows = [i for i, each in enumerate(apart) if each == value]
+        for pair, line, low, high in swept.changes(rows):
+            kinks += [line.crossing(pair, step) for step in line.steps(low, high)]
             if len(kinks) >= MOST_CROSSINGS:
                 return kinks
     return kinks
@@ -94,6 +92,11 @@ class PartSwitch:
     high: float
     before: str
     after: str
+
+    @property
+    def middle(self) -> float:
+        """Halfway between them."""
+        return (self.low + self.high) / 2
 
 
 @dataclass(frozen=True)
@@ -110,10 +113,6 @@ class SweptLine:
     batches: tuple[str, ...]
     up: str | None = None
 
-    def between(self, rows: tuple[int, int], low: float, high: float) -> Iterator[PartCrossing]:
-        """What crosses between two values, from the lower to the higher one."""
-        yield from (self.crossing(rows, step) for step in self.steps(low, high))
-
     def steps(self, low: float, high: float) -> Iterator[PartSwitch]:
         """Where the largest part changes between two values."""
         before, last = self.largest(np.array([low, high]))
@@ -122,7 +121,7 @@ class SweptLine:
             yield PartSwitch(low, beyond, before, after)
             low, before = beyond, after
 
-    def at(self, x: np.ndarray) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def at(self, x: np.ndarray) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]:
         """Parts and symbols at values of what is varied."""
         at_rest = {name: np.full(len(x), value) for name, value in self.at_rest.items()}
         return self.model.parts({**at_rest, self.along: x})
@@ -149,9 +148,7 @@ class SweptLine:
         def enough(bracket: Bracket) -> bool:
             return bracket.far - bracket.near <= (1 if whole else WITHIN * bracket.far)
 
-        def inside(bracket: Bracket) -> Sequence[float]:
-            return _inside(bracket, whole=whole)
-
+        inside = partial(_inside, whole=whole)
         bracket = bracketed(differs, Bracket(low, high), inside, enough)
         return bracket.near, bracket.far, names[bracket.far]
 
@@ -176,19 +173,13 @@ class SweptLine:
         plain = {name: float(np.ravel(value)[0]) for name, value in values.items()}
         if even:
             plain["B"] = x * self.model.batch_scale
-        symbols, equations = self.model.symbols, self.model.equations
+        sides = self.model.symbols[before], self.model.symbols[after]
         turned: Turned | str = ""
         shown = set() if self.up is None else self._moving_up(x, self.up)
         # What goes up a map is written out where it can be.
         for more, steady in ((shown, even or self.up in self.batches), (set[str](), even)):
             turned = turned_round(
-                symbols[before],
-                symbols[after],
-                plain,
-                moving,
-                shown=more,
-                equations=equations,
-                even=steady,
+                *sides, plain, moving, shown=more, equations=self.model.equations, even=steady
             )
             if not isinstance(turned, str):
                 break
@@ -214,12 +205,12 @@ class SweptLine:
         rows, along, _, before, after = head
         exact, values = self.at(np.array([low, high]))
         plain = {name: float(np.ravel(value)[0]) for name, value in values.items()}
-        symbols, equations = self.model.symbols, self.model.equations
-        scale = self.model.batch_scale
+        model = self.model
 
         def times(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            values_at = {**plain, "B": x * scale}
-            return relaxed_times(symbols[before], symbols[after], values_at, equations)
+            values_at: dict[str, float | np.ndarray] = {**plain, "B": x * model.batch_scale}
+            sides = model.symbols[before], model.symbols[after]
+            return relaxed_times(*sides, values_at, model.equations)
 
         for name, smooth in zip((before, after), times(np.array([low, high])), strict=True):
             if not np.allclose(exact[name], smooth, rtol=1e-9, atol=0):
@@ -241,6 +232,36 @@ def _inside(bracket: Bracket, *, whole: bool = False) -> Sequence[float]:
     return inside
 
 
+@dataclass(frozen=True)
+class _Swept:
+    """A table along one of its axes: values of the axis and largest parts, by row."""
+
+    closed: ClosedForm
+    axis: int
+    x: Sequence[float]
+    words: Sequence[Cell]
+
+    def changes(
+        self, rows: Sequence[int], up: str | None = None
+    ) -> Iterator[tuple[tuple[int, int], SweptLine, float, float]]:
+        """Neighbours on a line whose largest parts differ: rows, their line, both values."""
+        for i, j in pairwise(sorted(rows, key=self.x.__getitem__)):
+            if self.words[i] != self.words[j] and None not in (self.words[i], self.words[j]):
+                line = line_at(self.closed, self.axis, i, up)
+                if line is not None:
+                    yield (i, j), line, self.x[i], self.x[j]
+
+
+def _dial(closed: ClosedForm, name: str | None) -> int | None:
+    """Which axis that becomes an array has a name; None where none has it."""
+    return next((i for i in closed.dials if closed.survey.columns[i].name == name), None)
+
+
+def _numbers(table: Table, name: str) -> list[float]:
+    """A column of numbers."""
+    return [float(value) for value in table[name] if isinstance(value, int | float)]
+
+
 def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> SweptLine | None:
     """The line on which a row of the table lies; of a map, `up` is what else varies."""
     survey = closed.survey
@@ -249,8 +270,6 @@ def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> S
     for i in closed.fixed:
         which = which * len(survey.grid.axes[i]) + places[i]
     model = closed.models[which]
-    if isinstance(model, str):
-        return None
     if not isinstance(model, HasParts):
         return None
     at_rest = {
@@ -283,7 +302,7 @@ class Boundary:
             return f"{form}, no closed form ({self.why})"
         return f"{form} at {', or at '.join(self.forms)}"
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """As JSON has it."""
         return {
             "before": self.before, "after": self.after, "forms": list(self.forms),
@@ -292,7 +311,7 @@ class Boundary:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Spot:
     """One crossing: on which line of the table it is, counted from the first one, and where."""
 
     number: int
@@ -310,43 +329,39 @@ def boundaries(closed: ClosedForm | None, table: Table) -> list[Boundary]:
     if len(numeric) != 2:
         return []
     up, along = numeric
-    ways = [_looked(closed, table, along, up), _looked(closed, table, up, along)]
-    pairs: dict[tuple[str, str], list[list[_Found]]] = {}
-    for side, row in enumerate(ways):
+    sides = [_spots(closed, table, along, up), _spots(closed, table, up, along, flat=False)]
+    pairs: dict[tuple[str, str], list[list[_Spot]]] = {}
+    for side, row in enumerate(sides):
         for spot in row:
             first, second = sorted((spot.step.before, spot.step.after))
             pairs.setdefault((first, second), [[], []])[side].append(spot)
     return [_boundary(pair, row) for pair, row in pairs.items()]
 
 
-def _looked(closed: ClosedForm, table: Table, along: str, up: str) -> list[_Found]:
-    """The crossings along one of the axes, at values of the other one."""
-    axes = closed.survey.columns
-    axis = next((i for i in closed.dials if axes[i].name == along), None)
+def _spots(
+    closed: ClosedForm, table: Table, along: str, up: str, *, flat: bool = True
+) -> list[_Spot]:
+    """The crossings along one of the axes, at values of the other; `flat`: along goes the map."""
+    axis = _dial(closed, along)
     if axis is None:
         return []
-    x, y, words = table[along], table[up], table["bottleneck"]
+    swept = _Swept(closed, axis, _numbers(table, along), table["bottleneck"])
+    y = _numbers(table, up)
     values = sorted(set(y))
-    chosen = set(values[:: max(1, -(-len(values) // LINES))])
-    at_value: dict[float, list[int]] = {}
+    rows_at: dict[float, list[int]] = {x: [] for x in values[:: max(1, -(-len(values) // LINES))]}
     for i, value in enumerate(y):
-        if value in chosen:
-            at_value.setdefault(value, []).append(i)
-    flat = along == _last(table)
+        if value in rows_at:
+            rows_at[value].append(i)
     points = []
-    for number, value in enumerate(sorted(at_value)):
-        rows = sorted(at_value[value], key=x.__getitem__)
-        for i, j in pairwise(rows):
-            if words[i] != words[j] and None not in (words[i], words[j]):
-                line = line_at(closed, axis, i, up)
-                for step in line.steps(float(x[i]), float(x[j])) if line else ():
-                    at = (step.low + step.high) / 2
-                    point = (at, float(value)) if flat else (float(value), at)
-                    points.append(_Found(number, line, step, point))  # type: ignore[arg-type]
+    for number, (value, rows) in enumerate(rows_at.items()):
+        for _, line, low, high in swept.changes(rows, up):
+            for step in line.steps(low, high):
+                point = (step.middle, value) if flat else (value, step.middle)
+                points.append(_Spot(number, line, step, point))
     return points
 
 
-def _boundary(pair: tuple[str, str], sides: Sequence[Sequence[_Found]]) -> Boundary:
+def _boundary(pair: tuple[str, str], sides: Sequence[Sequence[_Spot]]) -> Boundary:
     """One boundary from its crossings along and up."""
     whole = [bool(row) and row[0].line.along in row[0].line.whole for row in sides]
     # Between whole numbers a line is known less well than between others.
@@ -367,14 +382,9 @@ def _boundary(pair: tuple[str, str], sides: Sequence[Sequence[_Found]]) -> Bound
     return Boundary(*pair, lines, tuple(forms)[:MOST_FORMS], why)
 
 
-def _last(table: Table) -> str:
-    """The axis that goes along."""
-    return [name for name in table.over if len(dict.fromkeys(table[name])) > 1][-1]
-
-
-def _joined(spots: Sequence[_Found]) -> Iterator[tuple[tuple[float, float], ...]]:
+def _joined(spots: Sequence[_Spot]) -> Iterator[tuple[tuple[float, float], ...]]:
     """Crossings of neighbouring lines of the table as lines of the map."""
-    lines: list[list[_Found]] = []
+    lines: list[list[_Spot]] = []
     for spot in spots:
         before = [
             line for line in lines

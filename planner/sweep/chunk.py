@@ -1,21 +1,27 @@
-"""One chunk of a sweep, solved point by point: the function that every kind of worker runs."""
+"""One chunk of a sweep, solved point by point: the function that every kind of worker runs.
+
+A point is one row of a table: what every row has comes first, then the columns of the kind; a kind
+that says no row of its own gives every number and word of its plan.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-from planner.protocol.problem import Search, search, search_many
+from planner.protocol.columns import Row
+from planner.protocol.document import document_of
+from planner.protocol.problem import Search, problem_of, search, search_many
 from planner.protocol.solve import solve
 from planner.scenario import Tree
+from planner.scenario.loading import Question
 from planner.sweep.preflight import Survey, scenario_at
-from planner.sweep.rows import refused, row_of
 from planner.text.errors import FieldError, InputError, PlannerError
 
+ANSWERED = ("status", "reason", "short_by", "elapsed_s")  # of every row, whatever the problem
 LONGEST = 32  # points of a chunk: what a killed worker loses
 SHARES = 8  # chunks per worker of what is left, so that all end together
 
@@ -61,7 +67,7 @@ def chunks(survey: Survey, ranges: Sequence[tuple[int, int]], workers: int) -> I
             left -= size
 
 
-def solved(chunk: Chunk) -> list[dict[str, Any]]:
+def solved(chunk: Chunk) -> list[Row]:
     """A row for every point; what has no answer is a row with its reason.
 
     The points are searched together; where one of them is a mistake, one by one.
@@ -79,7 +85,7 @@ def solved(chunk: Chunk) -> list[dict[str, Any]]:
             return [_alone(chunk, sets) for sets in chunk.points]
 
 
-def _alone(chunk: Chunk, sets: Sequence[str]) -> dict[str, Any]:
+def _alone(chunk: Chunk, sets: Sequence[str]) -> Row:
     """The row of one point, with its reason where it has no answer."""
     start = perf_counter()
     try:
@@ -96,7 +102,7 @@ def _alone(chunk: Chunk, sets: Sequence[str]) -> dict[str, Any]:
         return refused("failed", fault[:300], perf_counter() - start)
 
 
-def _row(chunk: Chunk, question: Any, point: Search, elapsed: float) -> dict[str, Any]:
+def _row(chunk: Chunk, question: Question, point: Search, elapsed: float) -> Row:
     """The row of a point; its gap to an independent bound where that is asked for."""
     row = row_of(question.problem, point, elapsed)
     if chunk.certify and point.feasible and "gap" in row:
@@ -112,3 +118,44 @@ def mistaken(error: InputError) -> str:
         return str(error)
     messages = [f"{m.path}: {m.message}" if m.path else m.message for m in error.mistakes]
     return "; ".join(dict.fromkeys(messages))
+
+
+def units_of(problem: str) -> dict[str, str]:
+    """Units of the columns of a problem, by name; pure numbers and words have none."""
+    columns = {**problem_of(problem).columns, "elapsed_s": "s"}
+    return {name: unit for name, unit in columns.items() if unit}
+
+
+def row_of(kind: str, search: Search, elapsed: float) -> Row:
+    """The row of a point: what every row has, then the quantities of its problem."""
+    missed = search.shortfalls
+    factors = [each.short_by for each in missed if each.short_by is not None]
+    head: Row = {
+        "status": "optimal" if search.feasible else "infeasible",
+        "reason": ", ".join(each.promise for each in missed) or None,
+        "short_by": max(factors, default=None),
+        "elapsed_s": elapsed,
+    }
+    if search.row is not None:
+        return head | dict(search.row())
+    if search.feasible:
+        return head | _flat(document_of(search.plan))
+    return head | dict.fromkeys(problem_of(kind).columns)
+
+
+def refused(status: str, reason: str, elapsed: float) -> Row:
+    """The row of a point without answer: `refused` is a mistake in it, `failed` one of ours."""
+    text = " ".join(reason.split())
+    return {"status": status, "reason": text, "short_by": None, "elapsed_s": elapsed}
+
+
+def _flat(plan: Mapping[str, object], above: str = "") -> Row:
+    """Numbers and words of nested mappings by dotted name; lists are left out."""
+    row: Row = {}
+    for key, value in plan.items():
+        name = f"{above}{key}"
+        if isinstance(value, Mapping):
+            row |= _flat(value, f"{name}.")
+        elif value is None or isinstance(value, str | int | float):
+            row[name] = value
+    return row

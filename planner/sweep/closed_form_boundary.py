@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import sympy as sp
 
+from formulas.algebra.equation import Assignment
 from formulas.algebra.identity import inverse
-from formulas.numerics.evaluate import Kernel, collect, kernel, scalar
+from formulas.numerics.evaluate import Definition, Kernel, collect, kernel, scalar
 from formulas.numerics.expressions import put, text, value_of
 
 AGREES = 1e-6  # closed form against crossing, relative
@@ -43,7 +43,7 @@ def turned_round(
     moving: Collection[str],
     *,
     shown: Collection[str] = (),
-    equations: tuple[Any, ...],
+    equations: tuple[Definition, ...],
     even: bool = False,
 ) -> Turned | str:
     """The closed form of the symbol at which two sums of symbols are equal, or why there is none.
@@ -58,7 +58,7 @@ def turned_round(
     even : leave ceilings out, where they are known to do nothing.
     """
     definitions = _relaxed(equations) if even else _definitions(equations)
-    local = _Known(definitions, values, frozenset(moving) | frozenset(shown))
+    local = _Definitions(definitions, values, frozenset(moving) | frozenset(shown))
     left, right = (local.written(names) for names in (first, second))
     varied = sorted((x for x in (left / right).free_symbols if x.name in moving), key=str)
     if not varied:
@@ -88,8 +88,8 @@ def turned_round(
 def relaxed_times(
     first: Sequence[str],
     second: Sequence[str],
-    values: Mapping[str, Any],
-    equations: tuple[Any, ...],
+    values: Mapping[str, float | np.ndarray],
+    equations: tuple[Definition, ...],
 ) -> tuple[np.ndarray, np.ndarray]:
     """The two sums [s] without ceilings, of the shape of what is given as an array."""
     compiled = _relaxed_kernel(tuple(first), tuple(second), equations)
@@ -100,21 +100,21 @@ def relaxed_times(
 
 @cache
 def _relaxed_kernel(
-    first: tuple[str, ...], second: tuple[str, ...], equations: tuple[Any, ...]
+    first: tuple[str, ...], second: tuple[str, ...], equations: tuple[Definition, ...]
 ) -> Kernel:
     definitions = _relaxed(equations)
     sums = {
         name: sp.Add(*(x for x in definitions if x.name in names))
         for name, names in (("first", first), ("second", second))
     }
-    return kernel([_Definition(x, e) for x, e in definitions.items()], sums)
+    return kernel([Assignment(x, e) for x, e in definitions.items()], sums)
 
 
 @cache
-def _relaxed(equations: tuple[Any, ...]) -> dict[sp.Symbol, sp.Expr]:
+def _relaxed(equations: tuple[Definition, ...]) -> dict[sp.Symbol, sp.Expr]:
     """The definitions without ceilings of batches: what they are where these divide evenly."""
     definitions = _definitions(equations)
-    local = _Known(definitions, {}, frozenset({"B"}))
+    local = _Definitions(definitions, {}, frozenset({"B"}))
 
     def without(expression: sp.Basic) -> sp.Basic:
         steps = {
@@ -146,11 +146,11 @@ def _collapsed(expression: sp.Basic, x: sp.Symbol, short: dict[sp.Basic, sp.Basi
 
 
 @cache
-def _definitions(equations: tuple[Any, ...]) -> dict[sp.Symbol, sp.Expr]:
+def _definitions(equations: tuple[Definition, ...]) -> dict[sp.Symbol, sp.Expr]:
     return collect(equations)
 
 
-class _Known:
+class _Definitions:
     """Definitions at one point, with what moves."""
 
     def __init__(
@@ -186,7 +186,7 @@ class _Known:
 
     def _number(self, x: sp.Symbol) -> float:
         if x.name not in self.values:
-            rest = [_Definition(y, e) for y, e in self.definitions.items()]
+            rest = [Assignment(y, e) for y, e in self.definitions.items()]
             self.values[x.name] = scalar(rest, [x], self.values)[x.name]
         return self.values[x.name]
 
@@ -211,9 +211,3 @@ class _Known:
             pick = max if isinstance(extreme, sp.Max) else min
             expression = put(expression, {extreme: pick(extreme.args, key=self.value)})
         return expression
-
-
-@dataclass(frozen=True)
-class _Definition:
-    symbol: sp.Symbol
-    rhs: sp.Expr

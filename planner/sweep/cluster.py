@@ -14,7 +14,7 @@ from importlib.metadata import version
 from itertools import islice
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from planner.sweep.chunk import Chunk, solved
 from planner.sweep.workers import AHEAD, Done, Rows, killed
@@ -91,7 +91,7 @@ class Cluster:
         self, chunks: Iterable[Chunk], solve: Callable[[Chunk], Rows] = solved
     ) -> Iterator[Done]:
         """The chunks with their rows, as they are done."""
-        waiting, running = iter(chunks), dict[Any, Chunk]()
+        waiting, running = iter(chunks), dict[Future, Chunk]()
         again: list[Chunk] = []
         while True:
             room = AHEAD * self.workers - len(running)

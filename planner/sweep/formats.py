@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
-from planner.protocol.columns import CodedColumn
-from planner.sweep.rows import Columns, named, plain
+from planner.protocol.columns import Cell, CodedColumn, Column, Columns, named, plain
 from planner.text.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
@@ -30,6 +29,24 @@ PARTS = {  # ending of the parts of each kind of file
 }
 KEY = b"token-planner"  # of the metadata of a Parquet file
 GROUP = 1 << 17  # rows of a group in it
+
+
+class Meta(TypedDict):
+    """What is known of the table of a sweep: `over` are the columns varied, in order.
+
+    `digest` is of all that decides the rows, the `version` of this program apart.
+    """
+
+    version: str
+    digest: str
+    problem: str
+    method: str
+    points: int
+    over: list[str]
+    units: dict[str, str]
+    scenario: object
+
+
 STATUS = re.compile(r'"status": "(\w+)"')
 
 
@@ -52,7 +69,7 @@ def kind_of(out: Path) -> str:
     return kind
 
 
-def encoded(columns: Columns, kind: str, meta: Mapping[str, Any]) -> bytes:
+def encoded(columns: Columns, kind: str, meta: Mapping[str, object]) -> bytes:
     """A part: columns of one length as a file of their own, which can be read alone."""
     if kind == "parquet":
         return _arrow_part(columns, meta)
@@ -83,7 +100,7 @@ def rows_in(part: Path, kind: str) -> int:
 
 
 def assembled(
-    parts: Sequence[Path], out: Path, kind: str, meta: Mapping[str, Any]
+    parts: Sequence[Path], out: Path, kind: str, meta: Mapping[str, object]
 ) -> dict[str, int]:
     """Put parts together into one file, part by part; how many rows have each status.
 
@@ -96,7 +113,7 @@ def assembled(
     return _joined_rows(parts, out)
 
 
-def loaded(file: Path) -> dict[str, list[Any]]:
+def loaded(file: Path) -> dict[str, list[Cell]]:
     """The columns of a finished file."""
     kind = kind_of(file)
     if kind == "parquet":
@@ -108,22 +125,27 @@ def loaded(file: Path) -> dict[str, list[Any]]:
     with file.open(encoding="utf-8", newline="") as lines:
         table = csv.reader(lines)
         names = next(table, [])
-        values: list[list[Any]] = [[] for _ in names]
+        values: list[list[Cell]] = [[] for _ in names]
         for row in table:
             for column, text in zip(values, row, strict=True):
                 column.append(_number(text))
     return dict(zip(names, values, strict=True))
 
 
-def meta_of(file: Path, kind: str) -> dict[str, Any]:
-    """What is known of a finished file; of CSV and JSON lines it stands in a file beside."""
-    if kind == "parquet":
-        return _parquet_meta(file)
-    beside = file.with_name(f"{file.name}.meta.json")
+def meta_of(file: Path, kind: str) -> Meta | None:
+    """What is known of a finished file; None where no sweep wrote it.
+
+    Of CSV and JSON lines it stands in a file beside.
+    """
     try:
-        return dict(json.loads(beside.read_text(encoding="utf-8")))
+        if kind == "parquet":
+            text = _parquet_meta(file)
+        else:
+            text = file.with_name(f"{file.name}.meta.json").read_bytes()
+        meta: Meta = json.loads(text)
     except (OSError, ValueError):
-        return {}
+        return None
+    return meta if "over" in meta else None
 
 
 def _joined_lines(parts: Sequence[Path], out: Path) -> dict[str, int]:
@@ -159,7 +181,7 @@ def _read(part: Path) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(lines)
 
 
-def _number(text: str) -> Any:
+def _number(text: str) -> Cell:
     """A cell of a CSV file: a number if it is one, None if it is empty."""
     if not text:
         return None
@@ -171,7 +193,7 @@ def _number(text: str) -> Any:
     return text
 
 
-def _arrow_part(columns: Columns, meta: Mapping[str, Any]) -> bytes:
+def _arrow_part(columns: Columns, meta: Mapping[str, object]) -> bytes:
     """A part: an Arrow file, for it is read once and removed."""
     import pyarrow as pa
 
@@ -193,7 +215,7 @@ def _arrow_rows(part: Path) -> int:
         return -1
 
 
-def _parquet_of(parts: Sequence[Path], out: Path, meta: Mapping[str, Any]) -> dict[str, int]:
+def _parquet_of(parts: Sequence[Path], out: Path, meta: Mapping[str, object]) -> dict[str, int]:
     """Put parts together, a few at a time; how many rows have each status."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -213,23 +235,22 @@ def _parquet_of(parts: Sequence[Path], out: Path, meta: Mapping[str, Any]) -> di
     return dict(statuses)
 
 
-def _parquet_columns(file: Path) -> dict[str, list[Any]]:
+def _parquet_columns(file: Path) -> dict[str, list[Cell]]:
     """The columns of a finished file."""
     import pyarrow.parquet as pq
 
     return dict(pq.read_table(file).to_pydict())
 
 
-def _parquet_meta(file: Path) -> dict[str, Any]:
-    """What is known of a finished file; nothing if it was not written by a sweep."""
+def _parquet_meta(file: Path) -> bytes:
+    """What a sweep wrote beside the columns; nothing if none did."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        text = (pq.read_schema(file).metadata or {}).get(KEY)
-    except (OSError, pa.ArrowException):
-        return {}
-    return dict(json.loads(text)) if text else {}
+        return (pq.read_schema(file).metadata or {}).get(KEY, b"")
+    except pa.ArrowException:
+        return b""
 
 
 def _arrow_groups(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
@@ -281,7 +302,7 @@ def _arrow_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
     return pa.schema(list(fields.values()))
 
 
-def _arrow_array(column: Any) -> pa.Array:
+def _arrow_array(column: Column) -> pa.Array:
     import pyarrow as pa
 
     if isinstance(column, CodedColumn):

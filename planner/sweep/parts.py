@@ -10,13 +10,12 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from planner.protocol.columns import Columns
 from planner.report.files import write
-from planner.sweep.formats import PARTS, assembled, encoded, kind_of, meta_of, rows_in
-from planner.sweep.rows import Columns
+from planner.sweep.formats import PARTS, Meta, assembled, encoded, kind_of, meta_of, rows_in
 from planner.text.console import note
 from planner.text.errors import InputError, SolverError
 
@@ -39,7 +38,7 @@ class Parts:
         If the folder holds parts of another sweep, or of this one and `resume` is not asked for.
     """
 
-    def __init__(self, out: Path, meta: Mapping[str, Any], *, resume: bool) -> None:
+    def __init__(self, out: Path, meta: Meta, *, resume: bool) -> None:
         self.out = out
         self.kind = kind_of(out)
         self.meta = meta
@@ -47,20 +46,20 @@ class Parts:
         self.digest = str(meta["digest"])[:12]
         if out.is_dir():
             raise InputError(f"--out {out}: is a folder, expected a file")
-        self.found: list[tuple[int, int, Path]] = []
+        self.ranges: list[tuple[int, int, Path]] = []
         if self.folder.exists():
             self._refuse_other(resume)
         write(self.folder / MANIFEST, json.dumps(meta, indent=2, default=str))
         self._lock = _locked(self.folder / LOCK)
-        self.found = self._sound()
+        self.ranges = self._sound()
 
     @classmethod
-    def finished(cls, out: Path, meta: Mapping[str, Any]) -> bool:
+    def finished(cls, out: Path, meta: Meta) -> bool:
         """Whether the file is this very sweep, complete; InputError if it is another one."""
         if not out.is_file() or out.with_name(f"{out.name}.parts").exists():
             return False
         there = meta_of(out, kind_of(out))
-        if there.get("digest") == meta["digest"] and there.get("version") == meta["version"]:
+        if there and all(there[key] == meta[key] for key in ("digest", "version")):
             return True
         raise InputError(
             f"--resume {out}: is no unfinished sweep of this scenario and grid; "
@@ -70,12 +69,12 @@ class Parts:
     @property
     def done(self) -> int:
         """Points that are kept."""
-        return sum(last - first + 1 for first, last, _ in self.found)
+        return sum(last - first + 1 for first, last, _ in self.ranges)
 
     def missing(self, points: int) -> list[tuple[int, int]]:
         """Ranges (first, last) of points that no part holds."""
         ranges, start = [], 0
-        for first, last, _ in sorted(self.found):
+        for first, last, _ in sorted(self.ranges):
             if first > start:
                 ranges.append((start, first - 1))
             start = last + 1
@@ -91,7 +90,7 @@ class Parts:
         """
         part = self.folder / f"{first:012d}-{last:012d}.{self.digest}.{PARTS[self.kind]}"
         write(part, encoded(columns, self.kind, {"digest": self.meta["digest"]}))
-        self.found.append((first, last, part))
+        self.ranges.append((first, last, part))
 
     def finish(self) -> dict[str, int]:
         """Put the parts together, and remove them; how many rows have each status.
@@ -105,7 +104,7 @@ class Parts:
         # One name in every run: what a killed one left is written over. The lock keeps others out.
         whole = target.with_name(f".{target.name[:200]}.part")
         try:
-            ordered = [part for *_, part in sorted(self.found)]
+            ordered = [part for *_, part in sorted(self.ranges)]
             statuses = assembled(ordered, whole, self.kind, self.meta)
             if self.kind != "parquet":
                 beside = self.out.with_name(f"{self.out.name}.meta.json")

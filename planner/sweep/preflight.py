@@ -12,11 +12,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from planner.protocol.columns import Cell
 from planner.protocol.parameter import unit_of
 from planner.scenario import Tree, changed, checked, read, resolved
 from planner.scenario.grid import Axis, Grid, Listed, Span, measured
+from planner.scenario.loading import Question, Source
 from planner.text.errors import InputError, Mistake
 
 LOOKED_AT = 1000  # values of one list that are read before a sweep; those beyond it while it runs
@@ -29,7 +30,7 @@ class Column:
 
     name: str
     unit: str | None
-    labels: tuple[Any, ...] | None = None
+    labels: tuple[Cell, ...] | None = None
     span: Span | None = None
     scale: float = 1.0
 
@@ -38,7 +39,7 @@ class Column:
         """Whether every value is a number."""
         return self.labels is None or all(isinstance(x, int | float) for x in self.labels)
 
-    def at(self, i: int) -> Any:
+    def at(self, i: int) -> Cell:
         """The value at place `i`, in base units where it has any."""
         if self.span is None:
             return self.labels[i] if self.labels is not None else None
@@ -62,7 +63,7 @@ class Survey:
     certify: bool = False
 
 
-def survey(source: Any, sets: Sequence[str], grid: Grid, certify: bool = False) -> Survey:
+def survey(source: Source, sets: Sequence[str], grid: Grid, certify: bool = False) -> Survey:
     """The sweep of a scenario over a grid, looked at.
 
     `certify` says that the gap of every point to an independent bound is wanted.
@@ -80,7 +81,7 @@ def survey(source: Any, sets: Sequence[str], grid: Grid, certify: bool = False) 
     corners = [[0] * len(grid.axes), [len(axis) - 1 for axis in grid.axes]]
     mistakes: dict[tuple[str, str], Mistake] = {}
     problem = ""
-    values: list[dict[int, Any]] = [{} for _ in grid.axes]
+    values: list[dict[int, Cell]] = [{} for _ in grid.axes]
     for number, axis in enumerate(grid.axes):
         for i in _looked_at(axis):
             scenario = _at_a_corner(tree, folder, grid, corners, number, i, mistakes)
@@ -96,7 +97,7 @@ def survey(source: Any, sets: Sequence[str], grid: Grid, certify: bool = False) 
     return Survey(tree, folder, grid, columns, problem, digest, certify)
 
 
-def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Any:
+def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Question:
     """The scenario of one point, of whatever problem; InputError where it is none."""
     return checked(changed(tree, sets), folder)
 
@@ -116,7 +117,7 @@ def _at_a_corner(
     number: int,
     place: int,
     mistakes: dict[tuple[str, str], Mistake],
-) -> Any:
+) -> Question | None:
     """The scenario with one axis at a place, the others all first or all last; else mistakes."""
     missed: list[Mistake] = []
     for corner in corners:
@@ -139,9 +140,9 @@ def _renamed(mistake: Mistake) -> Mistake:
     return replace(mistake, file=f"--over {file.removeprefix('--set ')}")
 
 
-def _value(document: Mapping[str, Any], path: Sequence[str]) -> Any:
+def _value(document: Mapping[str, object], path: Sequence[str]) -> Cell:
     """The value at a path of a resolved scenario; a list of one is that one."""
-    value: Any = document
+    value: object = document
     for part in path:
         if isinstance(value, Mapping):
             value = value.get(part)
@@ -149,14 +150,14 @@ def _value(document: Mapping[str, Any], path: Sequence[str]) -> Any:
             value = value[int(part)]
         elif part not in ("mean", "like"):  # what a plain value stands for
             return None
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
+    single = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return single if isinstance(single, str | int | float | None) else str(single)
 
 
-def _column(axis: Axis, read_at: Mapping[int, Any], problem: str) -> Column:
+def _column(axis: Axis, read_at: Mapping[int, Cell], problem: str) -> Column:
     values, unit = axis.values, unit_of(problem, axis.path)
     if isinstance(values, Span):
-        ends = [read_at.get(i) for i in (0, len(values) - 1)]
-        scale = _scale(values, ends)
+        scale = _scale(values, read_at.get(0), read_at.get(len(values) - 1))
         if scale is not None:
             return Column(axis.name, unit, span=values, scale=scale)
         written = f"{values.before}{values.after}".strip()
@@ -169,12 +170,12 @@ def _column(axis: Axis, read_at: Mapping[int, Any], problem: str) -> Column:
     return _as_written(axis.name, values)
 
 
-def _scale(span: Span, ends: Sequence[Any]) -> float | None:
+def _scale(span: Span, first: Cell, last: Cell) -> float | None:
     """Base units per unit of the span, if its ends were read as numbers."""
-    if not all(isinstance(end, int | float) for end in ends):
+    if not isinstance(first, int | float) or not isinstance(last, int | float):
         return None
-    scale = ends[1] / span.last if span.last else ends[0] / span.first
-    even = abs(ends[0] - span.first * scale) <= SAME * abs(ends[1] or ends[0])
+    scale = last / span.last if span.last else first / span.first
+    even = abs(first - span.first * scale) <= SAME * abs(last or first)
     return scale if even else None
 
 
@@ -202,14 +203,15 @@ def _digest(tree: Tree, folder: Path, grid: Grid, certify: bool) -> str:
     return digest.hexdigest()
 
 
-def _files(value: Any, folder: Path) -> list[Path]:
+def _files(value: object, folder: Path) -> list[Path]:
     """Files that the texts of a tree name."""
     if isinstance(value, Mapping):
         return [file for item in value.values() for file in _files(item, folder)]
     if isinstance(value, list):
         return [file for item in value for file in _files(item, folder)]
-    likely = isinstance(value, str) and len(value) < 1000 and ("/" in value or "." in value)
+    if not isinstance(value, str) or len(value) >= 1000 or not ("/" in value or "." in value):
+        return []
     try:
-        return [folder / value] if likely and (folder / value).is_file() else []
+        return [folder / value] if (folder / value).is_file() else []
     except (OSError, ValueError):  # no file name at all
         return []

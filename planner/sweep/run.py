@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Protocol
 
+from planner.protocol.columns import Column, Columns, Row, by_name
 from planner.scenario.grid import grid_of
-from planner.sweep.chunk import Chunk, chunks
+from planner.scenario.loading import Source
+from planner.sweep.chunk import Chunk, chunks, units_of
+from planner.sweep.formats import Meta
 from planner.sweep.parts import Parts
 from planner.sweep.preflight import Survey, survey
-from planner.sweep.rows import Columns, by_name, units_of
 from planner.sweep.vectorized import ClosedForm, closed_form
 from planner.sweep.workers import in_processes, serially
 from planner.text.console import note, progress
@@ -44,7 +46,7 @@ class Order:
         return "closed form" if self.closed else "solver"
 
     @cached_property
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> Meta:
         """What the table is, for whoever reads it."""
         axes = [column.name for column in self.survey.columns]
         units = {
@@ -83,8 +85,8 @@ class Keeper(Protocol):
 
 
 def ordered(
-    source: Any,
-    over: Mapping[str, Any] | Sequence[str],
+    source: Source,
+    over: Mapping[str, object] | Sequence[str],
     sets: Sequence[str] = (),
     *,
     yes: bool = False,
@@ -139,10 +141,10 @@ def executed(
         computed(order, parts, workers=workers, scheduler=scheduler, shown=shown)
         statuses = parts.finish()
     except KeyboardInterrupt:
-        note(f"planner: {_kept(order, parts)}")
+        note(f"planner: {_how_to_go_on(order, parts)}")
         raise
     except SolverError as error:
-        raise SolverError(f"{error}; {_kept(order, parts)}") from error
+        raise SolverError(f"{error}; {_how_to_go_on(order, parts)}") from error
     finally:
         parts.close()
     return Outcome(order.points, statuses, resumed, perf_counter() - start)
@@ -202,11 +204,11 @@ def _solved(
             yield _piece(order, chunk, rows)
 
 
-def _piece(order: Order, chunk: Chunk, rows: Sequence[Mapping[str, Any]]) -> Piece:
+def _piece(order: Order, chunk: Chunk, rows: Sequence[Row]) -> Piece:
     """The rows of a chunk as columns, the values of the axes before them."""
     survey = order.survey
     places = [survey.grid.places(i) for i in range(chunk.first, chunk.last + 1)]
-    columns: dict[str, Any] = {
+    columns: dict[str, Column] = {
         column.name: [column.at(place[i]) for place in places]
         for i, column in enumerate(survey.columns)
     }
@@ -215,7 +217,7 @@ def _piece(order: Order, chunk: Chunk, rows: Sequence[Mapping[str, Any]]) -> Pie
     return chunk.first, chunk.last, columns
 
 
-def _kept(order: Order, parts: Parts) -> str:
+def _how_to_go_on(order: Order, parts: Parts) -> str:
     if not parts.done:
         return "nothing was computed yet"
     return (

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from planner.protocol.columns import CodedColumn
-from planner.sweep.formats import kind_of, loaded, meta_of
-from planner.sweep.parts import Parts
-from planner.sweep.rows import Columns, named, plain
-from planner.sweep.run import computed, executed, ordered
+from planner.protocol.columns import Cell, CodedColumn, Column, Columns, Row, named, plain
+from planner.sweep.formats import Meta, kind_of, loaded, meta_of
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
 if TYPE_CHECKING:
@@ -33,10 +31,10 @@ class Table:
     meta : version, digest of scenario and grid, problem, method, scenario.
     """
 
-    def __init__(self, columns: Columns | None, meta: Mapping[str, Any], file: Path | None) -> None:
-        self._given = columns
-        self._file = file
-        self.meta = dict(meta)
+    def __init__(self, columns: Columns | None, meta: Meta, file: Path | None) -> None:
+        self._columns = columns
+        self.file = file  # where the table was written
+        self.meta = meta
         self.over: tuple[str, ...] = tuple(meta["over"])
         self.units: dict[str, str] = dict(meta["units"])
 
@@ -50,40 +48,35 @@ class Table:
             If it is none.
         """
         path = Path(file)
-        meta = meta_of(path, kind_of(path)) if path.is_file() else {}
-        if "over" not in meta:
+        meta = meta_of(path, kind_of(path)) if path.is_file() else None
+        if meta is None:
             raise InputError(f"{path}: is no table of a sweep")
         return cls(None, meta, path)
 
     @cached_property
     def columns(self) -> Columns:
         """{name: values}, all of one length."""
-        if self._given is not None:
-            return self._given
-        return loaded(self._file) if self._file is not None else {}
-
-    @property
-    def file(self) -> Path | None:
-        """Where the table was written."""
-        return self._file
+        if self._columns is not None:
+            return self._columns
+        return loaded(self.file) if self.file is not None else {}
 
     def __len__(self) -> int:
-        return int(self.meta["points"])
+        return self.meta["points"]
 
-    def __getitem__(self, name: str) -> list[Any]:
+    def __getitem__(self, name: str) -> list[Cell]:
         """The values of a column, as Python's own; None where there is none."""
         if name not in self.columns:
             hint = did_you_mean(name, self.columns)
             raise InputError(f"the sweep has no column {name!r}{hint}")
         return plain(self.columns[name])
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Row]:
         """The rows, as mappings."""
         values = [plain(column) for column in self.columns.values()]
         for row in zip(*values, strict=True):
             yield dict(zip(self.columns, row, strict=True))
 
-    def rows(self, **where: Any) -> list[dict[str, Any]]:
+    def rows(self, **where: Cell) -> list[Row]:
         """The rows in which the columns have these values."""
         return [row for row in self if all(row.get(k) == value for k, value in where.items())]
 
@@ -120,10 +113,7 @@ class Table:
 
     def statuses(self) -> dict[str, int]:
         """How many rows have each status."""
-        counts: dict[str, int] = {}
-        for status in self["status"]:
-            counts[status] = counts.get(status, 0) + 1
-        return counts
+        return dict(Counter(map(str, self["status"])))
 
     def __repr__(self) -> str:
         names, rows = self._shown()
@@ -163,7 +153,7 @@ class Memory:
     """Keeps the rows of a sweep in memory."""
 
     def __init__(self) -> None:
-        self.kept: list[tuple[int, Columns]] = []
+        self.pieces: list[tuple[int, Columns]] = []
 
     def missing(self, points: int) -> list[tuple[int, int]]:
         """All of them."""
@@ -171,42 +161,15 @@ class Memory:
 
     def keep(self, first: int, last: int, columns: Columns) -> None:
         """Remember the rows of points `first` to `last`."""
-        self.kept.append((first, columns))
+        self.pieces.append((first, columns))
 
     def columns(self) -> Columns:
         """All rows in order."""
-        tables = [columns for _, columns in sorted(self.kept, key=lambda part: part[0])]
+        tables = [columns for _, columns in sorted(self.pieces, key=lambda part: part[0])]
         return {name: _joined(name, tables) for name in named(tables)}
 
 
-def table(
-    source: Any,
-    over: Mapping[str, Any] | Sequence[str],
-    sets: Sequence[str],
-    *,
-    out: Path | None,
-    workers: int,
-    scheduler: str | None,
-    resume: bool,
-    yes: bool,
-    certify: bool,
-    progress: bool,
-) -> Table:
-    """What `planner.sweep` returns."""
-    if workers < 1:
-        raise InputError(f"workers: expected at least 1, got {workers}")
-    order = ordered(source, over, sets, yes=yes, certify=certify)
-    if out is None:
-        memory = Memory()
-        computed(order, memory, workers=workers, scheduler=scheduler, shown=progress)
-        return Table(memory.columns(), order.meta, None)
-    if not (resume and Parts.finished(out, order.meta)):
-        parts = Parts(out, order.meta, resume=resume)
-        executed(order, parts, workers=workers, scheduler=scheduler, shown=progress)
-    return Table.read(out)
-
-
-def _joined(name: str, tables: Sequence[Columns]) -> Any:
+def _joined(name: str, tables: Sequence[Columns]) -> Column:
     """One column of tables that follow each other."""
     columns = [table.get(name) for table in tables]
     if all(hasattr(column, "dtype") for column in columns):
@@ -214,23 +177,23 @@ def _joined(name: str, tables: Sequence[Columns]) -> Any:
 
         return np.concatenate(columns)  # type: ignore[arg-type]
     lengths = [len(next(iter(table.values()))) for table in tables]
-    values: list[Any] = []
+    values: list[Cell] = []
     for column, length in zip(columns, lengths, strict=True):
         values += [None] * length if column is None else plain(column)
     return values
 
 
-def _first(column: Any) -> Any:
+def _first(column: Column) -> Column:
     if isinstance(column, CodedColumn):
         return CodedColumn(column.codes[:SHOWN], column.words)
     return column[:SHOWN]
 
 
-def _framed(column: Any) -> list[Any] | np.ndarray:
+def _framed(column: Column) -> Sequence[Cell] | np.ndarray:
     return plain(column) if isinstance(column, CodedColumn) else column
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Cell) -> str:
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from planner.protocol.columns import CodedColumn
+from planner.protocol.columns import Cell, CodedColumn, Columns
+from planner.protocol.columns import Column as TableColumn
 from planner.protocol.problem import ArrayModel, HasArrays, problem_of
 from planner.scenario.grid import Span
-from planner.sweep.chunk import mistaken
+from planner.sweep.chunk import ANSWERED, mistaken
 from planner.sweep.preflight import Column, Survey, scenario_at
-from planner.sweep.rows import ANSWERED, Columns
 from planner.text.errors import InputError, PlannerError
 
 MOST_MODELS = 4096  # combinations of axes that are no dials
@@ -64,7 +64,7 @@ class ClosedForm:
                 table.refuse(whole, model)
             else:
                 table.put(whole, number, model({name: v[whole] for name, v in values.items()}))
-        columns_of: dict[str, Any] = {
+        columns_of: dict[str, TableColumn] = {
             column.name: shown(column, places[i]) for i, column in enumerate(self.survey.columns)
         }
         elapsed = (perf_counter() - start) / count
@@ -118,7 +118,7 @@ def spanned(span: Span, places: np.ndarray) -> np.ndarray:
     return rounded
 
 
-def shown(column: Column, places: np.ndarray) -> Any:
+def shown(column: Column, places: np.ndarray) -> TableColumn:
     """The column of an axis in the table."""
     if column.span is None:
         return CodedColumn(places, column.labels or ())
@@ -197,31 +197,35 @@ class _Filled:
         self.numbers: dict[str, np.ndarray] = {}
         self.status = np.zeros(count, dtype=np.int8)
         self.model = np.full(count, -1)
-        self.words: dict[str, tuple[np.ndarray, list[Any]]] = {}
+        self.words: dict[str, tuple[np.ndarray, list[Cell]]] = {}
 
-    def put(self, rows: Any, number: int, columns: Mapping[str, Any]) -> None:
+    def put(
+        self, rows: slice | np.ndarray, number: int, columns: Mapping[str, np.ndarray | CodedColumn]
+    ) -> None:
         """The values of a model at some rows; floats are arrays, words are `CodedColumn`."""
-        feasible = columns["status"] == 0
-        self.status[rows] = columns["status"]
+        status = np.asarray(columns["status"])
+        feasible = status == 0
+        self.status[rows] = status
         self.model[rows] = np.where(feasible, number, -1)
         for name, value in columns.items():
             if isinstance(value, CodedColumn):
                 self._say(name, rows, value)
             elif name != "status":
                 column = self.numbers.setdefault(name, np.full(self.count, np.nan))
-                column[rows] = value if name == "short_by" else np.where(feasible, value, np.nan)
+                there = feasible | (name == "short_by")
+                column[rows] = np.where(there, np.asarray(value), np.nan)
 
-    def refuse(self, rows: Any, reason: str) -> None:
+    def refuse(self, rows: slice | np.ndarray, reason: str) -> None:
         """Rows of a combination that is none."""
         self.status[rows] = STATUSES.index("refused")
         size = len(self.status[rows])
         self._say("reason", rows, CodedColumn(np.zeros(size, dtype=np.int64), (reason,)))
 
-    def columns(self, elapsed: float) -> dict[str, Any]:
+    def columns(self, elapsed: float) -> dict[str, TableColumn]:
         """All columns, in the order of the rows of solved plans."""
         plans = [None if isinstance(m, str) else m.words for m in self.models]
         nothing = CodedColumn(np.zeros(self.count, dtype=np.int8), (None,))
-        columns_of: dict[str, Any] = {}
+        columns_of: dict[str, TableColumn] = {}
         for name in self.names:
             if name == "status":
                 columns_of[name] = CodedColumn(self.status, STATUSES)
@@ -239,7 +243,7 @@ class _Filled:
                 columns_of[name] = nothing
         return columns_of
 
-    def _say(self, name: str, rows: Any, value: CodedColumn) -> None:
+    def _say(self, name: str, rows: slice | np.ndarray, value: CodedColumn) -> None:
         codes, words = self.words.setdefault(name, (np.zeros(self.count, dtype=np.int64), [None]))
         places = []
         for word in value.words:

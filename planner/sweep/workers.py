@@ -16,15 +16,15 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from planner.sweep.chunk import Chunk, solved
-from planner.sweep.rows import refused
+from planner.protocol.columns import Row
+from planner.sweep.chunk import Chunk, refused, solved
 
 ATTEMPTS = 3  # of one point alone, whose worker may have been killed for no fault of its own
 AHEAD = 2  # chunks per worker that wait for it
 
-Rows: TypeAlias = list[dict[str, Any]]
+Rows: TypeAlias = list[Row]
 Done: TypeAlias = tuple[Chunk, Rows]
 
 

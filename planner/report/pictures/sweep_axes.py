@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from planner.protocol.columns import Cell
 from planner.report.pictures.axes import STEPS, ticked
 from planner.text.errors import InputError, did_you_mean
 
@@ -19,7 +20,6 @@ INCHES = (8.5, 5.0)
 WIDE = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
 MOST_ENTRIES = 12  # of the list below a picture
 LINE = 0.17  # inches of one of them
-Cell = str | float | None  # of a table
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 SUPERLATIVE = {"layout": "best", "bottleneck": "the largest part of a step"}
 # Larger units in which a quantity is read more easily: base unit to (factor, unit).

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from planner.protocol.columns import plain
 from planner.sweep.chunk import chunks, solved
-from planner.sweep.rows import plain
 from planner.sweep.run import Order, ordered
 
 FIXED: dict[str, Any] = {
