@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +14,7 @@ from planner.text.console import note, show
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
-    from planner.sweep.boundaries import Boundary, PartCrossing
-    from planner.sweep.run import Order
+    from planner.sweep.run import Order, Outcome
 
 
 Quantity = Annotated[
@@ -157,7 +156,7 @@ def sweep(
     _workers_of(scheduler, workers)
     from planner.sweep.formats import kind_of
     from planner.sweep.parts import Parts
-    from planner.sweep.run import executed, ordered
+    from planner.sweep.run import Outcome, executed, ordered
 
     kind_of(out)
     order = ordered(file, over or (), sets or (), yes=yes, certify=certify)
@@ -166,21 +165,13 @@ def sweep(
 
         check_sweep_picture(plot, [len(axis) for axis in order.survey.grid.axes])
     if resume and Parts.finished(out, order.meta):
-        counts: dict[str, Any] = {"statuses": None, "resumed": order.points, "seconds": 0.0}
-        _finish(order, out, plot, of, counts, f"{out}: is complete already", json=json)
-        return
-    parts = Parts(out, order.meta, resume=resume)
-    if parts.done:
-        note(f"{parts.done:,} of {order.points:,} points were kept", warning=True)
-    outcome = executed(order, parts, workers=workers, scheduler=scheduler)
-    statuses = ", ".join(f"{n:,} {status}" for status, n in sorted(outcome.statuses.items()))
-    line = f"{out}: {outcome.points:,} points by {order.method}, {statuses}; "
-    counts = {
-        "statuses": dict(outcome.statuses),
-        "resumed": outcome.resumed,
-        "seconds": outcome.seconds,
-    }
-    _finish(order, out, plot, of, counts, f"{line}{outcome.seconds:.3g} s", json=json)
+        outcome = Outcome(order.points, None, order.points, 0.0)
+    else:
+        parts = Parts(out, order.meta, resume=resume)
+        if parts.done:
+            note(f"{parts.done:,} of {order.points:,} points were kept", warning=True)
+        outcome = executed(order, parts, workers=workers, scheduler=scheduler)
+    _finish(order, out, plot, of, outcome, json=json)
 
 
 def _workers_of(scheduler: str | None, workers: int) -> None:
@@ -191,37 +182,26 @@ def _workers_of(scheduler: str | None, workers: int) -> None:
 
 
 def _finish(
-    order: Order,
-    out: Path,
-    plot: Path | None,
-    of: str | None,
-    counts: Mapping[str, Any],
-    line: str,
-    *,
-    json: bool,
+    order: Order, out: Path, plot: Path | None, of: str | None, outcome: Outcome, *, json: bool
 ) -> None:
     """Draw and say what a finished table holds, where parts of a step cross included."""
     from planner.report.pictures.picture_files import write_sweep
     from planner.report.pictures.sweep_lines import crossing_lines
+    from planner.sweep.boundaries import boundaries, crossings
     from planner.sweep.table import Table
 
-    kinks = _kinks(order, out)
-    if plot is not None:
-        write_sweep(Table.read(out), plot, of, kinks)
-    crossings = {"crossings": [kink.document() for kink in kinks]}
-    lines = [line, *crossing_lines(kinks, order.meta["units"])]
-    document = {"out": str(out), **order.meta, **counts, **crossings}
-    show(dumps(document) if json else "\n".join(lines))
-
-
-def _kinks(order: Order, out: Path) -> list[PartCrossing] | list[Boundary]:
-    """Where another part of a step becomes the largest, along lines or on the map of a table."""
-    if order.closed is None:
-        return []
-    from planner.sweep.boundaries import MOST, boundaries, crossings
-    from planner.sweep.table import Table
-
-    if order.points > MOST:
-        return []
     table = Table.read(out)
-    return crossings(order.closed, table) or boundaries(order.closed, table)
+    kinks = crossings(order.closed, table) or boundaries(order.closed, table)
+    if plot is not None:
+        write_sweep(table, plot, of, kinks)
+    if json:
+        counts = {x: getattr(outcome, x) for x in ("statuses", "resumed", "seconds")}
+        crossed = {"crossings": [kink.document() for kink in kinks]}
+        show(dumps({"out": str(out), **order.meta, **counts, **crossed}))
+        return
+    line = f"{out}: is complete already"
+    if outcome.statuses is not None:
+        statuses = ", ".join(f"{n:,} {status}" for status, n in sorted(outcome.statuses.items()))
+        line = f"{out}: {outcome.points:,} points by {order.method}, {statuses}; "
+        line += f"{outcome.seconds:.3g} s"
+    show("\n".join([line, *crossing_lines(kinks, order.meta["units"])]))

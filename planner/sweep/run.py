@@ -68,10 +68,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a sweep came to: rows by status, those kept from an earlier run, seconds of this one."""
+    """What a sweep came to: rows by status, those kept from an earlier run, seconds of this one.
+
+    `statuses` is None where the whole table was there already.
+    """
 
     points: int
-    statuses: Mapping[str, int]
+    statuses: Mapping[str, int] | None
     resumed: int
     seconds: float
 
