@@ -7,7 +7,7 @@ that light and dark notebooks show it alike; it needs no script and fetches noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -94,17 +94,34 @@ def _table(title: str, lines: Sequence[Line]) -> str:
     columns.append(("bound", [_bound(line) for line in lines]))
     columns.append(("", [line.note for line in lines]))
     shown = [(name, cells) for name, cells in columns if any(cells)]
-    head = "".join(f'<th style="{CELL};{FAINT}">{escape(name)}</th>' for name, _ in shown)
+    return _title(title) + _rows([name for name, _ in shown], [cells for _, cells in shown], (1,))
+
+
+def _rows(names: Sequence[str], columns: Sequence[Sequence[str]], numbers: Collection[int]) -> str:
+    """A table of columns of text under their names; those at the places `numbers` end alike."""
+    styles = [NUMBER if place in numbers else CELL for place in range(len(names))]
+    head = "".join(f'<th style="{CELL};{FAINT}">{escape(name)}</th>' for name in names)
     rows = "".join(
-        "<tr>" + "".join(_cell(cells[i], place) for place, (_, cells) in enumerate(shown)) + "</tr>"
-        for i in range(len(lines))
+        "<tr>" + "".join(map('<td style="{}">{}</td>'.format, styles, map(escape, cells))) + "</tr>"
+        for cells in zip(*columns, strict=True)
     )
-    titled = f"<tr>{head}</tr>" if any(name for name, _ in shown) else ""
-    return f'{_title(title)}<table style="{TABLE}">{titled}{rows}</table>'
+    return f'<table style="{TABLE}">{f"<tr>{head}</tr>" if any(names) else ""}{rows}</table>'
 
 
-def _cell(text: str, place: int) -> str:
-    return f'<td style="{NUMBER if place == 1 else CELL}">{escape(text)}</td>'
+def table_page(
+    title: str, columns: Mapping[str, Sequence[str]], notes: Sequence[str] = (), words: str = ""
+) -> str:
+    """The fragment that a notebook shows of a table: columns of numbers, the last maybe of words.
+
+    Parameters
+    ----------
+    columns : {name: its cells}; those called `words` are no numbers and stand to the left.
+    notes : lines below the table.
+    """
+    numbers = [place for place, name in enumerate(columns) if name != words]
+    table = _rows(list(columns), list(columns.values()), numbers) if columns else ""
+    below = "".join(f'<div style="margin:.35em 0">{escape(note)}</div>' for note in notes)
+    return f'<div style="{PAGE}">{_title(title)}{table}<div style="{FAINT}">{below}</div></div>'
 
 
 def _bar(section: Section) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.protocol.columns import Cell, CodedColumn, Column, Columns, Row, named, plain
+from planner.protocol.page import table_page
 from planner.sweep.formats import Meta, kind_of, loaded, meta_of
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
@@ -124,12 +124,8 @@ class Table:
 
     def _repr_html_(self) -> str:
         names, rows = self._shown()
-        head = "".join(f"<th>{escape(name)}</th>" for name in names)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-        )
-        caption = escape(" ".join([self._title(), *self._rest()]))
-        return f"<table><caption>{caption}</caption><tr>{head}</tr>{body}</table>"
+        columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        return table_page(self._title(), columns, self._rest())
 
     def _title(self) -> str:
         counts = ", ".join(f"{count:,} {status}" for status, count in self.statuses().items())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.presentation import question, shortfall
+from planner.protocol.page import table_page
 from planner.text.quantities import show
 from planner.text.wording import WIDTH, duration, figure
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
 
 NARROW = 40
+LINE = 10_000  # letters of a line of a page, which wraps by itself
 AIM = "least cost at every speed"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # What holds the cheapest plan back from a larger batch, by the name of the promise.
@@ -92,6 +94,26 @@ def frontier_text(answer: ServingFrontier) -> str:
         "\n".join(_grounds(answer, width)),
     ]
     return "\n\n".join(block for block in blocks if block)
+
+
+def frontier_page(answer: ServingFrontier) -> str:
+    """The frontier as the fragment of HTML that a notebook shows."""
+    asked = question(answer.scenario, AIM).replace("\n", " ")
+    if not answer.points:
+        return table_page(asked, {}, [shortfall(answer)])
+    rows = rows_of(answer)
+    columns = {
+        "": [row["mark"] or "" for row in rows],
+        "tokens/s per user": [figure(row["tokens_per_s_per_user"]) for row in rows],
+        "$/Mtok": [f"{row['usd_per_mtok']:.3g}" for row in rows],
+        "tokens/s per chip": [figure(row["tokens_per_s_per_chip"]) for row in rows],
+        "batch": [f"{row['batch']:,}" for row in rows],
+        "TTFT": [duration(row["ttft"]) if row["ttft"] is not None else "" for row in rows],
+        "layout": [f"{row['mode']} {row['layout']}" for row in rows],
+    }
+    shown = {name: cells for name, cells in columns.items() if any(cells)}
+    notes = [_modes(answer, LINE), _ends(answer, LINE), _grounds(answer, LINE)]
+    return table_page(asked, shown, [x for lines in notes for x in lines], words="layout")
 
 
 def _marked(answer: ServingFrontier) -> dict[int, str]:

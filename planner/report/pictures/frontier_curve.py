@@ -43,7 +43,7 @@ Place = tuple[float, float]  # speed [token/s per user], price [USD per million 
 
 
 @dataclass(frozen=True)
-class FrontierPoint:
+class DrawnPoint:
     """A plan of the frontier: where it lies, its floor, the ends of its band, what decodes."""
 
     place: Place
@@ -70,7 +70,7 @@ class FrontierPicture:
 
     title: str
     subtitle: str
-    points: tuple[FrontierPoint, ...]
+    points: tuple[DrawnPoint, ...]
     marks: Mapping[str, int]
     band_label: str
     mine: tuple[Place, str] | None
@@ -99,7 +99,7 @@ def frontier_picture(document: Mapping[str, Any]) -> FrontierPicture:
     )  # fmt: skip
 
 
-def _point(point: Mapping[str, Any]) -> FrontierPoint:
+def _point(point: Mapping[str, Any]) -> DrawnPoint:
     plan, band = point["plan"], point["band"]
     pool = plan if plan["layout"] is not None else plan["decode"]
     layout, ends = pool["layout"], None
@@ -112,7 +112,7 @@ def _point(point: Mapping[str, Any]) -> FrontierPoint:
     if band:
         (fast, slow), (cheap, dear) = band["tpot"], band["usd_per_mtok"]
         ends = (1 / slow, dear), (1 / fast, cheap)
-    return FrontierPoint(
+    return DrawnPoint(
         (float(plan["tokens_per_s_per_user"]), plan["usd_per_mtok"]),
         point["bound"]["usd_per_mtok"],
         ends,
@@ -206,7 +206,7 @@ def _axes(axes: Axes, picture: FrontierPicture) -> None:
 
 
 def _strip(
-    axes: Axes, points: Sequence[FrontierPoint], stretches: Sequence[tuple[str, int, int]]
+    axes: Axes, points: Sequence[DrawnPoint], stretches: Sequence[tuple[str, int, int]]
 ) -> None:
     """Where each layout is the cheapest: a bar for each stretch, the pool that decodes named."""
     names = list(dict.fromkeys(name for name, *_ in stretches))
@@ -227,7 +227,7 @@ def _strip(
                     "numbers along the curve: sequences in flight")  # fmt: skip
 
 
-def _stretches(points: Sequence[FrontierPoint]) -> list[tuple[str, int, int]]:
+def _stretches(points: Sequence[DrawnPoint]) -> list[tuple[str, int, int]]:
     """Neighbours that decode on one layout: (its name, first place, last place)."""
     names = [point.layout for point in points]
     turns = [0, *(i for i, (a, b) in enumerate(pairwise(names), 1) if a != b), len(points)]

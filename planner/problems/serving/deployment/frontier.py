@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import ROOFS
 from planner.problems.serving.deployment.pools import EDGE, best_of, questions_of, ranked
-from planner.problems.serving.frontier_text import FrontierRow, frontier_text, rows_of
+from planner.problems.serving.frontier_text import FrontierRow, frontier_page, frontier_text, rows_of
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario
@@ -145,7 +144,7 @@ class Frontier:
         )
 
     def _repr_html_(self) -> str:
-        return f'<pre style="line-height:1.35">{escape(str(self))}</pre>'
+        return frontier_page(self.answer)
 
 
 def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
