@@ -18,6 +18,7 @@ from functools import cached_property
 
 from planner.network.network_source import DescribedNetwork
 from planner.text.errors import InputError, did_you_mean, quoted
+from planner.text.tolerances import AGREE
 from topologies.fabric.fabric import SCALE_OUT, Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError
 from topologies.groups.group_rate import group_rate
@@ -211,7 +212,6 @@ def _figures(drawn: Machine | None) -> list[dict[str, object]]:
 
 
 OPTIMAL = "optimal"
-SAME = 1e-6  # two engines that differ by less agree
 
 
 class Rates:
@@ -270,7 +270,7 @@ class Rates:
         row: dict[str, object] = {"all_to_all": min(formula, rate)}
         if self.routing != OPTIMAL or self.of.machine is None:
             row["engine"] = flow.engine
-        elif abs(rate - formula) <= SAME * rate:
+        elif abs(rate - formula) <= AGREE * rate:
             row["confirmed_by"] = flow.engine
         row["binding"] = _classes(
             G,

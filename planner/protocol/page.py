@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.protocol.problem import problem_of
 from planner.protocol.section import Line, Section
+from planner.text.tolerances import UNSEEN
 from planner.text.wording import quantity
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ DARK = ("#0072b2", "#009e73", "#c2410c", "#8c6d31", "#7d858f")  # on which lette
 SPACE = "#80808033"  # what is free, and rules
 WORSE = "#c2410c"
 MOST_WORTH = 8  # elasticities that are listed
-NOTHING = 5e-4  # an elasticity below it does not matter
 SHARE = 0.08  # of a bar that holds its own label
 
 PAGE = (
@@ -191,7 +191,7 @@ def _binding(plan: Plan[Any]) -> str:
 def _worth(plan: Plan[Any]) -> str:
     """The quantities that matter most, as bars to either side."""
     ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
-    shown = [pair for pair in ranked if abs(pair[1]) >= NOTHING][:MOST_WORTH]
+    shown = [pair for pair in ranked if abs(pair[1]) >= UNSEEN][:MOST_WORTH]
     if not shown:
         return ""
     most = abs(shown[0][1])

@@ -28,6 +28,7 @@ from planner.scenario import Tree, changed, checked, opened
 from planner.scenario.grid import Axis, grid_of
 from planner.text.console import progress
 from planner.text.errors import InputError, quoted
+from planner.text.tolerances import SAME
 
 STEPS = (1.03, 1.1, 1.25, 1.6, 2.2, 3.0)
 CLOSE = 1.003  # factor within which a switch is found
@@ -37,7 +38,6 @@ MOST = 10  # parameters that are varied
 RIVALS_OWN = ("price", "system", "model", "profile", "choose", "phases", "serving")
 WIDE = 10.0  # factor up and down of the present value, where no values are given
 LOOKED_AT = 9
-SAME = 1e-9  # outputs closer than this are as good as each other
 EVEN = 1.001  # factor within which a break-even is found
 
 

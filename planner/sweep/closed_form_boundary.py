@@ -18,8 +18,8 @@ from formulas.algebra.equation import Assignment
 from formulas.algebra.identity import inverse
 from formulas.numerics.evaluate import Definition, Kernel, collect, kernel, scalar
 from formulas.numerics.expressions import put, text, value_of
+from planner.text.tolerances import AGREE
 
-AGREES = 1e-6  # closed form against crossing, relative
 COUNTS = ("cp", "pp", "tp", "dp", "ep", "xtp", "one_seq", "m_pos", "g", "x_pf")
 MOST_TIMES = 2  # that a symbol may occur; SymPy is not asked to isolate what occurs more often
 
@@ -80,7 +80,7 @@ def turned_round(
         return f"{x.name} cannot be isolated"
     solution = put(solution, {unity: sp.Integer(1), **short})
     value = local.value(solution)
-    if not abs(value - values[x.name]) <= AGREES * abs(values[x.name]):
+    if not abs(value - values[x.name]) <= AGREE * abs(values[x.name]):
         return "several roots"
     return Turned(x.name, solution, value)
 

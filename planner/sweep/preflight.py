@@ -19,9 +19,9 @@ from planner.scenario import Tree, changed, checked, read, resolved
 from planner.scenario.grid import Axis, Grid, Listed, Span, measured
 from planner.scenario.loading import Question, Source
 from planner.text.errors import InputError, Mistake
+from planner.text.tolerances import SAME
 
 LOOKED_AT = 1000  # values of one list that are read before a sweep; those beyond it while it runs
-SAME = 1e-9
 
 
 @dataclass(frozen=True)

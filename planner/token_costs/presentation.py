@@ -27,7 +27,6 @@ PHASE_LABELS = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
 BANDS = {"cost.total.usd": "cost", "tokens.pretrain": "pretrain"}
 BOUNDS = {"cost.total.usd": "usd"}
 BAR, SHORT = 20, 12  # of a share, without and with dollars beside it
-NOTHING = 5e-4  # an elasticity below it does not matter
 
 COLUMNS: Mapping[str, str] = {
     "n_active": "param",

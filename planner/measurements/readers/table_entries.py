@@ -20,6 +20,7 @@ from planner.measurements.readers.collective_rows import collective_row, exchang
 from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.sheets import MeasurementTable, Readings, positive_or_none
 from planner.measurements.readers.steady_batches import steady
+from planner.text.tolerances import SAME
 
 RUN_COLUMNS = {"tpot_ms": "tpot", "ttft_ms": "ttft"}
 # What may differ between two rows of one configuration.
@@ -245,7 +246,6 @@ STEMS: Mapping[str, tuple[str, ...]] = {
     "tokens_per": TOKEN,
 }
 UNITS = {"ms": 1e-3, "s": 1.0}
-CLOSE = 1e-9
 HEADER = 1  # lines before the first row
 
 
@@ -320,4 +320,4 @@ def _states(row: Measurement, stem: str, unit: str, value: float) -> bool:
     """Whether a measurement is what a column says: the same time, or the rate of its steps."""
     if stem == "tokens_per":
         return True
-    return math.isclose(value * UNITS[unit], row.seconds, rel_tol=CLOSE)
+    return math.isclose(value * UNITS[unit], row.seconds, rel_tol=SAME)

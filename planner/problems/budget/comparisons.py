@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 
 from planner.problems.budget.plan import BudgetInterval, Comparison, RuleComparison, UnreachedRule
 from planner.text.errors import SolverError
+from planner.text.tolerances import AGREE
 from planner.token_costs.budget_task import BudgetTask
 from planner.token_costs.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
 from planner.token_costs.outputs import overtraining_at, overtraining_of_pools
 from planner.token_costs.spending import PhaseTokens
-
-SAME = 1e-6  # of the ratio, by its definition and by the identity
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def overtraining(answer: BudgetOptimum) -> Overtraining | None:
     exponent = -of_tokens[0].tokens
     growth = (0.0 if task.rl_flop else 1.0, 1.0)
     from_pools = overtraining_of_pools(answer.cost, exponent, growth)
-    if abs(from_pools / ratio - 1) > SAME:
+    if abs(from_pools / ratio - 1) > AGREE:
         raise SolverError(
             f"over-training is {ratio:.8g} by its definition and {from_pools:.8g} from the pools"
         )

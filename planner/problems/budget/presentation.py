@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from planner.laws.law_forms import FORMS, form_equation
+from planner.text.tolerances import UNSEEN
 from planner.text.wording import (
     apart,
     count,
@@ -21,7 +22,6 @@ from planner.text.wording import (
     wrapped,
 )
 from planner.token_costs.presentation import (
-    NOTHING,
     PHASE_LABELS,
     band_text,
     binding,
@@ -79,7 +79,7 @@ def why(plan: BudgetPlan) -> str:
 
 
 def _percents(slope: float) -> str:
-    return "~0" if abs(slope) < NOTHING else f"{slope:+.3f} %"
+    return "~0" if abs(slope) < UNSEEN else f"{slope:+.3f} %"
 
 
 def question_text(scenario: BudgetScenario, served: ServedTokens) -> str:
@@ -152,7 +152,7 @@ def _beside(whole_answer: BudgetAnswer, in_loss: bool) -> str:
             lines += listed(label, f"{trained}: {why_not}", SAVINGS)
             continue
         text = f"{count(rule.n_active)} on {trained}: {percent(rule.worse_by, 3)} more {aim}"
-        if rule.worse_by > NOTHING and not in_loss:
+        if rule.worse_by > UNSEEN and not in_loss:
             text += f"; the budget above saves {percent(rule.saving, 3)}"
         lines += listed(label, text, SAVINGS)
     return "\n".join(["beside it", *lines]) if lines else ""

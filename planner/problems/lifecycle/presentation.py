@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.protocol.document import document_of
+from planner.text.tolerances import UNSEEN
 from planner.text.wording import (
     LABEL,
     apart,
@@ -28,7 +29,6 @@ from planner.text.wording import (
     wrapped,
 )
 from planner.token_costs.presentation import (
-    NOTHING,
     band_text,
     binding,
     by_size,
@@ -83,7 +83,7 @@ def why(plan: LifecyclePlan) -> str:
         return shortfall(UNSERVED, plan.infeasible)
     lines = ["Why this life", *binding(whole.binding, "cost")]
     total = plan.cost or 0.0
-    slopes = {name: slope for name, slope in whole.elasticities.items() if abs(slope) >= NOTHING}
+    slopes = {name: slope for name, slope in whole.elasticities.items() if abs(slope) >= UNSEEN}
     width = max([NAMES, *map(len, slopes)])
     lines += ["", f"{'One percent more of':<{width + 3}}changes the cost by"]
     for name, slope in by_size(slopes):

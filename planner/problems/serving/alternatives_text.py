@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from planner.problems.serving.point import layout_text
 from planner.text.quantities import show
+from planner.text.tolerances import UNSEEN
 from planner.text.wording import duration, row, wrapped
 
 if TYPE_CHECKING:
     from planner.problems.serving.plan import ServingAnswer, ServingPlan, WinningChange
 
 UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
-SAME = 5e-4  # told with three digits, what is less is no difference
 WORSE = {"cost": "dearer", "latency": "slower", "energy": "more energy"}
 WORDS = {
     "memory_bandwidth": "memory bandwidth",
@@ -118,7 +118,7 @@ def relaxed(answer: object) -> list[str]:
 
 def _worse(answer: ServingAnswer, behind: float) -> str:
     objective = answer.scenario["objective"]
-    if behind < SAME:
+    if behind < UNSEEN:
         return "as good"
     if objective == "throughput":
         return f"{100 * (1 - 1 / (1 + behind)):.3g}% less throughput"

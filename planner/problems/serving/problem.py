@@ -22,6 +22,7 @@ from planner.protocol.parameter import Parameter, value_at
 from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, ArrayModel, Counts, Room, Search, UncertainCoefficient
 from planner.protocol.section import Section
+from planner.text.tolerances import SAME
 from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.question import Scenario
     from planner.protocol.elasticity import Elasticity
 
-SAME = 1e-9  # plans this close are as good as each other
 AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
 
 

@@ -15,8 +15,8 @@ from planner.programs.geometric.cone import Array, ExponentTable, LogProgram, Po
 from planner.programs.geometric.instance import Instance
 from planner.programs.geometric.structure import AUXILIARY, OBJECTIVE, PROMISE, ProgramStructure
 from planner.text.errors import Infeasible, SolverError
+from planner.text.tolerances import AGREE
 
-SAME = 1e-6
 PRESSED = 1e-4
 SOLVED = ("optimal", "optimal_inaccurate")
 
@@ -96,7 +96,7 @@ class Stretching:
         shortfalls = []
         for i in promised:
             alone, _ = self._least(at, [i])
-            if needed[i] > SAME:
+            if needed[i] > AGREE:
                 factor = None if alone is None else float(np.exp(alone))
                 row = rows[i]
                 shortfalls.append(
@@ -111,7 +111,7 @@ class Stretching:
         """
         promised = [i for i, row in enumerate(self._problem.rows) if row.kind == PROMISE]
         common, _ = self._least(at, promised)
-        if common is not None and common <= SAME:
+        if common is not None and common <= AGREE:
             raise SolverError(
                 f"{self._problem.title}: the solver found no solution, yet every promise can be "
                 "kept; rescale the givens or widen the bounds of the choices"

@@ -28,6 +28,7 @@ from planner.programs.geometric.structure import (
     ProgramStructure,
 )
 from planner.text.errors import SolverError
+from planner.text.tolerances import AGREE
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,6 @@ def _safe(values: Array) -> Array:
     return np.where(values == 0, 1.0, values)
 
 
-TIGHT = 1e-6
 UNBOUNDED = 3
 
 
@@ -105,7 +105,7 @@ def extremes(solved: Envelope, place: int) -> tuple[float, float]:
     rows, count = problem.table.rows, len(problem.rows)
     sizes = solved.sizes
     filled = np.bincount(rows, sizes, count)
-    tight = np.flatnonzero((filled > 1 - TIGHT) | (solved.multipliers > TIGHT))
+    tight = np.flatnonzero((filled > 1 - AGREE) | (solved.multipliers > AGREE))
     gradients = np.zeros((count, len(problem.variables)))
     np.add.at(gradients, rows, sizes[:, None] * solved.at.matrix)
     gradients = gradients[tight] / filled[tight, None]

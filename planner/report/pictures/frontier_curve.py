@@ -19,6 +19,7 @@ from planner.report.pictures.axes import (
     ticked,
     titled,
 )
+from planner.text.tolerances import AGREE
 from planner.text.wording import figure, laid_out, length, named, numbers
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ MOST_ROWS = 12
 MARGIN = 1.06  # room beside the first and last point, as a factor of speed
 BELOW = 1.8  # room under the cheapest point for its label, as a factor
 ALONE = 3.0  # room around a single point, as a factor
-FIXED = 1e-6  # a bound this close is the price itself: the load, or the question, fixes it
 RIGHTMOST = 0.7  # share of the speeds from which on there is no room beside a point
 LABELLED = 9  # batches written along the curve
 COLOURS = {"aggregated": BLUE, "disaggregated": ORANGE, "decode": GREEN}
@@ -151,7 +151,7 @@ def _curve(axes: Axes, picture: FrontierPicture) -> None:
                   label=picture.band_label)  # fmt: skip
     speed, price = zip(*(point.place for point in points), strict=True)
     axes.plot(speed, price, color="0.35", lw=1.1, zorder=2)
-    if any(point.floor < point.place[1] * (1 - FIXED) for point in points):
+    if any(point.floor < point.place[1] * (1 - AGREE) for point in points):
         axes.plot(speed, [point.floor for point in points], color="0.45", lw=1, ls=(0, (4, 2)),
                   label="no implementation of the same plan is cheaper")  # fmt: skip
     for mode, family in dict.fromkeys((point.mode, point.family) for point in points):

@@ -13,11 +13,11 @@ from typing import Any, TypedDict
 
 from planner.protocol.elasticity import Elasticity
 from planner.text.quantities import show
+from planner.text.tolerances import UNSEEN
 from planner.text.wording import WIDTH, wrapped
 
 SWITCH = " " * 6
 THOUSAND = 1000.0
-NOTHING = 5e-4  # an elasticity that is no influence in three digits
 DIMENSIONS = {
     "byte": "size", "byte/s": "bandwidth", "s": "time", "token": "tokens", "token/s": "token_rate",
     "USD/(chip*s)": "price", "J/s": "power", "USD/J": "energy_price", "flop/s": "compute",
@@ -63,9 +63,9 @@ def elastic(row: Elasticity) -> str:
     left, right = row.left, row.right
     if not row.known:
         return "unknown: no answer was found beside it"
-    if abs(left) < NOTHING and abs(right) < NOTHING:
+    if abs(left) < UNSEEN and abs(right) < UNSEEN:
         return "~0"
-    if abs(left - right) < NOTHING:
+    if abs(left - right) < UNSEEN:
         return f"{right:+.3f}"
     return f"{left:+.3f} | {right:+.3f}"
 

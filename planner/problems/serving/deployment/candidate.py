@@ -14,7 +14,6 @@ import numpy as np
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.relaxation import elastic
 from planner.problems.serving.deployment.pool import (
-    AGREES,
     HOUR,
     PER_MILLION,
     EvaluatedPool,
@@ -45,6 +44,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.protocol.plan import BindingLimit
 from planner.text.errors import SolverError
+from planner.text.tolerances import SAME
 
 PHASES = ("prefill", "decode")
 
@@ -269,7 +269,7 @@ class Candidate:
             agree(pools_recomputed(load, symbols), values)
         promised = {**joint.tasks.prefill.promises, **joint.tasks.decode.promises}
         for name, word in (("ttft", "ttft"), ("e2e", "latency")):
-            if name in promised and joint.outputs[word] > promised[name] * (1 + AGREES):
+            if name in promised and joint.outputs[word] > promised[name] * (1 + SAME):
                 raise SolverError(f"the chosen plan breaks the promise {name}")
 
     def _recomputed(self, joint: JointPools, *, bound: bool) -> tuple[str, dict[str, float]]:

@@ -19,7 +19,12 @@ from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import ROOFS
 from planner.problems.serving.deployment.pools import EDGE, best_of, questions_of, ranked
-from planner.problems.serving.frontier_text import FrontierRow, frontier_page, frontier_text, rows_of
+from planner.problems.serving.frontier_text import (
+    FrontierRow,
+    frontier_page,
+    frontier_text,
+    rows_of,
+)
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario

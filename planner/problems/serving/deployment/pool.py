@@ -24,12 +24,12 @@ from planner.problems.serving.step.queueing import TAILS
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import PROMISES
 from planner.text.errors import SolverError
+from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-AGREES = 1e-9
 PER_MILLION = 1e6
 HOUR = 3600.0
 ROOFS = ("memory", "compute", "network")
@@ -199,7 +199,7 @@ class EvaluatedPool:
                 recomputed(Step(task, self.layouts, bound=bound), self.batch, self.fill), computed
             )
         for name, limit in task.limits.items():
-            if name in values and values[name] > limit * (1 + AGREES):
+            if name in values and values[name] > limit * (1 + SAME):
                 raise SolverError(f"the chosen plan breaks the promise {PROMISES[name]}")
 
 
@@ -231,7 +231,7 @@ def agree(again: Mapping[str, float], values: Mapping[str, float]) -> None:
     """
     for name, second in again.items():
         first = values[name]
-        if first != second and not abs(first - second) <= AGREES * abs(second):
+        if first != second and not abs(first - second) <= SAME * abs(second):
             raise SolverError(f"{name}: two evaluations differ, {first!r} and {second!r}")
 
 

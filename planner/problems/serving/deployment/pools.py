@@ -38,6 +38,7 @@ from planner.problems.serving.step.step import Step, alike
 from planner.problems.serving.task.resolve import ServingTasks
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.errors import FieldError
+from planner.text.tolerances import SAME
 
 ALTERNATIVES = 5
 # Whole replicas leave a gap between two pools that no number of programs closes.
@@ -45,7 +46,7 @@ SOLVES_OF_A_POOL = 24
 # The fastest pair is looked for among so many promises at once, so often.
 FINENESS = 32
 ROUNDS = 2
-EDGE = 1 + 1e-9  # a promise equal to a plan's own time must not fail by a rounding
+EDGE = 1 + SAME  # a promise equal to a plan's own time must not fail by a rounding
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from planner.problems.serving.task.resolve import hardware_of
 from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
 from planner.protocol.bracket import Bracket, bracketed
 from planner.protocol.parameter import Parameter
+from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
     from planner.problems.serving.question import Scenario
@@ -40,7 +41,6 @@ DIMENSIONS = {
     "byte/s": "bandwidth", "s": "time", "token/s": "token_rate", "token": "tokens",
     "USD/(chip*s)": "price", "flop/s": "",
 }  # fmt: skip
-SAME = 1e-9  # plans closer than this are as good as each other
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from planner.problems.serving.step.engine_effects import loop_first_token
 from planner.problems.serving.step.kernels import BATCH_TIMES, Model, lowered
 from planner.problems.serving.step.queueing import queue
 from planner.problems.serving.step.step import Step
+from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
@@ -84,7 +85,6 @@ def _wait(task: Task, tape: Tape, row: Mapping[str, float], batch: float) -> flo
 LIMIT = "limit."  # of a promise, as if it were a symbol
 ACTIVE = 1e-7  # share of a limit below which it does not hold the batch
 FLAT = 1e-7  # d ln price / d ln batch, below which a larger batch is no cheaper
-SAME = 1e-9  # prices closer than this are one
 ASIDE = 1e-6  # of a batch at which two roofs meet, where each is looked at
 
 
