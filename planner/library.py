@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.sensitivity.elasticities import Elasticities, elasticity_table
 from planner.text.console import note
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from planner.measurements.readers.sheets import MeasurementTable
     from planner.protocol.plan import Plan
     from planner.protocol.validation_result import ValidationDocument
-    from planner.scenario.loading import Question
+    from planner.scenario.loading import Question, Source
     from planner.uncertainty.global_study import Study
     from topologies.fabric.fabric import Fabric
 
-Document = Mapping[str, Any]
+Document = Mapping[str, object]
 Facts = Mapping[str, str] | Iterable[str]
 
 
 def sensitivity(
-    of: Plan | Any,
+    of: Plan | Source,
     *,
     output: str | None = None,
     sets: Sequence[str] = (),
@@ -80,7 +80,7 @@ def sensitivity(
     return elasticity_table(of, output, sets, switches=switches)
 
 
-def check(source: Any, sets: Sequence[str] = ()) -> Question:
+def check(source: Source, sets: Sequence[str] = ()) -> Question:
     """The scenario of a source, read and validated but not solved.
 
     Parameters

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from planner.protocol.document import schema_of
@@ -12,9 +11,8 @@ from planner.protocol.plan import Plan
 from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
 from planner.scenario import Document, Tree, opened
 from planner.scenario.kinds import ROOMS
+from planner.scenario.loading import Source
 from planner.text.errors import FieldError, InputError
-
-Source = str | Path | Mapping[str, Any] | Any
 
 
 def solve(source: Source, sets: Sequence[str] = ()) -> Plan:
