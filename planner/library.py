@@ -134,12 +134,14 @@ def catalog(kind: str | None = None, name: str | None = None) -> Document:
 class TopologyReport:
     """A network (`fabric`, a directed graph of links [byte/s]) and what groups on it reach.
 
-    `document` is what `planner topology --json` prints; `str()` is the terminal's text.
+    `document` is what `planner topology --json` prints; `str()` is the terminal's text; `warnings`
+    are sentences on what the network does not say.
     """
 
     fabric: Fabric = field(repr=False)
     document: Document = field(repr=False)
     name: str
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         from planner.report.text.topology import topology_text
@@ -197,7 +199,7 @@ def topology(
         oversubscription=oversubscription,
     )
     document = measured(wired, groups, routing, collective=collective, messages=messages)
-    return TopologyReport(wired.fabric, document, wired.name)
+    return TopologyReport(wired.fabric, document, wired.name, tuple(document["warnings"]))
 
 
 @dataclass(frozen=True)

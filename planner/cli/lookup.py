@@ -168,7 +168,7 @@ def topology(
         messages=[_size(size) for size in sizes or ()],
         routing=routing,
     )
-    warn(network.document["warnings"])
+    warn(network.warnings)
     if svg is not None:
         drawn(network.fabric, svg)
     if out is not None:
