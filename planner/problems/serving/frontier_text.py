@@ -104,9 +104,9 @@ def frontier_page(answer: ServingFrontier) -> str:
     rows = rows_of(answer)
     columns = {
         "": [row["mark"] or "" for row in rows],
-        "tokens/s per user": [figure(row["tokens_per_s_per_user"]) for row in rows],
+        "tokens/s per user": [figure(row["tokens_per_s_per_user"] or 0.0) for row in rows],
         "$/Mtok": [f"{row['usd_per_mtok']:.3g}" for row in rows],
-        "tokens/s per chip": [figure(row["tokens_per_s_per_chip"]) for row in rows],
+        "tokens/s per chip": [figure(row["tokens_per_s_per_chip"] or 0.0) for row in rows],
         "batch": [f"{row['batch']:,}" for row in rows],
         "TTFT": [duration(row["ttft"]) if row["ttft"] is not None else "" for row in rows],
         "layout": [f"{row['mode']} {row['layout']}" for row in rows],
