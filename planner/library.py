@@ -199,7 +199,7 @@ def topology(
         oversubscription=oversubscription,
     )
     document = measured(wired, groups, routing, collective=collective, messages=messages)
-    return TopologyReport(wired.fabric, document, wired.name, tuple(document["warnings"]))
+    return TopologyReport(wired.fabric, document, wired.name, tuple(wired.warnings))
 
 
 @dataclass(frozen=True)
