@@ -136,8 +136,6 @@ def sizes(
     stored = {group: _bytes(mix[group]) for group in GROUPS}
     # Of a tied model's embeddings only the one that is the head is read and multiplied with.
     twice = active["head"] - params["head"] if model.tied else 0
-    head = stored["head"] + (stored["embedding"] * twice / params["embedding"] if twice else 0)
-    used = sum(active.values())
     parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
     mixers = [layer.mixer for layer in model.layers if layer.mixer is not None]
     states = [mixer.state for mixer in mixers if mixer.state is not None]
@@ -154,15 +152,11 @@ def sizes(
         expert_width=experts.width,
         n_q_heads=model.q_heads,
         n_total=sum(params.values()),
-        n_active={
-            "all": used + params["embedding"] - twice,
-            "no_input_embedding": used,
-            "no_embedding_no_head": used - active["head"],
-        },
+        n_active=_by_convention(active, params["embedding"] - twice),
         params=params,
         active=active,
         weight_bytes=stored,
-        streamed_bytes={**stored, "embedding": 0.0, "head": head},
+        streamed_bytes=_streamed(stored, twice, params["embedding"]),
         weight_dtype={group: _dominant(mix[group], model.precision) for group in GROUPS},
         weight_mix={group: _by_name(mix[group]) for group in GROUPS},
         activation_dtype=_activation(model, weights, activations),
@@ -184,6 +178,22 @@ def sizes(
         mtp_params=model.prediction.parameters if model.prediction else None,
         excluded=model.excluded,
     )
+
+
+def _by_convention(active: dict[str, int], looked_up: int) -> dict[str, int]:
+    """Active parameters as published in three ways, of which the first counts what is looked up."""
+    used = sum(active.values())
+    return {
+        "all": used + looked_up,
+        "no_input_embedding": used,
+        "no_embedding_no_head": used - active["head"],
+    }
+
+
+def _streamed(stored: dict[str, float], tied: int, embedded: int) -> dict[str, float]:
+    """What a step reads [byte]; `tied` of the `embedded` parameters are the head."""
+    head = stored["head"] + (stored["embedding"] * tied / embedded if tied else 0)
+    return {**stored, "embedding": 0.0, "head": head}
 
 
 def _tally(

@@ -176,8 +176,8 @@ def _links(classes: Iterable[LinkClass]) -> list[dict[str, object]]:
     from topologies.picture.scene import side_name
 
     alike: dict[tuple[object, ...], list[LinkClass]] = {}
-    for each in classes:
-        alike.setdefault((*each.kind[:3], each.figures, each.faulty), []).append(each)
+    for link in classes:
+        alike.setdefault((*link.kind[:3], link.figures, link.faulty), []).append(link)
     links: list[dict[str, object]] = []
     for group in alike.values():
         there, back, latency, cables = group[0].figures

@@ -48,10 +48,10 @@ def _traits(name: str) -> Traits:
 
 
 def _words(name: str) -> dict[str, object]:
-    own = dict((_TABLE["habits"] | _TABLE["families"])[name])
-    own.pop("kind", None)
-    base = own.pop("like", None)
-    return own if base is None else {**_words(base), **own}
+    row = dict((_TABLE["habits"] | _TABLE["families"])[name])
+    row.pop("kind", None)
+    base = row.pop("like", None)
+    return row if base is None else {**_words(base), **row}
 
 
 def _value(key: str, value: object) -> object:

@@ -56,10 +56,10 @@ def gemma4_parts(reader: Reader, form: Shape, traits: Traits) -> list[FeedForwar
         mixed = mixture_part(reader, form, traits.moe)
         scale = vector("moe.router.scale", "router", form.hidden)
         routing = replace(mixed.experts or Experts(0, 0, 0, form.hidden), shared=1)
-        for each, part in parts.items():
+        for width, part in parts.items():
             # The dense part is a shared expert in all but name.
             beside = (replace(one, group="shared") for one in part.weights)
-            parts[each] = FeedForward(mixed.kind, (*mixed.weights, scale, *beside), routing)
+            parts[width] = FeedForward(mixed.kind, (*mixed.weights, scale, *beside), routing)
     else:
         reader.ignore(*EXPERTS, *PER_TOKEN, "moe_intermediate_size", "expert_intermediate_size")
     return [parts[each] for each in widths]
