@@ -137,12 +137,12 @@ def _alternatives(
 def _multipliers(
     best: Candidate,
 ) -> tuple[tuple[BindingLimit, ...], dict[str, float], tuple[str, ...]]:
-    """What binds, the elasticities, and a warning where neither could be found.
+    """What binds, the elasticities, and warnings where they were hard to find, or not found.
 
     The plan stands without them: it was found among all layouts, and checked.
     """
     try:
-        return *best.multipliers(), ()
+        return best.multipliers()
     except (Infeasible, SolverError) as error:
         # A promise just kept is missed by a program that smooths the plan by a part in 10,000.
         return (), {}, (f"what binds and what each quantity is worth is unknown: {error}",)

@@ -132,6 +132,7 @@ def extremes(solved: Envelope, place: int) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
+FIRST = "Clarabel"  # the solver; another one is called where it gives up
 BINDING = 1e-6
 FALLBACK = 1e-6
 ROUNDING = 1e-12
@@ -172,7 +173,17 @@ class ProgramSolution:
     binding: tuple[tuple[str, float], ...]
     shares: dict[Hashable, dict[str, float]]
     _solved: Envelope = field(repr=False, compare=False)
-    solver: str = "Clarabel"
+    solver: str = FIRST
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to say of a solution that the second solver had to find; nothing of others."""
+        if self.solver == FIRST:
+            return ()
+        return (
+            f"what binds and what each quantity is worth was solved by {self.solver}, since "
+            f"{FIRST} gave up on it; its multipliers may be less accurate",
+        )
 
     def elasticities(self, symbols: Iterable[Hashable] | None = None) -> dict[Hashable, float]:
         """d ln value / d ln p for these givens, or for all of them.

@@ -29,7 +29,7 @@ from planner.programs.geometric.cone import Array, Indices, LogProgram, Point
 from planner.programs.geometric.instance import Instance, instance
 from planner.programs.geometric.relaxation import SOLVED, Stretching
 from planner.programs.geometric.second_solver import SECOND, solved_by_cvxpy
-from planner.programs.geometric.solution import Envelope, ProgramSolution, proven, read
+from planner.programs.geometric.solution import FIRST, Envelope, ProgramSolution, proven, read
 from planner.programs.geometric.structure import ProgramStructure
 from planner.text.errors import SolverError
 
@@ -173,7 +173,6 @@ class _Conditions:
 
 
 WIDEST_GAP = 1e-4
-FIRST = "Clarabel"
 RETRIES = 3  # solves from where the one before stopped early
 
 

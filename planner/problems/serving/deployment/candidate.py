@@ -216,8 +216,8 @@ class Candidate:
             tokens_per_s=None if rate is None else (rate / price.high, rate / price.low),
         )
 
-    def multipliers(self) -> tuple[tuple[BindingLimit, ...], dict[str, float]]:
-        """What binds, and d ln objective / d ln quantity of what the scenario gives.
+    def multipliers(self) -> tuple[tuple[BindingLimit, ...], dict[str, float], tuple[str, ...]]:
+        """What binds, d ln objective / d ln quantity of what the scenario gives, and warnings.
 
         Pools are resized to stay in balance. A price is a sum over them, so an elasticity is the
         mean of theirs, weighted with what each costs per request when none waits for the other.
@@ -232,8 +232,10 @@ class Candidate:
                  for c in self.pools] if self.joint else [1.0]  # fmt: skip
         total: dict[str, float] = {}
         limits: list[BindingLimit] = []
+        warnings: dict[str, None] = {}
         for phase, pool, cost in zip(PHASES, self.resized(), costs, strict=False):
             solution, weight = elastic(pool.step, pool.batch), cost / sum(costs)
+            warnings |= dict.fromkeys(solution.warnings)
             slopes = worth(solution, pool.step.coefficient_powers(pool.batch))
             for name, slope in slopes.items():
                 total[name] = total.get(name, 0.0) + weight * slope
@@ -242,7 +244,7 @@ class Candidate:
                 BindingLimit(f"{place}{each['name']}", weight * each["elasticity"])
                 for each in binding(solution)
             )
-        return tuple(sorted(limits, key=lambda limit: limit.elasticity)), total
+        return tuple(sorted(limits, key=lambda limit: limit.elasticity)), total, tuple(warnings)
 
     def resized(self) -> tuple[EvaluatedPool, ...]:
         """The pools, two of them at their most where no load is given that they must carry."""

@@ -302,7 +302,13 @@ def one_pool(task: Task) -> OnePool:
 def single_pools(tasks: Sequence[Task]) -> list[OnePool]:
     """`one_pool` of several tasks; those that are alike are searched together."""
     steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
-    pools: dict[int, OnePool] = {}
+    pairs = zip(tasks, search_steps(steps), strict=True)
+    return [OnePool(task, step, searched) for task, (step, searched) in pairs]
+
+
+def search_steps(steps: Sequence[Step]) -> list[tuple[Step, Found]]:
+    """Models on the chips that they need, and their best points; those alike searched together."""
+    results: dict[int, tuple[Step, Found]] = {}
     for numbers in alike([(step,) for step in steps]):
         counts = [len(steps[number].layouts) for number in numbers]
         joined = sized(Step.joined([steps[number] for number in numbers]))
@@ -312,8 +318,8 @@ def single_pools(tasks: Sequence[Task]) -> list[OnePool]:
         ):
             rows = np.arange(ends[k], ends[k + 1])
             step = steps[number].on(joined.layouts.take(rows)) if len(numbers) > 1 else joined
-            pools[number] = OnePool(tasks[number], step, searched)
-    return [pools[number] for number in range(len(tasks))]
+            results[number] = step, searched
+    return [results[number] for number in range(len(steps))]
 
 
 def two_pools(pair: TaskPair) -> TwoPools:

@@ -9,24 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from planner.problems.serving.deployment.pool_pairs import search_pools
-from planner.problems.serving.deployment.pools import OnePool, Point, Question
+from planner.problems.serving.deployment.pool_pairs import search_pools_together
+from planner.problems.serving.deployment.pools import OnePool, Point, Question, search_steps
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.plan import WinningChange
-from planner.problems.serving.search.batch import search, sized
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import hardware_of
 from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
-from planner.protocol.bracket import Bracket, bracketed
+from planner.protocol.bracket import Bracket, bracketed_together
 from planner.protocol.parameter import Parameter
 from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
     from planner.problems.serving.question import Scenario
+    from planner.problems.serving.task.task import TaskPair
 
 CLOSE = 1.01  # factor within which the break-even is found
 NEAREST = 2  # changes of one kind that are printed
@@ -69,13 +69,17 @@ def machines(questions: Sequence[Question], number: int, systems: int) -> tuple[
     return divmod((number - singles) % systems**2, systems)
 
 
+Key: TypeAlias = tuple[int, int, str, float]
+Steps: TypeAlias = tuple[Step, ...]
+
+
 @dataclass(frozen=True)
 class Contest:
     """One scenario's questions, to be asked again of some layouts with other values."""
 
     scenario: Scenario
     questions: Sequence[Question]
-    scores: dict[tuple[int, int, str, float], float] = field(default_factory=dict, repr=False)
+    scores: dict[Key, float] = field(default_factory=dict, repr=False)
 
     @property
     def systems(self) -> int:
@@ -95,8 +99,11 @@ class Contest:
         """Which systems a question is about."""
         return machines(self.questions, number, self.systems)
 
-    def score(self, of: Contender, scenario: Scenario, hardware: Sequence[Hardware]) -> float:
-        """The best objective of a contender's kind, in another scenario; infinite if none."""
+    def _steps(
+        self, of: Contender, change: Parameter, factor: float
+    ) -> tuple[TaskPair | None, Steps]:
+        """The pair of pools, if there are two, and the models of a contender's kind."""
+        scenario, hardware = self.varied(change, factor)
         question = self.questions[of.question]
         used = [hardware[k] for k in self.machines(of.question)]
         task = question.task
@@ -106,16 +113,14 @@ class Contest:
             layouts[-1] = layouts[-1].take(of.rows)
         if isinstance(question, OnePool):
             task = builder.task(used[0], task.mode)
-            step = sized(Step(task, layouts[0], bound=task.uses_bound))
-            return float(search(step).score.min(initial=math.inf))
+            return None, (Step(task, layouts[0], bound=task.uses_bound),)
         same = used[0] is used[1]
         pair = list(builder.pools(used[:1] if same else used))[0 if same else 1]
         prefill, decode = (
             Step(task.with_layout(arrivals=None), rows, bound=task.uses_bound)
             for task, rows in zip(pair.tasks, layouts, strict=True)
         )
-        pairs, _ = search_pools(pair, prefill.asked(pair.prefill), decode)
-        return pairs[0].score if pairs else math.inf
+        return pair, (prefill.asked(pair.prefill), decode)
 
     def varied(self, parameter: Parameter, factor: float) -> tuple[Scenario, tuple[Hardware, ...]]:
         """The scenario with a parameter times a factor, and its machines.
@@ -129,20 +134,45 @@ class Contest:
         varied = zip(hardware_of(scenario), before, strict=True)
         return scenario, tuple(replace(new, profile=old.profile) for new, old in varied)
 
-    def lead(self, plan: Contender, rival: Contender, change: Parameter, factor: float) -> float:
-        """How far the plan's kind leads, ln(rival / plan); nan where neither keeps the promises."""
-        first, second = (self._score_at(kind, change, factor) for kind in (plan, rival))
-        if math.isinf(first) and math.isinf(second):
-            return math.nan
-        if math.isinf(first):
-            return -math.inf
-        return math.log(second / first) if math.isfinite(second) else math.inf
+    def leads(
+        self, plan: Contender, rival: Contender, changes: Sequence[tuple[Parameter, float]]
+    ) -> list[float]:
+        """How far the plan's kind leads, ln(rival / plan), at each change; searched together.
 
-    def _score_at(self, of: Contender, change: Parameter, factor: float) -> float:
-        key = (of.question, id(of.rows), change.path, factor)
-        if key not in self.scores:
-            self.scores[key] = self.score(of, *self.varied(change, factor))
-        return self.scores[key]
+        Not a number where neither keeps the promises.
+        """
+        kinds = [(of, *change) for change in changes for of in (plan, rival)]
+        self._search([kind for kind in kinds if _key(*kind) not in self.scores])
+        scores = iter([self.scores[_key(*kind)] for kind in kinds])
+        return [_lead(first, second) for first, second in zip(scores, scores, strict=True)]
+
+    def _search(self, kinds: Sequence[tuple[Contender, Parameter, float]]) -> None:
+        """The best objective of each kind with its change; infinite where there is no plan."""
+        models = {_key(*kind): self._steps(*kind) for kind in kinds}
+        singles = {key: steps for key, (pair, steps) in models.items() if pair is None}
+        doubles = {
+            key: (pair, steps[0], steps[1])
+            for key, (pair, steps) in models.items()
+            if pair is not None
+        }
+        searched = search_steps([step for (step,) in singles.values()])
+        for key, (_, points) in zip(singles, searched, strict=True):
+            self.scores[key] = float(points.score.min(initial=math.inf))
+        paired = search_pools_together(list(doubles.values()))
+        for key, (pairs, _) in zip(doubles, paired, strict=True):
+            self.scores[key] = pairs[0].score if pairs else math.inf
+
+
+def _key(of: Contender, change: Parameter, factor: float) -> Key:
+    return of.question, id(of.rows), change.path, factor
+
+
+def _lead(first: float, second: float) -> float:
+    if math.isinf(first) and math.isinf(second):
+        return math.nan
+    if math.isinf(first):
+        return -math.inf
+    return math.log(second / first) if math.isfinite(second) else math.inf
 
 
 def switches(contest: Contest, plan: Contender, rival: Contender) -> tuple[WinningChange, ...]:
@@ -151,22 +181,43 @@ def switches(contest: Contest, plan: Contender, rival: Contender) -> tuple[Winni
     if start <= SAME:
         return ()
     used = sorted({*contest.machines(plan.question), *contest.machines(rival.question)})
+    probes = [
+        (parameter, probe)
+        for parameter in _worth_varying(contest, used)
+        for probe in ((1 / FARTHEST, FARTHEST) if parameter.group == "promises" else (NUDGE,))
+    ]
     guesses = []
-    for parameter in _worth_varying(contest, used):
-        lead = _Lead(contest, plan, rival, parameter, start)
-        promised = parameter.group == "promises"
-        for probe in (1 / FARTHEST, FARTHEST) if promised else (NUDGE,):
-            at = lead.at(probe)
-            guess = _guess(start, at, probe)
-            if guess is not None:
-                guesses.append((abs(math.log(guess)), lead, guess))
-            if abs(at - start) <= SAME:
-                break  # what does not matter when it is halved does not when it is doubled
+    still: set[str] = set()
+    for (parameter, probe), at in zip(probes, contest.leads(plan, rival, probes), strict=True):
+        if parameter.path in still:
+            continue  # what does not matter when it is halved does not when it is doubled
+        guess = _guess(start, at, probe)
+        if guess is not None:
+            guesses.append(_Approach(parameter, guess, start))
+        if abs(at - start) <= SAME:
+            still.add(parameter.path)
+    approaches = sorted(guesses, key=lambda approach: approach.distance)[:TRIED]
+
+    def differences(points: Sequence[tuple[int, float]]) -> list[float]:
+        looked = [approaches[number].change(step) for number, step in points]
+        leads = contest.leads(plan, rival, looked)
+        return [
+            approaches[number].difference(lead)
+            for (number, _), lead in zip(points, leads, strict=True)
+        ]
+
+    brackets = bracketed_together(
+        differences,
+        [approach.bracket for approach in approaches],
+        [approach.propose for approach in approaches],
+        _enough,
+        ROUNDS,
+    )
     nearest: dict[tuple[str, bool], WinningChange] = {}
-    for _, lead, guess in sorted(guesses, key=lambda guess: guess[0])[:TRIED]:
-        key = (lead.parameter.path, guess > 1)
+    for approach, bracket in zip(approaches, brackets, strict=True):
+        key = (approach.parameter.path, approach.up)
         if len(nearest) < NEAREST and key not in nearest:
-            switch = _Approach(lead, guess).switch()
+            switch = approach.switch(bracket)
             if switch is not None:
                 nearest[key] = switch
     return tuple(sorted(nearest.values(), key=lambda switch: abs(math.log(switch.factor))))
@@ -184,44 +235,29 @@ def _worth_varying(contest: Contest, used: Sequence[int]) -> list[Parameter]:
     return [rows[path] for path in (*paths, *promises, *lengths) if path in rows]
 
 
-@dataclass(frozen=True)
-class _Lead:
-    """How far a plan leads its rival as one parameter moves; `start` is where nothing does."""
-
-    contest: Contest
-    plan: Contender
-    rival: Contender
-    parameter: Parameter
-    start: float
-
-    def at(self, factor: float) -> float:
-        return self.contest.lead(self.plan, self.rival, self.parameter, factor)
-
-
 class _Approach:
-    """The search for a switch from a guess on; steps are |ln factor|."""
+    """The search for a switch from a guess on; steps are |ln factor|, `start` the lead before."""
 
-    def __init__(self, lead: _Lead, guess: float) -> None:
-        self.lead = lead
+    def __init__(self, parameter: Parameter, guess: float, start: float) -> None:
+        self.parameter = parameter
         self.up = guess > 1
-        self.first = abs(math.log(guess)) + math.log(CLOSE) / 3
+        self.start = start
+        self.distance = abs(math.log(guess))
         self.factors = {0.0: 1.0}
-        self.bracket = Bracket(0.0, ahead=lead.start, behind=-math.inf)
+        self.bracket = Bracket(0.0, ahead=start, behind=-math.inf)
 
-    def switch(self) -> WinningChange | None:
+    def switch(self, bracket: Bracket) -> WinningChange | None:
         """The last factor at which the plan leads and the first at which it does not, close by."""
-        bracket = bracketed(self.difference, self.bracket, self.propose, self.enough, ROUNDS)
         if not bracket.closed or bracket.far - bracket.near > 2 * math.log(CLOSE):
             return None
         near, far = self.factors[bracket.near], self.factors[bracket.far]
-        parameter = self.lead.parameter
-        value = parameter.value
+        value = self.parameter.value
         return WinningChange(
-            what=parameter.path,
+            what=self.parameter.path,
             factor=far,
             value=None if value is None else value * far,
             before=None if value is None else value * near,
-            dimension=DIMENSIONS[parameter.unit],
+            dimension=DIMENSIONS[self.parameter.unit],
             verified=True,
         )
 
@@ -229,29 +265,33 @@ class _Approach:
         """The step to look at next; none where it was looked at."""
         self.bracket = bracket
         if not bracket.turn:
-            step = self.first
+            step = self.distance + math.log(CLOSE) / 3
         elif not bracket.closed:
-            step = min(_beyond(bracket.near, bracket.ahead, self.lead.start), math.log(FARTHEST))
+            step = min(_beyond(bracket.near, bracket.ahead, self.start), math.log(FARTHEST))
         else:
             step = _between(bracket)
-        factor = _rounded(self.lead.parameter, math.exp(step if self.up else -step))
+        factor = _rounded(self.parameter, math.exp(step if self.up else -step))
         step = abs(math.log(factor))
         if step in self.factors:
             return ()
         self.factors[step] = factor
         return (step,)
 
-    def difference(self, steps: Sequence[float]) -> list[float]:
-        """The leads; not a number where there is no plan, or where the lead grows again."""
-        leads = [self.lead.at(self.factors[step]) for step in steps]
-        grows = [not self.bracket.closed and lead >= self.bracket.ahead for lead in leads]
-        clear = [lead if lead < -SAME else max(lead, 0.0) for lead in leads]
-        return [math.nan if up else lead for up, lead in zip(grows, clear, strict=True)]
+    def change(self, step: float) -> tuple[Parameter, float]:
+        """The parameter, and its factor at a step that was proposed."""
+        return self.parameter, self.factors[step]
 
-    def enough(self, bracket: Bracket) -> bool:
-        """Whether the bracket is close, or as far away as is looked."""
-        beyond = not bracket.closed and bracket.near >= math.log(FARTHEST)
-        return beyond or bracket.far - bracket.near <= math.log(CLOSE)
+    def difference(self, lead: float) -> float:
+        """The lead; not a number where there is no plan, or where the lead grows again."""
+        if not self.bracket.closed and lead >= self.bracket.ahead:
+            return math.nan
+        return lead if lead < -SAME else max(lead, 0.0)
+
+
+def _enough(bracket: Bracket) -> bool:
+    """Whether the bracket is close, or as far away as is looked."""
+    beyond = not bracket.closed and bracket.near >= math.log(FARTHEST)
+    return beyond or bracket.far - bracket.near <= math.log(CLOSE)
 
 
 def _rounded(parameter: Parameter, factor: float) -> float:

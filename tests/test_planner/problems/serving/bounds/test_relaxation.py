@@ -19,6 +19,7 @@ from planner.problems.serving.search.batch import search
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
+from planner.text.errors import SolverError
 from tests.cases.serving import MODELS, NAMES, decided, question, questions, searched
 
 STEP = 1e-4
@@ -192,3 +193,19 @@ def test_an_answer_does_not_follow_what_was_answered_before() -> None:
     first = planner.solve(scenario).document
     planner.solve({**scenario, "model": "llama-3.1-70b", "chips": 8})
     assert planner.solve(scenario).document == first
+
+
+def test_a_use_of_the_second_solver_is_a_warning_of_the_answer(monkeypatch) -> None:
+    """Where Clarabel gives up on the program of a plan, its answer says who solved it."""
+
+    def gives_up(*_: object) -> None:
+        raise SolverError("gave up")
+
+    scenario = {
+        "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 1,
+        "price": "$2.50/hour", "workload": {"input_tokens": 500, "output_tokens": 100},
+        "choose": {"mode": "aggregated"},
+    }  # fmt: skip
+    assert not any("SCS" in each for each in planner.solve(scenario).warnings)
+    monkeypatch.setattr("planner.programs.geometric.solver.Program._optimum", gives_up)
+    assert any("solved by SCS" in each for each in planner.solve(scenario).warnings)
