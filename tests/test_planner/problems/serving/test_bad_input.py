@@ -119,8 +119,7 @@ def test_what_cannot_be_kept_is_named_with_how_much_is_missing(scenario, promise
     assert worst["promise"] == promise
     assert low < worst["short_by"] < high
     words = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "time of a whole request"}
-    missed = f"misses {words.get(promise, promise)} by "
-    assert f"\n  {'demand: ' if promise == 'demand' else missed}" in str(found)
+    assert f"\n  misses {words.get(promise, promise)} by " in str(found)
 
 
 @pytest.mark.parametrize("mode", ["decode", "prefill"])
