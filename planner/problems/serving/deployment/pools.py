@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice
+from itertools import islice, pairwise
 from math import floor, log
 from typing import TypeAlias
 
@@ -302,8 +302,7 @@ def one_pool(task: Task) -> OnePool:
 def single_pools(tasks: Sequence[Task]) -> list[OnePool]:
     """`one_pool` of several tasks; those that are alike are searched together."""
     steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
-    pairs = zip(tasks, search_steps(steps), strict=True)
-    return [OnePool(task, step, searched) for task, (step, searched) in pairs]
+    return [OnePool(task, *best) for task, best in zip(tasks, search_steps(steps), strict=True)]
 
 
 def search_steps(steps: Sequence[Step]) -> list[tuple[Step, Found]]:
@@ -313,11 +312,10 @@ def search_steps(steps: Sequence[Step]) -> list[tuple[Step, Found]]:
         counts = [len(steps[number].layouts) for number in numbers]
         joined = sized(Step.joined([steps[number] for number in numbers]))
         ends = np.cumsum([0, *counts])
-        for k, (number, searched) in enumerate(
-            zip(numbers, search_together(joined, counts), strict=True)
-        ):
-            rows = np.arange(ends[k], ends[k + 1])
-            step = steps[number].on(joined.layouts.take(rows)) if len(numbers) > 1 else joined
+        parts = zip(numbers, pairwise(ends), search_together(joined, counts), strict=True)
+        for number, part, searched in parts:
+            layouts = joined.layouts.take(np.arange(*part))
+            step = steps[number].on(layouts) if len(numbers) > 1 else joined
             results[number] = step, searched
     return [results[number] for number in range(len(steps))]
 
@@ -334,11 +332,10 @@ def double_pools(several: Sequence[TaskPair]) -> list[TwoPools]:
         tasks = [task.with_layout(arrivals=None) for task in (pair.prefill, pair.decode)]
         steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
         pools.append(tuple(OnePool(step.task, step) for step in steps))
-    questions = [
+    searched = search_pools_together([
         (pair, prefill.step.asked(pair.prefill), decode.step)
         for pair, (prefill, decode) in zip(several, pools, strict=True)
-    ]
-    searched = search_pools_together(questions)
+    ])  # fmt: skip
     return [
         TwoPools(pair, (prefill, decode), pairs, looked)
         for pair, (prefill, decode), (pairs, looked) in zip(several, pools, searched, strict=True)
@@ -370,7 +367,7 @@ def layouts_of(task: Task) -> Layouts:
     return layouts
 
 
-def questions_of(asked: ServingTasks) -> list[Question]:
+def questions_of(tasks: ServingTasks) -> list[Question]:
     """Every question of the scenario, searched.
 
     Raises
@@ -378,16 +375,16 @@ def questions_of(asked: ServingTasks) -> list[Question]:
     FieldError
         If the limits on the choices admit no layout at all.
     """
-    return questions_together([asked])[0]
+    return questions_together([tasks])[0]
 
 
 def questions_together(several: Sequence[ServingTasks]) -> list[list[Question]]:
     """`questions_of` several scenarios, layouts of those that are alike evaluated together."""
-    singles = iter(single_pools([task for asked in several for task in asked.tasks]))
-    doubles = iter(double_pools([pair for asked in several for pair in asked.pools]))
+    singles = iter(single_pools([task for tasks in several for task in tasks.tasks]))
+    doubles = iter(double_pools([pair for tasks in several for pair in tasks.pools]))
     return [
-        [*islice(singles, len(asked.tasks)), *islice(doubles, len(asked.pools))]
-        for asked in several
+        [*islice(singles, len(tasks.tasks)), *islice(doubles, len(tasks.pools))]
+        for tasks in several
     ]
 
 
