@@ -98,9 +98,9 @@ def frontier_text(answer: ServingFrontier) -> str:
 
 def frontier_page(answer: ServingFrontier) -> str:
     """The frontier as the fragment of HTML that a notebook shows."""
-    asked = question(answer.scenario, AIM).replace("\n", " ")
+    title = question(answer.scenario, AIM).replace("\n", " ")
     if not answer.points:
-        return table_page(asked, {}, [shortfall(answer)])
+        return table_page(title, {}, [shortfall(answer)])
     rows = rows_of(answer)
     columns = {
         "": [row["mark"] or "" for row in rows],
@@ -113,7 +113,7 @@ def frontier_page(answer: ServingFrontier) -> str:
     }
     shown = {name: cells for name, cells in columns.items() if any(cells)}
     notes = [_modes(answer, LINE), _ends(answer, LINE), _grounds(answer, LINE)]
-    return table_page(asked, shown, [x for lines in notes for x in lines], words="layout")
+    return table_page(title, shown, [x for lines in notes for x in lines], words="layout")
 
 
 def _marked(answer: ServingFrontier) -> dict[int, str]:
