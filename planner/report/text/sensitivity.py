@@ -172,7 +172,7 @@ class MorrisEffect(TypedDict):
     deviation: float
 
 
-class Knowing(TypedDict):
+class KnowingValue(TypedDict):
     """What knowing all, or each, given before choosing saves; the `best` choice has the `mean`."""
 
     all: float
@@ -250,7 +250,7 @@ def _morris(effects: Mapping[str, MorrisEffect]) -> list[str]:
     return lines
 
 
-def _knowing(worth: Knowing | None, choices: int, unit: str) -> list[str]:
+def _knowing(worth: KnowingValue | None, choices: int, unit: str) -> list[str]:
     lines = ["what knowing before choosing is worth"]
     if worth is None and choices > 1:
         text = "not known: too few draws at which all of these choices can be compared"

@@ -140,12 +140,12 @@ class _LawReference:
     def read(self, value: object, info: ValidationInfo) -> Law | tuple[Law, ...]:
         """The law or laws named; what a description holds is checked when it is asked."""
         if not isinstance(value, list | tuple):
-            return self._one(value, info)
+            return self._reference(value, info)
         if not 0 < len(value) <= MOST_VALUES:
             raise ValueError(f"expected 1 to {MOST_VALUES} laws, got {len(value)}")
-        return tuple(collected(value, lambda item: self._one(item, info)))
+        return tuple(collected(value, lambda item: self._reference(item, info)))
 
-    def _one(self, value: object, info: ValidationInfo) -> Law:
+    def _reference(self, value: object, info: ValidationInfo) -> Law:
         if isinstance(value, File):
             return value
         if isinstance(value, Mapping):

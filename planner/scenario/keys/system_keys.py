@@ -185,9 +185,9 @@ class _SystemReference(Reference):
     def read(self, value: object, info: ValidationInfo) -> object:
         if isinstance(value, list | tuple):
             return self._list(value, info)
-        return self._one(value, info)
+        return self._reference(value, info)
 
-    def _one(self, value: object, info: ValidationInfo) -> str | File | SystemDescription:
+    def _reference(self, value: object, info: ValidationInfo) -> str | File | SystemDescription:
         if isinstance(value, File | SystemDescription):
             return value
         if not isinstance(value, Mapping):
@@ -204,14 +204,14 @@ class _SystemReference(Reference):
     def _list(
         self, value: Sequence[object], info: ValidationInfo
     ) -> tuple[str | File | SystemDescription, ...]:
-        def one(item: object) -> str | File | SystemDescription:
+        def read_single(item: object) -> str | File | SystemDescription:
             if isinstance(item, list | tuple):
                 raise ValueError("expected a system, got a list in a list")
-            return self._one(item, info)
+            return self._reference(item, info)
 
         if not value:
             raise ValueError("expected at least one system, got an empty list")
-        return tuple(collected(value, one))
+        return tuple(collected(value, read_single))
 
 
 SystemField = Annotated[
