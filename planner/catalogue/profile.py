@@ -219,8 +219,9 @@ class Profile:
         return {**kinds.get("any", {}), **kinds.get(place.engine, {})}
 
 
+@cache
 def profile_names() -> tuple[str, ...]:
-    """Names of the profiles that ship."""
+    """Names of the profiles that ship; a process looks once, as it reads each of them once."""
     folder = files("planner.catalogue").joinpath("profiles")
     return tuple(
         sorted(p.name[: -len(".toml")] for p in folder.iterdir() if p.name.endswith("toml"))
