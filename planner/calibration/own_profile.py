@@ -34,8 +34,7 @@ from planner.calibration.scores import constant, score
 from planner.catalogue.profile import KNOWN, Band, Profile, choose_profile
 from planner.catalogue.profile_checks import unsound
 from planner.catalogue.systems import system, system_names
-from planner.measurements.measurement import Measurement
-from planner.measurements.readers import Readings
+from planner.measurements.measurement import Measurement, Readings
 from planner.protocol.calibration_result import (
     CalibrationFile,
     CalibrationRows,

@@ -22,8 +22,7 @@ import numpy as np
 
 from planner.calibration.features import Features, features
 from planner.catalogue.profile import Place
-from planner.measurements.measurement import Measurement, is_new, place_of, unfit
-from planner.measurements.readers import Readings
+from planner.measurements.measurement import Measurement, Readings, is_new, place_of, unfit
 from planner.measurements.roofline_bound import alike, bounds_of
 
 TTFT_WEIGHT = 0.3  # first tokens under load hold queueing that no coefficient describes

@@ -8,9 +8,10 @@ Where a measured row stands: which adjustments of a profile hold for it, and whi
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
@@ -158,6 +159,40 @@ class CollectiveRow:
     system: str
     sweep: bool
     source: str
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What a file of measurements holds: measurements, and values without one with the reason.
+
+    `columns` names the column set. Every data line of the file is accounted for: its number is the
+    id of at least one entry of `rows` or `refused`. `lines` counts the data lines. `models` are
+    the configurations that were read for models that the catalogue does not hold.
+    """
+
+    columns: str
+    rows: tuple[Measurement, ...]
+    refused: tuple[NotComputed, ...]
+    lines: int
+    models: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many values were refused, by reason, most frequent first."""
+        return dict(Counter(each.reason for each in self.refused).most_common())
+
+    def reason(self, line: str, *quantities: str) -> str:
+        """Why values of a line were refused: all of them, or those of some quantities."""
+        refused = self._refused_by_line.get(line, ())
+        reasons = [x.reason for x in refused if not quantities or x.quantity in ("", *quantities)]
+        return "; ".join(dict.fromkeys(reasons))
+
+    @cached_property
+    def _refused_by_line(self) -> Mapping[str, list[NotComputed]]:
+        by_line: dict[str, list[NotComputed]] = defaultdict(list)
+        for value in self.refused:
+            by_line[value.id].append(value)
+        return by_line
 
 
 def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:

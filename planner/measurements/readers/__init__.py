@@ -7,7 +7,6 @@
 from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.file_kinds import located, read, recognised
 from planner.measurements.readers.own_table import owns
-from planner.measurements.readers.sheets import Readings
 from planner.measurements.readers.steady_batches import steadies
 
-__all__ = ["Readings", "located", "owns", "read", "recognised", "runs", "steadies"]
+__all__ = ["located", "owns", "read", "recognised", "runs", "steadies"]

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
-from planner.measurements.measurement import Measurement, NotComputed
+from planner.measurements.measurement import Measurement, NotComputed, Readings
 from planner.measurements.published_names import (
     Refused,
     base_of,
@@ -36,7 +36,6 @@ from planner.measurements.readers.run_settings import (
     ways_of,
 )
 from planner.measurements.readers.sheets import (
-    Readings,
     Row,
     Source,
     count,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.measurements.entry import Entry
-from planner.measurements.measurement import NotComputed
+from planner.measurements.measurement import NotComputed, Readings
 from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.load_generators import FORMATS, format_of_document, runs_in
 from planner.measurements.readers.model_configurations import (
@@ -23,7 +23,6 @@ from planner.measurements.readers.own_table import COLUMNS, VALUES, columns_of, 
 from planner.measurements.readers.sheets import (
     Documents,
     MeasurementTable,
-    Readings,
     Sheet,
     Source,
     opened,

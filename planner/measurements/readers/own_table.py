@@ -30,7 +30,7 @@ from importlib.resources import files
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
 from planner.catalogue.systems import system, system_names
-from planner.measurements.measurement import ONE, Measurement, NotComputed
+from planner.measurements.measurement import ONE, Measurement, NotComputed, Readings
 from planner.measurements.published_names import (
     Refused,
     base_of,
@@ -41,7 +41,6 @@ from planner.measurements.published_names import (
     sizes_on,
 )
 from planner.measurements.readers.sheets import (
-    Readings,
     Row,
     Source,
     count,

@@ -13,14 +13,12 @@ import io
 import json
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property
 from pathlib import Path
 
-from planner.measurements.measurement import Measurement, NotComputed
 from planner.measurements.published_names import Refused
 from planner.text.errors import InputError, Mistake, SolverError, quoted
 
@@ -202,40 +200,6 @@ MOST_CHIPS = 1_000_000
 MONTH = re.compile(r"\d{4}-\d{2}")
 # Digits with commas or spaces among them: as a number, they could mean several.
 PUNCTUATED = re.compile(r"[-+]?\d[\d.,'\s_\u00a0\u202f]*")
-
-
-@dataclass(frozen=True)
-class Readings:
-    """What a file of measurements holds: measurements, and values without one with the reason.
-
-    `columns` names the column set. Every data line of the file is accounted for: its number is the
-    id of at least one entry of `rows` or `refused`. `lines` counts the data lines. `models` are
-    the configurations that were read for models that the catalogue does not hold.
-    """
-
-    columns: str
-    rows: tuple[Measurement, ...]
-    refused: tuple[NotComputed, ...]
-    lines: int
-    models: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def reasons(self) -> dict[str, int]:
-        """How many values were refused, by reason, most frequent first."""
-        return dict(Counter(each.reason for each in self.refused).most_common())
-
-    def reason(self, line: str, *quantities: str) -> str:
-        """Why values of a line were refused: all of them, or those of some quantities."""
-        refused = self._refused_by_line.get(line, ())
-        reasons = [x.reason for x in refused if not quantities or x.quantity in ("", *quantities)]
-        return "; ".join(dict.fromkeys(reasons))
-
-    @cached_property
-    def _refused_by_line(self) -> Mapping[str, list[NotComputed]]:
-        by_line: dict[str, list[NotComputed]] = defaultdict(list)
-        for value in self.refused:
-            by_line[value.id].append(value)
-        return by_line
 
 
 @dataclass(frozen=True)

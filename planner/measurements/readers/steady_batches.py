@@ -8,7 +8,7 @@ from functools import cache
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
-from planner.measurements.measurement import ONE, Measurement, NotComputed, layout_of
+from planner.measurements.measurement import ONE, Measurement, NotComputed, Readings, layout_of
 from planner.measurements.published_names import (
     Refused,
     aliases,
@@ -19,16 +19,7 @@ from planner.measurements.published_names import (
     model_of,
     sizes_of,
 )
-from planner.measurements.readers.sheets import (
-    Readings,
-    Row,
-    Source,
-    count,
-    number,
-    positive,
-    rows_of,
-    sheet,
-)
+from planner.measurements.readers.sheets import Row, Source, count, number, positive, rows_of, sheet
 from planner.text.errors import InputError
 
 # A row needs the first; others may be missing, as if they were blank.

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.measurements.entry import Entry
-from planner.measurements.measurement import CollectiveRow, Measurement
+from planner.measurements.measurement import CollectiveRow, Measurement, Readings
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.collective_rows import collective_row, exchange_row, fitted_on
 from planner.measurements.readers.engine_runs import runs
-from planner.measurements.readers.sheets import MeasurementTable, Readings, positive_or_none
+from planner.measurements.readers.sheets import MeasurementTable, positive_or_none
 from planner.measurements.readers.steady_batches import steady
 from planner.text.tolerances import SAME
 
