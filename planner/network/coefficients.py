@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.catalogue.collective_curves import ANY, collectives
-from planner.network.collective_times import NETWORK, crossing
 from planner.network.group import Group, algorithms, group_of, named
-from planner.network.measured_curves import BorrowedCurve, borrowed_curve
+from planner.network.measured_curves import NETWORK, BorrowedCurve, borrowed_curve, crossing
 
 if TYPE_CHECKING:
     from topologies import Machine

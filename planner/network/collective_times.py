@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from math import log2, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulas.numerics.store import kept_kernel
 from planner.catalogue.collective_curves import ANY, collectives
-from planner.network.group import EXCHANGES, Group, algorithms, group_of, library, named
-from planner.network.measured_curves import BorrowedCurve, borrowed_curve
+from planner.network.group import Group, algorithms, group_of, named
+from planner.network.measured_curves import NETWORK, borrowed_curve, collective_kernel, crossing
 from planner.network.network_source import DescribedNetwork
 from planner.text.errors import InputError
 from topologies.fabric.limits import TopologyError
@@ -24,9 +21,6 @@ from topologies.fabric.limits import TopologyError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from formulas.numerics.kernel import Kernel
-
-NETWORK = "infiniband"
 REASONS = {
     "measured": "measured on {chip}",
     "fitted": "beyond the sizes measured on {chip}",
@@ -56,39 +50,6 @@ class CollectiveTime:
     bound: np.ndarray
     algorithm: np.ndarray
     reason: np.ndarray
-
-
-@dataclass(frozen=True)
-class DomainCrossing:
-    """A group over several domains: coefficients of T, and the group inside one domain.
-
-    Attributes
-    ----------
-    wire
-        Seconds on the wire per byte of message. [s/byte]
-    inner
-        Curves of the part of the group in its fullest domain; none for a lone chip.
-    stays
-        Share of a message that the part inside a domain exchanges.
-    """
-
-    wire: float
-    alpha: float
-    efficiency: float
-    gamma: float
-    inner: BorrowedCurve | None
-    stays: float = 1.0
-
-    def seconds(self, size: np.ndarray) -> np.ndarray:
-        """Times of messages [s]; `size` in bytes. What happens inside a domain takes no longer."""
-        times = _general()(
-            alpha_c=self.alpha, q_wire=self.wire, V_msg=size, r_link=1.0, e_net=self.efficiency,
-            gamma_c=self.gamma,
-        )["t_coll"]  # fmt: skip
-        whole = np.asarray(times)
-        if self.inner is None:
-            return whole
-        return np.maximum(whole, self.inner.seconds(size * self.stays))
 
 
 def collective_time(
@@ -132,27 +93,6 @@ def collective_time(
     )
 
 
-def crossing(group: Group, operation: str, algorithm: str, network: str) -> DomainCrossing:
-    """The coefficients of a group that leaves its domain.
-
-    The floor is that of the part inside a domain, and a step for every doubling of the domains,
-    there and back in an all-reduce.
-    """
-    wire = group.traffic(operation, algorithm) / group.rate(operation)
-    add = collectives().crossing(network, operation, algorithm)
-    inner, part = None, group.inside
-    if operation not in EXCHANGES and part is not None and part.n > 1:
-        inner = borrowed_curve(part, operation, library(part, operation))
-    return DomainCrossing(
-        wire=wire,
-        alpha=(inner.alpha if inner else 0.0) + add.step * _steps(group, operation),
-        efficiency=add.efficiency,
-        gamma=sqrt(wire * add.delay),
-        inner=inner,
-        stays=part.n / group.n if part and operation == "all-to-all" else 1.0,
-    )
-
-
 def hop_time(
     size: ArrayLike,
     rate: float,
@@ -185,7 +125,7 @@ def hop_time(
             raise ValueError(f"{name} is {value!r} s; it is at least 0")
     if not 0 < rate < float("inf"):
         raise ValueError(f"rate is {rate!r} byte/s; it is more than 0")
-    times = _hop()(
+    times = collective_kernel("hand_over_time")(
         t_hop_net=late, t_hop_sw=software, n_hand=_sizes(size), h_act=1.0, b_act=1.0,
         r_hop=rate * usual.efficiency,
     )["T_pass"]  # fmt: skip
@@ -227,41 +167,11 @@ def _nothing(sizes: np.ndarray) -> CollectiveTime:
     return CollectiveTime(zero, zero, zero, zero, np.full(sizes.shape, "none"), evidence)
 
 
-def _steps(group: Group, operation: str) -> float:
-    """Steps between domains: one in an exchange, else one for every doubling."""
-    if operation in ("all-to-all", *EXCHANGES):
-        return 1.0
-    return log2(group.domains) * (2.0 if operation == "all-reduce" else 1.0)
-
-
 def _sizes(size: ArrayLike) -> np.ndarray:
     sizes = np.asarray(size, dtype=float)
     if not (np.isfinite(sizes) & (sizes >= 0)).all():
         raise ValueError(f"message sizes are finite and not negative; got {sizes!r}")
     return sizes
-
-
-@cache
-def _general() -> Kernel:
-    return _lowered("collective_time")
-
-
-@cache
-def _hop() -> Kernel:
-    return _lowered("hand_over_time")
-
-
-def _lowered(equation: str) -> Kernel:
-    """The kernel of an equation of collectives, as it is kept."""
-
-    def make() -> Kernel:
-        from formulas.network import collectives
-        from formulas.numerics.evaluate import kernel
-
-        of = getattr(collectives, equation)
-        return kernel([*of.where, of], [of.symbol])
-
-    return kept_kernel(f"collective-{equation}", make)
 
 
 def timed(

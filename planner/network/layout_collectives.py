@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.network.coefficients import coefficients
-from planner.network.collective_times import NETWORK, crossing
 from planner.network.group import Group, algorithms, group_of, library
+from planner.network.measured_curves import NETWORK, crossing
 from topologies import group_rate
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 Kept that way, a curve bends with the rate of the network and with the size of the group, never
 falls as messages grow, and never beats the bound. Between two sizes of group that were measured
-logarithms are interpolated; beyond the largest, its floor grows with every doubling.
+logarithms are interpolated; beyond the largest, its floor grows with every doubling. A group that
+leaves its scale-up domain adds to that what crossing was measured to add.
 
 Monotone piecewise cubics through points (PCHIP), with nothing to import but NumPy.
 
@@ -13,14 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import isclose, log2, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulas.numerics.store import kept_kernel
 from planner.catalogue.collective_curves import ANY, Curve, collectives
-from planner.network.group import Group
+from planner.network.group import EXCHANGES, Group, library
 from planner.text.errors import CatalogueError
+
+if TYPE_CHECKING:
+    from formulas.numerics.kernel import Kernel
+
+NETWORK = "infiniband"  # what joins scale-up domains where nothing else is named
 
 
 def monotone_cubic(x: np.ndarray, y: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -205,3 +213,78 @@ def _log_time(curve: Curve) -> Callable[[np.ndarray], np.ndarray]:
         return np.where(x > wire[-1], np.log(fitted(x)) + last, inside)
 
     return log_time
+
+
+@dataclass(frozen=True)
+class DomainCrossing:
+    """A group over several domains: coefficients of T, and the group inside one domain.
+
+    Attributes
+    ----------
+    wire
+        Seconds on the wire per byte of message. [s/byte]
+    inner
+        Curves of the part of the group in its fullest domain; none for a lone chip.
+    stays
+        Share of a message that the part inside a domain exchanges.
+    """
+
+    wire: float
+    alpha: float
+    efficiency: float
+    gamma: float
+    inner: BorrowedCurve | None
+    stays: float = 1.0
+
+    def seconds(self, size: np.ndarray) -> np.ndarray:
+        """Times of messages [s]; `size` in bytes. What happens inside a domain takes no longer."""
+        times = collective_kernel("collective_time")(
+            alpha_c=self.alpha, q_wire=self.wire, V_msg=size, r_link=1.0, e_net=self.efficiency,
+            gamma_c=self.gamma,
+        )["t_coll"]  # fmt: skip
+        whole = np.asarray(times)
+        if self.inner is None:
+            return whole
+        return np.maximum(whole, self.inner.seconds(size * self.stays))
+
+
+def crossing(group: Group, operation: str, algorithm: str, network: str) -> DomainCrossing:
+    """The coefficients of a group that leaves its domain.
+
+    The floor is that of the part inside a domain, and a step for every doubling of the domains,
+    there and back in an all-reduce.
+    """
+    wire = group.traffic(operation, algorithm) / group.rate(operation)
+    add = collectives().crossing(network, operation, algorithm)
+    inner, part = None, group.inside
+    if operation not in EXCHANGES and part is not None and part.n > 1:
+        inner = borrowed_curve(part, operation, library(part, operation))
+    return DomainCrossing(
+        wire=wire,
+        alpha=(inner.alpha if inner else 0.0) + add.step * _steps(group, operation),
+        efficiency=add.efficiency,
+        gamma=sqrt(wire * add.delay),
+        inner=inner,
+        stays=part.n / group.n if part and operation == "all-to-all" else 1.0,
+    )
+
+
+def _steps(group: Group, operation: str) -> float:
+    """Steps between domains: one in an exchange, else one for every doubling."""
+    if operation in ("all-to-all", *EXCHANGES):
+        return 1.0
+    return log2(group.domains) * (2.0 if operation == "all-reduce" else 1.0)
+
+
+@cache
+def collective_kernel(equation: str) -> Kernel:
+    """The kernel of an equation of collectives, as it is kept."""
+
+    def make() -> Kernel:
+        from formulas.network import collectives
+        from formulas.numerics.evaluate import kernel
+
+        of = getattr(collectives, equation)
+        return kernel([*of.where, of], [of.symbol])
+
+    return kept_kernel(f"collective-{equation}", make)
